@@ -69,7 +69,7 @@ void add_holders(const ledger::File& file, const LedgerFiles::One& one, std::vec
         }
         row.used = held > 0 ? static_cast<std::uint64_t>(held) : 0;
         row.together = account.total.bytes;
-        row.peak = ledger::peak_of(account.total, account.peak);
+        row.peak = ledger::peak_of(account);
         row.reserved = account.reserved.load();
         row.limit = account.limit.load();
         row.since = member.since;
@@ -97,7 +97,7 @@ bool add_peaks(const ledger::File& file, const LedgerFiles::One& one, const std:
         if (account.kind != ledger::AccountKind::job) continue;
         if (std::string_view(account.name, strnlen(account.name, sizeof account.name)) != name) continue;
         found = true;
-        job.peak = std::max(job.peak, ledger::peak_of(account.total, account.peak));
+        job.peak = std::max(job.peak, ledger::peak_of(account));
         const bool ended = !has_living_member(file, account, one);
         if (!ended || job.ended) job.limit = account.limit.load();
         job.ended = job.ended && ended;

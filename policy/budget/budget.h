@@ -48,22 +48,20 @@ class Budget {
 
     // Takes `bytes` if they fit under the ceiling. On refusal nothing has changed and *why says what stood in the way.
     bool reserve(std::uint64_t bytes, LimitError* why = nullptr) {
-        const std::uint64_t want = charged(bytes), top = ceiling();
-        std::uint64_t state = state_.load(std::memory_order_relaxed);
-        for (;;) {
-            const std::uint64_t now = units(state) * kUnit;
-            // In subtraction form: a huge request must not wrap round to a small sum.
-            if (now > top || want > top - now || want / kUnit > kMaxUnits - units(state)) {
-                if (why) *why = {.requested = bytes, .used = now, .ceiling = top};
-                return false;
-            }
-            if (state_.compare_exchange_weak(state, state + want / kUnit + kBegin, std::memory_order_acq_rel,
-                                             std::memory_order_relaxed))
-                break;
-        }
+        const std::uint64_t want = charged(bytes);
+        if (!reserve_here(bytes, want, why)) return false;
         SharedBudget* shared = shared_.load(std::memory_order_acquire);
         if (!shared || shared->reserve(want, why)) return true;
         if (why) why->requested = bytes;
+        give_back(want / kUnit + kOneInFlight);
+        return false;
+    }
+    // The same, where the accounts count as free what their other members have given back to the driver.
+    bool reserve_given_back(std::uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
+        const std::uint64_t want = charged(bytes);
+        SharedBudget* shared = shared_.load(std::memory_order_acquire);
+        if (!shared || !reserve_here(bytes, want, nullptr)) return false;
+        if (shared->reserve_given_back(want, figures, why)) return true;
         give_back(want / kUnit + kOneInFlight);
         return false;
     }
@@ -93,6 +91,19 @@ class Budget {
         change_shared(static_cast<std::int64_t>(charged(new_bytes) - charged(old_bytes)));
     }
 
+    // Ends a reservation of `reserved` bytes that made what is charged by adjust() grow from `old_bytes` to
+    // `new_bytes`. In one step: nothing is counted twice meanwhile, in a peak neither.
+    void become(std::uint64_t reserved, std::uint64_t old_bytes, std::uint64_t new_bytes) {
+        const std::uint64_t taken = charged(reserved), before = charged(old_bytes), now = charged(new_bytes);
+        state_.fetch_add(now / kUnit - before / kUnit - taken / kUnit - kOneInFlight, std::memory_order_acq_rel);
+        SharedBudget* shared = shared_.load(std::memory_order_acquire);
+        if (!shared) return;
+        const std::uint64_t grown = now > before ? now - before : 0;
+        if (taken > grown) shared->undo(taken - grown);  // never held
+        if (grown > taken) shared->change(static_cast<std::int64_t>(grown - taken));
+        if (now < before) shared->change(-static_cast<std::int64_t>(before - now));
+    }
+
     // A moment of the total. settled(): nothing was in flight then, and nothing has happened since.
     struct Snapshot {
         std::uint64_t state = 0;
@@ -120,6 +131,22 @@ class Budget {
     static constexpr std::uint64_t kMaxUnits = kOneInFlight - 1;
     static constexpr std::uint64_t units(std::uint64_t state) { return state & kMaxUnits; }
 
+    // Without the accounts.
+    [[gnu::always_inline]] bool reserve_here(std::uint64_t bytes, std::uint64_t want, LimitError* why) {
+        const std::uint64_t top = ceiling();
+        std::uint64_t state = state_.load(std::memory_order_relaxed);
+        for (;;) {
+            const std::uint64_t now = units(state) * kUnit;
+            // In subtraction form: a huge request must not wrap round to a small sum.
+            if (now > top || want > top - now || want / kUnit > kMaxUnits - units(state)) {
+                if (why) *why = {.requested = bytes, .used = now, .ceiling = top};
+                return false;
+            }
+            if (state_.compare_exchange_weak(state, state + want / kUnit + kBegin, std::memory_order_acq_rel,
+                                             std::memory_order_relaxed))
+                return true;
+        }
+    }
     void give_back(std::uint64_t from_state) { state_.fetch_sub(from_state, std::memory_order_release); }
     void change_shared(std::int64_t bytes) {
         if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->change(bytes);

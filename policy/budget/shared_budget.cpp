@@ -50,6 +50,44 @@ bool SharedBudget::reserve_here(std::uint64_t bytes, LimitError* why) {
     return true;
 }
 
+bool SharedBudget::reserve_given_back(std::uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
+    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+    std::uint64_t more = 0;
+    unsigned i = 0;
+    for (const unsigned n = count(); i < n; i++)
+        if (!members_[i].reserve(bytes, margin, nullptr) &&
+            !members_[i].reserve_given_back(bytes, margin, figures, &more))
+            break;
+    if (i == count() && (!outer_ || outer_->reserve_given_back(bytes, figures, why))) return true;
+    if (why && i < count() && why->of == of(i)) {
+        more = std::min(more, why->others);
+        why->others -= more;
+        why->used -= more;
+    }
+    while (i-- > 0) members_[i].undo(bytes);
+    return false;
+}
+
+bool SharedBudget::within_given_back(const ledger::Figures& figures) const {
+    for (unsigned i = 0, n = count(); i < n; i++)
+        if (!members_[i].within_given_back(figures)) return false;
+    return !outer_ || outer_->within_given_back(figures);
+}
+
+SharedBudget::Operations SharedBudget::operations() const {
+    Operations operations;
+    for (unsigned i = 0, n = count(); i < n; i++) operations.count[i] = members_[i].operations();
+    return operations;
+}
+
+void SharedBudget::settled_after(const Operations& operations) {
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].settled_after(operations.count[i]);
+}
+
+void SharedBudget::not_settled() {
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].not_settled();
+}
+
 void SharedBudget::change(std::int64_t bytes) {
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(bytes);
     if (outer_) outer_->change(bytes);

@@ -31,6 +31,19 @@ class SharedBudget {
     void set_margin(std::uint64_t bytes) { margin_.store(bytes, std::memory_order_relaxed); }
 
     bool reserve(std::uint64_t bytes, LimitError* why);
+    // The same, where what other members have given back to the driver counts as free, by `figures`. What was found is
+    // looked at again after the reservation, which is undone if it was no longer so. Asks NVML: no lock may be held.
+    // On refusal that is taken off what `why` has in use.
+    bool reserve_given_back(std::uint64_t bytes, const ledger::Figures& figures, LimitError* why);
+    // False if some account holds more than its limit without what other members have given back to the driver, too.
+    bool within_given_back(const ledger::Figures& figures) const;
+    // How many operations there have been in each account; and says there that nothing was in flight after these.
+    struct Operations {
+        std::uint64_t count[kMax] = {};
+    };
+    Operations operations() const;
+    void settled_after(const Operations& operations);
+    void not_settled();
     // A fact already, whatever the limits; negative: given back.
     void change(std::int64_t bytes);
     // Of a reservation that comes to nothing; see Membership.

@@ -90,6 +90,8 @@ struct alignas(128) Member {
     MemberRole role;
     std::int32_t descriptor;  // a launcher's: that of its presence, which an exec keeps
     char command[48];
+    // 1 and the number of operations in its stripes after which nothing was in flight; see holdings.h. 0: not known.
+    std::atomic<std::uint64_t> settled;
 };
 
 // What one member took and gave back, the only truth of what it holds: a sum over its stripes. A stripe is written by

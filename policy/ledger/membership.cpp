@@ -18,6 +18,20 @@ std::uint64_t sum_of(const Stripe* first) {
     return sum > 0 ? static_cast<std::uint64_t>(sum) : 0;
 }
 
+constexpr int kTries = 4;
+
+std::uint64_t begun_in(const Stripe* first) {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < kStripes; i++) sum += first[i].begun.load();
+    return sum;
+}
+
+std::uint64_t completed_in(const Stripe* first) {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < kStripes; i++) sum += first[i].completed.load();
+    return sum;
+}
+
 std::atomic<unsigned> next_hint{1};
 constinit thread_local unsigned hint = 0;  // which stripe this thread tries first, counted from 1; 0: not chosen yet
 
@@ -25,7 +39,7 @@ constinit thread_local unsigned hint = 0;  // which stripe this thread tries fir
 
 class Membership::InStripe {
   public:
-    explicit InStripe(Membership& membership) : membership_(membership) {
+    explicit InStripe(const Membership& membership) : membership_(membership) {
         if (!hint) hint = next_hint.fetch_add(1, std::memory_order_relaxed);
         stripe_ = hint % kStripes;
         for (unsigned i = 0; i < kStripes; i++, stripe_ = (stripe_ + 1) % kStripes)
@@ -40,7 +54,7 @@ class Membership::InStripe {
     Stripe& stripe() const { return membership_.stripes_[number()]; }
 
   private:
-    Membership& membership_;
+    const Membership& membership_;
     std::uint32_t stripe_ = 0;
 };
 
@@ -111,6 +125,88 @@ bool Membership::want(std::uint64_t bytes, std::uint64_t* state) {
     if (sum < bytes) return false;
     account_->wanted.fetch_add(1, std::memory_order_relaxed);
     return true;
+}
+
+Holdings Membership::look_at_others() const {
+    Holdings now;
+    const InStripe in(*this);
+    const auto own = static_cast<std::uint32_t>(account_ - file_->accounts);
+    now.file = file_;
+    for (std::uint32_t i = 0; i < file_->header.members && i < kMembers && now.count < Holdings::kMax; i++) {
+        const Member& member = file_->members[i];
+        if (member.state.load() != MemberState::live || member.account != own) continue;
+        if (member.role != MemberRole::user) continue;
+        const Stripe* const stripes = stripes_ + std::size_t{i} * kStripes;
+        const std::uint64_t begun = begun_in(stripes);
+        const std::uint64_t settled = member.settled.load();
+        const bool quiet = i != number_ && completed_in(stripes) == begun && settled == begun + 1;
+        const std::uint64_t held = sum_of(stripes);
+        now.list[now.count++] = {i, member.pid, member.pid_namespace, begun, held, quiet && begun_in(stripes) == begun};
+    }
+    return now;
+}
+
+bool Membership::unchanged(const Holdings& then) const {
+    const InStripe in(*this);
+    if (then.file != file_) return false;
+    for (unsigned i = 0; i < then.count; i++) {
+        const Holdings::One& one = then.list[i];
+        const Member& member = file_->members[one.member];
+        if (!one.settled) continue;
+        if (member.state.load() != MemberState::live || member.pid != one.pid) return false;
+        const bool same = begun_in(stripes_ + std::size_t{one.member} * kStripes) == one.operations;
+        if (!same || member.settled.load() != one.operations + 1) return false;
+    }
+    return true;
+}
+
+bool Membership::reserve_given_back(std::uint64_t bytes, std::uint64_t margin, const Figures& figures,
+                                    std::uint64_t* more) {
+    const std::uint64_t top = limit();
+    *more = 0;
+    if (bytes > INT64_MAX || top == kNoLimitBytes || bytes > top) return false;
+    for (int i = 0; i < kTries; i++) {
+        const Holdings then = look_at_others();
+        *more = then.given_back(figures);
+        if (!*more) return false;
+        {
+            const std::uint64_t most = top + *more;
+            const InStripe in(*this);
+            if (!ledger::change(account_->total, nullptr, stripes_, in.number(), static_cast<std::int64_t>(bytes),
+                                most > margin ? most - margin : 0))
+                return false;
+        }
+        if (unchanged(then)) return true;
+        undo(bytes);
+    }
+    return false;
+}
+
+bool Membership::within_given_back(const Figures& figures) const {
+    for (int i = 0; i < kTries; i++) {
+        if (used() <= limit()) return true;
+        const Holdings then = look_at_others();
+        const std::uint64_t more = then.given_back(figures);
+        const std::uint64_t now = used(), top = limit();
+        if (!unchanged(then)) continue;
+        return now <= top || now - top <= more;
+    }
+    return false;
+}
+
+std::uint64_t Membership::operations() const {
+    return begun_in(__atomic_load_n(&stripes_, __ATOMIC_ACQUIRE) +
+                    std::size_t{__atomic_load_n(&number_, __ATOMIC_RELAXED)} * kStripes);
+}
+
+void Membership::settled_after(std::uint64_t operations) {
+    const InStripe in(*this);
+    file_->members[number_].settled.store(operations + 1);
+}
+
+void Membership::not_settled() {
+    const InStripe in(*this);
+    file_->members[number_].settled.store(0);
 }
 
 void Membership::forget() { account_ = nullptr; }

@@ -3,6 +3,7 @@
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/group_terms.h"
+#include "policy/ledger/holdings.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::ledger {
@@ -40,16 +41,22 @@ class Membership {
     // not; `*seen` is the total then. Once a second it makes sure that the file is still there, and refuses if it is
     // not: whoever looks for what the dead held, as before every refusal, finds that out and moves.
     bool reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen);
+    // The same up to so many bytes more as other members have given back to the driver and are still charged with.
+    // On refusal `*more` says how many these are.
+    bool reserve_given_back(std::uint64_t bytes, std::uint64_t margin, const Figures& figures, std::uint64_t* more);
+    // Whether the total less these is within the limit.
+    bool within_given_back(const Figures& figures) const;
+    // How many operations this member has begun; and says that nothing of its process was in flight after so many.
+    std::uint64_t operations() const;
+    void settled_after(std::uint64_t operations);
+    void not_settled();
     // What is a fact already, whatever the limit; negative: given back.
     void change(std::int64_t bytes);
     // Gives back what was reserved and never held, because another account or the driver refused it: it leaves no trace
     // in the peak. Where another process gives something back just then, the peak has it all the same.
     void undo(std::uint64_t bytes);
     // The most that the account's members held at once since it was opened. Bytes.
-    std::uint64_t peak() const {
-        const Account* const account = account_now();
-        return peak_of(account->total, account->peak);
-    }
+    std::uint64_t peak() const { return peak_of(*account_now()); }
     // What this member holds, over all its stripes.
     std::uint64_t held() const;
 
@@ -80,6 +87,8 @@ class Membership {
     void remember();
     // Goes on in another file, in `number` of account `index`, with what is held here. Under the ledger's lock.
     void move_to(const OpenFile& file, std::uint32_t index, std::uint32_t number) CUSLICE_UNCHECKED;  // in loops
+    Holdings look_at_others() const;
+    bool unchanged(const Holdings& then) const;
     // The file has been looked for; a stripe's mutex is held.
     bool is_lost() const;
 
@@ -94,7 +103,7 @@ class Membership {
     struct alignas(64) StripeMutex {
         Mutex mutex{LockRank::stripe};
     };
-    StripeMutex mutexes_[kStripes];
+    mutable StripeMutex mutexes_[kStripes];
 };
 
 }  // namespace cuslice::ledger

@@ -106,6 +106,12 @@ inline std::uint64_t peak_of(const Stamped& total, const std::atomic<std::uint64
     return std::max(now, peak.load(std::memory_order_acquire));
 }
 
+// The same for people: what is charged beyond the limit was given back by a member that had not called since, and taken
+// by another one (holdings.h), so that nobody held it.
+inline std::uint64_t peak_of(const Account& account) {
+    return std::min(peak_of(account.total, account.peak), account.limit.load(std::memory_order_relaxed));
+}
+
 // A change that stripe `number` has begun.
 struct Change {
     std::uint32_t number;

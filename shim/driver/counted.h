@@ -69,6 +69,15 @@ template <typename Pointer, typename Call, typename Free>
     return result;
 }
 
+// Memory without a record was freed: a pool's, which gives it back to the driver when the program synchronises, or some
+// that another process made.
+[[gnu::cold, gnu::noinline]] inline void note_pool_free() {
+    VirtualGpu* const current = VirtualGpu::some_watches_frees() ? process().current().gpu : nullptr;
+    if (current && current->watches_frees()) current->driver_gave_back();
+    for (int i = 0, count = process().gpu_count(); i < count; i++)
+        if (VirtualGpu& gpu = process().gpu(i); gpu.pools().any()) gpu.tell_settled();
+}
+
 // The shape of every hook that frees. (Looking the record up first would cost a miss of the cache before the driver's
 // own; so both are under way together.)
 template <typename GiveBack, typename Call>
@@ -88,9 +97,8 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
                 VirtualGpu& gpu = process().gpu(freed.gpu);
                 if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
                 give_back(gpu, freed);
-            } else if (result == CUDA_SUCCESS && VirtualGpu::some_watches_frees()) {
-                VirtualGpu* gpu = process().current().gpu;
-                if (gpu && gpu->watches_frees()) gpu->driver_gave_back();
+            } else if (result == CUDA_SUCCESS) {
+                note_pool_free();
             }
             hook_frame.freeing = false;
         });

@@ -128,6 +128,35 @@ TEST_CASE("a job's peak can be asked for while it runs and after its end") {
     CHECK(ask("shared", {"--prometheus"}).err == "cuslice: --prometheus: give it or --job, not both\n");
 }
 
+TEST_CASE("a pool that grows is in a job's peak once") {
+    Pair pair;
+    auto& [books, a, b] = pair;
+    const std::uint64_t before = pair.together();
+    REQUIRE(a->code("alloc x " + bytes(480 * kMiB) + " async") == 0);
+    CHECK(pair.peak() == pair.together());
+    REQUIRE(a->code("alloc y " + bytes(320 * kMiB) + " async") == 0);
+    CHECK(pair.peak() == before + 800 * kMiB);
+    const std::uint64_t most = pair.together();
+    REQUIRE(a->code("freeasync x") == 0);
+    REQUIRE(a->code("freeasync y") == 0);
+    REQUIRE(a->code("sync") == 0);
+    REQUIRE(a->code("info") == 0);
+    CHECK(pair.together() == before);
+    CHECK(pair.peak() == most);
+}
+
+TEST_CASE("a job's peak is within its limit where one process takes what another one gave back") {
+    Pair pair;
+    auto& [books, a, b] = pair;
+    REQUIRE(a->code("alloc x " + bytes(700 * kMiB) + " async") == 0);
+    REQUIRE(a->code("freeasync x") == 0);
+    REQUIRE(a->code("sync") == 0);
+    REQUIRE(b->code("alloc y " + bytes(700 * kMiB)) == 0);
+    CHECK(pair.peak() <= 1500 * kMiB);
+    REQUIRE(a->code("info") == 0);
+    CHECK(pair.peak() <= 1500 * kMiB);
+}
+
 TEST_CASE("what the driver refuses is in no job's peak") {
     // The GPU is full of what is outside cuslice.
     const Folder books;

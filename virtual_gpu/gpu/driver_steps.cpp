@@ -89,6 +89,13 @@ bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, Limit
         if (fits()) return true;
         if (!trim_for_driver(over)) break;
     }
+    mutex().lock();
+    footprint().foresee(step, bytes);
+    mutex().unlock();
+    if (all_within_given_back()) return true;
+    mutex().lock();
+    footprint().take_back(step);
+    mutex().unlock();
     less_driver_step(over, bytes);
     if (why) *why = over;
     return false;
@@ -114,6 +121,7 @@ bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, LimitError* why)
     // What is cached makes room for what the driver needs itself.
     for (std::size_t tries = physical_->parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
         fits = all_within_limits(&over);
+    fits = fits || all_within_given_back();
     for (VirtualGpu* part : physical_->parts())
         if (fits && part->caches()) gpu_state().reclaimer->top_up(*part);
     if (fits || !why) return fits;

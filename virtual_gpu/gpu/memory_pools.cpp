@@ -52,11 +52,23 @@ void MemoryPools::charge(Pool& pool, std::uint64_t bytes, Budget& budget) {
 
 // False if it can't be had, or one that began later has been charged.
 bool MemoryPools::charge(Pool& pool, const Reading& reading, Budget& budget) {
+    if (!note(pool, reading)) return false;
+    charge(pool, reading.bytes, budget);
+    return true;
+}
+
+bool MemoryPools::note(Pool& pool, const Reading& reading) {
     if (!reading.known || reading.number < pool.read) return false;
     pool.read = reading.number;
     pool.told = true;
-    charge(pool, reading.bytes, budget);
     return true;
+}
+
+// What was reserved for it ends in the same step, so that the total never dips below the truth, nor is twice that.
+void MemoryPools::become(Pool& pool, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) {
+    budget.become(reserved, pool.charged, bytes);
+    total_.fetch_add(bytes - pool.charged, std::memory_order_relaxed);
+    pool.charged = bytes;
 }
 
 inline MemoryPools::Reading MemoryPools::read_reserved(CUmemoryPool handle) {
@@ -190,12 +202,10 @@ void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
             budget.commit();
         } else {
             const std::uint64_t before = pool->charged;
-            const bool charged = pools_.charge(*pool, now, budget);
-            if (!now.known) {
-                pool->read = std::max(pool->read, now.number);
-                pools_.charge(*pool, before + reserved, budget);
-            }
-            budget.end_release(reserved);  // only now, so that the total never dips below the truth
+            const bool charged = pools_.note(*pool, now);
+            if (!now.known) pool->read = std::max(pool->read, now.number);
+            const std::uint64_t unread = now.known ? before : before + reserved;
+            pools_.become(*pool, charged ? now.bytes : unread, reserved, budget);
 
             // All that was not charged yet is this one's, and of those inside.
             const std::uint64_t grown = charged && now.bytes > before ? now.bytes - before : 0;

@@ -134,6 +134,8 @@ class MemoryPools {
     Pool* add(CUmemoryPool pool) CUSLICE_REQUIRES(mutex_);
     bool charge(Pool& pool, const Reading& reading, Budget& budget) CUSLICE_REQUIRES(mutex_);
     void charge(Pool& pool, std::uint64_t bytes, Budget& budget) CUSLICE_REQUIRES(mutex_);
+    bool note(Pool& pool, const Reading& reading) CUSLICE_REQUIRES(mutex_);
+    void become(Pool& pool, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) CUSLICE_REQUIRES(mutex_);
     bool begin(Pool* pool, Growing& growing, Growing::Where where) CUSLICE_REQUIRES(mutex_);
     void come_out(Pool* pool, const Inside& ended) CUSLICE_REQUIRES(mutex_);
 

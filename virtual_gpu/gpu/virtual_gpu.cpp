@@ -253,7 +253,7 @@ void VirtualGpu::look_at_cached() {
     if (giving_back_.exchange(true, std::memory_order_acquire)) return;
     const DisableCancellation locked;
     if (looks && worth_looking()) look();
-    if (LimitError over; !within_limit(&over)) gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
+    if (LimitError over; !within_limit_of_living(&over)) gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
     tell_siblings();
     giving_back_.store(false, std::memory_order_release);
 }
@@ -352,7 +352,7 @@ bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
     if (caches() && gpu_state().reclaimer->trim(*this, bytes) && charge(bytes, why)) return true;
     // A pool that is growing has more than it needs for the moment.
     pools_.await_growth();
-    return charge(bytes, why) || reserve_of_siblings(bytes, why);
+    return charge(bytes, why) || reserve_given_back(bytes, why) || reserve_of_siblings(bytes, why);
 }
 
 // What other processes have cached of the limit that they share with this one. They give it back at their next slow
@@ -393,7 +393,7 @@ bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache,
     if (!ready_for(bytes, why)) return false;
     if (charge(bytes) || charge_after_looking(bytes, why)) return true;
     if (gpu_state().reclaimer->trim(*this, bytes, &cache) && charge(bytes, why)) return true;
-    return reserve_of_siblings(bytes, why);
+    return reserve_given_back(bytes, why) || reserve_of_siblings(bytes, why);
 }
 
 std::uint64_t VirtualGpu::limit_to_come() {

@@ -128,6 +128,10 @@ class VirtualGpu {
         return false;
     }
 
+    // The same, without what other members of the accounts have given back to the driver and are charged with. Asks
+    // NVML: no lock may be held.
+    bool within_limit_of_living(LimitError* why) const { return within_limit(why) || within_given_back(); }
+
     // Around a call in which the driver may take or give back memory by itself. Calls of this kind are serialised per
     // GPU only while they are measured, never while the driver works.
     DriverFootprint::Step before_driver_step(bool makes_context = false);
@@ -167,6 +171,17 @@ class VirtualGpu {
     // whichever part of the GPU.
     void driver_gave_back() {
         for (VirtualGpu* part : physical_->parts()) part->stale_.store(true, std::memory_order_relaxed);
+        tell_settled();
+    }
+
+    // Something has been given back that the charge doesn't show before the next look: if nothing is in flight now, the
+    // others of the accounts are told so, and may compare the charge with the driver's figure (ledger/holdings.h).
+    void tell_settled() {
+        if (sharing_.joined()) tell_settled_now();
+    }
+    // An operation begins that reserves nothing, as it takes what is charged already.
+    void tell_unsettled() {
+        if (sharing_.joined()) tell_unsettled_now();
     }
 
     // Bytes that the driver will have back at a time of its own: they stay charged until they are seen to be gone.
@@ -229,6 +244,7 @@ class VirtualGpu {
     DriverFootprint& footprint() const { return physical_->driver_footprint(); }
     DriverFootprint::State driver_state() const;
     bool all_within_limits(LimitError* why) const;
+    bool all_within_given_back() const;
     bool trim_for_driver(const LimitError& over);
     void less_driver_step(LimitError& over, std::uint64_t bytes) const;
     // By whose ledger something is known of this GPU.
@@ -257,6 +273,10 @@ class VirtualGpu {
     bool charge_after_looking(std::uint64_t bytes, LimitError* why);
     bool reserve_what_shrank(std::uint64_t bytes, LimitError* why);
     bool reserve_of_siblings(std::uint64_t bytes, LimitError* why);
+    bool reserve_given_back(std::uint64_t bytes, LimitError* why);
+    bool within_given_back() const;
+    void tell_settled_now();
+    void tell_unsettled_now();
     // Before bytes are reserved: looks at what the driver has taken unasked, if it is time for it. What it takes
     // unasked is seen at the latest when the allocations have grown by as much as was set aside for it, from wherever
     // they were at their lowest since the last look (but see worth_looking()).

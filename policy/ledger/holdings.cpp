@@ -1,0 +1,33 @@
+#include "policy/ledger/holdings.h"
+
+#include <algorithm>
+
+namespace cuslice::ledger {
+
+namespace {
+
+std::uint64_t read_given_back(const Holdings& holdings, const Figures& figures) {
+    std::uint64_t back = 0, beyond = 0;
+    for (unsigned i = 0; i < holdings.count; i++) {
+        const Holdings::One& one = holdings.list[i];
+        if (one.pid_namespace != figures.pid_namespace) continue;
+        std::uint64_t figure = 0;
+        const Figures::Answer answer = figures.read(figures.self, one.pid, &figure);
+        if (answer == Figures::Answer::failed) return 0;
+        if (answer == Figures::Answer::absent) continue;  // silence is not zero
+        if (figure > one.held) beyond += figure - one.held;
+        if (figure < one.held && one.settled) back += one.held - figure;
+    }
+    return back - std::min(back, beyond);
+}
+
+}  // namespace
+
+// Twice: memory that one process gives back and another one has open goes from one figure to the other, perhaps between
+// two readings.
+std::uint64_t Holdings::given_back(const Figures& figures) const {
+    const std::uint64_t first = read_given_back(*this, figures);
+    return first ? std::min(first, read_given_back(*this, figures)) : 0;
+}
+
+}  // namespace cuslice::ledger

@@ -1,0 +1,48 @@
+#pragma once
+#include <cstdint>
+
+// What the members of an account hold by the ledger and by the driver.
+//
+// A member's charge falls when its process calls the library. What it has given back where no hook is (a pool at a
+// synchronisation, memory that another process had open) stays charged until then, and its process may sleep. So
+// whoever would be refused compares the charge with the driver's figure of that process, and may take the difference
+// beyond the ceiling. The owner's charge isn't touched: its next call corrects it, and the total with it. Whatever the
+// owner takes meanwhile it reserves first, on top of what it is charged with.
+//
+// The comparison means something only while nothing of the owner's is between its charge and the driver. Its process
+// says when that was so, by the number of operations that its stripes had seen (Member::settled). Every reservation is
+// an operation: as long as the number is the same, nothing has begun.
+namespace cuslice::ledger {
+
+struct File;
+
+/// Tells what the driver has for a process.
+struct Figures {
+    enum class Answer : std::uint8_t { known, absent, failed };
+    /// `pid`: in the pid namespace `pid_namespace`. Bytes.
+    Answer (*read)(void* self, std::int32_t pid, std::uint64_t* bytes) = nullptr;
+    void* self = nullptr;
+    std::uint64_t pid_namespace = 0;
+};
+
+/// The members of an account at one moment. Of more than kMax the rest holds what it is charged with. The own process
+/// is never settled: only what it holds beyond its charge counts.
+struct Holdings {
+    static constexpr unsigned kMax = 64;
+    struct One {
+        std::uint32_t member = 0;
+        std::int32_t pid = 0;
+        std::uint64_t pid_namespace = 0;
+        std::uint64_t operations = 0, held = 0;
+        bool settled = false;
+    };
+    const File* file = nullptr;
+    unsigned count = 0;
+    One list[kMax];
+
+    /// Bytes that they are charged with and that the driver has back, less what any of them holds beyond its charge. 0
+    /// where a figure can't be had. Asks NVML: no lock may be held.
+    std::uint64_t given_back(const Figures& figures) const;
+};
+
+}  // namespace cuslice::ledger

@@ -1,0 +1,65 @@
+// What other members of the accounts have given back to the driver, and are charged with until they call again.
+#include "policy/base/cancellation.h"
+#include "policy/ledger/process_identity.h"
+#include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
+#include "virtual_gpu/nvml/own_pid.h"
+
+namespace cuslice {
+
+namespace {
+
+// NVML's figures of the processes in this one's pid namespace. False where NVML lists them by other numbers.
+bool open_figures(const char* uuid, NvmlGpu* nvml, ledger::Figures* figures) {
+    if (!gpu_state().start_nvml() || !nvml->open(uuid)) return false;
+    const PidFacts facts = pid_facts();
+    if (pid_in_nvml(facts) != facts.own) return false;
+    figures->self = nvml;
+    figures->pid_namespace = ledger::own_pid_namespace();
+    figures->read = [](void* self, std::int32_t pid, std::uint64_t* bytes) {
+        switch (static_cast<const NvmlGpu*>(self)->used_by_process(static_cast<unsigned>(pid), bytes)) {
+            case Reading::ok:
+                return ledger::Figures::Answer::known;
+            case Reading::absent:
+                return ledger::Figures::Answer::absent;
+            case Reading::failed:
+                break;
+        }
+        return ledger::Figures::Answer::failed;
+    };
+    return figures->pid_namespace != 0;
+}
+
+}  // namespace
+
+// Of a split GPU the driver has one figure for all partitions, which says nothing of one of them.
+[[gnu::cold]] bool VirtualGpu::reserve_given_back(std::uint64_t bytes, LimitError* why) {
+    NvmlGpu nvml;
+    ledger::Figures figures;
+    if (!sharing_.joined() || physical_->is_split()) return false;
+    return open_figures(physical_->identity().uuid, &nvml, &figures) && budget_.reserve_given_back(bytes, figures, why);
+}
+
+[[gnu::cold]] bool VirtualGpu::within_given_back() const {
+    NvmlGpu nvml;
+    ledger::Figures figures;
+    if (!sharing_.joined() || physical_->is_split() || budget_.used() > own_limit()) return false;
+    return open_figures(physical_->identity().uuid, &nvml, &figures) && sharing_.budget().within_given_back(figures);
+}
+
+bool VirtualGpu::all_within_given_back() const {
+    return !physical_->is_split() && (within_limit(nullptr) || within_given_back());
+}
+
+// Managed memory is charged wherever it is: less on the GPU doesn't mean that it was given back.
+[[gnu::cold]] void VirtualGpu::tell_settled_now() {
+    const DisableCancellation locked;
+    const Budget::Snapshot now = budget_.snapshot();
+    const SharedBudget::Operations operations = sharing_.budget().operations();
+    if (managed() || !budget_.settled(now)) return tell_unsettled_now();
+    sharing_.budget().settled_after(operations);
+}
+
+[[gnu::cold]] void VirtualGpu::tell_unsettled_now() { sharing_.budget().not_settled(); }
+
+}  // namespace cuslice
