@@ -24,6 +24,8 @@ struct Installation {
     std::string plot;
 
     std::string fake_driver() const { return fake_folder + "/libcuda.so.1"; }
+    /// The folder of the fake GPU's nvidia-smi.
+    std::string fake_programs() const { return fake_folder + "/" + "bin"; }
     /// The fake GPU's CUDA runtimes, cuBLAS, cuBLASLt and cuDNN that are there, in the loader's order.
     std::vector<std::string> fake_preloads() const;
 };

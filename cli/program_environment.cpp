@@ -88,6 +88,15 @@ void remove_refused_preloads(Environment& environment) {
     set_preload(environment, preloads_without(environment, was_refused));
 }
 
+void add_fake_programs(Environment& environment, const Settings& settings, const Installation& installation) {
+    if (find(settings, Key::fake) == nullptr) return;
+    const std::string folder = installation.fake_programs();
+    // Without PATH a program has the system's folders; an empty element is the current folder.
+    const std::string before = environment.get("PATH").value_or("/bin:/usr/bin");
+    if (before == folder || before.starts_with(folder + ":")) return;
+    environment.set("PATH", folder + ":" + before);
+}
+
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
                          ConfigError& error) {
     // Written first: if it does not fit, nothing has been changed yet.

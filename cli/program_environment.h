@@ -15,6 +15,10 @@ namespace cuslice::cli {
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
                          ConfigError& error);
 
+/// With fake GPUs, the folder of the fake's nvidia-smi first in PATH: NVIDIA's own knows nothing of them. Before the
+/// program is looked for.
+void add_fake_programs(Environment& environment, const Settings& settings, const Installation& installation);
+
 /// LD_PRELOAD without any libcuslice.so and fake runtime: for asking the driver itself.
 void remove_preload(Environment& environment);
 

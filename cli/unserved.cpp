@@ -28,6 +28,26 @@ bool has_mps(const Environment& environment) {
     return ::access((folder + "/control").c_str(), F_OK) == 0;
 }
 
+// A limit of memory, from whichever tool: KAI's plugin for HAMi-core sets HAMi's.
+bool has_limit(const Environment& environment) {
+    for (const char* name :
+         {"CUDA_DEVICE_MEMORY_LIMIT", "CUDA_DEVICE_MEMORY_LIMIT_0", "CUSLICE_LIMIT", "CUSLICE_FRACTION"})
+        if (!environment.get(name).value_or("").empty()) return true;
+    return false;
+}
+
+bool is_served(OtherTool tool, const Environment& environment) {
+    switch (tool) {
+        case OtherTool::hami:
+            return has_hami(environment);
+        case OtherTool::mps:
+            return has_mps(environment);
+        case OtherTool::kai:
+            return has_limit(environment);
+    }
+    return false;
+}
+
 }  // namespace
 
 std::vector<ConfigError> find_unserved(const Environment& environment) {
@@ -38,7 +58,7 @@ std::vector<ConfigError> find_unserved(const Environment& environment) {
         const std::string_view name = slice(line, 0, equals), value = slice(line, equals + 1);
         const Unserved* const unserved = cuslice::find_unserved(name, value);
         if (unserved == nullptr) continue;
-        if (unserved->tool == OtherTool::hami ? has_hami(environment) : has_mps(environment)) continue;
+        if (is_served(unserved->tool, environment)) continue;
         ConfigError notice;
         Reason why("has no effect here: ");
         notice.set(name, value, why.append(unserved->why).view());

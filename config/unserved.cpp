@@ -8,6 +8,9 @@ namespace {
 constexpr std::string_view kMemoryAlone =
     "cuslice limits memory, not the time or the multiprocessors that a program gets";
 
+constexpr std::string_view kShareAlone =
+    "KAI-Scheduler's share limits nothing by itself; set CUSLICE_LIMIT or CUSLICE_FRACTION";
+
 constexpr Unserved kUnserved[] = {
     {OtherTool::hami, "CUDA_DEVICE_SM_LIMIT", {"", "0", "100"}, kMemoryAlone},
     {OtherTool::hami, "CUDA_TASK_PRIORITY", {"", "", ""}, kMemoryAlone},
@@ -26,6 +29,8 @@ constexpr Unserved kUnserved[] = {
      "cuslice ends no program; an allocation past the limit fails"},
     {OtherTool::mps, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", {"", "100", "100.0"}, kMemoryAlone},
     {OtherTool::mps, "CUDA_MPS_CLIENT_PRIORITY", {"", "0", ""}, kMemoryAlone},
+    {OtherTool::kai, "GPU_MEMORY_LIMIT", {"", "0", ""}, kShareAlone},
+    {OtherTool::kai, "GPU_PORTION", {"", "1", "0"}, kShareAlone},
 };
 
 bool is_named(std::string_view variable, const Unserved& unserved) {

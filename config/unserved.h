@@ -1,4 +1,5 @@
-// Variables of HAMi and MPS that limit something else than memory. Who finds that cuslice reads their limits of memory
+// Variables of HAMi and MPS that limit something else than memory, and those of KAI-Scheduler, which tell a pod its
+// share without any limit. Who finds that cuslice reads their limits of memory
 // believes that it reads these too.
 #pragma once
 
@@ -8,7 +9,7 @@
 
 namespace cuslice {
 
-enum class OtherTool : std::uint8_t { hami, mps };
+enum class OtherTool : std::uint8_t { hami, mps, kai };
 
 struct Unserved {
     OtherTool tool;

@@ -95,7 +95,7 @@ int index_of(std::string_view item) {
 
 // `place_of` gives the place of an item, or kNothing.
 template <typename PlaceOf>
-GpuPlaces read_list(std::string_view variable, PlaceOf place_of) {
+GpuPlaces read_list(std::string_view variable, PlaceOf place_of, bool* twice = nullptr) {
     GpuPlaces places;
     const bool names = is_name(trim(variable));
     Items items(variable);
@@ -105,6 +105,7 @@ GpuPlaces read_list(std::string_view variable, PlaceOf place_of) {
         if (place == kNothing) break;
         if (places.add(static_cast<std::size_t>(place))) continue;
         places.clear();
+        if (twice) *twice = true;
         break;
     }
     return places;
@@ -127,6 +128,12 @@ int place_by_name(std::string_view name, std::span<const GpuIdentity> gpus) {
         found = static_cast<int>(i);
     }
     return found;
+}
+
+int place_of(std::string_view item, std::span<const GpuIdentity> gpus) {
+    if (is_name(item)) return place_by_name(item, gpus);
+    const int index = index_of(item);
+    return index < static_cast<int>(gpus.size()) ? index : kNothing;
 }
 
 // "CUDA_VISIBLE_DEVICES=0,1 allows 0 GPU-…, 1 GPU-…". A list of UUIDs would only say the same twice.
@@ -194,11 +201,15 @@ GpuPlaces read_cuda_list(std::string_view variable, std::span<const GpuIdentity>
         for (std::size_t i = 0; i < gpus.size(); ++i) all.add(i);
         return all;
     }
-    return read_list(variable, [&](std::string_view item) {
-        if (is_name(item)) return place_by_name(item, gpus);
-        const int index = index_of(item);
-        return index < static_cast<int>(gpus.size()) ? index : kNothing;
-    });
+    return read_list(variable, [&](std::string_view item) { return place_of(item, gpus); });
+}
+
+bool names_gpu_twice(std::string_view variable, std::span<const GpuIdentity> gpus) {
+    bool twice = false;
+    if (variable.data() != nullptr)
+        read_list(
+            variable, [&](std::string_view item) { return place_of(item, gpus); }, &twice);
+    return twice;
 }
 
 bool counts_gpus(std::string_view variable) {

@@ -47,6 +47,8 @@ void append_visible(VisibleText& list, std::string_view uuid);
 /// if it is not set (a null view). CUDA's rules: the list ends at the first item that names nothing or is not of the
 /// first one's kind (index or UUID), a number is read as far as it goes, a GPU named twice leaves none. Pure.
 GpuPlaces read_cuda_list(std::string_view variable, std::span<const GpuIdentity> gpus);
+/// True if it leaves none because a GPU is named twice, for which cuInit has an answer of its own. Pure.
+bool names_gpu_twice(std::string_view variable, std::span<const GpuIdentity> gpus);
 
 /// True if the list begins with a number, so that its meaning depends on what it counts in.
 bool counts_gpus(std::string_view variable);

@@ -95,6 +95,7 @@ int run_program(const Invocation& invocation) {
     const std::vector<std::string>& words = invocation.arguments.program;
     Environment environment = invocation.environment;
     if (!enter_fake_machine(environment, settings, error)) return fail(error, kConfig);
+    add_fake_programs(environment, settings, installation);
     VirtualGpus virtual_gpus(settings, environment);
     // What is wrong with the program is said later, but its search path may lead to a driver of its own.
     const Program program = find_program(words[0], environment);

@@ -100,7 +100,8 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
             error = "lost needs a device and a number of calls, as in lost:1@100";
             return false;
         }
-        losses_.push_back({static_cast<int>(device), number, std::make_shared<std::atomic<bool>>(false)});
+        losses_.push_back({static_cast<int>(device), number, std::make_shared<std::atomic<bool>>(false),
+                           std::make_shared<InjectionMark>(item)});
         return true;
     }
     const auto equals = rest.find('=');
@@ -112,7 +113,7 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
         } else if (!parse_duration(value, number)) {
             error = "'" + value + "' is not a time, such as 50us (ns, us, ms, s; at most an hour)";
         } else {
-            delays_.push_back({name, number});
+            delays_.push_back({name, number, std::make_shared<InjectionMark>(item)});
         }
         return error.empty();
     }
@@ -147,15 +148,17 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
         error = "'" + value + "' is no CUresult (1 to 999)";
         return false;
     }
-    failures_.push_back(
-        {head, first, last, static_cast<CUresult>(number), std::make_shared<std::atomic<std::uint64_t>>(0)});
+    failures_.push_back({head, first, last, static_cast<CUresult>(number),
+                         std::make_shared<std::atomic<std::uint64_t>>(0), std::make_shared<InjectionMark>(item)});
     return true;
 }
 
 CUresult Injection::call(const char* name) {
     calls_.fetch_add(1, std::memory_order_relaxed);
     for (const Delay& delay : delays_) {
-        if (delay.name == "*" || is_version_of(name, delay.name)) pause_for(delay.nanoseconds);
+        if (delay.name != "*" && !is_version_of(name, delay.name)) continue;
+        delay.mark->note();
+        pause_for(delay.nanoseconds);
     }
     CUresult result = CUDA_SUCCESS;
     for (const auto& meeting : meetings_) {
@@ -164,7 +167,9 @@ CUresult Injection::call(const char* name) {
     for (Failure& failure : failures_) {
         if (!is_version_of(name, failure.name)) continue;
         const std::uint64_t call = failure.calls->fetch_add(1, std::memory_order_relaxed) + 1;
-        if (call >= failure.first && call <= failure.last && result == CUDA_SUCCESS) result = failure.error;
+        if (call < failure.first || call > failure.last) continue;
+        failure.mark->note();
+        if (result == CUDA_SUCCESS) result = failure.error;
     }
     return result;
 }
@@ -191,6 +196,7 @@ bool Injection::device_lost(int& ordinal) {
     for (Loss& loss : losses_) {
         if (calls > loss.after && !loss.told->exchange(true)) {
             ordinal = loss.ordinal;
+            loss.mark->note();
             return true;
         }
     }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fake/driver/cuda_api.h"
+#include "fake/driver/injection_mark.h"
 
 namespace cuslice::fake {
 
@@ -47,15 +48,18 @@ class Injection {
         std::uint64_t first, last;
         CUresult error;
         std::shared_ptr<std::atomic<std::uint64_t>> calls;
+        std::shared_ptr<InjectionMark> mark;
     };
     struct Delay {
         std::string name;
         std::uint64_t nanoseconds;
+        std::shared_ptr<InjectionMark> mark;
     };
     struct Loss {
         int ordinal;
         std::uint64_t after;
         std::shared_ptr<std::atomic<bool>> told;
+        std::shared_ptr<InjectionMark> mark;
     };
     /// Where threads wait for each other inside a function. Who is left waiting for kPatience is told that it has timed
     /// out: nobody else can come in, as with a program that holds a lock over the call. Nobody waits any more then.

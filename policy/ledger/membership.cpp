@@ -18,7 +18,8 @@ std::uint64_t sum_of(const Stripe* first) {
     return sum > 0 ? static_cast<std::uint64_t>(sum) : 0;
 }
 
-constexpr int kTries = 4;
+// A member that is busy may begin something between each two looks.
+constexpr int kLooks = 4;
 
 std::uint64_t begun_in(const Stripe* first) {
     std::uint64_t sum = 0;
@@ -165,7 +166,7 @@ bool Membership::reserve_given_back(std::uint64_t bytes, std::uint64_t margin, c
     const std::uint64_t top = limit();
     *more = 0;
     if (bytes > INT64_MAX || top == kNoLimitBytes || bytes > top) return false;
-    for (int i = 0; i < kTries; i++) {
+    for (int i = 0; i < kLooks; i++) {
         const Holdings then = look_at_others();
         *more = then.given_back(figures);
         if (!*more) return false;
@@ -183,7 +184,7 @@ bool Membership::reserve_given_back(std::uint64_t bytes, std::uint64_t margin, c
 }
 
 bool Membership::within_given_back(const Figures& figures) const {
-    for (int i = 0; i < kTries; i++) {
+    for (int i = 0; i < kLooks; i++) {
         if (used() <= limit()) return true;
         const Holdings then = look_at_others();
         const std::uint64_t more = then.given_back(figures);

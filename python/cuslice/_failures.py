@@ -6,6 +6,7 @@ import ctypes
 import difflib
 import functools
 import re
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Union
 
 from cuslice._launcher import LauncherError, ask, fake_tool
@@ -27,6 +28,16 @@ _OF_THE_RUNTIME = {
 _TIME = re.compile(r"(\d+)(ns|us|ms|s)")
 _PER_SECOND = {"ns": 10**9, "us": 10**6, "ms": 1000, "s": 1}
 _MOST_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Injection:
+    """What a test asked for."""
+
+    item: str  #: as the fake driver reads it, and as it names the trace of what has happened
+    asked: str  #: as the test wrote it
+    missing: str  #: what never came, where it has not happened
+    optional: bool
 
 
 @functools.lru_cache(maxsize=None)

@@ -12,7 +12,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Type, Union
 
 from cuslice._arguments import Command, Path, check_names, process_parameters
-from cuslice._failures import change_own_driver, count_gpus, function_name, result_code, time_text, whole_number
+from cuslice._failures import (
+    Injection,
+    change_own_driver,
+    count_gpus,
+    function_name,
+    result_code,
+    time_text,
+    whole_number,
+)
 from cuslice._launcher import ask, fake_tool
 from cuslice._run import RUN_PARAMETERS, SLICE_PARAMETERS, popen, run
 
@@ -31,6 +39,9 @@ _OF_ANOTHER_MACHINE = (
     "CUSLICE_DIR",
     "CUSLICE_FAKE_MACHINE",
 )
+
+# Where the fake driver leaves an empty file for each item that has happened (fake/driver/injection_mark.h).
+_HAPPENED = "injected"
 
 # Arguments of run() and popen().
 _PARAMETERS = tuple(name for name in SLICE_PARAMETERS if name not in ("fake", "fake_machine"))
@@ -98,13 +109,16 @@ class FakeMachine:
         if folder is None:
             folder, self._lock = _new_folder()
         self.folder = os.fspath(folder)
-        self._failures: List[str] = []
+        self._failures: List[Injection] = []
+        self._missed: List[Injection] = []
 
     def __repr__(self) -> str:
         return f"<FakeMachine {self.gpus!r} in {self.folder}{', closed' if self._closed else ''}>"
 
     def close(self) -> None:
         """Forgets what was held. Programs that still run go on, on a machine that is gone."""
+        if not self._closed:
+            self._missed = self._never_happened()
         self._closed = True
         if self._own:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -119,6 +133,8 @@ class FakeMachine:
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self.close()
+        if kind is None:
+            self.check_failures()
 
     def environment(self, base: Optional[Mapping[str, str]] = None) -> Dict[str, str]:
         """The variables for `cuslice run --fake` on this machine, in place of `base`'s (None: this process's)."""
@@ -128,7 +144,8 @@ class FakeMachine:
             variables.pop(name, None)
         variables["CUSLICE_FAKE_DIR"] = self.folder
         if self._failures:
-            variables["CUSLICE_FAKE_INJECT"] = ",".join(self._failures)
+            self._make_traces()
+            variables["CUSLICE_FAKE_INJECT"] = ",".join(one.item for one in self._failures)
         return variables
 
     def run(self, command: Command, **arguments: "Unpack[RunOnMachine]") -> "subprocess.CompletedProcess[Any]":
@@ -144,7 +161,13 @@ class FakeMachine:
         return popen(command, fake=self.gpus, **arguments)
 
     def fail(
-        self, function: str, call: Optional[int] = None, *, result: Union[int, str] = 2, onwards: bool = False
+        self,
+        function: str,
+        call: Optional[int] = None,
+        *,
+        result: Union[int, str] = 2,
+        onwards: bool = False,
+        optional: bool = False,
     ) -> None:
         """Lets calls of `function` fail with `result`, in each program that is started from now on.
 
@@ -152,24 +175,67 @@ class FakeMachine:
         too), or as it is exported ("cuMemAlloc_v2"). `call` is the number of the call in its process, from 1 on, None
         for each; with `onwards`, all later ones fail too. `result` is a CUresult's number or its name; 2 is
         CUDA_ERROR_OUT_OF_MEMORY. Raises ValueError for what the fake driver would not know.
+
+        If no such call comes, the test has tested nothing: check_failures() raises AssertionError, unless `optional`.
         """
         which = "*" if call is None else str(whole_number("call", call, 1)) + ("+" if onwards else "")
-        self._add(f"{function_name(function)}:{which}={result_code(result)}")
+        item = f"{function_name(function)}:{which}={result_code(result)}"
+        asked = f"fail({function!r}{'' if call is None else f', {call}'})"
+        missing = f"no call of {function} came" if call is None else f"call {call} of {function} never came"
+        self._add(Injection(item, asked, missing, optional))
 
-    def lose(self, device: int, after: int) -> None:
+    def lose(self, device: int, after: int, *, optional: bool = False) -> None:
         """Lets programs that are started from now on lose this device after so many calls of the driver."""
         if whole_number("device", device, 0) >= self._count:
             raise ValueError(f"device: {device}: {self._has()}")
-        self._add(f"lost:{device}@{whole_number('after', after, 0)}")
+        item = f"lost:{device}@{whole_number('after', after, 0)}"
+        missing = f"no program made more than {after} calls of the driver"
+        self._add(Injection(item, f"lose({device}, {after})", missing, optional))
 
-    def delay(self, function: str, time: Union[float, str]) -> None:
+    def delay(self, function: str, time: Union[float, str], *, optional: bool = False) -> None:
         """Lets each call of `function` ("*": of any) take longer by `time`, in programs to come: seconds, or a text
         such as "50us".
         """
-        self._add(f"delay:{function if function == '*' else function_name(function)}={time_text(time)}")
+        name = function if function == "*" else function_name(function)
+        missing = f"no call of {'the driver' if function == '*' else function} came"
+        self._add(Injection(f"delay:{name}={time_text(time)}", f"delay({function!r}, {time!r})", missing, optional))
 
-    def _add(self, failure: str) -> None:
+    def check_failures(self) -> None:
+        """Raises AssertionError for failures, losses and delays that were asked for and have not happened so far, in
+        any program on this machine. clear_failures(), the end of the `with` block and of a pytest test do so too.
+        """
+        missed = self._missed if self._closed else self._never_happened()
+        if missed:
+            raise AssertionError("\n".join(f"{one.asked} never happened: {one.missing}" for one in missed))
+
+    def clear_failures(self) -> None:
+        """Programs that are started from now on have no failures. Raises AssertionError for those that never happened,
+        as check_failures() does.
+        """
+        try:
+            self.check_failures()
+        finally:
+            self._drop_failures()
+
+    def _add(self, failure: Injection) -> None:
         self._failures.append(failure)
+
+    def _drop_failures(self) -> None:
+        self._failures.clear()
+        shutil.rmtree(os.path.join(self.folder, _HAPPENED), ignore_errors=True)
+
+    def _make_traces(self) -> None:
+        for folder in (self.folder, os.path.join(self.folder, _HAPPENED)):
+            try:
+                os.mkdir(folder, 0o700)
+            except FileExistsError:
+                pass
+
+    def _never_happened(self) -> List[Injection]:
+        traces = os.path.join(self.folder, _HAPPENED)
+        return [
+            one for one in self._failures if not one.optional and not os.path.exists(os.path.join(traces, one.item))
+        ]
 
     def _has(self) -> str:
         return "the machine has 1 GPU, 0" if self._count == 1 else f"the machine has {self._count} GPUs, from 0 on"
@@ -183,10 +249,6 @@ class FakeMachine:
             if name in given:
                 raise TypeError(f"{function}() of a FakeMachine takes no {name!r}: the GPUs are the machine's")
         check_names(function, given, taken)
-
-    def clear_failures(self) -> None:
-        """Programs that are started from now on have no failures."""
-        self._failures.clear()
 
     def holders(self) -> List[Holder]:
         """Who holds memory now, and who did and has ended (the last ones of each GPU)."""
@@ -239,16 +301,17 @@ class OwnMachine(FakeMachine):
     def __init__(self, gpus: str) -> None:
         super().__init__(gpus, folder=os.environ["CUSLICE_FAKE_DIR"])
 
-    def lose(self, device: int, after: int) -> None:
+    def lose(self, device: int, after: int, *, optional: bool = False) -> None:
         """Refused: raises RuntimeError."""
         raise RuntimeError("a device that this process loses stays lost for all later tests; use fake_machine")
 
-    def clear_failures(self) -> None:
+    def _drop_failures(self) -> None:
         """Neither this process nor programs that are started from now on have failures."""
         if self._failures:
             change_own_driver("")
-        super().clear_failures()
+        super()._drop_failures()
 
-    def _add(self, failure: str) -> None:
-        change_own_driver(failure)
+    def _add(self, failure: Injection) -> None:
+        self._make_traces()
+        change_own_driver(failure.item)
         super()._add(failure)

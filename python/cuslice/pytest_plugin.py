@@ -97,6 +97,14 @@ def pytest_load_initial_conftests(early_config: Any) -> Generator[None, None, No
     yield
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_call(item: Any) -> None:
+    # After the test, and only where it has passed so far: a failure that never happened makes it fail.
+    for value in getattr(item, "funcargs", {}).values():
+        if isinstance(value, FakeMachine):
+            value.check_failures()
+
+
 def _gpus_of(request: Any) -> str:
     marker = request.node.get_closest_marker("fake_gpus")
     return str(marker.args[0]) if marker else str(request.config.getoption("--fake-gpus") or "1xt4")
@@ -108,8 +116,11 @@ def fake_machine(request: Any) -> Generator[FakeMachine, None, None]:
 
     The marker `@pytest.mark.fake_gpus("2xa100-40g")` sets its GPUs, else --fake-gpus does; without both it has one T4.
     """
-    with FakeMachine(_gpus_of(request)) as machine:
+    machine = FakeMachine(_gpus_of(request))
+    try:
         yield machine
+    finally:
+        machine.close()
 
 
 @pytest.fixture
@@ -126,4 +137,4 @@ def fake_gpus(request: Any) -> Generator[FakeMachine, None, None]:
     try:
         yield machine
     finally:
-        machine.clear_failures()
+        machine._drop_failures()

@@ -17,6 +17,12 @@ CUresult start(unsigned flags, std::string_view list, bool set) {
     return CUSLICE_REAL(cuInit)(flags);
 }
 
+// What the driver answers where CUDA_VISIBLE_DEVICES leaves no GPU. Where GPUs are split it never sees that list.
+CUresult answer_to_list() {
+    if (!split().installed() || process().gpu_count() != 0) return CUDA_SUCCESS;
+    return process().gpu_named_twice() ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
+}
+
 }  // namespace
 
 CUSLICE_HOOK_ANYTIME(cuInit, flags) {
@@ -39,7 +45,7 @@ CUSLICE_HOOK_ANYTIME(cuInit, flags) {
         if (result != CUDA_SUCCESS) return result;
         if (process().open_gpus()) {
             process().tell_frameworks();
-            return result;
+            return answer_to_list();
         }
     }
     log_bad_configuration();

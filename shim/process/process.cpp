@@ -370,6 +370,7 @@ bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     const HostEnvironment environment;
     const auto value = [&](std::string_view name) { return variable(environment.lines(), name); };
     const std::string_view list = own_list(value(kChosenVariable), value(kCudaVisible));
+    found.named_twice = names_gpu_twice(list, {identities, count});
     found.parts = visible_parts({identities, count}, found.parts, list);
     return true;
 }
@@ -481,9 +482,9 @@ bool Process::open_gpus() {
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
     if (!record.empty()) recording_.start(record, describe_row);
     limits_.store(limits || !record.empty(), std::memory_order_relaxed);
-    features_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording) |
-                                               (plus_context ? kPlusContext : 0)),
-                    std::memory_order_relaxed);
+    const int flags = (caching ? kCaching : 0) | (record.empty() ? 0 : kRecording) | (plus_context ? kPlusContext : 0);
+    features_.store(static_cast<unsigned char>(flags), std::memory_order_relaxed);
+    named_twice_ = found.named_twice;
     gpu_count_.store(count, std::memory_order_release);
     gpus_open_.store(true, std::memory_order_release);
     return true;

@@ -78,6 +78,8 @@ class Process {
     const char* driver_past_us() const { return past_us_ ? path_past_us_ : nullptr; }
 
     int gpu_count() const { return gpu_count_.load(std::memory_order_acquire); }
+    /// True where no GPU is left since CUDA_VISIBLE_DEVICES names one twice. After gpu_count().
+    bool gpu_named_twice() const { return named_twice_; }
     VirtualGpu& gpu(int ordinal) { return reinterpret_cast<VirtualGpu*>(gpu_storage_)[ordinal]; }
     VirtualGpu* gpu_of(CUdevice device);
     VirtualGpu* find_gpu(const char* uuid);
@@ -155,6 +157,7 @@ class Process {
         GpuIdentity identities[kMaxGpus];
         std::uint64_t totals[kMaxGpus] = {};  // bytes; 0: not known
         VirtualParts parts;
+        bool named_twice = false;  // by CUDA_VISIBLE_DEVICES
 
         std::span<GpuIdentity> gpus() { return {identities, count}; }
         std::span<const std::uint64_t> sizes() const { return {totals, count}; }
@@ -181,6 +184,7 @@ class Process {
     Mutex mutex_{LockRank::process};
     std::atomic<Readiness> readiness_{Readiness::not_yet};
     std::atomic<int> gpu_count_{0};
+    bool named_twice_ = false;  // published by gpu_count_
     std::atomic<bool> limits_{false};
     std::atomic<unsigned char> features_{0};
     std::atomic<std::uint32_t> context_epoch_{1};

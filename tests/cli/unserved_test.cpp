@@ -33,6 +33,17 @@ TEST_CASE("a variable of HAMi or MPS that asks for more than a limit of memory i
     CHECK(said({"ACTIVE_OOM_KILLER=true"}).starts_with("cuslice: ACTIVE_OOM_KILLER: true: has no effect here: "));
 }
 
+TEST_CASE("KAI-Scheduler's share is named where nothing limits the program by it") {
+    const std::string why =
+        ": has no effect here: KAI-Scheduler's share limits nothing by itself; set CUSLICE_LIMIT or CUSLICE_FRACTION\n";
+    CHECK(said({"GPU_PORTION=0.5"}) == "cuslice: GPU_PORTION: 0.5" + why);
+    CHECK(said({"GPU_MEMORY_LIMIT=4096"}) == "cuslice: GPU_MEMORY_LIMIT: 4096" + why);
+    for (const char* limit :
+         {"CUDA_DEVICE_MEMORY_LIMIT=4096m", "CUDA_DEVICE_MEMORY_LIMIT_0=4096m", "CUSLICE_LIMIT=4GiB"})
+        CHECK(said({"GPU_PORTION=0.5", "GPU_MEMORY_LIMIT=4096", limit}).find("KAI") == std::string::npos);
+    CHECK(said({"GPU_PORTION=1", "GPU_MEMORY_LIMIT="}).empty());
+}
+
 TEST_CASE("nothing is said of values that ask for nothing, of unknown variables, or twice") {
     CHECK(said({"CUDA_DEVICE_SM_LIMIT=100", "CUDA_OVERSUBSCRIBE=false", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100"})
               .empty());

@@ -243,7 +243,7 @@ TEST_CASE("NVML says at once that an array is gone") {
     REQUIRE(scene.guest.code("retain 0") == 0);
     const std::string before = scene.guest.ask("nvmlmemory 0");
     REQUIRE(scene.guest.code("array a 1024 1024 2") == 0);
-    CHECK(scene.guest.number("nvmlmemory 0", 3) == 332 * kMiB);
+    CHECK(scene.guest.number("nvmlmemory2 0", 3) == 332 * kMiB);
     REQUIRE(scene.guest.code("unarray a") == 0);
     CHECK(scene.guest.ask("nvmlmemory 0") == before);
 }

@@ -414,6 +414,22 @@ TEST_CASE("copies between parts arrive, by every call that copies from GPU to GP
     CHECK(copied == 36);
 }
 
+TEST_CASE("a list of GPUs that leaves none is answered as the driver answers it") {
+    for (const char* list : {"", "-1", "0,0", "7", "1,1", "x"}) {
+        CAPTURE(list);
+        const std::string visible = std::string("CUDA_VISIBLE_DEVICES=") + list;
+        const Folder books;
+        // Natively, on a machine of two GPUs.
+        Guest native(Guest::route("linked"), raw("2xlaptop-2g", books.path(), {visible}));
+        Guest split(Guest::route("linked"), sliced(kGpu, books.path(), {"CUSLICE_SPLIT=0=2", visible}));
+        const int answer = native.code("init");
+        CHECK((answer == 100 || answer == 101));
+        CHECK(split.code("init") == answer);
+        CHECK(split.code("init") == answer);
+        CHECK(split.complaints().empty());
+    }
+}
+
 TEST_CASE("without a split what is translated where there is one is the driver's own") {
     std::set<std::string> translated;
     std::ifstream list(CUSLICE_TEST_FUNCTIONS);

@@ -8,6 +8,7 @@ import ast
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -323,6 +324,46 @@ print(json.dumps([records, os.path.exists(log.path)]))
         self.assertFalse(os.path.exists(machine.folder))
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_a_failure_that_never_happened_fails_the_test(self):
+        """Each kind of injection, each way by which a test ends with it."""
+        kinds = (  # happens in a program that allocates once; never does; what is said
+            (("fail", "cuMemAlloc", 1), ("fail", "cuMemAlloc", 2), "call 2 of cuMemAlloc never came"),
+            (("fail", "cuMemAlloc_v2"), ("fail", "cuMemFree"), "fail('cuMemFree') never happened: no call of cuMemFree"),
+            (("lose", 0, 1), ("lose", 1, 100000), "no program made more than 100000 calls of the driver"),
+            (("delay", "*", "1ns"), ("delay", "cuMemFree", "1ns"), "delay('cuMemFree', '1ns') never happened"),
+        )
+        grow = [sys.executable, GROW, "600"]
+        for happens, never, said in kinds:
+            with self.subTest(never), cuslice.FakeMachine("2xt4") as machine:
+                ask = getattr(machine, happens[0])
+                ask(*happens[1:])
+                with self.assertRaises(AssertionError):  # no program yet
+                    machine.check_failures()
+                machine.run(grow, **CAPTURED)
+                machine.check_failures()
+                ask(*never[1:], optional=True)
+                machine.run(grow, **CAPTURED)
+                machine.clear_failures()
+                ask(*never[1:])
+                machine.run(grow, **CAPTURED)
+                with self.assertRaisesRegex(AssertionError, re.escape(said)) as caught:
+                    machine.clear_failures()
+                self.assertNotIn(str(happens), str(caught.exception))
+                # Once is enough, and nothing of the past is believed: the same item is new.
+                machine.check_failures()
+                ask(*happens[1:])
+                with self.assertRaises(AssertionError):
+                    machine.check_failures()
+                machine.run(grow, **CAPTURED)
+        with self.assertRaisesRegex(AssertionError, "call 3 of cuMemAlloc never came"):
+            with cuslice.FakeMachine() as machine:
+                machine.fail("cuMemAlloc", 3)
+                machine.run(grow, **CAPTURED)
+        # What a test fails by is not hidden.
+        with self.assertRaises(KeyError), cuslice.FakeMachine() as machine:
+            machine.fail("cuMemAlloc", 3)
+            raise KeyError
+
     def test_what_a_fake_machine_does_not_have_is_refused_at_the_call(self):
         with cuslice.FakeMachine("2xt4") as machine:
             for call, error, text in (
@@ -346,7 +387,7 @@ print(json.dumps([records, os.path.exists(log.path)]))
                     call()
             # Nothing of this is left in what programs are told.
             self.assertNotIn("CUSLICE_FAKE_INJECT", machine.environment())
-            machine.delay("cuMemAlloc", 0.001)
+            machine.delay("cuMemAlloc", 0.001, optional=True)
             self.assertEqual(machine.environment()["CUSLICE_FAKE_INJECT"], "delay:cuMemAlloc=1000000ns")
             self.assertIn("2xt4", repr(machine))
         for call in (machine.held, machine.environment, lambda: machine.run("true")):

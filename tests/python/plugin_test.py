@@ -76,7 +76,7 @@ def test_the_second_allocation_fails(fake_gpus):
 def test_it_ends_with_its_test(fake_gpus):
     assert grow.take(1) == 0
     fake_gpus.fail("cuMemAlloc", result="CUDA_ERROR_UNKNOWN")
-    fake_gpus.fail("cuMemFree")
+    fake_gpus.fail("cuMemFree", optional=True)
     assert grow.take(1) == 999
     fake_gpus.clear_failures()
     assert grow.take(1) == 0
@@ -84,6 +84,53 @@ def test_it_ends_with_its_test(fake_gpus):
 def test_a_lost_device_would_stay_lost(fake_gpus):
     with pytest.raises(RuntimeError, match="stays lost"):
         fake_gpus.lose(0, 1)
+"""
+NEVER = """
+import subprocess, sys
+import cuslice, grow, pytest
+
+PROGRAM = [sys.executable, grow.__file__, "600"]
+
+def test_own_process(fake_gpus):
+    fake_gpus.fail("cuMemAlloc", 3)
+    assert grow.take(1) == 0
+
+def test_own_process_cleared(fake_gpus):
+    fake_gpus.fail("cuMemAlloc", 3)
+    fake_gpus.clear_failures()
+
+def test_child_of_the_own_machine(fake_gpus):
+    fake_gpus.fail("cuMemFree")
+    assert fake_gpus.run(PROGRAM, input="", capture_output=True, text=True).stdout == "0\\n"
+
+def test_child(fake_machine):
+    fake_machine.fail("cuMemAlloc", 2)
+    fake_machine.run(PROGRAM, input="", capture_output=True)
+
+def test_closed(fake_machine):
+    fake_machine.fail("cuMemAlloc", 2)
+    fake_machine.close()
+
+def test_with_block():
+    with cuslice.FakeMachine() as machine:
+        machine.fail("cuMemAlloc", 2)
+
+@pytest.mark.xfail(strict=True)
+def test_expected(fake_machine):
+    fake_machine.fail("cuMemAlloc", 2)
+
+def test_other_error(fake_machine):
+    fake_machine.fail("cuMemAlloc", 2)
+    raise KeyError("another error")
+
+def test_nothing_of_the_others_is_left(fake_gpus):
+    assert grow.take(1) == 0
+    fake_gpus.fail("cuMemAlloc", 1)
+    assert grow.take(1) == 2
+
+def test_child_of_the_own_machine_that_fails(fake_gpus):
+    fake_gpus.fail("cuMemAlloc")
+    assert fake_gpus.run(PROGRAM, input="", capture_output=True, text=True).stdout == "2\\n"
 """
 COVERED = """
 import helper
@@ -173,6 +220,23 @@ class Plugin(unittest.TestCase):
         # In whatever order: nothing is left for the next test.
         for name in ("it_ends", "second"):
             self.assertIn("1 passed", self.pytest("--fake-gpus", "1xt4", "-k", name, test_here=OUT_OF_MEMORY))
+
+    def test_a_failure_that_was_asked_for_and_never_happened_fails_the_test(self):
+        for words in ([], ["-n", "2"]):
+            said = self.pytest("--fake-gpus", "1xt4", "-rA", *words, code=1, test_never=NEVER)
+            self.assertRegex(said, r"\b7 failed, 2 passed, 1 xfailed\b")
+            self.assertNotIn("ERROR", said)
+            failed = sorted(set(re.findall(r"FAILED test_never\.py::test_(\w+)", said)))
+            self.assertEqual(
+                failed,
+                ["child", "child_of_the_own_machine", "closed", "other_error", "own_process", "own_process_cleared"]
+                + ["with_block"],
+            )
+            for line in (
+                "fail('cuMemAlloc', 3) never happened: call 3 of cuMemAlloc never came",
+                "fail('cuMemFree') never happened: no call of cuMemFree came",
+            ):
+                self.assertIn(f"AssertionError: {line}", said)
 
     def test_options_of_python_are_kept(self):
         test = "import sys\ndef test_options(fake_gpus):\n    assert sys.flags.optimize == 1 and sys.flags.dev_mode\n"

@@ -17,6 +17,8 @@ namespace cuslice {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
+// A cache grows in multiples of this: what is left above them can't be had.
+constexpr std::uint64_t kCacheStep = 2 * kMiB;
 
 // So many looks in a row find nothing before they become rare.
 constexpr unsigned kLooksAtOnce = 16;
@@ -443,7 +445,7 @@ MemoryView VirtualGpu::view(std::uint64_t physical_free) {
     const MemoryView view{std::min(room(), physical_free), limit()};
     if (!caches()) return view;
     const DisableCancellation locked;
-    return {view.free + gpu_state().reclaimer->unused(*this), view.total};
+    return {view.free / kCacheStep * kCacheStep + gpu_state().reclaimer->unused(*this), view.total};
 }
 
 }  // namespace cuslice

@@ -1,9 +1,13 @@
 // Failures on demand.
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdlib>
 #include <thread>
 
 #include "fake/private_driver.h"
@@ -102,6 +106,29 @@ TEST_CASE("a test changes what is injected in its own process") {
               EXPECT_EQUAL(cuMemFree(pointer), CUDA_SUCCESS);
               EXPECT(inject("cuMemAlloc:*=2") == nullptr);
               EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_OUT_OF_MEMORY);
+          }) == "");
+}
+
+TEST_CASE("an item that has happened leaves its name, where somebody has made the folder for it") {
+    const std::string items = "cuMemAlloc:2=2,cuMemFree:*=700,lost:1@100,delay:cuMemAlloc=1ns,cuMemAlloc:7=2";
+    CHECK(in_child(injecting(items), [](const Report& report) {
+              const std::string folder = std::string(getenv("CUSLICE_FAKE_DIR")) + "/injected";
+              const auto happened = [&](const char* item) { return access((folder + "/" + item).c_str(), F_OK) == 0; };
+              use_device(report);
+              CUdeviceptr pointer = 0;
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_SUCCESS);
+              EXPECT(!happened("delay:cuMemAlloc=1ns"));
+              EXPECT_EQUAL(access(folder.c_str(), F_OK), -1);
+              EXPECT_EQUAL(mkdir(folder.c_str(), 0700), 0);
+              errno = 77;
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_OUT_OF_MEMORY);
+              EXPECT_EQUAL(errno, 77);
+              EXPECT(happened("cuMemAlloc:2=2"));
+              EXPECT(!happened("cuMemFree:*=700") && !happened("lost:1@100") && !happened("cuMemAlloc:7=2"));
+              EXPECT_EQUAL(cuMemFree(pointer), CUDA_ERROR_ILLEGAL_ADDRESS);
+              EXPECT(happened("cuMemFree:*=700"));
+              for (int i = 0; i < 100; i++) cuCtxSynchronize();
+              EXPECT(happened("lost:1@100") && !happened("cuMemAlloc:7=2"));
           }) == "");
 }
 

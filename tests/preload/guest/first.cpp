@@ -1,4 +1,5 @@
 // Each function that takes memory, as the first call of a program that counts.
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 

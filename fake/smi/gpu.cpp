@@ -1,0 +1,219 @@
+#include "fake/smi/gpu.h"
+
+#include <cstdio>
+
+namespace cuslice::fake {
+namespace {
+
+constexpr unsigned long long kMiB = 1 << 20;
+
+Value none() { return {std::string(kNone), ""}; }
+Value text(std::string words) { return {words.empty() ? std::string(kNone) : std::move(words), ""}; }
+
+template <typename... Types>
+std::string format(const char* pattern, Types... values) {
+    char line[128];
+    std::snprintf(line, sizeof line, pattern, values...);
+    return line;
+}
+
+/// What a function of NVML writes as text; "" where it has no answer.
+template <typename Function>
+std::string asked(Function function) {
+    char words[256] = "";
+    return function(words, static_cast<unsigned>(sizeof words)) == NVML_SUCCESS ? words : "";
+}
+
+/// A number that a function of NVML gives for a GPU.
+template <typename Function>
+Value number(Function function, const ListedGpu& gpu, std::string_view unit) {
+    unsigned value = 0;
+    if (function(gpu.handle, &value) != NVML_SUCCESS) return none();
+    return {std::to_string(value), unit};
+}
+
+Value watts(nvmlReturn_t (*function)(nvmlDevice_t, unsigned*), const ListedGpu& gpu) {
+    unsigned milliwatts = 0;
+    if (function(gpu.handle, &milliwatts) != NVML_SUCCESS) return none();
+    return {format("%.2f", milliwatts / 1000.0), "W"};
+}
+
+Value memory(const ListedGpu& gpu, unsigned long long nvmlMemory_v2_t::*part) {
+    nvmlMemory_v2_t now{};
+    now.version = nvmlMemory_v2;
+    if (nvmlDeviceGetMemoryInfo_v2(gpu.handle, &now) != NVML_SUCCESS) return none();
+    return {std::to_string(now.*part / kMiB), "MiB"};
+}
+
+Value utilization(const ListedGpu& gpu, unsigned nvmlUtilization_t::*part) {
+    nvmlUtilization_t now{};
+    if (nvmlDeviceGetUtilizationRates(gpu.handle, &now) != NVML_SUCCESS) return none();
+    return {std::to_string(now.*part), "%"};
+}
+
+Value clock(const ListedGpu& gpu, nvmlClockType_t which) {
+    unsigned megahertz = 0;
+    if (nvmlDeviceGetClockInfo(gpu.handle, which, &megahertz) != NVML_SUCCESS) return none();
+    return {std::to_string(megahertz), "MHz"};
+}
+
+Value capability(const ListedGpu& gpu) {
+    int major = 0, minor = 0;
+    if (nvmlDeviceGetCudaComputeCapability(gpu.handle, &major, &minor) != NVML_SUCCESS) return none();
+    return text(format("%d.%d", major, minor));
+}
+
+Value compute_mode(const ListedGpu& gpu) {
+    nvmlComputeMode_t mode{};
+    if (nvmlDeviceGetComputeMode(gpu.handle, &mode) != NVML_SUCCESS) return none();
+    switch (mode) {
+        case NVML_COMPUTEMODE_DEFAULT:
+            return text("Default");
+        case NVML_COMPUTEMODE_EXCLUSIVE_THREAD:
+            return text("Exclusive_Thread");
+        case NVML_COMPUTEMODE_PROHIBITED:
+            return text("Prohibited");
+        case NVML_COMPUTEMODE_EXCLUSIVE_PROCESS:
+            return text("Exclusive_Process");
+        default:
+            return none();
+    }
+}
+
+Value persistence(const ListedGpu& gpu) {
+    nvmlEnableState_t state{};
+    if (nvmlDeviceGetPersistenceMode(gpu.handle, &state) != NVML_SUCCESS) return none();
+    return text(state == NVML_FEATURE_ENABLED ? "Enabled" : "Disabled");
+}
+
+Value performance_state(const ListedGpu& gpu) {
+    nvmlPstates_t state{};
+    if (nvmlDeviceGetPerformanceState(gpu.handle, &state) != NVML_SUCCESS) return none();
+    return state == NVML_PSTATE_UNKNOWN ? none() : text("P" + std::to_string(static_cast<int>(state)));
+}
+
+Value mig_mode(const ListedGpu& gpu) {
+    unsigned current = 0, pending = 0;
+    if (nvmlDeviceGetMigMode(gpu.handle, &current, &pending) != NVML_SUCCESS) return none();
+    return text(current == NVML_DEVICE_MIG_ENABLE ? "Enabled" : "Disabled");
+}
+
+Value temperature(const ListedGpu& gpu) {
+    unsigned celsius = 0;
+    if (nvmlDeviceGetTemperature(gpu.handle, NVML_TEMPERATURE_GPU, &celsius) != NVML_SUCCESS) return none();
+    return text(std::to_string(celsius));
+}
+
+Value serial(const ListedGpu& gpu) {
+    return text(asked([&](char* out, unsigned size) { return nvmlDeviceGetSerial(gpu.handle, out, size); }));
+}
+
+Value used_memory(const App& app) {
+    if (app.bytes == static_cast<unsigned long long>(NVML_VALUE_NOT_AVAILABLE)) return none();
+    return {std::to_string(app.bytes / kMiB), "MiB"};
+}
+
+}  // namespace
+
+std::string uuid_of(const ListedGpu& gpu) {
+    return asked([&](char* out, unsigned size) { return nvmlDeviceGetUUID(gpu.handle, out, size); });
+}
+
+std::string name_of(const ListedGpu& gpu) {
+    return asked([&](char* out, unsigned size) { return nvmlDeviceGetName(gpu.handle, out, size); });
+}
+
+std::string bus_id_of(const ListedGpu& gpu) {
+    nvmlPciInfo_t place{};
+    return nvmlDeviceGetPciInfo_v3(gpu.handle, &place) == NVML_SUCCESS ? place.busId : "";
+}
+
+std::string driver_version() { return asked(nvmlSystemGetDriverVersion); }
+
+std::string cuda_version() {
+    int version = 0;
+    if (nvmlSystemGetCudaDriverVersion_v2(&version) != NVML_SUCCESS) return std::string(kNone);
+    return format("%d.%d", version / 1000, version % 1000 / 10);
+}
+
+std::string process_name(unsigned pid) {
+    const std::string name = asked([&](char* out, unsigned size) { return nvmlSystemGetProcessName(pid, out, size); });
+    return name.empty() ? std::string(kNone) : name;
+}
+
+std::vector<ListedGpu> all_gpus() {
+    unsigned count = 0;
+    nvmlDeviceGetCount_v2(&count);
+    std::vector<ListedGpu> gpus;
+    for (ListedGpu gpu; gpu.index < count; gpu.index++)
+        if (nvmlDeviceGetHandleByIndex_v2(gpu.index, &gpu.handle) == NVML_SUCCESS) gpus.push_back(gpu);
+    return gpus;
+}
+
+std::vector<App> apps_of(const ListedGpu& gpu) {
+    std::vector<nvmlProcessInfo_t> there(16);
+    auto count = static_cast<unsigned>(there.size());
+    nvmlReturn_t result = NVML_SUCCESS;
+    // More may have come since the size was told.
+    while ((result = nvmlDeviceGetComputeRunningProcesses_v3(gpu.handle, &count, there.data())) ==
+           NVML_ERROR_INSUFFICIENT_SIZE) {
+        there.resize(count + 16);
+        count = static_cast<unsigned>(there.size());
+    }
+    std::vector<App> apps;
+    for (unsigned i = 0; result == NVML_SUCCESS && i < count; i++)
+        apps.push_back({gpu, there[i].pid, there[i].usedGpuMemory});
+    return apps;
+}
+
+const std::vector<Field<ListedGpu>>& gpu_fields() {
+    static const std::vector<Field<ListedGpu>> fields{
+        {"index", "", "", "the place in PCI order",
+         [](const ListedGpu& gpu) { return text(std::to_string(gpu.index)); }},
+        {"count", "", "", "how many GPUs there are",
+         [](const ListedGpu&) { return text(std::to_string(all_gpus().size())); }},
+        {"name", "gpu_name", "", "the model", [](const ListedGpu& gpu) { return text(name_of(gpu)); }},
+        {"uuid", "gpu_uuid", "", "GPU-…", [](const ListedGpu& gpu) { return text(uuid_of(gpu)); }},
+        {"serial", "gpu_serial", "", "the board's number", serial},
+        {"pci.bus_id", "gpu_bus_id", "", "the PCI address", [](const ListedGpu& gpu) { return text(bus_id_of(gpu)); }},
+        {"driver_version", "", "", "the driver's version", [](const ListedGpu&) { return text(driver_version()); }},
+        {"compute_cap", "", "", "the compute capability", capability},
+        {"memory.total", "", "MiB", "of the GPU, or of the slice",
+         [](const ListedGpu& gpu) { return memory(gpu, &nvmlMemory_v2_t::total); }},
+        {"memory.used", "", "MiB", "", [](const ListedGpu& gpu) { return memory(gpu, &nvmlMemory_v2_t::used); }},
+        {"memory.free", "", "MiB", "", [](const ListedGpu& gpu) { return memory(gpu, &nvmlMemory_v2_t::free); }},
+        {"memory.reserved", "", "MiB", "for the driver, or headroom",
+         [](const ListedGpu& gpu) { return memory(gpu, &nvmlMemory_v2_t::reserved); }},
+        {"utilization.gpu", "", "%", "",
+         [](const ListedGpu& gpu) { return utilization(gpu, &nvmlUtilization_t::gpu); }},
+        {"utilization.memory", "", "%", "",
+         [](const ListedGpu& gpu) { return utilization(gpu, &nvmlUtilization_t::memory); }},
+        {"temperature.gpu", "", "", "degrees Celsius", temperature},
+        {"power.draw", "", "W", "", [](const ListedGpu& gpu) { return watts(nvmlDeviceGetPowerUsage, gpu); }},
+        {"power.limit", "", "W", "", [](const ListedGpu& gpu) { return watts(nvmlDeviceGetEnforcedPowerLimit, gpu); }},
+        {"fan.speed", "", "%", "", [](const ListedGpu& gpu) { return number(nvmlDeviceGetFanSpeed, gpu, "%"); }},
+        {"pstate", "", "", "the performance state", performance_state},
+        {"clocks.sm", "clocks.current.sm", "MHz", "", [](const ListedGpu& gpu) { return clock(gpu, NVML_CLOCK_SM); }},
+        {"clocks.mem", "clocks.current.memory", "MHz", "",
+         [](const ListedGpu& gpu) { return clock(gpu, NVML_CLOCK_MEM); }},
+        {"persistence_mode", "", "", "", persistence},
+        {"compute_mode", "", "", "", compute_mode},
+        {"mig.mode.current", "", "", "", mig_mode},
+    };
+    return fields;
+}
+
+const std::vector<Field<App>>& app_fields() {
+    static const std::vector<Field<App>> fields{
+        {"gpu_name", "", "", "the model", [](const App& app) { return text(name_of(app.gpu)); }},
+        {"gpu_uuid", "", "", "GPU-…", [](const App& app) { return text(uuid_of(app.gpu)); }},
+        {"gpu_serial", "", "", "the board's number", [](const App& app) { return serial(app.gpu); }},
+        {"gpu_bus_id", "", "", "the PCI address", [](const App& app) { return text(bus_id_of(app.gpu)); }},
+        {"pid", "", "", "the process", [](const App& app) { return text(std::to_string(app.pid)); }},
+        {"process_name", "name", "", "its program", [](const App& app) { return text(process_name(app.pid)); }},
+        {"used_gpu_memory", "used_memory", "MiB", "what it holds", used_memory},
+    };
+    return fields;
+}
+
+}  // namespace cuslice::fake
