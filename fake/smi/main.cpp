@@ -1,6 +1,7 @@
 // nvidia-smi for machines of fake GPUs: the part of NVIDIA's that scripts read, written from its manual, over whichever
 // NVML the program is given. A program of its own, found by PATH.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>

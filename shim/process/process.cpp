@@ -73,22 +73,6 @@ bool Process::read_settings() {
     return true;
 }
 
-// What lies below asks the process through these.
-void Process::connect() {
-    GpuState& state = gpu_state();
-    state.reclaimer = &caches_;
-    state.start_nvml = [] { return process().start_nvml(); };
-    state.look_for_ended = [](VirtualGpu& gpu) { process().look_for_ended(gpu); };
-    state.charge_unseen = [](VirtualGpu& gpu) { return process().charge_unseen(gpu); };
-    split().find_owner = [](CUdeviceptr base, int* gpu, CUcontext* context) {
-        const Allocation known = gpu_state().allocations.find(base);
-        if (!known.address) return false;
-        *gpu = known.gpu;
-        *context = gpu_state().contexts.handle_of(known.context);
-        return true;
-    };
-}
-
 Readiness Process::load() {
     if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
     const HeldSignals held;  // the loader has locks of its own

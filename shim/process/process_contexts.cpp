@@ -13,6 +13,22 @@ namespace cuslice {
 
 constinit thread_local Process::LastContext Process::last_context{};
 
+// What lies below asks the process through these.
+void Process::connect() {
+    GpuState& state = gpu_state();
+    state.reclaimer = &caches_;
+    state.start_nvml = [] { return process().start_nvml(); };
+    state.look_for_ended = [](VirtualGpu& gpu) { process().look_for_ended(gpu); };
+    state.charge_unseen = [](VirtualGpu& gpu) { return process().charge_unseen(gpu); };
+    split().find_owner = [](CUdeviceptr base, int* gpu, CUcontext* context) {
+        const Allocation known = gpu_state().allocations.find(base);
+        if (!known.address) return false;
+        *gpu = known.gpu;
+        *context = gpu_state().contexts.handle_of(known.context);
+        return true;
+    };
+}
+
 const Process::Current& Process::look_up(CUcontext now) {
     LastContext& last = last_context;
     const std::uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
