@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 namespace cuslice::bench {
 
@@ -53,6 +54,20 @@ void must(CUresult result, const char* what) {
     std::exit(1);
 }
 
+namespace {
+
+// Before glibc 2.34 it lay in libdl.so.2.
+auto dlmopen_of_libc() {
+    for (const char* library : {"libc.so.6", "libdl.so.2"}) {
+        void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+        void* const found = handle ? dlsym(handle, "dlmopen") : nullptr;
+        if (found) return reinterpret_cast<decltype(&dlmopen)>(found);
+    }
+    give_up("dlmopen", "is in no C library");
+}
+
+}  // namespace
+
 TwoDrivers open_two_drivers(const char* raw_path) {
     TwoDrivers drivers;
     void* ours = dlopen("libcuda.so.1", RTLD_NOW);
@@ -62,8 +77,8 @@ TwoDrivers open_two_drivers(const char* raw_path) {
     must(drivers.ours.retain(&drivers.context, 0), "cuDevicePrimaryCtxRetain");
     must(drivers.ours.set_current(drivers.context), "cuCtxSetCurrent");
 
-    // By now the driver beneath is loaded. dlopen would give us cuslice for this name; dlmopen is not caught.
-    void* raw = dlmopen(LM_ID_BASE, raw_path, RTLD_NOW | RTLD_NOLOAD);
+    // By now the driver beneath is loaded. By dlopen and dlmopen cuslice gives itself for this name.
+    void* raw = dlmopen_of_libc()(LM_ID_BASE, raw_path, RTLD_NOW | RTLD_NOLOAD);
     if (!raw) give_up(raw_path, "is not the driver that cuslice has loaded");
     drivers.raw = functions(raw, std::strrchr(raw_path, '/'));
     if (reinterpret_cast<void*>(drivers.raw.allocate) == reinterpret_cast<void*>(drivers.ours.allocate))
