@@ -87,8 +87,10 @@ TEST_CASE("in a container NVML lists the program, whose pid is one that others h
     REQUIRE(a.guest.code("alloc x " + bytes(200 * kMiB)) == 0);
     REQUIRE(a.guest.pid() == b.guest.pid());
     // Each sees itself and no other, and counts its own memory alone.
-    for (Guest* guest : {&a.guest, &b.guest})
+    for (Guest* guest : {&a.guest, &b.guest}) {
+        REQUIRE(guest->ask("nvml") == "0");
         CHECK(guest->ask("nvmlprocesses 0") == "0 " + std::to_string(guest->pid()));
+    }
     CHECK(b.guest.number("info") - a.guest.number("info") == 200 * kMiB);
     CHECK(b.guest.code("fill " + bytes(kMiB)) == 2);
     CHECK(a.guest.code("fill " + bytes(kMiB)) == 2);

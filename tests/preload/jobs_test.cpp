@@ -437,7 +437,7 @@ TEST_CASE("NVML shows the job's processes and nobody else's, and what they hold 
         REQUIRE(guest->ask("nvml") == "0");
         CHECK(guest->ask("nvmlprocesses 0") == pids({a->pid(), b->pid()}));
         CHECK(guest->ask("nvmlprocesses 0 1") == "7 2");  // INSUFFICIENT_SIZE, and how much it takes
-        const Words memory = split_words(guest->ask("nvmlmemory 0"));
+        const Words memory = split_words(guest->ask("nvmlmemory2 0"));
         CHECK(memory.at(1) == std::to_string(1200 * kMiB));
         CHECK(memory.at(3) == together);
     }
