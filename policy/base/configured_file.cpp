@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -178,11 +179,25 @@ const char* ConfiguredFile::refusal(const struct stat& info) const {
     return info.st_nlink > 1 ? kTwoNames : nullptr;
 }
 
+namespace {
+
+// Waits until nobody is in the middle of taking a name out of the folder: for that long the kernel still finds the
+// name, and no longer counts it. Removing takes the folder's lock before it finds that no name is as long as this one.
+void await_removals(int folder) {
+    char none[NAME_MAX + 2];
+    memset(none, 'x', sizeof none - 1);
+    none[sizeof none - 1] = '\0';
+    unlinkat(folder, none, 0);
+}
+
+}  // namespace
+
 // Somebody who may link to others' files (fs.protected_hardlinks = 0) can take the other name away just when names are
 // counted, but not keep in step with us: the name has to be there each time that it isn't looked at with its count.
 bool ConfiguredFile::stays(int file, const struct stat& first) const {
     constexpr unsigned kLooks = 8;
     for (unsigned look = 0; others_write_ && look < kLooks; look++) {
+        await_removals(folder_);
         struct stat named {
         }, counted{};
         const bool there = stat_at(folder_, name_, named) && same_file(named, first);
