@@ -165,7 +165,7 @@ bool can_unshare(int flags, unsigned user) {
     return or_skip(found->second, "no " + names_of(flags) + " namespace can be made here");
 }
 
-// Who has become another user doesn't own its files in /proc without being dumpable.
+// A process that has become another user doesn't own its files in /proc without being dumpable.
 bool enter_namespaces(int flags) {
     const unsigned user = geteuid(), group = getegid();
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);

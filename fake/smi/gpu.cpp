@@ -17,7 +17,7 @@ std::string format(const char* pattern, Types... values) {
     return line;
 }
 
-/// What a function of NVML writes as text; "" where it has no answer.
+/// The text that a function of NVML writes; "" where it has no answer.
 template <typename Function>
 std::string asked(Function function) {
     char words[256] = "";

@@ -9,7 +9,7 @@
 
 namespace cuslice::fake {
 
-/// What stands where NVML has no answer.
+/// Stands where NVML has no answer.
 inline constexpr std::string_view kNone = "[N/A]";
 
 struct ListedGpu {

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-// What the members of an account hold by the ledger and by the driver.
+// The holdings of an account's members, by the ledger and by the driver.
 //
 // A member's charge falls when its process calls the library. What it has given back where no hook is (a pool at a
 // synchronisation, memory that another process had open) stays charged until then, and its process may sleep. So

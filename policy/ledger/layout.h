@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kStripes = 4;
 inline constexpr std::uint32_t kTickets = 64;
 // Of so many grants the number of the request is known.
 inline constexpr std::uint32_t kLatest = 8;
-// Of so many kinds of contexts the size is known.
+// Kinds of contexts whose size is kept.
 inline constexpr std::uint32_t kContextKinds = 2;
 
 // A total that many processes change, and who changed it last: stripe number in the upper 16 bits, that stripe's

@@ -44,7 +44,7 @@ class Membership {
     // The same up to so many bytes more as other members have given back to the driver and are still charged with.
     // On refusal `*more` says how many these are.
     bool reserve_given_back(std::uint64_t bytes, std::uint64_t margin, const Figures& figures, std::uint64_t* more);
-    // Whether the total less these is within the limit.
+    // True if the total less these is within the limit.
     bool within_given_back(const Figures& figures) const;
     // How many operations this member has begun; and says that nothing of its process was in flight after so many.
     std::uint64_t operations() const;

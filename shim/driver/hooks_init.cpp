@@ -17,7 +17,7 @@ CUresult start(unsigned flags, std::string_view list, bool set) {
     return CUSLICE_REAL(cuInit)(flags);
 }
 
-// What the driver answers where CUDA_VISIBLE_DEVICES leaves no GPU. Where GPUs are split it never sees that list.
+// The driver's answer where CUDA_VISIBLE_DEVICES leaves no GPU. Where GPUs are split it never sees that list.
 CUresult answer_to_list() {
     if (!split().installed() || process().gpu_count() != 0) return CUDA_SUCCESS;
     return process().gpu_named_twice() ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;

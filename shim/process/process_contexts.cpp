@@ -13,7 +13,7 @@ namespace cuslice {
 
 constinit thread_local Process::LastContext Process::last_context{};
 
-// What lies below asks the process through these.
+// The folders below ask the process through these.
 void Process::connect() {
     GpuState& state = gpu_state();
     state.reclaimer = &caches_;

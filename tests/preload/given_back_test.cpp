@@ -1,5 +1,5 @@
-// What a process has given back is to be had by its job and group at once, though it doesn't call any more: as charged
-// and as the GPU's accounting has it.
+// Memory that a process has given back is to be had by its job and group at once, though it doesn't call any more: as
+// charged and as the GPU's accounting has it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@ namespace cuslice::tests {
 namespace {
 
 constexpr std::uint64_t kLimit = 2 * kGiB, kHeadroom = 16 * kMiB, kBlock = 16 * kMiB;
-// Of 2 GiB, beside its own context.
+// In a slice of 2 GiB, beside its own context.
 constexpr std::uint64_t kTaken = 1500 * kMiB;
 
 /// Two processes that share a limit.

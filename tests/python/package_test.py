@@ -359,7 +359,7 @@ print(json.dumps([records, os.path.exists(log.path)]))
             with cuslice.FakeMachine() as machine:
                 machine.fail("cuMemAlloc", 3)
                 machine.run(grow, **CAPTURED)
-        # What a test fails by is not hidden.
+        # The error that a test fails by is not hidden.
         with self.assertRaises(KeyError), cuslice.FakeMachine() as machine:
             machine.fail("cuMemAlloc", 3)
             raise KeyError

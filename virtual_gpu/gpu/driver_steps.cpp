@@ -55,7 +55,7 @@ void VirtualGpu::less_driver_step(LimitError& over, std::uint64_t bytes) const {
 
 GpuSharing& VirtualGpu::accounts() { return sharing_.joined() ? sharing_ : physical_->sharing(); }
 
-// What the ledger says is believed up to what a context can plausibly take.
+// The ledger is believed up to what a context can plausibly take.
 std::uint64_t VirtualGpu::known_context(std::uint64_t kind) {
     const std::uint64_t bytes = accounts().least_context(kind);
     if (!bytes) return 0;

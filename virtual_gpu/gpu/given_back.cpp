@@ -1,4 +1,4 @@
-// What other members of the accounts have given back to the driver, and are charged with until they call again.
+// Memory that other members of the accounts have given back to the driver, and are charged with until they call again.
 #include "policy/base/cancellation.h"
 #include "policy/ledger/process_identity.h"
 #include "virtual_gpu/gpu/gpu_state.h"
@@ -32,7 +32,7 @@ bool open_figures(const char* uuid, NvmlGpu* nvml, ledger::Figures* figures) {
 
 }  // namespace
 
-// Of a split GPU the driver has one figure for all partitions, which says nothing of one of them.
+// For a split GPU the driver has one figure for all partitions, which says nothing of one of them.
 [[gnu::cold]] bool VirtualGpu::reserve_given_back(std::uint64_t bytes, LimitError* why) {
     NvmlGpu nvml;
     ledger::Figures figures;

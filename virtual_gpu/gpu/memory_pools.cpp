@@ -64,7 +64,7 @@ bool MemoryPools::note(Pool& pool, const Reading& reading) {
     return true;
 }
 
-// What was reserved for it ends in the same step, so that the total never dips below the truth, nor is twice that.
+// The reservation for it ends in the same step, so that the total never dips below the truth, nor is twice that.
 void MemoryPools::become(Pool& pool, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) {
     budget.become(reserved, pool.charged, bytes);
     total_.fetch_add(bytes - pool.charged, std::memory_order_relaxed);
