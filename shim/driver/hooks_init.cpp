@@ -2,6 +2,7 @@
 #include "shim/driver/export.h"
 #include "shim/entry.h"
 #include "shim/log.h"
+#include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/selection/visible_devices.h"
@@ -12,6 +13,7 @@ namespace cuslice {
 namespace {
 
 CUresult start(unsigned flags, std::string_view list, bool set) {
+    const StartingReal starting;
     if (!split().installed() || split().is_open()) return CUSLICE_REAL(cuInit)(flags);
     const VisibleDuringInit during(list, set);
     return CUSLICE_REAL(cuInit)(flags);

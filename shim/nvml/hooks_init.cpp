@@ -1,5 +1,6 @@
 // Initialisation: where there is no NVML, or the configuration is bad, it fails here, in NVML's own words.
 #include "shim/nvml/load.h"
+#include "virtual_gpu/driver/locate.h"
 
 using namespace cuslice;
 
@@ -20,7 +21,11 @@ void add_start() { __atomic_fetch_add(&cuslice_nvml_starts, 1, __ATOMIC_ACQ_REL)
 // What NVML says of its initialisation is what the program is told, each time that it asks.
 template <typename Real, typename... Flags>
 nvmlReturn_t initialised(Real real, Flags... flags) {
-    if (const nvmlReturn_t result = real(flags...); result != NVML_SUCCESS) return result;
+    const auto start = [&] {
+        const StartingReal starting;
+        return real(flags...);
+    };
+    if (const nvmlReturn_t result = start(); result != NVML_SUCCESS) return result;
     const nvmlReturn_t fits = virtual_nvml_ready();
     if (fits != NVML_SUCCESS)
         CUSLICE_REAL_NVML(nvmlShutdown)();

@@ -31,7 +31,7 @@ constinit Opened openings[] = {{"libcuda.so.1", 0, nullptr, {}}, {"libnvidia-ml.
 // A place in each library that was opened as the real one.
 constinit std::atomic<const void*> real_libraries[2]{};
 
-constinit thread_local bool opening_now = false;
+constinit thread_local bool opening_now = false, starting_now = false;
 
 struct Search {
     const char* soname;
@@ -168,9 +168,13 @@ bool opened_as(const char* soname, PathBuffer& path) {
     return place && path.set(object_at(place).path());
 }
 
+StartingReal::StartingReal() : outer_(starting_now) { starting_now = true; }
+StartingReal::~StartingReal() { starting_now = outer_; }
+
 bool in_real_library(const void* address) {
     if (opening_now) return true;
     const LoadedObject object = object_at(address);
+    if (starting_now && object.find("dlopen")) return true;
     for (const auto& real : real_libraries)
         if (const void* place = real.load(std::memory_order_acquire); place && object.holds(place)) return true;
     const char* const slash = std::strrchr(object.path(), '/');

@@ -34,8 +34,21 @@ bool opened_as(const char* soname, PathBuffer& path);
 
 // True for an address in a library that open_real_library has opened, or in another file of the driver or of NVML: on
 // WSL2 the libraries that programs open are loaders, which open the real ones under the same names. True for every
-// address while this thread opens one.
+// address while this thread opens one; and while it starts one (StartingReal), for one in a library with a dlopen of
+// its own, such as a sanitizer's runtime, through which the loader's call came.
 bool in_real_library(const void* address);
+
+// Stands around a call that initialises the real driver or NVML, in which they open their second stage.
+class StartingReal {
+  public:
+    StartingReal();
+    ~StartingReal();
+    StartingReal(const StartingReal&) = delete;
+    StartingReal& operator=(const StartingReal&) = delete;
+
+  private:
+    bool outer_;
+};
 
 // Another copy of this library, as from two installations in LD_PRELOAD. Its functions are not called: ours come first
 // in the loader's order. Writes its path; false if there is none.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "policy/base/held_signals.h"
+#include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/nvml_table.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/nvml/nvml_query.h"
@@ -60,6 +61,7 @@ struct PhysicalNvml {
 bool nvml_initialise() {
     if (nvml_initialised()) return true;
     const HeldSignals held;
+    const StartingReal starting;
     if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != NVML_SUCCESS) return false;
     __atomic_store_n(&initialised, true, __ATOMIC_RELEASE);
     return true;
