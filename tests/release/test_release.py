@@ -84,9 +84,8 @@ class Release(unittest.TestCase):
 
     def packed(self, tree, name, *tags):
         """Runs scripts/packaging/wheel.sh, into a folder of that name."""
-        if subprocess.run(
-            [PACKER, "-c", "import scikit_build_core, hatch_fancy_pypi_readme"], capture_output=True
-        ).returncode:
+        ask = [PACKER, "-c", "import scikit_build_core, hatch_fancy_pypi_readme"]
+        if not PACKER.exists() or subprocess.run(ask, capture_output=True).returncode:
             self.skipTest("needs scikit-build-core: scripts/setup.sh tests")
         environment = {**os.environ, "PYTHON": str(PACKER), "PIP_NO_INDEX": "1", "SOURCE_DATE_EPOCH": "1700000000"}
         command = [SOURCE / "scripts/packaging/wheel.sh", tree, self.folder / name, *tags]
