@@ -281,6 +281,8 @@ std::uint64_t Ledger::least_context(std::uint64_t kind) const {
 }
 
 void Ledger::note_context(std::uint64_t kind, std::uint64_t bytes) {
+    const std::uint64_t known = least_context(kind);
+    if (known != 0 && known <= bytes) return;
     const Locked locked(*this, Deadline(kBrief));
     if (locked) ledger::note_context(open_.file->header, kind, bytes);
 }

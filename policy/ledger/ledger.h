@@ -139,7 +139,7 @@ class Ledger {
     /// The fewest bytes that a process's first context of this kind has taken, as far as the file's users know; 0: none
     /// was seen. `kind` isn't 0.
     std::uint64_t least_context(std::uint64_t kind) const;
-    /// Keeps it for processes to come, unless the lock can't be had at once.
+    /// Keeps it for processes to come, if it is news, unless the lock can't be had at once.
     void note_context(std::uint64_t kind, std::uint64_t bytes);
 
     // Sets an account's limit. False if this user has no such account here.

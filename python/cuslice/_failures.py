@@ -32,7 +32,7 @@ _MOST_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Injection:
-    """What a test asked for."""
+    """A failure, a loss or a delay that a test asked for."""
 
     item: str  #: as the fake driver reads it, and as it names the trace of what has happened
     asked: str  #: as the test wrote it

@@ -69,6 +69,18 @@ void VirtualGpu::note_context(std::uint64_t kind) {
     if (const std::uint64_t bytes = footprint().take_first_context()) accounts().note_context(kind, bytes);
 }
 
+// The same as foresee() with what others have given back. NVML is asked for that, so without the lock.
+bool VirtualGpu::fits_given_back(DriverFootprint::Step& step, std::uint64_t bytes) {
+    {
+        const LockGuard lock(mutex());
+        footprint().foresee(step, bytes);
+    }
+    if (all_within_given_back()) return true;
+    const LockGuard lock(mutex());
+    footprint().take_back(step);
+    return false;
+}
+
 // Charged first and looked at then, so that two at once can both be refused, and never both be served.
 bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why) {
     LimitError over;
@@ -89,13 +101,7 @@ bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, Limit
         if (fits()) return true;
         if (!trim_for_driver(over)) break;
     }
-    mutex().lock();
-    footprint().foresee(step, bytes);
-    mutex().unlock();
-    if (all_within_given_back()) return true;
-    mutex().lock();
-    footprint().take_back(step);
-    mutex().unlock();
+    if (fits_given_back(step, bytes)) return true;
     less_driver_step(over, bytes);
     if (why) *why = over;
     return false;

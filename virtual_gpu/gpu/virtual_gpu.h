@@ -245,6 +245,7 @@ class VirtualGpu {
     DriverFootprint::State driver_state() const;
     bool all_within_limits(LimitError* why) const;
     bool all_within_given_back() const;
+    bool fits_given_back(DriverFootprint::Step& step, std::uint64_t bytes);
     bool trim_for_driver(const LimitError& over);
     void less_driver_step(LimitError& over, std::uint64_t bytes) const;
     // By whose ledger something is known of this GPU.
