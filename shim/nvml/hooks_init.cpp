@@ -1,12 +1,12 @@
 // Initialisation: where there is no NVML, or the configuration is bad, it fails here, in NVML's own words.
 #include "shim/nvml/load.h"
 #include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/nvml/nvml_gpu.h"
 
 using namespace cuslice;
 
 namespace {
 
-// A shutdown that is one too many would take away the reference that cuslice has itself.
 bool take_start() {
     unsigned starts = __atomic_load_n(&cuslice_nvml_starts, __ATOMIC_RELAXED);
     do {
@@ -41,7 +41,12 @@ CUSLICE_NVML_HOOK_FORM(nvmlInit_v2, initialised)
 CUSLICE_NVML_HOOK_FORM(nvmlInitWithFlags, initialised, flags)
 
 CUSLICE_NVML_HOOK(nvmlShutdown) {
-    if (!take_start()) return NVML_ERROR_UNINITIALIZED;
+    if (!take_start()) {
+        // A shutdown too many would take away the reference that cuslice has itself. Without one NVML answers: success
+        // from NVIDIA's where there is no driver, the documented error from others.
+        if (nvml_initialised()) return NVML_ERROR_UNINITIALIZED;
+        return CUSLICE_REAL_NVML(nvmlShutdown)();
+    }
     const nvmlReturn_t result = CUSLICE_REAL_NVML(nvmlShutdown)();
     if (result != NVML_SUCCESS) add_start();
     return result;
