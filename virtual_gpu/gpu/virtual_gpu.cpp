@@ -365,7 +365,9 @@ bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, LimitError* why) {
     constexpr long kPause = 2'000'000;        // nanoseconds
     constexpr std::int64_t kNotAgain = 1000;  // milliseconds
     std::uint64_t state = 0;
-    if (!sharing_.joined() || !sharing_.budget().want(Budget::charged(bytes), &state)) return false;
+    if (!sharing_.joined()) return false;
+    // One may have given back since the last charge was refused, and then there is nobody left to ask.
+    if (!sharing_.budget().want(Budget::charged(bytes), &state)) return charge(bytes, why);
     wanted_seen_.store(sharing_.budget().wanted(), std::memory_order_relaxed);
     const bool in_vain = siblings_.load(std::memory_order_relaxed) == state;
     if (in_vain && milliseconds_now() < no_wait_until_.load(std::memory_order_relaxed)) return false;
