@@ -19,6 +19,7 @@
 # root goes. The table is Markdown. Ends with 1 if a command failed in one of them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/bare_root.sh
 
 # Name, Debian's suite, the tree's folder, and the way in:
 #   root       as root, in namespaces of its own, where more can be made
@@ -38,7 +39,6 @@ chroot-13     trixie    /opt/cuslice            chroot
 container-12  bookworm  /opt/cuslice            container
 container-13  trixie    /root/cuslice           container"
 
-refuse() { echo "bare_roots: $*" >&2; exit 64; }
 names=$(awk '{ print $1 }' <<<"$places")
 night=${CUSLICE_NIGHT:-$(($(date +%s) / 86400))}
 tonight=$(sed -n "$((night % $(wc -l <<<"$names") + 1))p" <<<"$names")
@@ -49,25 +49,7 @@ case ${1:-} in
     "") mapfile -t all <<<"$names"; set -- "${all[@]}" ;;
 esac
 for name in "$@"; do grep -qx -- "$name" <<<"$names" || refuse "there is no place $name; --list names them"; done
-[ "$(id -u)" -eq 0 ] || refuse "debootstrap and namespaces need root"
-command -v debootstrap >/dev/null || refuse "debootstrap is missing: apt-get install debootstrap"
-roots=$(realpath -m "${ROOTS:-build/roots}")
-mkdir -p "$roots"
-
-bare_root() { # SUITE: debootstrap's smallest, once
-    local base=$roots/bare-$1
-    [ ! -e "$base/etc/debian_version" ] || return 0
-    debootstrap --variant=minbase "$1" "$base.part" >"$base.log" 2>&1 || { tail -3 "$base.log" >&2; return 1; }
-    mv "$base.part" "$base"
-}
-
-# How this machine reaches its package indexes: by these names, and by these certificates.
-bring_network() { # ROOT
-    install -m 644 /etc/resolv.conf "$1/etc"
-    [ ! -e /etc/ssl/certs/ca-certificates.crt ] || install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/brought.crt"
-}
-clean="env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb PIP_CERT=/etc/ssl/brought.crt"
-[ -e /etc/ssl/certs/ca-certificates.crt ] || clean=${clean% *}
+open_roots
 
 # Both commands, as a script for a root's own shell: their output, and a line of results that begins with RESULT.
 cat >"$roots/type" <<'END'
@@ -83,7 +65,8 @@ END
 
 enter() { # HOW ROOT TREE: runs the script in the root
     local how=$1 root=$2 tree=$3 command cache=${CCACHE_DIR:-}
-    command="$clean TREE='$tree' WORDS='${WORDS:-}' CCACHE_DIR=/var/cache/ccache bash /type"
+    # One place's objects are another's too, wherever the tree lies.
+    command="$clean TREE='$tree' WORDS='${WORDS:-}' CCACHE_DIR=/var/cache/ccache CCACHE_BASEDIR='$tree' CCACHE_NOHASHDIR=1 bash /type"
     # It has a copy, as the cache is root's.
     [ "$how" != user ] || cache=
     [ "$how" != user ] || command="setpriv --reuid=1000 --regid=1000 --clear-groups $command"
