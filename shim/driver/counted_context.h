@@ -153,6 +153,6 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
 }
 
 // What there is to do for a context that is new to us: it is announced, and its cache prepared.
-void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id);
+void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id, CacheOfUnseen cache = CacheOfUnseen::prepared);
 
 }  // namespace cuslice

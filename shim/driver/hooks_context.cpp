@@ -51,9 +51,9 @@ CUresult counted_destroy(Destroy destroy, CUcontext context) {
 }  // namespace
 
 // The slice's memory is taken now, where it is to be taken at once.
-void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id) {
+void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id, CacheOfUnseen cache) {
     log_slice(gpu, context);
-    if (!gpu.caches()) return;
+    if (!gpu.caches() || cache == CacheOfUnseen::left) return;
     std::uint64_t missing = 0;
     if (!process().caches().prepare(gpu, id, &missing)) report_missing(gpu, missing);
     report_unpublished();

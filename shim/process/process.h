@@ -115,8 +115,9 @@ class Process {
     }
     // A context that is there, and maybe nobody saw begin: NVIDIA's runtime is believed to make its own where no hook
     // is. Then it is measured here, and whoever set `on_new_context` is told. Its number.
-    Contexts::Id know_context(VirtualGpu* gpu, CUcontext context, CUdevice device);
-    void (*on_new_context)(VirtualGpu& gpu, CUcontext context, Contexts::Id id) = nullptr;
+    Contexts::Id know_context(VirtualGpu* gpu, CUcontext context, CUdevice device,
+                              CacheOfUnseen cache = CacheOfUnseen::prepared);
+    void (*on_new_context)(VirtualGpu& gpu, CUcontext context, Contexts::Id id, CacheOfUnseen cache) = nullptr;
 
     // A primary context may have ended where no hook was, and what was in it with it: looked for before anything is
     // refused.
@@ -125,7 +126,7 @@ class Process {
     // The GPU's primary context may be there though no hook has seen it begin and this thread hasn't got it: it is
     // charged before memory is that needs no current context. With `beside` set also where another context is known.
     // False if the GPU, with all its partitions, has no context.
-    bool charge_unseen(VirtualGpu& gpu, bool beside = false);
+    bool charge_unseen(VirtualGpu& gpu, bool beside = false, CacheOfUnseen cache = CacheOfUnseen::prepared);
 
     // A context has ended: what was in it is nobody's any more. `gpu` may be null. Within a ContextEnd.
     void forget_context(VirtualGpu* gpu, CUcontext context);
@@ -149,7 +150,7 @@ class Process {
     static constinit thread_local LastContext last_context;
     const Current& look_up(CUcontext now);
     // Charges the GPU's primary context, where it is alive and wasn't known. False if it isn't alive.
-    bool know_primary(VirtualGpu& gpu);
+    bool know_primary(VirtualGpu& gpu, CacheOfUnseen cache);
 
     // The driver's GPUs, in its order, and what the program is to count as GPUs.
     struct FoundGpus {

@@ -19,7 +19,9 @@ void Process::connect() {
     state.reclaimer = &caches_;
     state.start_nvml = [] { return process().start_nvml(); };
     state.look_for_ended = [](VirtualGpu& gpu) { process().look_for_ended(gpu); };
-    state.charge_unseen = [](VirtualGpu& gpu) { return process().charge_unseen(gpu); };
+    state.charge_unseen = [](VirtualGpu& gpu, CacheOfUnseen cache) {
+        return process().charge_unseen(gpu, false, cache);
+    };
     split().find_owner = [](CUdeviceptr base, int* gpu, CUcontext* context) {
         const Allocation known = gpu_state().allocations.find(base);
         if (!known.address) return false;
@@ -43,7 +45,7 @@ const Process::Current& Process::look_up(CUcontext now) {
 
 // Measured before it is known: another thread that meets it at the same time measures it as well, and neither is
 // granted a byte on the strength of a figure that leaves it out.
-Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice device) {
+Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice device, CacheOfUnseen cache) {
     if (const Contexts::Id id = gpu_state().contexts.known_id(context)) return id;
     if (!gpu || !gpu->limited()) return gpu_state().contexts.id_of(context, device);
     const DisableCancellation uncancelled;
@@ -51,17 +53,17 @@ Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice 
     gpu->meet_context();
     const Contexts::Id id = gpu_state().contexts.id_of(context, device);
     if (active_primary(device) == context) gpu->primary().is(context);
-    if (on_new_context) on_new_context(*gpu, context, id);
+    if (on_new_context) on_new_context(*gpu, context, id, cache);
     return id;
 }
 
-bool Process::know_primary(VirtualGpu& gpu) {
+bool Process::know_primary(VirtualGpu& gpu, CacheOfUnseen cache) {
     const CUcontext context = active_primary(gpu.device());
     if (!context) return false;
     if (gpu_state().contexts.known_id(context)) return true;
     PushedContext measured;  // without NVML the free memory can only be asked of a current context
     measured.push(context);
-    know_context(&gpu, context, gpu.device());
+    know_context(&gpu, context, gpu.device(), cache);
     return true;
 }
 
@@ -83,7 +85,7 @@ bool charge_unseen_of_all(VirtualGpu& gpu) {
 
 }  // namespace
 
-bool Process::charge_unseen(VirtualGpu& gpu, bool beside) {
+bool Process::charge_unseen(VirtualGpu& gpu, bool beside, CacheOfUnseen cache) {
     if (gpu.physical().is_split()) {
         bool any = false;
         for (const VirtualGpu* part : gpu.physical().parts()) any = any || gpu_state().contexts.any_on(part->device());
@@ -92,7 +94,7 @@ bool Process::charge_unseen(VirtualGpu& gpu, bool beside) {
     const bool any = gpu_state().contexts.any_on(gpu.device());
     const CUcontext primary = gpu.primary().handle.load();
     const bool is_known = beside ? primary && gpu_state().contexts.known_id(primary) : any;
-    return (!is_known && know_primary(gpu)) || any;
+    return (!is_known && know_primary(gpu, cache)) || any;
 }
 
 void Process::look_for_ended(VirtualGpu& gpu) {

@@ -143,6 +143,20 @@ TEST_CASE("threads that take segments are in the driver at the same time") {
     CHECK(guest.code("release 0") == 0);
 }
 
+// A cache that still grows as its context ends meets the first context that another thread is making.
+TEST_CASE("threads begin and end a program's first contexts at once, in each way of caching") {
+    const std::string mode = GENERATE("direct", "growth", "prealloc");
+    CAPTURE(mode);
+    for (int round = 0; round < 20; round++) {
+        const Folder books;
+        Guest guest(Guest::route("linked"),
+                    sliced("2xh200", books.path(), {"CUSLICE_LIMIT=16GiB", "CUSLICE_ALLOCATOR=" + mode}));
+        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.ask("lifetimes 3 3 2") == "0 0");
+        REQUIRE(guest.finish() == 0);
+    }
+}
+
 TEST_CASE("a fork does not wait for a thread that is inside the driver") {
     const std::string how = GENERATE("async", "alloc");
     const std::string function = how == "async" ? "cuMemAllocAsync" : "cuMemAlloc_v2";

@@ -3,6 +3,7 @@
 
 #include "policy/budget/allocation_table.h"
 #include "policy/budget/in_flight.h"
+#include "virtual_gpu/gpu/cache_of_unseen.h"
 #include "virtual_gpu/gpu/contexts.h"
 #include "virtual_gpu/gpu/graph_needs.h"
 #include "virtual_gpu/gpu/memory_reclaimer.h"
@@ -33,7 +34,7 @@ struct GpuState {
     void (*look_for_ended)(VirtualGpu& gpu) = nullptr;
     // A context may be there that no hook has seen begin, and that isn't current where memory is asked for: it is
     // charged before the first byte is granted. False if the GPU has no context yet, so that it is to be asked again.
-    bool (*charge_unseen)(VirtualGpu& gpu) = [](VirtualGpu&) { return true; };
+    bool (*charge_unseen)(VirtualGpu& gpu, CacheOfUnseen cache) = [](VirtualGpu&, CacheOfUnseen) { return true; };
 };
 
 // Every hook asks for it several times, so it is no call.

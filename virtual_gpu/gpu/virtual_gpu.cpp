@@ -294,7 +294,7 @@ bool VirtualGpu::charge_after_looking(std::uint64_t bytes, LimitError* why) {
 
 // A process may take memory before its first context, and then make that where no hook is: so it is looked for until
 // there is one.
-[[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, LimitError* why) {
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache) {
     const DisableCancellation locked;
     if (!is_member_.load(std::memory_order_acquire)) {
         const Scratch<Refusal> refusal;
@@ -303,7 +303,7 @@ bool VirtualGpu::charge_after_looking(std::uint64_t bytes, LimitError* why) {
             return false;
         }
     }
-    if (gpu_state().charge_unseen(*this)) entered_.store(true, std::memory_order_release);
+    if (gpu_state().charge_unseen(*this, cache)) entered_.store(true, std::memory_order_release);
     return true;
 }
 
@@ -394,7 +394,7 @@ void VirtualGpu::tell_siblings() {
 }
 
 bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, LimitError* why) {
-    if (!ready_for(bytes, why)) return false;
+    if (!ready_for(bytes, why, CacheOfUnseen::left)) return false;
     if (charge(bytes) || charge_after_looking(bytes, why)) return true;
     if (gpu_state().reclaimer->trim(*this, bytes, &cache) && charge(bytes, why)) return true;
     return reserve_given_back(bytes, why) || reserve_of_siblings(bytes, why);

@@ -6,6 +6,7 @@
 #include "policy/base/mutex.h"
 #include "policy/budget/allocation_table.h"
 #include "policy/budget/budget.h"
+#include "virtual_gpu/gpu/cache_of_unseen.h"
 #include "virtual_gpu/gpu/memory_pools.h"
 #include "virtual_gpu/gpu/physical_gpu.h"
 #include "virtual_gpu/gpu/primary_context.h"
@@ -230,13 +231,13 @@ class VirtualGpu {
     Mutex& mutex() { return physical_->mutex(); }
 
   private:
-    bool enter(std::uint64_t bytes, LimitError* why) {
-        return entered_.load(std::memory_order_acquire) || enter_now(bytes, why);
+    bool enter(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache = CacheOfUnseen::prepared) {
+        return entered_.load(std::memory_order_acquire) || enter_now(bytes, why, cache);
     }
-    bool enter_now(std::uint64_t bytes, LimitError* why);
+    bool enter_now(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache);
     // What comes before any reservation.
-    bool ready_for(std::uint64_t bytes, LimitError* why) {
-        if (!enter(bytes, why)) [[unlikely]]
+    bool ready_for(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache = CacheOfUnseen::prepared) {
+        if (!enter(bytes, why, cache)) [[unlikely]]
             return false;
         look_before(bytes);
         return true;
