@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "config/key.h"
+#include "config/number.h"
 #include "policy/base/own_descriptors.h"
 #include "policy/ledger/layout.h"
 
@@ -39,15 +39,15 @@ bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&pat
 bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsigned* number) {
     char end[24], again[kPathBytes];
     const int behind = snprintf(end, sizeof end, ".%u", kVersion);
-    char* dash = nullptr;
-    const unsigned long owner = strtoul(name, &dash, 10);
-    if (dash == name || *dash != '-' || owner > 0xfffffffful) return false;
+    const char* dash = nullptr;
+    const std::uint64_t owner = read_number(name, &dash);
+    if (dash == name || *dash != '-' || owner > 0xffffffff) return false;
     const char* const version = strstr(dash + 1, end);
     if (!version) return false;
     const auto length = static_cast<std::size_t>(version - (dash + 1));
     if (length == 0 || length >= sizeof uuid) return false;
-    unsigned long place = 0;
-    if (version[behind] == '-') place = strtoul(version + behind + 1, nullptr, 10);
+    std::uint64_t place = 0;
+    if (version[behind] == '-') place = read_number(version + behind + 1);
     if (place >= kMaxNames) return false;
     memcpy(uuid, dash + 1, length);
     uuid[length] = '\0';

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "config/number.h"
 #include "policy/base/own_descriptors.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/locks.h"
@@ -53,10 +53,10 @@ bool parse_presence_name(const char* name, unsigned* user, std::uint64_t* id) {
     // Most names of a folder that somebody has filled aren't worth more.
     const std::size_t length = strlen(name);
     if (length < kEndLength || memcmp(name + length - kEndLength, kEnd, kEndLength) != 0) return false;
-    char* end = nullptr;
-    *user = static_cast<unsigned>(strtoul(name, &end, 10));
+    const char* end = nullptr;
+    *user = static_cast<unsigned>(read_number(name, &end));
     if (end == name || *end != '-') return false;
-    *id = strtoull(end + 1, nullptr, 16);
+    *id = read_number(end + 1, nullptr, 16);
     return strcmp(Name(*user, *id).text, name) == 0;
 }
 

@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "config/number.h"
 #include "policy/base/kernel_clock.h"
 
 namespace cuslice::ledger {
@@ -43,9 +43,9 @@ std::int64_t read_boottime_offset() {
     if (!read_text("/proc/self/timens_offsets", text, sizeof text) || !same_time_namespace()) return 0;
     const char* at = strstr(text, "boottime");
     if (!at) return 0;
-    char* end = nullptr;
-    const long long seconds = strtoll(at + strlen("boottime"), &end, 10);
-    return seconds * kSecond + strtoll(end, nullptr, 10);
+    const char* end = nullptr;
+    const std::int64_t seconds = read_signed(at + strlen("boottime"), &end);
+    return seconds * kSecond + read_signed(end);
 }
 
 // The answer to the process that asked last, as the pid namespace below.
@@ -80,7 +80,7 @@ std::uint64_t start_time_of(std::int32_t pid) {
     const char* at = strrchr(text, ')');
     if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-    return at ? without_offset(strtoull(at + 1, nullptr, 10)) : 0;
+    return at ? without_offset(read_number(at + 1)) : 0;
 }
 
 std::uint64_t read_pid_namespace() {
@@ -88,7 +88,7 @@ std::uint64_t read_pid_namespace() {
     const ssize_t length = readlink("/proc/self/ns/pid", link, sizeof link - 1);
     if (length <= 5) return 0;
     link[length] = '\0';
-    return strtoull(link + 5, nullptr, 10);
+    return read_number(link + 5);
 }
 
 ProcessIdentity this_process() {

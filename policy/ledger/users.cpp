@@ -1,7 +1,6 @@
 #include "policy/ledger/users.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <cstddef>
 
 #include "config/directory_entry.h"
+#include "config/number.h"
 #include "policy/ledger/folder.h"
 
 namespace cuslice::ledger {
@@ -79,9 +79,8 @@ bool is_hosts_root() {
 unsigned outside_of(const char* map, unsigned inside, bool* mapped) {
     *mapped = !*map;
     for (const char* at = map; *at;) {
-        unsigned long long numbers[3];
-        char* end = nullptr;
-        for (unsigned long long& number : numbers) number = strtoull(at, &end, 10), at = end;
+        std::uint64_t numbers[3];
+        for (std::uint64_t& number : numbers) number = read_number(at, &at);
         if (inside >= numbers[0] && inside - numbers[0] < numbers[2]) {
             *mapped = true;
             return static_cast<unsigned>(numbers[1] + (inside - numbers[0]));

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "config/directory_entry.h"
+#include "config/number.h"
 #include "policy/base/own_descriptors.h"
 #include "policy/ledger/process_identity.h"
 
@@ -47,9 +47,9 @@ bool parse_name(const char* text, Name* name) {
     std::uint64_t numbers[3];
     const char* at = text;
     for (unsigned i = 0; i < 3; i++) {
-        char* end = nullptr;
+        const char* end = nullptr;
         if (*at < '0' || *at > '9') return false;
-        numbers[i] = strtoull(at, &end, 10);
+        numbers[i] = read_number(at, &end);
         if (i < 2 && *end != '-') return false;
         at = end + (i < 2 ? 1 : 0);
     }

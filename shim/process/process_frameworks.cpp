@@ -1,9 +1,9 @@
 // Telling frameworks of the slices, where no launcher could: after the driver has started and before the program goes
 // on.
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
+#include "config/number.h"
 #include "config/resolve.h"
 #include "policy/frameworks/slice_room.h"
 #include "shim/process/process.h"
@@ -29,7 +29,7 @@ class ContextSizes {
             const std::size_t end = rest.find('\n');
             const std::string_view line = slice(rest, 0, end);
             if (starts_with(line, uuid) && line.size() > uuid.size() && line[uuid.size()] == ' ')
-                return std::strtoull(line.data() + uuid.size() + 1, nullptr, 10);
+                return read_number(line.data() + uuid.size() + 1);
             rest = end == rest.npos ? std::string_view() : slice(rest, end + 1);
         }
         return std::nullopt;

@@ -54,6 +54,10 @@ def exports(path):
     return {line.split()[-1].split("@")[0] for line in lines.stdout.splitlines() if line.split()[-2] != "A"}
 
 
+def needed_names(path):
+    return {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--undefined-only", path).splitlines()}
+
+
 def listed(path, pattern):
     return set(re.findall(pattern, path.read_text(), re.M))
 
@@ -88,6 +92,11 @@ def main():
     source, libraries = words.source, words.libraries or words.tree / "lib/cuslice"
     files = check_tree(words.tree) if words.tree else 0
     library, management, driver_facade = (libraries / name for name in ("libcuslice.so", "libnvidia-ml.so.1", "libcuda.so"))
+
+    # Newer headers give these other names, which older C libraries lack: seen only where one of those headers is.
+    for path in (library, libraries / "libcuslice-runtime.so"):
+        readers = {name for name in needed_names(path) if re.search(r"strto(u?l|u?ll|u?imax)$|scanf$", name)}
+        expect(not readers, f"{path.name}: reads numbers by {sorted(readers)}; config/number.h does without")
 
     for path in (library, management, driver_facade):
         newer = sorted(v for v in versions(path) if v > NEWEST)

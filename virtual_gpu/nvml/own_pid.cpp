@@ -3,8 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
+#include "config/number.h"
 #include "config/text.h"
 #include "policy/base/held_signals.h"
 #include "virtual_gpu/driver/nvml_table.h"
@@ -56,7 +55,7 @@ PidFacts pid_facts() {
     const HeldSignals held;
     char version[80] = "";  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
     if (CUSLICE_PHYSICAL_NVML(nvmlSystemGetDriverVersion)(version, sizeof(version)) == NVML_SUCCESS)
-        facts.driver = static_cast<unsigned>(std::strtoul(version, nullptr, 10));
+        facts.driver = static_cast<unsigned>(read_number(version));
     if (lists_own_pid(facts)) return facts;
     facts.outermost = outermost_pid(read_file("/proc/self/status", text, sizeof(text)));
     return facts;

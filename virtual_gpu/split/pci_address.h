@@ -1,6 +1,7 @@
 #pragma once
-#include <cstdio>
-#include <cstring>
+#include <cstdint>
+
+#include "config/number.h"
 
 namespace cuslice {
 
@@ -9,22 +10,35 @@ struct PciAddress {
     bool operator==(const PciAddress&) const = default;
 };
 
+namespace detail {
+
+// A hexadecimal number of at most 32 bits, which `*text` then points behind.
+inline bool read_hexadecimal(const char** text, unsigned* number) {
+    if (digit_value(**text) >= 16) return false;
+    const std::uint64_t value = read_number(*text, text, 16);
+    *number = static_cast<unsigned>(value);
+    return value <= 0xffffffff;
+}
+
+}  // namespace detail
+
 // "0000:81:00.0", with or without domain and function, as the driver and NVML take it.
 inline bool read_pci(const char* text, PciAddress* address) {
-    // Else signs and the x of a hexadecimal number would be read too.
-    if (text[std::strspn(text, "0123456789abcdefABCDEF:.")]) return false;
-    char rest = 0;
-    PciAddress a;
-    const bool whole = std::sscanf(text, "%x:%x:%x.%x%c", &a.domain, &a.bus, &a.device, &a.function, &rest) == 4;
-    const bool no_function = !whole && std::sscanf(text, "%x:%x:%x%c", &a.domain, &a.bus, &a.device, &rest) == 3;
-    const bool short_one = !whole && !no_function;
-    if (short_one) {
-        a = {};
-        if (std::sscanf(text, "%x:%x.%x%c", &a.bus, &a.device, &a.function, &rest) != 3 &&
-            std::sscanf(text, "%x:%x%c", &a.bus, &a.device, &rest) != 2)
-            return false;
+    constexpr unsigned kMost = 3;  // domain, bus and device
+    unsigned numbers[kMost] = {}, count = 0;
+    PciAddress read;
+    while (count < kMost && detail::read_hexadecimal(&text, &numbers[count])) {
+        count++;
+        if (*text != ':') break;
+        text++;
     }
-    *address = a;
+    if (count < 2 || text[-1] == ':') return false;
+    if (*text == '.' && !detail::read_hexadecimal(&++text, &read.function)) return false;
+    if (*text) return false;
+    read.device = numbers[count - 1];
+    read.bus = numbers[count - 2];
+    if (count == kMost) read.domain = numbers[0];
+    *address = read;
     return true;
 }
 
