@@ -90,7 +90,7 @@ class Machine:
 def together(build, sliced):
     """Both programs at once: the GPU's name and size, each program's MiB (None: it failed), and what each said."""
     with contextlib.ExitStack() as running:
-        folder = running.enter_context(tempfile.TemporaryDirectory(prefix="cuslice-demo-", dir="/dev/shm"))
+        folder = running.enter_context(tempfile.TemporaryDirectory(prefix="cuslice-demo-"))
         machine = Machine(build, folder)
         children = {name: running.enter_context(machine.program(name, ["--fraction", share] if sliced else []))
                     for name, share in SHARES.items()}

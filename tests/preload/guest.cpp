@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <sstream>
@@ -18,6 +19,22 @@ namespace cuslice::tests {
 
 std::string preload_list() { return (kSanitizerRuntime.empty() ? "" : kSanitizerRuntime + ":") + kPreloaded; }
 
+namespace {
+
+bool names(const Words& lines, const std::string& name) {
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.rfind(name + "=", 0) == 0; });
+}
+
+// The usual folder is others' too, and keeps a file for each fake GPU that there ever was: the 64 MiB of /dev/shm that
+// a container has are soon full of them.
+std::string own_books() {
+    static const Folder folder;
+    return "CUSLICE_FAKE_DIR=" + folder.path();
+}
+
+}  // namespace
+
 Words plain(const Words& more) {
     Words environment{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/nonexistent", "LC_ALL=C.UTF-8",
                       // What lives as long as its process is not lost; a program that isn't sanitized frees its own.
@@ -26,18 +43,20 @@ Words plain(const Words& more) {
                       "use_sigaltstack=0",
                       "TSAN_OPTIONS=exitcode=66:report_signal_unsafe=0", "UBSAN_OPTIONS=print_stacktrace=1"};
     environment.insert(environment.end(), more.begin(), more.end());
+    if (!names(more, "CUSLICE_FAKE_DIR")) environment.push_back(own_books());
     return environment;
 }
 
 namespace {
 
 Words on_fake_gpus(const std::string& fake, const std::string& folder, const std::string& how, const Words& more) {
-    Words environment = plain({"CUSLICE_FAKE=" + fake, how});
-    if (!folder.empty()) environment.push_back("CUSLICE_FAKE_DIR=" + folder);
+    Words own{"CUSLICE_FAKE=" + fake, how};
+    if (!folder.empty()) own.push_back("CUSLICE_FAKE_DIR=" + folder);
+    Words environment = plain(own);
     for (const std::string& line : more) {
         // Of two the loader takes the later one, and a program's start may change their order, as under qemu-user.
         const std::string name = line.substr(0, line.find('=') + 1);
-        if (name == "LD_PRELOAD=" || name == "LD_LIBRARY_PATH=")
+        if (name == "LD_PRELOAD=" || name == "LD_LIBRARY_PATH=" || name == "CUSLICE_FAKE_DIR=")
             std::erase_if(environment, [&](const std::string& other) { return other.rfind(name, 0) == 0; });
         environment.push_back(line);
     }

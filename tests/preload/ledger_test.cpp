@@ -243,16 +243,13 @@ TEST_CASE("users of rootless containers have ledgers of their own, named as outs
         return words;
     };
     if (!can_be_other_users() || !can_unshare(CLONE_NEWUSER, 60001) || !can_let_others_in()) return;
-    const Words there = plain({"CUSLICE_DIR=" + books.path() + "/shared"});
     std::filesystem::create_directory(books.path() + "/shared");
     std::filesystem::permissions(books.path() + "/shared", std::filesystem::perms(01777));
     // Each with books of its own: what is shared is the ledgers' folder alone.
     const auto in_books = [&](const char* name) {
-        Words environment = there;
         std::filesystem::create_directory(books.path() + "/" + name);
         std::filesystem::permissions(books.path() + "/" + name, std::filesystem::perms(0777));
-        environment.push_back("CUSLICE_FAKE_DIR=" + books.path() + "/" + name);
-        return environment;
+        return plain({"CUSLICE_DIR=" + books.path() + "/shared", "CUSLICE_FAKE_DIR=" + books.path() + "/" + name});
     };
     Guest a(as(launch({"--limit", "1200MiB"}, {"/bin/sh", "-c", "read line; echo up; read line"}), "60001"),
             in_books("a"));

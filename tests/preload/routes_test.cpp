@@ -95,14 +95,14 @@ void print_row(const Route& route, const Words& answer, const Held& held) {
     std::fflush(stdout);
 }
 
-void run_route(const Route& route, const Words& environment, bool limited) {
+void run_route(const Route& route, bool limited) {
     INFO(route.name);
+    const std::string gpu = "1xlaptop-2g";
     Folder books;
-    Words whole = environment;
-    whole.push_back("CUSLICE_FAKE_DIR=" + books.path());
-    if (limited) whole.push_back("CUSLICE_LIMIT=" + std::to_string(route.limit / kMiB) + "MiB");
-    whole.insert(whole.end(), route.environment.begin(), route.environment.end());
-    Guest guest(route.words, whole);
+    Words settings;
+    if (limited) settings.push_back("CUSLICE_LIMIT=" + std::to_string(route.limit / kMiB) + "MiB");
+    settings.insert(settings.end(), route.environment.begin(), route.environment.end());
+    Guest guest(route.words, limited ? sliced(gpu, books.path(), settings) : raw(gpu, books.path(), settings));
     for (const std::string& line : route.before) REQUIRE(guest.ask(line) == "0");
     const Words answer = route.take.empty() ? fill(guest, route.fill) : take(guest, route);
     INFO("stderr: " << guest.err());
@@ -137,11 +137,11 @@ TEST_CASE("route table: each is refused one allocation past its limit") {
             skip(std::string(route.name) + ", which a sanitizer's runtime refuses");
             continue;
         }
-        run_route(route, sliced("1xlaptop-2g", ""), true);
+        run_route(route, true);
     }
     // The control: the same guest without cuslice takes the whole GPU.
     Route control{"(without cuslice: linked)", guest("linked"), {}};
-    run_route(control, raw("1xlaptop-2g", ""), false);
+    run_route(control, false);
     if (kPython.empty()) skip("ctypes, as there is no python3 here");
 }
 
