@@ -12,8 +12,8 @@ struct Heading {
     std::span<const Key> keys;
 };
 
-constexpr Key kLimits[] = {Key::limit,       Key::fraction,    Key::headroom, Key::group,
-                           Key::group_limit, Key::per_process, Key::wait};
+constexpr Key kLimits[] = {Key::limit,       Key::fraction,    Key::headroom,  Key::group,
+                           Key::group_limit, Key::per_process, Key::admission, Key::wait};
 constexpr Key kGpus[] = {Key::gpus, Key::split, Key::oversubscribe};
 constexpr Key kCaching[] = {Key::allocator, Key::free_mode, Key::idle_release, Key::no_framework_env};
 constexpr Key kMessages[] = {Key::log, Key::summary, Key::record};

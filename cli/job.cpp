@@ -186,7 +186,7 @@ int start_job(Environment& environment, const Settings& settings, Machine& machi
     const bool shares = !(alone && alone->number) && limits_anything(settings);
     const std::string outer = environment.get(kJobVariable).value_or("");
     // An outer job has its reservation, and this one lies within it.
-    const bool reserves = shares && outer.empty();
+    const bool reserves = shares && outer.empty() && !admits_at_first_context(settings);
     Start start(environment, settings, machine, command);
 
     int code = 0;

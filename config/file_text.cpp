@@ -63,6 +63,7 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
                                               "\"lab\"",
                                               "\"16GiB\"",
                                               "true",
+                                              "\"first-context\"",
                                               "\"10m\"",
                                               "\"/dev/shm/cuslice\"",
                                               "\"info\"",

@@ -36,6 +36,8 @@ constexpr KeyTraits kKeys[] = {
      "memory on the GPU for the whole group: 16GiB, or for some GPUs 0=16GiB,1=8GiB"},
     {Key::per_process, "per-process", "CUSLICE_PER_PROCESS", false, true, false, true, "yes|no", "no",
      "give each process that the program starts a limit of its own; reserve nothing"},
+    {Key::admission, "admission", "CUSLICE_ADMISSION", false, true, false, false, "WHEN", "launch",
+     "when a limit is reserved, or refused: at the launch, or at the first-context on each GPU, also without a job"},
     {Key::wait, "wait", "CUSLICE_WAIT", false, true, false, true, "TIME", "no",
      "if others hold the memory, queue until it is free: forever, or for 90s, 10m, 2h"},
     {Key::dir, "dir", "CUSLICE_DIR", false, true, false, false, "FOLDER", "/dev/shm/cuslice",

@@ -26,6 +26,7 @@ enum class Key : std::uint8_t {
     group,
     group_limit,
     per_process,
+    admission,
     wait,
     dir,
     log,

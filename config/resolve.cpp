@@ -162,6 +162,11 @@ bool chooses_cache(const Settings& settings) {
     return false;
 }
 
+bool admits_at_first_context(const Settings& settings) {
+    const Entry* const entry = find(settings, Key::admission);
+    return entry && entry->number == static_cast<std::uint64_t>(Admission::first_context);
+}
+
 std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu) {
     const Entry* entry = find(settings, Key::group_limit, gpu);
     return entry ? std::optional(entry->number) : std::nullopt;

@@ -49,6 +49,8 @@ AllocatorChoice allocator_for(const Settings& settings, const GpuIdentity& gpu);
 /// Whether any GPU, if there is such a one, has a mode other than direct.
 bool chooses_cache(const Settings& settings);
 
+bool admits_at_first_context(const Settings& settings);
+
 /// Bytes that the group may have on `gpu`; nothing if that is not set.
 std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu);
 

@@ -46,9 +46,10 @@ bool parse_switch(std::string_view text, std::uint64_t& number) {
     return parse_yes_or_no(text == "1" ? "yes" : text == "0" ? "no" : text, number);
 }
 
-// The modes, in the order of AllocatorMode and FreeMode.
+// The modes, in the order of AllocatorMode, FreeMode and Admission.
 constexpr std::string_view kAllocatorModes[] = {"direct", "growth", "prealloc"};
 constexpr std::string_view kFreeModes[] = {"strict", "deferred"};
+constexpr std::string_view kAdmissions[] = {"launch", "first-context"};
 
 bool one_of(std::string_view text, std::span<const std::string_view> words, std::uint64_t& number) {
     for (number = 0; number < words.size(); number++)
@@ -165,6 +166,8 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
                    parse_time(text, number, "yes, no, or the longest time to wait: 500ms, 90s, 10m, 2h", why);
         case Key::allocator:
             return one_of(text, kAllocatorModes, number) || refuse("direct, growth or prealloc", why);
+        case Key::admission:
+            return one_of(text, kAdmissions, number) || refuse("launch or first-context", why);
         case Key::free_mode:
             return one_of(text, kFreeModes, number) || refuse("strict or deferred", why);
         case Key::idle_release:

@@ -47,6 +47,8 @@ inline constexpr std::uint64_t kForEver = ~0ull;
 /// What becomes of memory that a program frees.
 enum class AllocatorMode : std::uint8_t { direct, growth, prealloc };
 enum class FreeMode : std::uint8_t { strict, deferred };
+/// When a limit is reserved: as the launcher starts a job, or as a process makes its first context on a GPU.
+enum class Admission : std::uint8_t { launch, first_context };
 
 /// How strong a setting is. Within one source a lower level is stronger: what a program sets is level 0; what it was
 /// handed by the launcher that started it, or by that one's launcher, is one more each time.
@@ -72,7 +74,8 @@ struct Entry {
     std::string_view value;
     /// limit, headroom, group-limit: bytes; fraction: parts of Fraction::kWhole; wait: milliseconds; wait,
     /// per-process, oversubscribe, summary and no-framework-env: kForEver for yes; idle-release: milliseconds, or 0;
-    /// allocator: AllocatorMode; free: FreeMode; split: how many equal parts, 0 for sizes; other keys: 0.
+    /// allocator: AllocatorMode; free: FreeMode; admission: Admission; split: how many equal parts, 0 for sizes; other
+    /// keys: 0.
     std::uint64_t number = 0;
     /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling; for a
     /// rule's "rule NAME (/etc/cuslice/rules.d/10-lab.toml:4:1)"; "dmem.max of cgroup /system.slice".

@@ -65,8 +65,7 @@ END
 
 enter() { # HOW ROOT TREE: runs the script in the root
     local how=$1 root=$2 tree=$3 command cache=${CCACHE_DIR:-}
-    # One place's objects are another's too, wherever the tree lies.
-    command="$clean TREE='$tree' WORDS='${WORDS:-}' CCACHE_DIR=/var/cache/ccache CCACHE_BASEDIR='$tree' CCACHE_NOHASHDIR=1 bash /type"
+    command="$clean TREE='$tree' WORDS='${WORDS:-}' CCACHE_DIR=/var/cache/ccache bash /type"
     # It has a copy, as the cache is root's.
     [ "$how" != user ] || cache=
     [ "$how" != user ] || command="setpriv --reuid=1000 --regid=1000 --clear-groups $command"

@@ -60,6 +60,7 @@ KEYS = {
     "group": '"lab"',
     "group-limit": '"1GiB"',
     "per-process": "true",
+    "admission": '"first-context"',
     "wait": '"10s"',
     "dir": '"/dev/shm/x"',
     "log": '"info"',

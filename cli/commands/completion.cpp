@@ -20,6 +20,8 @@ Values values_of(Key key) {
     switch (key) {
         case Key::allocator:
             return {"direct growth prealloc"};
+        case Key::admission:
+            return {"launch first-context"};
         case Key::free_mode:
             return {"strict deferred"};
         case Key::headroom:

@@ -92,9 +92,11 @@ Line describe_refusal(const Refusal& refusal, const Telling& telling) {
     line.append(format_size(refusal.asked).view()).append(" requested, ");
     line.append(describe_left(refusal, telling).view());
     if (refusal.waiting) return line;
-    line.append(". Try --wait");
+    line.append(". Try ").append(refusal.launched ? "--wait" : "CUSLICE_WAIT=yes");
     constexpr std::uint64_t kMiB = 1 << 20;
-    if (refusal.available >= kMiB) line.append(" or --limit ").append_number(refusal.available / kMiB).append("MiB");
+    if (refusal.available < kMiB) return line;
+    line.append(refusal.launched ? " or --limit " : " or CUSLICE_LIMIT=");
+    line.append_number(refusal.available / kMiB).append("MiB");
     return line;
 }
 

@@ -11,6 +11,7 @@ struct Refusal {
     LedgerError failure;
     bool rebuilt = false;  // the file was damaged or of another version, and was made anew
     bool waiting = false;  // it was waited for, so there is no advice to do so
+    bool launched = true;  // by cuslice run, whose options the advice names; else it names variables
     std::uint64_t asked = 0, available = 0, in_use = 0;  // bytes
 };
 

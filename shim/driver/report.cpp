@@ -33,7 +33,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMaxGpus]{};
 };
-constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited, too_large, grouped;
+constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited, too_large, grouped, unreserved;
 
 constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not a forked child
 
@@ -148,6 +148,18 @@ void say_group(const VirtualGpu& gpu) {
     const auto line =
         ledger::describe_group(gpu_state().sharing.group.view(), place.view(), terms, gpu.whole_slice().group_limit);
     if (!line.empty()) log_line(LogLevel::warn, LogLine(line.view()));
+}
+
+// Its own, or its container's: no launcher did.
+bool begins_own_job() { return gpu_state().sharing.job_count != 0 && !gpu_state().sharing.launched; }
+
+void say_nothing_reserved(const VirtualGpu& gpu) {
+    const bool has_limit = gpu.slice().job_limit != ledger::kNoLimitBytes;
+    if (!begins_own_job() || has_limit || !unreserved.first(gpu)) return;
+    LogLine line;
+    append_gpu(line, gpu);
+    log_line(LogLevel::warn, line.append(": admission: this program has no limit of its own here, so nothing is "
+                                         "reserved; set CUSLICE_LIMIT or CUSLICE_FRACTION"));
 }
 
 // At which the program's end is worth a line.
@@ -275,7 +287,7 @@ void append_advice(LogLine& line, const ledger::LedgerError& failure, bool rule)
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     const bool lost = refusal.how == ledger::Joined::lost, unreachable = refusal.how == ledger::Joined::unreachable;
     const bool refused = lost || unreachable || refusal.how == ledger::Joined::refused;
-    if (!refused) say_group(gpu);
+    if (!refused) say_group(gpu), say_nothing_reserved(gpu);
     if (!refused && (!refusal.rebuilt || !placed.first(gpu))) return CUDA_SUCCESS;
     LogLine line;
     append_gpu(line, gpu);
@@ -284,7 +296,8 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     } else if (unreachable) {
         const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
         if (rule) line.append(": rule ").append(gpu_state().sharing.rule_name());
-        line.append(": the limit can't be shared with other processes, so every allocation fails: ");
+        line.append(begins_own_job() ? ": the limit can't be reserved, so every allocation fails: "
+                                     : ": the limit can't be shared with other processes, so every allocation fails: ");
         append_advice(line.append(refusal.failure.text), refusal.failure, rule);
     } else if (refused) {
         line.append(": ").append(ledger::describe_refusal(refusal).view());

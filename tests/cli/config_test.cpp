@@ -46,6 +46,7 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
         "group             -    none                       default\n"
         "group-limit       *    none                       default\n"
         "per-process       -    no                         default\n"
+        "admission         -    launch                     default\n"
         "wait              -    no                         default\n"
         "dir               -    /dev/shm/cuslice           default\n"
         "log               -    info                       " +
@@ -108,6 +109,8 @@ TEST_CASE("config --json says the same to programs") {
         "  {\"key\": \"group-limit\", \"gpu\": \"*\", \"value\": null, \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"per-process\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
+        "  {\"key\": \"admission\", \"gpu\": null, \"value\": \"launch\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"wait\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": \"default\"},\n"
         "  {\"key\": \"dir\", \"gpu\": null, \"value\": \"/dev/shm/cuslice\", \"source\": \"default\", \"origin\": "

@@ -261,6 +261,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--group-limit=8GiB", "--group-limit: 8GiB: " NO_GROUP},
     {Where::variable, "CUSLICE_GROUP_LIMIT=0=8GiB", "CUSLICE_GROUP_LIMIT: 0=8GiB: " NO_GROUP},
     {Where::option, "--per-process=maybe", "--per-process: maybe: yes or no"},
+    {Where::option, "--admission=maybe", "--admission: maybe: launch or first-context"},
     {Where::option, "--no-framework-env=maybe", "--no-framework-env: maybe: yes or no"},
     {Where::option, "--group=a b",
      "--group: a b: a name of up to 63 letters, digits, '.', '_' and '-' is needed; or @container"},

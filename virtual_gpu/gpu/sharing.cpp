@@ -9,6 +9,7 @@
 #include "config/load.h"
 #include "config/resolve.h"
 #include "policy/base/cancellation.h"
+#include "policy/ledger/process_identity.h"
 #include "virtual_gpu/gpu/context_kind.h"
 
 namespace cuslice {
@@ -61,7 +62,22 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
         if (plan.job_count < SharingPlan::kMaxJobs) plan.jobs[plan.job_count++].assign(name);
         jobs.remove_prefix(std::min(comma + 1, jobs.size()));
     }
+    plan.launched = plan.job_count != 0;
+    if (!plan.launched && admits_at_first_context(settings)) {
+        plan.job_count = plan.depth = 1;
+        if (shares_container(settings)) plan.jobs[0].assign(plan.group.view());
+    }
     return plan;
+}
+
+// Also in another container a process has another name. The launcher's have one hyphen.
+FixedText<64> SharingPlan::job(unsigned number) const {
+    if (!jobs[number].empty()) return jobs[number];
+    const ledger::ProcessIdentity self = ledger::this_process();
+    FixedText<64> name;
+    name.append_number(static_cast<unsigned>(self.pid)).append("-").append_number(self.start_time);
+    name.append("-").append_number(self.pid_namespace);
+    return name;
 }
 
 std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
@@ -98,10 +114,11 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
     const unsigned accounts = plan.job_count + (group ? 1 : 0) + (rule ? 1 : 0);
     for (; joined_ < accounts; joined_++) {
         const bool is_job = joined_ < plan.job_count;
+        const FixedText<64> job = is_job ? plan.job(joined_) : FixedText<64>();
         ledger::Request request;
         request.inner = joined_ != 0 || !is_job;
         if (is_job) {
-            request.name = plan.jobs[joined_].c_str();
+            request.name = job.c_str();
             request.limit = limit_of_job(plan, joined_, slice);
             if (joined_ == 0) request.made_in = made_in;
         } else if (group && joined_ == plan.job_count) {
@@ -147,6 +164,7 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
                 return true;
             }
             refusal->waiting = plan.wait != 0;
+            refusal->launched = plan.launched;
             if (waited < plan.wait && refusal->how == ledger::Joined::refused) {
                 ledger_.queue_up(refusal->asked, nullptr);
             } else if (waited >= ledger::kSettles || !may_fit_soon(*refusal, slice.capacity)) {
@@ -164,7 +182,7 @@ bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watche
     if (!ledger_.opened() && !ledger_.open_existing(plan.folder.c_str(), uuid, nullptr)) return false;
     bool any = false;
     for (unsigned i = 0; i < plan.job_count; i++)
-        any = ledger_.watch(ledger::AccountKind::job, plan.jobs[i].c_str(), watched) || any;
+        any = ledger_.watch(ledger::AccountKind::job, plan.job(i).c_str(), watched) || any;
     if (!plan.group.empty()) any = ledger_.watch(ledger::AccountKind::group, plan.group.c_str(), watched) || any;
     if (!plan.rule.empty()) any = ledger_.watch(ledger::AccountKind::rule, plan.rule.c_str(), watched) || any;
     return any;

@@ -18,6 +18,7 @@ struct SharingPlan {
     static constexpr unsigned kMaxJobs = 3;
     FixedText<64> jobs[kMaxJobs];  // outermost first
     unsigned job_count = 0;
+    bool launched = false;    // by a launcher, which began the jobs
     unsigned depth = 0;       // jobs in all; of more than kMaxJobs the outermost are kept
     FixedText<1024> made_in;  // "@UUID=id" for each ledger in which the launcher made the outermost
     FixedText<64> group;
@@ -27,6 +28,9 @@ struct SharingPlan {
     std::uint64_t context_kind = 0;  // of contexts that this process makes, see context_kind.h
 
     bool any() const { return job_count != 0 || !group.empty() || !rule.empty(); }
+    // The name of a job. One without a name here is this process's alone, and is called after it, also in a forked
+    // child.
+    FixedText<64> job(unsigned number) const;
     // For people.
     std::string_view rule_name() const { return slice(rule.view(), 0, rule.view().find('@')); }
 };
