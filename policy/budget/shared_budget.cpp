@@ -155,6 +155,15 @@ std::uint32_t SharedBudget::wanted() const {
     return sum;
 }
 
+ledger::CachingMember SharedBudget::largest_caching() const {
+    ledger::CachingMember largest = outer_ ? outer_->largest_caching() : ledger::CachingMember{};
+    for (unsigned i = 0, n = count(); i < n; i++) {
+        const ledger::CachingMember one = members_[i].largest_caching();
+        if (one.bytes > largest.bytes) largest = one;
+    }
+    return largest;
+}
+
 bool SharedBudget::want(std::uint64_t bytes, std::uint64_t* state) {
     bool asked = false;
     *state = 0;

@@ -65,6 +65,8 @@ class SharedBudget {
     // See Membership: over all accounts.
     void caches(std::uint64_t bytes);
     std::uint32_t wanted() const;
+    // See Membership: the largest of all accounts.
+    ledger::CachingMember largest_caching() const;
     // Asks the others for what is missing to reserve `bytes`. False if they could not give back so much.
     bool want(std::uint64_t bytes, std::uint64_t* state);
 

@@ -1,10 +1,12 @@
 #include "policy/ledger/membership.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include <algorithm>
 
 #include "policy/base/kernel_clock.h"
+#include "policy/ledger/process_identity.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::ledger {
@@ -126,6 +128,24 @@ bool Membership::want(std::uint64_t bytes, std::uint64_t* state) {
     if (sum < bytes) return false;
     account_->wanted.fetch_add(1, std::memory_order_relaxed);
     return true;
+}
+
+CachingMember Membership::largest_caching() const {
+    CachingMember largest;
+    const InStripe in(*this);
+    const auto account = static_cast<std::uint32_t>(account_ - file_->accounts);
+    for (std::uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
+        const Member& member = file_->members[i];
+        if (i == number_ || member.state.load() != MemberState::live || member.account != account) continue;
+        const std::uint64_t held = sum_of(stripes_ + std::size_t{i} * kStripes);
+        if (member.caches.load(std::memory_order_relaxed) == 0 || held <= largest.bytes) continue;
+        largest = {held, member.pid, member.pid_namespace == own_pid_namespace()};
+        static_assert(sizeof largest.command == sizeof member.command);
+        memcpy(largest.command, member.command, sizeof member.command);
+        largest.command[sizeof largest.command - 1] = '\0';
+    }
+    largest.is_stopped = largest.is_here && is_stopped(largest.pid);
+    return largest;
 }
 
 Holdings Membership::look_at_others() const {

@@ -1,6 +1,7 @@
 #pragma once
 #include "policy/base/mutex.h"
 #include "policy/ledger/accounts.h"
+#include "policy/ledger/caching_member.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/group_terms.h"
 #include "policy/ledger/holdings.h"
@@ -68,6 +69,9 @@ class Membership {
     // Asks for so many bytes. False if the other members that keep any do not hold as much. `*state` changes when what
     // they hold and could give back does.
     bool want(std::uint64_t bytes, std::uint64_t* state);
+
+    /// The one of the other members with a cache that holds most.
+    CachingMember largest_caching() const;
 
     // In a forked child: the place is the parent's.
     void forget();

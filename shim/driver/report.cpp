@@ -8,6 +8,7 @@
 #include "config/container_group.h"
 #include "config/handover.h"
 #include "config/load.h"
+#include "config/printable.h"
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/base/kernel_clock.h"
@@ -168,6 +169,23 @@ LogLevel summary_level() {
     return summary && summary->number ? LogLevel::warn : LogLevel::info;
 }
 
+// Held by other processes. What one of them has cached and doesn't use none but itself can give back.
+void append_others(LogLine& line, std::uint64_t bytes, const VirtualGpu& gpu) {
+    line.append(", ").append(format_size(bytes).view()).append(" by other processes (see cuslice ps)");
+    const ledger::CachingMember other = gpu.sharing().budget().largest_caching();
+    if (other.bytes == 0) return;
+    line.append(", of which ").append(format_size(other.bytes).view()).append(" by ");
+    if (other.is_here)
+        line.append("pid ").append_number(static_cast<unsigned>(other.pid));
+    else
+        line.append("a process in another pid namespace");
+    append_printable(line.append(" ("), other.command).append("), which ");
+    if (other.is_stopped)
+        line.append("is stopped, and gives back what its cache doesn't need once it goes on (kill -CONT)");
+    else
+        line.append("gives back what its cache doesn't need at its next allocation, or by itself with --idle-release");
+}
+
 }  // namespace
 
 CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::uint64_t asked) {
@@ -208,8 +226,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     if (why.of == LimitOf::whole_gpu) line.append("by this part ");
     append_holdings(line.append('('), holdings_of(full));
     line.append(')');
-    if (why.others)
-        line.append(", ").append(format_size(why.others).view()).append(" by other processes (see cuslice ps)");
+    if (why.others) append_others(line, why.others, gpu);
     if (full.slice().plus_context)
         line.append(", beside ").append(format_size(full.driver_footprint()).view()).append(" of the context");
     if (!full.slice().plus_context || headroom)

@@ -1,5 +1,7 @@
 // allocator = growth and prealloc, as a program sees them: a slice of which freed memory is kept, and no difference
 // otherwise.
+#include <signal.h>
+
 #include <chrono>
 
 #include "tests/preload/naps.h"
@@ -303,6 +305,45 @@ TEST_CASE("what one program of a group has cached, another one gets before it is
     CHECK(second.code("alloc b " + bytes(600 * kMiB) + " managed") == 2);
     CHECK(second.code("free a") == 0);
     CHECK(granted_after_wait(first, "alloc b " + bytes(600 * kMiB) + " managed"));
+}
+
+TEST_CASE("a refusal names the sibling with a cache that holds most, and how it would give back what it does not use") {
+    const std::string sharing = GENERATE("job", "group"), then = GENERATE("sleeps", "is stopped");
+    CAPTURE(sharing, then);
+    const Folder books, ledger;
+    Words settings{"CUSLICE_DIR=" + ledger.path()};
+    if (sharing == "group")
+        settings.insert(settings.end(), {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1500MiB"});
+    else
+        settings.insert(settings.end(), {"CUSLICE_JOB=shared", "CUSLICE_LIMIT=1500MiB"});
+    Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
+    Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
+    for (Guest* guest : {&first, &second}) {
+        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("current 0") == 0);
+    }
+    REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == 0);
+    const auto last_refusal = [&] {
+        Words lines = second.complaints();
+        while (!lines.empty() && lines.back().find("by other processes") == std::string::npos) lines.pop_back();
+        return lines.empty() ? std::string() : lines.back();
+    };
+    REQUIRE(first.code("free a") == 0);
+    if (then == "is stopped") first.kill(SIGSTOP);
+    REQUIRE(second.code("alloc b " + bytes(500 * kMiB)) == 2);
+    const std::string line = last_refusal();
+    CAPTURE(line);
+    CHECK(line.find("900.0 MiB by other processes (see cuslice ps), of which 900.0 MiB by pid " +
+                    std::to_string(first.child()) + " (guest_linked), which ") != std::string::npos);
+    CHECK((line.find("which is stopped, and gives back what its cache doesn't need once it goes on (kill -CONT)") !=
+           std::string::npos) == (then == "is stopped"));
+    CHECK((line.find("which gives back what its cache doesn't need at its next allocation, or by itself with "
+                     "--idle-release") != std::string::npos) == (then == "sleeps"));
+    if (then == "is stopped") first.kill(SIGCONT);
+    // As the line says.
+    REQUIRE(first.code("alloc small 1000") == 0);
+    CHECK(soon([&] { return second.code("alloc b " + bytes(500 * kMiB)) == 0; }));
 }
 
 TEST_CASE("a refusal waits for no program of the group that could not help, and for none in vain again") {
