@@ -55,9 +55,10 @@ class Gauge {
 
 std::string prometheus_text(const Holders& found) {
     Gauge capacity("gpu_capacity_bytes", "Memory of the GPU, as CUDA counts it.");
-    Gauge used("gpu_used_bytes", "What jobs hold on the GPU.");
+    Gauge used("gpu_used_bytes", "What the processes of jobs and groups hold on the GPU.");
     Gauge committed("gpu_committed_bytes",
-                    "What is left for nobody else: for each job, the larger of what it holds and has reserved.");
+                    "What is left for nobody else: for each job, the larger of what it holds and has reserved, and "
+                    "what processes in no job hold.");
     Gauge jobs("gpu_jobs", "Jobs on the GPU, without those within another job.");
     Gauge waiting("gpu_waiting_processes", "Processes that wait for a slice of the GPU.");
     Gauge wanted("gpu_waiting_bytes", "What the processes that wait have asked for.");
@@ -74,12 +75,14 @@ std::string prometheus_text(const Holders& found) {
         for (Gauge* const gauge : {&used, &committed, &jobs, &waiting, &wanted}) gauge->set(gpu, 0);
     }
     std::set<std::tuple<std::string, unsigned, std::string, std::string>> seen;
+    std::set<std::tuple<std::string, unsigned, int>> counted;  // processes that are in the GPU's sums
     for (const Holder& row : found.holding) {
         const std::string gpu = label("gpu", row.gpu);
         const std::string account = gpu + "," + label("uid", std::to_string(row.user)) + "," +
                                     label("user", user_name(row.user)) + "," + label("kind", row.kind) + "," +
                                     label("name", row.name);
         processes.add(account, 1);
+        if (!row.inner) counted.emplace(row.gpu, row.user, row.pid);
         if (!seen.emplace(row.gpu, row.user, row.kind, row.name).second) continue;
         account_used.set(account, row.together);
         account_peak.set(account, row.peak);
@@ -90,6 +93,11 @@ std::string prometheus_text(const Holders& found) {
         jobs.add(gpu, 1);
         used.add(gpu, row.together);
         committed.add(gpu, std::max(row.together, row.reserved));
+    }
+    for (const Holder& row : found.holding) {
+        if (!counted.emplace(row.gpu, row.user, row.pid).second) continue;
+        used.add(label("gpu", row.gpu), row.used);
+        committed.add(label("gpu", row.gpu), row.used);
     }
     for (const WaitingProcess& row : found.waiting) {
         waiting.add(label("gpu", row.gpu), 1);

@@ -72,6 +72,20 @@ TEST_CASE("ps --prometheus counts an account once, however many processes are in
     CHECK(text.find("limit_bytes{" + kOwner + "group") == std::string::npos);
 }
 
+TEST_CASE("ps --prometheus: a process in no job counts in its GPU's sums, once, whatever accounts it is in") {
+    cli::Holders found = busy();
+    for (const char* kind : {"group", "rule"}) {
+        cli::Holder alone = process(kind, "lab", 70, 0, true);
+        alone.pid = 812;
+        alone.used = 30;
+        found.holding.push_back(alone);
+    }
+    const std::string text = cli::prometheus_text(found);
+    CHECK(has_line(text, "cuslice_gpu_used_bytes{gpu=\"GPU-a\"} 580"));
+    CHECK(has_line(text, "cuslice_gpu_committed_bytes{gpu=\"GPU-a\"} 680"));
+    CHECK(has_line(text, "cuslice_gpu_jobs{gpu=\"GPU-a\"} 2"));
+}
+
 TEST_CASE("ps --prometheus has no fake GPU, unless fake GPUs are asked for, and no command line") {
     const std::string fake = "GPU-f9859788-3006-4d00-a248-dd632703aa8d";
     cli::Holders found = busy();
