@@ -366,7 +366,7 @@ int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
         script = CLUSTER.write("ran.sh", "#!/bin/sh\necho ran\n")
         script.chmod(0o755)
         wrong = {"limit": ["", "4", "4x", "-1GiB", "4 GiB", "0GiB", "1.GiB", ".GiB", "1.1234567891GiB", "0=4GiB", "4GiB,",
-                           "4iB", "17000000TiB", "99999999999999999999999KiB", "4kbb", "4GiBx"],
+                           "4iB", "17000000TiB", "99999999999999999999999KiB", "4kbb", "4GiBx", "4GiB+context"],
                  "fraction": ["", "0", "1.1", "101%", "-0.1", "0.5x", "4GiB", "1.", ".", "%", "0.0000000001", "1.0000000001",
                               "nan"],
                  "split": ["", "0", "65", "1GiB+", "+rest", "rest+rest", "0.5+0.5", "32MiB+rest", "0=2", "2x",
