@@ -151,12 +151,9 @@ void say_group(const VirtualGpu& gpu) {
     if (!line.empty()) log_line(LogLevel::warn, LogLine(line.view()));
 }
 
-// Its own, or its container's: no launcher did.
-bool begins_own_job() { return gpu_state().sharing.job_count != 0 && !gpu_state().sharing.launched; }
-
 void say_nothing_reserved(const VirtualGpu& gpu) {
     const bool has_limit = gpu.slice().job_limit != ledger::kNoLimitBytes;
-    if (!begins_own_job() || has_limit || !unreserved.first(gpu)) return;
+    if (!gpu_state().sharing.begins_job || has_limit || !unreserved.first(gpu)) return;
     LogLine line;
     append_gpu(line, gpu);
     log_line(LogLevel::warn, line.append(": admission: this program has no limit of its own here, so nothing is "
@@ -313,8 +310,9 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     } else if (unreachable) {
         const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
         if (rule) line.append(": rule ").append(gpu_state().sharing.rule_name());
-        line.append(begins_own_job() ? ": the limit can't be reserved, so every allocation fails: "
-                                     : ": the limit can't be shared with other processes, so every allocation fails: ");
+        line.append(gpu_state().sharing.begins_job
+                        ? ": the limit can't be reserved, so every allocation fails: "
+                        : ": the limit can't be shared with other processes, so every allocation fails: ");
         append_advice(line.append(refusal.failure.text), refusal.failure, rule);
     } else if (refused) {
         line.append(": ").append(ledger::describe_refusal(refusal).view());

@@ -142,6 +142,10 @@ TEST_CASE("a program within a job has the job's reservation") {
     auto first = started(books, job), second = started(books, job);
     CHECK(first->code("retain 0") == 0);
     CHECK(second->code("retain 0") == 0);
+    // As a scheduler begins one: what it can change are variables.
+    auto other = started(books, {kMost, "CUSLICE_JOB=another"});
+    CHECK(other->code("retain 0") == kOutOfMemory);
+    CHECK(says(*other, ". Try CUSLICE_WAIT=yes or CUSLICE_LIMIT="));
 }
 
 TEST_CASE("a container's processes have one reservation together, which another container doesn't have") {

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "config/container_group.h"
+#include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
 #include "policy/base/cancellation.h"
@@ -62,8 +63,9 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
         if (plan.job_count < SharingPlan::kMaxJobs) plan.jobs[plan.job_count++].assign(name);
         jobs.remove_prefix(std::min(comma + 1, jobs.size()));
     }
-    plan.launched = plan.job_count != 0;
-    if (!plan.launched && admits_at_first_context(settings)) {
+    plan.launched = !variable(environment, kHandOver).empty();
+    plan.begins_job = plan.job_count == 0 && admits_at_first_context(settings);
+    if (plan.begins_job) {
         plan.job_count = plan.depth = 1;
         if (shares_container(settings)) plan.jobs[0].assign(plan.group.view());
     }

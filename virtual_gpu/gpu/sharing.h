@@ -18,7 +18,8 @@ struct SharingPlan {
     static constexpr unsigned kMaxJobs = 3;
     FixedText<64> jobs[kMaxJobs];  // outermost first
     unsigned job_count = 0;
-    bool launched = false;    // by a launcher, which began the jobs
+    bool begins_job = false;  // its own, or its container's: nobody else has begun one
+    bool launched = false;    // by cuslice run, also where that has begun no job
     unsigned depth = 0;       // jobs in all; of more than kMaxJobs the outermost are kept
     FixedText<1024> made_in;  // "@UUID=id" for each ledger in which the launcher made the outermost
     FixedText<64> group;
