@@ -65,7 +65,7 @@ bool MemoryPools::note(Pool& pool, const Reading& reading) {
 }
 
 // The reservation for it ends in the same step, so that the total never dips below the truth, nor is twice that.
-void MemoryPools::become(Pool& pool, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) {
+[[gnu::noinline]] void MemoryPools::become(Pool& pool, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) {
     budget.become(reserved, pool.charged, bytes);
     total_.fetch_add(bytes - pool.charged, std::memory_order_relaxed);
     pool.charged = bytes;
@@ -204,8 +204,11 @@ void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
             const std::uint64_t before = pool->charged;
             const bool charged = pools_.note(*pool, now);
             if (!now.known) pool->read = std::max(pool->read, now.number);
-            const std::uint64_t unread = now.known ? before : before + reserved;
-            pools_.become(*pool, charged ? now.bytes : unread, reserved, budget);
+            const std::uint64_t unread = now.known ? before : before + reserved, after = charged ? now.bytes : unread;
+            if (after == before) [[likely]]
+                budget.roll_back(reserved);
+            else
+                pools_.become(*pool, after, reserved, budget);
 
             // All that was not charged yet is this one's, and of those inside.
             const std::uint64_t grown = charged && now.bytes > before ? now.bytes - before : 0;

@@ -342,7 +342,10 @@ bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
     // The driver's footprint may have been charged already, and changes only under this lock.
     LockGuard lock(mutex());
     if (std::exchange(in_accounts_, true)) return true;
-    if (sharing_.joined()) budget_.share(sharing_.budget());
+    if (sharing_.joined()) {
+        budget_.share(sharing_.budget());
+        some_watches_.store(true, std::memory_order_relaxed);
+    }
     const bool has_job = own.job_count != 0 || slice_.job_limit == ledger::kNoLimitBytes;
     process_limit_.store(has_job ? Budget::kUnlimited : slice_.job_limit, std::memory_order_relaxed);
     publish_parts();
