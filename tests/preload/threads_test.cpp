@@ -150,7 +150,7 @@ TEST_CASE("threads begin and end a program's first contexts at once, in each way
     for (int round = 0; round < 20; round++) {
         const Folder books;
         Guest guest(Guest::route("linked"),
-                    sliced("2xh200", books.path(), {"CUSLICE_LIMIT=16GiB", "CUSLICE_ALLOCATOR=" + mode}));
+                    sliced("2xt4", books.path(), {"CUSLICE_LIMIT=8GiB", "CUSLICE_ALLOCATOR=" + mode}));
         REQUIRE(guest.code("init") == 0);
         REQUIRE(guest.ask("lifetimes 3 3 2") == "0 0");
         REQUIRE(guest.finish() == 0);
