@@ -199,8 +199,8 @@ class VirtualGpu {
         watch_frees_.store(true, std::memory_order_relaxed);
         some_watches_.store(true, std::memory_order_relaxed);
     }
-    // Whether any GPU is watched, or is in accounts whose other members wait for what is freed: for whoever would have to
-    // ask the driver which one it is.
+    // True if any GPU is watched, or is in accounts whose other members wait for what is freed: for whoever would have
+    // to ask the driver which one it is.
     static bool some_watches_frees() { return some_watches_.load(std::memory_order_relaxed); }
     bool watches_frees() const { return watch_frees_.load(std::memory_order_relaxed); }
 
