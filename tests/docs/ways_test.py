@@ -307,7 +307,7 @@ class Rows(unittest.TestCase):
         machine = way(self)
         found = machine.run([sys.executable, "-c", script], {"allocator": "growth"}).stdout
         self.assertEqual(found, "None None\n" if way is Rule else "false None\n")
-        # Of a file nothing is known at the start.
+        # The constructor reads the environment alone, no file.
         file = machine.folder / "growth.toml"
         file.write_text('[memory]\nallocator = "growth"\n')
         self.assertEqual(machine.run([sys.executable, "-c", script], {"config": file}).stdout, "None None\n")

@@ -275,6 +275,12 @@ namespace {
 constexpr std::uint64_t kWait = 50;
 constexpr std::chrono::seconds kNotAgain{1};
 
+void begin(Guest& guest) {
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("current 0") == 0);
+}
+
 // Whether it gets what a neighbour has idle. The neighbour's thread has a fifth of a second to give it back, and on a
 // busy machine that may not do: but then it has been waited for.
 bool granted_after_wait(Guest& guest, const std::string& line) {
@@ -293,11 +299,7 @@ TEST_CASE("what one program of a group has cached, another one gets before it is
                          "CUSLICE_IDLE_RELEASE=1h"};
     Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
     Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
-    for (Guest* guest : {&first, &second}) {
-        REQUIRE(guest->code("init") == 0);
-        REQUIRE(guest->code("retain 0") == 0);
-        REQUIRE(guest->code("current 0") == 0);
-    }
+    for (Guest* guest : {&first, &second}) begin(*guest);
     REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == 0);
     CHECK(second.code("alloc a " + bytes(500 * kMiB)) == 2);
     REQUIRE(first.code("free a") == 0);
@@ -318,11 +320,7 @@ TEST_CASE("a refusal names the sibling with a cache that holds most, and how it 
         settings.insert(settings.end(), {"CUSLICE_JOB=shared", "CUSLICE_LIMIT=1500MiB"});
     Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
     Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
-    for (Guest* guest : {&first, &second}) {
-        REQUIRE(guest->code("init") == 0);
-        REQUIRE(guest->code("retain 0") == 0);
-        REQUIRE(guest->code("current 0") == 0);
-    }
+    for (Guest* guest : {&first, &second}) begin(*guest);
     REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == 0);
     const auto last_refusal = [&] {
         Words lines = second.complaints();
@@ -352,11 +350,7 @@ TEST_CASE("a refusal waits for no program of the group that could not help, and 
                          "CUSLICE_IDLE_RELEASE=1h"};
     Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
     Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
-    for (Guest* guest : {&first, &second}) {
-        REQUIRE(guest->code("init") == 0);
-        REQUIRE(guest->code("retain 0") == 0);
-        REQUIRE(guest->code("current 0") == 0);
-    }
+    for (Guest* guest : {&first, &second}) begin(*guest);
     REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == 0);
     // It naps as it waits for the next command: soon, on a machine with nothing else to do.
     REQUIRE(soon([&] { return naps(second) > 0; }));

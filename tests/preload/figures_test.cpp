@@ -16,7 +16,7 @@ namespace {
 
 const std::string kLaunch = CUSLICE_TEST_LAUNCH, kGpu = "1xt4";
 constexpr std::uint64_t kLimit = 3000 * kMiB;
-// What is shown in MiB with one decimal.
+// For figures in MiB with one decimal.
 constexpr double kRounding = 0.051;
 
 std::string bytes(std::uint64_t count) { return std::to_string(count); }
@@ -75,7 +75,7 @@ std::uint64_t used_in_all(const Json& processes, Guest& program) {
     return used;
 }
 
-// Of one gauge, over all of its rows.
+// One gauge's values, in the order of its rows.
 std::vector<double> gauges(const std::string& text, const std::string& name) {
     std::vector<double> values;
     for (const std::string& line : split_lines(text))
