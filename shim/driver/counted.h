@@ -72,7 +72,7 @@ template <typename Pointer, typename Call, typename Free>
 // Memory without a record was freed: a pool's, which gives it back to the driver when the program synchronises, or some
 // that another process made.
 [[gnu::cold, gnu::noinline]] inline void note_pool_free() {
-    VirtualGpu* const current = process().current().gpu;
+    VirtualGpu* const current = VirtualGpu::some_watches_frees() ? process().current().gpu : nullptr;
     if (current && current->watches_frees()) current->driver_gave_back();
     for (int i = 0, count = process().gpu_count(); i < count; i++)
         if (VirtualGpu& gpu = process().gpu(i); gpu.pools().any()) gpu.tell_settled();
@@ -97,7 +97,7 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
                 VirtualGpu& gpu = process().gpu(freed.gpu);
                 if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
                 give_back(gpu, freed);
-            } else if (result == CUDA_SUCCESS && VirtualGpu::some_watches_frees()) {
+            } else if (result == CUDA_SUCCESS && (VirtualGpu::some_shares() || VirtualGpu::some_watches_frees())) {
                 note_pool_free();
             }
             hook_frame.freeing = false;

@@ -61,7 +61,7 @@ std::int64_t milliseconds_now() {
 
 }  // namespace
 
-constinit std::atomic<bool> VirtualGpu::some_watches_{false};
+constinit std::atomic<bool> VirtualGpu::some_watches_{false}, VirtualGpu::some_shares_{false};
 
 void VirtualGpu::open(int ordinal, const GpuIdentity& identity, PhysicalGpu& physical, const char* name,
                       const Slice& slice) {
@@ -344,7 +344,7 @@ bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
     if (std::exchange(in_accounts_, true)) return true;
     if (sharing_.joined()) {
         budget_.share(sharing_.budget());
-        some_watches_.store(true, std::memory_order_relaxed);
+        some_shares_.store(true, std::memory_order_relaxed);
     }
     const bool has_job = own.job_count != 0 || slice_.job_limit == ledger::kNoLimitBytes;
     process_limit_.store(has_job ? Budget::kUnlimited : slice_.job_limit, std::memory_order_relaxed);

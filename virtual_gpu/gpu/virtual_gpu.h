@@ -199,9 +199,10 @@ class VirtualGpu {
         watch_frees_.store(true, std::memory_order_relaxed);
         some_watches_.store(true, std::memory_order_relaxed);
     }
-    // True if any GPU is watched, or is in accounts whose other members wait for what is freed: for whoever would have
-    // to ask the driver which one it is.
+    // True if any GPU is watched: for whoever would have to ask the driver which one it is.
     static bool some_watches_frees() { return some_watches_.load(std::memory_order_relaxed); }
+    // True if any GPU is in accounts, whose other members may wait for what is freed.
+    static bool some_shares() { return some_shares_.load(std::memory_order_relaxed); }
     bool watches_frees() const { return watch_frees_.load(std::memory_order_relaxed); }
 
     // Reads pools and the driver's footprint again.
@@ -330,7 +331,7 @@ class VirtualGpu {
     bool in_accounts_ = false;            // this one is, and its budget is charged to them; under mutex()
     std::atomic<bool> stale_{false};
     std::atomic<bool> watch_frees_{false};
-    static constinit std::atomic<bool> some_watches_;
+    static constinit std::atomic<bool> some_watches_, some_shares_;
     std::atomic<bool> measured_{false};
     std::uint64_t driver_bytes_ = 0;            // its share of what the driver takes: for readers without the lock
     std::atomic<std::uint64_t> look_above_{0};  // bytes in use from which on the driver's footprint is read again
