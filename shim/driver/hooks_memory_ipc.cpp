@@ -29,7 +29,7 @@ constexpr auto open_handle = [](auto open, CUdeviceptr* address, const CUipcMemH
     CUdeviceptr opened = 0;
     const CUresult result = counted_making(open, CUSLICE_REAL(cuIpcCloseMemHandle), current_gpu(entry),
                                            address ? &opened : nullptr, given.handle, flags);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS || !address) return result;
     if (given.offset && !process().caches().ipc_blocks().opened(opened + given.offset, given.offset, given.bytes)) {
         CUSLICE_REAL(cuIpcCloseMemHandle)(opened);
         return CUDA_ERROR_OUT_OF_MEMORY;

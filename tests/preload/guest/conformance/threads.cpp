@@ -122,6 +122,7 @@ void sharing() {
                 CUcontext whose = nullptr;
                 unsigned value = 0;
                 cuCtxSetCurrent(context);
+                ASK(cuIpcOpenMemHandle_v2, (nullptr, shared.memory[of], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
                 ASK(cuIpcOpenMemHandle_v2, (&memory, shared.memory[of], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
                     as_block("shared", memory, kBlock));
                 ASK(cuPointerGetAttribute, (&where, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory), device(where));
