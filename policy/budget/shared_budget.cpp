@@ -1,5 +1,7 @@
 #include "policy/budget/shared_budget.h"
 
+#include <string.h>
+
 #include <algorithm>
 
 namespace cuslice {
@@ -50,13 +52,22 @@ bool SharedBudget::reserve_here(std::uint64_t bytes, LimitError* why) {
     return true;
 }
 
+const ledger::Membership* SharedBudget::whole(unsigned i) const {
+    const char* const name = members_[i].account().name;
+    for (unsigned j = 0, n = outer_ ? outer_->count() : 0; j < n; j++) {
+        const ledger::Account& account = outer_->members_[j].account();
+        if (account.kind == members_[i].account().kind && strcmp(account.name, name) == 0) return &outer_->members_[j];
+    }
+    return nullptr;
+}
+
 bool SharedBudget::reserve_given_back(std::uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
     const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
     std::uint64_t more = 0;
     unsigned i = 0;
     for (const unsigned n = count(); i < n; i++)
         if (!members_[i].reserve(bytes, margin, nullptr) &&
-            !members_[i].reserve_given_back(bytes, margin, figures, &more))
+            !members_[i].reserve_given_back(bytes, margin, figures, whole(i), &more))
             break;
     if (i == count() && (!outer_ || outer_->reserve_given_back(bytes, figures, why))) return true;
     if (why && i < count() && why->of == of(i)) {
@@ -70,7 +81,7 @@ bool SharedBudget::reserve_given_back(std::uint64_t bytes, const ledger::Figures
 
 bool SharedBudget::within_given_back(const ledger::Figures& figures) const {
     for (unsigned i = 0, n = count(); i < n; i++)
-        if (!members_[i].within_given_back(figures)) return false;
+        if (!members_[i].within_given_back(figures, whole(i))) return false;
     return !outer_ || outer_->within_given_back(figures);
 }
 

@@ -82,6 +82,8 @@ class SharedBudget {
         return kind == ledger::AccountKind::group ? LimitOf::group : LimitOf::job;
     }
     bool reserve_here(std::uint64_t bytes, LimitError* why);
+    // Of a part's account the one of the same job on the whole GPU; null: this isn't a part's.
+    const ledger::Membership* whole(unsigned i) const;
     bool ask(std::uint64_t bytes, bool* asked, std::uint64_t* state);
 
     SharedBudget* outer_ = nullptr;

@@ -15,13 +15,19 @@ std::uint64_t read_given_back(const Holdings& holdings, const Figures& figures) 
         const Figures::Answer answer = figures.read(figures.self, one.pid, &figure);
         if (answer == Figures::Answer::failed) return 0;
         if (answer == Figures::Answer::absent) continue;  // silence is not zero
-        if (figure > one.held) beyond += figure - one.held;
+        if (figure > one.held + one.elsewhere) beyond += figure - one.held - one.elsewhere;
         if (figure < one.held && one.settled) back += one.held - figure;
     }
     return back - std::min(back, beyond);
 }
 
 }  // namespace
+
+const Holdings::One* Holdings::find(std::int32_t pid, std::uint64_t pid_namespace) const {
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].pid == pid && list[i].pid_namespace == pid_namespace) return &list[i];
+    return nullptr;
+}
 
 // Twice: memory that one process gives back and another one has open goes from one figure to the other, perhaps between
 // two readings.

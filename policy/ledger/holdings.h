@@ -27,6 +27,10 @@ struct Figures {
 
 /// The members of an account at one moment. Of more than kMax the rest holds what it is charged with. The own process
 /// is never settled: only what it holds beyond its charge counts.
+///
+/// The driver has a figure of the process on the whole GPU, and none of a part. A part's bytes can't be more than that,
+/// so what is charged beyond it was given back. Less is found than on a whole GPU: all that the process really holds on
+/// other parts, and their shares of its context, may be this part's for all that is known.
 struct Holdings {
     static constexpr unsigned kMax = 64;
     struct One {
@@ -35,11 +39,14 @@ struct Holdings {
         std::uint64_t pid_namespace = 0;
         std::uint64_t operations = 0, held = 0;
         bool settled = false;
+        std::uint64_t elsewhere = 0;  // bytes that it is charged with on other parts of the GPU
     };
     const File* file = nullptr;
     unsigned count = 0;
     One list[kMax];
 
+    /// Null: it isn't in the list.
+    const One* find(std::int32_t pid, std::uint64_t pid_namespace) const;
     /// Bytes that they are charged with and that the driver has back, less what any of them holds beyond its charge. 0
     /// where a figure can't be had. Asks NVML: no lock may be held.
     std::uint64_t given_back(const Figures& figures) const;

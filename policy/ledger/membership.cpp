@@ -148,7 +148,7 @@ CachingMember Membership::largest_caching() const {
     return largest;
 }
 
-Holdings Membership::look_at_others() const {
+Holdings Membership::look_at_members(const Membership* whole) const {
     Holdings now;
     const InStripe in(*this);
     const auto own = static_cast<std::uint32_t>(account_ - file_->accounts);
@@ -163,6 +163,13 @@ Holdings Membership::look_at_others() const {
         const bool quiet = i != number_ && completed_in(stripes) == begun && settled == begun + 1;
         const std::uint64_t held = sum_of(stripes);
         now.list[now.count++] = {i, member.pid, member.pid_namespace, begun, held, quiet && begun_in(stripes) == begun};
+    }
+    if (!whole) return now;
+    const Holdings all = whole->look_at_members(nullptr);
+    for (unsigned i = 0; i < now.count; i++) {
+        Holdings::One& one = now.list[i];
+        const Holdings::One* const on_gpu = all.find(one.pid, one.pid_namespace);
+        if (on_gpu && on_gpu->held > one.held) one.elsewhere = on_gpu->held - one.held;
     }
     return now;
 }
@@ -182,12 +189,12 @@ bool Membership::unchanged(const Holdings& then) const {
 }
 
 bool Membership::reserve_given_back(std::uint64_t bytes, std::uint64_t margin, const Figures& figures,
-                                    std::uint64_t* more) {
+                                    const Membership* whole, std::uint64_t* more) {
     const std::uint64_t top = limit();
     *more = 0;
     if (bytes > INT64_MAX || top == kNoLimitBytes || bytes > top) return false;
     for (int i = 0; i < kLooks; i++) {
-        const Holdings then = look_at_others();
+        const Holdings then = look_at_members(whole);
         *more = then.given_back(figures);
         if (!*more) return false;
         {
@@ -203,10 +210,10 @@ bool Membership::reserve_given_back(std::uint64_t bytes, std::uint64_t margin, c
     return false;
 }
 
-bool Membership::within_given_back(const Figures& figures) const {
+bool Membership::within_given_back(const Figures& figures, const Membership* whole) const {
     for (int i = 0; i < kLooks; i++) {
         if (used() <= limit()) return true;
-        const Holdings then = look_at_others();
+        const Holdings then = look_at_members(whole);
         const std::uint64_t more = then.given_back(figures);
         const std::uint64_t now = used(), top = limit();
         if (!unchanged(then)) continue;

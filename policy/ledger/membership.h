@@ -43,10 +43,12 @@ class Membership {
     // not: whoever looks for what the dead held, as before every refusal, finds that out and moves.
     bool reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen);
     // The same up to so many bytes more as other members have given back to the driver and are still charged with.
-    // On refusal `*more` says how many these are.
-    bool reserve_given_back(std::uint64_t bytes, std::uint64_t margin, const Figures& figures, std::uint64_t* more);
+    // On refusal `*more` says how many these are. `whole`: of a part's account the one of the whole GPU; see
+    // holdings.h.
+    bool reserve_given_back(std::uint64_t bytes, std::uint64_t margin, const Figures& figures, const Membership* whole,
+                            std::uint64_t* more);
     // True if the total less these is within the limit.
-    bool within_given_back(const Figures& figures) const;
+    bool within_given_back(const Figures& figures, const Membership* whole) const;
     // How many operations this member has begun; and says that nothing of its process was in flight after so many.
     std::uint64_t operations() const;
     void settled_after(std::uint64_t operations);
@@ -91,7 +93,7 @@ class Membership {
     void remember();
     // Goes on in another file, in `number` of account `index`, with what is held here. Under the ledger's lock.
     void move_to(const OpenFile& file, std::uint32_t index, std::uint32_t number) CUSLICE_UNCHECKED;  // in loops
-    Holdings look_at_others() const;
+    Holdings look_at_members(const Membership* whole) const;
     bool unchanged(const Holdings& then) const;
     // The file has been looked for; a stripe's mutex is held.
     bool is_lost() const;

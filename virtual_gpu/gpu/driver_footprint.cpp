@@ -54,7 +54,9 @@ bool DriverFootprint::used_by_all(std::uint64_t* bytes) const {
 }
 
 // With the lock held. `bytes`: without what is foreseen.
-void DriverFootprint::set(std::uint64_t bytes, std::span<const Share> shares) { charge(bytes + foreseen_, shares); }
+void DriverFootprint::set(std::uint64_t bytes, std::span<const Share> shares) {
+    charge(bytes + foreseen_.load(std::memory_order_relaxed), shares);
+}
 
 // With the lock held. `moved`: bytes that `from` is no longer charged with by itself, in the same step.
 void DriverFootprint::charge(std::uint64_t bytes, std::span<const Share> shares, const Budget* from,
@@ -182,7 +184,7 @@ void DriverFootprint::foresee(Step& step, std::uint64_t bytes) {
     is_locked();
     const std::uint64_t before = measured();
     step.foreseen_ = Budget::charged(bytes);
-    foreseen_ += step.foreseen_;
+    foreseen_.fetch_add(step.foreseen_, std::memory_order_relaxed);
     set(before, step.shares_);
 }
 
@@ -191,7 +193,7 @@ void DriverFootprint::take_back(Step& step) {
     is_locked();
     const std::uint64_t foreseen = std::exchange(step.foreseen_, 0), left = bytes() - foreseen;
     const std::uint64_t old = charged_of(bytes()), now = charged_of(left);
-    foreseen_ -= foreseen;
+    foreseen_.fetch_sub(foreseen, std::memory_order_relaxed);
     std::uint64_t old_begin = 0, begin = 0;
     for (const Share& share : step.shares_) {
         const std::uint64_t old_end = share.up_to(old), end = share.up_to(now);
@@ -213,7 +215,7 @@ void DriverFootprint::after(Step& step, const State& state, const Budgets& budge
     {
         // What was foreseen is there now, until more is known.
         const LockGuard lock(*mutex_);
-        foreseen_ -= std::exchange(step.foreseen_, 0);
+        foreseen_.fetch_sub(std::exchange(step.foreseen_, 0), std::memory_order_relaxed);
         if (step.open_) count_step(false);
         unsettled_ = unsettled_ || step.open_;
     }

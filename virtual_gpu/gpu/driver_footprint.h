@@ -148,8 +148,10 @@ class DriverFootprint {
     std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
     std::uint64_t measured() const {
         is_locked();
-        return bytes() - foreseen_;
+        return bytes() - foreseen_.load(std::memory_order_relaxed);
     }
+    // Something is charged for a call under way, which the driver may not have taken yet.
+    bool foresees() const { return foreseen_.load(std::memory_order_relaxed) != 0; }
     // How many steps have begun and ended so far.
     std::uint64_t step_count() const { return step_count_.load(std::memory_order_acquire); }
     // The last look at what was measured found no quiet moment. With the lock held.
@@ -207,7 +209,7 @@ class DriverFootprint {
     std::uint64_t first_context_at_most_ = 0, on_top_at_most_ = 0;
     std::atomic<std::uint64_t> first_context_{0};
     std::atomic<std::uint64_t> bytes_{0};
-    std::uint64_t foreseen_ CUSLICE_GUARDED_BY(*mutex_) = 0;  // of these, for calls under way
+    std::atomic<std::uint64_t> foreseen_{0};  // of these, for calls under way; changed with the lock held
     std::uint64_t taken_over_ CUSLICE_GUARDED_BY(*mutex_) =
         0;  // and of these it is believed that they are gone, or soon will be
 

@@ -1,4 +1,6 @@
 // Memory that other members of the accounts have given back to the driver, and are charged with until they call again.
+#include <span>
+
 #include "policy/base/cancellation.h"
 #include "policy/ledger/process_identity.h"
 #include "virtual_gpu/gpu/gpu_state.h"
@@ -32,34 +34,54 @@ bool open_figures(const char* uuid, NvmlGpu* nvml, ledger::Figures* figures) {
 
 }  // namespace
 
-// For a split GPU the driver has one figure for all partitions, which says nothing of one of them.
 [[gnu::cold]] bool VirtualGpu::reserve_given_back(std::uint64_t bytes, LimitError* why) {
     NvmlGpu nvml;
     ledger::Figures figures;
-    if (!sharing_.joined() || physical_->is_split()) return false;
-    return open_figures(physical_->identity().uuid, &nvml, &figures) && budget_.reserve_given_back(bytes, figures, why);
+    return sharing_.joined() && open_figures(physical_->identity().uuid, &nvml, &figures) &&
+           budget_.reserve_given_back(bytes, figures, why);
 }
 
 [[gnu::cold]] bool VirtualGpu::within_given_back() const {
     NvmlGpu nvml;
     ledger::Figures figures;
-    if (!sharing_.joined() || physical_->is_split() || budget_.used() > own_limit()) return false;
+    if (!sharing_.joined() || budget_.used() > own_limit()) return false;
     return open_figures(physical_->identity().uuid, &nvml, &figures) && sharing_.budget().within_given_back(figures);
 }
 
 bool VirtualGpu::all_within_given_back() const {
-    return !physical_->is_split() && (within_limit(nullptr) || within_given_back());
+    for (const VirtualGpu* part : physical_->parts())
+        if (!part->within_limit(nullptr) && !part->within_given_back()) return false;
+    const std::uint64_t most = physical_->limit_of_all();
+    return !most || physical_->counted_of_all() <= most;
 }
 
-// Managed memory is charged wherever it is: less on the GPU doesn't mean that it was given back.
+// Managed memory is charged wherever it is: less on the GPU doesn't mean that it was given back. A context that is
+// being made is charged before it is there.
 [[gnu::cold]] void VirtualGpu::tell_settled_now() {
     const DisableCancellation locked;
     const Budget::Snapshot now = budget_.snapshot();
     const SharedBudget::Operations operations = sharing_.budget().operations();
-    if (managed() || !budget_.settled(now)) return tell_unsettled_now();
-    sharing_.budget().settled_after(operations);
+    const bool settled = !managed() && !footprint().foresees() && budget_.settled(now);
+    settled ? sharing_.budget().settled_after(operations) : sharing_.budget().not_settled();
+    if (physical_->is_split()) tell_settled_on_gpu();
 }
 
-[[gnu::cold]] void VirtualGpu::tell_unsettled_now() { sharing_.budget().not_settled(); }
+// The same of all parts together, in the GPU's accounts.
+void VirtualGpu::tell_settled_on_gpu() {
+    SharedBudget& all = physical_->sharing().budget();
+    const std::span<VirtualGpu* const> parts = physical_->parts();
+    Budget::Snapshot now[PhysicalGpu::kMaxParts];
+    for (std::size_t i = 0; i < parts.size(); i++) now[i] = parts[i]->budget_.snapshot();
+    const SharedBudget::Operations operations = all.operations();
+    bool settled = !footprint().foresees();
+    for (std::size_t i = 0; i < parts.size(); i++)
+        settled = settled && !parts[i]->managed() && parts[i]->budget_.settled(now[i]);
+    settled ? all.settled_after(operations) : all.not_settled();
+}
+
+[[gnu::cold]] void VirtualGpu::tell_unsettled_now() {
+    sharing_.budget().not_settled();
+    if (physical_->is_split()) physical_->sharing().budget().not_settled();
+}
 
 }  // namespace cuslice

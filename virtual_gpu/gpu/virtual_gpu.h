@@ -280,6 +280,7 @@ class VirtualGpu {
     bool reserve_given_back(std::uint64_t bytes, LimitError* why);
     bool within_given_back() const;
     void tell_settled_now();
+    void tell_settled_on_gpu();
     void tell_unsettled_now();
     // Before bytes are reserved: looks at what the driver has taken unasked, if it is time for it. What it takes
     // unasked is seen at the latest when the allocations have grown by as much as was set aside for it, from wherever

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "tests/preload/guest/guest.h"
@@ -74,6 +76,14 @@ void* work(void* argument) {
     return nullptr;
 }
 
+// A thread that is inside a call, and what it was answered.
+struct Aside {
+    std::thread thread;
+    std::atomic<pid_t> id{0};
+    std::string said;
+    std::optional<NotAlone> both;
+} aside;
+
 CUresult allocate(Program& p, const std::string& how, std::size_t bytes) {
     CUdeviceptr block = 0;
     return how == "async" ? p.driver.cuMemAllocAsync(&block, bytes, nullptr) : p.driver.cuMemAlloc_v2(&block, bytes);
@@ -90,6 +100,23 @@ void add_thread_commands(Commands& commands) {
             said = execute(p, w);
         }).join();
         return said;
+    };
+    // aside COMMAND …: the same, and goes on as soon as the thread sleeps; `joined` waits for it, and says its answer
+    commands["aside"] = [](Program& p, const Words& w) {
+        aside.both.emplace();
+        aside.thread = std::thread([&p, w] {
+            if (p.current) p.driver.cuCtxSetCurrent(p.current);
+            aside.id = cuslice::tests::this_thread();
+            aside.said = execute(p, w);
+        });
+        while (!aside.id) std::this_thread::yield();
+        cuslice::tests::await_sleep(aside.id);
+        return answer(CUDA_SUCCESS);
+    };
+    commands["joined"] = [](Program&, const Words&) {
+        aside.thread.join();
+        aside.both.reset();
+        return aside.said;
     };
     // storm THREADS STEPS LARGEST: how many calls gave an answer that they shouldn't
     commands["storm"] = [](Program& p, const Words& w) {
