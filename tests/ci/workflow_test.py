@@ -22,8 +22,9 @@ import venv
 SOURCE, CMAKE, BUILD = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
 TOOLS = SOURCE / "build/pytest"
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(SOURCE / "scripts/release"), *map(str, TOOLS.glob("lib/python3*/site-packages"))]
+sys.path[:0] = [str(SOURCE / "scripts/release"), str(SOURCE / "tests"), *map(str, TOOLS.glob("lib/python3*/site-packages"))]
 import changelog  # noqa: E402
+import folders  # noqa: E402
 
 try:
     import hatch_fancy_pypi_readme  # noqa: F401
@@ -154,7 +155,7 @@ class Workflows(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        shutil.rmtree(cls.folder)
+        folders.remove(cls.folder)
 
     def runner(self):
         folder = self.folder / self.id().rpartition(".")[2]

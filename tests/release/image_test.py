@@ -19,8 +19,9 @@ import unittest
 SOURCE, CMAKE, BUILD = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
 del sys.argv[1:4]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(SOURCE / "scripts/release"))
+sys.path[:0] = [str(SOURCE / "scripts/release"), str(SOURCE / "tests")]
 import changelog  # noqa: E402
+import folders  # noqa: E402
 
 SCRIPT = SOURCE / "scripts/release/image.sh"
 PODMAN = shutil.which("podman")
@@ -71,7 +72,7 @@ class Image(unittest.TestCase):
         if not PODMAN or not RUNC or os.geteuid() != 0:
             raise unittest.SkipTest("needs podman and runc, and root")
         cls.folder = pathlib.Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.addClassCleanup(folders.remove, cls.folder)
         (cls.folder / "storage.conf").write_text(
             f'[storage]\ndriver = "vfs"\ngraphroot = "{cls.folder}/graph"\nrunroot = "{cls.folder}/run"\n'
         )
