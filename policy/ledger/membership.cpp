@@ -149,6 +149,7 @@ CachingMember Membership::largest_caching() const {
 }
 
 Holdings Membership::look_at_members(const Membership* whole) const {
+    const Holdings all = whole ? whole->look_at_members(nullptr) : Holdings{};
     Holdings now;
     const InStripe in(*this);
     const auto own = static_cast<std::uint32_t>(account_ - file_->accounts);
@@ -164,8 +165,6 @@ Holdings Membership::look_at_members(const Membership* whole) const {
         const std::uint64_t held = sum_of(stripes);
         now.list[now.count++] = {i, member.pid, member.pid_namespace, begun, held, quiet && begun_in(stripes) == begun};
     }
-    if (!whole) return now;
-    const Holdings all = whole->look_at_members(nullptr);
     for (unsigned i = 0; i < now.count; i++) {
         Holdings::One& one = now.list[i];
         const Holdings::One* const on_gpu = all.find(one.pid, one.pid_namespace);
