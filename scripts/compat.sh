@@ -6,9 +6,15 @@
 #   scripts/compat.sh numba gpustat    only these
 #
 # torch, tensorflow and jax take some 6 GB of disk each, with the libraries of NVIDIA that they need; keras is tensorflow's.
-# tensorflow takes half an hour: each figure is a process of its own. jax needs bubblewrap.
+# tensorflow takes half an hour: each figure is a process of its own. jax needs bubblewrap. tensorflow-ways, in tensorflow's
+# environment too, compares `cuslice run` with the ways that need no launcher: LD_PRELOAD with variables or a file, CDI in
+# runc, and a rule with the stub. The last two need root, and are skipped by name where they can't be had.
 #
 #   COMPAT_PRESET=dev scripts/compat.sh jax    another build than release
+#   COMPAT_INSTALLED=/opt/cuslice scripts/compat.sh jax    what is installed there; nothing is built
+#
+#   scripts/compat.sh --ways                writes docs/tensorflow-ways.md from a run of tensorflow-ways
+#   scripts/compat.sh --ways limit growth   only these recipes anew; the others keep their rows of the last run here
 #
 #   scripts/compat.sh --page                writes docs/compatibility.md from runs of all packages that it lists
 #   scripts/compat.sh --page torch numba    only these; the others keep their rows
@@ -22,9 +28,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 declare -A packages=([numba]="numba==0.68.1" [gpustat]="gpustat==1.1.1 nvidia-ml-py==13.580.82"
                     [nvitop]="nvitop==1.7.2 nvidia-ml-py==13.580.82" [torch]="torch==2.15.0 numpy==2.4.6"
-                    [tensorflow]="tensorflow[and-cuda]==2.21.0" [keras]="tensorflow[and-cuda]==2.21.0" [jax]="jax[cuda12]==0.10.2")
-# keras is in tensorflow's environment.
-declare -A folders=([keras]=tensorflow)
+                    [tensorflow]="tensorflow[and-cuda]==2.21.0" [keras]="tensorflow[and-cuda]==2.21.0" [jax]="jax[cuda12]==0.10.2"
+                    [tensorflow-ways]="tensorflow[and-cuda]==2.21.0")
+# These are in tensorflow's environment.
+declare -A folders=([keras]=tensorflow [tensorflow-ways]=tensorflow)
 
 preset=${COMPAT_PRESET:-release}
 if [ "${1:-}" = --page ]; then
@@ -34,7 +41,13 @@ if [ "${1:-}" = --page ]; then
     exec python3 tests/compat/page.py "$PWD/build/$preset/bin/cuslice" "$@"
 fi
 
-[ $# -gt 0 ] || set -- numba gpustat nvitop torch tensorflow keras jax
+# The recipes of tensorflow-ways that are run, all of them without any, and the page that is written.
+recipes=() ways_page=
+if [ "${1:-}" = --ways ]; then
+    recipes=("${@:2}") ways_page=docs/tensorflow-ways.md
+    set -- tensorflow-ways
+fi
+[ $# -gt 0 ] || set -- numba gpustat nvitop torch tensorflow keras jax tensorflow-ways
 for name in "$@"; do
     if [ -z "${packages[$name]:-}" ]; then
         echo "compat: there is no $name here; it is one of: ${!packages[*]}" >&2
@@ -42,8 +55,8 @@ for name in "$@"; do
     fi
 done
 
-scripts/build.sh "$preset" product >&2
-cuslice=$PWD/build/$preset/bin/cuslice
+cuslice=${COMPAT_INSTALLED:-$PWD/build/$preset}/bin/cuslice
+[ -n "${COMPAT_INSTALLED:-}" ] || scripts/build.sh "$preset" product >&2
 export CUSLICE_FAKE_DIR
 CUSLICE_FAKE_DIR=$(mktemp -d /dev/shm/cuslice-compat-XXXXXX)
 trap 'rm -rf "$CUSLICE_FAKE_DIR"' EXIT
@@ -108,10 +121,12 @@ check_names() {
 }
 
 # TensorFlow 2.21 doesn't find libcusolver.so.11 by itself.
+cusolver() {
+    echo "$PWD"/build/compat/tensorflow/lib/python3*/site-packages/nvidia/cusolver/lib
+}
+
 with_tensorflow() {
-    local site
-    site=$(echo build/compat/tensorflow/lib/python3*/site-packages)
-    LD_LIBRARY_PATH=$PWD/$site/nvidia/cusolver/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+    LD_LIBRARY_PATH=$(cusolver)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
         python3 "tests/compat/$1.py" "$cuslice" build/compat/tensorflow/bin/python "${@:2}"
 }
 
@@ -122,6 +137,13 @@ check_tensorflow() {
     with_tensorflow frameworks_sweep tensorflow_programs.py || bad=1
     check_names tensorflow || bad=1
     return "$bad"
+}
+
+check_tensorflow-ways() {
+    local runs=build/compat/tensorflow-ways.json
+    [ ${#recipes[@]} -gt 0 ] || rm -f "$runs"
+    python3 tests/compat/tensorflow_ways.py "$cuslice" build/compat/tensorflow/bin/python --libraries "$(cusolver)" \
+        --runs "$runs" ${ways_page:+--table "$ways_page"} "${recipes[@]}"
 }
 
 check_keras() {

@@ -10,6 +10,9 @@ import os
 import sys
 import time
 
+if sys.argv[1:2] == ["choose_first"]:  # before the import
+    os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[2]
+
 import numpy
 import tensorflow as tf
 
@@ -101,6 +104,20 @@ def choose(value):
     names()
 
 
+def choose_first(_):
+    """The same, set before TensorFlow is imported; and what the GPUs give."""
+    names()
+    take()
+
+
+def choose_late(value):
+    """The same behind the first operation, when nobody reads it any more."""
+    kept = [empty(1, device.name) for device in logical_gpus()]
+    os.environ["CUDA_VISIBLE_DEVICES"] = value
+    names()
+    tell(tensors=len(kept), held=held())
+
+
 def config_of(text):
     """A ConfigProto in the text form of protocol buffers: what the pages write line by line in Python."""
     from google.protobuf import text_format
@@ -164,6 +181,14 @@ def towers(*_):
             places.append(variable.device)
             same = same and numpy.array_equal(tf.identity(variable).numpy(), sent)
     tell(places=places, same=bool(same), held=held())
+
+
+def server(*_):
+    """A cluster of one, and what its only worker has for devices."""
+    worker = v1.train.Server({"worker": ["localhost:0"]}, job_name="worker", task_index=0)
+    with v1.Session(worker.target) as running:
+        devices = [device for device in running.list_devices() if device.device_type == "GPU"]
+        tell(devices=len(devices), limits=[device.memory_limit_bytes // MIB for device in devices])
 
 
 CROSS_DEVICE_OPS = {
