@@ -101,13 +101,14 @@ void add_thread_commands(Commands& commands) {
         }).join();
         return said;
     };
-    // aside COMMAND …: the same, and goes on as soon as the thread sleeps; `joined` waits for it, and says its answer
+    // aside COMMAND …: the same, and goes on as soon as the thread sleeps; `joined` waits for it, and says its answer.
+    // Names that the command gives are known to itself alone.
     commands["aside"] = [](Program& p, const Words& w) {
         aside.both.emplace();
-        aside.thread = std::thread([&p, w] {
-            if (p.current) p.driver.cuCtxSetCurrent(p.current);
+        aside.thread = std::thread([own = p, w]() mutable {
+            if (own.current) own.driver.cuCtxSetCurrent(own.current);
             aside.id = cuslice::tests::this_thread();
-            aside.said = execute(p, w);
+            aside.said = execute(own, w);
         });
         while (!aside.id) std::this_thread::yield();
         cuslice::tests::await_sleep(aside.id);
