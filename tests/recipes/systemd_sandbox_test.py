@@ -21,13 +21,16 @@ UNITS = SOURCE / "integrations/systemd"
 NOBODY = 61200  # in the range that systemd takes dynamic users from
 # These change nothing that the launcher could see before its program ends.
 WITHOUT_SANDBOX = {"Type", "RestartForceExitStatus", "RestartSec", "RestartPreventExitStatus", "RemainAfterExit"}
+# The build may lie below a folder that is hidden here, and is found by its descriptor then.
 PLACES = """
 set -e
+exec 3<"$BUILD"
 mount -t tmpfs -o mode=755 none /run
 mount -t tmpfs -o mode=1777 none /dev/shm
 mount -t tmpfs -o mode=755 none /opt
 mkdir /opt/cuslice
-mount --rbind "$BUILD" /opt/cuslice
+mount --no-canonicalize --rbind /proc/self/fd/3 /opt/cuslice
+exec 3<&-
 """
 # As systemd's ProtectSystem=strict: all but /dev, /proc, /sys and what ReadWritePaths= names.
 STRICT = r"""
