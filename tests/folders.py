@@ -7,13 +7,10 @@ import time
 def remove(folder, seconds=60):
     """Removes a folder into which processes of the test still write as they end."""
     end = time.monotonic() + seconds
-    while True:
+    while folder.exists():
         try:
-            return shutil.rmtree(folder)
-        except FileNotFoundError:
-            if not folder.exists():
-                return None
+            shutil.rmtree(folder)
         except OSError:
             if time.monotonic() > end:
                 raise
-        time.sleep(0.05)
+            time.sleep(0.05)

@@ -82,7 +82,7 @@ class SharedBudget {
         return kind == ledger::AccountKind::group ? LimitOf::group : LimitOf::job;
     }
     bool reserve_here(std::uint64_t bytes, LimitError* why);
-    // Of a part's account the one of the same job on the whole GPU; null: this isn't a part's.
+    // The same job's account on the whole GPU, for a part's account; null for any other.
     const ledger::Membership* whole(unsigned i) const;
     bool ask(std::uint64_t bytes, bool* asked, std::uint64_t* state);
 

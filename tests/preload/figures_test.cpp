@@ -208,7 +208,7 @@ TEST_CASE("what is said to be free can be had as one block") {
     Scene scene("1xt4", {"CUSLICE_ALLOCATOR=" + mode}, "1001MiB");
     REQUIRE(scene.guest.code("retain 0") == 0);
     REQUIRE(scene.guest.code("alloc before " + bytes(before) + " " + how) == 0);
-    // What a cache has beside blocks in use counts as free, in pieces: see docs/allocator.md.
+    // A cache's free memory lies in pieces while blocks are in use: see docs/allocator.md.
     if (mode != "direct" && how == "plain") REQUIRE(scene.guest.code("free before") == 0);
     for (int i = 0; i < 2; i++) {
         CHECK(scene.guest.code("alloc all " + bytes(scene.free() - less) + " " + how) == 0);

@@ -54,7 +54,7 @@ struct Two {
         const std::uint64_t blocks = other->number("fill " + bytes(kBlock));
         return most / 2 + blocks * kBlock >= most - most / 50;
     }
-    /// What the limit leaves to both, and the most that they may hold. A partition is charged its share of contexts.
+    /// Bytes that both may hold together. A partition is charged with its share of contexts alone.
     std::uint64_t limit() const { return scope == "partition" ? kLimit + contexts / 2 : kLimit; }
 
     std::string scope;
