@@ -186,7 +186,7 @@ void VirtualGpu::publish() {
     const std::uint64_t lowest = used + look_after_.load(std::memory_order_relaxed);
     const auto reached = [&](std::uint64_t mark) { return used > mark || bytes > mark - used; };
     if (!reached(std::min(above, lowest))) return look_above_.store(lowest, std::memory_order_relaxed);
-    if (!reached(above) && (!due() || !worth_looking())) return;
+    if (!reached(above) && (!due() || !worth_looking(bytes))) return;
     look();
     // These bytes have been looked at.
     look_above_.fetch_add(std::min(bytes, physical_->total()), std::memory_order_relaxed);
@@ -207,17 +207,28 @@ std::uint64_t VirtualGpu::unseen() const {
     return free_memory(&free, &total) ? total - free - physical_->held() : kUnknown;
 }
 
+// Then one question in a tick of the coarse clock (1 to 10 ms) is enough: a request of so many bytes leaves what is set
+// aside for the driver twice, once for what it may have taken in that tick, and once more that is looked at before it
+// is granted.
+bool VirtualGpu::far_from_limit(std::uint64_t bytes) const {
+    const std::uint64_t left = room();
+    return bytes <= left && left - bytes >= look_after_.load(std::memory_order_relaxed);
+}
+
 // A program that takes and gives back the same memory all the time, and takes nothing else, need not pay for a look
 // each time: after a few that found nothing they come in intervals, or when more is in use than at the last one. Where
 // CUDA's own figure can't tell that, the intervals are short.
-bool VirtualGpu::worth_looking() const {
+bool VirtualGpu::worth_looking(std::uint64_t bytes) {
     constexpr unsigned kBusyGpu = 1024;
     constexpr std::int64_t kInterval = 1000, kShortInterval = 100;  // milliseconds
+    const std::int64_t now = milliseconds_now();
+    if (asked_at_.load(std::memory_order_relaxed) == now && far_from_limit(bytes)) return false;
+    asked_at_.store(now, std::memory_order_relaxed);
     const unsigned vain = vain_looks_.load(std::memory_order_relaxed);
     if (vain < kLooksAtOnce) return true;
     const std::uint64_t last = unseen_.load(std::memory_order_relaxed);
     const bool compares = last != kUnknown && vain < kBusyGpu;
-    const std::int64_t since = milliseconds_now() - looked_at_.load(std::memory_order_relaxed);
+    const std::int64_t since = now - looked_at_.load(std::memory_order_relaxed);
     if (since >= (compares ? kInterval : kShortInterval)) return true;
     return compares && one_of(kTimesCompared, vain_times_.load(std::memory_order_relaxed)) && unseen() != last;
 }
@@ -254,7 +265,7 @@ void VirtualGpu::look_at_cached() {
     if (!looks && !sharing_.joined() && within_limit(nullptr)) return;
     if (giving_back_.exchange(true, std::memory_order_acquire)) return;
     const DisableCancellation locked;
-    if (looks && worth_looking()) look();
+    if (looks && worth_looking(0)) look();
     if (LimitError over; !within_limit_of_living(&over)) gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
     tell_siblings();
     giving_back_.store(false, std::memory_order_release);

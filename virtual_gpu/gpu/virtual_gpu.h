@@ -299,7 +299,8 @@ class VirtualGpu {
     std::uint64_t own_limit() const { return sharing_.joined() ? alone() : slice_.limit; }
     std::uint64_t unseen() const;
     bool due();
-    bool worth_looking() const;
+    bool far_from_limit(std::uint64_t bytes) const;
+    bool worth_looking(std::uint64_t bytes);
     void look();
     void note_use(std::uint64_t bytes) {
         if (bytes > most_used_.load(std::memory_order_relaxed)) most_used_.store(bytes, std::memory_order_relaxed);
@@ -342,6 +343,7 @@ class VirtualGpu {
     std::atomic<unsigned> vain_looks_{0};       // in a row, that found the driver's footprint as it was
     std::atomic<unsigned> vain_times_{0};       // in a row, that it was asked whether to look
     std::atomic<std::int64_t> looked_at_{0};    // milliseconds
+    std::atomic<std::int64_t> asked_at_{0};     // the same, of whether to look
     std::atomic<bool> giving_back_{false};
     // The last wait for siblings was in vain: how they stood then, and until when it would be again, in milliseconds.
     std::atomic<std::uint64_t> siblings_{0};
