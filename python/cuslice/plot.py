@@ -237,8 +237,8 @@ def specification(gpus: Sequence[recordings.Gpu], first: int, last: int) -> Dict
     }
 
 
-def converted(spec: Dict[str, Any], ending: str) -> bytes:
-    """The picture as a file's content."""
+def converter() -> Any:
+    """The package that draws. Asked for before anything is read: a recording may take minutes."""
     try:
         import vl_convert
     except ImportError:
@@ -247,6 +247,11 @@ def converted(spec: Dict[str, Any], ending: str) -> bytes:
             "virtual environment where cuslice plot runs",
             UNAVAILABLE,
         ) from None
+    return vl_convert
+
+
+def converted(spec: Dict[str, Any], ending: str, vl_convert: Any) -> bytes:
+    """The picture as a file's content."""
     if ending == ".png":
         return bytes(vl_convert.vegalite_to_png(spec, scale=2))
     if ending == ".svg":
@@ -285,11 +290,12 @@ def plot(words: Sequence[str]) -> str:
     )
     given = parser.parse_args(list(words))
     path, ending = output_for(given.output, given.files)
+    drawing = converter()
     notes: List[str] = []
     followed = recordings.replay(given.files, notes)
     for note in notes:
         print(f"cuslice: {note}", file=sys.stderr)
-    content = converted(specification(list(followed.gpus.values()), followed.first, followed.last), ending)
+    content = converted(specification(list(followed.gpus.values()), followed.first, followed.last), ending, drawing)
     try:
         with open(path, "wb") as file:
             file.write(content)

@@ -305,8 +305,8 @@ class CommandLine(InAFolder):
         self.with_converter(None)  # importing it fails
         code, _, err = self.run_main(recording)
         self.assertEqual(code, 69)
-        self.assertIn("trace.csv:3: the last row is cut off", err)
         self.assertIn("vl-convert-python", err)
+        self.assertNotIn("trace.csv", err)  # which may take minutes to read
         self.assertFalse(os.path.exists(os.path.join(self.folder, "trace.html")))
 
 
