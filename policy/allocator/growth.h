@@ -22,20 +22,34 @@ struct GrowthPolicy {
     // it for ever.
     static constexpr std::uint64_t kExchanges = 5;
 
+    // Bytes held beyond the most that has been live, in percent of it. The less it is, the more is exchanged: over 15
+    // traces 23 saves a fifth of the driver calls.
+    static constexpr std::uint64_t kSpare = 7;
+
+    // Preallocated memory is cut anew where blocks of a size would leave more than one part in so many of it over; but
+    // not for blocks of less than one part in so many.
+    static constexpr std::uint64_t kStranded = 64, kSmallest = 256;
+
     // What a segment for a request of `bytes` must have at least. Does not overflow: saturates.
     static constexpr std::uint64_t least(std::uint64_t bytes) {
         return bytes > ~0ull - kGranule ? bytes : (bytes + kGranule - 1) / kGranule * kGranule;
     }
 
     // The next segment: `held` bytes are in segments already, the last of which was of `last` bytes, and `room` more
-    // are allowed. At least what the request needs, even if there is no room for it: the budget says so better.
+    // are allowed. At least what the request needs, even if there is no room for it: the budget says so better. Others
+    // of the request's size are likely to follow, and nothing is to be left over of the segment then.
     static constexpr std::uint64_t next(std::uint64_t request, std::uint64_t held, std::uint64_t last,
                                         std::uint64_t room) {
         const std::uint64_t most = std::max(kDoubleTo, held / kShare / kGranule * kGranule);
         const std::uint64_t wanted = std::clamp(2 * last, kGranule, most), whole = room / kGranule * kGranule;
         // The rest of the room would be a small segment, in which large blocks find no place.
         const bool last_one = whole / 2 < wanted;
-        return std::max(least(request), last_one ? whole : wanted);
+        return std::max(least(request), last_one ? whole : of_whole_blocks(wanted, request));
+    }
+
+    // About as many bytes: a multiple of a request whose remainder would matter.
+    static constexpr std::uint64_t of_whole_blocks(std::uint64_t bytes, std::uint64_t request) {
+        return request < kGranule ? bytes : least((bytes + request / 2) / request * request);
     }
 
     static constexpr bool huge(std::uint64_t bytes) { return bytes >= kHuge; }
@@ -47,7 +61,7 @@ struct GrowthPolicy {
     // What there should be in segments at most where huge ones are among them, with `live` bytes the most that have
     // been used at a time.
     static constexpr std::uint64_t enough(std::uint64_t live) {
-        return live > ~0ull / 2 ? live : live + live / 100 * 23;
+        return live > ~0ull / 2 ? live : live + live / 100 * kSpare;
     }
     // Of `wanted` bytes for a request, as many as leave it at `most`, but not less than half. 0: it can't be left at
     // that.

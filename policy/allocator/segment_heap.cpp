@@ -198,6 +198,13 @@ bool SegmentHeap::may_exchange(std::uint64_t bytes, const Live& live) const {
     return exchanged_ <= GrowthPolicy::kExchanges * live.peak && segments_.idle_huge_bytes() >= bytes;
 }
 
+// Small blocks leave little over of any segment, and what is exchanged all the time is no longer the program's own.
+bool SegmentHeap::badly_cut(const Request& request) const {
+    const std::uint64_t held = segments_.bytes(), bytes = GrowthPolicy::least(request.need);
+    return bytes >= held / GrowthPolicy::kSmallest && exchanged_ <= GrowthPolicy::kExchanges * held &&
+           segments_.opens_idle(request.need) && segments_.stranded(bytes) > held / GrowthPolicy::kStranded;
+}
+
 void SegmentHeap::note_exchanged(std::uint64_t bytes) {
     LockGuard lock(mutex_);
     exchanged_ += bytes;

@@ -50,7 +50,14 @@ class SegmentHeap {
     // The same of a large block: most large allocations come to nothing else, and save a call.
     [[gnu::always_inline]] bool take_large(Request* request, Place place) {
         LockGuard lock(mutex_);
+        if (preallocate_ && badly_cut(*request)) [[unlikely]]
+            return false;
         return serve_large(request, place);
+    }
+    // True if preallocated memory should be cut anew before it begins to be used for blocks like this one.
+    bool is_badly_cut(const Request& request) const {
+        LockGuard lock(mutex_);
+        return badly_cut(request);
     }
     // A small block from a span that there is.
     bool take_ready(Request* request);
@@ -176,6 +183,7 @@ class SegmentHeap {
     void note_held() CUSLICE_REQUIRES(mutex_);
     std::uint64_t enough(const Live& live, std::uint64_t more, bool huge, std::uint64_t room, std::uint64_t held) const
         CUSLICE_REQUIRES(mutex_);
+    bool badly_cut(const Request& request) const CUSLICE_REQUIRES(mutex_);
     Detached detach(Segment* segment) CUSLICE_REQUIRES(mutex_);
 
     BlockOwner& owner_;

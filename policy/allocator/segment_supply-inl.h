@@ -84,6 +84,7 @@ template <Backing B>
 auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, std::uint64_t refused,
                                         AllocationError* denied) -> Found {
     using Place = SegmentHeap::Place;
+    if (preallocate_ && heap_.is_badly_cut(*request)) cut_anew(*request);
     if (heap_.take(request, Place::proper)) return Found::served;  // somebody else has grown meanwhile
     const std::uint64_t need = request->need, room = backing_.room();
     const SegmentHeap::Plan plan = heap_.plan(*request, live, room);
@@ -202,17 +203,26 @@ bool SegmentSupply<B>::exchange_idle(const Live& live, std::uint64_t most, std::
     return given >= held - left;
 }
 
+// So that idle segments have room for as many blocks of the request's size as their bytes allow. In a job a sibling may
+// be granted what is given back before it is taken again: it can be had only once.
+template <Backing B>
+void SegmentSupply<B>::cut_anew(const Request& request) {
+    AllocationError denied;
+    heap_.note_exchanged(give_back_idle(~0ull, ~0ull));
+    take_rest(&denied, GrowthPolicy::least(request.need));
+}
+
 // In pieces of a half, a quarter, an eighth and the rest: one that is idle can then be given back, should the driver
 // need room for itself.
 template <Backing B>
-bool SegmentSupply<B>::take_rest(AllocationError* denied) {
+bool SegmentSupply<B>::take_rest(AllocationError* denied, std::uint64_t unit) {
     if (!preallocate_) return true;
     constexpr std::uint64_t kSmall = 64 << 20;
     const std::uint64_t all = backing_.room() / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
     std::uint64_t left = all;
     while (left) {
         const bool last = left <= kSmall || left <= all / 8;
-        std::uint64_t bytes = last ? left : left / 2 / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
+        std::uint64_t bytes = last ? left : std::min(left, (left / 2 + unit - 1) / unit * unit);
         while (!add_segment(bytes, false, nullptr, denied)) {
             if (denied->by != AllocationError::By::driver) return left < all;
             bytes = GrowthPolicy::after_refusal(bytes, 1);

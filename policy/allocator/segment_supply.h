@@ -53,7 +53,8 @@ class SegmentSupply {
     static void forget_earlier();
 
     // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
-    bool take_rest(AllocationError* denied) CUSLICE_REQUIRES(growing_);
+    // Each segment but the last is for whole blocks of `unit` bytes, a multiple of GrowthPolicy::kGranule.
+    bool take_rest(AllocationError* denied, std::uint64_t unit = GrowthPolicy::kGranule) CUSLICE_REQUIRES(growing_);
 
     // Idle segments go back until it is `bytes`; only those that are idle since before `since`. None while a stream is
     // captured. Returns how many bytes it was.
@@ -64,6 +65,7 @@ class SegmentSupply {
   private:
     bool add_segment(std::uint64_t bytes, bool huge, Request* request, AllocationError* denied);
     bool exchange_idle(const Live& live, std::uint64_t most, std::uint64_t bytes, bool no_other_way);
+    void cut_anew(const Request& request) CUSLICE_REQUIRES(growing_);
     std::uint64_t give_back(const SegmentHeap::Detached& detached);
     void await_growth();
     void end_taking();

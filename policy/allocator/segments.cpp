@@ -125,6 +125,21 @@ Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment, Place place)
     return block;
 }
 
+bool Segments::opens_idle(std::uint64_t bytes) const {
+    const Block* block = best(bytes, Place::proper);
+    return block && block->whole_segment();
+}
+
+std::uint64_t Segments::stranded(std::uint64_t bytes) const {
+    std::uint64_t all = 0, blocks = 0;
+    for (const Segment* segment = first_; segment; segment = segment->next) {
+        if (!idle(*segment)) continue;
+        all += segment->bytes;
+        blocks += segment->bytes / bytes;
+    }
+    return (all / bytes - blocks) * bytes;
+}
+
 // `after` is given back; neither is in a bin.
 void Segments::merge(Block* block, Block* after) {
     block->bytes += after->bytes;

@@ -28,6 +28,10 @@ class Segments {
     // `bytes` in whole units, on a boundary of `alignment`, a power of two and at least the unit. Null if no free block
     // is large enough, or the kernel gives no memory for the records.
     Block* take(std::uint64_t bytes, std::uint64_t alignment = SizeClass::kUnit, Place place = Place::any);
+    // True if a block of `bytes` would be the first one in a segment.
+    bool opens_idle(std::uint64_t bytes) const;
+    // Bytes of blocks of `bytes` that idle segments have no place for, and one of all their bytes would have.
+    std::uint64_t stranded(std::uint64_t bytes) const;
     // The block is free again.
     void give_back(Block* block);
     // The block is nobody's any more and never will be.

@@ -18,7 +18,7 @@ TEST_CASE("segments start at 2 MiB and double to 8 MiB") {
 }
 
 TEST_CASE("later segments are a sixth of what there is") {
-    CHECK(GrowthPolicy::next(1000, 1500 * kMiB, 200 * kMiB, kPlenty) == 250 * kMiB);
+    CHECK(GrowthPolicy::next(1024, 1500 * kMiB, 200 * kMiB, kPlenty) == 250 * kMiB);
     // It takes no more than some hundred steps to any size.
     std::uint64_t held = 0, last = 0;
     int steps = 0;
@@ -30,6 +30,16 @@ TEST_CASE("a segment is never smaller than the request, and whole granules") {
     CHECK(GrowthPolicy::next(100 * kMiB + 1, 0, 0, kPlenty) == 102 * kMiB);
     CHECK(GrowthPolicy::next(3 * kMiB, 0, 0, kPlenty) == 4 * kMiB);
     CHECK(GrowthPolicy::least(~0ull - 5) == ~0ull - 5);
+}
+
+TEST_CASE("a segment is for whole blocks of the request's size, as many as are nearest to its own") {
+    const std::uint64_t held = 1500 * kMiB, last = 200 * kMiB;  // and so 250 MiB
+    CHECK(GrowthPolicy::next(32 * kMiB, held, last, kPlenty) == 256 * kMiB);
+    CHECK(GrowthPolicy::next(48 * kMiB, held, last, kPlenty) == 240 * kMiB);
+    CHECK(GrowthPolicy::next(61 * kMiB, held, last, kPlenty) == 244 * kMiB);
+    CHECK(GrowthPolicy::next(63 * kMiB, held, last, kPlenty) == 252 * kMiB);
+    CHECK(GrowthPolicy::next(180 * kMiB, held, last, kPlenty) == 180 * kMiB);
+    CHECK(GrowthPolicy::next(9 * kMiB + 1, held, last, kPlenty) == 254 * kMiB);
 }
 
 TEST_CASE("a segment is clipped to the room there is, and takes the rest with it") {
@@ -48,13 +58,13 @@ TEST_CASE("a huge segment suits a block that leaves less than half of it over") 
 }
 
 TEST_CASE("a segment is made smaller to leave it at what is enough, by half at most and never below the request") {
-    CHECK(GrowthPolicy::enough(1000 * kMiB) == 1230 * kMiB);
+    CHECK(GrowthPolicy::enough(1000 * kMiB) == 1070 * kMiB);
     CHECK(GrowthPolicy::enough(~0ull) == ~0ull);
-    CHECK(GrowthPolicy::within(1230 * kMiB, 1000 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
-    CHECK(GrowthPolicy::within(1230 * kMiB, 1131 * kMiB, 160 * kMiB, kMiB) == 98 * kMiB);
-    CHECK(GrowthPolicy::within(1230 * kMiB, 1151 * kMiB, 160 * kMiB, kMiB) == 0);
-    CHECK(GrowthPolicy::within(1230 * kMiB, 1131 * kMiB, 160 * kMiB, 99 * kMiB) == 0);
-    CHECK(GrowthPolicy::within(1230 * kMiB, 1300 * kMiB, 160 * kMiB, kMiB) == 0);
+    CHECK(GrowthPolicy::within(1070 * kMiB, 900 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
+    CHECK(GrowthPolicy::within(1070 * kMiB, 971 * kMiB, 160 * kMiB, kMiB) == 98 * kMiB);
+    CHECK(GrowthPolicy::within(1070 * kMiB, 991 * kMiB, 160 * kMiB, kMiB) == 0);
+    CHECK(GrowthPolicy::within(1070 * kMiB, 971 * kMiB, 160 * kMiB, 99 * kMiB) == 0);
+    CHECK(GrowthPolicy::within(1070 * kMiB, 1100 * kMiB, 160 * kMiB, kMiB) == 0);
     CHECK(GrowthPolicy::within(~0ull, 1300 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
 }
 

@@ -24,11 +24,11 @@ TEST_CASE("a huge block has a segment of its size to itself, which is exchanged 
         live = std::max<std::uint64_t>(live, a.allocator.statistics().allocated.current);
         REQUIRE(a.free(huge) == Freed::done);
     }
-    CHECK(a.memory.peak <= live / 100 * 125);
+    CHECK(a.memory.peak <= live / 100 * 110);
     CHECK(a.memory.returns > 0);
 }
 
-TEST_CASE("a training whose tensors follow a length that varies holds a quarter more than is live, at most") {
+TEST_CASE("a training whose tensors follow a length that varies holds a fifth more than is live, at most") {
     Allocator a;
     std::mt19937_64 random(1);
     std::vector<std::uint64_t> kept, gradients, last;
@@ -57,7 +57,7 @@ TEST_CASE("a training whose tensors follow a length that varies holds a quarter 
         free_all(activations);
     }
     INFO(a.memory.peak / kMiB << " MiB for " << live / kMiB);
-    CHECK(a.memory.peak <= live / 100 * 125);
+    CHECK(a.memory.peak <= live / 100 * 120);
     free_all(last);
     free_all(gradients);
     free_all(kept);
