@@ -74,7 +74,9 @@ class Demo(unittest.TestCase):
         self.assertEqual(rows(plain), rows(fine))
 
     def test_no_line_is_wider_than_a_window(self):
-        self.assertLessEqual(max(map(len, demo("--from", str(BUILD.parent)).stdout.splitlines())), 100)
+        # A command is one line, however long the path of the tree is.
+        shown = demo("--from", str(BUILD.parent)).stdout.replace(str(BUILD.parent), "build")
+        self.assertLessEqual(max(map(len, shown.splitlines())), 100)
 
     def test_the_next_command_is_one_that_runs(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -120,6 +120,8 @@ TEST_CASE("to open what is loaded already makes no system call for the stub") {
         bool before = true;  // what the loader does with the list and the file in it
         for (const std::string& line : split_lines(run(system.command(command), limited(books)).err)) {
             if (line.find("ld.so.cache") != std::string::npos) before = false;
+            // How often the program reads its map follows from the length of the paths in it.
+            if (line.find("/proc/self/maps") != std::string::npos) break;
             if (!before) kept.push_back(line.substr(0, line.find('(')));
         }
         return kept;
