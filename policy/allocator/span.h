@@ -1,5 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "policy/allocator/block.h"
@@ -23,10 +26,11 @@ struct Span {
     std::uint16_t count = 0, free_count = 0;
     std::uint16_t first_free = 0;
     // The class's, here where a free has to look anyhow.
-    std::uint32_t block_bytes = 0, reciprocal = 0;
+    std::uint32_t block_bytes = 0, reciprocal = 0, word_bytes = 0;
 
     std::atomic<std::uint32_t>& word(std::uint32_t index) {
-        return reinterpret_cast<std::atomic<std::uint32_t>*>(reinterpret_cast<char*>(this) + kHeader)[index];
+        char* const words = reinterpret_cast<char*>(this) + kHeader;
+        return *reinterpret_cast<std::atomic<std::uint32_t>*>(words + std::size_t{index} * word_bytes);
     }
     std::uint64_t address_of(std::uint32_t index) const { return address + std::uint64_t{index} * block_bytes; }
     // The small block that contains the address, or kNone: a span may end with less than a block.
@@ -36,10 +40,17 @@ struct Span {
         return index < count ? index : kNone;
     }
 
-    static constexpr std::uint64_t kHeader = 64;
+    static constexpr std::uint64_t kHeader = 64, kLine = 64;  // bytes; of a cache line
+    // Words lie apart, as two of them may be two threads': on 4 lines at least, for which a span has less than 1% of
+    // its own bytes.
+    static constexpr std::uint32_t word_bytes_of(unsigned size_class) {
+        const std::uint64_t lines = SizeClass::span_bytes(size_class) > SizeClass::kGranule ? 8 : 4;
+        const std::uint64_t most = std::bit_ceil(lines * kLine / SizeClass::blocks(size_class));
+        return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, sizeof(std::uint32_t), kLine));
+    }
     static constexpr std::uint64_t record_bytes(unsigned size_class) {
-        const std::uint64_t bytes = kHeader + SizeClass::blocks(size_class) * sizeof(std::uint32_t);
-        return (bytes + 63) / 64 * 64;  // cache lines: two spans' words may be two threads'
+        const std::uint64_t bytes = kHeader + SizeClass::blocks(size_class) * word_bytes_of(size_class);
+        return (bytes + kLine - 1) / kLine * kLine;  // two spans' words may be two threads', too
     }
 };
 static_assert(sizeof(Span) <= Span::kHeader);

@@ -40,6 +40,23 @@ Span* Spans::take_record(unsigned size_class) {
     return new (memory) Span;
 }
 
+// All blocks are free. Threads that take their first ones get them by turns, so the first word of each line comes
+// first: as long as a thread takes and frees the same block, nobody else writes to its line.
+void Spans::fill(Span& span) {
+    const std::uint32_t on_line = static_cast<std::uint32_t>(Span::kLine) / span.word_bytes;
+    std::uint32_t next = Span::kNone;
+    const auto put_first = [&](std::uint32_t index) {
+        span.word(index).store(next, std::memory_order_relaxed);
+        next = index;
+    };
+    for (std::uint32_t i = span.count; i-- > 0;)
+        if (i % on_line) put_first(i);
+    for (std::uint32_t i = span.count; i-- > 0;)
+        if (i % on_line == 0) put_first(i);
+    span.first_free = static_cast<std::uint16_t>(next);
+    span.free_count = span.count;
+}
+
 bool Spans::make(unsigned size_class, BlockOwner* owner, Segments::Place place) {
     Span* span = take_record(size_class);
     if (!span) return false;
@@ -55,12 +72,11 @@ bool Spans::make(unsigned size_class, BlockOwner* owner, Segments::Place place) 
     span->owner = owner;
     span->block = block;
     span->size_class = static_cast<std::uint16_t>(size_class);
-    span->count = span->free_count = static_cast<std::uint16_t>(SizeClass::blocks(size_class));
-    span->first_free = 0;
+    span->count = static_cast<std::uint16_t>(SizeClass::blocks(size_class));
     span->block_bytes = static_cast<std::uint32_t>(SizeClass::bytes(size_class));
     span->reciprocal = SizeClass::reciprocal(size_class);
-    for (std::uint32_t i = 0; i < span->count; i++)
-        span->word(i).store(i + 1 < span->count ? i + 1 : Span::kNone, std::memory_order_relaxed);
+    span->word_bytes = Span::word_bytes_of(size_class);
+    fill(*span);
     map_->set(span);
     bytes_ += bytes;
     free_bytes_ += bytes;

@@ -37,6 +37,7 @@ class Spans {
 
   private:
     Span* take_record(unsigned size_class);
+    static void fill(Span& span);
     void release(Span* span);
     void link(Span* span);
     void unlink(Span* span);
