@@ -28,7 +28,7 @@ struct GrowthPolicy {
 
     // Preallocated memory is cut anew where blocks of a size would leave more than one part in so many of it over; but
     // not for blocks of less than one part in so many.
-    static constexpr std::uint64_t kStranded = 64, kSmallest = 256;
+    static constexpr std::uint64_t kStranded = 32, kSmallest = 256;
 
     // What a segment for a request of `bytes` must have at least. Does not overflow: saturates.
     static constexpr std::uint64_t least(std::uint64_t bytes) {

@@ -207,8 +207,10 @@ bool SegmentSupply<B>::exchange_idle(const Live& live, std::uint64_t most, std::
 // be granted what is given back before it is taken again: it can be had only once.
 template <Backing B>
 void SegmentSupply<B>::cut_anew(const Request& request) {
+    const std::uint64_t given = give_back_idle(~0ull, ~0ull);
+    if (!given) return;  // a stream is captured, and the driver can't free without ending that
+    heap_.note_exchanged(given);
     AllocationError denied;
-    heap_.note_exchanged(give_back_idle(~0ull, ~0ull));
     take_rest(&denied, GrowthPolicy::least(request.need));
 }
 

@@ -290,6 +290,8 @@ def plot(words: Sequence[str]) -> str:
     )
     given = parser.parse_args(list(words))
     path, ending = output_for(given.output, given.files)
+    for name in given.files:
+        recordings.open_recording(name).close()
     drawing = converter()
     notes: List[str] = []
     followed = recordings.replay(given.files, notes)

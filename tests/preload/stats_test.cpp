@@ -79,11 +79,11 @@ TEST_CASE("cuslice_memory_stats: exact figures after a known sequence, and cusli
     CHECK(two.allocated == Tally{100 * kMiB + 1024, 100 * kMiB + 1024, 100 * kMiB + 1024, 0});
     CHECK(two.requested == Tally{100 * kMiB + 1000, 100 * kMiB + 1000, 100 * kMiB + 1000, 0});
     CHECK(two.active == two.allocated);
-    CHECK(two.reserved == Tally{116 * kMiB, 116 * kMiB, 116 * kMiB, 0});
+    CHECK(two.reserved == Tally{108 * kMiB, 108 * kMiB, 108 * kMiB, 0});
     CHECK(two.allocations == 2);
     CHECK(two.frees == 0);
     CHECK(two.segments == 2);
-    CHECK(two.largest_free == 16 * kMiB - 64 * 1024);
+    CHECK(two.largest_free == 8 * kMiB - 64 * 1024);
     CHECK(two.own_memory > 0);
 
     REQUIRE(scene.guest.code("free a") == 0);
@@ -117,7 +117,7 @@ TEST_CASE("cuslice_memory_stats: exact figures after a known sequence, and cusli
     for (const std::string& line : split_lines(table.out))
         if (line.find("  reserved ") != line.npos)
             for (const std::string& word : split_words(line)) row += " " + word;
-    CHECK(row.find(" reserved 116.0 MiB 116.0 MiB 116.0 MiB 0 bytes") != row.npos);
+    CHECK(row.find(" reserved 108.0 MiB 108.0 MiB 108.0 MiB 0 bytes") != row.npos);
     CHECK(table.out.find(" s ago\n") != std::string::npos);
 }
 

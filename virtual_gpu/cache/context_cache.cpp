@@ -131,6 +131,9 @@ std::uint64_t ContextBacking::take(std::uint64_t bytes, AllocationError* denied)
         return 0;
     }
     CUdeviceptr address = 0;
+    // What was preallocated is the program's already: to take it again, cut anew, ends no capture.
+    std::optional<RelaxedCaptures> relaxed;
+    if (on.slice().allocator == AllocatorMode::prealloc) relaxed.emplace();
     // Until it is written down whose the segment is.
     const CurrentContext current(context, CurrentContext::Of::known, true);
     const bool lives = current && cache.allocator.is_open();

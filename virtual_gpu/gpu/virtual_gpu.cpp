@@ -222,7 +222,7 @@ bool VirtualGpu::worth_looking(std::uint64_t bytes) {
     constexpr unsigned kBusyGpu = 1024;
     constexpr std::int64_t kInterval = 1000, kShortInterval = 100;  // milliseconds
     const std::int64_t now = milliseconds_now();
-    if (asked_at_.load(std::memory_order_relaxed) == now && far_from_limit(bytes)) return false;
+    if (far_from_limit(bytes) && asked_at_.load(std::memory_order_relaxed) == now) return false;
     asked_at_.store(now, std::memory_order_relaxed);
     const unsigned vain = vain_looks_.load(std::memory_order_relaxed);
     if (vain < kLooksAtOnce) return true;

@@ -62,8 +62,11 @@ TEST_CASE("what is preallocated isn't cut anew for ever, nor while a stream is c
     }
     SECTION("a capture") {
         a.memory.capturing = true;
+        a.memory.limit += 100 * kMiB;
+        const unsigned takes = a.memory.takes;
         CHECK(a.allocate(1000 * kMiB));
         CHECK(a.memory.returns == 0);
+        CHECK(a.memory.takes == takes);
     }
     CHECK(a.memory.held == 7000 * kMiB);
 }
