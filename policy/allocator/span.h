@@ -49,7 +49,7 @@ struct Span {
         return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, sizeof(std::uint32_t), kLine));
     }
     static constexpr std::uint64_t record_bytes(unsigned size_class) {
-        const std::uint64_t bytes = kHeader + SizeClass::blocks(size_class) * word_bytes_of(size_class);
+        const std::uint64_t bytes = kHeader + std::uint64_t{SizeClass::blocks(size_class)} * word_bytes_of(size_class);
         return (bytes + kLine - 1) / kLine * kLine;  // two spans' words may be two threads', too
     }
 };
