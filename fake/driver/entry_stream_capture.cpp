@@ -92,10 +92,20 @@ CUresult info_2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, 
     return CUDA_SUCCESS;
 }
 
+/// The data of the one edge that there is at most. It parallels the nodes: callers read as many.
+constexpr CUgraphEdgeData kPlainEdge{};
+
 CUresult info_3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                 const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count, DefaultStream form) {
-    if (edges != nullptr) *edges = nullptr;
-    return info_2(handle, status, id, graph, nodes, count, form);
+    if (edges == nullptr) return info_2(handle, status, id, graph, nodes, count, form);
+    if (nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;  // documented
+    size_t known = 0;
+    *edges = nullptr;
+    const CUresult result = info_2(handle, status, id, graph, nodes, &known, form);
+    if (result != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return result;
+    if (known != 0) *edges = &kPlainEdge;
+    if (count != nullptr) *count = known;
+    return CUDA_SUCCESS;
 }
 
 }  // namespace

@@ -7,6 +7,20 @@
 
 using namespace fake_test;
 
+// The array of edge data parallels that of the nodes: a caller reads as many, as NVIDIA's Python bindings do.
+static void expect_edges(const Report& report, CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUgraphNode* nodes = nullptr;
+    const CUgraphEdgeData* edges = nullptr;
+    size_t count = 0;
+    EXPECT_EQUAL(cuStreamGetCaptureInfo_v3(stream, &status, nullptr, nullptr, &nodes, &edges, &count), CUDA_SUCCESS);
+    EXPECT_EQUAL(count, size_t{1});
+    EXPECT(nodes != nullptr && edges != nullptr);
+    EXPECT(edges != nullptr && edges->type == 0 && edges->from_port == 0 && edges->to_port == 0);
+    EXPECT_EQUAL(cuStreamGetCaptureInfo_v3(stream, &status, nullptr, nullptr, nullptr, &edges, &count),
+                 CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_CASE("captured work is done when the graph is launched, as often as that is") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
@@ -27,6 +41,7 @@ TEST_CASE("captured work is done when the graph is launched, as often as that is
               EXPECT_EQUAL(cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
               EXPECT_EQUAL(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
               EXPECT_EQUAL(cuMemcpyDtoDAsync(b, a, 4, stream), CUDA_SUCCESS);
+              expect_edges(report, stream);
               EXPECT_EQUAL(cuMemsetD32Async(a, 9, 1, stream), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemcpyDtoH(&value, b, 4), CUDA_SUCCESS);
