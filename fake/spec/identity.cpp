@@ -53,7 +53,7 @@ std::string uuid_text(const GpuSpec& gpu) {
 
 std::string pci_text(const PciAddress& pci) {
     char text[32];
-    std::snprintf(text, sizeof text, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
+    std::snprintf(text, sizeof text, "%04X:%02X:%02X.0", pci.domain, pci.bus, pci.device);
     return text;
 }
 

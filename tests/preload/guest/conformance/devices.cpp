@@ -30,9 +30,9 @@ void identity(CUdevice ordinal) {
     ASK(cuDeviceGetPCIBusId, (text, 0, ordinal));
     ASK(cuDeviceGetPCIBusId, (text, -1, ordinal));
     ASK(cuDeviceGetByPCIBusId, (&found, whole.c_str()), device(found));
-    std::string upper = whole;
-    for (char& letter : upper) letter = static_cast<char>(std::toupper(letter));
-    ASK(cuDeviceGetByPCIBusId, (&found, upper.c_str()), device(found));
+    std::string lower = whole;
+    for (char& letter : lower) letter = static_cast<char>(std::tolower(letter));
+    ASK(cuDeviceGetByPCIBusId, (&found, lower.c_str()), device(found));
     ASK(cuDeviceGetByPCIBusId, (&found, whole.substr(0, whole.find('.')).c_str()), device(found));
     ASK(cuDeviceGetByPCIBusId, (nullptr, whole.c_str()));
     ASK(cuDeviceGetByPCIBusId, (&found, (whole + "x").c_str()), device(found));
@@ -64,7 +64,7 @@ void properties(CUdevice ordinal) {
     cuDeviceGetAttribute(&domain, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, ordinal);
     cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, ordinal);
     cuDeviceGetAttribute(&slot, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, ordinal);
-    std::snprintf(together, sizeof together, "%04x:%02x:%02x.0", domain, bus, slot);
+    std::snprintf(together, sizeof together, "%04X:%02X:%02X.0", domain, bus, slot);
     ASK(cuDeviceGetPCIBusId, (text, sizeof text, ordinal), pci(text), pci(together));
     ASK(cuDeviceGetAttribute, (nullptr, CU_DEVICE_ATTRIBUTE_WARP_SIZE, ordinal));
     for (const auto type : {CU_EXEC_AFFINITY_TYPE_SM_COUNT, CU_EXEC_AFFINITY_TYPE_MAX})
