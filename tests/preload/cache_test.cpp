@@ -309,6 +309,45 @@ TEST_CASE("what one program of a group has cached, another one gets before it is
     CHECK(granted_after_wait(first, "alloc b " + bytes(600 * kMiB) + " managed"));
 }
 
+TEST_CASE("what one program has cached, another one's context or module gets before it is refused") {
+    const std::string sharing = GENERATE("job", "group"), known = GENERATE("", "the context's size is known, ");
+    const std::string line = GENERATE("retain 0", "module m 524288000");
+    const std::string release = GENERATE("1h", "");
+    if (!known.empty() && line != "retain 0") return;
+    CAPTURE(sharing, known, line, release);
+    const Folder books, ledger;
+    Words settings{"CUSLICE_DIR=" + ledger.path()};
+    if (!release.empty()) settings.push_back("CUSLICE_IDLE_RELEASE=" + release);
+    if (sharing == "group")
+        settings.insert(settings.end(), {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1500MiB"});
+    else
+        settings.insert(settings.end(), {"CUSLICE_JOB=shared", "CUSLICE_LIMIT=1500MiB"});
+    const auto start = [&] { return sliced(kLaptop, books.path(), cached("growth", settings)); };
+    if (!known.empty()) {
+        Guest before(Guest::route("linked"), start());
+        begin(before);
+    }
+    Guest first(Guest::route("linked"), start());
+    Guest second(Guest::route("linked"), start());
+    begin(first);
+    REQUIRE(second.code("init") == 0);
+    if (line != "retain 0") {
+        REQUIRE(second.code("retain 0") == 0);
+        REQUIRE(second.code("current 0") == 0);
+    }
+    const std::uint64_t room = line == "retain 0" ? 1100 * kMiB : 800 * kMiB;
+    REQUIRE(first.code("alloc a " + bytes(room)) == 0);
+    CHECK(second.code(line) == 2);
+    REQUIRE(first.code("free a") == 0);
+    if (release.empty()) {
+        // It waits, and nobody but itself can give back what it caches.
+        CHECK(second.code(line) == 2);
+        CHECK(first.number("info") >= room);
+    } else {
+        CHECK(granted_after_wait(second, line));
+    }
+}
+
 TEST_CASE("a refusal names the sibling with a cache that holds most, and how it would give back what it does not use") {
     const std::string sharing = GENERATE("job", "group"), then = GENERATE("sleeps", "is stopped");
     CAPTURE(sharing, then);

@@ -101,7 +101,7 @@ bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, Limit
         if (fits()) return true;
         if (!trim_for_driver(over)) break;
     }
-    if (fits_given_back(step, bytes)) return true;
+    if (fits_given_back(step, bytes) || fits_after_siblings(bytes, fits)) return true;
     less_driver_step(over, bytes);
     if (why) *why = over;
     return false;
@@ -128,6 +128,9 @@ bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, LimitError* why)
     for (std::size_t tries = physical_->parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
         fits = all_within_limits(&over);
     fits = fits || all_within_given_back();
+    if (!fits && why)
+        fits = fits_after_siblings(over.used - std::min(over.used, over.ceiling),
+                                   [&] { return all_within_limits(&over); });
     for (VirtualGpu* part : physical_->parts())
         if (fits && part->caches()) gpu_state().reclaimer->top_up(*part);
     if (fits || !why) return fits;

@@ -374,21 +374,21 @@ bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
 // What other processes have cached of the limit that they share with this one. They give it back at their next slow
 // step, or when their own thread looks; who does neither is not waited for long, and not again soon after as long as
 // nothing has changed there.
-bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, LimitError* why) {
+bool VirtualGpu::wait_for_siblings(std::uint64_t bytes, bool (*fits)(void*), void* asked) {
     constexpr int kTries = 100;
     constexpr long kPause = 2'000'000;        // nanoseconds
     constexpr std::int64_t kNotAgain = 1000;  // milliseconds
     std::uint64_t state = 0;
     if (!sharing_.joined()) return false;
     // One may have given back since the last charge was refused, and then there is nobody left to ask.
-    if (!sharing_.budget().want(Budget::charged(bytes), &state)) return charge(bytes, why);
+    if (!sharing_.budget().want(Budget::charged(bytes), &state)) return fits(asked);
     wanted_seen_.store(sharing_.budget().wanted(), std::memory_order_relaxed);
     const bool in_vain = siblings_.load(std::memory_order_relaxed) == state;
     if (in_vain && milliseconds_now() < no_wait_until_.load(std::memory_order_relaxed)) return false;
     for (int i = 0; i < kTries; i++) {
         timespec pause{0, kPause};
         nanosleep(&pause, nullptr);
-        if (charge(bytes, why)) return true;
+        if (fits(asked)) return true;
     }
     sharing_.budget().want(Budget::charged(bytes), &state);
     siblings_.store(state, std::memory_order_relaxed);

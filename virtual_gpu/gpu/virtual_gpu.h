@@ -276,7 +276,16 @@ class VirtualGpu {
     void follow_file_now();
     bool charge_after_looking(std::uint64_t bytes, LimitError* why);
     bool reserve_what_shrank(std::uint64_t bytes, LimitError* why);
-    bool reserve_of_siblings(std::uint64_t bytes, LimitError* why);
+    // True once `fits` is, after other processes were asked for cached memory of the limit that they share.
+    template <typename Fits>
+    bool fits_after_siblings(std::uint64_t bytes, Fits fits) {
+        return wait_for_siblings(
+            bytes, [](void* asked) { return (*static_cast<Fits*>(asked))(); }, &fits);
+    }
+    bool wait_for_siblings(std::uint64_t bytes, bool (*fits)(void*), void* asked);
+    bool reserve_of_siblings(std::uint64_t bytes, LimitError* why) {
+        return fits_after_siblings(bytes, [&] { return charge(bytes, why); });
+    }
     bool reserve_given_back(std::uint64_t bytes, LimitError* why);
     bool within_given_back() const;
     void tell_settled_now();
