@@ -45,9 +45,9 @@ const std::vector<Difference> kKnown = {
      9},
     {"Parts of one GPU reach each other's memory whatever is allowed, and access that one of them has is not taken "
      "from it with another's.",
-     "(pools|pieces): .*cuMem(Pool)?GetAccess.*|pieces: current P0: R\\+2097152: cuMemset.*|pointers: "
+     "pieces: .*cuMemGetAccess.*|pieces: current P0: R\\+2097152: cuMemset.*|pointers: "
      ".*CU_POINTER_ATTRIBUTE_(DEVICE_POINTER|ACCESS_FLAGS).*",
-     24},
+     18},
     {"Memory of another process is said to be the part's that opened it, which is charged for it.",
      "sharing: child: memory of device [01]: current P[01]: cuPointerGetAttribute\\(&where.*", 2},
     {"A chosen pool that is destroyed is followed by the preset one at once, as documented; the fake driver waits "

@@ -36,7 +36,7 @@ bool HandleRegistry::add(const void* handle, HandleKind kind, int device, std::u
     if ((count_ + 1) * 2 > rows_.size() && !grow()) return false;
     const std::size_t i = find_row(handle, kind);
     count_ += !rows_[i].handle;
-    rows_[i] = {handle, context, kind, static_cast<std::uint8_t>(device)};
+    rows_[i] = {handle, context, kind, static_cast<std::uint8_t>(device), {}};
     return true;
 }
 
@@ -44,7 +44,17 @@ HandleOwner HandleRegistry::find(const void* handle, HandleKind kind) {
     LockGuard lock(mutex_);
     if (!count_) return {};
     const Row& row = rows_[find_row(handle, kind)];
-    return row.handle ? HandleOwner{true, row.device, row.context} : HandleOwner{};
+    return row.handle ? HandleOwner{true, row.device, row.context, row.access} : HandleOwner{};
+}
+
+void HandleRegistry::set_access(const void* pool, int device, bool reads, bool writes) {
+    LockGuard lock(mutex_);
+    if (!count_) return;
+    Row& row = rows_[find_row(pool, HandleKind::pool)];
+    if (!row.handle) return;
+    const std::uint64_t bit = 1ull << device;
+    row.access.reads = reads ? row.access.reads | bit : row.access.reads & ~bit;
+    row.access.writes = writes ? row.access.writes | bit : row.access.writes & ~bit;
 }
 
 // The rows behind it move up, so that no look-up stops short of what it seeks.

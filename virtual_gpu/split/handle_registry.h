@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "config/split/value.h"
 #include "policy/base/mutex.h"
 #include "policy/base/page_vector.h"
 
@@ -19,10 +20,17 @@ enum class HandleKind : std::uint8_t {
     green_context
 };
 
+// Which virtual GPUs were given access to a pool of another part of their GPU, by ordinals.
+struct PoolAccess {
+    std::uint64_t reads = 0, writes = 0;
+};
+static_assert(kMaxParts <= 64);
+
 struct HandleOwner {
     bool known = false;
     std::uint8_t device = 0;    // the virtual GPU's ordinal
     std::uint64_t context = 0;  // the number of the virtual context that it ends with; 0: none
+    PoolAccess access = {};     // of a pool
 };
 
 // Whose the driver's handles are, by handle and kind. Thread-safe.
@@ -32,6 +40,8 @@ class HandleRegistry {
     bool add(const void* handle, HandleKind kind, int device, std::uint64_t context);
     HandleOwner find(const void* handle, HandleKind kind);
     void remove(const void* handle, HandleKind kind);
+    // A part may read a pool, and write to it, or no longer. Nothing where the pool isn't known.
+    void set_access(const void* pool, int device, bool reads, bool writes);
     // Removes and returns one that ends with this context, the last of `kind`; null if there is none.
     void* take_of(std::uint64_t context, HandleKind kind);
 
@@ -41,6 +51,7 @@ class HandleRegistry {
         std::uint64_t context;
         HandleKind kind;
         std::uint8_t device;
+        PoolAccess access;
     };
     std::size_t home(const void* handle) const CUSLICE_REQUIRES(mutex_);
     std::size_t find_row(const void* handle, HandleKind kind) const CUSLICE_REQUIRES(mutex_);

@@ -63,6 +63,12 @@ bool names_gpu(const CUmemLocation* location, CUmemAllocationType type) {
            type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
+// Another part of the GPU that a pool is of.
+bool is_sibling(const HandleOwner& owner, const CUmemLocation& location) {
+    return owner.known && location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id != owner.device &&
+           split().siblings(location.id, owner.device);
+}
+
 template <typename FromPool>
 CUresult allocate(FromPool from_pool, CUdeviceptr* address, std::size_t bytes, CUstream stream) {
     const int ordinal = device_of(stream);
@@ -157,14 +163,16 @@ CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
     return result;
 }
 
-// A part of the pool's own GPU reaches it already. The driver is asked for the others.
+// A part of the pool's own GPU reaches it already, and is told what it was given. The driver is asked for the others.
 CUSLICE_SPLIT(cuMemPoolSetAccess, pool, wishes, count) {
     const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
     for (std::size_t i = 0; wishes && i < count; i++) {
         CUmemAccessDesc wish = wishes[i];
-        if (wish.location.type == CU_MEM_LOCATION_TYPE_DEVICE && owner.known && wish.location.id != owner.device &&
-            split().siblings(wish.location.id, owner.device))
+        if (is_sibling(owner, wish.location)) {
+            handle_registry().set_access(pool, wish.location.id, wish.flags & CU_MEM_ACCESS_FLAGS_PROT_READ,
+                                         wish.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
             continue;
+        }
         to_physical(wish.location);
         const CUresult result = CUSLICE_PHYSICAL(cuMemPoolSetAccess)(pool, &wish, 1);
         if (result != CUDA_SUCCESS) return result;
@@ -174,6 +182,14 @@ CUSLICE_SPLIT(cuMemPoolSetAccess, pool, wishes, count) {
 
 CUSLICE_SPLIT(cuMemPoolGetAccess, flags, pool, location) {
     if (!location) return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, location);
+    const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
+    if (flags && is_sibling(owner, *location)) {
+        const std::uint64_t bit = 1ull << location->id;
+        *flags = owner.access.writes & bit  ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                 : owner.access.reads & bit ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                            : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        return CUDA_SUCCESS;
+    }
     CUmemLocation real = *location;
     to_physical(real);
     return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, &real);
