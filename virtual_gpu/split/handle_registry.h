@@ -14,6 +14,7 @@ enum class HandleKind : std::uint8_t {
     array,
     mipmap,
     pool,
+    host_memory,
     physical_memory,
     node,
     green,

@@ -69,6 +69,15 @@ bool is_sibling(const HandleOwner& owner, const CUmemLocation& location) {
            split().siblings(location.id, owner.device);
 }
 
+bool is_on(CUmemoryPool pool, CUdevice physical) {
+    CUmemLocation place{};
+    place.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    place.id = physical;
+    CUmemAccess_flags access{};
+    return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(&access, pool, &place) == CUDA_SUCCESS &&
+           access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
 template <typename FromPool>
 CUresult allocate(FromPool from_pool, CUdeviceptr* address, std::size_t bytes, CUstream stream) {
     const int ordinal = device_of(stream);
@@ -140,6 +149,21 @@ CUSLICE_SPLIT(cuMemPoolCreate, pool, wish) {
     if (result != CUDA_SUCCESS) return result;
     if (wish->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
         !handle_registry().add(*made, HandleKind::pool, wish->location.id, 0)) {
+        CUSLICE_PHYSICAL(cuMemPoolDestroy)(*made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made.keep();
+    return result;
+}
+
+// Nothing says which part another process has made it on. Where it is on the current one's GPU, it is said to be the
+// current one's: no other GPU has access to a pool that was just imported.
+CUSLICE_SPLIT(cuMemPoolImportFromShareableHandle, pool, handle, type, flags) {
+    OutParameter<CUmemoryPool> made(pool);
+    const CUresult result = CUSLICE_PHYSICAL(cuMemPoolImportFromShareableHandle)(made.place(), handle, type, flags);
+    if (result != CUDA_SUCCESS) return result;
+    if (const int part = CurrentVirtual::device(); part >= 0 && is_on(*made, split().device(part)->physical) &&
+                                                   !handle_registry().add(*made, HandleKind::pool, part, 0)) {
         CUSLICE_PHYSICAL(cuMemPoolDestroy)(*made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

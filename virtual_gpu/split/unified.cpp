@@ -14,13 +14,15 @@ bool ask(Value* value, CUpointer_attribute attribute, CUdeviceptr address) {
 }
 
 // The virtual GPU and, where one is known, the context that memory was allocated in: by what was written down of it,
-// else by its pool or its physical memory. Otherwise the driver's own answer for the physical GPU is made ours.
+// else as pinned memory of the host, by its pool or by its physical memory. Otherwise the driver's own answer for the
+// physical GPU is made ours.
 class Owner {
   public:
     explicit Owner(CUdeviceptr address) {
         CUdeviceptr base = 0;
         if (!ask(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address)) return;
         if (split().find_owner && split().find_owner(base, &device_, &context_)) return;
+        if (take(reinterpret_cast<const void*>(base), HandleKind::host_memory)) return;
         CUmemoryPool pool = nullptr;
         if (ask(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) && pool) {
             take(pool, HandleKind::pool);
@@ -46,8 +48,13 @@ class Owner {
     }
 
   private:
-    void take(const void* handle, HandleKind kind) {
-        if (const HandleOwner owner = handle_registry().find(handle, kind); owner.known) device_ = owner.device;
+    bool take(const void* handle, HandleKind kind) {
+        const HandleOwner owner = handle_registry().find(handle, kind);
+        if (!owner.known) return false;
+        device_ = owner.device;
+        if (const VirtualContext* made_in = owner.context ? virtual_contexts().numbered(owner.context) : nullptr)
+            context_ = made_in->handle();
+        return true;
     }
     int device_ = -1;
     CUcontext context_ = nullptr;

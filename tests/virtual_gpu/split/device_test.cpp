@@ -151,6 +151,6 @@ TEST_CASE("a PCI id that there is little room for is cut, and nothing is written
     char text[8];
     std::memset(text, 'x', sizeof text);
     CHECK(split_driver::cuDeviceGetPCIBusId(text, 5, 1) == CUDA_SUCCESS);
-    CHECK(std::string(text) == std::string(split().device(1)->identity.pci).substr(0, 4));
+    CHECK(std::string(text) == "C001");
     CHECK(text[5] == 'x');
 }

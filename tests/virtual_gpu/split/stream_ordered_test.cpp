@@ -24,6 +24,7 @@ CUmemoryPool allocated_from = nullptr;
 std::vector<CUmemAccessDesc> allowed;
 std::size_t allowed_count = 0;
 CUmemLocation asked_of{};
+int on_gpu = -1;            // the physical one that an imported pool is on
 unsigned driver_asked = 0;  // for a pool of its own choice
 
 CUresult allocate(CUdeviceptr* into, std::size_t, CUmemoryPool from, CUstream) {
@@ -44,6 +45,7 @@ struct Scene : SplitScene {
         destroyed.clear(), allowed.clear();
         allocated_from = nullptr;
         driver_asked = 0;
+        on_gpu = -1;
         using enum Function;
         driver.put(
             cuMemPoolCreate, +[](CUmemoryPool* into, const CUmemPoolProps* wish) -> CUresult {
@@ -85,8 +87,14 @@ struct Scene : SplitScene {
             cuMemPoolGetAccess, +[](CUmemAccess_flags* flags, CUmemoryPool, CUmemLocation* of) -> CUresult {
                 if (!of) return CUDA_ERROR_INVALID_VALUE;
                 asked_of = *of;
-                *flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+                *flags = of->id == on_gpu ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
                 return CUDA_SUCCESS;
+            });
+        driver.put(
+            cuMemPoolImportFromShareableHandle,
+            +[](CUmemoryPool* into, void*, CUmemAllocationHandleType, unsigned long long) -> CUresult {
+                *into = pool(++made);
+                return answer;
             });
         driver.put(cuMemAllocFromPoolAsync, allocate);
         driver.put(cuMemAllocFromPoolAsync_ptsz, allocate);
@@ -288,6 +296,27 @@ TEST_CASE("a part of a pool's own GPU needs no access, and the driver is told of
     CHECK(split_driver::cuMemPoolGetAccess(&flags, kDrivers, &place) == CUDA_SUCCESS);
     CHECK(asked_of.id == 1);
     CHECK(split_driver::cuMemPoolGetAccess(&flags, own, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a pool of another process is the current part's where it is on that one's GPU, and nobody's otherwise") {
+    Scene scene;
+    const auto import = [](CUmemoryPool* into) {
+        return split_driver::cuMemPoolImportFromShareableHandle(into, nullptr, CU_MEM_HANDLE_TYPE_NONE, 0);
+    };
+    CUmemoryPool pools[3] = {kUntouched, kUntouched, kUntouched};
+    on_gpu = 0;
+    CHECK(import(&pools[0]) == CUDA_SUCCESS);  // no context is current
+    CHECK_FALSE(handle_registry().find(pools[0], HandleKind::pool).known);
+    scene.SplitScene::create(1);
+    CHECK(import(&pools[1]) == CUDA_SUCCESS);
+    CHECK(handle_registry().find(pools[1], HandleKind::pool).device == 1);
+    on_gpu = 1;
+    CHECK(import(&pools[2]) == CUDA_SUCCESS);
+    CHECK_FALSE(handle_registry().find(pools[2], HandleKind::pool).known);
+    answer = CUDA_ERROR_INVALID_VALUE;
+    CUmemoryPool into = kUntouched;
+    CHECK(import(&into) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(into == kUntouched);
 }
 
 TEST_CASE("memory is taken from the pool of the stream's GPU, and of the current one for a default stream") {

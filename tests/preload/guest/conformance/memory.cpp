@@ -51,7 +51,7 @@ void pointers() {
     CUcontext p0 = nullptr, p1 = nullptr, a = nullptr;
     CUdeviceptr blocks[8] = {};
     std::size_t pitch = 0;
-    void* host = nullptr;
+    void *host = nullptr, *pinned = nullptr;
     static char registered[8192];
     ASK(cuDevicePrimaryCtxRetain, (&p0, 0), as("P0", p0));
     ASK(cuDevicePrimaryCtxRetain, (&p1, 1), as("P1", p1));
@@ -64,6 +64,7 @@ void pointers() {
     ASK(cuMemAllocAsync, (&blocks[4], kBlock, nullptr), as_block("async", blocks[4], kBlock));
     ASK(cuMemHostAlloc, (&host, 8192, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
         as_block("host", reinterpret_cast<CUdeviceptr>(host), 8192));
+    ASK(cuMemAllocHost_v2, (&pinned, 8192), as_block("pinned", reinterpret_cast<CUdeviceptr>(pinned), 8192));
     ASK(cuMemHostRegister_v2, (registered, sizeof registered, CU_MEMHOSTREGISTER_PORTABLE),
         as_block("registered", reinterpret_cast<CUdeviceptr>(registered), sizeof registered));
     ASK(cuCtxSetCurrent, (p0));
@@ -76,6 +77,7 @@ void pointers() {
             if (block) asked(conformance::block(block), block);
         asked("inside", blocks[1] + 100);
         asked("host", reinterpret_cast<CUdeviceptr>(host));
+        asked("pinned", reinterpret_cast<CUdeviceptr>(pinned));
         asked("registered", reinterpret_cast<CUdeviceptr>(registered));
         asked("nothing", 0x10);
         CUdeviceptr seen = 0;
@@ -97,11 +99,13 @@ void pointers() {
         ASK(cuCtxSetCurrent, (nullptr));
         ASK(cuMemFree_v2, (blocks[5]));
         ASK(cuMemFreeHost, (host));
+        ASK(cuMemFreeHost, (pinned));
         ASK(cuMemHostUnregister, (registered));
         ASK(cuMemFree_v2, (0));
         ASK(cuCtxSetCurrent, (p1));
         ASK(cuMemFree_v2, (blocks[5]));
         ASK(cuMemFreeHost, (host));
+        ASK(cuMemFreeHost, (pinned));
         ASK(cuMemHostUnregister, (registered));
         ASK(cuMemFree_v2, (0));
     }
