@@ -1,8 +1,6 @@
 // Pinned host memory: the driver makes it in the real context, and whose it is is kept until it goes.
 #include <cstddef>
-#include <cstdint>
 
-#include "policy/base/out_parameter.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/register_handle.h"
 
@@ -10,26 +8,11 @@ namespace cuslice {
 
 namespace {
 
-// False if the kernel gives no memory for it.
-bool note_owner(const void* address) {
-    const int part = CurrentVirtual::device();
-    if (part < 0) return true;  // a context that isn't ours
-    const VirtualContexts::Resolved now = CurrentVirtual::get();
-    const std::uint64_t context = now.context ? std::uint64_t{now.context->number} : 0;
-    return handle_registry().add(address, HandleKind::host_memory, part, context);
-}
-
 template <typename Call>
 CUresult make_host(void** address, Call call) {
-    OutParameter<void*> made(address);
-    const CUresult result = call(made.place());
-    if (result != CUDA_SUCCESS) return result;
-    if (!note_owner(*made)) {
-        CUSLICE_PHYSICAL(cuMemFreeHost)(*made);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    made.keep();
-    return result;
+    return make_registered(HandleKind::host_memory, address, call, [](void* made) {
+        CUSLICE_PHYSICAL(cuMemFreeHost)(made);
+    });
 }
 
 template <typename Real>
@@ -40,7 +23,7 @@ CUresult allocate_host(Real real, void** address, std::size_t bytes) {
 template <typename Real>
 CUresult register_host(Real real, void* address, std::size_t bytes, unsigned flags) {
     const CUresult result = real(address, bytes, flags);
-    if (result != CUDA_SUCCESS || note_owner(address)) return result;
+    if (result != CUDA_SUCCESS || note_as_current(address, HandleKind::host_memory)) return result;
     CUSLICE_PHYSICAL(cuMemHostUnregister)(address);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }

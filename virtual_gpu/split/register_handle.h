@@ -7,6 +7,13 @@
 
 namespace cuslice {
 
+// Notes that a thing is the current context's. False if the kernel gives no memory for it.
+inline bool note_as_current(const void* handle, HandleKind kind) {
+    const VirtualContexts::Resolved now = CurrentVirtual::get();
+    return handle_registry().add(handle, kind, CurrentVirtual::device(),
+                                 now.context ? std::uint64_t{now.context->number} : 0);
+}
+
 // A thing that the driver is to make in the current context: `call` is given where the driver puts it. Where there is
 // no memory to note whose it is, it is destroyed again.
 template <typename Handle, typename Call, typename Destroy>
@@ -14,9 +21,7 @@ CUresult make_registered(HandleKind kind, Handle* handle, Call call, Destroy des
     OutParameter<Handle> made(handle);
     const CUresult result = call(made.place());
     if (result != CUDA_SUCCESS) return result;
-    const VirtualContexts::Resolved now = CurrentVirtual::get();
-    if (!handle_registry().add(*made, kind, CurrentVirtual::device(),
-                               now.context ? std::uint64_t{now.context->number} : 0)) {
+    if (!note_as_current(*made, kind)) {
         destroy(*made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

@@ -50,7 +50,7 @@ class Owner {
   private:
     bool take(const void* handle, HandleKind kind) {
         const HandleOwner owner = handle_registry().find(handle, kind);
-        if (!owner.known) return false;
+        if (!owner.known || !split().device(owner.device)) return false;
         device_ = owner.device;
         if (const VirtualContext* made_in = owner.context ? virtual_contexts().numbered(owner.context) : nullptr)
             context_ = made_in->handle();
