@@ -131,7 +131,7 @@ std::uint64_t ContextBacking::take(std::uint64_t bytes, AllocationError* denied)
         return 0;
     }
     CUdeviceptr address = 0;
-    // What was preallocated is the program's already: to take it again, cut anew, ends no capture.
+    // Preallocated memory is the program's already: to take it again, cut anew, ends no capture.
     std::optional<RelaxedCaptures> relaxed;
     if (on.slice().allocator == AllocatorMode::prealloc) relaxed.emplace();
     // Until it is written down whose the segment is.

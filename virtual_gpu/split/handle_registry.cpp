@@ -31,12 +31,12 @@ bool HandleRegistry::grow() {
     return true;
 }
 
-bool HandleRegistry::add(const void* handle, HandleKind kind, int device, std::uint64_t context) {
+bool HandleRegistry::add(const void* handle, HandleKind kind, int device, std::uint64_t context, PoolAccess access) {
     LockGuard lock(mutex_);
     if ((count_ + 1) * 2 > rows_.size() && !grow()) return false;
     const std::size_t i = find_row(handle, kind);
     count_ += !rows_[i].handle;
-    rows_[i] = {handle, context, kind, static_cast<std::uint8_t>(device), {}};
+    rows_[i] = {handle, context, kind, static_cast<std::uint8_t>(device), access};
     return true;
 }
 

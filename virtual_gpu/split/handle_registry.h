@@ -21,7 +21,7 @@ enum class HandleKind : std::uint8_t {
     green_context
 };
 
-// Which virtual GPUs were given access to a pool of another part of their GPU, by ordinals.
+// The virtual GPUs, by ordinals, that were given access to a pool of another part of their GPU.
 struct PoolAccess {
     std::uint64_t reads = 0, writes = 0;
 };
@@ -38,7 +38,7 @@ struct HandleOwner {
 class HandleRegistry {
   public:
     // False if the kernel gives no memory.
-    bool add(const void* handle, HandleKind kind, int device, std::uint64_t context);
+    bool add(const void* handle, HandleKind kind, int device, std::uint64_t context, PoolAccess access = {});
     HandleOwner find(const void* handle, HandleKind kind);
     void remove(const void* handle, HandleKind kind);
     // A part may read a pool, and write to it, or no longer. Nothing where the pool isn't known.

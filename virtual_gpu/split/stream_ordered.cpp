@@ -178,7 +178,7 @@ CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemPoolDestroy)(pool);
     if (!owner.known) return result;
     if (result != CUDA_SUCCESS) {
-        handle_registry().add(pool, HandleKind::pool, owner.device, 0);
+        handle_registry().add(pool, HandleKind::pool, owner.device, 0, owner.access);
         return result;
     }
     // Where it was the chosen one the preset one is, from now on.

@@ -65,7 +65,7 @@ TEST_CASE("far from the limit a look comes at a tick of the clock at most, and n
     CHECK(machine.readings - before >= 1);
     CHECK(machine.readings - before <= ticks);
 
-    // What the driver takes between two looks is seen while there is still room for it.
+    // Near the limit the driver's own memory is seen while there is still room for it.
     scene.take(10 * kMiB);
     scene.allocate(*scene.gpu, scene.gpu->room() - 15 * kMiB);
     scene.take(5 * kMiB);

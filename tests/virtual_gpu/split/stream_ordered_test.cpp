@@ -260,6 +260,12 @@ TEST_CASE("a part of a pool's own GPU is told the access that it was given, and 
     }
     CHECK(told(own, 2) == CU_MEM_ACCESS_FLAGS_PROT_READ);  // as the driver says
     CHECK(told(own, 1) == CU_MEM_ACCESS_FLAGS_PROT_READ);
+    const CUmemAccessDesc wish{{kDevice, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CHECK(split_driver::cuMemPoolSetAccess(own, &wish, 1) == CUDA_SUCCESS);
+    answer = CUDA_ERROR_UNKNOWN;
+    CHECK(split_driver::cuMemPoolDestroy(own) == CUDA_ERROR_UNKNOWN);
+    answer = CUDA_SUCCESS;
+    CHECK(told(own, 0) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);  // as before
     CHECK(split_driver::cuMemPoolDestroy(own) == CUDA_SUCCESS);
 }
 
