@@ -57,6 +57,15 @@ void HandleRegistry::set_access(const void* pool, int device, bool reads, bool w
     row.access.writes = writes ? row.access.writes | bit : row.access.writes & ~bit;
 }
 
+HandleOwner HandleRegistry::claim(const void* pool, int device) {
+    LockGuard lock(mutex_);
+    if (!count_) return {};
+    Row& row = rows_[find_row(pool, HandleKind::pool)];
+    if (!row.handle) return {};
+    if (row.device & HandleOwner::kUnclaimed) row.device = static_cast<std::uint8_t>(device);
+    return {true, row.device, row.context, row.access};
+}
+
 // The rows behind it move up, so that no look-up stops short of what it seeks.
 void HandleRegistry::remove_row(std::size_t i) {
     const std::size_t mask = rows_.size() - 1;

@@ -28,10 +28,15 @@ struct PoolAccess {
 static_assert(kMaxParts <= 64);
 
 struct HandleOwner {
+    // Beside a physical GPU's ordinal: a pool that another process has made there, which no part has taken yet.
+    static constexpr std::uint8_t kUnclaimed = 0x80;
+    static_assert(kMaxParts <= kUnclaimed);
     bool known = false;
     std::uint8_t device = 0;    // the virtual GPU's ordinal
     std::uint64_t context = 0;  // the number of the virtual context that it ends with; 0: none
     PoolAccess access = {};     // of a pool
+
+    bool is_unclaimed() const { return known && device & kUnclaimed; }
 };
 
 // Whose the driver's handles are, by handle and kind. Thread-safe.
@@ -43,6 +48,8 @@ class HandleRegistry {
     void remove(const void* handle, HandleKind kind);
     // A part may read a pool, and write to it, or no longer. Nothing where the pool isn't known.
     void set_access(const void* pool, int device, bool reads, bool writes);
+    // An unclaimed pool is this part's from now on. Its owner then, who may be another thread's choice.
+    HandleOwner claim(const void* pool, int device);
     // Removes and returns one that ends with this context, the last of `kind`; null if there is none.
     void* take_of(std::uint64_t context, HandleKind kind);
 

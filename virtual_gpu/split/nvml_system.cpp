@@ -15,6 +15,7 @@ class Pair {
         if (other) b_ = other->physical;
         siblings_ = one && other && one->part.split && one->physical == other->physical;
     }
+    bool are_siblings() const { return siblings_; }
     template <typename Answer, typename Ask>
     nvmlReturn_t answer(Answer* place, Answer of_siblings, Ask ask) const {
         if (!siblings_) return ask(a_, b_);
@@ -50,7 +51,10 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
 
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
                                     nvmlGpuP2PStatus_t* status) {
-    return Pair(a, b).answer(status, NVML_P2P_STATUS_OK, [&](nvmlDevice_t one, nvmlDevice_t other) {
+    const Pair pair(a, b);
+    if (pair.are_siblings() && static_cast<unsigned>(index) >= NVML_P2P_CAPS_INDEX_UNKNOWN)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return pair.answer(status, NVML_P2P_STATUS_OK, [&](nvmlDevice_t one, nvmlDevice_t other) {
         return CUSLICE_PHYSICAL_NVML(nvmlDeviceGetP2PStatus)(one, other, index, status);
     });
 }

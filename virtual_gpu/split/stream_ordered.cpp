@@ -50,8 +50,37 @@ bool is_preset(CUmemoryPool pool) {
     return false;
 }
 
-CUresult choose(int ordinal, CUmemoryPool pool) {
+bool is_on(CUmemoryPool pool, CUdevice physical) {
+    CUmemLocation place{};
+    place.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    place.id = physical;
+    CUmemAccess_flags access{};
+    return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(&access, pool, &place) == CUDA_SUCCESS &&
+           access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+// The part that a pool is of. Nothing says on which part another process has made one: it is the first one's of its GPU
+// that is current when somebody asks.
+HandleOwner owner_of(CUmemoryPool pool) {
     const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
+    if (!owner.is_unclaimed()) return owner;
+    const int part = CurrentVirtual::device();
+    const bool on_it = part >= 0 && (split().device(part)->physical | HandleOwner::kUnclaimed) == owner.device;
+    return on_it ? handle_registry().claim(pool, part) : HandleOwner{};
+}
+
+// No other GPU has access to a pool that was just imported. False if the kernel gives no memory.
+bool note_imported(CUmemoryPool pool) {
+    for (int i = 0; i < split().count(); i++) {
+        const CUdevice physical = split().device(i)->physical;
+        if (is_on(pool, physical))
+            return handle_registry().add(pool, HandleKind::pool, physical | HandleOwner::kUnclaimed, 0);
+    }
+    return true;
+}
+
+CUresult choose(int ordinal, CUmemoryPool pool) {
+    const HandleOwner owner = owner_of(pool);
     if (!owner.known || owner.device != ordinal) return CUDA_ERROR_INVALID_VALUE;
     LockGuard lock(pools_mutex);
     pools_of[ordinal].chosen = pool;
@@ -67,15 +96,6 @@ bool names_gpu(const CUmemLocation* location, CUmemAllocationType type) {
 bool is_sibling(const HandleOwner& owner, const CUmemLocation& location) {
     return owner.known && location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id != owner.device &&
            split().siblings(location.id, owner.device);
-}
-
-bool is_on(CUmemoryPool pool, CUdevice physical) {
-    CUmemLocation place{};
-    place.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    place.id = physical;
-    CUmemAccess_flags access{};
-    return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(&access, pool, &place) == CUDA_SUCCESS &&
-           access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
 template <typename FromPool>
@@ -156,17 +176,15 @@ CUSLICE_SPLIT(cuMemPoolCreate, pool, wish) {
     return result;
 }
 
-// Nothing says which part another process has made it on. Where it is on the current one's GPU, it is said to be the
-// current one's: no other GPU has access to a pool that was just imported.
 CUSLICE_SPLIT(cuMemPoolImportFromShareableHandle, pool, handle, type, flags) {
     OutParameter<CUmemoryPool> made(pool);
     const CUresult result = CUSLICE_PHYSICAL(cuMemPoolImportFromShareableHandle)(made.place(), handle, type, flags);
     if (result != CUDA_SUCCESS) return result;
-    if (const int part = CurrentVirtual::device(); part >= 0 && is_on(*made, split().device(part)->physical) &&
-                                                   !handle_registry().add(*made, HandleKind::pool, part, 0)) {
+    if (!note_imported(*made)) {
         CUSLICE_PHYSICAL(cuMemPoolDestroy)(*made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    owner_of(*made);
     made.keep();
     return result;
 }
@@ -181,6 +199,7 @@ CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
         handle_registry().add(pool, HandleKind::pool, owner.device, 0, owner.access);
         return result;
     }
+    if (owner.is_unclaimed()) return result;
     // Where it was the chosen one the preset one is, from now on.
     LockGuard lock(pools_mutex);
     if (pools_of[owner.device].chosen == pool) pools_of[owner.device].chosen = nullptr;
@@ -189,7 +208,7 @@ CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
 
 // A part of the pool's own GPU reaches it already, and is told what it was given. The driver is asked for the others.
 CUSLICE_SPLIT(cuMemPoolSetAccess, pool, wishes, count) {
-    const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
+    const HandleOwner owner = owner_of(pool);
     for (std::size_t i = 0; wishes && i < count; i++) {
         CUmemAccessDesc wish = wishes[i];
         if (is_sibling(owner, wish.location)) {
@@ -206,7 +225,7 @@ CUSLICE_SPLIT(cuMemPoolSetAccess, pool, wishes, count) {
 
 CUSLICE_SPLIT(cuMemPoolGetAccess, flags, pool, location) {
     if (!location) return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, location);
-    const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
+    const HandleOwner owner = owner_of(pool);
     if (flags && is_sibling(owner, *location)) {
         const std::uint64_t bit = 1ull << location->id;
         *flags = owner.access.writes & bit  ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE

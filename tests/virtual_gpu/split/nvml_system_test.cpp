@@ -76,6 +76,8 @@ TEST_CASE("parts of one GPU are as near as can be, and NVML isn't asked") {
         CHECK(level == NVML_TOPOLOGY_INTERNAL);
         CHECK(CUSLICE_REAL_NVML(nvmlDeviceGetP2PStatus)(a, b, NVML_P2P_CAPS_INDEX_NVLINK, &status) == NVML_SUCCESS);
         CHECK(status == NVML_P2P_STATUS_OK);
+        CHECK(CUSLICE_REAL_NVML(nvmlDeviceGetP2PStatus)(a, b, NVML_P2P_CAPS_INDEX_UNKNOWN, &status) ==
+              NVML_ERROR_INVALID_ARGUMENT);
         CHECK(CUSLICE_REAL_NVML(nvmlDeviceOnSameBoard)(a, b, &same) == NVML_SUCCESS);
         CHECK(same == 1);
         CHECK(CUSLICE_REAL_NVML(nvmlDeviceOnSameBoard)(a, b, nullptr) == NVML_ERROR_INVALID_ARGUMENT);

@@ -304,21 +304,45 @@ TEST_CASE("a part of a pool's own GPU needs no access, and the driver is told of
     CHECK(split_driver::cuMemPoolGetAccess(&flags, own, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a pool of another process is the current part's where it is on that one's GPU, and nobody's otherwise") {
+TEST_CASE("a pool of another process is the part's that is current on its GPU when it is first used") {
     Scene scene;
     const auto import = [](CUmemoryPool* into) {
         return split_driver::cuMemPoolImportFromShareableHandle(into, nullptr, CU_MEM_HANDLE_TYPE_NONE, 0);
     };
+    const auto access = [](CUmemoryPool of, int part) {
+        CUmemLocation location{};
+        location.type = kDevice;
+        location.id = part;
+        CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_MAX;
+        CHECK(split_driver::cuMemPoolGetAccess(&flags, of, &location) == CUDA_SUCCESS);
+        return flags;
+    };
     CUmemoryPool pools[3] = {kUntouched, kUntouched, kUntouched};
     on_gpu = 0;
     CHECK(import(&pools[0]) == CUDA_SUCCESS);  // no context is current
-    CHECK_FALSE(handle_registry().find(pools[0], HandleKind::pool).known);
-    scene.SplitScene::create(1);
-    CHECK(import(&pools[1]) == CUDA_SUCCESS);
-    CHECK(handle_registry().find(pools[1], HandleKind::pool).device == 1);
+    CHECK(handle_registry().find(pools[0], HandleKind::pool).is_unclaimed());
+    CHECK(access(pools[0], 0) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CHECK(handle_registry().find(pools[0], HandleKind::pool).is_unclaimed());
     on_gpu = 1;
+    CHECK(import(&pools[1]) == CUDA_SUCCESS);
+    scene.SplitScene::create(1);
+    CHECK(handle_registry().find(pools[0], HandleKind::pool).is_unclaimed());
+    on_gpu = 0;
+    CHECK(access(pools[0], 0) == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    CHECK(access(pools[0], 1) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CHECK(handle_registry().find(pools[0], HandleKind::pool).device == 1);
     CHECK(import(&pools[2]) == CUDA_SUCCESS);
-    CHECK_FALSE(handle_registry().find(pools[2], HandleKind::pool).known);
+    CHECK(handle_registry().find(pools[2], HandleKind::pool).device == 1);
+    scene.SplitScene::create(0);
+    CHECK(access(pools[0], 1) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);  // who has claimed it keeps it
+    CHECK(access(pools[0], 0) == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+
+    on_gpu = 1;  // whatever is current on another GPU, and has access to it since
+    access(pools[1], 0);
+    CHECK(handle_registry().find(pools[1], HandleKind::pool).is_unclaimed());
+    CHECK(split_driver::cuMemPoolDestroy(pools[1]) == CUDA_SUCCESS);
+    CHECK_FALSE(handle_registry().find(pools[1], HandleKind::pool).known);
+
     answer = CUDA_ERROR_INVALID_VALUE;
     CUmemoryPool into = kUntouched;
     CHECK(import(&into) == CUDA_ERROR_INVALID_VALUE);
