@@ -35,6 +35,7 @@ enum class LockRank : std::uint8_t {
     pools,             // what a pool keeps is charged to accounts
     driver_footprint,  // so is what the driver takes for itself
     stripe,            // a member's account is charged: nothing is taken under it
+    places,            // all words of allocations are gone through
     table,             // a shard of allocations grows
     table_memory,      // a chunk is cut: nothing is taken under it
     thread_key,        // the key is made: nothing is taken under it

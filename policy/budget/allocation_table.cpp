@@ -1,162 +1,111 @@
 #include "policy/budget/allocation_table.h"
 
-#include "policy/base/table_memory.h"
-
 namespace cuslice {
 
-AllocationTable::Entry AllocationTable::pack(const Allocation& a) {
-    return {a.address, std::uint64_t{a.context} << 48 | std::uint64_t{a.gpu} << 42 |
-                           std::uint64_t{a.kind} << kKindShift | a.bytes / kUnit};
+bool AllocationTable::put(Shard& shard, const Allocation& allocation) {
+    if (!shard.records.insert(allocation)) return false;
+    shard.any.store(true, std::memory_order_relaxed);
+    return true;
 }
 
-Allocation AllocationTable::unpack(const Entry& e) {
-    return {e.address, (e.packed & (kSuperseded - 1)) * kUnit, static_cast<std::uint16_t>(e.packed >> 48),
-            static_cast<std::uint8_t>(e.packed >> 42 & 63), static_cast<std::uint8_t>(e.packed >> kKindShift & 31)};
-}
-
-// The bits above the shard's own (58 and up) are spent; below them the product is well mixed from its middle on.
-std::size_t AllocationTable::Shard::home(std::uint64_t address) const {
-    return hash(address) >> 26 & (bucket_count - 1);
-}
-
-void AllocationTable::Shard::put(const Entry& entry) {
-    for (std::size_t b = home(entry.address);; b = (b + 1) & (bucket_count - 1))
-        for (Entry& place : buckets[b].entries)
-            if (!place.address) {
-                place = entry;
-                count++;
-                return;
-            }
-}
-
-AllocationTable::Entry* AllocationTable::Shard::find(std::uint64_t address, std::size_t* bucket) const {
-    if (!buckets || !address) return nullptr;
-    Entry* found = nullptr;
-    for (std::size_t b = home(address);; b = (b + 1) & (bucket_count - 1)) {
-        for (Entry& entry : buckets[b].entries) {
-            if (entry.address != address || (found && !(entry.packed & kSuperseded))) continue;
-            *bucket = b;
-            found = &entry;
-            if (entry.packed & kSuperseded) return found;
-        }
-        if (!buckets[b].full()) return found;
-    }
-}
-
-void AllocationTable::Shard::supersede(std::uint64_t address) {
-    for (std::size_t b = home(address);; b = (b + 1) & (bucket_count - 1)) {
-        for (Entry& entry : buckets[b].entries)
-            if (entry.address == address) entry.packed |= kSuperseded;
-        if (!buckets[b].full()) return;
-    }
-}
-
-// The hole is filled from the bucket's end. If the bucket was full, an entry further on may be there only because it
-// was: the first such entry moves here, and the hole is where that one was.
-void AllocationTable::Shard::remove(Entry* hole, std::size_t bucket) {
-    const std::size_t mask = bucket_count - 1;
-    count--;
+// With the word's shard locked, nobody else sets or clears kMore, or puts a record into the shard.
+bool AllocationTable::insert_among(Shard& shard, Word& word, const Allocation& allocation) {
+    std::uint64_t now = word.load(std::memory_order_acquire);
     for (;;) {
-        Bucket& here = buckets[bucket];
-        const bool was_full = here.full();
-        Entry* last = &here.entries[3];
-        while (!last->address) last--;
-        *hole = *last;
-        *last = {};
-        if (!was_full) return;
-        hole = nullptr;
-        for (std::size_t b = (bucket + 1) & mask; !hole; b = (b + 1) & mask) {
-            for (Entry& entry : buckets[b].entries)
-                if (entry.address && ((b - home(entry.address)) & mask) >= ((b - bucket) & mask)) {
-                    *last = entry;
-                    hole = &entry;
-                    bucket = b;
-                    break;
-                }
-            if (!hole && !buckets[b].full()) return;
+        if (now == kMore && shard.records.count() == 0) {
+            word.store(now = 0, std::memory_order_release);
+        } else if (now == 0 && fits(allocation)) {
+            if (word.compare_exchange_weak(now, pack(allocation), std::memory_order_acq_rel)) return true;
+        } else if (now & kMore || word.compare_exchange_weak(now, now | kMore, std::memory_order_acq_rel)) {
+            return put(shard, allocation);
         }
     }
 }
 
-bool AllocationTable::Shard::grow() {
-    const std::size_t more = bucket_count ? bucket_count * 2 : 32;
-    auto* memory = static_cast<Bucket*>(take_table_memory(more * sizeof(Bucket)));
-    if (!memory) return false;
-    Bucket* old = buckets;
-    const std::size_t old_count = bucket_count;
-    __atomic_store_n(&buckets, memory, __ATOMIC_RELAXED);  // expect() looks without the lock, and only for a hint
-    __atomic_store_n(&bucket_count, more, __ATOMIC_RELAXED);
-    count = 0;
-    for (std::size_t b = 0; b < old_count; b++)
-        for (const Entry& entry : old[b].entries)
-            if (entry.address) put(entry);
-    give_back_table_memory(old, old_count * sizeof(Bucket));
-    return true;
-}
-
-bool AllocationTable::insert(const Allocation& a) {
-    Shard& shard = shard_of(a.address);
+bool AllocationTable::insert_slowly(const Allocation& allocation) {
+    const bool placed = has_place(allocation.address);
+    Word* word = placed ? places_.make(allocation.address) : nullptr;
+    if (placed && !word) return false;
+    Shard& shard = shard_of(allocation.address);
     LockGuard lock(shard.mutex);
-    if ((shard.count + 1) * 4 > shard.bucket_count * 4 * 3 && !shard.grow() &&
-        shard.count + 1 >= shard.bucket_count * 4)
-        return false;
-    shard.supersede(a.address);
-    shard.put(pack(a));
-    return true;
+    return word ? insert_among(shard, *word, allocation) : put(shard, allocation);
 }
 
-Allocation AllocationTable::erase(std::uint64_t address) {
+// Takes the record out of a word in which nobody else has changed it. False if somebody has.
+bool AllocationTable::take(Shard& shard, Word& word, std::uint64_t* now) {
+    const std::uint64_t left = *now & kMore && shard.records.count() != 0 ? kMore : 0;
+    return word.compare_exchange_weak(*now, left, std::memory_order_acq_rel);
+}
+
+Allocation AllocationTable::erase_slowly(std::uint64_t address) {
     Shard& shard = shard_of(address);
+    Word* const word = word_of(address);
+    std::uint64_t now = word ? word->load(std::memory_order_acquire) : 0;
+    if (!is_of(now, address) && !shard.any.load(std::memory_order_relaxed)) return {};
     LockGuard lock(shard.mutex);
-    std::size_t bucket = 0;
-    Entry* entry = shard.find(address, &bucket);
-    if (!entry) return {};
-    const Allocation found = unpack(*entry);
-    shard.remove(entry, bucket);
+    while (is_of(now, address))
+        if (take(shard, *word, &now)) return unpack(address, now);
+    const Allocation found = shard.records.erase(address);
+    shard.any.store(shard.records.count() != 0, std::memory_order_relaxed);
     return found;
 }
 
 Allocation AllocationTable::find(std::uint64_t address) const {
-    const Shard& shard = shards_[hash(address) >> 58];
+    if (const Word* word = word_of(address))
+        if (const std::uint64_t now = word->load(std::memory_order_acquire); is_of(now, address))
+            return unpack(address, now);
+    const Shard& shard = shard_of(address);
+    if (!shard.any.load(std::memory_order_relaxed)) return {};
     LockGuard lock(shard.mutex);
-    std::size_t bucket = 0;
-    const Entry* entry = shard.find(address, &bucket);
-    return entry ? unpack(*entry) : Allocation{};
+    return shard.records.find(address);
 }
 
 bool AllocationTable::change_kind(std::uint64_t address, std::uint8_t kind) {
+    if (Word* word = word_of(address)) {
+        std::uint64_t now = word->load(std::memory_order_acquire);
+        while (is_of(now, address)) {
+            const std::uint64_t changed = (now & ~(31ull << kKindShift)) | std::uint64_t{kind} << kKindShift;
+            if (word->compare_exchange_weak(now, changed, std::memory_order_acq_rel)) return true;
+        }
+    }
     Shard& shard = shard_of(address);
     LockGuard lock(shard.mutex);
-    std::size_t bucket = 0;
-    Entry* entry = shard.find(address, &bucket);
-    if (!entry) return false;
-    entry->packed = (entry->packed & ~(31ull << kKindShift)) | std::uint64_t{kind} << kKindShift;
-    return true;
+    return shard.records.change_kind(address, kind);
+}
+
+bool AllocationTable::take_of_context(Word& word, std::uint64_t begin, std::uint16_t context, std::uint64_t* taken) {
+    const auto is_its = [&](std::uint64_t now) { return now & kPresent && now >> kContextShift == context; };
+    std::uint64_t now = word.load(std::memory_order_acquire);
+    if (!is_its(now)) return false;
+    Shard& shard = shard_of(begin);
+    LockGuard lock(shard.mutex);
+    while (is_its(now))
+        if (take(shard, word, &now)) return *taken = now, true;
+    return false;
 }
 
 void AllocationTable::erase_context(std::uint16_t context, void (*visit)(const Allocation&, void*), void* argument) {
     if (!context) return;
+    places_.for_each([&](Word& word, std::uint64_t begin) {
+        std::uint64_t taken = 0;
+        if (take_of_context(word, begin, context, &taken))
+            visit(unpack(begin + ((taken & kOffset) >> kOffsetShift) * kUnit, taken), argument);
+    });
     for (Shard& shard : shards_) {
         LockGuard lock(shard.mutex);
-        for (std::size_t b = 0; b < shard.bucket_count; b++)
-            for (std::size_t i = 0; i < 4;) {
-                Entry& entry = shard.buckets[b].entries[i];
-                if (!entry.address || entry.packed >> 48 != context) {
-                    i++;
-                    continue;
-                }
-                visit(unpack(entry), argument);
-                shard.remove(&entry, b);  // may have moved another entry here: look again
-            }
+        shard.records.erase_context(context, visit, argument);
+        shard.any.store(shard.records.count() != 0, std::memory_order_relaxed);
     }
 }
 
 void AllocationTable::for_each(void (*visit)(const Allocation&, void*), void* argument) const {
+    places_.for_each([&](const Word& word, std::uint64_t begin) {
+        const std::uint64_t now = word.load(std::memory_order_acquire);
+        if (now & kPresent) visit(unpack(begin + ((now & kOffset) >> kOffsetShift) * kUnit, now), argument);
+    });
     for (const Shard& shard : shards_) {
         LockGuard lock(shard.mutex);
-        for (std::size_t b = 0; b < shard.bucket_count; b++)
-            for (const Entry& entry : shard.buckets[b].entries)
-                if (entry.address) visit(unpack(entry), argument);
+        shard.records.for_each(visit, argument);
     }
 }
 

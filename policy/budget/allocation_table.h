@@ -1,44 +1,56 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "policy/base/mutex.h"
+#include "policy/budget/allocation.h"
+#include "policy/budget/allocation_hash.h"
+#include "policy/budget/place_map.h"
 
 namespace cuslice {
 
-// What is known of one live allocation. `context`, `gpu` and `kind` are the caller's numbers.
-struct Allocation {
-    std::uint64_t address = 0;  // 0: none
-    std::uint64_t bytes = 0;    // whole units of kUnit; below 2^44
-    std::uint16_t context = 0;  // whose end frees it; 0: none
-    std::uint8_t gpu = 0;       // below 64
-    std::uint8_t kind = 0;      // below 32
-};
-
-// Address → allocation, for any number of live ones, from any thread. A hash table in shards with a lock each. Entries
-// are of 16 bytes and four share a bucket of one cache line, so that a look-up among millions costs one miss; its
-// memory comes from the kernel and never from the host's malloc, which may be the very thing that called us.
+// Address → allocation, for any number of live ones, from any thread. Where an address has a place of its own, its
+// record is one word, which is written and taken without a lock. What doesn't fit there is in hash tables with a lock
+// each: addresses that are no multiple of kUnit, a second allocation that begins in the same 4 KiB, one of 2 TiB or
+// more, and one at whose address another one is being freed.
 class AllocationTable {
   public:
-    static constexpr std::uint64_t kUnit = 512;
+    static constexpr std::uint64_t kUnit = Allocation::kUnit;
 
     // Records an allocation that the driver has just made. A record that is there for the same address belongs to a
     // free that is under way: the driver has the memory back already and handed it out again, and the freeing thread is
     // about to take its record. It finds it, and not the new one: see erase(). False if the kernel gave no memory to
     // grow into; nothing was recorded then.
-    bool insert(const Allocation& allocation);
+    bool insert(const Allocation& allocation) {
+        if (fits(allocation))
+            if (Word* word = places_.find(allocation.address)) {
+                std::uint64_t nothing = 0;
+                if (word->compare_exchange_strong(nothing, pack(allocation), std::memory_order_acq_rel,
+                                                  std::memory_order_relaxed)) [[likely]]
+                    return true;
+            }
+        return insert_slowly(allocation);
+    }
 
     // Says that erase(address) will follow soon, so that the cache line is on its way.
-    void expect(std::uint64_t address) const CUSLICE_UNCHECKED {
-        const Shard& shard = shards_[hash(address) >> 58];
-        if (const Bucket* buckets = __atomic_load_n(&shard.buckets, __ATOMIC_RELAXED))
-            __builtin_prefetch(
-                buckets + (hash(address) >> 26 & (__atomic_load_n(&shard.bucket_count, __ATOMIC_RELAXED) - 1)), 1);
+    void expect(std::uint64_t address) const {
+        if (!has_place(address)) return;
+        if (const Word* word = places_.find(address)) __builtin_prefetch(word, 1);
     }
 
     // After the driver has freed this address: removes and returns its record, the one that a newer record has
     // superseded if there are several; address 0 in the answer if there is none.
-    Allocation erase(std::uint64_t address);
+    Allocation erase(std::uint64_t address) {
+        if (has_place(address))
+            if (Word* word = places_.find(address)) {
+                std::uint64_t now = word->load(std::memory_order_acquire);
+                if (is_only(now, address) && word->compare_exchange_strong(now, 0, std::memory_order_acq_rel,
+                                                                           std::memory_order_relaxed)) [[likely]]
+                    return unpack(address, now);
+            }
+        return erase_slowly(address);
+    }
 
     // The record of a live allocation; address 0 if there is none.
     Allocation find(std::uint64_t address) const;
@@ -46,48 +58,61 @@ class AllocationTable {
     // What is known of a live allocation has changed. False if there is no record of it.
     bool change_kind(std::uint64_t address, std::uint8_t kind);
 
-    // Removes every allocation of a context (or, for 0, none) and calls visit(allocation, argument) for each, without
-    // locks held by this table on any other shard. Visits must not call back into the table.
+    // Removes every allocation of a context (or, for 0, none) and calls visit(allocation, argument) for each. Visits
+    // must not call back into the table.
     void erase_context(std::uint16_t context, void (*visit)(const Allocation&, void*), void* argument);
 
-    // Calls visit for every allocation, a shard at a time: a moment's picture, not one instant's.
+    // Calls visit for every allocation: a moment's picture, not one instant's. Visits must not call back.
     void for_each(void (*visit)(const Allocation&, void*), void* argument) const;
 
   private:
-    struct Entry {
-        std::uint64_t address;
-        std::uint64_t packed;  // context 16 bits, gpu 6, kind 5, superseded 1, units 36
-    };
-    // Filled from the front: an entry that finds the bucket of its hash full goes to the next that is not. So whoever
-    // meets a bucket with room need look no further.
-    struct alignas(64) Bucket {
-        Entry entries[4];
-        bool full() const { return entries[3].address != 0; }
-    };
+    using Word = PlaceMap::Word;
     struct alignas(64) Shard {
         mutable Mutex mutex{LockRank::table};
-        Bucket* buckets CUSLICE_GUARDED_BY(mutex) = nullptr;
-        std::size_t bucket_count CUSLICE_GUARDED_BY(mutex) = 0;  // a power of two
-        std::size_t count CUSLICE_GUARDED_BY(mutex) = 0;
-
-        bool grow() CUSLICE_REQUIRES(mutex);
-        std::size_t home(std::uint64_t address) const CUSLICE_REQUIRES(mutex);
-        void put(const Entry& entry) CUSLICE_REQUIRES(mutex);
-        void supersede(std::uint64_t address) CUSLICE_REQUIRES(mutex);
-        Entry* find(std::uint64_t address, std::size_t* bucket) const
-            CUSLICE_REQUIRES(mutex);  // a superseded one first
-        void remove(Entry* entry, std::size_t bucket) CUSLICE_REQUIRES(mutex);
+        AllocationHash records CUSLICE_GUARDED_BY(mutex);
+        std::atomic<bool> any{false};  // records; written under the lock
     };
     static constexpr std::size_t kShards = 64;
 
-    static std::uint64_t hash(std::uint64_t address) { return (address >> 9) * 0x9e3779b97f4a7c15ull; }
-    static constexpr std::uint64_t kSuperseded = 1ull << 36;
-    static constexpr unsigned kKindShift = 37;
-    static Entry pack(const Allocation& allocation);
-    static Allocation unpack(const Entry& entry);
-    Shard& shard_of(std::uint64_t address) { return shards_[hash(address) >> 58]; }
+    // Of a word: where in its 4 KiB the allocation begins, that there is one, and that the shard may have more that
+    // begin here. While it may, nobody writes a record into the word, so that one that is there is the oldest.
+    static constexpr unsigned kOffsetShift = 32, kKindShift = 37, kGpuShift = 42, kContextShift = 48;
+    static constexpr std::uint64_t kUnits = (1ull << kOffsetShift) - 1, kOffset = 7ull << kOffsetShift;
+    static constexpr std::uint64_t kPresent = 1ull << 35, kMore = 1ull << 36;
+    static_assert(kUnit << 3 == 1ull << PlaceMap::kPageBits);
 
-    Shard shards_[kShards];
+    static std::uint64_t offset_of(std::uint64_t address) { return address / kUnit % 8 << kOffsetShift; }
+    static bool has_place(std::uint64_t address) { return !(address & ~(PlaceMap::kEnd - kUnit)); }
+    static bool fits(const Allocation& a) { return has_place(a.address) && a.bytes / kUnit <= kUnits; }
+    static bool is_of(std::uint64_t word, std::uint64_t address) {
+        return (word & (kOffset | kPresent)) == (offset_of(address) | kPresent);
+    }
+    static bool is_only(std::uint64_t word, std::uint64_t address) {
+        return (word & (kOffset | kPresent | kMore)) == (offset_of(address) | kPresent);
+    }
+    static std::uint64_t pack(const Allocation& a) {
+        return a.bytes / kUnit | offset_of(a.address) | kPresent | std::uint64_t{a.kind} << kKindShift |
+               std::uint64_t{a.gpu} << kGpuShift | std::uint64_t{a.context} << kContextShift;
+    }
+    static Allocation unpack(std::uint64_t address, std::uint64_t word) {
+        return {address, (word & kUnits) * kUnit, static_cast<std::uint16_t>(word >> kContextShift),
+                static_cast<std::uint8_t>(word >> kGpuShift & 63), static_cast<std::uint8_t>(word >> kKindShift & 31)};
+    }
+
+    // Of all addresses that may share a word.
+    Shard& shard_of(std::uint64_t address) const {
+        return shards_[(address >> PlaceMap::kPageBits) * 0x9e3779b97f4a7c15ull >> 58];
+    }
+    Word* word_of(std::uint64_t address) const { return has_place(address) ? places_.find(address) : nullptr; }
+    bool insert_slowly(const Allocation& allocation);
+    Allocation erase_slowly(std::uint64_t address);
+    static bool insert_among(Shard& shard, Word& word, const Allocation& allocation) CUSLICE_REQUIRES(shard.mutex);
+    static bool put(Shard& shard, const Allocation& allocation) CUSLICE_REQUIRES(shard.mutex);
+    static bool take(Shard& shard, Word& word, std::uint64_t* now) CUSLICE_REQUIRES(shard.mutex);
+    bool take_of_context(Word& word, std::uint64_t address, std::uint16_t context, std::uint64_t* taken);
+
+    PlaceMap places_;
+    mutable Shard shards_[kShards];
 };
 
 }  // namespace cuslice

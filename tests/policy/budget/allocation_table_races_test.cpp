@@ -55,5 +55,53 @@ TEST_CASE("threads that grow the table together keep every record") {
     CHECK(left == (kThreads - 1) * kEach / 2);
 }
 
+// As a driver hands addresses out: whoever has freed one and has not yet taken its record meets whoever has it next.
+TEST_CASE("an address that goes from thread to thread keeps each one's record for who frees it") {
+    constexpr int kTurns = 200'000;
+    const std::uint64_t step = GENERATE(as<std::uint64_t>(), 512, 4096, 2 << 20);
+    const auto table = std::make_unique<AllocationTable>();
+    std::atomic<std::uint64_t> free_addresses[3];
+    for (std::uint64_t i = 0; i < 3; ++i) free_addresses[i].store(0x40000000 + i * step);
+    std::atomic<int> wrong{0};
+    tests::on_threads(4, [&](unsigned thread) {
+        for (int i = 0; i < kTurns; ++i) {
+            std::atomic<std::uint64_t>& place = free_addresses[static_cast<unsigned>(i) % 3];
+            const std::uint64_t address = place.exchange(0);
+            if (!address) continue;
+            if (!table->insert({address, 512, static_cast<std::uint16_t>(thread + 1), 0, 0})) wrong++;
+            place.store(address);  // the driver's free
+            if (table->erase(address).address != address) wrong++;
+        }
+    });
+    CHECK(wrong == 0);
+    int left = 0;
+    table->for_each(count, &left);
+    CHECK(left == 0);
+}
+
+TEST_CASE("a context that ends takes each of its records once, whoever frees them meanwhile") {
+    constexpr std::uint64_t kAddresses = 3000;
+    const auto table = std::make_unique<AllocationTable>();
+    tests::Meeting begin(3), end(3);
+    std::atomic<std::uint64_t> found{0};
+    int wrong = 0;
+    tests::on_threads(3, [&](unsigned thread) {
+        for (int round = 0; round < 100; ++round) {
+            if (thread == 0)
+                for (std::uint64_t i = 1; i <= kAddresses; ++i)
+                    table->insert({i * 512, 512, static_cast<std::uint16_t>(1 + i % 2), 0, 0});
+            begin.wait();
+            int ended = 0;
+            if (thread < 2) table->erase_context(static_cast<std::uint16_t>(thread + 1), count, &ended);
+            for (std::uint64_t i = 1; thread == 2 && i <= kAddresses; ++i)
+                found.fetch_add(table->erase(i * 512).address == i * 512);
+            found.fetch_add(static_cast<std::uint64_t>(ended));
+            end.wait();
+            if (thread == 0) wrong += found.exchange(0) != kAddresses;
+        }
+    });
+    CHECK(wrong == 0);
+}
+
 }  // namespace
 }  // namespace cuslice
