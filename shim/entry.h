@@ -1,5 +1,5 @@
 #pragma once
-#include "policy/base/cancellation.h"
+#include "shim/cancellation.h"
 #include "shim/process/process.h"
 
 namespace cuslice {
@@ -14,8 +14,10 @@ class OnStack {
     // Whether this thread is in there still, for a call from `here`, on its stack. Unknown: it is on another stack now.
     Judgement judge(const volatile void* here) const;
 
-    [[gnu::always_inline]] void begin(volatile std::uint64_t* place) {
-        cancellation_.begin();
+    // Which way the thread's cancellation is held back. Quick: for hooks that hold no lock over a call of the driver's.
+    enum class Hold { quick, by_calls };
+    [[gnu::always_inline]] void begin(volatile std::uint64_t* place, Hold hold) {
+        hold == Hold::quick ? cancellation_.begin() : cancellation_.begin_by_calls();
         returns_at_ = static_cast<void* const*>(__builtin_frame_address(0)) + 1;
         returns_to_ = __builtin_return_address(0);
         *place = ++number_;
@@ -37,7 +39,7 @@ class OnStack {
     std::uint64_t number_ = 0;
     void* const* returns_at_ = nullptr;
     const void* returns_to_ = nullptr;
-    CancellationDisabler cancellation_;
+    HeldCancellation cancellation_;
 };
 
 // The thread's outermost hook that counts.
@@ -64,13 +66,13 @@ inline constexpr struct InsideHook {
 // driver's answer.
 class HookEntry {
   public:
-    [[gnu::always_inline]] HookEntry() {
+    [[gnu::always_inline]] explicit HookEntry(OnStack::Hold hold = OnStack::Hold::by_calls) {
         if (hook_frame.stack.any()) [[unlikely]] {
             if (still_inside(&place_)) return;
             if ((nested_ = hook_frame.stack.any())) outer_ = hook_frame;
         }
         if (!(counts_ = process().limits_anything())) return;
-        hook_frame.stack.begin(&place_);
+        hook_frame.stack.begin(&place_, hold);
     }
     [[gnu::always_inline]] ~HookEntry() {
         if (!counts_) return;

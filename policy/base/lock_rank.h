@@ -37,6 +37,7 @@ enum class LockRank : std::uint8_t {
     stripe,            // a member's account is charged: nothing is taken under it
     places,            // all words of allocations are gone through
     table,             // a shard of allocations grows
+    cancellations,     // threads' records are made
     table_memory,      // a chunk is cut: nothing is taken under it
     thread_key,        // the key is made: nothing is taken under it
     kCount,

@@ -47,7 +47,7 @@ CUresult ask_driver(VirtualGpu& gpu, std::uint64_t bytes, Call call) {
 template <typename Pointer, typename Call, typename Free>
 [[gnu::always_inline]] inline CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes,
                                                           Pointer* pointer, Call call, Free free) {
-    const HookEntry entry;
+    const HookEntry entry(OnStack::Hold::quick);
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited()) return call(pointer);
@@ -82,7 +82,7 @@ template <typename Pointer, typename Call, typename Free>
 // own; so both are under way together.)
 template <typename GiveBack, typename Call>
 CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
-    const HookEntry entry;
+    const HookEntry entry(OnStack::Hold::quick);
     if (!entry.counts()) return call();
     gpu_state().allocations.expect(address);
     return charged_free(

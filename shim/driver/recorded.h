@@ -1,6 +1,5 @@
 #pragma once
 // What hooks have in common that are written down where the program is recorded (shim/process/recording.h).
-#include "policy/base/cancellation.h"
 #include "shim/driver/report.h"
 #include "shim/entry.h"
 
@@ -11,7 +10,7 @@ namespace cuslice {
 class RecordedCall {
   public:
     [[gnu::always_inline]] RecordedCall() : records_(process().records() && !inside_hook && !inside()) {
-        if (records_) outermost.begin(&place_);
+        if (records_) outermost.begin(&place_, OnStack::Hold::by_calls);
     }
     [[gnu::always_inline]] ~RecordedCall() {
         if (!records_) return;

@@ -87,6 +87,25 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
     CHECK(guest.finish() == 0);
 }
 
+TEST_CASE("a thread cancelled past the library costs what it had reserved, and nobody hangs") {
+    const Folder books;
+    const std::string delays = "delay:cuMemAlloc_v2=300us,delay:cuMemFree_v2=300us";
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings(delays)));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    const Counted before(guest, books);
+    REQUIRE(guest.ask("cancel alloc deferred 40 past") == "0 40");
+    const Counted after(guest, books);
+    CHECK(after.used >= before.used);
+    CHECK(before.free - after.free >= after.used - before.used);
+    CHECK(before.free - after.free <= 40 * 65536);
+    CHECK(guest.number("storm 8 50 65536") == 0);  // nobody holds a lock that the dead have left
+    CHECK(guest.code("alloc all " + bytes(after.free)) == 0);
+    CHECK(guest.code("fill 65536") == 2);
+    CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
+    CHECK(guest.finish() == 0);
+}
+
 TEST_CASE("a thread cancelled while it starts CUDA leaves a process that can start it") {
     const std::string type = GENERATE("deferred", "asynchronous");
     if (kSanitizer == "thread" && type == "asynchronous") {

@@ -30,12 +30,14 @@ const volatile void* moved(const volatile void* from, std::intptr_t bytes) {
 // Begins, asks from below, and returns without an end, as a longjmp does.
 [[gnu::noinline]] Judgement leave(OnStack& stack) {
     volatile std::uint64_t place = 0;
-    stack.begin(&place);
+    stack.begin(&place, OnStack::Hold::by_calls);
     return judged_below(stack);
 }
 
 // Where it was called from lies something else afterwards, whatever becomes of the place.
-[[gnu::noinline]] void begin_and_leave(OnStack& stack, volatile std::uint64_t* place) { stack.begin(place); }
+[[gnu::noinline]] void begin_and_leave(OnStack& stack, volatile std::uint64_t* place) {
+    stack.begin(place, OnStack::Hold::by_calls);
+}
 
 // Pages for a place, which no stack of this thread's lies near.
 struct Pages {
@@ -77,7 +79,7 @@ TEST_CASE("a call from below is inside, until its end") {
     OnStack stack;
     CHECK_FALSE(stack.any());
     volatile std::uint64_t place = 0;
-    stack.begin(&place);
+    stack.begin(&place, OnStack::Hold::by_calls);
     CHECK(stack.any());
     CHECK(judged_below(stack) == Judgement::inside);
     const std::uint64_t first = place;
@@ -86,7 +88,7 @@ TEST_CASE("a call from below is inside, until its end") {
     CHECK_FALSE(stack.any());
     CHECK(place == 0);
     // Each time is another: what an earlier one has left behind is not taken for the present one's.
-    stack.begin(&place);
+    stack.begin(&place, OnStack::Hold::by_calls);
     CHECK(place != first);
     place = first;
     CHECK(judged_below(stack) == Judgement::left);
@@ -107,7 +109,7 @@ TEST_CASE("a call from where the frame has been given back has left it") {
 TEST_CASE("a call from far away may be on another stack, which tells nothing") {
     OnStack stack;
     volatile std::uint64_t place = 0;
-    stack.begin(&place);
+    stack.begin(&place, OnStack::Hold::by_calls);
     CHECK(stack.judge(&place) == Judgement::left);
     CHECK(stack.judge(moved(&place, 8)) == Judgement::left);
     CHECK(stack.judge(moved(&place, kFar - 1)) == Judgement::left);
@@ -121,7 +123,7 @@ TEST_CASE("a frame that something else lies in now was left") {
     OnStack stack;
     volatile std::uint64_t place = 0;
     SECTION("over its place") {
-        stack.begin(&place);
+        stack.begin(&place, OnStack::Hold::by_calls);
         place = place + 1;
     }
     SECTION("over its return address") { begin_and_leave(stack, &place); }
@@ -132,7 +134,7 @@ TEST_CASE("a frame that something else lies in now was left") {
 TEST_CASE("a stack that is gone was left, and is not read") {
     Pages pages;
     OnStack stack;
-    stack.begin(pages.place());
+    stack.begin(pages.place(), OnStack::Hold::by_calls);
     const volatile void* below = moved(pages.place(), -64);
     CHECK(stack.judge(below) == Judgement::inside);
     pages.unmap();

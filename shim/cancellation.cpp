@@ -1,0 +1,167 @@
+#include "shim/cancellation.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <new>
+
+#include "policy/allocator/owner_lock.h"
+#include "policy/base/mutex.h"
+#include "policy/base/table_memory.h"
+#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/real_dlopen.h"
+
+namespace cuslice {
+
+namespace {
+
+// Of all threads that have been in such a hook: a chain of tables.
+struct RecordTable {
+    CancellationRecord records[63];
+    RecordTable* next = nullptr;
+};
+constinit RecordTable first_table;  // under records_mutex, but for what a thread writes into its own
+
+enum class CancellationWays : int { not_known, by_records, by_calls };
+constinit std::atomic<CancellationWays> ways{CancellationWays::not_known};
+
+using Cancel = int (*)(pthread_t);
+
+int cancel_now(pthread_t thread) {
+    const auto real = reinterpret_cast<Cancel>(next_function("pthread_cancel"));
+    return real ? real(thread) : ENOSYS;
+}
+
+// Ours has to be the one that programs find, which it isn't where the library was opened late, or a sanitizer has its
+// own; and a store has to be enough on the thread's side.
+CancellationWays find_ways() {
+    if (dlsym(RTLD_DEFAULT, "pthread_cancel") != reinterpret_cast<void*>(pthread_cancel))
+        return CancellationWays::by_calls;
+    if (!OwnerLock::asymmetric()) OwnerLock::prepare();
+    return OwnerLock::asymmetric() ? CancellationWays::by_records : CancellationWays::by_calls;
+}
+
+bool by_records() {
+    CancellationWays known = ways.load(std::memory_order_relaxed);
+    if (known == CancellationWays::not_known) ways.store(known = find_ways(), std::memory_order_relaxed);
+    return known == CancellationWays::by_records;
+}
+
+// Over who gets which record, and over what is asked of a thread that was in no hook yet.
+constinit Mutex records_mutex{LockRank::cancellations};
+
+CancellationRecord* find_record(pthread_t thread) CUSLICE_REQUIRES(records_mutex) {
+    for (RecordTable* all = &first_table; all; all = all->next)
+        for (CancellationRecord& record : all->records)
+            if (record.thread.load(std::memory_order_relaxed) == thread) return &record;
+    return nullptr;
+}
+
+// Null if the kernel gives no memory.
+CancellationRecord* make_record(pthread_t thread) CUSLICE_REQUIRES(records_mutex) {
+    if (CancellationRecord* there = find_record(thread)) return there;
+    CancellationRecord* unused = find_record(0);
+    if (!unused) {
+        void* const memory = take_table_memory(sizeof(RecordTable));
+        if (!memory) return nullptr;
+        auto* const more = new (memory) RecordTable;
+        more->next = first_table.next;
+        first_table.next = more;
+        unused = &more->records[0];
+    }
+    unused->thread.store(thread, std::memory_order_relaxed);
+    return unused;
+}
+
+// A thread that has ended, maybe in a hook, by a cancellation that wasn't ours: whoever has its name now is another.
+void start_anew(CancellationRecord& record) CUSLICE_REQUIRES(records_mutex) {
+    record.id.store(0, std::memory_order_relaxed);
+    record.held.store(false, std::memory_order_relaxed);
+    record.asked.store(CancellationRecord::Asked::never, std::memory_order_relaxed);
+}
+
+bool is_alive(std::int32_t thread) {
+    const int saved_errno = errno;
+    const bool alive = syscall(SYS_tgkill, getpid(), thread, 0) == 0;
+    errno = saved_errno;
+    return alive;
+}
+
+std::int32_t this_thread() { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
+
+// For the calling thread. Null if the kernel gives no memory.
+CancellationRecord* own_record() {
+    const DisableCancellation locked;
+    LockGuard lock(records_mutex);
+    CancellationRecord* const record = make_record(pthread_self());
+    if (!record) return nullptr;
+    if (record->id.load(std::memory_order_relaxed) != 0) start_anew(*record);
+    record->id.store(this_thread(), std::memory_order_relaxed);
+    return record;
+}
+
+// From now on the thread sees that it is asked to end when it begins a hook. Null if the kernel gives no memory.
+CancellationRecord* ask(pthread_t thread) {
+    const DisableCancellation locked;
+    LockGuard lock(records_mutex);
+    CancellationRecord* const record = make_record(thread);
+    if (!record) return nullptr;
+    const std::int32_t id = record->id.load(std::memory_order_relaxed);
+    if (id != 0 && !is_alive(id)) start_anew(*record);
+    record->asked.store(CancellationRecord::Asked::pending, std::memory_order_seq_cst);
+    return record;
+}
+
+// Only one of those that find it pending delivers it.
+bool take(CancellationRecord& record) {
+    auto expected = CancellationRecord::Asked::pending;
+    return record.asked.compare_exchange_strong(expected, CancellationRecord::Asked::delivered,
+                                                std::memory_order_acq_rel);
+}
+
+// A thread whose hook has begun before it could see what is asked of it is seen to be in there after this.
+void let_stores_be_seen() {
+    if (OwnerLock::barrier_in_all()) return;
+    const int saved_errno = errno;
+    timespec pause{0, 1'000'000};
+    while (nanosleep(&pause, &pause) != 0) {
+    }
+    errno = saved_errno;
+}
+
+}  // namespace
+
+constinit thread_local CancellationRecord* HeldCancellation::own_ = nullptr;
+
+[[gnu::noinline]] void HeldCancellation::begin_slowly() {
+    if (!by_records() || !(record_ = own_record())) return begin_by_calls();
+    own_ = record_;
+    hold();
+}
+
+[[gnu::noinline]] void HeldCancellation::call() {
+    called_ = true;
+    calls_.begin();
+}
+
+[[gnu::noinline]] void HeldCancellation::end_slowly() {
+    if (called_) calls_.end();
+    if (!before_ && take(*record_)) cancel_now(pthread_self());
+}
+
+}  // namespace cuslice
+
+// Ends a thread that is in a hook when it leaves that: see HeldCancellation.
+extern "C" __attribute__((visibility("default"))) int pthread_cancel(pthread_t thread) {
+    using namespace cuslice;
+    if (ways.load(std::memory_order_relaxed) == CancellationWays::by_calls) return cancel_now(thread);
+    CancellationRecord* const record = ask(thread);
+    if (!record) return cancel_now(thread);
+    // Otherwise no thread has begun such a hook yet, and each sees this before it does.
+    if (ways.load(std::memory_order_relaxed) == CancellationWays::by_records) let_stores_be_seen();
+    if (record->held.load(std::memory_order_seq_cst)) return 0;
+    return take(*record) ? cancel_now(thread) : 0;
+}
