@@ -9,6 +9,9 @@ page, an SVG or a PNG of it is the package vl-convert-python, which needs no bro
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.machinery
+import importlib.util
 import os
 import re
 import sys
@@ -16,9 +19,11 @@ from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 if __package__:
     from . import recordings
-else:  # run as a file, by the launcher, with PYTHONSAFEPATH set or not
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import recordings  # type: ignore[no-redef]
+else:  # run as a file, by the launcher: the modules beside it are found there alone, with PYTHONSAFEPATH set or not
+    beside = importlib.machinery.ModuleSpec("cuslice_plot", None, is_package=True)
+    beside.submodule_search_locations = [os.path.dirname(os.path.abspath(__file__))]
+    sys.modules[beside.name] = importlib.util.module_from_spec(beside)
+    recordings = importlib.import_module(beside.name + ".recordings")
 
 USAGE, UNAVAILABLE, NO_OUTPUT = 64, 69, 73  # as in sysexits.h
 
@@ -29,9 +34,6 @@ LINES = {"limit": "#d62728", "held": "#222222", "refused": "#ff7f0e"}
 # Whatever a recording has in it, a page asks for nothing: all that it may use is its own.
 POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
 
-# Of more moments than that, each stretch of time keeps those at which most was live or held, and its last one.
-MOST_MOMENTS = 900
-MOST_REFUSALS = 200  # of more, each stretch of time has one mark for all of them
 MOST_LABELS = 12  # for each GPU
 
 
@@ -48,39 +50,6 @@ def shown(text: str) -> str:
     return re.sub(r"[^\w .:/-]", "?", text[:64])
 
 
-def kept_moments(gpu: recordings.Gpu, first: int, last: int) -> List[int]:
-    """Which moments are drawn: all, or of many those that matter. Peaks, of what is live and of what is held, stay."""
-    count = len(gpu.times)
-    if count <= MOST_MOMENTS:
-        return list(range(count))
-    stretch = max(1, (last - first) // (MOST_MOMENTS // 3) + 1)
-    best: Dict[int, Tuple[int, int, int]] = {}
-    lives = [gpu.live_at(moment) for moment in range(count)]
-    for moment, time in enumerate(gpu.times):
-        at = (time - first) // stretch
-        most_live, most_held, _ = best.get(at, (moment, moment, moment))
-        best[at] = (
-            moment if lives[moment] > lives[most_live] else most_live,
-            moment if gpu.held[moment] > gpu.held[most_held] else most_held,
-            moment,
-        )
-    return sorted({moment for moments in best.values() for moment in moments})
-
-
-def kept_refusals(gpu: recordings.Gpu, first: int, last: int) -> List[recordings.Refusal]:
-    """All refusals, or of many one for each stretch of time: the largest, and how many there were."""
-    if len(gpu.refusals) <= MOST_REFUSALS:
-        return gpu.refusals
-    stretch = max(1, (last - first) // MOST_REFUSALS + 1)
-    best: Dict[int, recordings.Refusal] = {}
-    for refusal in gpu.refusals:
-        at = (refusal.time - first) // stretch
-        before = best.get(at, recordings.Refusal(refusal.time, 0, 0))
-        time = refusal.time if refusal.size > before.size else before.time
-        best[at] = recordings.Refusal(time, max(refusal.size, before.size), before.requests + 1)
-    return list(best.values())
-
-
 def labelled_refusals(refusals: Sequence[recordings.Refusal], length: int) -> List[int]:
     """Which of them have their size written beside them: the largest, where it can be read."""
     chosen: List[int] = []
@@ -91,7 +60,7 @@ def labelled_refusals(refusals: Sequence[recordings.Refusal], length: int) -> Li
 
 
 def unit_of(gpus: Sequence[recordings.Gpu]) -> Tuple[int, str]:
-    most = max((max(gpu.peak, max(gpu.held), max(gpu.limits)) for gpu in gpus), default=0)
+    most = max((max(gpu.peak, gpu.highest_held, gpu.highest_limit) for gpu in gpus), default=0)
     return (
         (recordings.GIB, "GiB")
         if most >= 2 * recordings.GIB
@@ -111,6 +80,16 @@ def layer(values: List[Dict[str, Any]], mark: Dict[str, Any], **encoding: Any) -
     return {"data": {"values": values}, "mark": mark, "encoding": encoding}
 
 
+def bends(values: Sequence[Tuple[int, int]]) -> List[Tuple[int, int]]:
+    """The points of a line, which begins where it is known, and is drawn anew only where it changes."""
+    known = [(time, value) for time, value in values if value >= 0]
+    return [
+        known[at]
+        for at in range(len(known))
+        if at in (0, len(known) - 1) or not known[at - 1][1] == known[at][1] == known[at + 1][1]
+    ]
+
+
 def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> Dict[str, Any]:
     """One GPU's part of the picture."""
     scale, unit_name = unit
@@ -123,30 +102,25 @@ def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> 
     def scaled(size: int) -> float:
         return round(size / scale, 4)
 
-    moments = kept_moments(gpu, first, last)
-    if gpu.times[moments[-1]] < last:
-        # It stays as it was, up to the end of the picture.
-        gpu.note(last)
-        moments.append(len(gpu.times) - 1)
-    used = [i for i, row in enumerate(gpu.live) if any(row[moment] for moment in moments)]
+    gpu.stay_until(last)
+    moments = gpu.moments
+    used = [i for i in range(len(recordings.CLASSES)) if any(moment.live[i] for moment in moments)]
     areas = [
-        {"s": since(gpu.times[moment]), "b": scaled(gpu.live[i][moment]), "c": recordings.CLASSES[i][1], "o": i}
+        {"s": since(moment.time), "b": scaled(moment.live[i]), "c": recordings.CLASSES[i][1], "o": i}
         for moment in moments
         for i in used
     ]
-    # A line begins where it is known, and is drawn anew only where it changes.
-    lines: List[Dict[str, Any]] = []
-    for name, values in (("limit", gpu.limits), ("held", gpu.held)):
-        known = [moment for moment in moments if values[moment] >= 0]
-        lines += [
-            {"s": since(gpu.times[moment]), "b": scaled(values[moment]), "line": name}
-            for at, moment in enumerate(known)
-            if at in (0, len(known) - 1) or not values[known[at - 1]] == values[moment] == values[known[at + 1]]
-        ]
-    refusals = kept_refusals(gpu, first, last)
-    limit, peak = max(gpu.limits), gpu.peak
-    top = scaled(max(limit, peak, max(gpu.held)))
-    labelled = labelled_refusals(refusals, last - first)
+    lines = [
+        {"s": since(time), "b": scaled(value), "line": name}
+        for name, values in (
+            ("limit", [(moment.time, moment.limit) for moment in moments]),
+            ("held", [(moment.time, moment.held) for moment in moments]),
+        )
+        for time, value in bends(values)
+    ]
+    limit, peak = gpu.highest_limit, gpu.peak
+    top = scaled(max(limit, peak, gpu.highest_held))
+    labelled = labelled_refusals(gpu.refusals, last - first)
     marks = [
         {
             "s": since(refusal.time),
@@ -156,16 +130,16 @@ def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> 
             "label": written_size(refusal.size) if i in labelled else "",
             "count": refusal.requests,
         }
-        for i, refusal in enumerate(refusals)
+        for i, refusal in enumerate(gpu.refusals)
     ]
     about = [
         f"limit {written_size(limit)}" if limit >= 0 else "no limit recorded",
         f"at most {written_size(peak)} live",
     ]
-    if len(gpu.processes) > 1:
-        about.append(f"{len(gpu.processes)} processes")
-    if gpu.refusals:
-        about.append(f"refused {len(gpu.refusals)} times" if len(gpu.refusals) > 1 else "refused once")
+    if gpu.processes > 1:
+        about.append(f"{gpu.processes} processes")
+    if gpu.refused:
+        about.append(f"refused {gpu.refused} times" if gpu.refused > 1 else "refused once")
 
     x = amount(
         "s", f"{time_name} since {clock(first)} UTC", scale={"domain": [0, max(since(last), 1e-6)], "nice": False}
@@ -297,7 +271,7 @@ def plot(words: Sequence[str]) -> str:
     followed = recordings.replay(given.files, notes)
     for note in notes:
         print(f"cuslice: {note}", file=sys.stderr)
-    content = converted(specification(list(followed.gpus.values()), followed.first, followed.last), ending, drawing)
+    content = converted(specification(followed.gpus(), followed.first, followed.last), ending, drawing)
     try:
         with open(path, "wb") as file:
             file.write(content)

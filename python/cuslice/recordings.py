@@ -1,270 +1,298 @@
-"""Recordings of memory (`cuslice run --record`): their rows, and what of a GPU's memory was live and held at each moment.
+"""Recordings of memory (`cuslice run --record`): what of a GPU's memory was live and held at each moment.
 
-Reads RMM's own logs too, and what older versions of cuslice have recorded.
+Reads both forms of a recording, RMM's own logs too, and what older versions of cuslice have recorded.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
 import os
-from array import array
-from dataclasses import dataclass, field
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, TextIO, Tuple
+from bisect import bisect_left
+from contextlib import ExitStack, contextmanager
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
-BAD_DATA, NO_INPUT = 65, 66  # as in sysexits.h
+from .recording_compact import MAGIC, Compact
+from .recording_csv import Csv
+from .recording_moments import CLASSES, GIB, KIB, MIB, MOST_REFUSALS, STRETCHES
+from .recording_moments import Entry, Gpu, Moment, Refusal, Stretches, Tally
+from .recording_rows import ALLOCATE, BAD_DATA, DAY, FREE, NO_ROWS
+from .recording_rows import RecordingError, Rows, Span, open_recording
 
-NO_ROWS = "has no rows: nothing was allocated"
-NEEDED = ("Time", "Action", "Pointer", "Size")
-# A row is much shorter. What has no newline within so many characters is no text of ours.
-LONGEST_LINE = 4096
-DAY = 86_400_000_000  # microseconds
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+__all__ = [
+    "CLASSES",
+    "GIB",
+    "KIB",
+    "MIB",
+    "Gpu",
+    "Moment",
+    "RecordingError",
+    "Refusal",
+    "Replay",
+    "open_recording",
+    "replay",
+]
 
-# Up to which size an allocation belongs to a class, and what the class is called.
-CLASSES: Tuple[Tuple[float, str], ...] = (
-    (64 * KIB, "up to 64 KiB"),
-    (MIB, "up to 1 MiB"),
-    (16 * MIB, "up to 16 MiB"),
-    (128 * MIB, "up to 128 MiB"),
-    (GIB, "up to 1 GiB"),
-    (math.inf, "over 1 GiB"),
-)
-
-
-class RecordingError(Exception):
-    """What ends the command: one line for people, and its exit code."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class Event(NamedTuple):
-    """A row of a recording. Times are in microseconds since the midnight (UTC) before its first row."""
-
-    time: int
-    action: str
-    address: int
-    size: int
-    gpu: str  # "" where the recording names none
-    limit: Optional[int]
-    held: Optional[int]
-
-
-def size_class(size: int) -> int:
-    return next(i for i, (most, _) in enumerate(CLASSES) if size <= most)
-
-
-def time_of_day(text: str) -> int:
-    """Microseconds of "09:12:03.000417", or as RMM has it "09:12:03:000417"."""
-    hours, minutes, seconds, fraction = text.replace(".", ":").split(":")
-    if not (hours + minutes + seconds + fraction).isdecimal():
-        raise ValueError(text)
-    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
-
-
-def number(text: str, base: int = 10) -> int:
-    value = int(text, base)
-    if not 0 <= value < 1 << 64:
-        raise ValueError(text)
-    return value
-
-
-def read_rows(file: TextIO, name: str, notes: List[str]) -> Iterator[Event]:
-    """The rows of a recording, cuslice's or RMM's own, in the order of the file. A last row that was cut off, as a
-    killed program leaves it, is left out and noted; any other broken row is an error, with its line."""
-    header = file.readline(LONGEST_LINE).rstrip("\r\n").split(",")
-    missing = [column for column in NEEDED if column not in header]
-    if header == [""]:
-        raise RecordingError(f"{name}: is empty", BAD_DATA)
-    if missing:
-        raise RecordingError(f"{name}: is no recording: line 1 has no column {missing[0]}", BAD_DATA)
-    time_at, action_at, address_at, size_at = (header.index(column) for column in NEEDED)
-    gpu_at, limit_at, held_at = (
-        header.index(column) if column in header else -1 for column in ("GPU", "Limit", "Held")
-    )
-    last, days = -1, 0
-    for line_number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 2):
-        if not line.endswith("\n") and len(line) < LONGEST_LINE:
-            notes.append(f"{name}:{line_number}: the last row is cut off, and is left out")
-            return
-        fields = line.rstrip("\r\n").split(",")
-        try:
-            if len(fields) != len(header):
-                raise ValueError(line)
-            time = time_of_day(fields[time_at]) + days
-            # Threads write their rows in an order of their own. Half a day back is the next day.
-            if time < last - DAY // 2:
-                days += DAY
-                time += DAY
-            last = time = max(time, last)
-            action = fields[action_at]
-            if action not in ("allocate", "free", "allocate failure"):
-                raise ValueError(action)
-            limit = fields[limit_at] if limit_at >= 0 else ""
-            held = fields[held_at] if held_at >= 0 else ""
-            yield Event(
-                time,
-                action,
-                number(fields[address_at], 16),
-                number(fields[size_at]),
-                fields[gpu_at] if gpu_at >= 0 else "",
-                number(limit) if limit else None,
-                number(held) if held else None,
-            )
-        except ValueError:
-            raise RecordingError(
-                f"{name}:{line_number}: is no row of a recording: {line.rstrip()[:80]!r}", BAD_DATA
-            ) from None
-
-
-class Refusal(NamedTuple):
-    time: int
-    size: int  # the largest, of several
-    requests: int
-
-
-@dataclass
-class Gpu:
-    """What happened on one GPU: its moments, in the order of time, and what was refused."""
-
-    name: str
-    processes: Set[int] = field(default_factory=set)
-    times: array[int] = field(default_factory=lambda: array("q"))
-    live: List[array[int]] = field(default_factory=lambda: [array("q") for _ in CLASSES])  # bytes, by class
-    held: array[int] = field(default_factory=lambda: array("q"))  # bytes; -1: not known
-    limits: array[int] = field(default_factory=lambda: array("q"))  # the same
-    refusals: List[Refusal] = field(default_factory=list)
-    now: List[int] = field(default_factory=lambda: [0] * len(CLASSES))
-    held_by: Dict[int, int] = field(default_factory=dict)  # by process
-    limit: int = -1
-
-    def note(self, time: int) -> None:
-        self.times.append(time)
-        for row, value in zip(self.live, self.now):
-            row.append(value)
-        self.held.append(sum(self.held_by.values()) if self.held_by else -1)
-        self.limits.append(self.limit)
-
-    def live_at(self, moment: int) -> int:
-        return sum(row[moment] for row in self.live)
-
-    @property
-    def peak(self) -> int:
-        return max(map(self.live_at, range(len(self.times))), default=0)
+NEVER = 1 << 62  # later than any row
+UNUSUAL = -2  # less than what isn't known
 
 
 class Replay:
     """Follows the rows of several processes' recordings through time."""
 
-    def __init__(self, last_times: Sequence[int]) -> None:
-        self.gpus: Dict[str, Gpu] = {}
-        self.strays = 0  # frees of what no row allocates
+    def __init__(self, spans: Sequence[Span]) -> None:
+        first, last = min(span.first for span in spans), max(span.last for span in spans)
         self.first = self.last = -1
-        self._last_times = last_times  # by process
-        self._blocks: List[Dict[int, Tuple[int, Gpu]]] = [{} for _ in last_times]
+        self.strays = 0  # frees of what no row allocates
+        # All of them share the limit, and what they hold never stays above it: where it would, a process whose
+        # recording is over has ended.
+        self._ends = [span.last if len(spans) > 1 else NEVER for span in spans]  # by process
+        self._blocks: List[Dict[int, Entry]] = [{} for _ in spans]  # by process and address
+        self._tallies: Dict[str, Tally] = {}  # by GPU
+        self._crowded: Dict[str, Tally] = {}  # those whose moments are not all kept
+        self._moments, self._refusals = Stretches(first, last, STRETCHES), Stretches(first, last, MOST_REFUSALS)
+        self._stretch, self._rows = -1, 0
 
-    def _end(self, process: int) -> None:
-        for size, gpu in self._blocks[process].values():
-            gpu.now[size_class(size)] -= size
-        self._blocks[process].clear()
-        for gpu in self.gpus.values():
-            gpu.held_by.pop(process, None)
+    @property
+    def thinned(self) -> bool:
+        """What is kept depends on the times of the first and the last row."""
+        return bool(self._crowded) or any(tally.refusals.thinned for tally in self._tallies.values())
 
-    def take(self, process: int, event: Event) -> None:
-        self.first = event.time if self.first < 0 else self.first
-        self.last = event.time
-        gpu = self.gpus.setdefault(event.gpu, Gpu(event.gpu))
-        gpu.processes.add(process)
-        blocks = self._blocks[process]
-        changed = [gpu]
-        if event.action == "allocate":
-            if event.address in blocks:
-                self._forget(blocks, event.address, changed)
-            blocks[event.address] = (event.size, gpu)
-            gpu.now[size_class(event.size)] += event.size
-        elif event.action == "free":
-            if event.address in blocks:
-                self._forget(blocks, event.address, changed)
-            else:
-                self.strays += 1
-        else:
-            gpu.refusals.append(Refusal(event.time, event.size, 1))
-        if event.limit is not None:
-            gpu.limit = min(event.limit, (1 << 63) - 1)
-        if event.held is not None:
-            gpu.held_by[process] = event.held
-            # All of them share the limit, and what they hold never stays above it: where it would, a process whose
-            # recording is over has ended.
-            over = [other for other in gpu.held_by if self._last_times[other] < event.time]
-            while over and sum(gpu.held_by.values()) > gpu.limit >= 0:
-                self._end(over.pop(0))
-                changed = list(self.gpus.values())
-        for one in changed:
-            one.note(event.time)
+    @property
+    def kept(self) -> int:
+        """How many things are in memory, but for live blocks."""
+        return sum(tally.kept for tally in self._tallies.values())
+
+    def gpus(self) -> List[Gpu]:
+        return [tally.drawn() for tally in self._tallies.values()]
+
+    def take(self, rows: Rows, processes: Sequence[int] = ()) -> None:
+        """The next rows in the order of time; without `processes` all are of the first one."""
+        times = rows.times
+        self.first = times[0] if self.first < 0 else self.first
+        begin = 0
+        while begin < len(times):
+            stretch = self._moments.at(times[begin])
+            next_begins = self._moments.end(stretch)
+            end = len(times) if times[-1] < next_begins else bisect_left(times, next_begins, begin)
+            if stretch != self._stretch:
+                self._end_stretch()
+            self._stretch = stretch
+            self._take_some(rows, processes, begin, end)
+            begin = end
+        self.last = times[-1]
+        self._rows += len(times)
+
+    def _end_stretch(self) -> None:
+        for tally in self._tallies.values():
+            tally.end_stretch()
+
+    def _take_some(self, rows: Rows, processes: Sequence[int], begin: int, end: int) -> None:
+        """Rows of one stretch of time. Here the time goes when a long recording is read, so the usual rows are followed
+        in one loop: blocks that come and go, on a GPU of many moments. All others are _take_row's."""
+        times, before, crowded = rows.times, self._rows, self._crowded
+        several, blocks = len(self._blocks) > 1, self._blocks[0]
+        some_end = any(last < times[end - 1] for last in self._ends)
+        columns = [column[begin:end] for column in (rows.actions, rows.addresses, rows.sizes, rows.gpus)]
+        columns += [rows.limits[begin:end], rows.held[begin:end]]
+        process_of = processes[begin:end] if processes else repeat(0)
+        for row, process, action, address, size, name, limit, held in zip(range(begin, end), process_of, *columns):
+            tally = crowded.get(name)
+            if tally is not None and limit == tally.limit:
+                total = held if held >= 0 else tally.held
+                if several:
+                    blocks = self._blocks[process]
+                    total = self._total(tally, process, held, some_end)
+                entry = None
+                if total == UNUSUAL:
+                    pass
+                elif action == FREE:
+                    entry = blocks.pop(address, None)
+                    if entry is None:
+                        pass
+                    elif entry[2] is tally:
+                        more = -entry[0]
+                    else:
+                        blocks[address] = entry
+                        entry = None
+                elif action == ALLOCATE and address not in blocks:
+                    entry = blocks[address] = tally.entries.get(size) or tally.entry(size)
+                    more = size
+                if entry is not None:
+                    tally.live[entry[1]] += more
+                    tally.total = live = tally.total + more
+                    tally.held = total
+                    tally.row = row
+                    if live > tally.most_live or total > tally.most_held:
+                        tally.note_peaks(times, row, before)
+                    continue
+            self._take_row(times, row, process, action, address, size, name, limit, held)
+        for tally in self._tallies.values():
+            tally.settle(times, before)
 
     @staticmethod
-    def _forget(blocks: Dict[int, Tuple[int, Gpu]], address: int, changed: List[Gpu]) -> None:
-        size, gpu = blocks.pop(address)
-        gpu.now[size_class(size)] -= size
-        if gpu not in changed:
-            changed.append(gpu)
+    def _total(tally: Tally, process: int, held: int, some_end: bool) -> int:
+        """How much all processes hold as soon as this one holds so much."""
+        before = tally.held_by.get(process)
+        if before is None or (before >= 0) is not (held >= 0):
+            return UNUSUAL
+        total = tally.held + held - before
+        if some_end and total > tally.limit >= 0:
+            return UNUSUAL
+        tally.held_by[process] = held
+        return total
+
+    def _take_row(
+        self,
+        times: Sequence[int],
+        row: int,
+        process: int,
+        action: str,
+        address: int,
+        size: int,
+        name: str,
+        limit: int,
+        held: int,
+    ) -> None:
+        tally = self._tallies.get(name) or self._tallies.setdefault(name, Tally(name))
+        blocks = self._blocks[process]
+        changed = {name: tally}
+        if action == ALLOCATE:
+            self._free(blocks, address, changed)
+            entry = blocks[address] = tally.entry(size)
+            tally.change(size, entry[1])
+        elif action == FREE:
+            self.strays += not self._free(blocks, address, changed)
+        else:
+            tally.refusals.add(times[row], size, self._refusals)
+        if limit >= 0:
+            tally.set_limit(limit)
+        tally.hold(process, held)
+        if held >= 0:
+            over = [other for other, known in tally.held_by.items() if known >= 0 and self._ends[other] < times[row]]
+            while over and tally.held > tally.limit >= 0:
+                self._end(over.pop(0))
+                changed = self._tallies
+        for one in changed.values():
+            one.note(times, row, self._rows)
+            if one.crowded:
+                self._crowded[one.name] = one
+
+    @staticmethod
+    def _free(blocks: Dict[int, Entry], address: int, changed: Dict[str, Tally]) -> bool:
+        entry = blocks.pop(address, None)
+        if entry is None:
+            return False
+        size, size_class, tally = entry
+        tally.change(-size, size_class)
+        changed[tally.name] = tally
+        return True
+
+    def _end(self, process: int) -> None:
+        for size, size_class, tally in self._blocks[process].values():
+            tally.change(-size, size_class)
+        self._blocks[process].clear()
+        for tally in self._tallies.values():
+            tally.forget(process)
+
+
+class Recording:
+    """A file, as long as it is when it is first looked at."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        with open_recording(name) as file:
+            self._compact = file.read(len(MAGIC)) == MAGIC
+            self._size = file.seek(0, os.SEEK_END)
+        with self.reading([]) as reader:
+            self.guess = reader.span()
+
+    @contextmanager
+    def reading(self, notes: List[str]) -> Iterator[Union[Csv, Compact]]:
+        form = Compact if self._compact else Csv
+        with open_recording(self.name) as file:
+            yield form(file, self.name, self._size, notes)
 
 
 def replay(names: Sequence[str], notes: List[str]) -> Replay:
-    """Reads the files and follows all of them at once. Several are read twice: when each ends is known beforehand."""
-    if len(names) == 1:
-        alone = Replay([1 << 62])
-        with open_recording(names[0]) as file:
-            for event in read_rows(file, names[0], notes):
-                alone.take(0, event)
-        return checked(alone, names[0], notes)
-    last_times, shifts = [], []
-    start: Optional[int] = None
-    for name in names:
-        with open_recording(name) as file:
-            first = last = None
-            for event in read_rows(file, name, notes):
-                first, last = event.time if first is None else first, event.time
-        if first is None or last is None:
-            raise RecordingError(f"{name}: {NO_ROWS}", BAD_DATA)
-        start = first if start is None else start
-        # Of recordings of one run, one may begin before midnight and another one after it.
-        shift = DAY if first < start - DAY // 2 else -DAY if first > start + DAY // 2 else 0
-        shifts.append(shift)
-        last_times.append(last + shift)
-    earliest = DAY if min(shifts) < 0 else 0
-
-    result = Replay([last + earliest for last in last_times])
-    files = [open_recording(name) for name in names]
-    try:
-
-        def rows(process: int) -> Iterator[Tuple[int, int, Event]]:
-            shift = shifts[process] + earliest
-            for event in read_rows(files[process], names[process], []):
-                yield event.time + shift, process, event._replace(time=event.time + shift)
-
-        for _, process, event in heapq.merge(*map(rows, range(len(files))), key=lambda row: row[:2]):
-            result.take(process, event)
-    finally:
-        for file in files:
-            file.close()
-    return checked(result, names[0], notes)
-
-
-def checked(result: Replay, name: str, notes: List[str]) -> Replay:
+    """Reads the files and follows all of them at once. What is kept depends on when each of them begins and ends. That
+    is guessed beforehand, and where the guess was wrong they are read again."""
+    recordings = [Recording(name) for name in names]
+    guess = [recording.guess for recording in recordings]
+    result, spans, said = follow(recordings, guess)
+    if spans != guess and (len(names) > 1 or result.thinned):
+        result, _, said = follow(recordings, spans)
     if result.first < 0:
-        raise RecordingError(f"{name}: {NO_ROWS}", BAD_DATA)
+        raise RecordingError(f"{names[0]}: {NO_ROWS}", BAD_DATA)
+    notes += said
     if result.strays:
         notes.append(f"{result.strays} frees of memory that no row allocates are left out")
     return result
 
 
-def open_recording(name: str) -> TextIO:
-    try:
-        if os.path.exists(name) and not os.path.isfile(name):
-            raise RecordingError(f"{name}: is not a regular file", NO_INPUT)
-        return open(name, encoding="utf-8", errors="replace", newline="\n")
-    except OSError as error:
-        raise RecordingError(f"{name}: {error.strerror}", NO_INPUT) from None
+def follow(recordings: Sequence[Recording], spans: Sequence[Span]) -> Tuple[Replay, List[Span], List[str]]:
+    """What comes of them, the times at which each has really begun and ended, and what is to be said beside it."""
+    shifts = shifts_of(spans)
+    result = Replay([Span(span.first + shift, span.last + shift) for span, shift in zip(spans, shifts)])
+    notes: List[List[str]] = [[] for _ in recordings]
+    seen = [Seen() for _ in recordings]
+    with ExitStack() as files:
+        batches = [
+            one.look(files.enter_context(recording.reading(said)).batches())
+            for recording, said, one in zip(recordings, notes, seen)
+        ]
+        if len(recordings) == 1:
+            for rows in batches[0]:
+                result.take(rows)
+        else:
+            for rows, processes in merged(batches, shifts):
+                result.take(rows, processes)
+    return result, [one.span for one in seen], [note for said in notes for note in said]
+
+
+class Seen:
+    """When the rows begin and end that went by."""
+
+    span = Span(-1, -1)
+
+    def look(self, batches: Iterator[Rows]) -> Iterator[Rows]:
+        for rows in batches:
+            first = self.span.first
+            self.span = Span(rows.times[0] if first < 0 else first, rows.times[-1])
+            yield rows
+
+
+def shifts_of(spans: Sequence[Span]) -> List[int]:
+    """What is added to each recording's times: of one run, one may begin before midnight and another one after it."""
+    start = spans[0].first
+    shifts = [
+        DAY if span.first < start - DAY // 2 else -DAY if span.first > start + DAY // 2 else 0 for span in spans
+    ]
+    earliest = DAY if min(shifts) < 0 else 0
+    return [shift + earliest for shift in shifts]
+
+
+def merged(batches: Sequence[Iterator[Rows]], shifts: Sequence[int]) -> Iterator[Tuple[Rows, Sequence[int]]]:
+    """The rows of all in the order of time, those of one time in the order of the files; and of which file each is."""
+    pending: List[List[Tuple[Any, ...]]] = [[] for _ in batches]
+    going_on = set(range(len(batches)))
+    while going_on or any(pending):
+        for process in sorted(going_on):
+            if not pending[process]:
+                rows = next(batches[process], None)
+                if rows is None:
+                    going_on.discard(process)
+                else:
+                    shifted = map(shifts[process].__add__, rows.times)
+                    pending[process] = list(zip(shifted, repeat(process), *rows[1:]))
+        # Up to here all rows are known: of this one the next may be of the same time.
+        until, least = min(((pending[process][-1][0], process) for process in going_on), default=(NEVER, -1))
+        ready: List[Tuple[Any, ...]] = []
+        for process, known in enumerate(pending):
+            at = bisect_left(known, (until + (process <= least),))
+            ready += known[:at]
+            pending[process] = known[at:]
+        ready.sort(key=itemgetter(0))
+        if ready:
+            times, processes, *others = zip(*ready)
+            yield Rows(times, *others), processes

@@ -220,7 +220,8 @@ def look_at(source, package, tree, machine):
         "include/cuslice.h",
         "share/doc/cuslice/LICENSE",
         "lib/cuslice/python/plot.py",
-        "lib/cuslice/python/recordings.py",
+        *(f"lib/cuslice/python/{name}.py" for name in ("recordings", "recording_csv", "recording_moments")),
+        *(f"lib/cuslice/python/{name}.py" for name in ("recording_compact", "recording_rows")),
         "share/doc/cuslice/THIRD-PARTY.txt",
     ):
         expect((tree / needed).is_file(), f"{package.name}: has no {needed}")

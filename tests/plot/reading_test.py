@@ -11,15 +11,14 @@ import os
 import pathlib
 import random
 import sys
-import tempfile
 import types
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1), "python")))
 from cuslice import plot, recordings  # noqa: E402
+from made import HEADER, InAFolder  # noqa: E402
 
-HEADER = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n"
 MIB = 1 << 20
 
 
@@ -29,28 +28,12 @@ def row(second, action, address, size, gpu="GPU-a", limit="", held=""):
     return f"7,{time},{action},{address:#x},{size},0x0,{gpu},{limit},{held}\n"
 
 
-class InAFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+def live(gpu):
+    return [sum(moment.live) for moment in gpu.moments]
 
-    def file(self, text, name="a.csv"):
-        path = os.path.join(self.folder, name)
-        with open(path, "wb") as file:
-            file.write(text if isinstance(text, bytes) else text.encode())
-        return path
 
-    def replay(self, *texts):
-        """What these recordings come to, and what is noted beside it."""
-        notes = []
-        names = [self.file(text, f"{i}.csv") for i, text in enumerate(texts)]
-        return recordings.replay(names, notes), notes
-
-    def refused(self, *texts):
-        with self.assertRaises(recordings.RecordingError) as caught:
-            self.replay(*texts)
-        return caught.exception.code, str(caught.exception).replace(self.folder + "/", "")
+def held(gpu):
+    return [moment.held for moment in gpu.moments]
 
 
 class Reading(InAFolder):
@@ -63,12 +46,12 @@ class Reading(InAFolder):
             + row(4, "free", 32, 2 * MIB, "GPU-b", 5 * MIB, 3 * MIB)
         )
         self.assertEqual(notes, [])
-        a, b = result.gpus["GPU-a"], result.gpus["GPU-b"]
-        self.assertEqual([a.live_at(i) for i in range(len(a.times))], [100, 100])
-        self.assertEqual([b.live_at(i) for i in range(len(b.times))], [2 * MIB, 0])
-        self.assertEqual(list(b.live[2]), [2 * MIB, 0])
-        self.assertEqual((list(a.limits), list(b.limits)), ([1000] * 2, [5 * MIB] * 2))
-        self.assertEqual((list(a.held), list(b.held)), ([300] * 2, [3 * MIB] * 2))
+        a, b = result.gpus()
+        self.assertEqual((a.name, b.name), ("GPU-a", "GPU-b"))
+        self.assertEqual((live(a), live(b)), ([100, 100], [2 * MIB, 0]))
+        self.assertEqual([moment.live[2] for moment in b.moments], [2 * MIB, 0])
+        self.assertEqual([moment.limit for moment in a.moments + b.moments], [1000] * 2 + [5 * MIB] * 2)
+        self.assertEqual((held(a), held(b)), ([300] * 2, [3 * MIB] * 2))
         self.assertEqual(a.refusals, [recordings.Refusal(3_000_000, 900, 1)])
         self.assertEqual(b.refusals, [])
 
@@ -76,20 +59,23 @@ class Reading(InAFolder):
         old = "Thread,Time,Action,Pointer,Size,Stream\n"
         for time in ("10:00:00.000002", "10:00:00:000002"):
             result, _ = self.replay(old + f"1,{time},allocate,0x10,100,0\n1,{time},allocate failure,0x0,7,0x0\n")
-            self.assertEqual(list(result.gpus), [""])
-            gpu = result.gpus[""]
-            self.assertEqual((gpu.peak, list(gpu.held), list(gpu.limits)), (100, [-1, -1], [-1, -1]))
+            (gpu,) = result.gpus()
+            self.assertEqual((gpu.name, gpu.peak), ("", 100))
+            self.assertEqual([(moment.held, moment.limit) for moment in gpu.moments], [(-1, -1)] * 2)
             self.assertEqual(result.first, 36_000_000_002)
 
     def test_columns_are_found_by_name_and_others_passed_over(self):
-        result, _ = self.replay("Size,New,Pointer,Action,Time\n5,x,0x1,allocate,00:00:01.000000\n")
-        self.assertEqual(result.gpus[""].peak, 5)
+        for header, line in (
+            ("Size,New,Pointer,Action,Time", "5,x,0x1,allocate,00:00:01.000000"),
+            ("New,Size,Pointer,Action,Time,Held", "x,5,0x1,allocate,00:00:01.000000,7"),
+        ):
+            self.assertEqual(self.gpus(f"{header}\n{line}\n")[""].peak, 5)
 
     def test_a_last_row_that_was_cut_off_is_left_out_and_noted(self):
         whole = HEADER + row(1, "allocate", 16, 100)
         for cut in range(1, len(row(2, "allocate", 32, 50))):
             result, notes = self.replay(whole + row(2, "allocate", 32, 50)[:cut])
-            self.assertEqual(result.gpus["GPU-a"].peak, 100)
+            self.assertEqual(result.gpus()[0].peak, 100)
             self.assertEqual(len(notes), 1)
             self.assertIn("0.csv:3: the last row is cut off", notes[0])
 
@@ -101,7 +87,7 @@ class Reading(InAFolder):
         self.assertEqual(self.refused(bytes(range(256)) * 100)[0], 65)
         self.assertEqual(self.refused(b"\0" * 100_000)[0], 65)
         for broken in (
-            "\n",
+            "\r\n",
             "1,2,3\n",
             good.replace("allocate", "lose"),
             good.replace("0x10", "here"),
@@ -111,6 +97,9 @@ class Reading(InAFolder):
             good.replace("0x0", "0x0,0x0"),
             good.replace("GPU-a,,", "GPU-a,much,"),
             "1" * 10_000 + "\n",
+            good.replace("GPU-a", "G" * 5000),
+            # A longer row and a shorter one, which are as many fields together as two rows.
+            good[:-1] + ",7\n" + good[2:],
         ):
             code, message = self.refused(HEADER + good + broken + good)
             self.assertEqual(code, 65)
@@ -132,43 +121,41 @@ class Reading(InAFolder):
         for texts in ((HEADER + late + early,), (HEADER + late, HEADER + early), (HEADER + early, HEADER + late)):
             result, _ = self.replay(*texts)
             self.assertEqual(result.last - result.first, 2_000_000)
-            self.assertEqual(result.gpus["GPU-a"].peak, 3)
+            self.assertEqual(result.gpus()[0].peak, 3)
 
     def test_threads_that_write_out_of_order_do_not_go_back_in_time(self):
         result, _ = self.replay(HEADER + row(2, "allocate", 16, 1) + row(1, "allocate", 32, 1))
-        self.assertEqual(list(result.gpus["GPU-a"].times), [2_000_000] * 2)
+        self.assertEqual([moment.time for moment in result.gpus()[0].moments], [2_000_000] * 2)
 
     def test_processes_that_share_a_gpu_are_added_up(self):
-        result, _ = self.replay(
+        gpus = self.gpus(
             HEADER + row(1, "allocate", 16, 100, held=300, limit=2000) + row(3, "free", 16, 100, held=300, limit=2000),
             HEADER + row(2, "allocate", 16, 50, held=250, limit=2000) + row(4, "free", 16, 50, held=250, limit=2000),
         )
-        gpu = result.gpus["GPU-a"]
-        self.assertEqual([gpu.live_at(i) for i in range(4)], [100, 150, 50, 0])
-        self.assertEqual(list(gpu.held), [300, 550, 550, 550])
-        self.assertEqual(len(gpu.processes), 2)
+        gpu = gpus["GPU-a"]
+        self.assertEqual((live(gpu), held(gpu)), ([100, 150, 50, 0], [300, 550, 550, 550]))
+        self.assertEqual(gpu.processes, 2)
 
     def test_a_process_whose_recording_is_over_makes_room_where_the_limit_says_that_it_has_ended(self):
-        result, _ = self.replay(
+        gpus = self.gpus(
             HEADER + row(1, "allocate", 16, 600, held=700, limit=1000),
             HEADER
             + row(2, "allocate", 16, 100, held=200, limit=1000)
             + row(3, "allocate", 32, 500, held=700, limit=1000),
         )
-        gpu = result.gpus["GPU-a"]
-        self.assertEqual([gpu.live_at(i) for i in range(3)], [600, 700, 600])
-        self.assertEqual(list(gpu.held), [700, 900, 700])
+        gpu = gpus["GPU-a"]
+        self.assertEqual((live(gpu), held(gpu)), ([600, 700, 600], [700, 900, 700]))
 
     def test_frees_of_unknown_memory_are_noted(self):
         result, notes = self.replay(HEADER + row(1, "allocate", 16, 1) + row(2, "free", 32, 5))
-        self.assertEqual(result.gpus["GPU-a"].live_at(1), 1)
+        self.assertEqual(live(result.gpus()[0]), [1, 1])
         self.assertEqual(notes, ["1 frees of memory that no row allocates are left out"])
 
 
 class Picture(InAFolder):
     def picture(self, *texts):
         result, _ = self.replay(*texts)
-        return plot.specification(list(result.gpus.values()), result.first, result.last)
+        return plot.specification(result.gpus(), result.first, result.last)
 
     @staticmethod
     def data(panel, layer):
@@ -202,13 +189,13 @@ class Picture(InAFolder):
 
     def test_a_million_rows_would_be_thinned_out_and_keep_peaks_and_refusals(self):
         random.seed(5)
-        rows, live = [], []
+        rows, blocks = [], []
         for i in range(20_000):
-            if live and random.random() < 0.5:
-                rows.append(row(i / 100, "free", *live.pop()))
+            if blocks and random.random() < 0.5:
+                rows.append(row(i / 100, "free", *blocks.pop()))
             else:
-                live.append((16 * (i + 1), random.randrange(1, 1000)))
-                rows.append(row(i / 100, "allocate", *live[-1]))
+                blocks.append((16 * (i + 1), random.randrange(1, 1000)))
+                rows.append(row(i / 100, "allocate", *blocks[-1]))
             if i == 7777:
                 rows.append(row(i / 100, "allocate", 1, 5 << 30))
                 rows.append(row(i / 100, "free", 1, 5 << 30))
@@ -217,18 +204,19 @@ class Picture(InAFolder):
             if i % 20 == 0:
                 rows.append(row(i / 100, "allocate failure", 0, (4 << 30) + i * 7 % 9973))
         result, _ = self.replay(HEADER + "".join(rows))
-        gpu = result.gpus["GPU-a"]
-        moments = plot.kept_moments(gpu, result.first, result.last)
-        self.assertLessEqual(len(moments), plot.MOST_MOMENTS)
-        self.assertGreater(len(moments), plot.MOST_MOMENTS // 4)
-        self.assertEqual(max(gpu.live_at(moment) for moment in moments), gpu.peak)
-        self.assertEqual(max(gpu.held[moment] for moment in moments), 1 << 39)
-        self.assertEqual(moments, sorted(set(moments)))
-        self.assertEqual(moments[-1], len(gpu.times) - 1)
-        kept = plot.kept_refusals(gpu, result.first, result.last)
-        self.assertLessEqual(len(kept), plot.MOST_REFUSALS)
-        self.assertEqual(sum(refusal.requests for refusal in kept), len(gpu.refusals))
-        self.assertEqual(max(refusal.size for refusal in kept), max(refusal.size for refusal in gpu.refusals))
+        (gpu,) = result.gpus()
+        self.assertLessEqual(len(gpu.moments), 900)
+        self.assertGreater(len(gpu.moments), 900 // 4)
+        self.assertEqual(max(live(gpu)), gpu.peak)
+        self.assertGreater(gpu.peak, 5 << 30)
+        self.assertEqual(max(held(gpu)), 1 << 39)
+        self.assertEqual(gpu.moments, sorted(gpu.moments, key=lambda moment: moment.time))
+        self.assertEqual(gpu.moments[-1].time, result.last)
+        self.assertLessEqual(len(gpu.refusals), 200)
+        self.assertEqual(sum(refusal.requests for refusal in gpu.refusals), gpu.refused)
+        self.assertEqual(gpu.refused, sum(",allocate failure," in one for one in rows))
+        largest = (4 << 30) + max(i * 7 % 9973 for i in range(0, 20_000, 20))
+        self.assertEqual(max(refusal.size for refusal in gpu.refusals), largest)
         marks = self.data(plot.panel(gpu, result.first, result.last, plot.unit_of([gpu])), 2)
         self.assertLessEqual(len([mark for mark in marks if mark["label"]]), plot.MOST_LABELS + 1)
 

@@ -1,0 +1,329 @@
+"""Recordings as text: cuslice's own, also those of older versions, and RMM's logs."""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate, repeat
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence
+
+from .recording_rows import ALLOCATE, BAD_DATA, DAY, FREE, NO_ROWS, REFUSE, UNKNOWN
+from .recording_rows import RecordingError, Rows, Span
+
+NEEDED = ("Time", "Action", "Pointer", "Size")
+ACTIONS = {ALLOCATE, FREE, REFUSE}
+# A row is much shorter. What has no newline within so many characters is no text of ours.
+LONGEST_LINE = 4096
+READ_AT_ONCE = 48 << 10  # bytes: with more, the rows' fields don't stay in the processor's cache
+MOST_KNOWN = 4096
+PROBES = 64
+# The beginning of a time of day, as far as a killed program has come with it.
+TORN = re.compile(r"\d\d?|\d\d:\d{0,2}|\d\d:\d\d:\d{0,2}|\d\d:\d\d:\d\d\.\d{0,6}", re.ASCII)
+
+
+def time_of_day(text: str) -> int:
+    """Microseconds of "09:12:03.000417", or as RMM has it "09:12:03:000417"."""
+    hours, minutes, seconds, fraction = text.replace(".", ":").split(":")
+    if not (hours + minutes + seconds + fraction).isdecimal():
+        raise ValueError(text)
+    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+
+
+def number(text: str, base: int = 10) -> int:
+    value = int(text, base)
+    if not 0 <= value < 1 << 64:
+        raise ValueError(text)
+    return value
+
+
+def numbers(texts: Sequence[str], base: int = 10) -> List[int]:
+    """The same of many."""
+    values = list(map(int, texts, repeat(base)))
+    if min(values) < 0 or max(values) >= 1 << 64:
+        raise ValueError
+    return values
+
+
+def numbers_or_gaps(texts: Sequence[str]) -> List[int]:
+    """The same of a column that may have gaps."""
+    if not any(texts):
+        return [UNKNOWN] * len(texts)
+    try:
+        return numbers(texts)
+    except ValueError:
+        return [number(text) if text else UNKNOWN for text in texts]
+
+
+class RecurringNumbers:
+    """Converts a column in which most numbers come again and again, and that may have gaps or not."""
+
+    def __init__(self, gaps: bool) -> None:
+        self._gaps = gaps
+        self._known: Dict[str, int] = {}
+
+    def of(self, texts: List[str]) -> List[int]:
+        try:
+            return list(map(self._known.__getitem__, texts))
+        except KeyError:
+            pass
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        new = set(texts).difference(self._known)
+        if len(new) * 4 > len(texts):
+            return numbers_or_gaps(texts) if self._gaps else numbers(texts)
+        self._known.update((text, UNKNOWN if self._gaps and not text else number(text)) for text in new)
+        return list(map(self._known.__getitem__, texts))
+
+
+class TimesOfDay(Sequence[int]):
+    """Times of rows, all of one day. They are put in order and converted when they are asked for: of most rows nobody
+    asks."""
+
+    def __init__(self, texts: List[str], highest: str, days: int, least: int) -> None:
+        self._texts, self._highest = texts, highest
+        self._days, self._least = days, least
+        self._in_order = False
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, at: Any) -> Any:
+        if at in (-1, len(self._texts) - 1):
+            text = self._highest
+        else:
+            if at != 0:
+                self._put_in_order()
+            text = self._texts[at]
+        return max(time_of_day(text) + self._days, self._least)
+
+    def __iter__(self) -> Iterator[int]:
+        self._put_in_order()
+        seconds = {text: time_of_day(text + ".0") + self._days for text in {text[:8] for text in self._texts}}
+        return (max(seconds[text[:8]] + int(text[9:]), self._least) for text in self._texts)
+
+    def _put_in_order(self) -> None:
+        if not self._in_order:
+            self._texts = list(accumulate(self._texts, max))
+            self._in_order = True
+
+
+def has_long_line(text: str) -> bool:
+    begin = 0
+    while len(text) - begin > LONGEST_LINE:
+        begin = text.rfind("\n", begin, begin + LONGEST_LINE) + 1
+        if begin == 0:
+            return True
+    return False
+
+
+class Clock:
+    """Makes times of a recording of its times of day."""
+
+    def __init__(self) -> None:
+        self.last, self.days = -1, 0
+
+    def time(self, of_day: int) -> int:
+        time = of_day + self.days
+        # Threads write their rows in an order of their own. Half a day back is the next day.
+        if time < self.last - DAY // 2:
+            self.days += DAY
+            time += DAY
+        self.last = max(time, self.last)
+        return self.last
+
+    def times(self, texts: List[str]) -> Optional[TimesOfDay]:
+        """The same of many, which are of one form: HH:MM:SS.ffffff. None where they aren't, or may be of two days."""
+        count, joined = len(texts), ",".join(texts) + ","
+        dot = joined[8:9]
+        if (
+            len(joined) != 16 * count
+            or dot not in (".", ":")
+            or joined[2::16] != ":" * count
+            or joined[5::16] != ":" * count
+            or joined[8::16] != dot * count
+            or joined.encode().translate(None, b"0123456789") != f"::{dot},".encode() * count
+        ):
+            return None
+        # Their order as texts is that of the times.
+        highest = max(texts)
+        first, last = (time_of_day(text) + self.days for text in (min(texts), highest))
+        if first < max(last, self.last) - DAY // 2:
+            return None
+        before, self.last = self.last, max(last, self.last)
+        return TimesOfDay(texts, highest, self.days, before)
+
+
+class Csv:
+    """Reads the rows of one recording, in the order of the file. A last row that was cut off, as a disk without space
+    leaves it, and rows that a killed program hadn't finished are left out and noted; any other broken row is an error,
+    with its line."""
+
+    def __init__(self, file: BinaryIO, name: str, size: int, notes: List[str]) -> None:
+        self._file, self._name, self._notes = file, name, notes
+        self._left = size
+        self._clock = Clock()
+        self._line = 1  # how many have been read
+        self._after_blank = False
+        self._torn = 0
+        self._sizes, self._limits = RecurringNumbers(gaps=False), RecurringNumbers(gaps=True)
+        self._columns(self._read_header())
+
+    def _read_header(self) -> List[str]:
+        line = self._file.readline(min(LONGEST_LINE, self._left))
+        self._left -= len(line)
+        return line.decode("utf-8", "replace").rstrip("\r\n").split(",")
+
+    def _columns(self, header: List[str]) -> None:
+        missing = [column for column in NEEDED if column not in header]
+        if header == [""]:
+            raise RecordingError(f"{self._name}: is empty", BAD_DATA)
+        if missing:
+            raise RecordingError(f"{self._name}: is no recording: line 1 has no column {missing[0]}", BAD_DATA)
+        self._width = len(header)
+        self._time, self._action, self._address, self._size = (header.index(column) for column in NEEDED)
+        self._gpu, self._limit, self._held = (
+            header.index(column) if column in header else -1 for column in ("GPU", "Limit", "Held")
+        )
+        used = (self._time, self._action, self._address, self._size, self._gpu, self._limit, self._held)
+        self._first_is_used = 0 in used
+
+    def span(self) -> Span:
+        """The times of its first row and, as far as some places in the file tell, of its last. Raises what reading the
+        first rows raises. Nothing can be read afterwards."""
+        rows = next(self.batches(), None)
+        if rows is None:
+            raise RecordingError(f"{self._name}: {NO_ROWS}", BAD_DATA)
+        begin, end = self._file.tell(), self._file.tell() + self._left
+        for probe in range(PROBES):
+            self._probe(begin + (end - begin) * probe // PROBES, 2 * LONGEST_LINE, 1)
+        at = end
+        while at > begin:
+            at = max(begin, at - READ_AT_ONCE)
+            if self._probe(at, min(READ_AT_ONCE, end - at) + LONGEST_LINE, READ_AT_ONCE):
+                break
+        return Span(rows.times[0], self._clock.last)
+
+    def _probe(self, at: int, size: int, most: int) -> int:
+        """Looks at some rows out of order. Returns how many there were."""
+        self._file.seek(at)
+        seen = 0
+        for line in self._file.read(size).decode("utf-8", "replace").split("\n")[1:-1]:
+            fields = line.split(",")
+            if len(fields) == self._width and seen < most:
+                try:
+                    self._clock.time(time_of_day(fields[self._time]))
+                    seen += 1
+                except ValueError:
+                    pass
+        return seen
+
+    def batches(self) -> Iterator[Rows]:
+        for text in self._texts():
+            rows = self._together(text) or self._one_by_one(text)
+            if rows.times:
+                yield rows
+        if self._torn:
+            self._notes.append(f"{self._name}: {self._torn} rows that a killed program had not finished are left out")
+
+    def _texts(self) -> Iterator[str]:
+        """The file in pieces of whole lines, but for what can't be one."""
+        rest = b""
+        while self._left > 0:
+            data = self._file.read(min(READ_AT_ONCE, self._left))
+            if not data:
+                break
+            self._left -= len(data)
+            if not rest and not data.strip(b"\n"):
+                self._line += len(data)
+                self._after_blank = True
+                continue
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield (rest + data[:end]).decode("utf-8", "replace")
+                rest = data[end:]
+            else:
+                rest += data
+            if len(rest) > LONGEST_LINE * 4:  # bytes of a character
+                break
+        if rest:
+            yield rest.decode("utf-8", "replace")
+
+    def _together(self, text: str) -> Optional[Rows]:
+        """All rows of a text at once, column by column. None where a row is unusual or broken: nothing is read then."""
+        if not text.endswith("\n") or "\r" in text or self._first_is_used or has_long_line(text):
+            return None
+        width = self._width
+        fields = text[:-1].replace("\n", ",\n").split(",")
+        count, rest = divmod(len(fields), width)
+        # Each line has to begin in the first column. A longer row and a shorter one could make up for each other.
+        if rest or text.count("\n") != count or "".join(fields[::width]).count("\n") != count - 1:
+            return None
+        actions = fields[self._action :: width]
+        if not ACTIONS.issuperset(actions):
+            return None
+        try:
+            addresses = numbers(fields[self._address :: width], 16)
+            sizes = self._sizes.of(fields[self._size :: width])
+            limits = self._limits.of(fields[self._limit :: width]) if self._limit >= 0 else [UNKNOWN] * count
+            held = numbers_or_gaps(fields[self._held :: width]) if self._held >= 0 else [UNKNOWN] * count
+        except ValueError:
+            return None
+        gpus = fields[self._gpu :: width] if self._gpu >= 0 else [""] * count
+        times = self._clock.times(fields[self._time :: width])
+        if times is None:
+            return None
+        self._line += count
+        self._after_blank = False
+        return Rows(times, actions, addresses, sizes, gpus, limits, held)
+
+    def _one_by_one(self, text: str) -> Rows:
+        rows = Rows([], [], [], [], [], [], [])
+        lines = text.split("\n")
+        last = lines.pop()  # without a newline
+        for line in lines:
+            self._line += 1
+            if line and not self._is_torn(line):
+                self._add(line, rows)
+            self._after_blank = not line
+        if last:
+            self._line += 1
+            if len(last) >= LONGEST_LINE:
+                raise self._broken(last)
+            self._notes.append(f"{self._name}:{self._line}: the last row is cut off, and is left out")
+        return rows
+
+    def _is_torn(self, line: str) -> bool:
+        """A killed program's row lacks its beginning, the thread: that is written last, and newlines are there till
+        then."""
+        first, comma, _ = line.partition(",")
+        torn = self._after_blank and TORN.fullmatch(first) is not None and not (comma and first.isdecimal())
+        self._torn += torn
+        return torn
+
+    def _add(self, line: str, rows: Rows) -> None:
+        fields = line.rstrip("\r").split(",")
+        try:
+            if len(fields) != self._width or len(line) >= LONGEST_LINE:
+                raise ValueError(line)
+            of_day = time_of_day(fields[self._time])
+            action = fields[self._action]
+            if action not in ACTIONS:
+                raise ValueError(action)
+            limit = fields[self._limit] if self._limit >= 0 else ""
+            held = fields[self._held] if self._held >= 0 else ""
+            row = (
+                action,
+                number(fields[self._address], 16),
+                number(fields[self._size]),
+                fields[self._gpu] if self._gpu >= 0 else "",
+                number(limit) if limit else UNKNOWN,
+                number(held) if held else UNKNOWN,
+            )
+        except ValueError:
+            raise self._broken(line) from None
+        for column, value in zip(rows, (self._clock.time(of_day), *row)):
+            column.append(value)  # type: ignore[attr-defined]
+
+    def _broken(self, line: str) -> RecordingError:
+        return RecordingError(
+            f"{self._name}:{self._line}: is no row of a recording: {line.rstrip()[:80]!r}", BAD_DATA
+        )

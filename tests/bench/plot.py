@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""How long `cuslice plot` reads, and how much memory that takes: a training of several threads on two GPUs, made up, in
+both forms.
+
+  plot.py [ROWS [FOLDER]]                      default: 1,000,000; FOLDER is for the recordings, 140 bytes a row
+"""
+
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "tests/plot")]
+from made import HEADER, Compact, Row  # noqa: E402
+
+GPUS = ("GPU-830cff1a-1f2e-4a55-9c0b-3a0b1c2d3e4f", "GPU-5f01aa77-22bb-4c11-8d10-99aabbccddee")
+LIMITS = (8 << 30, 6 << 30)
+SIZES = (512, 1024, 1536, 4096, 96 << 10, 600 << 10, 2 << 20, 3 << 20, 6 << 20, 24 << 20)
+NOON = 20_000 * 86_400_000_000 + 43_200_000_000
+AT_ONCE = 10_000
+
+READ = """
+import json, resource, sys, time
+sys.path.insert(0, sys.argv[1])
+from cuslice import plot, recordings
+begun, processor = time.monotonic(), time.process_time()
+followed = recordings.replay([sys.argv[2]], [])
+json.dumps(plot.specification(followed.gpus(), followed.first, followed.last))
+most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+print(f"{time.monotonic() - begun:.1f} s, {time.process_time() - processor:.1f} s of processor time, {most} MiB")
+"""
+
+
+def training(count):
+    chance, time, fresh = random.Random(1), NOON, 0x7F3A40000000
+    held, live, unused = [600 << 20] * 2, ([], []), {size: [] for size in SIZES}
+    for number in range(count):
+        at, thread = chance.getrandbits(1), 81_200 + chance.getrandbits(2)
+        time += chance.randrange(1, 40)
+        when = time - (chance.randrange(30) if number % 50 == 0 else 0)
+        blocks = live[at]
+        known = {"gpu": GPUS[at], "limit": LIMITS[at], "thread": thread}
+        if number % 20_000 == 19_999:
+            yield Row(when, "allocate failure", 0, 9 << 30, held=held[at], **known)
+        elif blocks and (chance.random() < 0.5 or len(blocks) > 6000 or held[at] + (64 << 20) > LIMITS[at]):
+            address, size = blocks.pop(chance.randrange(max(0, len(blocks) - 40), len(blocks)))
+            yield Row(when, "free", address, size, held=held[at], **known)
+            held[at] -= size
+            unused[size].append(address)
+        else:
+            size = chance.choice(SIZES)
+            if not unused[size]:
+                unused[size].append(fresh)
+                fresh += size
+            blocks.append((unused[size].pop(), size))
+            held[at] += size
+            yield Row(when, "allocate", *blocks[-1], held=held[at], **known)
+
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else None) as folder:
+        names = [f"{folder}/a.csv", f"{folder}/a.trace"]
+        compact = Compact(NOON)
+        with open(names[0], "w") as csv, open(names[1], "wb") as trace:
+            csv.write(HEADER)
+            for row in training(count):
+                csv.write(row.csv())
+                compact.add(row)
+                if len(compact.data) > 24 * AT_ONCE:
+                    trace.write(compact.data)
+                    compact.data.clear()
+            trace.write(compact.data)
+        for name in names:
+            size = pathlib.Path(name).stat().st_size / count
+            reading = [sys.executable, "-B", "-c", READ, SOURCE / "python", name]
+            done = subprocess.run(reading, text=True, stdout=subprocess.PIPE, check=True)
+            print(f"{pathlib.Path(name).suffix}  {count:,} rows of {size:.1f} bytes: {done.stdout.strip()}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Recordings that the tests make up, in both forms."""
+
+import os
+import pathlib
+import struct
+import tempfile
+import unittest
+from typing import NamedTuple
+
+from cuslice import recordings
+
+HEADER = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n"
+ACTIONS = ("", "allocate", "free", "allocate failure")
+MICROSECONDS_OF_A_DAY = 86_400_000_000
+UNIT = 4096  # of what is held, in the compact form
+MOST_HELD = (1 << 44) - 2 * UNIT  # the same
+
+
+class Row(NamedTuple):
+    time: int  # microseconds since 1970
+    action: str
+    address: int
+    size: int
+    gpu: str = "GPU-a"
+    limit: int = -1  # not known
+    held: int = -1
+    thread: int = 7
+    stream: int = 0
+
+    def csv(self):
+        seconds, fraction = divmod(self.time, 1_000_000)
+        clock = f"{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
+        limit, held = (str(number) if number >= 0 else "" for number in (self.limit, self.held))
+        words = [self.thread, clock, self.action, f"{self.address:#x}", self.size, f"{self.stream:#x}"]
+        return ",".join(map(str, [*words, self.gpu, limit, held])) + "\n"
+
+
+def as_csv(rows):
+    return (HEADER + "".join(row.csv() for row in rows)).encode()
+
+
+class Compact:
+    """Writes the compact form, as docs/allocator.md describes it."""
+
+    MAGIC = b"\x89CUSL\r\n\x1a"
+    CLOCK_EVERY = 1 << 30  # microseconds
+
+    def __init__(self, began, version=1, size=24):
+        self.data = bytearray(struct.pack("<8sIIQII16x", self.MAGIC, version, 812, began, size, UNIT))
+        self.clock, self.gpus, self.places, self.sources = began, {}, {}, {}
+
+    def record(self, kind, place=0, source=0, time=0, size=0, held=0, address=0):
+        self.data += struct.pack("<BBHIIIQ", kind, place, source, time, size, held, address)
+
+    def name(self, number, name):
+        encoded = name.encode()
+        for piece in range(0, len(encoded) or 1, 16):
+            self.data += struct.pack("<BBHI16s", 7, piece // 16, number, len(encoded), encoded[piece : piece + 16])
+
+    def place_of(self, row):
+        if row.gpu == "" and row.limit < 0:
+            return 0
+        if row.gpu not in self.gpus:
+            self.gpus[row.gpu] = len(self.gpus)
+            self.name(self.gpus[row.gpu], row.gpu)
+        if (row.gpu, row.limit) not in self.places:
+            self.places[row.gpu, row.limit] = len(self.places) % 255 + 1
+            limit = row.limit if row.limit >= 0 else (1 << 64) - 1
+            self.record(4, self.places[row.gpu, row.limit], self.gpus[row.gpu], address=limit)
+        return self.places[row.gpu, row.limit]
+
+    def source_of(self, row):
+        if (row.thread, row.stream) not in self.sources:
+            self.sources[row.thread, row.stream] = len(self.sources) + 1
+            self.record(6, 0, self.sources[row.thread, row.stream], time=row.thread, address=row.stream)
+        return self.sources[row.thread, row.stream]
+
+    def add(self, row):
+        place, source = self.place_of(row), self.source_of(row)
+        if abs(row.time - self.clock) > self.CLOCK_EVERY:
+            self.clock = row.time
+            self.record(5, address=row.time)
+        kind, low = ACTIONS.index(row.action), row.time & 0xFFFFFFFF
+        held = row.held // UNIT if row.held >= 0 else 0xFFFFFFFF
+        if row.address >> 56 or row.size >> 40:
+            self.record(8, address=row.size)
+            self.record(kind + 0x10, place, source, low, 0, held, row.address)
+        else:
+            self.record(kind, place, source, low, row.size & 0xFFFFFFFF, held, row.size >> 32 << 56 | row.address)
+
+
+def as_compact(rows, began=None):
+    made = Compact(rows[0].time if began is None else began)
+    for row in rows:
+        made.add(row)
+    return bytes(made.data)
+
+
+def some_rows(chance, count, gpus=("GPU-a", "GPU-b"), start=0, pause=3000):
+    """What a program may record, and what it may not: blocks that come and go, requests that are refused, frees of
+    what is unknown, blocks that come twice or go from another GPU, limits that change, threads out of order."""
+    time, blocks, held = start, [], dict.fromkeys(gpus, 100 << 20)
+    limits = {gpu: chance.choice((1 << 31, 1 << 33, -1)) for gpu in gpus}
+    sizes = [chance.choice((100, 70_000, 5 << 20, 100 << 20, 900 << 20, 3 << 30)) for _ in range(4)]
+    rows = []
+    for _ in range(count):
+        time += chance.randrange(pause) if chance.random() > 0.0005 else chance.randrange(MICROSECONDS_OF_A_DAY // 3)
+        gpu, address, size, kind = chance.choice(gpus), chance.randrange(1, 4000) * 512, 7, chance.random()
+        if kind < 0.45:
+            action, size = "allocate", chance.choice(sizes) if chance.random() < 0.8 else chance.randrange(1 << 41)
+            blocks.append((address, size, gpu))
+            held[gpu] = min(held[gpu] + size, MOST_HELD)
+        elif kind < 0.9 and blocks:
+            action = "free"
+            address, size, gpu = blocks.pop(chance.randrange(len(blocks)))
+            held[gpu] = max(0, held[gpu] - size)
+            gpu = gpu if chance.random() < 0.98 else chance.choice(gpus)
+        elif kind < 0.92:
+            action = "free"
+        else:
+            action, address, size = "allocate failure", 0, chance.randrange(8 << 30)
+        if chance.random() < 0.002:
+            limits[gpu] = chance.randrange(1 << 34)
+        known = limits[gpu] >= 0 and chance.random() < 0.999
+        early = chance.randrange(10 * pause) if chance.random() < 0.03 else 0
+        rows.append(
+            Row(
+                max(start, time - early),
+                action,
+                address,
+                size,
+                gpu if chance.random() < 0.999 else "",
+                limits[gpu] if known else -1,
+                held[gpu] // UNIT * UNIT if known else -1,
+                chance.randrange(5),
+                chance.choice((0, 0, 0x55AA00)),
+            )
+        )
+    return rows
+
+
+class InAFolder(unittest.TestCase):
+    """Files that are gone afterwards, and what is made of them."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def file(self, content, name="a.csv"):
+        path = os.path.join(self.folder, name)
+        pathlib.Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def replay(self, *contents):
+        """What these recordings come to, and what is noted beside it."""
+        notes = []
+        names = [self.file(content, f"{i}.csv") for i, content in enumerate(contents)]
+        return recordings.replay(names, notes), [note.replace(self.folder + "/", "") for note in notes]
+
+    def gpus(self, *contents):
+        """What is drawn of each GPU."""
+        return {gpu.name: gpu for gpu in self.replay(*contents)[0].gpus()}
+
+    def refused(self, *contents):
+        with self.assertRaises(recordings.RecordingError) as caught:
+            self.replay(*contents)
+        return caught.exception.code, str(caught.exception).replace(self.folder + "/", "")
