@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate, repeat
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence
+from typing import Any, BinaryIO, Callable, Dict, Generic, Iterator, List, Optional, Sequence, TypeVar, Union
 
 from .recording_rows import ALLOCATE, BAD_DATA, DAY, FREE, NO_ROWS, REFUSE, UNKNOWN
 from .recording_rows import RecordingError, Rows, Span
 
 NEEDED = ("Time", "Action", "Pointer", "Size")
-ACTIONS = {ALLOCATE, FREE, REFUSE}
+ACTIONS = {action.encode(): action for action in (ALLOCATE, FREE, REFUSE)}
+T = TypeVar("T")
 # A row is much shorter. What has no newline within so many characters is no text of ours.
 LONGEST_LINE = 4096
-READ_AT_ONCE = 48 << 10  # bytes: with more, the rows' fields don't stay in the processor's cache
+READ_AT_ONCE = 64 << 10  # bytes: with more, the rows' fields don't stay in the processor's cache
 MOST_KNOWN = 4096
 PROBES = 64
 # The beginning of a time of day, as far as a killed program has come with it.
@@ -28,14 +29,14 @@ def time_of_day(text: str) -> int:
     return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
 
 
-def number(text: str, base: int = 10) -> int:
+def number(text: Union[str, bytes], base: int = 10) -> int:
     value = int(text, base)
     if not 0 <= value < 1 << 64:
-        raise ValueError(text)
+        raise ValueError
     return value
 
 
-def numbers(texts: Sequence[str], base: int = 10) -> List[int]:
+def numbers(texts: Sequence[bytes], base: int = 10) -> List[int]:
     """The same of many."""
     values = list(map(int, texts, repeat(base)))
     if min(values) < 0 or max(values) >= 1 << 64:
@@ -43,24 +44,24 @@ def numbers(texts: Sequence[str], base: int = 10) -> List[int]:
     return values
 
 
-def numbers_or_gaps(texts: Sequence[str]) -> List[int]:
+def numbers_or_gaps(texts: Sequence[bytes]) -> List[int]:
     """The same of a column that may have gaps."""
     if not any(texts):
         return [UNKNOWN] * len(texts)
     try:
         return numbers(texts)
     except ValueError:
-        return [number(text) if text else UNKNOWN for text in texts]
+        return list(map(number_or_gap, texts))
 
 
-class RecurringNumbers:
-    """Converts a column in which most numbers come again and again, and that may have gaps or not."""
+class Recurring(Generic[T]):
+    """Converts a column in which most texts come again and again."""
 
-    def __init__(self, gaps: bool) -> None:
-        self._gaps = gaps
-        self._known: Dict[str, int] = {}
+    def __init__(self, one: Callable[[bytes], T], many: Callable[[Sequence[bytes]], List[T]]) -> None:
+        self._one, self._many = one, many
+        self._known: Dict[bytes, T] = {}
 
-    def of(self, texts: List[str]) -> List[int]:
+    def of(self, texts: List[bytes]) -> List[T]:
         try:
             return list(map(self._known.__getitem__, texts))
         except KeyError:
@@ -69,36 +70,51 @@ class RecurringNumbers:
             self._known.clear()
         new = set(texts).difference(self._known)
         if len(new) * 4 > len(texts):
-            return numbers_or_gaps(texts) if self._gaps else numbers(texts)
-        self._known.update((text, UNKNOWN if self._gaps and not text else number(text)) for text in new)
+            return self._many(texts)
+        self._known.update((text, self._one(text)) for text in new)
         return list(map(self._known.__getitem__, texts))
 
 
-class TimesOfDay(Sequence[int]):
-    """Times of rows, all of one day. They are put in order and converted when they are asked for: of most rows nobody
-    asks."""
+def number_or_gap(text: bytes) -> int:
+    return number(text) if text else UNKNOWN
 
-    def __init__(self, texts: List[str], highest: str, days: int, least: int) -> None:
-        self._texts, self._highest = texts, highest
+
+def name_of(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def names_of(texts: Sequence[bytes]) -> List[str]:
+    return list(map(name_of, texts))
+
+
+class TimesOfDay(Sequence[int]):
+    """Times of rows, all of one day, of which the last one is known. They are put in order and converted when they are
+    asked for: of most rows nobody asks."""
+
+    def __init__(self, texts: List[bytes], last: int, days: int, least: int) -> None:
+        self._texts, self._last = texts, last
         self._days, self._least = days, least
+        self._first = max(time_of_day(texts[0].decode()) + days, least)
         self._in_order = False
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def __getitem__(self, at: Any) -> Any:
+        if at == 0:
+            return self._first
         if at in (-1, len(self._texts) - 1):
-            text = self._highest
-        else:
-            if at != 0:
-                self._put_in_order()
-            text = self._texts[at]
-        return max(time_of_day(text) + self._days, self._least)
+            return self._last
+        self._put_in_order()
+        return max(time_of_day(self._texts[at].decode()) + self._days, self._least)
 
     def __iter__(self) -> Iterator[int]:
         self._put_in_order()
-        seconds = {text: time_of_day(text + ".0") + self._days for text in {text[:8] for text in self._texts}}
-        return (max(seconds[text[:8]] + int(text[9:]), self._least) for text in self._texts)
+        seconds = {
+            text: time_of_day(text.decode() + ".0") + self._days for text in {text[:8] for text in self._texts}
+        }
+        times = (seconds[text[:8]] + int(text[9:]) for text in self._texts)
+        return times if self._first > self._least else map(max, times, repeat(self._least))
 
     def _put_in_order(self) -> None:
         if not self._in_order:
@@ -106,10 +122,10 @@ class TimesOfDay(Sequence[int]):
             self._in_order = True
 
 
-def has_long_line(text: str) -> bool:
+def has_long_line(text: bytes) -> bool:
     begin = 0
     while len(text) - begin > LONGEST_LINE:
-        begin = text.rfind("\n", begin, begin + LONGEST_LINE) + 1
+        begin = text.rfind(b"\n", begin, begin + LONGEST_LINE) + 1
         if begin == 0:
             return True
     return False
@@ -130,26 +146,25 @@ class Clock:
         self.last = max(time, self.last)
         return self.last
 
-    def times(self, texts: List[str]) -> Optional[TimesOfDay]:
+    def times(self, texts: List[bytes]) -> Optional[TimesOfDay]:
         """The same of many, which are of one form: HH:MM:SS.ffffff. None where they aren't, or may be of two days."""
-        count, joined = len(texts), ",".join(texts) + ","
+        count, joined = len(texts), b",".join(texts) + b","
         dot = joined[8:9]
         if (
             len(joined) != 16 * count
-            or dot not in (".", ":")
-            or joined[2::16] != ":" * count
-            or joined[5::16] != ":" * count
+            or dot not in (b".", b":")
+            or joined[2::16] != b":" * count
+            or joined[5::16] != b":" * count
             or joined[8::16] != dot * count
-            or joined.encode().translate(None, b"0123456789") != f"::{dot},".encode() * count
+            or joined.translate(None, b"0123456789") != (b"::" + dot + b",") * count
         ):
             return None
         # Their order as texts is that of the times.
-        highest = max(texts)
-        first, last = (time_of_day(text) + self.days for text in (min(texts), highest))
+        first, last = (time_of_day(text.decode()) + self.days for text in (min(texts), max(texts)))
         if first < max(last, self.last) - DAY // 2:
             return None
         before, self.last = self.last, max(last, self.last)
-        return TimesOfDay(texts, highest, self.days, before)
+        return TimesOfDay(texts, self.last, self.days, before)
 
 
 class Csv:
@@ -164,7 +179,9 @@ class Csv:
         self._line = 1  # how many have been read
         self._after_blank = False
         self._torn = 0
-        self._sizes, self._limits = RecurringNumbers(gaps=False), RecurringNumbers(gaps=True)
+        self._sizes = Recurring(number, numbers)
+        self._limits = Recurring(number_or_gap, numbers_or_gaps)
+        self._gpus = Recurring(name_of, names_of)
         self._columns(self._read_header())
 
     def _read_header(self) -> List[str]:
@@ -218,13 +235,13 @@ class Csv:
 
     def batches(self) -> Iterator[Rows]:
         for text in self._texts():
-            rows = self._together(text) or self._one_by_one(text)
+            rows = self._together(text) or self._one_by_one(text.decode("utf-8", "replace"))
             if rows.times:
                 yield rows
         if self._torn:
             self._notes.append(f"{self._name}: {self._torn} rows that a killed program had not finished are left out")
 
-    def _texts(self) -> Iterator[str]:
+    def _texts(self) -> Iterator[bytes]:
         """The file in pieces of whole lines, but for what can't be one."""
         rest = b""
         while self._left > 0:
@@ -238,36 +255,36 @@ class Csv:
                 continue
             end = data.rfind(b"\n") + 1
             if end:
-                yield (rest + data[:end]).decode("utf-8", "replace")
+                yield rest + data[:end]
                 rest = data[end:]
             else:
                 rest += data
             if len(rest) > LONGEST_LINE * 4:  # bytes of a character
                 break
         if rest:
-            yield rest.decode("utf-8", "replace")
+            yield rest
 
-    def _together(self, text: str) -> Optional[Rows]:
+    def _together(self, text: bytes) -> Optional[Rows]:
         """All rows of a text at once, column by column. None where a row is unusual or broken: nothing is read then."""
-        if not text.endswith("\n") or "\r" in text or self._first_is_used or has_long_line(text):
+        if not text.endswith(b"\n") or b"\r" in text or self._first_is_used or has_long_line(text):
             return None
         width = self._width
-        fields = text[:-1].replace("\n", ",\n").split(",")
+        marked = text[:-1].replace(b"\n", b",\n")
+        newlines = len(marked) - len(text) + 1
+        fields = marked.split(b",")
         count, rest = divmod(len(fields), width)
         # Each line has to begin in the first column. A longer row and a shorter one could make up for each other.
-        if rest or text.count("\n") != count or "".join(fields[::width]).count("\n") != count - 1:
-            return None
-        actions = fields[self._action :: width]
-        if not ACTIONS.issuperset(actions):
+        if rest or newlines != count - 1 or b"".join(fields[::width]).count(b"\n") != newlines:
             return None
         try:
+            actions = list(map(ACTIONS.__getitem__, fields[self._action :: width]))
             addresses = numbers(fields[self._address :: width], 16)
             sizes = self._sizes.of(fields[self._size :: width])
             limits = self._limits.of(fields[self._limit :: width]) if self._limit >= 0 else [UNKNOWN] * count
             held = numbers_or_gaps(fields[self._held :: width]) if self._held >= 0 else [UNKNOWN] * count
-        except ValueError:
+        except (KeyError, ValueError):
             return None
-        gpus = fields[self._gpu :: width] if self._gpu >= 0 else [""] * count
+        gpus = self._gpus.of(fields[self._gpu :: width]) if self._gpu >= 0 else [""] * count
         times = self._clock.times(fields[self._time :: width])
         if times is None:
             return None
@@ -306,7 +323,7 @@ class Csv:
                 raise ValueError(line)
             of_day = time_of_day(fields[self._time])
             action = fields[self._action]
-            if action not in ACTIONS:
+            if action not in ACTIONS.values():
                 raise ValueError(action)
             limit = fields[self._limit] if self._limit >= 0 else ""
             held = fields[self._held] if self._held >= 0 else ""

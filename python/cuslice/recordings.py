@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from contextlib import ExitStack, contextmanager
-from itertools import repeat
+from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -93,10 +93,10 @@ class Replay:
         times, before, crowded = rows.times, self._rows, self._crowded
         several, blocks = len(self._blocks) > 1, self._blocks[0]
         some_end = any(last < times[end - 1] for last in self._ends)
-        columns = [column[begin:end] for column in (rows.actions, rows.addresses, rows.sizes, rows.gpus)]
-        columns += [rows.limits[begin:end], rows.held[begin:end]]
-        process_of = processes[begin:end] if processes else repeat(0)
-        for row, process, action, address, size, name, limit, held in zip(range(begin, end), process_of, *columns):
+        columns: List[Any] = [processes or repeat(0), *rows[1:]]
+        if end - begin < len(times):
+            columns = [islice(column, begin, end) for column in columns]
+        for row, process, action, address, size, name, limit, held in zip(range(begin, end), *columns):
             tally = crowded.get(name)
             if tally is not None and limit == tally.limit:
                 total = held if held >= 0 else tally.held
