@@ -1,4 +1,4 @@
-"""Recordings in the compact form: records of 24 bytes. docs/allocator.md describes it."""
+"""Recordings in the compact form: records of 24 bytes. docs/design/recording.md has them."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ LONGEST_LINE = 4096
 READ_AT_ONCE = 64 << 10  # bytes: with more, the rows' fields don't stay in the processor's cache
 MOST_KNOWN = 4096
 PROBES = 64
+LATEST = 60_000_000  # microseconds that a thread's row may come behind later ones of others
 # The beginning of a time of day, as far as a killed program has come with it.
 TORN = re.compile(r"\d\d?|\d\d:\d{0,2}|\d\d:\d\d:\d{0,2}|\d\d:\d\d:\d\d\.\d{0,6}", re.ASCII)
 
@@ -139,12 +140,18 @@ class Clock:
 
     def time(self, of_day: int) -> int:
         time = of_day + self.days
-        # Threads write their rows in an order of their own. Half a day back is the next day.
+        # Threads write their rows in an order of their own. Half a day back is the next day, and nearly a day on is
+        # the day before.
         if time < self.last - DAY // 2:
             self.days += DAY
             time += DAY
+        elif self.is_of_the_day_before(time):
+            time = self.last
         self.last = max(time, self.last)
         return self.last
+
+    def is_of_the_day_before(self, time: int) -> bool:
+        return self.last >= 0 and time > self.last + DAY - LATEST
 
     def times(self, texts: List[bytes]) -> Optional[TimesOfDay]:
         """The same of many, which are of one form: HH:MM:SS.ffffff. None where they aren't, or may be of two days."""
@@ -161,7 +168,7 @@ class Clock:
             return None
         # Their order as texts is that of the times.
         first, last = (time_of_day(text.decode()) + self.days for text in (min(texts), max(texts)))
-        if first < max(last, self.last) - DAY // 2:
+        if first < max(last, self.last) - DAY // 2 or self.is_of_the_day_before(last):
             return None
         before, self.last = self.last, max(last, self.last)
         return TimesOfDay(texts, self.last, self.days, before)

@@ -40,7 +40,7 @@ def as_csv(rows):
 
 
 class Compact:
-    """Writes the compact form, as docs/allocator.md describes it."""
+    """Writes the compact form, as docs/design/recording.md has it."""
 
     MAGIC = b"\x89CUSL\r\n\x1a"
     CLOCK_EVERY = 1 << 30  # microseconds

@@ -4,14 +4,11 @@
 reading_test.py SOURCE_FOLDER
 """
 
-import contextlib
-import io
 import json
 import os
 import pathlib
 import random
 import sys
-import types
 import unittest
 
 sys.dont_write_bytecode = True
@@ -127,6 +124,20 @@ class Reading(InAFolder):
         result, _ = self.replay(HEADER + row(2, "allocate", 16, 1) + row(1, "allocate", 32, 1))
         self.assertEqual([moment.time for moment in result.gpus()[0].moments], [2_000_000] * 2)
 
+    def test_threads_that_write_out_of_order_at_midnight_do_not_make_it_a_day_later(self):
+        """And a pause of most of a day is one."""
+        late, early = row(86_399.9, "allocate", 16, 1), row(0.1, "allocate", 32, 1)
+        for texts, length in (
+            ([late, early, row(86_399.95, "free", 16, 1), row(0.2, "free", 32, 1)], 300_000),
+            ([early, late, row(0.2, "free", 32, 1)], 100_000),
+            ([early, row(86_000, "free", 32, 1)], 85_999_900_000),
+        ):
+            for padding in (0, 2000):  # read one by one, and many at once
+                first, *others = texts
+                rows = [first, *[first.replace("allocate", "allocate failure")] * padding, *others]
+                result, _ = self.replay(HEADER + "".join(rows))
+                self.assertEqual(result.last - result.first, length)
+
     def test_processes_that_share_a_gpu_are_added_up(self):
         gpus = self.gpus(
             HEADER + row(1, "allocate", 16, 100, held=300, limit=2000) + row(3, "free", 16, 100, held=300, limit=2000),
@@ -231,71 +242,6 @@ class Picture(InAFolder):
         x, y = (picture["vconcat"][0]["layer"][0]["encoding"][axis]["scale"]["domain"] for axis in "xy")
         self.assertGreater(x[1], x[0])
         self.assertGreater(y[1], y[0])
-
-
-class CommandLine(InAFolder):
-    def run_main(self, *words):
-        out, err = io.StringIO(), io.StringIO()
-        before, sys.argv = sys.argv, ["plot", *words]
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = plot.main()
-        finally:
-            sys.argv = before
-        return code, out.getvalue(), err.getvalue()
-
-    def with_converter(self, module):
-        before = sys.modules.get("vl_convert")
-        sys.modules["vl_convert"] = module
-
-        def undo():
-            sys.modules.pop("vl_convert")
-            if before:
-                sys.modules["vl_convert"] = before
-
-        self.addCleanup(undo)
-
-    def test_the_ending_says_what_is_made(self):
-        given = []
-        module = types.ModuleType("vl_convert")
-        module.vegalite_to_html = lambda spec, bundle: given.append(bundle) or "<head><title>Chart</title></head>"
-        module.vegalite_to_svg = lambda spec: "<svg/>"
-        module.vegalite_to_png = lambda spec, scale: b"PNG"
-        self.with_converter(module)
-        recording = self.file(HEADER + row(1, "allocate", 16, 1), "trace.csv")
-        page = os.path.join(self.folder, "trace.html")
-        self.assertEqual(self.run_main(recording), (0, page + "\n", ""))
-        self.assertEqual(given, [True])
-        content = pathlib.Path(page).read_text()
-        self.assertIn("default-src 'none'", content)
-        self.assertIn("<title>GPU memory", content)
-        for ending, content in ((".svg", b"<svg/>"), (".PNG", b"PNG")):
-            out = os.path.join(self.folder, "b" + ending)
-            self.assertEqual(self.run_main("-o", out, recording), (0, out + "\n", ""))
-            self.assertEqual(pathlib.Path(out).read_bytes(), content)
-        code, _, err = self.run_main(recording, "-o", os.path.join(self.folder, "none/b.svg"))
-        self.assertEqual((code, err.endswith("none/b.svg: No such file or directory\n")), (73, True))
-
-    def test_mistakes_have_a_line_and_a_code(self):
-        recording = self.file(HEADER + row(1, "allocate", 16, 1) + "1,", "trace.csv")
-        self.assertEqual(
-            self.run_main(),
-            (64, "", "cuslice: plot: the following arguments are required: FILE: " "cuslice plot FILE... [-o OUT]\n"),
-        )
-        self.assertEqual(self.run_main("--json", recording)[0], 64)
-        self.assertEqual(self.run_main(recording, "-o", "a.pdf")[2].count("\n"), 1)
-        self.assertEqual(self.run_main(recording, "-o", "a.pdf")[0], 64)
-        as_page = self.file(HEADER + row(1, "allocate", 16, 1), "recording.svg")
-        code, _, err = self.run_main(as_page, "-o", as_page)
-        self.assertEqual(code, 64)
-        self.assertIn("is a recording itself", err)
-        self.assertEqual(pathlib.Path(as_page).read_text()[:6], "Thread")
-        self.with_converter(None)  # importing it fails
-        code, _, err = self.run_main(recording)
-        self.assertEqual(code, 69)
-        self.assertIn("vl-convert-python", err)
-        self.assertNotIn("trace.csv", err)  # which may take minutes to read
-        self.assertFalse(os.path.exists(os.path.join(self.folder, "trace.html")))
 
 
 if __name__ == "__main__":
