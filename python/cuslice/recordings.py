@@ -5,6 +5,7 @@ Reads both forms of a recording, RMM's own logs too, and what older versions of 
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_left
 from contextlib import ExitStack, contextmanager
@@ -33,7 +34,6 @@ __all__ = [
     "replay",
 ]
 
-NEVER = 1 << 62  # later than any row
 UNUSUAL = -2  # less than what isn't known
 
 
@@ -46,7 +46,7 @@ class Replay:
         self.strays = 0  # frees of what no row allocates
         # All of them share the limit, and what they hold never stays above it: where it would, a process whose
         # recording is over has ended.
-        self._ends = [span.last if len(spans) > 1 else NEVER for span in spans]  # by process
+        self._ends = [span.last if len(spans) > 1 else math.inf for span in spans]  # by process
         self._blocks: List[Dict[int, Entry]] = [{} for _ in spans]  # by process and address
         self._tallies: Dict[str, Tally] = {}  # by GPU
         self._crowded: Dict[str, Tally] = {}  # those whose moments are not all kept
@@ -286,7 +286,7 @@ def merged(batches: Sequence[Iterator[Rows]], shifts: Sequence[int]) -> Iterator
                     shifted = map(shifts[process].__add__, rows.times)
                     pending[process] = list(zip(shifted, repeat(process), *rows[1:]))
         # Up to here all rows are known: of this one the next may be of the same time.
-        until, least = min(((pending[process][-1][0], process) for process in going_on), default=(NEVER, -1))
+        until, least = min(((pending[process][-1][0], process) for process in going_on), default=(math.inf, -1))
         ready: List[Tuple[Any, ...]] = []
         for process, known in enumerate(pending):
             at = bisect_left(known, (until + (process <= least),))

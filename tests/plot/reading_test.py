@@ -157,6 +157,14 @@ class Reading(InAFolder):
         gpu = gpus["GPU-a"]
         self.assertEqual((live(gpu), held(gpu)), ([600, 700, 600], [700, 900, 700]))
 
+    def test_figures_beyond_what_a_machine_can_have_are_drawn(self):
+        most = (1 << 64) - 1
+        text = HEADER + row(1, "allocate", most, most, held=most) + row(2, "allocate", 16, most, limit=most, held=most)
+        for texts in ((text,), (text, text), (text, text.replace("00:00:02", f"{10**20}:00:02"))):
+            result, _ = self.replay(*texts)
+            json.dumps(plot.specification(result.gpus(), result.first, result.last))
+            self.assertGreaterEqual(result.gpus()[0].peak, 2 * most)
+
     def test_frees_of_unknown_memory_are_noted(self):
         result, notes = self.replay(HEADER + row(1, "allocate", 16, 1) + row(2, "free", 32, 5))
         self.assertEqual(live(result.gpus()[0]), [1, 1])
