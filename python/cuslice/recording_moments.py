@@ -18,8 +18,7 @@ CLASSES: Tuple[Tuple[float, str], ...] = (
     (math.inf, "over 1 GiB"),
 )
 
-# Of more moments than that, each stretch of time keeps those at which most was live or held, and its last one.
-MOST_MOMENTS = 900
+MOST_MOMENTS = 900  # of more, each stretch of time keeps those at which most was live or held, and its last one
 STRETCHES = MOST_MOMENTS // 3
 MOST_REFUSALS = 200  # of more, each stretch of time has one for all of them
 HIGHEST_LIMIT = (1 << 63) - 1
@@ -108,9 +107,8 @@ class Gpu:
             self.moments.append(self.moments[-1]._replace(time=time))
 
 
-# What is remembered of a block: its size, the size's class, and the GPU that it is on. A NamedTuple is slower to read.
+# A block: its size, the size's class, and the GPU that it is on. A NamedTuple is slower to read.
 Entry = Tuple[int, int, "Tally"]
-
 
 # A moment: the number of its row, live, held and limit; and where its time is to be found, which is seldom asked for.
 Snapshot = Tuple[int, Tuple[int, ...], int, int, Sequence[int], int]
