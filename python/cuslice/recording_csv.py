@@ -329,9 +329,7 @@ class Csv:
             if len(fields) != self._width or len(line) >= LONGEST_LINE:
                 raise ValueError(line)
             of_day = time_of_day(fields[self._time])
-            action = fields[self._action]
-            if action not in ACTIONS.values():
-                raise ValueError(action)
+            action = ACTIONS[fields[self._action].encode()]
             limit = fields[self._limit] if self._limit >= 0 else ""
             held = fields[self._held] if self._held >= 0 else ""
             row = (
@@ -342,7 +340,7 @@ class Csv:
                 number(limit) if limit else UNKNOWN,
                 number(held) if held else UNKNOWN,
             )
-        except ValueError:
+        except (KeyError, ValueError):
             raise self._broken(line) from None
         for column, value in zip(rows, (self._clock.time(of_day), *row)):
             column.append(value)  # type: ignore[attr-defined]

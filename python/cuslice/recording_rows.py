@@ -25,7 +25,7 @@ class Rows(NamedTuple):
     """Some rows of one recording, in the order of the file."""
 
     times: Sequence[int]  # microseconds since the midnight (UTC) before the recording's first row; they never fall
-    actions: Sequence[str]
+    actions: Sequence[str]  # these very objects: ALLOCATE, FREE, REFUSE
     addresses: Sequence[int]
     sizes: Sequence[int]
     gpus: Sequence[str]  # "" where the recording names none

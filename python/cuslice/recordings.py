@@ -98,7 +98,7 @@ class Replay:
             columns = [islice(column, begin, end) for column in columns]
         for row, process, action, address, size, name, limit, held in zip(range(begin, end), *columns):
             tally = crowded.get(name)
-            if tally is not None and limit == tally.limit:
+            if tally is not None and (limit is tally.limit or limit == tally.limit):
                 total = held if held >= 0 else tally.held
                 if several:
                     blocks = self._blocks[process]
@@ -106,7 +106,7 @@ class Replay:
                 entry = None
                 if total == UNUSUAL:
                     pass
-                elif action == FREE:
+                elif action is FREE:
                     entry = blocks.pop(address, None)
                     if entry is None:
                         pass
@@ -115,7 +115,7 @@ class Replay:
                     else:
                         blocks[address] = entry
                         entry = None
-                elif action == ALLOCATE and address not in blocks:
+                elif action is ALLOCATE and address not in blocks:
                     entry = blocks[address] = tally.entries.get(size) or tally.entry(size)
                     more = size
                 if entry is not None:
