@@ -44,6 +44,12 @@ def all_pairs():
         for size, count in SIZES.items():
             yield Pair(f"growth, {when}, {size}", alone + ["--allocator", "growth", "--free", when], "alloc", count,
                        1_000_000)
+    # Two events each; {} is a folder. What is made there is written into memory, as a file of tmpfs.
+    for name, end in (("CSV", "csv"), ("compact", "trace")):
+        recorded = alone + ["--record", "{}/a." + end]
+        yield Pair(f"direct, recorded ({name}), 4 KiB", recorded, "alloc", SIZES["4 KiB"], 100_000)
+        yield Pair(f"growth, recorded ({name}), 4 KiB", recorded + ["--allocator", "growth"], "alloc", SIZES["4 KiB"],
+                   100_000)
     yield Pair("cuMemGetInfo", alone, "info", 0, 1_000_000)
     yield Pair("cuMemAllocAsync, 1 MiB", alone, "async", SIZES["1 MiB"], 300_000)
 
@@ -71,7 +77,8 @@ class Build:
     def run(self, pair, pairs, before=()):
         with tempfile.TemporaryDirectory(dir="/dev/shm") as books:
             environment = {**os.environ, "CUSLICE_FAKE_DIR": books, "CUSLICE_DIR": books + "/jobs"}
-            command = [self.root / "bin/cuslice", "run", "--fake", GPU, "--limit", "1GiB", *pair.options, "--",
+            command = [self.root / "bin/cuslice", "run", "--fake", GPU, "--limit", "1GiB",
+                       *(option.replace("{}", books) for option in pair.options), "--",
                        *before, self.program, self.root / "lib/cuslice/fake/libcuda.so.1", pair.kind, pair.bytes, pairs]
             done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
             if done.returncode != 0:
