@@ -52,6 +52,7 @@ for when in strict deferred; do
 done
 echo "bench: waste, half a minute" >&2
 "$build/tests/bench/cuslice_bench_waste" >>"$figures"
+"$build/tests/bench/cuslice_bench_record" "$books" >>"$figures"
 echo "bench: the host ledger, some seconds" >&2
 "$build/tests/bench/cuslice_bench_ledger" "$books/ledger" >>"$figures"
 unset CUSLICE_FAKE_DIR

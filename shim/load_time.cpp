@@ -21,6 +21,7 @@ __attribute__((constructor)) void loaded() {
 __attribute__((destructor)) void ended() {
     report_last_refusals();
     report_use();
+    process().recording().finish();
     process().caches().publisher().remove(gpu_state().sharing.folder.c_str());
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr unsigned kMaxLinks = 40;  // as the kernel's MAXSYMLINKS
 constexpr unsigned kMaxTries = 16;  // while somebody exchanges the file under us
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
-constexpr int kAppend = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+constexpr int kAppend = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 constexpr mode_t kMode = 0644;
 
 constexpr char kLink[] = "a symbolic link leads there, in a folder that others can write to";
@@ -54,13 +54,24 @@ bool others_can_write(int folder) {
     return !owner_is_trusted || group_writes || (info.st_mode & S_IWOTH);
 }
 
+int in_kernels_words(ConfiguredFile::Access access) {
+    switch (access) {
+        case ConfiguredFile::Access::map:
+            return O_RDWR;
+        case ConfiguredFile::Access::look:
+            return O_RDONLY;
+        default:
+            return O_WRONLY;
+    }
+}
+
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 }  // namespace
 
 const char* FileError::text() const { return refused ? refused : strerror(error); }
 
-ConfiguredFile::ConfiguredFile(std::string_view path) {
+ConfiguredFile::ConfiguredFile(std::string_view path, Access access) : access_(in_kernels_words(access)) {
     if (path.empty()) {
         failure_.error = ENOENT;
     } else if (path.size() >= sizeof rest_) {
@@ -217,7 +228,7 @@ int ConfiguredFile::open_there(FileError& error) {
         if (!magic_ && !stat_at(folder_, name_, before)) return error = {errno, nullptr}, -1;
         if (S_ISDIR(before.st_mode)) return error = {EISDIR, nullptr}, -1;
         if (const char* refused = magic_ ? nullptr : refusal(before)) return error = {EPERM, refused}, -1;
-        const int file = openat(folder_, name_, magic_ ? kAppend : kAppend | O_NOFOLLOW);
+        const int file = openat(folder_, name_, kAppend | access_ | (magic_ ? 0 : O_NOFOLLOW));
         if (file < 0 && errno == ELOOP) continue;
         if (file < 0) return error = {errno, nullptr}, -1;
         const bool seen = stat_of(file, after);
@@ -233,7 +244,7 @@ int ConfiguredFile::open_there(FileError& error) {
 int ConfiguredFile::make(FileError& error) {
     error = failure_;
     if (failure_.error != 0) return -1;
-    const int file = openat(folder_, name_, kAppend | O_CREAT | O_EXCL | O_NOFOLLOW, kMode);
+    const int file = openat(folder_, name_, kAppend | access_ | O_CREAT | O_EXCL | O_NOFOLLOW, kMode);
     if (file < 0) error.error = errno;
     return file;
 }

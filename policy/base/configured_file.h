@@ -24,8 +24,13 @@ struct FileError {
 /// thread-safe, and made for one use.
 class ConfiguredFile {
   public:
+    enum class Access {
+        append,
+        map,   // appends, and can be mapped
+        look,  // as little as there is: to know which file it is, or to change its mode
+    };
     /// Walks to the folder, a component at a time.
-    explicit ConfiguredFile(std::string_view path);
+    explicit ConfiguredFile(std::string_view path, Access access = Access::append);
     ~ConfiguredFile();
     ConfiguredFile(const ConfiguredFile&) = delete;
     ConfiguredFile& operator=(const ConfiguredFile&) = delete;
@@ -50,6 +55,7 @@ class ConfiguredFile {
     const char* refusal(const struct stat& info) const;
     bool stays(int file, const struct stat& first) const;
 
+    const int access_;       // as the kernel calls it
     char rest_[kPathBytes];  // of the path, behind the folder that was reached
     const char* name_ = "";  // the last component, in rest_
     int folder_ = -1;

@@ -2,10 +2,9 @@
 // REPLAY_BENCHMARK reads by their names, and behind them which GPU it was on and how its slice stood.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
-
-#include "config/text.h"
 
 namespace cuslice::trace {
 
@@ -23,14 +22,20 @@ struct Row {
     std::string_view gpu;             // its UUID, as the program sees it
     std::uint64_t limit = kNotKnown;  // bytes of it that may be held, as it is now
     std::uint64_t held = kNotKnown;   // bytes that this process holds of them when the row is written
+    std::uint8_t ordinal = 0;         // the GPU's, where it is known
 };
 
 inline constexpr std::string_view kHeader = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n";
 
-/// Holds the longest row, and a second one that goes with it.
-using RowText = FixedText<512>;
+/// Holds the longest row. Its bytes are not set beforehand: a row is written ten million times.
+struct RowText {
+    std::string_view view() const { return {bytes, size}; }
+    char bytes[256];
+    std::size_t size;
+};
 
-/// "812,09:12:03.000417,allocate,0x7f3a40000000,1048576,0x0,GPU-5f…,4294967296,546308096" and a newline.
-void append_row(RowText& text, const Row& row);
+/// "812,09:12:03.000417,allocate,0x7f3a40000000,1048576,0x0,GPU-5f…,4294967296,546308096" and a newline. A GPU's name
+/// of more than 47 bytes is cut.
+void write_row(RowText& text, const Row& row);
 
 }  // namespace cuslice::trace

@@ -1,7 +1,6 @@
 #include "shim/process/recording.h"
 
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace cuslice {
@@ -42,17 +41,16 @@ Recording::Block Recording::unpacked(const Allocation& allocation) const {
 }
 
 trace::Row Recording::row_of(trace::Action action, const Block& block, std::uint64_t stream) const {
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    trace::Row row{
-        .thread = this_thread(),
-        .time = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000,
-        .action = action,
-        .address = block.address,
-        .bytes = block.bytes,
-        .stream = stream,
-        .gpu = {}};
-    if (block.gpu != kNoGpu && describe_) describe_(block.gpu, row);
+    trace::Row row{.thread = this_thread(),
+                   .time = trace::now(),
+                   .action = action,
+                   .address = block.address,
+                   .bytes = block.bytes,
+                   .stream = stream,
+                   .gpu = {}};
+    if (block.gpu == kNoGpu || !describe_) return row;
+    row.ordinal = static_cast<std::uint8_t>(block.gpu);
+    describe_(block.gpu, row);
     return row;
 }
 
@@ -64,19 +62,15 @@ void Recording::start(std::string_view file, Describe describe) {
 
 void Recording::allocated(const Block& block, std::uint64_t stream) {
     if (!on()) return;
-    trace::RowText rows;
     if (const Allocation before = blocks_.erase(block.address); before.address)
-        append_row(rows, row_of(trace::Action::free, unpacked(before), 0));
+        write(row_of(trace::Action::free, unpacked(before), 0));
     if (!blocks_.insert(packed(block))) return end(Reason("there is no memory to remember sizes in"));
-    append_row(rows, row_of(trace::Action::allocate, block, stream));
-    write(rows);
+    write(row_of(trace::Action::allocate, block, stream));
 }
 
 void Recording::refused(std::uint64_t bytes, std::uint64_t stream, int gpu) {
     if (!on()) return;
-    trace::RowText row;
-    append_row(row, row_of(trace::Action::allocate_failure, {.bytes = bytes, .gpu = gpu}, stream));
-    write(row);
+    write(row_of(trace::Action::allocate_failure, {.bytes = bytes, .gpu = gpu}, stream));
 }
 
 bool Recording::freed(std::uint64_t address, std::uint64_t stream, Block* block) {
@@ -84,9 +78,7 @@ bool Recording::freed(std::uint64_t address, std::uint64_t stream, Block* block)
     const Allocation found = blocks_.erase(address);
     if (!found.address) return false;
     *block = unpacked(found);
-    trace::RowText row;
-    append_row(row, row_of(trace::Action::free, *block, stream));
-    write(row);
+    write(row_of(trace::Action::free, *block, stream));
     return true;
 }
 
@@ -101,11 +93,7 @@ void Recording::context_ends(Contexts::Id context, PageVector<Block>* blocks) {
         taken->push_back(self->unpacked(allocation));
     };
     blocks_.erase_context(context, take, &taking);
-    for (const Block& block : *blocks) {
-        trace::RowText row;
-        append_row(row, row_of(trace::Action::free, block, 0));
-        write(row);
-    }
+    for (const Block& block : *blocks) write(row_of(trace::Action::free, block, 0));
 }
 
 bool Recording::make_file() {
@@ -113,22 +101,24 @@ bool Recording::make_file() {
     const LockGuard lock(mutex_);
     if (state() != State::no_file_yet) return state() == State::open;
     Reason why;
-    if (!file_.make(name_, why)) return end(why), false;
+    if (!log_.make(name_, why)) return end(why), false;
     state_.store(State::open, std::memory_order_release);
     news_.store(true, std::memory_order_release);
     return true;
 }
 
 // Looked at again before each row: once a row is missing, what follows makes no sense.
-void Recording::write(const trace::RowText& rows) {
-    Reason why;
+void Recording::write(const trace::Row& row) {
     if (!on() || !make_file()) return;
-    switch (file_.append(rows.view(), why)) {
+    int error = 0;
+    switch (log_.append(row, error)) {
         case trace::File::Appended::done:
             return;
         case trace::File::Appended::not_ours:
             return state_.store(State::off, std::memory_order_release);
         case trace::File::Appended::failed:
+            Reason why;
+            log_.cant_write(error, why);
             return end(why);
     }
 }
@@ -148,7 +138,11 @@ const Reason* Recording::failure() {
 }
 
 const trace::Path* Recording::begun() {
-    return state() == State::open && !told_begun_.exchange(true, std::memory_order_relaxed) ? &file_.path() : nullptr;
+    return state() == State::open && !told_begun_.exchange(true, std::memory_order_relaxed) ? &log_.path() : nullptr;
+}
+
+void Recording::finish() {
+    if (state() == State::open || state() == State::ended) log_.finish();
 }
 
 void Recording::forget() { state_.store(State::off, std::memory_order_release); }

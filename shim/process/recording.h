@@ -4,8 +4,7 @@
 
 #include "policy/base/page_vector.h"
 #include "policy/budget/allocation_table.h"
-#include "policy/trace/file.h"
-#include "policy/trace/row.h"
+#include "policy/trace/log.h"
 #include "virtual_gpu/gpu/contexts.h"
 
 namespace cuslice {
@@ -48,6 +47,10 @@ class Recording {
         return news_.load(std::memory_order_acquire) && news_.exchange(false, std::memory_order_acq_rel);
     }
 
+    // The program ends: what its file has beyond its rows is cut off. What threads do after that is written all the
+    // same.
+    void finish();
+
     // In a forked child, in which the driver answers no call: it has nothing to write.
     void forget();
 
@@ -59,7 +62,7 @@ class Recording {
     Allocation packed(const Block& block);
     Block unpacked(const Allocation& allocation) const;
     bool make_file();
-    void write(const trace::RowText& rows);
+    void write(const trace::Row& row);
     void end(const Reason& why);
 
     std::atomic<State> state_{State::off};
@@ -67,7 +70,7 @@ class Recording {
     std::string_view name_;
     Describe describe_ = nullptr;
     Mutex mutex_{LockRank::recording};  // over making the file
-    trace::File file_;
+    trace::Log log_;
     Reason failure_;
     AllocationTable blocks_;
     // By a context's number, its GPU's ordinal and 1. The table's own numbers have no room for it.

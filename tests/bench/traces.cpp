@@ -1,9 +1,12 @@
 #include "tests/bench/traces.h"
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 #include <sstream>
 #include <unordered_map>
+
+#include "tests/bench/recorded_rows.h"
 
 namespace cuslice::bench {
 
@@ -53,8 +56,48 @@ std::uint64_t number_in(const std::string& text, int base) {
 
 }  // namespace
 
+namespace {
+
+// Makes a trace of rows. Throws where one makes no sense after those before.
+class Follower {
+  public:
+    void take(const std::string& action, std::uint64_t address, std::uint64_t bytes) {
+        if (action == "allocate failure" || bytes == 0) return;
+        const auto known = live_.find(address);
+        if (action == "allocate" && known == live_.end()) {
+            live_[address] = writer.take(bytes);
+        } else if (action == "free" && known != live_.end()) {
+            writer.give_back(known->second);
+            live_.erase(known);
+        } else {
+            throw std::invalid_argument(action);
+        }
+    }
+    Writer writer;
+
+  private:
+    std::unordered_map<std::uint64_t, std::uint32_t> live_;
+};
+
+bool read_records(const std::string& file, Trace& trace, std::string& why) {
+    std::vector<RecordedRow> rows;
+    if (!read_compact(file, rows, why)) return false;
+    Follower follower;
+    for (std::size_t i = 0; i < rows.size(); i++) try {
+            follower.take(rows[i].action, rows[i].address, rows[i].bytes);
+        } catch (const std::exception&) {
+            return why = "event " + std::to_string(i + 1) + " makes no sense after those before", false;
+        }
+    trace = std::move(follower.writer.trace);
+    return true;
+}
+
+}  // namespace
+
 bool read_recorded(std::istream& text, Trace& trace, std::string& why) {
     std::string line;
+    if (text.peek() == 0x89)
+        return read_records({std::istreambuf_iterator<char>(text), std::istreambuf_iterator<char>()}, trace, why);
     std::getline(text, line);
     const std::vector<std::string> names = fields_of(line);
     const auto column = [&](const char* name) {
@@ -63,27 +106,19 @@ bool read_recorded(std::istream& text, Trace& trace, std::string& why) {
     const std::size_t action = column("Action"), pointer = column("Pointer"), size = column("Size");
     if (std::max({action, pointer, size}) >= names.size())
         return why = "line 1: no columns Action, Pointer and Size", false;
-    Writer writer;
-    std::unordered_map<std::uint64_t, std::uint32_t> live;
-    for (std::size_t number = 2; std::getline(text, line) && !text.eof(); number++) try {
+    Follower follower;
+    std::string before;
+    for (std::size_t number = 2; std::getline(text, line) && !text.eof(); number++, before = line) try {
+            if (line.empty() || is_torn(before, line)) continue;
             const std::vector<std::string> fields = fields_of(line);
             const std::string& what = fields.at(action);
             if (fields.size() != names.size()) throw std::invalid_argument(line);
             const std::uint64_t address = number_in(fields[pointer], 16), bytes = number_in(fields[size], 10);
-            if (what == "allocate failure" || bytes == 0) continue;
-            const auto known = live.find(address);
-            if (what == "allocate" && known == live.end()) {
-                live[address] = writer.take(bytes);
-            } else if (what == "free" && known != live.end()) {
-                writer.give_back(known->second);
-                live.erase(known);
-            } else {
-                throw std::invalid_argument(line);
-            }
+            follower.take(what, address, bytes);
         } catch (const std::exception&) {
             return why = "line " + std::to_string(number) + ": " + line, false;
         }
-    trace = std::move(writer.trace);
+    trace = std::move(follower.writer.trace);
     return true;
 }
 

@@ -24,9 +24,9 @@ Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64
 // the backward pass, and temporary memory besides. Every `period` steps the lengths repeat.
 Trace training(std::size_t steps, std::size_t period, std::uint64_t seed);
 
-// What `cuslice run --record` or RMM's logging wrote down: columns by their names, without quotes. Allocations that
-// were refused, or of no bytes, are passed over, and so is a last line that was cut off. False: `why` says which line
-// makes no sense.
+// Reads what `cuslice run --record` or RMM's logging wrote down: columns by their names, without quotes, or the compact
+// form. Allocations that were refused, or of no bytes, are passed over, and so is what a killed process leaves behind:
+// empty lines, a row without its beginning, a last line that was cut off. False: `why` says which line makes no sense.
 bool read_recorded(std::istream& text, Trace& trace, std::string& why);
 
 std::uint64_t peak_of(const Trace& trace);

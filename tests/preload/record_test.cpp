@@ -1,16 +1,14 @@
 // Recordings: what is in the file is what the program did, and it is never in the program's way.
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
-#include "tests/bench/traces.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
+#include "tests/preload/recorded.h"
 #include "tests/skip.h"
 
 namespace cuslice::tests {
@@ -20,70 +18,6 @@ constexpr char kLaptop[] = "1xlaptop-2g";
 const Words kNothing, kDirect{"CUSLICE_LIMIT=1GiB"}, kGrowth{"CUSLICE_LIMIT=1GiB", "CUSLICE_ALLOCATOR=growth"},
     kDeferred{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"},
     kPrealloc{"CUSLICE_LIMIT=1GiB", "CUSLICE_ALLOCATOR=prealloc"};
-
-struct Row {
-    std::string thread, action;
-    std::uint64_t address, bytes, stream;
-    std::string gpu, limit, held;  // as written
-};
-
-// Every line is whole, and the rows make sense one after the other: no address is handed out that is not free, none is
-// freed that is not live, and with the size that it had.
-struct Recorded {
-    explicit Recorded(const std::string& file) {
-        const std::string text = read_text(file);
-        REQUIRE(!text.empty());
-        CHECK(text.back() == '\n');
-        std::istringstream lines(text);
-        std::string line;
-        std::getline(lines, line);
-        CHECK(line == "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held");
-        const std::regex form(
-            R"((\d+),([01]\d|2[0-3])(?::[0-5]\d){2}\.\d{6},(allocate|free|allocate failure),0x([0-9a-f]+),(\d+),0x([0-9a-f]+),([^,]*),(\d*),(\d*))");
-        unsigned wrong = 0;
-        while (std::getline(lines, line)) {
-            std::smatch parts;
-            if (!std::regex_match(line, parts, form)) {
-                FAIL_CHECK(line);
-                continue;
-            }
-            const Row row{parts[1],
-                          parts[3],
-                          std::stoull(parts[4], nullptr, 16),
-                          std::stoull(parts[5]),
-                          std::stoull(parts[6], nullptr, 16),
-                          parts[7],
-                          parts[8],
-                          parts[9]};
-            if (row.action == "allocate")
-                wrong += !row.address || !live.insert({row.address, row.bytes}).second;
-            else if (row.action == "free")
-                wrong += live[row.address] != row.bytes || !live.erase(row.address);
-            else
-                wrong += row.address != 0;
-            rows.push_back(row);
-        }
-        CHECK(wrong == 0);
-        // The reader of the benchmark sees the same.
-        std::istringstream again(text);
-        std::string why;
-        CHECK(bench::read_recorded(again, trace, why));
-        CHECK(why.empty());
-    }
-    std::string text() const {
-        std::string all;
-        for (const Row& row : rows) all += row.action + " " + std::to_string(row.bytes) + "; ";
-        return all;
-    }
-    std::set<std::string> threads() const {
-        std::set<std::string> all;
-        for (const Row& row : rows) all.insert(row.thread);
-        return all;
-    }
-    std::vector<Row> rows;
-    std::map<std::uint64_t, std::uint64_t> live;
-    bench::Trace trace;
-};
 
 /// A program that is recorded under LD_PRELOAD alone.
 struct Session {
@@ -106,11 +40,12 @@ struct Session {
 
 TEST_CASE("rows are what the program did, in every mode and without a limit") {
     const Words& settings = GENERATE(kNothing, kDirect, kGrowth, kDeferred, kPrealloc);
+    const std::string name = GENERATE("out.csv", "out.trace");
     INFO((settings.empty() ? "" : settings.back()));
-    Session session(settings);
+    Session session(settings, name);
     Guest& guest = session.guest;
     session.start();
-    CHECK_FALSE(session.exists("out.csv"));  // nothing was allocated yet
+    CHECK_FALSE(session.exists(name));  // nothing was allocated yet
     std::vector<std::uint64_t> addresses;
     addresses.push_back(guest.number("alloc a 1000001"));
     addresses.push_back(guest.number("alloc b 70"));
@@ -166,7 +101,8 @@ TEST_CASE("rows name the GPU that the memory is on, its limit, and what counts a
     const Machine machine("3xlaptop-2g");
     const Folder folder;
     const bool limited = GENERATE(true, false);
-    Words options{"--record", folder.path() + "/a.csv", "--gpus", "2,0"};
+    const std::string file = folder.path() + GENERATE("/a.csv", "/a.trace");
+    Words options{"--record", file, "--gpus", "2,0"};
     if (limited) options = joined(options, {"--limit", "0=512MiB,2=1GiB"});
     const auto guest = machine.start(options);
     REQUIRE(guest->code("init") == 0);
@@ -183,7 +119,7 @@ TEST_CASE("rows name the GPU that the memory is on, its limit, and what counts a
     CHECK(guest->code("alloc e 99999999999") == 2);
     for (const char* block : {"free a", "freeasync b", "freeasync d"}) CHECK(guest->code(block) == 0);
     REQUIRE(guest->code("release 0") == 0);  // which frees c
-    const Recorded recorded(folder.path() + "/a.csv");
+    const Recorded recorded(file);
     const std::string first = machine.uuids[2], second = machine.uuids[0];
     std::string gpus;
     for (const Row& row : recorded.rows) gpus += row.gpu == first ? '0' : row.gpu == second ? '1' : '?';
@@ -206,7 +142,7 @@ TEST_CASE("64 threads: no line is torn, and no address is handed out that is not
     const Words& settings = GENERATE(kNothing, kGrowth, kDeferred, kPrealloc);
     const std::string largest = GENERATE("4000", "100000");  // of which all have room
     INFO((settings.empty() ? "" : settings.back()));
-    Session session(settings);
+    Session session(settings, GENERATE("out.csv", "out.trace"));
     session.start();
     CHECK(session.guest.ask("storm 64 150 " + largest) == "0 0");
     const Recorded recorded(session.file);
@@ -290,10 +226,11 @@ TEST_CASE("a forked child writes nothing, and leaves its parent's file alone") {
         return;
     }
     const Words& settings = GENERATE(kNothing, kDirect, kGrowth);
-    Session session(settings);
+    Session session(settings, GENERATE("out.csv", "out.trace"));
     session.start();
     const int parent = session.guest.pid();
     REQUIRE(session.guest.code("alloc a 1000") == 0);
+    const auto size = std::filesystem::file_size(session.file);
     REQUIRE(session.guest.code(fork) == 0);
     const int child = session.guest.pid();
     REQUIRE(child != parent);
@@ -301,7 +238,8 @@ TEST_CASE("a forked child writes nothing, and leaves its parent's file alone") {
     session.guest.ask("alloc b 2000");
     CHECK(Recorded(session.file).text() == "allocate 1000; ");
     CHECK(session.guest.finish() == 0);
-    CHECK_FALSE(session.exists("out.csv." + std::to_string(child)));
+    CHECK(std::filesystem::file_size(session.file) == size);  // not cut by the child's end
+    CHECK_FALSE(std::filesystem::exists(session.file + "." + std::to_string(child)));
     CHECK(session.guest.complaints().empty());
 }
 
@@ -323,8 +261,31 @@ TEST_CASE("a child that starts CUDA itself has a file of its own") {
     CHECK(Recorded(session.file).text() == "allocate 1000; ");
 }
 
+TEST_CASE("a program that ends leaves its rows alone, and one that is killed has them, too") {
+    const std::string name = GENERATE("out.csv", "out.trace");
+    const bool killed = GENERATE(false, true);
+    Session session(kDirect, name);
+    session.start();
+    CHECK(session.guest.ask("storm 4 300 3000") == "0 0");
+    REQUIRE(session.guest.code("alloc a 1000") == 0);
+    const auto size = std::filesystem::file_size(session.file);
+    if (killed) session.guest.kill(SIGKILL);
+    CHECK(session.guest.finish() == (killed ? 128 + SIGKILL : 0));
+    const Recorded recorded(session.file);
+    CHECK(recorded.rows.back().bytes == 1000);
+    CHECK(recorded.live.size() == 1);
+    CHECK(recorded.rows.size() > 4 * 300);
+    const std::string text = read_text(session.file);
+    const bool cut = text.find(std::string(100, name == "out.csv" ? '\n' : '\0')) == text.npos;
+    CHECK(cut != killed);
+    CHECK((std::filesystem::file_size(session.file) == size) == killed);
+    const auto may_write = std::filesystem::perms::owner_write;
+    const auto mode = std::filesystem::status(session.file).permissions();
+    CHECK(((mode & may_write) == may_write) != killed);
+}
+
 TEST_CASE("threads that allocate while others fork go on being recorded") {
-    Session session(GENERATE(kNothing, kGrowth));
+    Session session(GENERATE(kNothing, kGrowth), GENERATE("out.csv", "out.trace"));
     session.start();
     CHECK(session.guest.ask("forks 20 4") == "0 0");
     const Recorded recorded(session.file);
@@ -333,7 +294,7 @@ TEST_CASE("threads that allocate while others fork go on being recorded") {
 }
 
 TEST_CASE("a program that closes descriptors and opens files of its own gets none of the rows") {
-    Session session(kNothing);
+    Session session(kNothing, GENERATE("out.csv", "out.trace"));
     session.start();
     REQUIRE(session.guest.code("alloc a 1000") == 0);
     const std::string other = session.folder.path() + "/other";
@@ -358,17 +319,19 @@ TEST_CASE("where space ends, or the file can't be made, one line says so and the
     const std::string begin = "cuslice: recording has stopped, and the program goes on: can't ";
     std::string why = "write to /dev/full: No space left on device";
     if (what == "/nowhere/out.csv") why = "make /nowhere/out.csv: No such file or directory";
+    std::uint64_t size = 0;
     if (what == "limit") {
-        // The kernel's signal would end the program here.
+        // The kernel's signal would end the program, were the file to grow.
         why = "write to " + file + ": File too large";
         REQUIRE(guest.code("alloc first 1000") == 0);
         REQUIRE(guest.code("filelimit 2000") == 0);
+        size = std::filesystem::file_size(file);
     }
     CHECK(guest.ask("storm 8 100 300000") == "0 0");
     CHECK(guest.code("alloc a 1000") == 0);
     CHECK(guest.code("free a") == 0);
     if (what == "limit") {
-        CHECK(std::filesystem::file_size(file) <= 2000);
+        CHECK(std::filesystem::file_size(file) <= size);
         CHECK(Recorded(file).rows.size() > 10);
     }
     CHECK(guest.finish() == 0);

@@ -16,26 +16,15 @@
 #include "policy/trace/file.h"
 #include "policy/trace/row.h"
 #include "tests/catch.h"
+#include "tests/policy/trace/recordings.h"
 
 namespace cuslice::trace {
 namespace {
 
 std::string text_of(const Row& row) {
     RowText text;
-    append_row(text, row);
+    write_row(text, row);
     return std::string(text.view());
-}
-
-struct TestFolder {
-    TestFolder() { REQUIRE(mkdtemp(path)); }
-    ~TestFolder() { REQUIRE(std::system(("rm -r " + std::string(path)).c_str()) == 0); }
-    std::string at(const std::string& name) const { return path + ("/" + name); }
-    char path[32] = "/tmp/cuslice-trace-XXXXXX";
-};
-
-std::string read(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace
@@ -54,10 +43,9 @@ TEST_CASE("a row has the columns of RMM's log and what is known of its GPU, what
     const Row longest{~0u, kMax, Action::allocate_failure, kMax, kMax, kMax, uuid, kMax - 1, kMax - 1};
     CHECK(text_of(longest).find(",allocate failure,0xffffffffffffffff,18446744073709551615,0xffffffffffffffff," + uuid +
                                 ",18446744073709551614,18446744073709551614\n") != std::string::npos);
-    RowText two;
-    append_row(two, longest);
-    append_row(two, longest);
-    CHECK_FALSE(two.cut());
+    const std::string too_long(200, 'f');
+    const Row cut{~0u, kMax, Action::allocate_failure, kMax, kMax, kMax, too_long, kMax - 1, kMax - 1};
+    CHECK(text_of(cut) == text_of(longest));
 }
 
 TEST_CASE("a file's name has the pid where it says so, and another one after each that is taken") {
@@ -85,8 +73,8 @@ TEST_CASE("a file that is there is never touched, and what can't be made is told
     const std::string own = folder.at("a") + "." + std::to_string(getpid());
     CHECK(first.path().view() == own);
     CHECK(second.path().view() == own + ".2");
-    CHECK(first.append("row\n", why) == File::Appended::done);
-    CHECK(read(own) == std::string(kHeader) + "row\n");
+    CHECK(append(first, "812,row\n") == File::Appended::done);
+    CHECK(rows_in(own) == std::string(kHeader) + "812,row\n");
     CHECK(read(own + ".2") == kHeader);
     CHECK(read(folder.at("a")) == "somebody's");
 
@@ -110,13 +98,13 @@ TEST_CASE("rows go into the file that was made, whatever becomes of the descript
     // The lowest free number is the file's, and then another's.
     const int next = open(folder.at("other").c_str(), O_RDWR | O_CREAT, 0600);
     REQUIRE(dup2(next, next - 1) == next - 1);
-    REQUIRE(file.append("one\n", why) == File::Appended::done);
+    REQUIRE(append(file, "812,one\n") == File::Appended::done);
     CHECK(read(folder.at("other")).empty());
-    CHECK(read(folder.at("a")) == std::string(kHeader) + "one\n");
+    CHECK(rows_in(folder.at("a")) == std::string(kHeader) + "812,one\n");
 
     REQUIRE(rename(folder.at("a").c_str(), folder.at("b").c_str()) == 0);
-    CHECK(file.append("two\n", why) == File::Appended::done);
-    CHECK(read(folder.at("b")) == std::string(kHeader) + "one\ntwo\n");
+    CHECK(append(file, "812,two\n") == File::Appended::done);
+    CHECK(rows_in(folder.at("b")) == std::string(kHeader) + "812,one\n812,two\n");
     close(next);
     close(next - 1);
 }
@@ -127,12 +115,12 @@ TEST_CASE("a child that the C library doesn't know of writes nothing into its pa
     File file;
     REQUIRE(file.make(folder.at("a"), why));
     const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
-    if (child == 0) syscall(SYS_exit_group, file.append("child\n", why) == File::Appended::not_ours ? 0 : 1);
+    if (child == 0) syscall(SYS_exit_group, append(file, "812,child\n") == File::Appended::not_ours ? 0 : 1);
     int status = -1;
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(status == 0);
-    CHECK(file.append("parent\n", why) == File::Appended::done);
-    CHECK(read(folder.at("a")) == std::string(kHeader) + "parent\n");
+    CHECK(append(file, "812,parent\n") == File::Appended::done);
+    CHECK(rows_in(folder.at("a")) == std::string(kHeader) + "812,parent\n");
 }
 
 }  // namespace cuslice::trace

@@ -1,0 +1,41 @@
+// Files of recordings, for their tests.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "policy/trace/file.h"
+#include "tests/catch.h"
+
+namespace cuslice::trace {
+
+struct TestFolder {
+    TestFolder() { REQUIRE(mkdtemp(path)); }
+    ~TestFolder() { REQUIRE(std::system(("rm -rf " + std::string(path)).c_str()) == 0); }
+    std::string at(const std::string& name) const { return path + ("/" + name); }
+    char path[32] = "/tmp/cuslice-trace-XXXXXX";
+};
+
+inline std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Without what follows them while the file is mapped.
+inline std::string rows_in(const std::string& path) {
+    std::string text = read(path);
+    const std::size_t last = text.find_last_not_of('\n');
+    return last == text.npos ? "" : text.substr(0, last + 1) + "\n";
+}
+
+inline File::Appended append(File& file, std::string_view row) {
+    int error = 0;
+    return file.append(row, error);
+}
+
+}  // namespace cuslice::trace
