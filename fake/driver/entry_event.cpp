@@ -46,6 +46,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     if (!first->recorded || !last->recorded || ((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) != 0) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (first->gpu != last->gpu) return CUDA_ERROR_INVALID_HANDLE;  // each GPU has a clock of its own
     if (!WorkQueue::done(first->mark) || !WorkQueue::done(last->mark)) return CUDA_ERROR_NOT_READY;
     const auto difference = static_cast<std::int64_t>(*last->time) - static_cast<std::int64_t>(*first->time);
     *milliseconds = static_cast<float>(static_cast<double>(difference) / 1e6);
@@ -65,6 +66,7 @@ CUSLICE_ENTRY(cuEventCreate, out, flags) {
     Event made;
     made.shared = std::move(between);
     made.context = context->handle;
+    made.gpu = context->gpu;
     made.flags = flags;
     *out = events.create(std::move(made)).first;
     return CUDA_SUCCESS;

@@ -61,6 +61,7 @@ CUSLICE_ENTRY(cuIpcOpenEventHandle, out, ticket) {
     if (const CUresult bad = SharedEvent::open(ticket, shared); bad != CUDA_SUCCESS) return bad;
     const auto [handle, event] = events.create();
     event->context = context->handle;
+    event->gpu = context->gpu;
     event->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     event->shared = std::move(shared);
     *out = handle;

@@ -13,6 +13,7 @@ namespace cuslice::fake {
 
 struct Event {
     CUcontext context = nullptr;
+    Gpu* gpu = nullptr;
     unsigned flags = CU_EVENT_DEFAULT;
     bool recorded = false;
     WorkQueue::Mark mark;            // complete when everything before the record is

@@ -51,6 +51,27 @@ TEST_CASE("an event is complete when what was before it is") {
           }) == "");
 }
 
+TEST_CASE("there is no time between events of two GPUs") {
+    CHECK(in_child({{"CUSLICE_FAKE", "2xt4"}}, [](const Report& report) {
+              EXPECT_EQUAL(cuInit(0), CUDA_SUCCESS);
+              CUcontext context = nullptr;
+              CUevent first[2] = {}, second[2] = {};
+              float milliseconds = -1;
+              for (const int gpu : {0, 1}) {
+                  EXPECT_EQUAL(cuDevicePrimaryCtxRetain(&context, gpu), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuCtxSetCurrent(context), CUDA_SUCCESS);
+                  for (CUevent* one : {&first[gpu], &second[gpu]}) {
+                      EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
+                      EXPECT_EQUAL(cuEventRecord(*one, nullptr), CUDA_SUCCESS);
+                  }
+              }
+              EXPECT_EQUAL(cuEventElapsedTime(&milliseconds, first[0], first[1]), CUDA_ERROR_INVALID_HANDLE);
+              EXPECT_EQUAL(milliseconds, -1.0F);
+              EXPECT_EQUAL(cuEventElapsedTime(&milliseconds, first[0], second[0]), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuEventElapsedTime(&milliseconds, first[1], second[1]), CUDA_SUCCESS);
+          }) == "");
+}
+
 TEST_CASE("a context's event waits for all its streams") {
     CHECK(in_child(one_t4, [](const Report& report) {
               const CUcontext context = use_device(report);
