@@ -23,7 +23,7 @@ SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
     gpu_ = process().find_gpu(identity.uuid);
     if (gpu_) {
         limited_ = gpu_->limited();
-        if (limited_) gpu_->refresh_if_stale();
+        if (limited_) gpu_->view(~0ull);  // reads again what pools have given back: CUDA's figures do the same
         total_ = gpu_->limit_to_come();
         used_ = gpu_->budget().used();
         if (limited_ && gpu_->sharing().watch(plan, identity.uuid, &watched_)) used_ = watched_.used;

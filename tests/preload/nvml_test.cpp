@@ -73,6 +73,25 @@ TEST_CASE("figures add up: used, free and reserved are the total, in every mode,
         }
 }
 
+TEST_CASE("NVML knows what a memory pool has given back before CUDA is asked") {
+    for (const char* slice : {"CUSLICE_LIMIT=1GiB", "CUSLICE_SPLIT=0=2"}) {
+        CAPTURE(slice);
+        const Folder books;
+        Guest guest(Guest::route("linked"), sliced("1xt4", books.path(), {slice}));
+        REQUIRE(guest.ask("nvml") == "0");
+        for (const char* command : {"init", "retain 0", "pool default 0", "keep default 1073741824",
+                                    "alloc x 104857600 async", "freeasync x", "sync"})
+            REQUIRE(guest.code(command) == 0);
+        const std::uint64_t kept = guest.number("nvmlmemory 0", 2);
+        CHECK(guest.number("info") == kept);
+        REQUIRE(guest.code("trim default 0") == 0);
+        const std::uint64_t free = guest.number("nvmlmemory 0", 2), used = guest.number("nvmlmemory 0", 3);
+        CHECK(free >= kept + 100 * kMiB);
+        CHECK(free + used == guest.number("nvmlmemory 0", 1));
+        CHECK(guest.number("info") == free);
+    }
+}
+
 TEST_CASE("a watcher under cuslice sees the slice's total, one without the whole GPU") {
     const Folder books;
     Guest user(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
