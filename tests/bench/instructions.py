@@ -29,7 +29,7 @@ GPU = "1xlaptop-2g"
 LIBRARY = "libcuslice.so"
 BY_THE_CLOCK = "cuslice::VirtualGpu::look()"
 SIZES = {"512 B": 512, "4 KiB": 4 << 10, "64 KiB": 64 << 10, "100 KiB": 100 << 10, "1 MiB": 1 << 20,
-         "64 MiB": 64 << 20}
+         "16 MiB": 16 << 20, "64 MiB": 64 << 20}
 
 Pair = collections.namedtuple("Pair", "name options kind bytes pairs")  # pairs: of a run against the clock
 Count = collections.namedtuple("Count", "all ours atomics our_atomics")
@@ -40,6 +40,8 @@ def all_pairs():
     for size in ("4 KiB", "1 MiB", "64 MiB"):
         yield Pair(f"direct, {size}", alone, "alloc", SIZES[size], 300_000)
     yield Pair("direct, in a job, 4 KiB", [], "alloc", SIZES["4 KiB"], 300_000)
+    yield Pair("direct, split, 4 KiB", alone + ["--split", "0=2"], "alloc", SIZES["4 KiB"], 300_000)
+    yield Pair("direct, split, in a job, 4 KiB", ["--split", "0=2"], "alloc", SIZES["4 KiB"], 300_000)
     for when in ("strict", "deferred"):
         for size, count in SIZES.items():
             yield Pair(f"growth, {when}, {size}", alone + ["--allocator", "growth", "--free", when], "alloc", count,

@@ -179,17 +179,22 @@ TEST_CASE(
 TEST_CASE("a recording goes on under any descriptor, also where a process may have no other than those of streams") {
     const LedgerFolder folder;
     const std::string path = folder.path + "/rows";
+    const std::string first = "7,09:12:03.000417,allocate,0x200,512,0x0,,,\n";
+    const std::string second = "7,09:12:03.000532,free,0x200,512,0x0,,,\n";
     CHECK(without_streams([&] {
               const rlimit few{3, 3};
               if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
               cuslice::trace::File file;
               cuslice::Reason why;
+              int error = 0;
               if (!file.make(path, why)) return 2;
-              if (file.append("one\n", why) != cuslice::trace::File::Appended::done) return 3;
+              if (file.append(first, error) != cuslice::trace::File::Appended::done) return 3;
               close_streams();  // the program, which doesn't know that one of them is in use
-              if (file.append("two\n", why) != cuslice::trace::File::Appended::done) return 4;
+              if (file.append(second, error) != cuslice::trace::File::Appended::done) return 4;
+              file.finish();
               return fcntl(0, F_GETFD) >= 0 ? 0 : 5;
           }) == 0);
     std::ifstream file(path);
-    CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == std::string(cuslice::trace::kHeader) + "one\ntwo\n");
+    CHECK(std::string(std::istreambuf_iterator<char>(file), {}) ==
+          std::string(cuslice::trace::kHeader) + first + second);
 }

@@ -14,12 +14,14 @@ using Scene = CachesScene;
 
 namespace {
 
-/// While it lives, no allocation can be recorded for which there is no memory.
+/// While it lives, no allocation can be recorded for which there is no memory: near `address`, multiples of 2 MiB have
+/// records already, and what is for those that don't fit is full.
 struct FullTable {
-    FullTable() {
+    explicit FullTable(std::uint64_t address) {
+        constexpr std::uint64_t kStep = 2 << 20, kMore = 1024, kEach = 200;
         const NoMemory none;
-        for (std::uint64_t i = 1; i < 200'000; i++)
-            gpu_state().allocations.insert({i * AllocationTable::kUnit, AllocationTable::kUnit, kNobody, 0, 0});
+        for (std::uint64_t i = 0; i < kMore * kEach; i++)
+            gpu_state().allocations.insert({address + i % kMore * kStep, AllocationTable::kUnit, kNobody, 0, 0});
     }
     ~FullTable() {
         gpu_state().allocations.erase_context(
@@ -71,7 +73,7 @@ TEST_CASE("a segment that can't be recorded goes back to the driver, and is not 
     scene.take(allocator, kMiB);  // the allocator has memory for more
     const std::uint64_t used = scene.gpu.budget().used();
     {
-        const FullTable full;
+        const FullTable full(scene.driver.memory.begin()->first);
         const NoMemory none;
         CHECK(allocator.allocate(100 * kMiB, &scene.denied) == 0);
     }
