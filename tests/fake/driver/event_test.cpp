@@ -63,6 +63,7 @@ TEST_CASE("there is no time between events of two GPUs") {
                   for (CUevent* one : {&first[gpu], &second[gpu]}) {
                       EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
                       EXPECT_EQUAL(cuEventRecord(*one, nullptr), CUDA_SUCCESS);
+                      EXPECT_EQUAL(cuEventSynchronize(*one), CUDA_SUCCESS);
                   }
               }
               EXPECT_EQUAL(cuEventElapsedTime(&milliseconds, first[0], first[1]), CUDA_ERROR_INVALID_HANDLE);
