@@ -35,9 +35,8 @@ const std::vector<Difference> kKnown = {
      "settings: A: cuCtxGet(CacheConfig|SharedMemConfig|Limit).*", 4},
     {"Pinned host memory is the real context's: it lasts as long as that.", "(endings|resets): .*cuMemHostGetFlags.*",
      3},
-    {"Events are the real context's: they last as long as that, any part's stream takes them, and there is a time "
-     "between two parts'.",
-     "(endings|resets|streams): .*cu(Event|CtxRecordEvent).*", 18},
+    {"Events are the real context's: they last as long as that, and any part's stream takes them.",
+     "(endings|resets|streams): .*cu(Event|CtxRecordEvent).*", 17},
     {"Functions and __device__ variables are the real context's: any part can launch the ones, a library has one set "
      "of "
      "the others for all parts, and a variable is said to be the asking thread's.",

@@ -15,6 +15,7 @@ enum class HandleKind : std::uint8_t {
     mipmap,
     pool,
     host_memory,
+    event,
     physical_memory,
     node,
     green,
