@@ -215,6 +215,14 @@ const Form kForms[] = {
 };
 #undef CUSLICE_SEEN
 
+// A stream is a part's, whoever makes it, and so is an event.
+constexpr Function kOfPartsForAll[] = {
+    Function::cuStreamCreate,         Function::cuStreamCreateWithPriority,
+    Function::cuGreenCtxStreamCreate, Function::cuEventCreate,
+    Function::cuEventDestroy,         Function::cuEventDestroy_v2,
+    Function::cuEventElapsedTime,     Function::cuEventElapsedTime_v2,
+};
+
 }  // namespace
 
 // Runtimes from 12 on begin with the empty name and version 0. One of 11 begins with the name of the function that it
@@ -239,9 +247,7 @@ bool is_runtime(const void* caller, const char* name, int version) {
 void* runtime_form(const void* real, void* hook) {
     for (const Form& form : kForms)
         if (physical_slot(form.function) == real) return form.address;
-    // A stream is a part's, whoever makes it.
-    for (const Function function :
-         {Function::cuStreamCreate, Function::cuStreamCreateWithPriority, Function::cuGreenCtxStreamCreate})
+    for (const Function function : kOfPartsForAll)
         if (physical_slot(function) == real) return hook;
     // Contexts and GPUs as the driver has them, where no hook counts anything.
     for (std::size_t i = 0; i < kFunctionCount; i++)

@@ -140,6 +140,33 @@ TEST_CASE("a runtime sees a part's memory, and streams are made where the thread
     CHECK(runtime_form(theirs, ours) == theirs);
 }
 
+TEST_CASE("a runtime is told no time between events of two parts of a GPU") {
+    const Within within(kSplit, "2xt4");
+    if (!within) return;
+    // As the hook map finds them: none of these is a hook.
+    const auto form = [](Function function) {
+        return runtime_form(physical_slot(function), filled_driver_slot(static_cast<std::size_t>(function)));
+    };
+    const auto create = reinterpret_cast<decltype(&::cuEventCreate)>(form(Function::cuEventCreate));
+    const auto destroy = reinterpret_cast<decltype(&::cuEventDestroy_v2)>(form(Function::cuEventDestroy_v2));
+    CUevent events[4] = {};
+    for (int i = 0; i < 4; i++) {
+        Within::use(kPhysical + i / 2);
+        CHECK(create(&events[i], CU_EVENT_DEFAULT) == CUDA_SUCCESS);
+        CHECK(cuEventRecord(events[i], nullptr) == CUDA_SUCCESS);
+        CHECK(cuEventSynchronize(events[i]) == CUDA_SUCCESS);
+    }
+    for (const Function function : {Function::cuEventElapsedTime, Function::cuEventElapsedTime_v2}) {
+        const auto elapsed = reinterpret_cast<decltype(&::cuEventElapsedTime)>(form(function));
+        float milliseconds = -1;
+        CHECK(elapsed(&milliseconds, events[0], events[2]) == CUDA_ERROR_INVALID_HANDLE);
+        CHECK(milliseconds == -1);
+        CHECK(elapsed(&milliseconds, events[0], events[1]) == CUDA_SUCCESS);
+        CHECK(elapsed(&milliseconds, events[2], events[3]) == CUDA_SUCCESS);
+    }
+    for (const CUevent event : events) CHECK(destroy(event) == CUDA_SUCCESS);
+}
+
 TEST_CASE("a program that carries its runtime is told once how to relink it") {
     const Within within(kSplit, "2xt4");
     if (!within) return;

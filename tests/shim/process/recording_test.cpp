@@ -42,6 +42,7 @@ struct Scene {
         std::string line;
         std::getline(in, line);
         while (std::getline(in, line)) {
+            if (line.empty()) continue;  // mapped, and no row yet
             all.push_back(line.substr(line.find(',', line.find(',') + 1) + 1));
             for (int i = 0; i < 3 && !all_columns; i++) all.back().erase(all.back().rfind(','));
         }

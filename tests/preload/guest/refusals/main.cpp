@@ -43,7 +43,7 @@ Outcome refused(Call call) {
 // What is made all the same has found room in memory that was there: until one finds none.
 template <typename Out, typename Call, typename Free>
 Outcome unnoted(Call call, Free free) {
-    constexpr int kMost = 100;
+    constexpr int kMost = 20'000;
     std::vector<Out> made;
     made.reserve(kMost);
     Outcome outcome{};
