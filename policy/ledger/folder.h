@@ -39,7 +39,8 @@ struct UserFolder {
     int descriptor = -1;
     unsigned user = 0;   // as the names have it
     unsigned owner = 0;  // as this process sees who owns the files
-    const char* path = "";
+    // Null until it is known. An empty text would be an address, which the loader writes into each of many objects.
+    const char* path = nullptr;
 };
 
 /// Finds the name of this user's ledger. Nothing is opened: what another user put there is not even looked

@@ -46,6 +46,12 @@ def versions(path):
     return {tuple(int(n) for n in v.split(".")) for v in re.findall(r"Name: GLIBC_([0-9.]+)", run("readelf", "-V", "-W", path))}
 
 
+def relocated_pages(path):
+    """How many pages the loader writes to: each is a page of every program that the library is loaded into."""
+    rows = re.findall(r"^([0-9a-f]{12,16}) .*R_(?:X86_64|AARCH64)_", run("readelf", "-r", "-W", path), re.MULTILINE)
+    return len({int(offset, 16) >> 12 for offset in rows})
+
+
 def exports(path):
     # A local one is no export, though GNU's linker puts a hidden _end among the dynamic symbols of aarch64.
     lines = subprocess.run(["nm", "-D", "--defined-only", "--extern-only", path], check=True, text=True,
@@ -162,6 +168,8 @@ def main():
     there = exports(library)
     expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)[:10]}")
     expect(not there - should, f"libcuslice.so: exports too much: {sorted(there - should)[:10]}")
+    pages = relocated_pages(library)
+    expect(0 < pages <= 20, f"libcuslice.so: the loader writes addresses into {pages} pages, of 20 at most")
     fake = exports(libraries / "fake/libcuda.so.1")
     expect(not driver - fake, f"fake libcuda.so.1: does not export {sorted(driver - fake)[:10]}")
     expect("cuslice_marker" not in fake, "fake libcuda.so.1: passes itself off as cuslice")
