@@ -18,7 +18,7 @@ namespace cuslice {
 
 namespace {
 
-// Of all threads that have been in such a hook: a chain of tables.
+// A chain of tables, with all threads that have been in such a hook or were asked to end.
 struct RecordTable {
     CancellationRecord records[63];
     RecordTable* next = nullptr;

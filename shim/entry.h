@@ -14,7 +14,7 @@ class OnStack {
     // Whether this thread is in there still, for a call from `here`, on its stack. Unknown: it is on another stack now.
     Judgement judge(const volatile void* here) const;
 
-    // Which way the thread's cancellation is held back. Quick: for hooks that hold no lock over a call of the driver's.
+    // The way in which cancellation is held back. Quick: for hooks that hold no lock over a call of the driver's.
     enum class Hold { quick, by_calls };
     [[gnu::always_inline]] void begin(volatile std::uint64_t* place, Hold hold) {
         hold == Hold::quick ? cancellation_.begin() : cancellation_.begin_by_calls();

@@ -3,7 +3,7 @@
 
 namespace cuslice {
 
-// What is known of one live allocation. `context`, `gpu` and `kind` are the caller's numbers.
+// A live allocation, as it is known. `context`, `gpu` and `kind` are the caller's numbers.
 struct Allocation {
     static constexpr std::uint64_t kUnit = 512;
 

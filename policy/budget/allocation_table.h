@@ -74,7 +74,7 @@ class AllocationTable {
     };
     static constexpr std::size_t kShards = 64;
 
-    // Of a word: where in its 4 KiB the allocation begins, that there is one, and that the shard may have more that
+    // A word has where in its 4 KiB the allocation begins, that there is one, and that the shard may have more that
     // begin here. While it may, nobody writes a record into the word, so that one that is there is the oldest.
     static constexpr unsigned kOffsetShift = 32, kKindShift = 37, kGpuShift = 42, kContextShift = 48;
     static constexpr std::uint64_t kUnits = (1ull << kOffsetShift) - 1, kOffset = 7ull << kOffsetShift;
@@ -99,7 +99,7 @@ class AllocationTable {
                 static_cast<std::uint8_t>(word >> kGpuShift & 63), static_cast<std::uint8_t>(word >> kKindShift & 31)};
     }
 
-    // Of all addresses that may share a word.
+    // The same one for all addresses that may share a word.
     Shard& shard_of(std::uint64_t address) const {
         return shards_[(address >> PlaceMap::kPageBits) * 0x9e3779b97f4a7c15ull >> 58];
     }

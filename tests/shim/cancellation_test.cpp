@@ -20,7 +20,7 @@ void pause() {
     nanosleep(&moment, nullptr);
 }
 
-// What a thread has come to. Nothing that it runs has a destructor.
+// A thread, and how far it has come. Nothing that it runs has a destructor.
 struct Victim {
     std::function<void(Victim&)> body;
     std::atomic<bool> ready{false}, asked{false}, left{false}, went_on{false};

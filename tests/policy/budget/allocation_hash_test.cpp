@@ -7,38 +7,13 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/policy/budget/allocation_model.h"
 
 namespace cuslice {
 namespace {
 
-bool same(const Allocation& a, const Allocation& b) {
-    return a.address == b.address && a.bytes == b.bytes && a.context == b.context && a.gpu == b.gpu && a.kind == b.kind;
-}
-
-using Model = std::unordered_map<std::uint64_t, Allocation>;
-
-void collect(const Allocation& allocation, void* argument) {
-    static_cast<std::vector<Allocation>*>(argument)->push_back(allocation);
-}
-
-// Every allocation once, with every field, and nothing else.
-void check_same(const AllocationHash& table, const Model& model) {
-    std::vector<Allocation> all;
-    table.for_each(collect, &all);
-    REQUIRE(all.size() == model.size());
-    Model seen;
-    for (const Allocation& allocation : all) {
-        const auto expected = model.find(allocation.address);
-        REQUIRE(expected != model.end());
-        REQUIRE(same(allocation, expected->second));
-        REQUIRE(seen.emplace(allocation.address, allocation).second);
-    }
-}
-
-Allocation random_allocation(std::mt19937_64& random, std::uint64_t address) {
-    return {address, (random() >> 28) * Allocation::kUnit, static_cast<std::uint16_t>(1 + random() % 5),
-            static_cast<std::uint8_t>(random() % 64), static_cast<std::uint8_t>(random() % 32)};
-}
+using namespace tests;
+using Model = AllocationModel;
 
 // Addresses whose home is among the last buckets, so that their cluster wraps round to the beginning. The hash is the
 // table's own; should it change, this test is no less right, but tries what the random one tries already.

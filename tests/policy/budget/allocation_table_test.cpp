@@ -8,38 +8,13 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/policy/budget/allocation_model.h"
 
 namespace cuslice {
 namespace {
 
-bool same(const Allocation& a, const Allocation& b) {
-    return a.address == b.address && a.bytes == b.bytes && a.context == b.context && a.gpu == b.gpu && a.kind == b.kind;
-}
-
-using Model = std::unordered_map<std::uint64_t, Allocation>;
-
-void collect(const Allocation& allocation, void* argument) {
-    static_cast<std::vector<Allocation>*>(argument)->push_back(allocation);
-}
-
-// Every allocation once, with every field, and nothing else.
-void check_same(const AllocationTable& table, const Model& model) {
-    std::vector<Allocation> all;
-    table.for_each(collect, &all);
-    REQUIRE(all.size() == model.size());
-    Model seen;
-    for (const Allocation& allocation : all) {
-        const auto expected = model.find(allocation.address);
-        REQUIRE(expected != model.end());
-        REQUIRE(same(allocation, expected->second));
-        REQUIRE(seen.emplace(allocation.address, allocation).second);
-    }
-}
-
-Allocation random_allocation(std::mt19937_64& random, std::uint64_t address) {
-    return {address, (random() >> 28) * AllocationTable::kUnit, static_cast<std::uint16_t>(1 + random() % 5),
-            static_cast<std::uint8_t>(random() % 64), static_cast<std::uint8_t>(random() % 32)};
-}
+using namespace tests;
+using Model = AllocationModel;
 
 TEST_CASE("an allocation comes back with every field, once") {
     const auto table = std::make_unique<AllocationTable>();
@@ -135,7 +110,7 @@ TEST_CASE("addresses of every kind keep their records apart, and so do sizes") {
 }
 
 TEST_CASE("whatever is freed meanwhile, each free finds the oldest record of its address") {
-    // Of one 4 KiB: a second address, the same one again, and one that is too large for a word.
+    // All in one 4 KiB: a second address, the same one again, and one that is too large for a word.
     std::mt19937_64 random(17);
     const auto table = std::make_unique<AllocationTable>();
     std::map<std::uint64_t, std::vector<Allocation>> model;

@@ -23,20 +23,7 @@
 namespace cuslice::trace {
 namespace {
 
-constexpr char kGpu[] = "GPU-830cff1a-59d2-4d1e-8f0a-3c5b7e9d1f20";
 constexpr unsigned kThreads = 4;
-
-Row row_of(std::uint32_t thread, std::uint64_t number) {
-    return {.thread = thread,
-            .time = 1'790'000'000'000'000 + number * 999,
-            .action = Action::allocate,
-            .address = number,
-            .bytes = number * 512,
-            .stream = thread,
-            .gpu = kGpu,
-            .limit = 1 << 30,
-            .held = number << 12};
-}
 
 // Memory that a child shares with the test: how far each of its threads has come.
 struct Progress {

@@ -25,20 +25,6 @@
 namespace cuslice::trace {
 namespace {
 
-constexpr char kGpu[] = "GPU-830cff1a-59d2-4d1e-8f0a-3c5b7e9d1f20";
-
-Row row_of(std::uint32_t thread, std::uint64_t number) {
-    return {.thread = thread,
-            .time = 1'790'000'000'000'000 + number,
-            .action = Action::allocate,
-            .address = number,
-            .bytes = number * 512,
-            .stream = thread,
-            .gpu = kGpu,
-            .limit = 1 << 30,
-            .held = number << 12};
-}
-
 File::Appended append(Log& log, const Row& row) {
     int error = 0;
     return log.append(row, error);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "policy/trace/file.h"
+#include "policy/trace/row.h"
 #include "tests/catch.h"
 
 namespace cuslice::trace {
@@ -24,6 +26,21 @@ struct TestFolder {
 inline std::string read(const std::string& path) {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline constexpr char kGpu[] = "GPU-830cff1a-59d2-4d1e-8f0a-3c5b7e9d1f20";
+
+/// A thread's row of this number, which all else in it goes by.
+inline Row row_of(std::uint32_t thread, std::uint64_t number) {
+    return {.thread = thread,
+            .time = 1'790'000'000'000'000 + number * 999,
+            .action = Action::allocate,
+            .address = number,
+            .bytes = number * 512,
+            .stream = thread,
+            .gpu = kGpu,
+            .limit = 1 << 30,
+            .held = number << 12};
 }
 
 // Without what follows them while the file is mapped.
