@@ -83,9 +83,10 @@ void start_anew(CancellationRecord& record) CUSLICE_REQUIRES(records_mutex) {
     record.asked.store(CancellationRecord::Asked::never, std::memory_order_relaxed);
 }
 
+// In doubt, as where a sandbox refuses the question, it is.
 bool is_alive(std::int32_t thread) {
     const int saved_errno = errno;
-    const bool alive = syscall(SYS_tgkill, getpid(), thread, 0) == 0;
+    const bool alive = syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
     errno = saved_errno;
     return alive;
 }

@@ -3,13 +3,17 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include <atomic>
+#include <cerrno>
 #include <functional>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/refused_calls.h"
+#include "tests/skip.h"
 
 namespace cuslice {
 namespace {
@@ -155,6 +159,12 @@ TEST_CASE("a thread that ended in a hook leaves nothing to the next one of its n
         }};
         CHECK(ask_and_join(start(outside), outside) == PTHREAD_CANCELED);
     }
+}
+
+TEST_CASE("a thread of which a sandbox doesn't tell whether it lives is not ended in a hook") {
+    const bool refused = tests::refuse_call(SYS_tgkill, EPERM);
+    if (!refused) return tests::skip("this kernel refuses no calls");
+    check_ended_behind(asked_inside);
 }
 
 TEST_CASE("each of many threads ends alone") {

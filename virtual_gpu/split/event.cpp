@@ -25,12 +25,8 @@ CUresult elapsed(Real real, float* milliseconds, CUevent start, CUevent end) {
 namespace split_driver {
 
 CUSLICE_SPLIT(cuEventCreate, event, flags) {
-    return make_registered(
-        HandleKind::event, event, [&](CUevent* place) { return CUSLICE_PHYSICAL(cuEventCreate)(place, flags); },
-        [](CUevent made) {
-            CUSLICE_PHYSICAL(cuEventDestroy_v2)
-            (made);
-        });
+    const auto create = [&](CUevent* place) { return CUSLICE_PHYSICAL(cuEventCreate)(place, flags); };
+    return make_registered(HandleKind::event, event, create, split_driver::cuEventDestroy_v2);
 }
 
 CUSLICE_SPLIT_FORM(cuEventDestroy, destroy_event, event)

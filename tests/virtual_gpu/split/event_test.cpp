@@ -1,7 +1,6 @@
 // Events: whose they are, and that nobody is told a time between those of two virtual GPUs.
 #include <cstdint>
 
-#include "tests/no_memory.h"
 #include "tests/virtual_gpu/split/split_scene.h"
 
 using namespace cuslice;
@@ -88,7 +87,7 @@ TEST_CASE("an event is its virtual GPU's until it is destroyed, by either functi
     CHECK(destroyed == 2);
 }
 
-TEST_CASE("an event that can't be made or noted is none, and the program's place stays as it was") {
+TEST_CASE("an event that can't be made is none, and the program's place stays as it was") {
     Scene scene;
     scene.create(0);
     CUevent one = kUntouched;
