@@ -125,8 +125,10 @@ int main() {
         MUST(cuMemAlloc_v2, &block, 4096);
         MUST(cuMemFree_v2, block);
     });
-    for (const std::uint64_t kib : {1u, 64u, 1024u, 2048u, 16384u, 262144u, 1048576u})
-        measure_size(std::uint64_t{kib} << 10, kib <= 2048 ? 200 : 30);
+    for (const std::uint64_t kib : {1u, 64u, 1024u, 2048u}) measure_size(std::uint64_t{kib} << 10, 200);
+    // Many, as the first thousand look at the footprint more often than the later ones.
+    for (const std::uint64_t mib : {16u, 256u}) measure_size(std::uint64_t{mib} << 20, 3000);
+    measure_size(std::uint64_t{1} << 30, 30);
     measure_launches();
     measure_events(gpu.context);
     measure_pool();
