@@ -51,6 +51,15 @@ std::optional<std::uint64_t> used_on(nvmlDevice_t device) {
     return memory.used;
 }
 
+/// Without what is set aside for the driver, which only version 2 tells apart.
+std::optional<std::uint64_t> counted_on(nvmlDevice_t device) {
+    nvmlMemory_v2_t memory{};
+    memory.version = nvmlMemory_v2;
+    auto* ask = NVML(nvmlDeviceGetMemoryInfo_v2);
+    if (!device || !ask || ask(device, &memory) != NVML_SUCCESS) return {};
+    return memory.used;
+}
+
 std::optional<std::uint64_t> plus(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
     return a && b ? *a + *b : a ? a : b;
 }
@@ -87,7 +96,7 @@ std::optional<std::uint64_t> used_bytes() {
 std::optional<std::uint64_t> counted_bytes(const char* uuid) {
     // Our libraries carry the system's names, so it takes a symbol of theirs to tell them.
     void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-    return driver && dlsym(driver, "cuslice_marker") ? used_on(device_of(uuid)) : std::nullopt;
+    return driver && dlsym(driver, "cuslice_marker") ? counted_on(device_of(uuid)) : std::nullopt;
 }
 
 }  // namespace cuslice::check

@@ -23,16 +23,19 @@ def held():
 def counted():
     """What cuslice counts against the limit on the first GPU that it limits, to the byte; None without cuslice."""
 
+    # Version 2, whose `used` is without what is set aside for the driver.
     class Memory(ctypes.Structure):
-        _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
+        _fields_ = [("version", ctypes.c_uint)] + [
+            (name, ctypes.c_ulonglong) for name in ("total", "reserved", "free", "used")
+        ]
 
     if not hasattr(ctypes.CDLL("libcuda.so.1"), "cuslice_marker"):
         return None
     nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    device, memory = ctypes.c_void_p(), Memory()
+    device, memory = ctypes.c_void_p(), Memory(version=ctypes.sizeof(Memory) | 2 << 24)
     if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)):
         return None
-    return None if nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) else memory.used
+    return None if nvml.nvmlDeviceGetMemoryInfo_v2(device, ctypes.byref(memory)) else memory.used
 
 
 def take_all(allocate, is_refusal, least=2 * MIB, most=int(os.environ.get("CHECK_MOST", 8192 * MIB))):

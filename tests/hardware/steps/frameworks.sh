@@ -86,15 +86,15 @@ torch_graphs() {
 # Ranks on one GPU: gloo without a split and with one, and NCCL, which refuses several ranks on a GPU unless it is told
 # (and then takes two).
 ranks() {
-    local failed=0
+    local failed=0 version
     needs torch
     ranks_of gloo "without cuslice" || failed=1
     slices
     ranks_of gloo "two parts" "${cuslice_run[@]}" --split 0=4GiB+4GiB -- || failed=1
-    # What torch.cuda.nccl.version() says: (2, 30, 4).
-    if ! "$python" -c 'import sys, torch; sys.exit(torch.cuda.nccl.version() < (2, 30))'; then
+    version=$("$python" -c 'import torch; print(*torch.cuda.nccl.version(), sep=".")') || return 1
+    if [ "$(printf '%s\n' 2.30 "$version" | sort -V | head -n 1)" != 2.30 ]; then
         echo "nccl, two parts: not run. Before 2.30 NCCL refuses several ranks on a GPU, whatever it is told;" \
-            "this is $("$python" -c 'import torch; print(*torch.cuda.nccl.version(), sep=".")')."
+            "this is $version."
         return $failed
     fi
     ranks_of nccl "two parts" env NCCL_MULTI_RANK_GPU_ENABLE=1 "${cuslice_run[@]}" --split 0=4GiB+4GiB -- || failed=1
