@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -67,9 +68,13 @@ void set_context(CUcontext handle) {
     }
 }
 
-std::uint64_t stack_bytes(const Gpu& gpu, std::size_t per_thread) {
-    const int threads = architecture_of(gpu.spec).threads_per_multiprocessor;
-    return per_thread <= least_stack ? 0 : (per_thread - least_stack) * threads * gpu.spec.multiprocessors;
+std::uint64_t thread_bytes(const Gpu& gpu, std::size_t stack, std::size_t local) {
+    const std::size_t per_thread = std::max(stack, least_stack) - least_stack + local;
+    return per_thread * architecture_of(gpu.spec).threads_per_multiprocessor * gpu.spec.multiprocessors;
+}
+
+std::uint64_t thread_bytes(const Context& context) {
+    return thread_bytes(*context.gpu, context.limits.at(CU_LIMIT_STACK_SIZE), context.local_bytes);
 }
 
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context) {

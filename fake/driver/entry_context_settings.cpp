@@ -61,7 +61,7 @@ CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
     if (limit == CU_LIMIT_STACK_SIZE) {
         if (value > most_stack) return CUDA_ERROR_INVALID_VALUE;
         Gpu& gpu = *context->gpu;
-        const std::uint64_t before = stack_bytes(gpu, found->second), now = stack_bytes(gpu, value);
+        const std::uint64_t before = thread_bytes(*context), now = thread_bytes(gpu, value, context->local_bytes);
         if (now > before && !gpu.charge(now - before)) return CUDA_ERROR_OUT_OF_MEMORY;
         if (now < before) gpu.release(before - now);
     }

@@ -66,6 +66,18 @@ bool fits_at_once(const Shape& shape, const KernelInfo& info, const GpuSpec& gpu
     return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] <= most;
 }
 
+/// Room for a kernel's local memory, which the driver takes at a launch where no kernel before has needed as much.
+CUresult take_local_memory(const KernelInfo& info, Context& context) {
+    const auto local = static_cast<std::size_t>(info.local_bytes);
+    if (local <= context.local_bytes) return CUDA_SUCCESS;
+    Gpu& gpu = *context.gpu;
+    const std::uint64_t before = thread_bytes(context);
+    if (!gpu.charge(thread_bytes(gpu, context.limits.at(CU_LIMIT_STACK_SIZE), local) - before))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    context.local_bytes = local;
+    return CUDA_SUCCESS;
+}
+
 /// All that doesn't depend on a stream; puts the function's code on the device. The driver's lock is held.
 CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, void** parameters, void** extra,
                       bool cooperative) {
@@ -76,6 +88,7 @@ CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, v
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     if (driver().kernels_are_errors) CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
     if (const CUresult bad = load_function(*function); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = take_local_memory(*function->info, context); bad != CUDA_SUCCESS) return bad;
     log_skipped(*function->info, *function->image);
     return CUDA_SUCCESS;
 }

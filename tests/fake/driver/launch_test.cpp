@@ -49,6 +49,36 @@ TEST_CASE("a good launch succeeds; that kernels are not run is said at the first
           "cuslice fake GPU: 3 launches of kernels were skipped in this process: results were not computed\n");
 }
 
+TEST_CASE("a launch takes room for local memory where no kernel before has needed as much") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              constexpr size_t threads = 40 * 1024, lazy_load = 128 << 10;  // of a T4: resident, and a first launch
+              const auto launch = [&](int bytes) {
+                  const std::string text =
+                      ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k(){.local .align 8 .b8 spot[" +
+                      std::to_string(bytes) + "]; ret;}\n";
+                  CUmodule module = nullptr;
+                  CUfunction kernel = nullptr;
+                  EXPECT_EQUAL(cuModuleLoadData(&module, text.c_str()), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetFunction(&kernel, module, "k"), CUDA_SUCCESS);
+                  const size_t before = free_bytes();
+                  const CUresult result = cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+                  const size_t taken = before - free_bytes();
+                  EXPECT_EQUAL(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), result);
+                  EXPECT_EQUAL(before - free_bytes(), taken);
+                  return std::pair(result, taken);
+              };
+              const size_t free = free_bytes();
+              EXPECT(launch(352) == std::pair(CUDA_SUCCESS, 352 * threads + lazy_load));
+              EXPECT(launch(96) == std::pair(CUDA_SUCCESS, lazy_load));
+              EXPECT(launch(1352) == std::pair(CUDA_SUCCESS, 1000 * threads + lazy_load));
+              EXPECT(launch(500 << 10).first == CUDA_ERROR_OUT_OF_MEMORY);
+              EXPECT_EQUAL(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+              use_device(report);
+              EXPECT(free_bytes() == free);
+          }) == "");
+}
+
 TEST_CASE("grid, block, shared memory and limits of the kernel are checked") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
