@@ -18,6 +18,14 @@ CUresult counted_load(Load load, Unload unload, Least least, Handle* handle, Cod
     return result;
 }
 
+// Kernels that were looked up before have been launched by now. Where one of them needed more local memory than those
+// before it, the driver has taken it at its launch, which no hook sees: a cache makes room for it out of what is idle.
+inline void look_before_kernel() {
+    const HookEntry entry;
+    VirtualGpu* gpu = current_gpu(entry);
+    if (gpu && gpu->caches()) gpu->look_at_cached();
+}
+
 // What is unloaded is in a context that need not be the current one: the steps of all GPUs that are in use, from this
 // one on, and of one that is split once.
 template <typename Call>

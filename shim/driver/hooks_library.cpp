@@ -15,6 +15,11 @@ CUSLICE_HOOK(cuLibraryLoadFromFile, library, file, jit_options, jit_values, jit_
                         library, file, jit_options, jit_values, jit_count, options, values, count);
 }
 
+CUSLICE_HOOK(cuLibraryGetKernel, kernel, library, name) {
+    look_before_kernel();
+    return CUSLICE_REAL(cuLibraryGetKernel)(kernel, library, name);
+}
+
 CUSLICE_HOOK_FORM(cuLibraryUnload, counted_unload, library)
 
 }  // namespace cuslice

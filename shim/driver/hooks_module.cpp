@@ -21,6 +21,11 @@ CUSLICE_HOOK(cuModuleLoad, module, file) {
                         file);
 }
 
+CUSLICE_HOOK(cuModuleGetFunction, function, module, name) {
+    look_before_kernel();
+    return CUSLICE_REAL(cuModuleGetFunction)(function, module, name);
+}
+
 CUSLICE_HOOK_FORM(cuModuleUnload, counted_unload, module)
 
 }  // namespace cuslice

@@ -32,6 +32,7 @@ const std::set<std::string> kTakeNothing{
     "cuInit",
     "cuIpcCloseMemHandle",
     "cuIpcGetMemHandle",
+    "cuLibraryGetKernel",
     "cuLibraryUnload",
     "cuMemExportToShareableHandle",
     "cuMemFree",
@@ -49,6 +50,7 @@ const std::set<std::string> kTakeNothing{
     "cuMemRetainAllocationHandle",
     "cuMemUnmap",
     "cuMipmappedArrayDestroy",
+    "cuModuleGetFunction",
     "cuModuleUnload",
     "cuMulticastUnbind",
     "cuPointerGetAttribute",
@@ -201,4 +203,19 @@ TEST_CASE("a context that comes unseen after the first memory is charged before 
 }
 
 }  // namespace
+TEST_CASE("what launches took for local memory comes out of an idle cache when another kernel is looked up") {
+    const std::string allocator = GENERATE("growth", "prealloc");
+    Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.code("fill " + bytes(32 * kMiB)) == 2);
+    REQUIRE(scene.guest.code("freeall") == 0);
+    REQUIRE(scene.held().used <= kGiB);
+    // 6144 threads can be resident.
+    REQUIRE(scene.guest.code("localkernels m " + bytes(100 * kMiB / 6144)) == 0);
+    CHECK(scene.held().used > kGiB);
+    REQUIRE(scene.guest.code("lookup m second") == 0);
+    CHECK(scene.held().used <= kGiB);
+}
+
 }  // namespace cuslice::tests

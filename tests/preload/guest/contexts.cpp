@@ -49,6 +49,13 @@ std::string kernels_text(std::size_t count) {
     return text;
 }
 
+// PTX with two kernels, each of so many bytes of local memory a thread.
+std::string local_kernels_text(const std::string& bytes) {
+    const std::string body = "(){.local .align 8 .b8 spot[" + bytes + "]; ret;}\n";
+    return ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry first" + body + ".visible .entry second" +
+           body;
+}
+
 }  // namespace
 
 void add_context_commands(Commands& commands) {
@@ -159,6 +166,21 @@ void add_context_commands(Commands& commands) {
                 result = p.driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
         }
         return answer(result);
+    };
+    // localkernels NAME BYTES: a module with two kernels of so much local memory, of which the first is launched
+    commands["localkernels"] = [](Program& p, const Words& w) {
+        CUmodule& module = p.modules[w.at(0)];
+        CUresult result = p.driver.cuModuleLoadData(&module, local_kernels_text(w.at(1)).c_str());
+        CUfunction function = nullptr;
+        if (result == CUDA_SUCCESS) result = p.driver.cuModuleGetFunction(&function, module, "first");
+        if (result == CUDA_SUCCESS)
+            result = p.driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+        return answer(result);
+    };
+    // lookup NAME KERNEL
+    commands["lookup"] = [](Program& p, const Words& w) {
+        CUfunction function = nullptr;
+        return answer(p.driver.cuModuleGetFunction(&function, p.modules.at(w.at(0)), w.at(1).c_str()));
     };
     // heap [BYTES]: sets the heap's size for kernels; its size
     commands["heap"] = [](Program& p, const Words& w) {
