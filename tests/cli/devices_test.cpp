@@ -42,7 +42,7 @@ TEST_CASE("devices lists what a program would see, beside the machine's own GPUs
               "\n"
               "CUDA  TOTAL     FREE  LIMIT     ALLOCATABLE  FROM\n"
               "0     8192 MiB  ?     2048 MiB  ~1528 MiB    the whole GPU\n"
-              "1     8192 MiB  ?     2048 MiB  ~1463 MiB    --limit\n");
+              "1     8192 MiB  ?     2048 MiB  ~1424 MiB    --limit\n");
 }
 
 TEST_CASE("devices inside a slice still tells the machine's own totals") {
@@ -75,8 +75,8 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
     CHECK(part.at("origin") == "--split");
     // The only part that is seen is charged all of the context.
     CHECK(part.at("context") == 520 << 20);
-    CHECK(part.at("headroom") == 65 << 20);
-    CHECK(part.at("left") == (2048 - 585) << 20);
+    CHECK(part.at("headroom") == 104 << 20);
+    CHECK(part.at("left") == (2048 - 624) << 20);
     CHECK(part.at("priority").is_null());
     CHECK(list("--split=1=4GiB+rest:-1").at(0).at("priority") == -1);
     CHECK(list("--split=1=4GiB:-1+rest").at(0).at("priority").is_null());
@@ -130,7 +130,7 @@ TEST_CASE("devices --json is for programs") {
                       kFirst +
                       "\", \"pci\": \"0000:80:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
                       "\"context\": 545259520, \"context_known\": false, \"plus_context\": false, \"headroom\": "
-                      "68157440, \"left\": 1534066688, \"priority\": null, "
+                      "109051904, \"left\": 1493172224, \"priority\": null, "
                       "\"origin\": \"--limit\"}\n"
                       "]}\n"));
 }
