@@ -115,14 +115,20 @@ std::uint64_t SharedBudget::limit() const {
     return least;
 }
 
-std::uint64_t SharedBudget::room() const {
+[[gnu::always_inline]] inline std::uint64_t SharedBudget::room_within(std::uint64_t least,
+                                                                      std::uint64_t given_back) const {
     const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
-    std::uint64_t least = outer_ ? outer_->room() : ledger::kNoLimitBytes;
     for (unsigned i = 0, n = count(); i < n; i++) {
-        const std::uint64_t gone = members_[i].used() + margin;
+        const std::uint64_t gone = less(members_[i].used(), given_back) + margin;
         least = std::min(least, less(members_[i].limit(), gone));
     }
     return least;
+}
+
+std::uint64_t SharedBudget::room() const { return room_within(outer_ ? outer_->room() : ledger::kNoLimitBytes, 0); }
+
+std::uint64_t SharedBudget::room_after(std::uint64_t given_back) const {
+    return room_within(outer_ ? outer_->room_after(given_back) : ledger::kNoLimitBytes, given_back);
 }
 
 bool SharedBudget::retired() const {

@@ -49,9 +49,11 @@ class SharedBudget {
     // Of a reservation that comes to nothing; see Membership.
     void undo(std::uint64_t bytes);
 
-    // The smallest limit of all accounts, and what could be had in each of them, less the margin. Bytes.
+    // The smallest limit of all accounts, and what could be had in each of them, less the margin: as things stand, and
+    // once `given_back` of what this process is charged with has gone back. Bytes.
     std::uint64_t limit() const;
     std::uint64_t room() const;
+    std::uint64_t room_after(std::uint64_t given_back) const;
     // Whether an account's file is gone and another one is in its place, in which this process is not yet.
     bool retired() const;
     // The most that the innermost job's processes held at once, over all of them. Bytes; 0: it is in no job.
@@ -75,6 +77,7 @@ class SharedBudget {
 
   private:
     unsigned count() const { return count_.load(std::memory_order_acquire); }
+    std::uint64_t room_within(std::uint64_t least, std::uint64_t given_back) const;
 
     LimitOf of(unsigned i) const {
         const ledger::AccountKind kind = members_[i].account().kind;

@@ -20,10 +20,13 @@ CUresult counted_load(Load load, Unload unload, Least least, Handle* handle, Cod
 
 // Kernels that were looked up before have been launched by now. Where one of them needed more local memory than those
 // before it, the driver has taken it at its launch, which no hook sees: a cache makes room for it out of what is idle.
+// And what free memory was measured is of before.
 inline void look_before_kernel() {
     const HookEntry entry;
     VirtualGpu* gpu = current_gpu(entry);
-    if (gpu && gpu->caches()) gpu->look_at_cached();
+    if (!gpu || !gpu->limited()) return;
+    if (gpu->caches()) gpu->look_at_cached();
+    gpu->driver_gave_back();
 }
 
 // What is unloaded is in a context that need not be the current one: the steps of all GPUs that are in use, from this

@@ -218,4 +218,20 @@ TEST_CASE("what launches took for local memory comes out of an idle cache when a
     CHECK(scene.held().used <= kGiB);
 }
 
+TEST_CASE("what is said to be free can be had in one block, where launches took some of the headroom") {
+    const std::string allocator = GENERATE("direct", "growth");
+    Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.code("fill " + bytes(32 * kMiB)) == 2);
+    REQUIRE(scene.guest.code("freeall") == 0);
+    const std::uint64_t before = scene.free();
+    REQUIRE(scene.guest.code("localkernels m " + bytes(40 * kMiB / 6144)) == 0);
+    REQUIRE(scene.guest.code("lookup m second") == 0);
+    const std::uint64_t free = scene.free();
+    CHECK(free <= before - 40 * kMiB);
+    CHECK(scene.guest.code("alloc all " + bytes(free)) == 0);
+    CHECK(scene.held().used <= kGiB);
+}
+
 }  // namespace cuslice::tests

@@ -434,6 +434,19 @@ std::uint64_t VirtualGpu::room() const {
     return std::min(own, all < whole ? whole - all : 0);
 }
 
+std::uint64_t VirtualGpu::room_after(std::uint64_t given_back) const {
+    const auto left = [given_back](std::uint64_t most, std::uint64_t used) {
+        const std::uint64_t now = used - std::min(used, given_back);
+        return most - std::min(most, now);
+    };
+    std::uint64_t room = left(budget_.ceiling(), budget_.used());
+    if (sharing_.joined())
+        room = std::min({room, sharing_.budget().room_after(given_back), left(physical_->total(), budget_.used())});
+    if (!physical_->limit_of_all()) return room;
+    const std::uint64_t margin = headroom_of_all(), whole = physical_->limit_of_all();
+    return std::min(room, left(whole - std::min(whole, margin), physical_->counted_of_all()));
+}
+
 void VirtualGpu::release_later(std::uint64_t bytes) {
     LockGuard lock(mutex());
     if (!footprint().take_over(bytes, budget_, budgets())) return budget_.release(bytes);
@@ -458,10 +471,13 @@ MemoryView VirtualGpu::view(std::uint64_t physical_free) {
         const DisableCancellation locked;
         pools_.refresh(budget_, false);
     }
-    const MemoryView view{std::min(room(), physical_free), limit()};
-    if (!caches()) return view;
+    if (!caches()) return {std::min(room(), physical_free), limit()};
     const DisableCancellation locked;
-    return {view.free / kCacheStep * kCacheStep + gpu_state().reclaimer->unused(*this), view.total};
+    // Where the driver has taken some of the headroom, idle memory has to go back before anything is granted.
+    const std::uint64_t idle = gpu_state().reclaimer->unused(*this);
+    const std::uint64_t free = std::min(room_after(idle), physical_free + idle);
+    const std::uint64_t kept = free < idle ? 0 : idle;  // else it is all taken anew
+    return {kept + (free - kept) / kCacheStep * kCacheStep, limit()};
 }
 
 }  // namespace cuslice

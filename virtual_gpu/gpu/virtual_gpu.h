@@ -116,6 +116,8 @@ class VirtualGpu {
 
     // Bytes that can be reserved as things stand.
     std::uint64_t room() const;
+    // The same once `given_back` of what is charged here has gone back.
+    std::uint64_t room_after(std::uint64_t given_back) const;
 
     // The same without telling pools to give anything back.
     bool reserve_at_once(std::uint64_t bytes) { return ready_for(bytes, nullptr) && charge(bytes); }
