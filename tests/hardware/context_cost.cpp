@@ -23,9 +23,11 @@ int main() {
     open_context(gpu);
     steps.row("the primary context");
     const CUmodule module = load_kernels("kernels.ptx");
-    steps.row("a module of 5 KiB");
+    steps.row("a small module");
     const CUfunction nothing = kernel(module, "nothing");
     steps.attempt("the first launch", launch(nothing));
+    steps.attempt("the first of a kernel with 512 B of local memory a thread", launch(kernel(module, "local512")));
+    steps.attempt("with 4 KiB", launch(kernel(module, "local4096")));
     steps.attempt("a stack of 4 KiB a thread", CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4 << 10));
     steps.attempt("a launch with it", launch(nothing));
     steps.attempt("a printf buffer of 32 MiB", CU(cuCtxSetLimit)(CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{32} << 20));
