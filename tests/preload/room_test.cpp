@@ -8,7 +8,7 @@
 namespace cuslice::tests {
 namespace {
 
-// A context on a laptop-2g takes 300 MiB, and an eighth of that is kept free beside it.
+// A context on a laptop-2g takes 300 MiB, and a fifth of that is kept free beside it.
 const std::string kContext = "cuslice: GPU 0: a context takes 300.0 MiB, and needs a ";
 
 std::string bytes(std::uint64_t count) { return std::to_string(count); }
@@ -44,22 +44,22 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
     const Words lines = small->complaints();
     REQUIRE(lines.size() == 2);
     CHECK(lines[0] == kContext +
-                          "limit of at least 338MiB with its headroom; --limit gives 299.0 MiB, so nothing can be "
+                          "limit of at least 361MiB with its headroom; --limit gives 299.0 MiB, so nothing can be "
                           "allocated; a context that the CUDA runtime makes takes its 300.0 MiB all the same");
     CHECK(lines[1].starts_with("cuslice: out of memory on GPU 0 ("));
     const std::string why =
         "): cuDevicePrimaryCtxRetain failed: a context on this GPU takes 300.0 MiB, more than the limit of 299.0 "
-        "MiB from --limit. With 37.5 MiB kept for the driver (headroom), the limit must be at least 338MiB";
+        "MiB from --limit. With 60.0 MiB kept for the driver (headroom), the limit must be at least 361MiB";
     CHECK(lines[1].ends_with(why));
 
-    auto useless = machine.start({"--limit", "337MiB"});
+    auto useless = machine.start({"--limit", "360MiB"});
     REQUIRE(useless->code("init") == 0);
     CHECK(useless->code("retain 0") == 0);
     CHECK(useless->code("alloc x 4096") == 2);
     CHECK(useless->finish() == 0);
-    CHECK(useless->complaints().at(0).ends_with("--limit gives 337.0 MiB, so nothing else can be allocated"));
+    CHECK(useless->complaints().at(0).ends_with("--limit gives 360.0 MiB, so nothing else can be allocated"));
 
-    auto enough = machine.start({"--limit", "338MiB"});
+    auto enough = machine.start({"--limit", "361MiB"});
     REQUIRE(enough->code("init") == 0);
     CHECK(enough->code("retain 0") == 0);
     CHECK(enough->code("alloc x 4096") == 0);
@@ -90,7 +90,7 @@ TEST_CASE("the figures of a refusal add up, whatever the driver has taken and gi
         std::string refused;
         double limit;
     };
-    const Words full{"alloc a " + bytes(600 * kMiB)}, fuller{"alloc a " + bytes(650 * kMiB)};
+    const Words full{"alloc a " + bytes(600 * kMiB)}, fuller{"alloc a " + bytes(630 * kMiB)};
     const std::string context = "create own 0", module = "module m " + bytes(96 * kMiB);
     const Case one = GENERATE_COPY(
         Case{"context", {"--limit", "1000MiB"}, full, context, 1000},
@@ -154,9 +154,9 @@ TEST_CASE("parts that have no room for their shares of a context are said to be 
         return run(machine.launch({"--split", split}, {"/bin/true"}), machine.outside()).err;
     };
     CHECK(said("0=100MiB+200MiB") ==
-          "cuslice: GPU 0: a context takes 300.0 MiB, and needs parts of at least 338MiB with its headroom; its 2 "
+          "cuslice: GPU 0: a context takes 300.0 MiB, and needs parts of at least 361MiB with its headroom; its 2 "
           "parts have 300.0 MiB together, so no program can use them\n");
-    CHECK(said("0=100MiB+242MiB").empty());
+    CHECK(said("0=100MiB+262MiB").empty());
     CHECK(said("0=8").empty());
 
     auto small = machine.start({"--split", "0=100MiB+200MiB"});
@@ -167,8 +167,8 @@ TEST_CASE("parts that have no room for their shares of a context are said to be 
     REQUIRE(lines.size() == 2);
     CHECK(
         lines[1].ends_with("cuDevicePrimaryCtxRetain failed: a context on this GPU takes 200.0 MiB of this part, "
-                           "which has 200.0 MiB from --split. With 25.0 MiB kept for the driver (headroom), the "
-                           "part must have at least 226MiB"));
+                           "which has 200.0 MiB from --split. With 40.0 MiB kept for the driver (headroom), the "
+                           "part must have at least 241MiB"));
 }
 
 TEST_CASE("devices shows what a program then finds free, of a limit and of parts") {
