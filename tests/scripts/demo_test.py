@@ -66,7 +66,7 @@ class Demo(unittest.TestCase):
 
     def test_bars_are_of_what_the_terminal_can_show(self):
         fine = usual().stdout
-        self.assertIn("driver API    limited  ▒███████████▉│ ", fine)
+        self.assertIn("driver API    limited  ▒███████████▊│ ", fine)
         self.assertIn("alone    ▒██████████████", fine)
         plain = demo("--contexts", "208,566", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0").stdout
         self.assertIn("driver API    limited  +############| ", plain)
