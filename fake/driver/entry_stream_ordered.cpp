@@ -30,6 +30,12 @@ CUresult refuse_outside_capture(const Stream& stream) {
 CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& stream) {
     Address address = 0;
     if (stream.capture != nullptr && !stream.capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    // H200, driver 580.159.04, 2026-11-27: no bytes are success and a null pointer, which is no memory of a graph
+    // either.
+    if (bytes == 0) {
+        *out = 0;
+        return CUDA_SUCCESS;
+    }
     // A captured allocation is the graph's own: of the pool it has the device alone.
     const CUresult result = stream.capture != nullptr
                                 ? add_memory_node(stream.capture->graph, *pool->gpu, bytes, address)
@@ -53,7 +59,6 @@ CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, Default
     if (const CUresult bad = refuse_outside_capture(*stream); bad != CUDA_SUCCESS) return bad;
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     return with_frees_done([&] {
         const std::lock_guard hold(driver().lock);
         return allocate_from(&current_pool(*context->gpu), out, bytes, *stream);
@@ -62,7 +67,7 @@ CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, Default
 
 CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream stream_handle,
                             DefaultStream form) {
-    if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
     if (const CUresult bad = refuse_outside_capture(*stream); bad != CUDA_SUCCESS) return bad;
     return with_frees_done([&] {
@@ -88,6 +93,7 @@ CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
     if (done) return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(done));
     if (stream->capture != nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    if (address == 0) return CUDA_SUCCESS;  // of an allocation of no bytes
     const Found found = find_block(address);
     if (is_pool_import(address)) {
         return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); });

@@ -108,11 +108,12 @@ CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUde
     return result;
 }
 
+// No bytes are success and a null pointer (H200, driver 580.159.04, 2026-11-27), and so no matter of limits.
 template <typename Form>
 constexpr auto allocate = [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUstream stream) {
     return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
         const HookEntry entry;
-        if (!entry.counts() || captures<Form>(stream)) return real(dptr, bytesize, stream);
+        if (!entry.counts() || bytesize == 0 || captures<Form>(stream)) return real(dptr, bytesize, stream);
         gpu = gpu_of_stream<Form>(stream);
         CUmemoryPool pool = nullptr;
         if (!gpu || !gpu->limited() || CUSLICE_REAL(cuDeviceGetMemPool)(&pool, gpu->device()) != CUDA_SUCCESS)
@@ -127,7 +128,7 @@ constexpr auto allocate_from =
     [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUmemoryPool pool, CUstream stream) {
         return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
             const HookEntry entry;
-            if (entry.counts() && !captures<Form>(stream)) gpu = gpu_of_pool(pool);
+            if (entry.counts() && bytesize != 0 && !captures<Form>(stream)) gpu = gpu_of_pool(pool);
             return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream,
                                      [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); });
         });

@@ -203,6 +203,42 @@ TEST_CASE("a pool with a largest size ends there, as the driver says and without
     CHECK(scene.free() == free);
 }
 
+TEST_CASE("no bytes in a stream's order are a null pointer, also where nothing is left, and cost nothing") {
+    const Words settings = GENERATE(Words{}, Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_SPLIT=2"});
+    CAPTURE(settings.empty() ? "" : settings.front());
+    Scene scene("1xlaptop-2g", settings, "500MiB");
+    Guest& guest = scene.guest;
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("pool mine 0") == 0);
+    REQUIRE(guest.code("alloc most " + bytes(scene.free())) == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    for (const char* how : {"async", "ptsz", "pool=mine"}) {
+        CAPTURE(how);
+        CHECK(guest.ask("alloc none 0 " + std::string(how)) == "0 0");
+        CHECK(guest.code("freeasync none") == 0);
+        CHECK(scene.free() == free);
+    }
+    CHECK(guest.code("capture g 0 leave") == 0);
+    CHECK(guest.code("launch g") == 0);
+    CHECK(guest.code("alloc none 0") == 1);
+    CHECK(scene.free() == free);
+    CHECK(scene.held().used == used);
+    CHECK(guest.complaints().empty());
+}
+
+TEST_CASE("no bytes in a stream's order aren't refused where a context that no hook saw is past the limit") {
+    Scene scene("1xlaptop-2g", {}, "200MiB");
+    Guest& guest = scene.guest;
+    REQUIRE(guest.code("hidden 0") == 0);
+    REQUIRE(guest.code("pool mine 0") == 0);
+    for (const char* how : {"async", "ptsz", "pool=mine"}) {
+        CAPTURE(how);
+        CHECK(guest.code("alloc some 512 " + std::string(how)) == 2);
+        CHECK(guest.ask("alloc none 0 " + std::string(how)) == "0 0");
+        CHECK(guest.code("freeasync none") == 0);
+    }
+}
+
 TEST_CASE("memory that is bound to a sparse array is counted until it is unbound or the array is gone") {
     const std::string end = GENERATE("tiles s 512 512", "unarray s");
     CAPTURE(end);

@@ -56,6 +56,38 @@ TEST_CASE("a pool grows in chunks and keeps freed memory until a synchronisation
           }) == "");
 }
 
+// H200, driver 580.159.04, 2026-11-27.
+TEST_CASE("no bytes in a stream's order are success and a null pointer, in a capture too") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              const size_t before = free_bytes();
+              CUmemoryPool pool = nullptr;
+              CUstream stream = nullptr;
+              CUgraph graph = nullptr;
+              size_t nodes = 9;
+              CUdeviceptr plain = 1, a = 1, b = 1, captured = 1;
+              EXPECT_EQUAL(cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&plain, 0), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemAllocAsync(&a, 0, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(a, CUdeviceptr{0});
+              EXPECT_EQUAL(cuMemAllocFromPoolAsync(&b, 0, pool, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(b, CUdeviceptr{0});
+              EXPECT_EQUAL(cuMemFreeAsync(0, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAllocAsync(nullptr, 0, stream), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemAllocFromPoolAsync(&b, 0, nullptr, stream), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAllocAsync(&captured, 0, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(captured, CUdeviceptr{0});
+              EXPECT_EQUAL(cuMemAllocFromPoolAsync(&captured, 0, pool, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+              EXPECT_EQUAL(nodes, size_t{0});
+              EXPECT_EQUAL(attribute(report, pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), cuuint64_t{0});
+              EXPECT_EQUAL(free_bytes(), before);
+          }) == "");
+}
+
 TEST_CASE("the release threshold keeps memory over a synchronisation, a trim gives it back") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);

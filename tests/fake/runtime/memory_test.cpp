@@ -36,6 +36,10 @@ SCENARIO_IN_CHILD("no bytes are success and no memory") {
     CHECK(RT(cudaMalloc)(&pointer, 0) == cudaSuccess);
     CHECK(pointer == nullptr);
     CHECK(RT(cudaMalloc)(nullptr, 1) == cudaErrorInvalidValue);
+    void* ordered = &ordered;
+    CHECK(RT(cudaMallocAsync)(&ordered, 0, nullptr) == cudaSuccess);
+    CHECK(ordered == nullptr);
+    CHECK(RT(cudaFreeAsync)(ordered, nullptr) == cudaSuccess);
 }
 
 SCENARIO_IN_CHILD("a full device refuses and goes on", Machine{.spec = "1xlaptop-2g"}) {
