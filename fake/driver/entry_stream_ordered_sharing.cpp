@@ -23,15 +23,23 @@ struct PoolLabel {
     std::uint64_t magic = 0x4c4f4f5045524143;
     unsigned char uuid[16] = {};
     CUmemPoolProps props{};
+    std::uint64_t identity = 0;
 };
+
+/// An exported pool's number; the driver's lock is held.
+std::uint64_t identity_of(Pool& pool) {
+    if (pool.identity == 0) pool.identity = new_sharing_id();
+    return pool.identity;
+}
 
 CUresult export_pool(int& out, CUmemoryPool handle) {
     const std::lock_guard hold(driver().lock);
-    const Pool* pool = pools.find(handle);
+    Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     if ((pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) return CUDA_ERROR_INVALID_VALUE;
     PoolLabel label;
     label.props = pool->props;
+    label.identity = identity_of(*pool);
     std::memcpy(label.uuid, pool->gpu->spec.uuid.data(), sizeof label.uuid);
     const int file = memory_file("cuslice-fake-pool");
     if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
@@ -55,17 +63,18 @@ CUresult import_pool(CUmemoryPool& out, int file) {
     Pool& pool = new_pool(*gpu);
     pool.imported = true;
     pool.props = label.props;
+    pool.identity = label.identity;
     pool.props.location.id = gpu->ordinal;
     out = pool.handle;
     return CUDA_SUCCESS;
 }
 
-/// Whether the pool that owns a block can be exported; the driver's lock is held.
-bool exportable(std::uint32_t number) {
-    bool found = false;
-    pools.each([&](CUmemoryPool, const Pool& pool) {
-        found = found || (pool.number == number && !pool.imported &&
-                          (pool.props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0);
+/// The pool that owns a block, if it can be exported, or null; the driver's lock is held.
+Pool* exportable(std::uint32_t number) {
+    Pool* found = nullptr;
+    pools.each([&](CUmemoryPool, Pool& pool) {
+        const bool exports = (pool.props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
+        if (pool.number == number && !pool.imported && exports) found = &pool;
     });
     return found;
 }
@@ -88,27 +97,33 @@ CUSLICE_ENTRY(cuMemPoolExportPointer, out, address) {
     const Found found = find_block(address);
     if (out == nullptr || !found || found.base != address || found.record.kind != BlockKind::Pool)
         return CUDA_ERROR_INVALID_VALUE;
+    std::uint64_t identity = 0;
     {
         const std::lock_guard hold(driver().lock);
-        if (!exportable(found.record.owner)) return CUDA_ERROR_INVALID_VALUE;
+        Pool* const pool = exportable(found.record.owner);
+        if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        identity = identity_of(*pool);
     }
     SharingTicket ticket{};
-    if (const CUresult bad = share_block(found, pool_pointer_magic, ticket); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = share_block(found, pool_pointer_magic, identity, ticket); bad != CUDA_SUCCESS) return bad;
     std::memcpy(out, &ticket, sizeof ticket);
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuMemPoolImportPointer, out, handle, data) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    SharingTicket ticket{};
+    std::memcpy(&ticket, data, sizeof ticket);
     std::uint32_t number = 0;
     {
         const std::lock_guard hold(driver().lock);
         const Pool* pool = pools.find(handle);
-        if (pool == nullptr || !pool->imported) return CUDA_ERROR_INVALID_VALUE;
+        // H200, driver 580.159.04, 2026-11-27: what is no export of this very pool's is a wrong value, not a wrong
+        // handle.
+        if (pool == nullptr || !pool->imported || ticket.magic != pool_pointer_magic || ticket.pool != pool->identity)
+            return CUDA_ERROR_INVALID_VALUE;
         number = pool->number;
     }
-    SharingTicket ticket{};
-    std::memcpy(&ticket, data, sizeof ticket);
     Address address = 0;
     const CUresult result = open_shared(ticket, pool_pointer_magic, number, address);
     if (result == CUDA_SUCCESS) *out = address;

@@ -66,7 +66,7 @@ void Gpu::unshare(Region& region, const Block& block) {
     const auto found = shared.find(block.base);
     if (found == shared.end()) return;
     // A pool goes on paying for what is freed to it.
-    books.drop(found->second.id, block.record->kind != BlockKind::Pool);
+    if (!found->second.own) books.drop(found->second.id, block.record->kind != BlockKind::Pool);
     shared.erase(found);
 }
 

@@ -30,6 +30,7 @@ struct SharedBlock {
     Address pointer = 0;     // what the program got when it opened another's block
     unsigned opened = 0;     // so often
     bool from_pool = false;  // freed as a pool's memory is
+    bool own = false;        // opened by the process that made it: the books have one holder
 };
 
 class Gpu {

@@ -18,6 +18,7 @@ struct Pool {
     bool imported = false;  // another process's: nothing is allocated from it
     bool doomed = false;    // destroyed by the program while blocks are out: ends with the last of them
     CUmemPoolProps props{};
+    std::uint64_t identity = 0;  // of an exported pool, and of its imports; 0: was never exported
     std::uint64_t threshold = 0;
     std::uint64_t reserved = 0, reserved_high = 0;  // charged; a multiple of the profile's chunk
     std::uint64_t used = 0, used_high = 0;

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -58,6 +59,12 @@ CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, std::uint3
     return CUDA_SUCCESS;
 }
 
+/// True while this process has the block that it exported under this number; with the lock held.
+bool lends(const Gpu& gpu, std::uint64_t id) {
+    return std::any_of(gpu.shared.begin(), gpu.shared.end(),
+                       [&](const auto& entry) { return entry.second.id == id && entry.second.opened == 0; });
+}
+
 }  // namespace
 
 std::uint64_t new_sharing_id() {
@@ -77,7 +84,7 @@ Gpu* gpu_with_uuid(const unsigned char* uuid) {
     return nullptr;
 }
 
-CUresult share_block(const Found& found, std::uint32_t magic, SharingTicket& ticket) {
+CUresult share_block(const Found& found, std::uint32_t magic, std::uint64_t pool, SharingTicket& ticket) {
     Gpu& gpu = *found.gpu;
     const std::lock_guard hold(gpu.lock);
     const Block block = found.region->heap.at(found.base);
@@ -101,6 +108,7 @@ CUresult share_block(const Found& found, std::uint32_t magic, SharingTicket& tic
     ticket.offset = block.base - found.region->space.base();
     ticket.size = block.record->asked;
     ticket.file = found.region->space.file();
+    ticket.pool = pool;
     std::memcpy(ticket.uuid, gpu.spec.uuid.data(), sizeof ticket.uuid);
     return CUDA_SUCCESS;
 }
@@ -108,8 +116,10 @@ CUresult share_block(const Found& found, std::uint32_t magic, SharingTicket& tic
 CUresult open_shared(const SharingTicket& ticket, std::uint32_t magic, std::uint32_t owner, Address& out) {
     if (ticket.magic != magic || ticket.size == 0 || ticket.offset + ticket.size < ticket.size)
         return CUDA_ERROR_INVALID_HANDLE;
-    // Seen of drivers: a process can't open what it exported itself.
-    if (ticket.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+    // Seen of drivers: a process can't open what it exported itself, unless it is a pool's (H200, driver 580.159.04,
+    // 2026-11-27).
+    const bool own = ticket.pid == getpid();
+    if (own && magic != pool_pointer_magic) return CUDA_ERROR_INVALID_CONTEXT;
     Gpu* gpu = gpu_with_uuid(ticket.uuid);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold_driver(driver().lock);
@@ -126,14 +136,14 @@ CUresult open_shared(const SharingTicket& ticket, std::uint32_t magic, std::uint
     if (file < 0) return CUDA_ERROR_INVALID_HANDLE;
     Block block;
     CUresult result = CUDA_ERROR_INVALID_HANDLE;
-    if (gpu->books.hold_from_owner(ticket.id)) {
+    if (own ? lends(*gpu, ticket.id) : gpu->books.hold_from_owner(ticket.id)) {
         result = adopt_block(*gpu, ticket, file, owner, block);
-        if (result != CUDA_SUCCESS) gpu->books.drop(ticket.id, true);
+        if (result != CUDA_SUCCESS && !own) gpu->books.drop(ticket.id, true);
     }
     close(file);
     if (result != CUDA_SUCCESS) return result;
     out = block.base + ticket.offset % page_bytes;
-    gpu->shared[block.base] = {ticket.id, out, 1, magic == pool_pointer_magic};
+    gpu->shared[block.base] = {ticket.id, out, 1, magic == pool_pointer_magic, own};
     return CUDA_SUCCESS;
 }
 

@@ -315,3 +315,54 @@ TEST_CASE("an allocation of a pool can be read and written in another process, a
               EXPECT_EQUAL(cuMemPoolDestroy(pool), CUDA_SUCCESS);
           }) == "");
 }
+
+// H200, driver 580.159.04, 2026-11-27.
+TEST_CASE("a pool that is imported where it was made takes its own allocations, and no other pool does", "[at once]") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              const auto type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+              CUmemPoolProps props{};
+              props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+              props.handleTypes = type;
+              props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+              CUmemoryPool a = nullptr, b = nullptr, imported_a = nullptr, imported_b = nullptr;
+              CUdeviceptr block = 0, plain = 0, opened = 0;
+              CUmemPoolPtrExportData data{}, of_plain{}, zeros{};
+              const auto imported = [&](CUmemoryPool pool, CUmemoryPool& out) {
+                  int file = -1;
+                  EXPECT_EQUAL(cuMemPoolExportToShareableHandle(&file, pool, type, 0), CUDA_SUCCESS);
+                  void* const descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(file));
+                  EXPECT_EQUAL(cuMemPoolImportFromShareableHandle(&out, descriptor, type, 0), CUDA_SUCCESS);
+                  close(file);
+              };
+              EXPECT_EQUAL(cuMemPoolCreate(&a, &props), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemPoolCreate(&b, &props), CUDA_SUCCESS);
+              imported(a, imported_a);
+              imported(b, imported_b);
+              EXPECT_EQUAL(cuMemAlloc(&plain, MiB), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemPoolExportPointer(&of_plain, plain), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemAllocFromPoolAsync(&block, 4 * MiB, a, nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemsetD32(block, 3, MiB), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemPoolExportPointer(&data, block), CUDA_SUCCESS);
+              const size_t free = free_bytes();
+              EXPECT_EQUAL(cuMemPoolImportPointer(&opened, a, &data), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemPoolImportPointer(&opened, imported_b, &data), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemPoolImportPointer(&opened, imported_a, &zeros), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(opened, CUdeviceptr{0});
+              EXPECT_EQUAL(cuMemPoolImportPointer(&opened, imported_a, &data), CUDA_SUCCESS);
+              EXPECT_EQUAL(value_at(opened + 2 * MiB), 3U);
+              EXPECT_EQUAL(cuMemsetD32(opened, 4, MiB), CUDA_SUCCESS);
+              EXPECT_EQUAL(value_at(block + 2 * MiB), 4U);
+              EXPECT_EQUAL(free_bytes(), free);
+              EXPECT_EQUAL(cuMemFree(opened), CUDA_SUCCESS);
+              EXPECT_EQUAL(free_bytes(), free);
+              // The pool's maker still has it, and lends it again.
+              EXPECT_EQUAL(value_at(block), 4U);
+              EXPECT_EQUAL(cuMemPoolImportPointer(&opened, imported_a, &data), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFree(opened), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFree(block), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemPoolImportPointer(&opened, imported_a, &data), CUDA_ERROR_INVALID_HANDLE);
+              EXPECT_EQUAL(free_bytes(), free + 4 * MiB);
+          }) == "");
+}
