@@ -84,7 +84,7 @@ CUSLICE_ENTRY(cuFuncGetModule, out, handle) {
 }
 
 CUSLICE_ENTRY(cuFuncGetName, name, handle) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
     *name = function->info->name.c_str();
     return CUDA_SUCCESS;

@@ -148,7 +148,7 @@ CUSLICE_ENTRY(cuKernelGetLibrary, out, handle) {
 }
 
 CUSLICE_ENTRY(cuKernelGetName, name, handle) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
     *name = kernel->info->name.c_str();
     return CUDA_SUCCESS;

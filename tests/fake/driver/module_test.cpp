@@ -118,6 +118,8 @@ TEST_CASE("a library is loaded into each context at its first use there") {
               EXPECT_EQUAL(cuKernelGetFunction(&elsewhere, kernel), CUDA_SUCCESS);
               EXPECT(function != elsewhere);
               const char* name = nullptr;
+              EXPECT_EQUAL(cuKernelGetName(nullptr, kernel), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuKernelGetName(&name, nullptr), CUDA_ERROR_INVALID_VALUE);
               EXPECT_EQUAL(cuKernelGetName(&name, kernel), CUDA_SUCCESS);
               EXPECT_EQUAL(std::string(name), "add");
               EXPECT_EQUAL(cuCtxSetCurrent(first), CUDA_SUCCESS);
@@ -148,6 +150,8 @@ TEST_CASE("of an image that can't be read any name is a kernel's, whose launches
                   EXPECT(function == again && function != other);
                   EXPECT_EQUAL(cuModuleGetFunction(&other, module, ""), CUDA_ERROR_NOT_FOUND);
                   const char* name = nullptr;
+                  EXPECT_EQUAL(cuFuncGetName(nullptr, function), CUDA_ERROR_INVALID_VALUE);
+                  EXPECT_EQUAL(cuFuncGetName(&name, nullptr), CUDA_ERROR_INVALID_VALUE);
                   EXPECT_EQUAL(cuFuncGetName(&name, function), CUDA_SUCCESS);
                   EXPECT(name != nullptr && std::string(name) == "first");
                   int value = 0;
