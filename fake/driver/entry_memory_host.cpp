@@ -23,7 +23,9 @@ CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
 }
 
 CUresult register_flagged(void* pointer, std::size_t bytes, unsigned flags) {
-    if ((flags & ~all_register_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    // All that a program here can map is memory, and none of it a device's registers.
+    const bool io_memory = (flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0;
+    if ((flags & ~all_register_flags) != 0 || io_memory) return CUDA_ERROR_INVALID_VALUE;
     return register_host(pointer, bytes, flags);
 }
 

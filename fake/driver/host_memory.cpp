@@ -1,7 +1,10 @@
 #include "fake/driver/host_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <map>
 #include <mutex>
 
@@ -26,6 +29,26 @@ HostBlock* find(Address address) {
     if (above == blocks().begin()) return nullptr;
     HostBlock& block = std::prev(above)->second;
     return address - block.base < block.size ? &block : nullptr;
+}
+
+/// The first block that has any of these bytes, or null; with the lock held.
+HostBlock* first_within(Address base, std::size_t bytes) {
+    if (HostBlock* const around = find(base)) return around;
+    const auto next = blocks().lower_bound(base);
+    return next != blocks().end() && next->first - base < bytes ? &next->second : nullptr;
+}
+
+/// True if there is memory of the program in each page; none is touched.
+bool is_mapped(Address base, std::size_t bytes) {
+    const auto page = static_cast<Address>(sysconf(_SC_PAGESIZE));
+    const Address end = base + bytes;
+    unsigned char states[4096];  // one a page
+    for (Address at = base / page * page; at < end;) {
+        const Address size = std::min(end - at, page * sizeof states);
+        if (mincore(reinterpret_cast<void*>(at), size, states) != 0 && errno == ENOMEM) return false;
+        at += size;
+    }
+    return true;
 }
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
@@ -60,21 +83,21 @@ CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
     if (pointer == nullptr || bytes == 0 || base + bytes < base) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Context, context, current_context(context));
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
-    if (is_device_address(base)) return CUDA_ERROR_INVALID_VALUE;
+    if (is_device_address(base) || !is_mapped(base, bytes)) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(host_lock);
-    const auto next = blocks().lower_bound(base);
-    if (find(base) != nullptr || (next != blocks().end() && next->first - base < bytes)) {
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    }
+    if (const HostBlock* const there = first_within(base, bytes))
+        return there->registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
     blocks()[base] = {base, bytes, flags, true, context->handle, ++last_id};
     return CUDA_SUCCESS;
 }
 
 CUresult unregister_host(void* pointer) {
+    const auto base = reinterpret_cast<Address>(pointer);
     const std::lock_guard hold(host_lock);
-    const auto found = blocks().find(reinterpret_cast<Address>(pointer));
-    if (found == blocks().end() || !found->second.registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    blocks().erase(found);
+    const HostBlock* const found = find(base);
+    if (found != nullptr && !found->registered) return CUDA_ERROR_INVALID_VALUE;
+    if (found == nullptr || found->base != base) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    blocks().erase(base);
     return CUDA_SUCCESS;
 }
 

@@ -19,7 +19,12 @@ struct HostBlock {
 
 CUresult allocate_host(void** out, std::size_t bytes, unsigned flags);
 CUresult free_host(void* pointer);
+/// Registers mapped memory of the program. CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED if any of it is registered;
+/// CUDA_ERROR_INVALID_VALUE for the driver's own, a device's and what isn't mapped (H200, driver 580.159.04,
+/// 2026-11-27).
 CUresult register_host(void* pointer, std::size_t bytes, unsigned flags);
+/// Takes the address that was registered; CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED for any other, but
+/// CUDA_ERROR_INVALID_VALUE for memory of allocate_host.
 CUresult unregister_host(void* pointer);
 
 /// The block that contains the address.

@@ -1,3 +1,5 @@
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <vector>
 
@@ -51,5 +53,36 @@ TEST_CASE("memory of the program is registered once at a time") {
               EXPECT_EQUAL(cuMemHostUnregister(mine.data()), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemHostUnregister(mine.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
               EXPECT_EQUAL(cuMemHostRegister(nullptr, 10, 0), CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}
+
+// H200, driver 580.159.04, 2026-11-27.
+TEST_CASE("only mapped memory of the program that nobody has locked can be registered") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              constexpr size_t page = 4096;
+              std::vector<char> mine(100000);
+              char* const memory = mine.data();
+              void *locked = nullptr,
+                   *hole = mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+              CUdeviceptr device = 0;
+              EXPECT(hole != MAP_FAILED);
+              EXPECT_EQUAL(munmap(static_cast<char*>(hole) + 2 * page, page), 0);
+              EXPECT_EQUAL(cuMemHostAlloc(&locked, 10 * page, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&device, MiB), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemHostRegister(memory, 0, 0), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostRegister(memory, page, 0x100), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostRegister(memory, page, CU_MEMHOSTREGISTER_IOMEMORY), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostRegister(locked, page, 0), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostRegister(static_cast<char*>(locked) + page, page, 0), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostRegister(reinterpret_cast<void*>(device), page, 0), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostRegister(hole, 4 * page, 0), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostRegister(static_cast<char*>(hole) + 2 * page, page, 0), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostUnregister(locked), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemHostUnregister(hole), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+              EXPECT_EQUAL(cuMemHostRegister(hole, 2 * page, CU_MEMHOSTREGISTER_READ_ONLY), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemHostRegister(memory + 7, 1001, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemHostUnregister(memory + 7), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFreeHost(locked), CUDA_SUCCESS);
           }) == "");
 }

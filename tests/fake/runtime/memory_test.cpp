@@ -84,7 +84,10 @@ SCENARIO_IN_CHILD("host memory is known to the device") {
     CHECK(RT(cudaFreeHost)(host) == cudaSuccess);
     CHECK(RT(cudaFreeHost)(nullptr) == cudaSuccess);
     std::vector<char> own(mib);
+    CHECK(RT(cudaHostGetDevicePointer)(&seen, own.data(), 0) == cudaErrorInvalidValue);
     CHECK(RT(cudaHostRegister)(own.data(), own.size(), cudaHostRegisterDefault) == cudaSuccess);
+    CHECK(RT(cudaHostRegister)(own.data() + 4096, 100, 0) == cudaErrorHostMemoryAlreadyRegistered);
+    CHECK(RT(cudaFreeHost)(own.data()) == cudaErrorInvalidValue);
     CHECK(RT(cudaHostUnregister)(own.data()) == cudaSuccess);
     CHECK(RT(cudaHostUnregister)(own.data()) == cudaErrorHostMemoryNotRegistered);
 }
