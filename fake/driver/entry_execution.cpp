@@ -117,14 +117,9 @@ CUresult check_attributes(const CUlaunchConfig& config, bool& cooperative) {
             case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
                 cooperative = attribute.value.cooperative != 0;
                 break;
-            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-                const auto& cluster = attribute.value.clusterDim;
-                if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0 || config.gridDimX % cluster.x != 0 ||
-                    config.gridDimY % cluster.y != 0 || config.gridDimZ % cluster.z != 0) {
-                    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-                }
+            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+                if (!divides_grid(config, attribute)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
                 break;
-            }
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
             case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
             case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:

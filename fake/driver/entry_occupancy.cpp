@@ -1,6 +1,8 @@
 // Occupancy: from the architecture's limits and what the kernel takes.
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/architecture.h"
@@ -28,12 +30,19 @@ CUresult find(CUfunction handle, Asked& asked) {
     return launchable(handle, *asked.context, asked.function);
 }
 
+/// Blocks on one multiprocessor with no more dynamic shared memory than the function is allowed; the driver's lock is
+/// held.
+int blocks_of(const Asked& asked, int threads, std::size_t shared) {
+    if (shared > static_cast<std::size_t>(asked.function->dynamic_shared)) return 0;
+    return blocks_per_multiprocessor(*asked.function->info, asked.context->gpu->spec, threads, shared);
+}
+
 CUresult active_blocks(int* blocks, CUfunction handle, int threads, size_t shared, unsigned flags) {
     Asked asked;
     if (blocks == nullptr || threads <= 0 || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
-    *blocks = blocks_per_multiprocessor(*asked.function->info, asked.context->gpu->spec, threads, shared);
+    *blocks = blocks_of(asked, threads, shared);
     return CUDA_SUCCESS;
 }
 
@@ -42,11 +51,14 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
                     unsigned flags) {
     Asked asked;
     if (grid == nullptr || block == nullptr || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<const KernelInfo> info;  // stays while the program's function runs without the lock
+    // Both stay while the program's function runs without the lock.
+    std::shared_ptr<const KernelInfo> info;
+    std::size_t allowed = 0;
     {
         const std::lock_guard hold(driver().lock);
         if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
         info = asked.function->info;
+        allowed = static_cast<std::size_t>(asked.function->dynamic_shared);
     }
     const GpuSpec& gpu = asked.context->gpu->spec;
     const KernelInfo& kernel = *info;
@@ -54,8 +66,8 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
     int best_threads = 0, best = 0, best_blocks = 0;
     for (int threads = (most + warp_size - 1) / warp_size * warp_size; threads > 0; threads -= warp_size) {
         const int size = std::min(threads, most);
-        const int blocks =
-            blocks_per_multiprocessor(kernel, gpu, size, shared_of != nullptr ? shared_of(size) : shared);
+        const std::size_t wanted = shared_of != nullptr ? shared_of(size) : shared;
+        const int blocks = wanted > allowed ? 0 : blocks_per_multiprocessor(kernel, gpu, size, wanted);
         if (blocks * size <= best_threads) continue;
         best_threads = blocks * size;
         best = size;
@@ -66,9 +78,81 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
     return CUDA_SUCCESS;
 }
 
+/// So many blocks of a cluster can be on one multiprocessor, however many others are: the only rule that the figure of
+/// an H200 (driver 580.159.04, 2026-11-27) is known to follow, of 8 blocks of 128 threads in clusters of 2.
+constexpr int most_clustered_blocks = 8;
+constexpr unsigned portable_cluster = 8, largest_cluster = 16;
+
+/// The cluster that a configuration asks for; one block where it asks for none.
+CUresult cluster_of(const CUlaunchConfig& config, const Function& function, int& size) {
+    if (config.numAttrs > 0 && config.attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::uint64_t blocks = 1;
+    for (unsigned i = 0; i < config.numAttrs; i++) {
+        if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+        const auto& cluster = config.attrs[i].value.clusterDim;
+        if (!divides_grid(config, config.attrs[i])) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        blocks = std::uint64_t{cluster.x} * cluster.y * cluster.z;
+    }
+    if (blocks > (function.non_portable_cluster ? largest_cluster : portable_cluster))
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    size = static_cast<int>(blocks);
+    return CUDA_SUCCESS;
+}
+
+/// Blocks of this configuration on one multiprocessor; the driver's lock is held.
+CUresult configured_blocks(const CUlaunchConfig& config, const Asked& asked, int& blocks) {
+    const unsigned sides[] = {config.gridDimX,  config.gridDimY,  config.gridDimZ,
+                              config.blockDimX, config.blockDimY, config.blockDimZ};
+    if (std::find(std::begin(sides), std::end(sides), 0U) != std::end(sides)) return CUDA_ERROR_INVALID_VALUE;
+    const bool flat = config.blockDimY <= max_block[1] && config.blockDimZ <= max_block[2];
+    const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+    const bool small = flat && config.blockDimX <= max_block[0] && threads <= max_threads_per_block;
+    blocks = small ? blocks_of(asked, static_cast<int>(threads), config.sharedMemBytes) : 0;
+    return CUDA_SUCCESS;
+}
+
+bool has_clusters(const Asked& asked) { return asked.context->gpu->spec.major >= 9; }
+
+CUresult active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig* config) {
+    Asked asked;
+    if (clusters == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+    if (!has_clusters(asked)) CUSLICE_UNSUPPORTED("cuOccupancyMaxActiveClusters before compute capability 9.0");
+    int size = 0, blocks = 0;
+    if (const CUresult bad = cluster_of(*config, *asked.function, size); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = configured_blocks(*config, asked, blocks); bad != CUDA_SUCCESS) return bad;
+    // Each of a cluster's blocks on a multiprocessor of its own. Which ones share a GPC isn't known here.
+    *clusters =
+        static_cast<int>(asked.context->gpu->spec.multiprocessors) / size * std::min(blocks, most_clustered_blocks);
+    return CUDA_SUCCESS;
+}
+
+CUresult largest_cluster_of(int* size, CUfunction handle, const CUlaunchConfig* config) {
+    Asked asked;
+    if (size == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+    if (!has_clusters(asked)) CUSLICE_UNSUPPORTED("cuOccupancyMaxPotentialClusterSize before compute capability 9.0");
+    int blocks = 0;
+    if (const CUresult bad = configured_blocks(*config, asked, blocks); bad != CUDA_SUCCESS) return bad;
+    const unsigned most = asked.function->non_portable_cluster ? largest_cluster : portable_cluster;
+    *size = blocks == 0
+                ? 0
+                : static_cast<int>(std::min(most, static_cast<unsigned>(asked.context->gpu->spec.multiprocessors)));
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 namespace cuslice::fake {
+
+bool divides_grid(const CUlaunchConfig& config, const CUlaunchAttribute& attribute) {
+    const auto& cluster = attribute.value.clusterDim;
+    const bool whole = cluster.x != 0 && cluster.y != 0 && cluster.z != 0;
+    return whole && config.gridDimX % cluster.x == 0 && config.gridDimY % cluster.y == 0 &&
+           config.gridDimZ % cluster.z == 0;
+}
 
 int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int threads, std::size_t dynamic_shared) {
     const Architecture& arch = architecture_of(gpu);
@@ -106,6 +190,14 @@ CUSLICE_ENTRY(cuOccupancyMaxPotentialBlockSizeWithFlags, grid, block, function, 
     return best_block(grid, block, function, shared_of, shared, limit, flags);
 }
 
+CUSLICE_ENTRY(cuOccupancyMaxActiveClusters, clusters, function, config) {
+    return active_clusters(clusters, function, config);
+}
+
+CUSLICE_ENTRY(cuOccupancyMaxPotentialClusterSize, size, function, config) {
+    return largest_cluster_of(size, function, config);
+}
+
 CUSLICE_ENTRY(cuOccupancyAvailableDynamicSMemPerBlock, bytes, handle, blocks, threads) {
     Asked asked;
     if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
@@ -115,7 +207,8 @@ CUSLICE_ENTRY(cuOccupancyAvailableDynamicSMemPerBlock, bytes, handle, blocks, th
     const KernelInfo& kernel = *asked.function->info;
     if (blocks_per_multiprocessor(kernel, gpu, threads, 0) < blocks) return CUDA_ERROR_INVALID_VALUE;
     const Architecture& arch = architecture_of(gpu);
-    const int each = arch.shared_per_multiprocessor / blocks - kernel.shared_bytes - (gpu.major >= 8 ? 1024 : 0);
+    // Without the 1 KiB of each block that the driver keeps: H200, driver 580.159.04, 2026-11-27.
+    const int each = arch.shared_per_multiprocessor / blocks - kernel.shared_bytes;
     *bytes = static_cast<size_t>(std::clamp(each, 0, arch.shared_per_block_optin - kernel.shared_bytes));
     return CUDA_SUCCESS;
 }

@@ -230,36 +230,3 @@ TEST_CASE("kernels are refused where that was asked for") {
     CHECK(in_child({{"CUSLICE_FAKE", "t4"}, {"CUSLICE_FAKE_KERNELS", "maybe"}},
                    [](const Report& report) { EXPECT_EQUAL(cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY); }) == "");
 }
-
-TEST_CASE("occupancy follows from the limits of the architecture") {
-    CHECK(in_child({{"CUSLICE_FAKE", "a100-40g"}}, [](const Report& report) {
-              use_device(report);
-              Sample sample(report);
-              int blocks = 0, grid = 0, block = 0;
-              size_t bytes = 0;
-              EXPECT_EQUAL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, sample.add, 128, 0), CUDA_SUCCESS);
-              EXPECT_EQUAL(blocks, 16);  // 2048 threads
-              EXPECT_EQUAL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, sample.add, 32, 0), CUDA_SUCCESS);
-              EXPECT_EQUAL(blocks, 32);
-              EXPECT_EQUAL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, sample.add, 128, 40 << 10),
-                           CUDA_SUCCESS);
-              EXPECT_EQUAL(blocks, 3);  // 164 KiB shared
-              EXPECT_EQUAL(cuOccupancyMaxPotentialBlockSize(&grid, &block, sample.add, nullptr, 0, 0), CUDA_SUCCESS);
-              EXPECT_EQUAL(block, 1024);
-              EXPECT_EQUAL(grid, 2 * 108);
-              // The program's own function may call the driver.
-              const auto shared_of = [](int threads) {
-                  CUdevice device = 0;
-                  size_t limit = 0;
-                  cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE);
-                  cuCtxGetDevice(&device);
-                  return static_cast<size_t>(threads) * 100;
-              };
-              EXPECT_EQUAL(cuOccupancyMaxPotentialBlockSize(&grid, &block, sample.add, shared_of, 0, 0), CUDA_SUCCESS);
-              EXPECT(block < 1024);
-              EXPECT_EQUAL(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, sample.add, 2, 128), CUDA_SUCCESS);
-              EXPECT_EQUAL(bytes, size_t{(82 << 10) - 256 - 1024});
-              EXPECT_EQUAL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, sample.add, 0, 0),
-                           CUDA_ERROR_INVALID_VALUE);
-          }) == "");
-}

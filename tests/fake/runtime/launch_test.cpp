@@ -76,6 +76,8 @@ SCENARIO_IN_CHILD("a kernel has attributes and an occupancy") {
     int blocks = 0;
     CHECK(RT(cudaOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, &code.fill, 128, 0) == cudaSuccess);
     CHECK(blocks > 0);
+    CHECK(RT(cudaOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, &code.fill, 128, 1025) == cudaSuccess);
+    CHECK(blocks == 0);
     const char* name = nullptr;
     CHECK(RT(cudaFuncGetName)(&name, &code.fill) == cudaSuccess);
     CHECK(std::string(name) == "_Z4fillPii");
@@ -93,4 +95,24 @@ SCENARIO_IN_CHILD("a kernel's code is what was made for the GPU that it is on") 
     REQUIRE(RT(cudaFuncGetAttributes)(&attributes, &code.fill) == cudaSuccess);
     CHECK(attributes.ptxVersion == 75);
     CHECK(attributes.binaryVersion == 75);
+}
+
+SCENARIO_IN_CHILD("clusters are counted as the driver counts them", Machine{.spec = "h200,l4"}) {
+    Registered code;
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {2, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(8);
+    config.blockDim = dim3(128);
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int number = 0;
+    CHECK(RT(cudaOccupancyMaxActiveClusters)(&number, &code.fill, &config) == cudaSuccess);
+    CHECK(number == 528);
+    config.numAttrs = 0;
+    CHECK(RT(cudaOccupancyMaxPotentialClusterSize)(&number, &code.fill, &config) == cudaSuccess);
+    CHECK(number == 8);
+    REQUIRE(RT(cudaSetDevice)(1) == cudaSuccess);
+    CHECK(RT(cudaOccupancyMaxActiveClusters)(&number, &code.fill, &config) == cudaErrorNotSupported);
 }
