@@ -21,6 +21,8 @@ constexpr unsigned char is_managed = 0x04;
 constexpr unsigned char info_sized = 4, info_max_threads = 0x05, info_frame_size = 0x11, info_min_stack = 0x12,
                         info_parameter = 0x17, info_registers = 0x2f;
 
+constexpr std::uint32_t cuda_info = 1000;  // type of the note .note.nv.cuinfo
+
 // From this capability on a kernel's section of shared memory begins with what the hardware keeps of it.
 constexpr int reserves_shared = 90;
 constexpr int reserved_shared_bytes = 1024;
@@ -48,6 +50,7 @@ class Cubin {
         // The capability moved from the lowest byte of the flags to the second in version 8 of the ABI.
         const unsigned shift = header_.e_ident[EI_ABIVERSION] >= 8 ? 8 : 0;
         image.capability = static_cast<int>(header_.e_flags >> shift & 0xff);
+        image.ptx_capability = virtual_capability();
         for (unsigned i = 0; i < header_.e_shnum; i++) {
             if (section(i).sh_type == SHT_SYMTAB) read_symbols(section(i), image);
         }
@@ -103,6 +106,21 @@ class Cubin {
             if (name == name_of(found)) return true;
         }
         return false;
+    }
+
+    /// Of the PTX that it was compiled from: in a note of the ABI's version 8, before that in the flags; 0 if neither.
+    int virtual_capability() const {
+        Elf64_Shdr note;
+        struct {
+            std::uint32_t name_size, size, type;
+            char name[12];
+            std::uint16_t version, capability;
+        } info;
+        if (header_.e_ident[EI_ABIVERSION] < 8) return static_cast<int>(header_.e_flags >> 16 & 0xff);
+        if (!find(".note.nv.cuinfo", note) || note.sh_type != SHT_NOTE || note.sh_size < sizeof info) return 0;
+        std::memcpy(&info, data_ + note.sh_offset, sizeof info);
+        const bool known = info.name_size == sizeof info.name && info.size >= 4 && info.type == cuda_info;
+        return known ? info.capability : 0;
     }
 
     void read_symbols(const Elf64_Shdr& table, Image& image) {

@@ -51,9 +51,7 @@ CUSLICE_ENTRY(cuFuncGetAttribute, value, attribute, handle) {
     CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
     CUSLICE_FIND(Function, function, launchable(handle, *context, function));
-    const Image& image = *function->image;
-    return kernel_attribute(*function->info, function, context->gpu->spec, image.is_ptx, image.capability, attribute,
-                            *value);
+    return kernel_attribute(*function->info, function, context->gpu->spec, *function->image, attribute, *value);
 }
 
 CUSLICE_ENTRY(cuFuncSetAttribute, handle, attribute, value) {

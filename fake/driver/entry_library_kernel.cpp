@@ -36,7 +36,7 @@ CUSLICE_ENTRY(cuKernelGetAttribute, value, attribute, handle, device) {
     if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     auto info = kernel_named(image, kernel->info->name);
     if (info == nullptr) info = kernel->info;  // of another part
-    return kernel_attribute(*info, function, gpu->spec, image->is_ptx, image->capability, attribute, *value);
+    return kernel_attribute(*info, function, gpu->spec, *image, attribute, *value);
 }
 
 CUSLICE_ENTRY(cuKernelSetAttribute, attribute, value, handle, device) {

@@ -9,30 +9,9 @@
 namespace cuslice::fake {
 namespace {
 
-// Layout of a fat binary, as nvcc writes it: a wrapper in the program, which points to a container of entries.
-constexpr std::uint32_t wrapper_magic = 0x466243b1, container_magic = 0xba55ed50;
-constexpr std::uint64_t compressed = 0x2000 | 0x8000;  // LZ4, Zstandard
-
-struct Wrapper {
-    std::uint32_t magic, version;
-    const unsigned char* container;
-    const void* name;
-};
-struct Container {
-    std::uint32_t magic;
-    std::uint16_t version, header_size;
-    std::uint64_t size;
-};
-struct Entry {
-    std::uint16_t kind, attributes;  // kind 1: PTX, 2: cubin
-    std::uint32_t header_size;
-    std::uint64_t size;
-    std::uint32_t compressed_size, reserved;
-    std::uint16_t minor, major;
-    std::uint32_t capability;
-    std::uint32_t name_offset, name_size;
-    std::uint64_t flags, reserved2, uncompressed_size;
-};
+using Wrapper = FatBinaryWrapper;
+using Container = FatBinaryContainer;
+using Entry = FatBinaryEntry;
 
 template <typename T>
 T at(const unsigned char* data) {
@@ -45,7 +24,7 @@ T at(const unsigned char* data) {
 CUresult read_container(const unsigned char* data, std::uint64_t size, int capability, Image& image) {
     if (size < sizeof(Container)) return CUDA_ERROR_INVALID_IMAGE;
     const auto container = at<Container>(data);
-    if (container.magic != container_magic || container.header_size < sizeof(Container) ||
+    if (container.magic != Container::kMagic || container.header_size < sizeof(Container) ||
         container.header_size > size || container.size > size - container.header_size)
         return CUDA_ERROR_INVALID_IMAGE;
     const auto all = std::make_shared<Image>();
@@ -55,14 +34,15 @@ CUresult read_container(const unsigned char* data, std::uint64_t size, int capab
         if (entry.header_size < sizeof(Entry) || entry.header_size > left || entry.size > left - entry.header_size)
             return CUDA_ERROR_INVALID_IMAGE;
         const unsigned char* code = entry_at + entry.header_size;
-        const bool ptx = entry.kind == 1;
+        const bool ptx = entry.kind == Entry::kPtx;
         all->targets.push_back({ptx, static_cast<int>(entry.capability)});
-        if ((entry.flags & compressed) == 0) {
+        if ((entry.flags & Entry::kCompressed) == 0) {
             const auto part = std::make_shared<Image>();
             const bool read = ptx ? read_ptx(reinterpret_cast<const char*>(code), entry.size, *part)
-                                  : entry.kind == 2 && read_cubin(code, entry.size, *part);
-            if (!read && entry.kind == 2 && is_cubin(code, entry.size)) return CUDA_ERROR_INVALID_IMAGE;
+                                  : entry.kind == Entry::kCubin && read_cubin(code, entry.size, *part);
+            if (!read && entry.kind == Entry::kCubin && is_cubin(code, entry.size)) return CUDA_ERROR_INVALID_IMAGE;
             part->is_ptx = ptx;
+            if (ptx) part->ptx_capability = part->capability;
             if (read) all->parts.push_back(part);
         }
         entry_at = code + entry.size;
@@ -95,16 +75,26 @@ std::uint32_t magic_of(const unsigned char* data, std::uint64_t size) {
     return there ? at<std::uint32_t>(data) : 0;
 }
 
+/// The same image with the target that a device takes.
+std::shared_ptr<const Image> unread_image_for(const Image& image, int device) {
+    const Target* best = nullptr;
+    for (const Target& target : image.targets) {
+        const bool runs = target.capability == 0 || runs_on(target.ptx, target.capability, device);
+        if (runs && (best == nullptr || is_taken_before(target, *best))) best = &target;
+    }
+    auto chosen = std::make_shared<Image>(image);
+    chosen->is_ptx = best->ptx;
+    chosen->capability = best->capability;
+    chosen->ptx_capability = best->ptx ? best->capability : 0;
+    return chosen;
+}
+
 std::size_t text_length(const char* text, std::uint64_t size) {
     bool ended = false;
     return size == kUnknownSize ? readable_length(text, ended) : strnlen(text, size);
 }
 
 }  // namespace
-
-bool runs_on(bool ptx, int code, int device) {
-    return ptx ? code <= device : code / 10 == device / 10 && code % 10 <= device % 10;
-}
 
 std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image, int capability) {
     const auto runs = [&](bool ptx, int code) { return code == 0 || runs_on(ptx, code, capability); };
@@ -115,12 +105,12 @@ std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image
     std::shared_ptr<const Image> best;
     for (const auto& part : image->parts) {
         if (!runs(part->is_ptx, part->capability)) continue;
-        const bool better = best == nullptr || (best->is_ptx && !part->is_ptx) ||
-                            (best->is_ptx == part->is_ptx && best->capability < part->capability);
+        const bool better =
+            best == nullptr || is_taken_before({part->is_ptx, part->capability}, {best->is_ptx, best->capability});
         if (better) best = part;
     }
     if (best != nullptr) return best;
-    return image->parts.empty() ? image : image->parts.front();
+    return image->parts.empty() ? unread_image_for(*image, capability) : image->parts.front();
 }
 
 std::shared_ptr<const KernelInfo> kernel_named(const std::shared_ptr<const Image>& image, const std::string& name) {
@@ -150,7 +140,7 @@ CUresult read_image(const void* pointer, int capability, Image& image, std::uint
                 "ELF",
                 sizeof elf_magic);
     // A bare fat binary begins with a letter too, but no text goes on as it does.
-    if (data[0] >= '\t' && data[0] < 0x7f && magic != container_magic) {
+    if (data[0] >= '\t' && data[0] < 0x7f && magic != Container::kMagic) {
         const std::string_view text(static_cast<const char*>(pointer),
                                     text_length(static_cast<const char*>(pointer), size));
         if (text.find(".version") == text.npos && text.find(".entry") == text.npos &&
@@ -159,14 +149,15 @@ CUresult read_image(const void* pointer, int capability, Image& image, std::uint
         }
         if (const CUresult bad = compile_ptx(text.data(), text.size(), image); bad != CUDA_SUCCESS) return bad;
         image.is_ptx = true;
+        image.ptx_capability = image.capability;
     } else if (magic == elf_magic) {
         const std::uint64_t bytes = sized ? size : size_of_cubin(data);
         if (!read_cubin(data, bytes, image)) return CUDA_ERROR_INVALID_IMAGE;
-    } else if (magic == wrapper_magic && !sized) {
+    } else if (magic == Wrapper::kMagic && !sized) {
         // In a file there is nothing that it could point to.
         if (!is_readable(data, sizeof(Wrapper))) return CUDA_ERROR_INVALID_IMAGE;
         return read_unsized_container(at<Wrapper>(data).container, capability, image);
-    } else if (magic == container_magic) {
+    } else if (magic == Container::kMagic) {
         return sized ? read_container(data, size, capability, image) : read_unsized_container(data, capability, image);
     } else {
         return CUDA_ERROR_INVALID_IMAGE;

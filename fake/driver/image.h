@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fake/driver/cuda_api.h"
+#include "fake/fat_binary.h"
 
 namespace cuslice::fake {
 
@@ -39,16 +40,11 @@ struct VariableInfo {
     bool managed = false;
 };
 
-/// What a part of a fat binary is for.
-struct Target {
-    bool ptx = false;
-    int capability = 0;
-};
-
 struct Image {
     std::vector<KernelInfo> kernels;
     std::vector<VariableInfo> variables;
-    int capability = 0;  // of the code: major * 10 + minor
+    int capability = 0;      // of the code: major * 10 + minor
+    int ptx_capability = 0;  // of the PTX that it is, or was compiled from; 0: not known
     bool is_ptx = false;
     std::vector<Target> targets;                      // of a fat binary: of all its parts,
     std::vector<std::shared_ptr<const Image>> parts;  // and those that can be read
@@ -80,10 +76,8 @@ std::uint64_t size_of_cubin(const unsigned char* data);
 std::shared_ptr<const KernelInfo> kernel_named(const std::shared_ptr<const Image>& image, const std::string& name);
 
 /// What a device takes of an image: of a fat binary a cubin before PTX, and the newest. Where that part can't be read,
-/// any other that can: all come from one source and have the same names. Null if nothing runs there.
+/// any other that can: all come from one source and have the same names. Null if nothing runs there. Where no part can
+/// be read at all, what it is for is known still.
 std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image, int capability);
-
-/// Whether code for one capability runs on a device of another: PTX upwards, cubins within a major version.
-bool runs_on(bool ptx, int code, int device);
 
 }  // namespace cuslice::fake

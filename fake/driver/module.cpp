@@ -162,9 +162,10 @@ CUresult launchable(CUfunction handle, Context& context, Function*& out) {
     return out->context == context.handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, bool is_ptx,
-                          int capability, CUfunction_attribute attribute, int& value) {
+CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, const Image& image,
+                          CUfunction_attribute attribute, int& value) {
     const int device = gpu.major * 10 + gpu.minor;
+    const int binary = image.is_ptx || image.capability == 0 ? device : image.capability;
     switch (static_cast<int>(attribute)) {
         case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
             value = info.max_threads;
@@ -182,10 +183,10 @@ CUresult kernel_attribute(const KernelInfo& info, const Function* function, cons
             value = info.registers;
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-            value = is_ptx && capability != 0 ? capability : device;
+            value = image.ptx_capability != 0 ? image.ptx_capability : binary;
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-            value = is_ptx || capability == 0 ? device : capability;
+            value = binary;
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
             value = 0;

@@ -84,8 +84,8 @@ CUresult load_function(Function& function);
 CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params);
 
 /// An attribute of a kernel; `function` may be null for one that isn't loaded anywhere.
-CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, bool is_ptx,
-                          int capability, CUfunction_attribute attribute, int& value);
+CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, const Image& image,
+                          CUfunction_attribute attribute, int& value);
 
 /// Where a kernel's parameter is, and its size if that is asked for; CUDA_ERROR_NOT_SUPPORTED where they aren't known.
 CUresult parameter_info(const KernelInfo& info, std::size_t index, std::size_t* offset, std::size_t* size);

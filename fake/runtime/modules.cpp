@@ -1,5 +1,6 @@
 #include "fake/runtime/modules.h"
 
+#include "fake/runtime/device_code.h"
 #include "fake/runtime/ptx.h"
 #include "fake/runtime/state.h"
 
@@ -39,8 +40,10 @@ CUresult module_of(Binary* binary, CUmodule* module) {
     }
     int capability = 0;
     if (result = current_capability(&capability); result != CUDA_SUCCESS) return result;
+    Target code;
+    if (!find_code(binary->device_code, capability, &code)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     auto* loaded = static_cast<LoadedModule*>(std::malloc(sizeof(LoadedModule)));
-    char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary, capability);
+    char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary, code.capability);
     if (ptx == nullptr) {
         std::free(loaded);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -85,6 +88,17 @@ cudaError_t function_of(const void* kernel, CUfunction* function) {
     CUresult result = module_of(found->binary, &module);
     if (result == CUDA_SUCCESS) result = CU(cuModuleGetFunction, 2000)(function, module, found->name);
     return as_error(result);
+}
+
+int cubin_capability_of(const void* kernel) {
+    Lock held;
+    const RegisteredKernel* const found = find_kernel(kernel);
+    int capability = 0;
+    Target code;
+    if (found == nullptr || current_capability(&capability) != CUDA_SUCCESS ||
+        !find_code(found->binary->device_code, capability, &code))
+        return 0;
+    return code.ptx ? 0 : code.capability;
 }
 
 cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* bytes) {

@@ -8,9 +8,13 @@ namespace cuslice::fake {
 
 /// The driver's function for a kernel, in the current context; its module is loaded there at first use. `kernel` is
 /// what a program has for it: the host address, a cudaKernel_t or the driver's own handle, which the driver then
-/// judges. cudaErrorInvalidDeviceFunction: null, or registered by nobody and no handle. Thread-safe; the context is
-/// current.
+/// judges. cudaErrorInvalidDeviceFunction: null, or registered by nobody and no handle;
+/// cudaErrorNoKernelImageForDevice: none of its code is for the context's GPU. Thread-safe; the context is current.
 cudaError_t function_of(const void* kernel, CUfunction* function);
+
+/// The compute capability (75 is 7.5) of the cubin that the context's GPU takes of a registered kernel's code. 0: it
+/// takes PTX, or the kernel is a handle. Thread-safe; the context is current.
+int cubin_capability_of(const void* kernel);
 
 /// Address and size in bytes of a variable in the current context. cudaErrorInvalidSymbol: not registered. Thread-safe.
 cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* bytes);

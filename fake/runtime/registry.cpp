@@ -20,9 +20,10 @@ void free_list(Node* node) {
 
 }  // namespace
 
-Binary* add_binary() {
+Binary* add_binary(const void* device_code) {
     auto* binary = static_cast<Binary*>(std::calloc(1, sizeof(Binary)));
     if (binary != nullptr) {
+        binary->device_code = device_code;
         binary->next = binaries;
         if (binaries != nullptr) binaries->previous = binary;
         binaries = binary;

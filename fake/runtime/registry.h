@@ -36,17 +36,19 @@ struct LoadedModule {
     CUmodule module;
 };
 
-/// One registered fat binary. Its device code is never looked at: registration tells all names and sizes.
+/// One registered fat binary. Of its device code only the GPUs that it is for are looked at (device_code.h):
+/// registration tells all names and sizes.
 struct Binary {
     Binary* next;
     Binary* previous;
     RegisteredKernel* kernels;
     RegisteredVariable* variables;
     LoadedModule* loaded;
+    const void* device_code = nullptr;  ///< the program's own, as long as this is registered
 };
 
 // All of these want the caller to hold Lock. Null or false: no host memory.
-Binary* add_binary();
+Binary* add_binary(const void* device_code);
 void remove_binary(Binary* binary);
 bool add_kernel(Binary* binary, const void* host, const char* name);
 bool add_variable(Binary* binary, const void* host, const char* name, std::size_t size, void** shadow);

@@ -29,9 +29,9 @@ void log_no_memory(const char* name) { log_line("fake CUDA runtime: no host memo
 
 extern "C" {
 
-void** __cudaRegisterFatBinary(void*) {
+void** __cudaRegisterFatBinary(void* device_code) {
     Lock held;
-    Binary* const binary = add_binary();
+    Binary* const binary = add_binary(device_code);
     if (binary == nullptr) log_no_memory("device code");
     return reinterpret_cast<void**>(binary);
 }

@@ -119,6 +119,25 @@ TEST_CASE("of a fat binary's parts the one that the device takes is read") {
     }
 }
 
+TEST_CASE("an image knows the PTX that it was compiled from") {
+    const auto of = [](const std::string& bytes, int device) {
+        Image image;
+        REQUIRE(read_image(bytes.data(), device, image) == CUDA_SUCCESS);
+        return image;
+    };
+    CHECK(of(Cubin(90, 8, 80).bytes(), 90).ptx_capability == 80);
+    CHECK(of(Cubin(90, 8).bytes(), 90).ptx_capability == 0);
+    CHECK(of(Cubin(86, 7).bytes(), 86).ptx_capability == 80);  // in its flags
+    CHECK(of(".version 8.0\n.target sm_75\n.visible .entry kernel() { ret; }\n", 90).ptx_capability == 75);
+    // Of what is compressed the entries say what it is for.
+    const std::string packed = container(entry(1, 75, 0x8011, "zzzz") + entry(2, 80, 0x8011, "zzzz"));
+    CHECK(of(packed, 75).is_ptx);
+    CHECK(of(packed, 75).ptx_capability == 75);
+    CHECK_FALSE(of(packed, 86).is_ptx);
+    CHECK(of(packed, 86).capability == 80);
+    CHECK(of(packed, 90).ptx_capability == 75);
+}
+
 TEST_CASE("a container that runs past its end is refused") {
     std::string broken = container(entry(1, 80, 0x11, "text"));
     broken[16 + 8] = 0x7f;  // the entry is longer than the container

@@ -13,7 +13,8 @@ namespace fake_test {
 /// registers is an attribute alone, and shared memory begins with 1024 bytes that aren't the kernel's.
 class Cubin {
   public:
-    explicit Cubin(unsigned capability, unsigned char abi) {
+    /// `of_ptx`: the capability of the PTX that it says it was compiled from; 0 where it doesn't say.
+    explicit Cubin(unsigned capability, unsigned char abi, unsigned of_ptx = 0) {
         const bool attributes = capability >= 90;
         header_.e_ident[EI_CLASS] = ELFCLASS64;
         std::memcpy(header_.e_ident, ELFMAG, SELFMAG);
@@ -40,6 +41,7 @@ class Cubin {
                                                64, 0,    0, 0, 4,  0x2f, 8, 0, 2,  0,    0, 0, 99, 0,    0, 0};
             add(".nv.info", SHT_LOPROC, std::string(reinterpret_cast<const char*>(resources), sizeof resources));
         }
+        if (of_ptx != 0) add(".note.nv.cuinfo", SHT_NOTE, note(of_ptx));
         const unsigned strings = add(".strtab", SHT_STRTAB, std::string("\0kernel\0answer\0", 15));
         std::string symbols(sizeof(Elf64_Sym), '\0');
         symbols += symbol(1, STT_FUNC, 0x10, code, 0, 128) + symbol(8, STT_OBJECT, 0, data, 0, 4);
@@ -58,6 +60,13 @@ class Cubin {
     }
 
   private:
+    static std::string note(unsigned of_ptx) {
+        const unsigned char bytes[] = {12,  0,    0,   0,   8,   0,   0,   0,   0xe8,
+                                       3,   0,    0,   'N', 'V', 'I', 'D', 'I', 'A',
+                                       ' ', 'C',  'o', 'r', 'p', 0,   2,   0,   static_cast<unsigned char>(of_ptx),
+                                       0,   0x82, 0,   0,   0};
+        return {reinterpret_cast<const char*>(bytes), sizeof bytes};
+    }
     static std::string symbol(unsigned name, unsigned char type, unsigned char other, unsigned section, unsigned value,
                               unsigned size) {
         Elf64_Sym entry{};

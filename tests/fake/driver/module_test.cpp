@@ -5,6 +5,7 @@
 
 #include "tests/catch.h"
 #include "tests/fake/driver/gpu.h"
+#include "tests/fake/driver/made_up_cubin.h"
 #include "tests/fake/driver/packed_image.h"
 #include "tests/fake/driver/sample_ptx.h"
 
@@ -131,6 +132,31 @@ TEST_CASE("a library is loaded into each context at its first use there") {
               EXPECT_EQUAL(cuLibraryUnload(library), CUDA_SUCCESS);
               EXPECT_EQUAL(free_bytes(), before);
               EXPECT_EQUAL(cuKernelGetFunction(&function, kernel), CUDA_ERROR_INVALID_HANDLE);
+          }) == "");
+}
+
+// H200, driver 580.159.04, 2026-11-27: of PTX, and of a cubin from PTX of its own capability.
+TEST_CASE("a function's versions are its code's") {
+    CHECK(in_child({{"CUSLICE_FAKE", "h200"}}, [](const Report& report) {
+              use_device(report);
+              const auto versions = [&](const void* image, const char* name) {
+                  CUmodule module = nullptr;
+                  CUfunction function = nullptr;
+                  int ptx = 0, binary = 0;
+                  EXPECT_EQUAL(cuModuleLoadData(&module, image), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, name), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuFuncGetAttribute(&ptx, CU_FUNC_ATTRIBUTE_PTX_VERSION, function), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuFuncGetAttribute(&binary, CU_FUNC_ATTRIBUTE_BINARY_VERSION, function), CUDA_SUCCESS);
+                  return ptx * 1000 + binary;
+              };
+              PackedImage packed;
+              EXPECT_EQUAL(versions(sample_ptx, "add"), 75090);
+              EXPECT_EQUAL(versions(Cubin(90, 8, 90).bytes().data(), "kernel"), 90090);
+              EXPECT_EQUAL(versions(Cubin(90, 8, 80).bytes().data(), "kernel"), 80090);
+              EXPECT_EQUAL(versions(Cubin(90, 8).bytes().data(), "kernel"), 90090);
+              EXPECT_EQUAL(versions(&packed, "any"), 50090);
+              CUmodule module = nullptr;
+              EXPECT_EQUAL(cuModuleLoadData(&module, Cubin(86, 8).bytes().data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
           }) == "");
 }
 

@@ -116,3 +116,72 @@ SCENARIO_IN_CHILD("clusters are counted as the driver counts them", Machine{.spe
     REQUIRE(RT(cudaSetDevice)(1) == cudaSuccess);
     CHECK(RT(cudaOccupancyMaxActiveClusters)(&number, &code.fill, &config) == cudaErrorNotSupported);
 }
+
+namespace {
+
+/// A fat binary of nvcc's with code that can't be read, but for the GPUs that it says it is for.
+struct FatBinary {
+    struct Entry {
+        unsigned short kind = 1, attributes = 0x101;  // kind 1: PTX, 2: cubin
+        unsigned header_size = 64;
+        unsigned long long size = 0;
+        unsigned compressed_size = 0, reserved = 0;
+        unsigned short minor = 0, major = 9;
+        unsigned capability = 0, name_offset = 0, name_size = 0;
+        unsigned long long flags = 0x8011, reserved2 = 0, uncompressed = 100;
+    };
+    FatBinary(const Entry& first, const Entry& second) : entries{first, second} {}
+    FatBinary(const FatBinary&) = delete;
+
+    unsigned wrapper_magic = 0x466243b1, wrapper_version = 1;
+    const void* container = &container_magic;
+    const void* file_name = nullptr;
+    unsigned container_magic = 0xba55ed50;
+    unsigned short version = 1, header_size = 16;
+    unsigned long long size = 2 * sizeof(Entry);
+    Entry entries[2];
+};
+
+FatBinary::Entry ptx_for(unsigned capability) { return {.kind = 1, .capability = capability}; }
+FatBinary::Entry cubin_for(unsigned capability) { return {.kind = 2, .capability = capability}; }
+
+}  // namespace
+
+// The first two: H200, driver 580.159.04, 2026-11-27.
+SCENARIO_IN_CHILD("a kernel's versions are those of the code that its GPU takes", Machine{.spec = "h200,rtx3090"}) {
+    FatBinary old(ptx_for(75), ptx_for(70)), exact(cubin_for(90), ptx_for(90)), both(cubin_for(80), ptx_for(75));
+    const Registered of_old(&old), of_exact(&exact), of_both(&both);
+    const auto versions = [](const void* kernel) {
+        cudaFuncAttributes attributes{};
+        CHECK(RT(cudaFuncGetAttributes)(&attributes, kernel) == cudaSuccess);
+        return attributes.ptxVersion * 1000 + attributes.binaryVersion;
+    };
+    CHECK(versions(&of_old.fill) == 75090);
+    CHECK(versions(&of_exact.fill) == 90090);
+    CHECK(versions(&of_both.fill) == 75090);
+    REQUIRE(RT(cudaSetDevice)(1) == cudaSuccess);
+    CHECK(versions(&of_old.fill) == 75086);
+    CHECK(versions(&of_both.fill) == 80080);
+}
+
+// H200, driver 580.159.04, 2026-11-27.
+SCENARIO_IN_CHILD("a kernel without code for its GPU has no attributes and isn't launched",
+                  Machine{.spec = "h200,a100-40g"}) {
+    FatBinary ampere(cubin_for(80), cubin_for(86));
+    Registered code(&ampere);
+    cudaFuncAttributes attributes{};
+    int blocks = 0;
+    const auto launch = [&] { return RT(cudaLaunchKernel)(&code.bump, dim3(1), dim3(1), nullptr, 0, nullptr); };
+    CHECK(RT(cudaFuncGetAttributes)(&attributes, &code.bump) == cudaErrorNoKernelImageForDevice);
+    CHECK(RT(cudaOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, &code.bump, 128, 0) ==
+          cudaErrorNoKernelImageForDevice);
+    CHECK(launch() == cudaErrorNoKernelImageForDevice);
+    CHECK(RT(cudaGetLastError)() == cudaErrorNoKernelImageForDevice);
+    CHECK(RT(cudaDeviceSynchronize)() == cudaSuccess);
+    REQUIRE(RT(cudaSetDevice)(1) == cudaSuccess);
+    CHECK(launch() == cudaSuccess);
+    // Of relocatable code more is listed elsewhere.
+    ampere.wrapper_version = 2;
+    REQUIRE(RT(cudaSetDevice)(0) == cudaSuccess);
+    CHECK(launch() == cudaSuccess);
+}

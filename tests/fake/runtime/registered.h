@@ -15,9 +15,9 @@ struct Registered {
     using Variable = void (*)(void**, char*, char*, const char*, int, size_t, int, int);
     using Managed = void (*)(void**, void**, char*, const char*, int, size_t, int, int);
 
-    Registered() {
-        int image = 0;  // device code is never looked at
-        handle = reinterpret_cast<Register>(runtime_function("__cudaRegisterFatBinary"))(&image);
+    /// By default with device code that is none of nvcc's, which is taken to be for any GPU.
+    explicit Registered(void* device_code = nullptr) {
+        handle = reinterpret_cast<Register>(runtime_function("__cudaRegisterFatBinary"))(device_code);
         const auto function = reinterpret_cast<Function>(runtime_function("__cudaRegisterFunction"));
         const auto variable = reinterpret_cast<Variable>(runtime_function("__cudaRegisterVar"));
         const auto managed_variable = reinterpret_cast<Managed>(runtime_function("__cudaRegisterManagedVar"));
