@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "fake/driver/architecture.h"
+#include "fake/driver/launch.h"
 #include "fake/driver/module.h"
 #include "fake/driver/occupancy.h"
 #include "fake/driver/skipped_kernels.h"
@@ -13,11 +14,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-struct Shape {
-    unsigned grid[3], block[3], shared;
-};
-
-CUresult check_shape(const Shape& shape, const Function& function) {
+CUresult check_shape(const LaunchShape& shape, const Function& function) {
     std::uint64_t threads = 1;
     for (int i = 0; i < 3; i++) {
         if (shape.grid[i] == 0 || shape.grid[i] > max_grid[i] || shape.block[i] == 0 || shape.block[i] > max_block[i]) {
@@ -31,8 +28,9 @@ CUresult check_shape(const Shape& shape, const Function& function) {
 }
 
 /// The arguments come as one pointer for each, or as one buffer named in `extra`.
-CUresult check_arguments(const KernelInfo& info, void** parameters, void** extra) {
-    if (!info.parameters_known) return CUDA_SUCCESS;
+CUresult check_arguments(const KernelInfo& info, const LaunchArguments& arguments) {
+    const auto [parameters, extra, said_before] = arguments;
+    if (!info.parameters_known || said_before) return CUDA_SUCCESS;
     if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (info.parameters.empty()) return CUDA_SUCCESS;
     if (parameters != nullptr) {
@@ -59,7 +57,7 @@ CUresult check_arguments(const KernelInfo& info, void** parameters, void** extra
 }
 
 /// Whether the GPU can run all blocks of the grid at the same time.
-bool fits_at_once(const Shape& shape, const KernelInfo& info, const GpuSpec& gpu) {
+bool fits_at_once(const LaunchShape& shape, const KernelInfo& info, const GpuSpec& gpu) {
     const int block = static_cast<int>(shape.block[0] * shape.block[1] * shape.block[2]);
     const std::uint64_t most =
         gpu.multiprocessors * static_cast<std::uint64_t>(blocks_per_multiprocessor(info, gpu, block, shape.shared));
@@ -79,11 +77,11 @@ CUresult take_local_memory(const KernelInfo& info, Context& context) {
 }
 
 /// All that doesn't depend on a stream; puts the function's code on the device. The driver's lock is held.
-CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, void** parameters, void** extra,
+CUresult check_launch(CUfunction handle, const LaunchShape& shape, Context& context, const LaunchArguments& arguments,
                       bool cooperative) {
     CUSLICE_FIND(Function, function, launchable(handle, context, function));
     if (const CUresult bad = check_shape(shape, *function); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = check_arguments(*function->info, parameters, extra); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = check_arguments(*function->info, arguments); bad != CUDA_SUCCESS) return bad;
     if (cooperative && !fits_at_once(shape, *function->info, context.gpu->spec))
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     if (driver().kernels_are_errors) CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
@@ -91,21 +89,6 @@ CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, v
     if (const CUresult bad = take_local_memory(*function->info, context); bad != CUDA_SUCCESS) return bad;
     log_skipped(*function->info, *function->image);
     return CUDA_SUCCESS;
-}
-
-CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra,
-                bool cooperative, DefaultStream form) {
-    Stream* stream = nullptr;
-    CUSLICE_FIND(Context, context, current_context(context));
-    {
-        const std::lock_guard hold(driver().lock);
-        CUSLICE_FIND(Function, function, launchable(handle, *context, function));
-        if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
-        if (stream->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
-        const CUresult bad = check_launch(handle, shape, *context, parameters, extra, cooperative);
-        if (bad != CUDA_SUCCESS) return bad;
-    }
-    return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
 }
 
 /// Attributes that a launch may carry. Those that only tune are taken; those that change what it means are not there.
@@ -134,15 +117,15 @@ CUresult check_attributes(const CUlaunchConfig& config, bool& cooperative) {
 CUresult launch_plain(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                       unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void** parameters,
                       void** extra, DefaultStream form) {
-    const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
-    return launch(function, shape, stream, parameters, extra, false, form);
+    const LaunchShape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
+    return launch(function, shape, stream, {parameters, extra}, false, form);
 }
 
 CUresult launch_cooperative(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void** parameters,
                             DefaultStream form) {
-    const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
-    return launch(function, shape, stream, parameters, nullptr, true, form);
+    const LaunchShape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
+    return launch(function, shape, stream, {parameters, nullptr}, true, form);
 }
 
 CUresult launch_config(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra,
@@ -150,10 +133,10 @@ CUresult launch_config(const CUlaunchConfig* config, CUfunction function, void**
     bool cooperative = false;
     if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = check_attributes(*config, cooperative); bad != CUDA_SUCCESS) return bad;
-    const Shape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
-                      {config->blockDimX, config->blockDimY, config->blockDimZ},
-                      config->sharedMemBytes};
-    return launch(function, shape, config->hStream, parameters, extra, cooperative, form);
+    const LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                            {config->blockDimX, config->blockDimY, config->blockDimZ},
+                            config->sharedMemBytes};
+    return launch(function, shape, config->hStream, {parameters, extra}, cooperative, form);
 }
 
 }  // namespace
@@ -171,6 +154,21 @@ CUresult load_function(Function& function) {
     return CUDA_SUCCESS;
 }
 
+CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_handle, const LaunchArguments& arguments,
+                bool cooperative, DefaultStream form) {
+    Stream* stream = nullptr;
+    CUSLICE_FIND(Context, context, current_context(context));
+    {
+        const std::lock_guard hold(driver().lock);
+        CUSLICE_FIND(Function, function, launchable(handle, *context, function));
+        if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+        if (stream->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
+        const CUresult bad = check_launch(handle, shape, *context, arguments, cooperative);
+        if (bad != CUDA_SUCCESS) return bad;
+    }
+    return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
+}
+
 CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
     Context* context = nullptr;
     if (params.ctx == nullptr) {
@@ -180,11 +178,11 @@ CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
     }
     // Documented: the kernel is looked at only where there is no function.
     const CUfunction function = params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
-    const Shape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
-                      {params.blockDimX, params.blockDimY, params.blockDimZ},
-                      params.sharedMemBytes};
+    const LaunchShape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
+                            {params.blockDimX, params.blockDimY, params.blockDimZ},
+                            params.sharedMemBytes};
     const std::lock_guard hold(driver().lock);
-    return check_launch(function, shape, *context, params.kernelParams, params.extra, false);
+    return check_launch(function, shape, *context, {params.kernelParams, params.extra}, false);
 }
 
 }  // namespace cuslice::fake

@@ -1,7 +1,11 @@
 // Hints about managed memory. They change where memory lies, never what is in it; here it lies in one place, so that a
-// good hint has nothing more to do.
+// good hint has nothing more to do than to be remembered.
+
+#include <cstring>
+#include <vector>
 
 #include "fake/driver/addresses.h"
+#include "fake/driver/managed_hints.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
 
@@ -9,11 +13,16 @@ using namespace cuslice::fake;
 
 namespace {
 
-/// A range of managed memory, and a place that is there.
-CUresult check(Address address, std::size_t size, const CUmemLocation& place) {
-    const Found found = find_block(address);
+/// The block that a range of managed memory is in.
+CUresult find_managed(Address address, std::size_t size, Found& found) {
+    found = find_block(address);
     if (!found || found.record.kind != BlockKind::Managed || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (size > found.record.asked - (address - found.base)) return CUDA_ERROR_INVALID_VALUE;
+    return size > found.record.asked - (address - found.base) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/// A range of managed memory, and a place that is there.
+CUresult check(Address address, std::size_t size, const CUmemLocation& place, Found& found) {
+    if (const CUresult bad = find_managed(address, size, found); bad != CUDA_SUCCESS) return bad;
     switch (static_cast<int>(place.type)) {
         case CU_MEM_LOCATION_TYPE_HOST:
             return CUDA_SUCCESS;
@@ -32,12 +41,40 @@ CUmemLocation place_of(CUdevice device) {
     return {device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE, device};
 }
 
+/// A place as it is told again: the host has no number.
+CUmemLocation plain(const CUmemLocation& place) {
+    return place.type == CU_MEM_LOCATION_TYPE_HOST ? place_of(CU_DEVICE_CPU) : place;
+}
+
+/// How an advice changes a page's hints.
+auto change_of(CUmem_advise advice) -> void (*)(Hints&, CUmemLocation) {
+    switch (advice) {
+        case CU_MEM_ADVISE_SET_READ_MOSTLY:
+            return [](Hints& hints, CUmemLocation) { hints.read_mostly = true; };
+        case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+            return [](Hints& hints, CUmemLocation) { hints.read_mostly = false; };
+        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+            return [](Hints& hints, CUmemLocation place) { hints.preferred = place; };
+        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+            return [](Hints& hints, CUmemLocation) { hints.preferred = Hints::kNowhere; };
+        case CU_MEM_ADVISE_SET_ACCESSED_BY:
+            return [](Hints& hints, CUmemLocation place) { hints.accessed_by.insert(place.id); };
+        default:
+            return [](Hints& hints, CUmemLocation place) { hints.accessed_by.erase(place.id); };
+    }
+}
+
 CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation place, unsigned flags, CUstream handle,
                   DefaultStream form) {
     Stream* stream = nullptr;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
-    return check(address, size, place);
+    Found found;
+    if (const CUresult bad = check(address, size, place, found); bad != CUDA_SUCCESS) return bad;
+    const auto change = [](Hints& hints, CUmemLocation to) { hints.prefetched = to; };
+    const std::lock_guard hold(driver().lock);
+    change_hints(found, address, size, change, plain(place));
+    return CUDA_SUCCESS;
 }
 
 CUresult prefetch_to(CUdeviceptr address, size_t size, CUdevice device, CUstream stream, DefaultStream form) {
@@ -50,7 +87,58 @@ CUresult advise(CUdeviceptr address, size_t size, CUmem_advise advice, const CUm
     // What is said to whole memory names no place that matters.
     const bool of_place = advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
                           advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
-    return check(address, size, of_place ? place : CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0});
+    Found found;
+    const CUmemLocation anywhere{CU_MEM_LOCATION_TYPE_HOST, 0};
+    if (const CUresult bad = check(address, size, of_place ? place : anywhere, found); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    change_hints(found, address, size, change_of(advice), plain(place));
+    return CUDA_SUCCESS;
+}
+
+/// An attribute's integers: one, or of those that access it as many as there is room for.
+std::vector<int> values_of(const Hints& hints, CUmem_range_attribute attribute, std::size_t room) {
+    switch (attribute) {
+        case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+            return {int{hints.read_mostly}};
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+            return {hints.preferred.id};
+        case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: {
+            std::vector<int> all(hints.accessed_by.begin(), hints.accessed_by.end());
+            all.resize(room, CU_DEVICE_INVALID);
+            return all;
+        }
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+            return {hints.prefetched.id};
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
+            return {static_cast<int>(hints.preferred.type)};
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
+            return {static_cast<int>(hints.prefetched.type)};
+        default:
+            return {};
+    }
+}
+
+CUresult range_attributes(void** data, const size_t* sizes, const CUmem_range_attribute* attributes, size_t count,
+                          CUdeviceptr address, size_t bytes) {
+    Found found;
+    if (data == nullptr || sizes == nullptr || attributes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_managed(address, bytes, found); bad != CUDA_SUCCESS) return bad;
+    for (size_t i = 0; i < count; i++) {
+        const bool many = attributes[i] == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
+        const bool fits = many ? sizes[i] != 0 && sizes[i] % sizeof(int) == 0 : sizes[i] == sizeof(int);
+        const bool known = attributes[i] >= CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY &&
+                           attributes[i] <= CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID;
+        if (data[i] == nullptr || !known || !fits) return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::lock_guard hold(driver().lock);
+    const Hints hints = common_hints(found, address, bytes);
+    for (size_t i = 0; i < count; i++) {
+        const std::vector<int> values = values_of(hints, attributes[i], sizes[i] / sizeof(int));
+        std::memcpy(data[i], values.data(), values.size() * sizeof(int));
+    }
+    return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -61,3 +149,11 @@ CUSLICE_STREAM_PAIR(cuMemPrefetchAsync_v2, prefetch, address, size, place, flags
 CUSLICE_ENTRY(cuMemAdvise, address, size, advice, device) { return advise(address, size, advice, place_of(device)); }
 
 CUSLICE_ENTRY(cuMemAdvise_v2, address, size, advice, place) { return advise(address, size, advice, place); }
+
+CUSLICE_ENTRY(cuMemRangeGetAttribute, data, size, attribute, address, bytes) {
+    return range_attributes(&data, &size, &attribute, 1, address, bytes);
+}
+
+CUSLICE_ENTRY(cuMemRangeGetAttributes, data, sizes, attributes, count, address, bytes) {
+    return range_attributes(data, sizes, attributes, count, address, bytes);
+}

@@ -35,6 +35,9 @@ struct Function {
     int carveout = -1;
     CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
     bool non_portable_cluster = false;
+    // For the old way to launch.
+    unsigned old_block[3] = {0, 0, 0};
+    unsigned old_shared = 0;
 };
 
 struct Kernel {

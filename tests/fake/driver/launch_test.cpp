@@ -230,3 +230,38 @@ TEST_CASE("kernels are refused where that was asked for") {
     CHECK(in_child({{"CUSLICE_FAKE", "t4"}, {"CUSLICE_FAKE_KERNELS", "maybe"}},
                    [](const Report& report) { EXPECT_EQUAL(cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY); }) == "");
 }
+
+// The first launch: H200, driver 580.159.04, 2026-11-27.
+TEST_CASE("the old way to launch goes by what the function was told before") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              Sample sample(report);
+              CUstream stream = nullptr;
+              EXPECT_EQUAL(cuLaunch(sample.add), CUDA_ERROR_INVALID_VALUE);  // no shape yet
+              EXPECT_EQUAL(cuFuncSetBlockShape(sample.add, 8, 1, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLaunch(sample.add), CUDA_SUCCESS);  // whatever its parameters are
+              EXPECT_EQUAL(cuParamSetSize(sample.add, 8), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuParamSeti(sample.add, 0, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuParamSetf(sample.add, 4, 1.5F), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuParamSetv(sample.add, 8, &sample.pointer, 8), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuParamSetv(sample.add, 8, nullptr, 8), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuParamSetv(sample.add, 4090, &sample.pointer, 8), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuParamSeti(sample.add, -4, 1), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuParamSetSize(sample.add, 4097), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuLaunchGrid(sample.add, 10, 20), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLaunchGrid(sample.add, 0, 20), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuLaunchGrid(sample.add, 10, 65536), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLaunchGridAsync(sample.add, 10, 20, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuFuncSetSharedSize(sample.add, 48 << 10), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLaunch(sample.add), CUDA_ERROR_INVALID_VALUE);  // with 256 bytes of its own too much
+              EXPECT_EQUAL(cuFuncSetSharedSize(sample.add, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuFuncSetBlockShape(sample.add, 1024, 2, 1), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuFuncSetBlockShape(sample.add, 8, 0, 1), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuLaunch(sample.add), CUDA_SUCCESS);  // the shape is what it was
+              EXPECT_EQUAL(cuFuncSetBlockShape(sample.bounded, 129, 1, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLaunch(sample.bounded), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+              EXPECT_EQUAL(cuLaunch(nullptr), CUDA_ERROR_INVALID_HANDLE);
+              EXPECT_EQUAL(cuFuncSetBlockShape(nullptr, 1, 1, 1), CUDA_ERROR_INVALID_HANDLE);
+          }) == "");
+}

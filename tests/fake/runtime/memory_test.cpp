@@ -99,6 +99,10 @@ SCENARIO_IN_CHILD("managed memory is read and written by the host") {
     shared[7] = 4711;
     CHECK(RT(cudaMemcpy)(&back, shared + 7, sizeof back, cudaMemcpyDefault) == cudaSuccess);
     CHECK(back == 4711);
+    int where = 0;
+    CHECK(RT(cudaMemRangeGetAttribute)(&where, sizeof where, cudaMemRangeAttributePreferredLocation, shared, mib) ==
+          cudaSuccess);
+    CHECK(where == cudaInvalidDeviceId);
     CHECK(RT(cudaFree)(shared) == cudaSuccess);
 }
 
