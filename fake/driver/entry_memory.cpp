@@ -86,8 +86,8 @@ CUresult free_memory(Address address) {
     if (is_pool_import(address)) return close_shared(address, true);
     if (found && found.record.kind == BlockKind::Graph) return free_of_graph(address);
     if (!found && free_external_buffer(address)) return CUDA_SUCCESS;
+    if (is_pooled(address)) return free_pooled_now(address);
     if (!found || found.base != address) return CUDA_ERROR_INVALID_VALUE;
-    if (found.record.kind == BlockKind::Pool) return free_pooled_now(*found.gpu, address);
     if (found.record.kind != BlockKind::Device && found.record.kind != BlockKind::Managed) {
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "fake/driver/addresses.h"
+#include "fake/driver/architecture.h"
 #include "fake/driver/capture.h"
 #include "fake/driver/graph_memory.h"
 #include "fake/driver/pool.h"
@@ -36,10 +36,14 @@ CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& strea
         *out = 0;
         return CUDA_SUCCESS;
     }
+    const bool captured = stream.capture != nullptr;
+    if (captured && !pool->of_device())
+        CUSLICE_UNSUPPORTED("capturing an allocation from a pool of host or managed memory");
+    const Context* context = live_context(stream.context);
+    if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     // A captured allocation is the graph's own: of the pool it has the device alone.
-    const CUresult result = stream.capture != nullptr
-                                ? add_memory_node(stream.capture->graph, *pool->gpu, bytes, address)
-                                : allocate_pooled(*pool, bytes, address);
+    const CUresult result = captured ? add_memory_node(stream.capture->graph, *pool->gpu, bytes, address)
+                                     : allocate_pooled(*pool, *context->gpu, bytes, address);
     if (result == CUDA_SUCCESS) *out = address;
     return result;
 }
@@ -94,22 +98,20 @@ CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
     if (stream->capture != nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     if (address == 0) return CUDA_SUCCESS;  // of an allocation of no bytes
-    const Found found = find_block(address);
     if (is_pool_import(address)) {
         return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); });
     }
-    if (!found || found.base != address || found.record.kind != BlockKind::Pool) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_pooled(address)) return CUDA_ERROR_INVALID_VALUE;
     {
         const std::lock_guard hold(driver().lock);
         if (!frees_under_way().insert(address).second) return CUDA_ERROR_INVALID_VALUE;
     }
-    Gpu* gpu = found.gpu;
-    return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [gpu, address] {
+    return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] {
         {
             const std::lock_guard hold(driver().lock);
             frees_under_way().erase(address);
         }
-        free_pooled_now(*gpu, address);
+        free_pooled_now(address);
     });
 }
 
@@ -164,29 +166,40 @@ CUresult set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* in
     }
 }
 
-/// One of a device's pools: default_pool or current_pool.
-template <auto kPool>
-CUresult pool_of(CUmemoryPool* out, CUdevice device) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
+using PoolOf = Pool&(const CUmemLocation& place, CUmemAllocationType type, Gpu* gpu);
+
+/// One of a place's pools: default_pool or current_pool.
+CUresult pool_at(PoolOf& pool_of, CUmemoryPool* out, const CUmemLocation* location, CUmemAllocationType type) {
+    Gpu* gpu = nullptr;
+    if (out == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUmemLocation place = *location;
+    if (const CUresult bad = find_place(place, type, gpu); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
-    *out = kPool(*gpu).handle;
+    *out = pool_of(place, type, gpu).handle;
     return CUDA_SUCCESS;
 }
 
-CUresult set_current(CUdevice device, CUmemoryPool handle) {
-    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
+CUresult set_current(const CUmemLocation* location, CUmemAllocationType type, CUmemoryPool handle) {
+    Gpu* gpu = nullptr;
+    if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUmemLocation place = *location;
+    if (const CUresult bad = find_place(place, type, gpu); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
     const Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->imported || pool->gpu != gpu) return CUDA_ERROR_INVALID_VALUE;
-    set_current_pool(*gpu, handle);
+    if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    const CUmemPoolProps& props = pool->props;
+    const bool same = props.location.type == place.type && props.location.id == place.id && props.allocType == type;
+    if (!same) return CUDA_ERROR_INVALID_VALUE;
+    set_current_pool(*pool);
     return CUDA_SUCCESS;
 }
 
-/// The 13.0 forms name a place; only devices' ordinary memory is there.
-bool on_device(const CUmemLocation* location, CUmemAllocationType type) {
-    return location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-           type == CU_MEM_ALLOCATION_TYPE_PINNED;
+constexpr CUmemLocation on_device(CUdevice device) { return {CU_MEM_LOCATION_TYPE_DEVICE, device}; }
+constexpr auto kPinned = CU_MEM_ALLOCATION_TYPE_PINNED;
+
+/// A pool's own place: it can always be read and written there.
+bool is_own(const Pool& pool, const CUmemLocation& place) {
+    return pool.gpu != nullptr && place.id == pool.gpu->ordinal;
 }
 
 }  // namespace
@@ -197,15 +210,25 @@ CUSLICE_STREAM_PAIR(cuMemFreeAsync, free_async, address, stream)
 
 CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
     if (out == nullptr || props == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("cuMemPoolCreate in host memory");
+    Gpu* gpu = nullptr;
+    CUmemLocation place = props->location;
+    const bool is_managed = props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    if (const CUresult bad = find_place(place, props->allocType, gpu); bad != CUDA_SUCCESS) return bad;
+    // Documented: such memory can't be exported.
+    if (place.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((gpu == nullptr || is_managed) && props->handleTypes != 0)
+        CUSLICE_UNSUPPORTED("cuMemPoolCreate of host or managed memory that is exported");
+    if (is_managed && gpu != nullptr && !has_concurrent_managed_access(gpu->spec))
+        CUSLICE_UNSUPPORTED("cuMemPoolCreate of managed memory on a GPU before Pascal");
     if ((props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
         CUSLICE_UNSUPPORTED("cuMemPoolCreate of a pool that is exported as anything but a file descriptor");
-    CUSLICE_FIND(Gpu, gpu, find_gpu(props->location.id, gpu));
     const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
-    Pool& pool = new_pool(*gpu);
+    if (gpu != nullptr) {
+        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+    }
+    Pool& pool = new_pool(gpu);
     pool.props = *props;
+    pool.props.location = place;
     *out = pool.handle;
     return CUDA_SUCCESS;
 }
@@ -249,8 +272,8 @@ CUSLICE_ENTRY(cuMemPoolSetAccess, handle, access, count) {
     for (size_t i = 0; i < count; i++) {
         if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
         if (driver().gpu(access[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-        const bool own = access[i].location.id == pool->gpu->ordinal;
-        if (own && access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+        if (is_own(*pool, access[i].location) && access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            return CUDA_ERROR_INVALID_VALUE;
         pool->access[access[i].location.id] = access[i].flags;
     }
     return CUDA_SUCCESS;
@@ -263,30 +286,29 @@ CUSLICE_ENTRY(cuMemPoolGetAccess, flags, handle, location) {
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (driver().gpu(location->id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const auto found = pool->access.find(location->id);
-    const bool own = location->id == pool->gpu->ordinal;
-    *flags = own                           ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    *flags = is_own(*pool, *location)      ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
              : found != pool->access.end() ? found->second
                                            : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuDeviceGetDefaultMemPool, out, device) { return pool_of<default_pool>(out, device); }
-
-CUSLICE_ENTRY(cuDeviceGetMemPool, out, device) { return pool_of<current_pool>(out, device); }
-
-CUSLICE_ENTRY(cuDeviceSetMemPool, device, pool) { return set_current(device, pool); }
-
-CUSLICE_ENTRY(cuMemGetDefaultMemPool, out, location, type) {
-    if (!on_device(location, type)) CUSLICE_UNSUPPORTED("cuMemGetDefaultMemPool of anything but a device's memory");
-    return pool_of<default_pool>(out, location->id);
+CUSLICE_ENTRY(cuDeviceGetDefaultMemPool, out, device) {
+    const CUmemLocation place = on_device(device);
+    return pool_at(default_pool, out, &place, kPinned);
 }
 
-CUSLICE_ENTRY(cuMemGetMemPool, out, location, type) {
-    if (!on_device(location, type)) CUSLICE_UNSUPPORTED("cuMemGetMemPool of anything but a device's memory");
-    return pool_of<current_pool>(out, location->id);
+CUSLICE_ENTRY(cuDeviceGetMemPool, out, device) {
+    const CUmemLocation place = on_device(device);
+    return pool_at(current_pool, out, &place, kPinned);
 }
 
-CUSLICE_ENTRY(cuMemSetMemPool, location, type, pool) {
-    if (!on_device(location, type)) CUSLICE_UNSUPPORTED("cuMemSetMemPool of anything but a device's memory");
-    return set_current(location->id, pool);
+CUSLICE_ENTRY(cuDeviceSetMemPool, device, pool) {
+    const CUmemLocation place = on_device(device);
+    return set_current(&place, kPinned, pool);
 }
+
+CUSLICE_ENTRY(cuMemGetDefaultMemPool, out, location, type) { return pool_at(default_pool, out, location, type); }
+
+CUSLICE_ENTRY(cuMemGetMemPool, out, location, type) { return pool_at(current_pool, out, location, type); }
+
+CUSLICE_ENTRY(cuMemSetMemPool, location, type, pool) { return set_current(location, type, pool); }

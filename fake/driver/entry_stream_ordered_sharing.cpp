@@ -60,7 +60,7 @@ CUresult import_pool(CUmemoryPool& out, int file) {
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(driver().lock);
     if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
-    Pool& pool = new_pool(*gpu);
+    Pool& pool = new_pool(gpu);
     pool.imported = true;
     pool.props = label.props;
     pool.identity = label.identity;
@@ -71,12 +71,9 @@ CUresult import_pool(CUmemoryPool& out, int file) {
 
 /// The pool that owns a block, if it can be exported, or null; the driver's lock is held.
 Pool* exportable(std::uint32_t number) {
-    Pool* found = nullptr;
-    pools.each([&](CUmemoryPool, Pool& pool) {
-        const bool exports = (pool.props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
-        if (pool.number == number && !pool.imported && exports) found = &pool;
-    });
-    return found;
+    Pool* const pool = pool_numbered(number);
+    if (pool == nullptr || pool->imported) return nullptr;
+    return (pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 ? pool : nullptr;
 }
 
 }  // namespace

@@ -53,29 +53,49 @@ bool is_mapped(Address base, std::size_t bytes) {
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
+/// Memory for a block that has all but its place.
+CUresult make_block(void** out, HostBlock block) {
+    void* memory = mmap(nullptr, whole_pages(block.size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    const std::lock_guard hold(host_lock);
+    block.base = reinterpret_cast<Address>(memory);
+    block.id = ++last_id;
+    blocks()[block.base] = block;
+    *out = memory;
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult allocate_host(void** out, std::size_t bytes, unsigned flags) {
     if (out == nullptr || bytes == 0 || bytes > std::size_t{1} << 46) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Context, context, current_context(context));
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
-    void* memory = mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    const std::lock_guard hold(host_lock);
-    const auto base = reinterpret_cast<Address>(memory);
-    blocks()[base] = {base, bytes, flags, false, context->handle, ++last_id};
-    *out = memory;
-    return CUDA_SUCCESS;
+    return make_block(out, {.size = bytes, .flags = flags, .context = context->handle});
+}
+
+CUresult allocate_host_for(std::uint32_t pool, std::size_t bytes, void** out) {
+    return make_block(out, {.size = bytes, .pool = pool});
 }
 
 CUresult free_host(void* pointer) {
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(host_lock);
     const auto found = blocks().find(reinterpret_cast<Address>(pointer));
-    if (found == blocks().end() || found->second.registered) return CUDA_ERROR_INVALID_VALUE;
+    if (found == blocks().end() || found->second.registered || found->second.pool != 0) return CUDA_ERROR_INVALID_VALUE;
     munmap(pointer, whole_pages(found->second.size));
     blocks().erase(found);
     return CUDA_SUCCESS;
+}
+
+bool free_host_of_pool(Address address, HostBlock& block) {
+    const std::lock_guard hold(host_lock);
+    const auto found = blocks().find(address);
+    if (found == blocks().end() || found->second.pool == 0) return false;
+    block = found->second;
+    munmap(reinterpret_cast<void*>(address), whole_pages(block.size));
+    blocks().erase(found);
+    return true;
 }
 
 CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
@@ -87,7 +107,7 @@ CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
     const std::lock_guard hold(host_lock);
     if (const HostBlock* const there = first_within(base, bytes))
         return there->registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
-    blocks()[base] = {base, bytes, flags, true, context->handle, ++last_id};
+    blocks()[base] = {base, bytes, flags, true, 0, context->handle, ++last_id};
     return CUDA_SUCCESS;
 }
 
@@ -117,7 +137,7 @@ void end_host_memory(CUcontext context) {
     const std::lock_guard hold(host_lock);
     for (auto at = blocks().begin(); at != blocks().end();) {
         const HostBlock& block = at->second;
-        if (block.context != context) {
+        if (block.context != context || block.pool != 0) {
             ++at;
             continue;
         }

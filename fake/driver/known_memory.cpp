@@ -17,12 +17,9 @@ CUcontext context_numbered(std::uint32_t number) {
     return found;
 }
 
-CUmemoryPool pool_numbered(std::uint32_t number) {
-    CUmemoryPool found = nullptr;
-    pools.each([&](CUmemoryPool handle, const Pool& pool) {
-        if (pool.number == number) found = handle;
-    });
-    return found;
+CUmemoryPool pool_of_number(std::uint32_t number) {
+    const Pool* pool = pool_numbered(number);
+    return pool != nullptr ? pool->handle : nullptr;
 }
 
 }  // namespace
@@ -44,8 +41,8 @@ std::optional<KnownMemory> what_is(Address address) {
         known.managed = known.host_visible = record.kind == BlockKind::Managed;
         known.device_block = record.kind == BlockKind::Device;
         const std::lock_guard hold(driver().lock);
-        if (record.kind == BlockKind::Pool) {
-            known.pool = pool_numbered(record.owner);
+        if (is_pool_number(record.owner)) {
+            known.pool = pool_of_number(record.owner);
         } else {
             known.context = context_numbered(record.owner);
         }
@@ -59,6 +56,10 @@ std::optional<KnownMemory> what_is(Address address) {
         known.context = host.context;
         known.id = host.id;
         known.host_visible = true;
+        if (host.pool != 0) {
+            const std::lock_guard hold(driver().lock);
+            known.pool = pool_of_number(host.pool);
+        }
         if (const Context* context = live_context(host.context)) known.ordinal = context->gpu->ordinal;
         return known;
     }

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <tuple>
 
+#include "fake/driver/addresses.h"
+#include "fake/driver/host_memory.h"
 #include "fake/driver/state.h"
+#include "fake/spec/machine.h"
 
 namespace cuslice::fake {
 
@@ -20,55 +25,143 @@ struct Chosen {
     CUmemoryPool standard = nullptr, current = nullptr;
 };
 
-Chosen& chosen(const Gpu& gpu) {
-    static auto* all = new Chosen[64];
-    return all[gpu.ordinal];
+CUmemLocation place_of(const Gpu& gpu) { return {CU_MEM_LOCATION_TYPE_DEVICE, gpu.ordinal}; }
+
+Chosen& chosen(const CUmemLocation& place, CUmemAllocationType type, const Gpu* gpu) {
+    static auto* devices = new Chosen[64];
+    static auto* elsewhere = new std::map<std::tuple<int, int, int>, Chosen>;
+    if (gpu != nullptr && type == CU_MEM_ALLOCATION_TYPE_PINNED) return devices[gpu->ordinal];
+    return (*elsewhere)[{place.type, place.id, type}];
+}
+
+Chosen& chosen(const Pool& pool) { return chosen(pool.props.location, pool.props.allocType, pool.gpu); }
+
+bool is_pool_block(const BlockRecord& record) {
+    return record.kind == BlockKind::Pool || (record.kind == BlockKind::Managed && is_pool_number(record.owner));
 }
 
 std::uint64_t in_chunks(std::uint64_t bytes, std::uint64_t chunk) { return (bytes + chunk - 1) / chunk * chunk; }
 
+void note_used(Pool& pool, std::uint64_t used) {
+    pool.used = used;
+    pool.used_high = std::max(pool.used_high, used);
+}
+
+/// Of a pool whose memory is taken block by block.
+void note_taken(Pool& pool, std::uint64_t bytes) {
+    note_used(pool, pool.used + rounded(bytes));
+    pool.reserved = pool.used;
+    pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
+}
+
+CUresult allocate_managed(Pool& pool, Gpu& gpu, std::uint64_t bytes, Address& out) {
+    if (const CUresult bad = gpu.open(); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = gpu.open_region(gpu.managed); bad != CUDA_SUCCESS) return bad;
+    const CUresult result = gpu.allocate(gpu.managed, bytes, BlockKind::Managed, pool.number, out);
+    if (result != CUDA_SUCCESS) return result;
+    note_taken(pool, bytes);
+    // The host writes to it without a call: its contents are always worth discarding.
+    const std::lock_guard hold(gpu.lock);
+    if (const Block block = gpu.managed.heap.at(out)) block.record->touched = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult allocate_on_host(Pool& pool, std::uint64_t bytes, Address& out) {
+    void* memory = nullptr;
+    if (const CUresult bad = allocate_host_for(pool.number, bytes, &memory); bad != CUDA_SUCCESS) return bad;
+    note_taken(pool, bytes);
+    out = reinterpret_cast<Address>(memory);
+    return CUDA_SUCCESS;
+}
+
+/// A block's size has gone back to its pool.
+void note_freed(Pool* pool, std::uint64_t bytes) {
+    if (pool == nullptr) return;
+    pool->used -= rounded(bytes);
+    if (!pool->of_device()) pool->reserved = pool->used;
+    if (pool->doomed) destroy_pool(*pool);
+}
+
 }  // namespace
 
-Pool& new_pool(Gpu& gpu) {
+Pool& new_pool(Gpu* gpu) {
     const auto [handle, pool] = pools.create();
     pool->handle = handle;
-    pool->gpu = &gpu;
+    pool->gpu = gpu;
     pool->number = last_number--;
     return *pool;
 }
 
-Pool& default_pool(Gpu& gpu) {
-    Chosen& mine = chosen(gpu);
+Pool* pool_numbered(std::uint32_t number) {
+    Pool* found = nullptr;
+    pools.each([&](CUmemoryPool, Pool& pool) {
+        if (pool.number == number) found = &pool;
+    });
+    return found;
+}
+
+CUresult find_place(CUmemLocation& place, CUmemAllocationType type, Gpu*& gpu) {
+    const bool is_managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    if (!is_managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    gpu = nullptr;
+    // Older drivers knew devices' own memory alone, as far as is known here.
+    const bool usual = !is_managed && place.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    if (!usual && driver_spec().cuda_version() < 13000) return CUDA_ERROR_INVALID_VALUE;
+    switch (static_cast<int>(place.type)) {
+        case CU_MEM_LOCATION_TYPE_DEVICE:
+            return find_gpu(place.id, gpu);
+        case CU_MEM_LOCATION_TYPE_HOST:
+            place.id = 0;
+            return CUDA_SUCCESS;
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA:  // a machine has one node
+            return place.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        case CU_MEM_LOCATION_TYPE_NONE:
+            place.id = 0;
+            return is_managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+Pool& default_pool(const CUmemLocation& place, CUmemAllocationType type, Gpu* gpu) {
+    Chosen& mine = chosen(place, type, gpu);
     if (Pool* pool = pools.find(mine.standard)) return *pool;
     Pool* pool = &new_pool(gpu);
     pool->is_default = true;
-    pool->props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    pool->props.location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu.ordinal};
+    pool->props.allocType = type;
+    pool->props.location = place;
     mine.standard = pool->handle;
     if (mine.current == nullptr) mine.current = pool->handle;
     return *pool;
 }
 
-Pool& current_pool(Gpu& gpu) {
-    Pool& standard = default_pool(gpu);
-    Pool* pool = pools.find(chosen(gpu).current);
+Pool& current_pool(const CUmemLocation& place, CUmemAllocationType type, Gpu* gpu) {
+    Pool& standard = default_pool(place, type, gpu);
+    Pool* pool = pools.find(chosen(place, type, gpu).current);
     return pool != nullptr ? *pool : standard;
 }
 
-void set_current_pool(Gpu& gpu, CUmemoryPool pool) {
-    default_pool(gpu);
-    chosen(gpu).current = pool;
+Pool& default_pool(Gpu& gpu) { return default_pool(place_of(gpu), CU_MEM_ALLOCATION_TYPE_PINNED, &gpu); }
+
+Pool& current_pool(Gpu& gpu) { return current_pool(place_of(gpu), CU_MEM_ALLOCATION_TYPE_PINNED, &gpu); }
+
+void set_current_pool(const Pool& pool) {
+    default_pool(pool.props.location, pool.props.allocType, pool.gpu);
+    chosen(pool).current = pool.handle;
 }
 
 bool pools_have_held() { return have_held.load(std::memory_order_relaxed); }
 
-CUresult allocate_pooled(Pool& pool, std::uint64_t bytes, Address& out) {
-    Gpu& gpu = *pool.gpu;
-    if (const CUresult bad = gpu.open(); bad != CUDA_SUCCESS) return bad;  // a default pool is there before any context
-    if (bytes > gpu.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
+CUresult allocate_pooled(Pool& pool, Gpu& near, std::uint64_t bytes, Address& out) {
+    if (bytes > std::uint64_t{1} << 46) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::uint64_t wanted = pool.used + rounded(bytes);
     const std::uint64_t most = pool.props.maxSize;
     if (most != 0 && wanted > most) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (pool.managed()) return allocate_managed(pool, pool.gpu != nullptr ? *pool.gpu : near, bytes, out);
+    if (pool.gpu == nullptr) return allocate_on_host(pool, bytes, out);
+    Gpu& gpu = *pool.gpu;
+    if (const CUresult bad = gpu.open(); bad != CUDA_SUCCESS) return bad;  // a default pool is there before any context
+    if (bytes > gpu.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(gpu.lock);
     if (wanted > pool.reserved) {
         const std::uint64_t growth = in_chunks(wanted, gpu.spec.pool_chunk) - pool.reserved;
@@ -79,31 +172,43 @@ CUresult allocate_pooled(Pool& pool, std::uint64_t bytes, Address& out) {
     }
     const Block block = gpu.device.heap.allocate(bytes, BlockKind::Pool, pool.number);
     if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
-    pool.used = wanted;
-    pool.used_high = std::max(pool.used_high, pool.used);
+    note_used(pool, wanted);
     out = block.base;
     return CUDA_SUCCESS;
 }
 
-CUresult free_pooled_now(Gpu& gpu, Address address) {
+bool is_pooled(Address address) {
+    HostBlock host;
+    if (find_host_block(address, host)) return host.pool != 0 && host.base == address;
+    const Found found = find_block(address);
+    return found && found.base == address && is_pool_block(found.record);
+}
+
+CUresult free_pooled_now(Address address) {
     const std::lock_guard hold(driver().lock);
-    Pool* owner = nullptr;
-    {
-        const std::lock_guard hold_gpu(gpu.lock);
-        const Block block = gpu.device.heap.at(address);
-        if (!block || block.record->kind != BlockKind::Pool) return CUDA_ERROR_INVALID_VALUE;
-        const std::uint32_t number = block.record->owner;
-        pools.each([&](CUmemoryPool, Pool& pool) {
-            if (pool.number == number) owner = &pool;
-        });
-        if (owner != nullptr) owner->used -= rounded(block.record->asked);
-        gpu.free_block(gpu.device, block);
+    HostBlock host;
+    if (free_host_of_pool(address, host)) {
+        note_freed(pool_numbered(host.pool), host.size);
+        return CUDA_SUCCESS;
     }
-    if (owner != nullptr && owner->doomed) destroy_pool(*owner);
+    const Found found = find_block(address);
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    std::uint64_t bytes = 0;
+    std::uint32_t number = 0;
+    {
+        const std::lock_guard hold_gpu(found.gpu->lock);
+        const Block block = found.region->heap.at(address);  // again: another thread may have freed it
+        if (!block || !is_pool_block(*block.record)) return CUDA_ERROR_INVALID_VALUE;
+        bytes = block.record->asked;
+        number = block.record->owner;
+        found.gpu->free_block(*found.region, block);
+    }
+    note_freed(pool_numbered(number), bytes);
     return CUDA_SUCCESS;
 }
 
 void trim_pool(Pool& pool, std::uint64_t keep) {
+    if (!pool.of_device()) return;  // nothing is kept there
     Gpu& gpu = *pool.gpu;
     const std::uint64_t least = in_chunks(std::max(pool.used, keep), gpu.spec.pool_chunk);
     if (least >= pool.reserved) return;
@@ -122,13 +227,13 @@ void end_pools(Gpu& gpu) {
         if (pool.gpu != &gpu) return;
         {
             const std::lock_guard hold(gpu.lock);
-            gpu.device.heap.each([&](const Block& block) {
-                if (block.record->kind == BlockKind::Pool && block.record->owner == pool.number) {
-                    gpu.free_block(gpu.device, block);
-                }
+            Region& region = pool.managed() ? gpu.managed : gpu.device;
+            region.heap.each([&](const Block& block) {
+                if (is_pool_block(*block.record) && block.record->owner == pool.number) gpu.free_block(region, block);
             });
         }
         pool.used = 0;
+        if (pool.managed()) pool.reserved = 0;
         pool.threshold = 0;
         if (pool.is_default) {
             trim_pool(pool, 0);
@@ -143,7 +248,7 @@ CUresult destroy_pool(Pool& pool) {
         pool.doomed = true;
         return CUDA_SUCCESS;
     }
-    Chosen& mine = chosen(*pool.gpu);
+    Chosen& mine = chosen(pool);
     if (mine.current == pool.handle) mine.current = mine.standard;
     trim_pool(pool, 0);
     pools.destroy(pool.handle);

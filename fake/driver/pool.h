@@ -12,7 +12,7 @@ struct Stream;
 
 struct Pool {
     CUmemoryPool handle = nullptr;
-    Gpu* gpu = nullptr;
+    Gpu* gpu = nullptr;        // null: of the host, or of managed memory without a device
     std::uint32_t number = 0;  // owner of its blocks
     bool is_default = false;
     bool imported = false;  // another process's: nothing is allocated from it
@@ -24,25 +24,44 @@ struct Pool {
     std::uint64_t used = 0, used_high = 0;
     int reuse[3] = {1, 1, 1};
     std::map<int, CUmemAccess_flags> access;  // of other devices, by ordinal
+
+    bool managed() const { return props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED; }
+    /// A device's own memory, in chunks; any other is taken block by block.
+    bool of_device() const { return gpu != nullptr && !managed(); }
 };
 
 using PoolTable = HandleTable<Pool, CUmemoryPool, HandleKind::Pool>;
 extern PoolTable pools;
 
-/// A pool on this GPU, with a number that owns blocks and that no other pool or context has, and no properties yet. The
-/// driver's lock is held.
-Pool& new_pool(Gpu& gpu);
+/// A pool on this GPU, or of no GPU's, with a number that owns blocks and that no other pool or context has, and no
+/// properties yet. The driver's lock is held.
+Pool& new_pool(Gpu* gpu);
+
+/// True if a block's owner of this number is a pool: contexts are numbered from the other end.
+constexpr bool is_pool_number(std::uint32_t number) { return number > 0x80000000; }
+/// The pool of a number, or null; the driver's lock is held.
+Pool* pool_numbered(std::uint32_t number);
 
 /// The device's default pool, made at the first use; and the one that cuMemAllocAsync takes from. The driver's lock is
 /// held.
 Pool& default_pool(Gpu& gpu);
 Pool& current_pool(Gpu& gpu);
-void set_current_pool(Gpu& gpu, CUmemoryPool pool);
 
-/// Takes a block; the driver's lock is held.
-CUresult allocate_pooled(Pool& pool, std::uint64_t bytes, Address& out);
+/// Where a pool's memory is to be, as programs name it, checked: CUDA_ERROR_INVALID_VALUE or CUDA_ERROR_INVALID_DEVICE
+/// if there is no such place for that kind of memory. `gpu` is null where it is no device's. The id of a place that has
+/// none becomes 0.
+CUresult find_place(CUmemLocation& place, CUmemAllocationType type, Gpu*& gpu);
+/// The default and the current pool of such a place; the driver's lock is held.
+Pool& default_pool(const CUmemLocation& place, CUmemAllocationType type, Gpu* gpu);
+Pool& current_pool(const CUmemLocation& place, CUmemAllocationType type, Gpu* gpu);
+void set_current_pool(const Pool& pool);
+
+/// Takes a block; managed memory of no device lies on `near`. The driver's lock is held.
+CUresult allocate_pooled(Pool& pool, Gpu& near, std::uint64_t bytes, Address& out);
+/// True if a block that begins here is a pool's.
+bool is_pooled(Address address);
 /// Frees a pool's block at once (cuMemFree of stream-ordered memory waits for its context first).
-CUresult free_pooled_now(Gpu& gpu, Address address);
+CUresult free_pooled_now(Address address);
 /// Gives back what lies above `keep` bytes and isn't used; the driver's lock is held.
 void trim_pool(Pool& pool, std::uint64_t keep);
 /// After a synchronisation: every pool of the GPU keeps no more than its threshold says. The driver's lock is held.

@@ -53,6 +53,11 @@ TEST_CASE("a pool grows in chunks and keeps freed memory until a synchronisation
               cuuint64_t zero = 0;
               EXPECT_EQUAL(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero), CUDA_SUCCESS);
               EXPECT_EQUAL(attribute(report, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), cuuint64_t{0});
+              // H200, driver 580.159.04, 2026-11-27.
+              cuuint64_t untouched = 99;
+              const auto unknown = static_cast<CUmemPool_attribute>(9);
+              EXPECT_EQUAL(cuMemPoolGetAttribute(pool, unknown, &untouched), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(untouched, cuuint64_t{99});
           }) == "");
 }
 
