@@ -169,3 +169,27 @@ SCENARIO_IN_CHILD("a reset gives everything back and the device can be used agai
     CHECK(RT(cudaDeviceReset)() == cudaSuccess);
     CHECK(RT(cudaDeviceReset)() == cudaSuccess);
 }
+
+SCENARIO_IN_CHILD("pools are of a place and a kind of memory") {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypeManaged;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    cudaMemPool_t pool = nullptr;
+    void* memory = nullptr;
+    cudaPointerAttributes attributes{};
+    REQUIRE(RT(cudaMemPoolCreate)(&pool, &properties) == cudaSuccess);
+    REQUIRE(RT(cudaMallocFromPoolAsync)(&memory, mib, pool, nullptr) == cudaSuccess);
+    CHECK(RT(cudaPointerGetAttributes)(&attributes, memory) == cudaSuccess);
+    CHECK(attributes.type == cudaMemoryTypeManaged);
+    CHECK(RT(cudaFreeAsync)(memory, nullptr) == cudaSuccess);
+    if (runtime_major() < 13) return;
+    cudaMemPool_t standard = nullptr, current = nullptr;
+    cudaMemLocation host{cudaMemLocationTypeHost, 0}, device{cudaMemLocationTypeDevice, 0};
+    CHECK(RT(cudaMemGetDefaultMemPool)(&standard, &host, cudaMemAllocationTypePinned) == cudaSuccess);
+    CHECK(RT(cudaMemGetMemPool)(&current, &host, cudaMemAllocationTypePinned) == cudaSuccess);
+    CHECK(standard == current);
+    CHECK(RT(cudaMemSetMemPool)(&device, cudaMemAllocationTypeManaged, pool) == cudaSuccess);
+    CHECK(RT(cudaMemSetMemPool)(&host, cudaMemAllocationTypeManaged, pool) == cudaErrorInvalidValue);
+    CHECK(RT(cudaMemGetMemPool)(&current, &device, cudaMemAllocationTypeManaged) == cudaSuccess);
+    CHECK(current == pool);
+}
