@@ -123,14 +123,68 @@ constexpr auto allocate = [](auto real, CUdeviceptr* dptr, std::size_t bytesize,
     });
 };
 
+bool is_managed_memory(CUdeviceptr address) {
+    unsigned char managed = 0;
+    const RelaxedCaptures relaxed;
+    return CUSLICE_REAL(cuPointerGetAttribute)(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS &&
+           managed != 0;
+}
+
+// Managed memory is charged in full where it is allocated, as that of cuMemAllocManaged. It ends with no context of
+// ours: what a reset frees stays charged, rather too much than too little.
+template <typename Form, typename Call>
+CUresult counted_managed(Function function, VirtualGpu& gpu, std::uint64_t bytes, CUdeviceptr* made, CUstream stream,
+                         Call call) {
+    LimitError why;
+    if (!gpu.reserve(bytes, &why)) return refuse(function, gpu, why, bytes);
+    HookReservation reservation(gpu, bytes);
+    Process::Current nobody;
+    nobody.gpu = &gpu;
+    return charged_allocation(
+        reservation, [&] { return ask_driver(gpu, bytes, [&] { return call(made); }); },
+        [&] {
+            const CUresult recorded = record(*made, bytes, nobody, Kind::managed);
+            if (recorded == CUDA_SUCCESS) gpu.managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
+            return recorded;
+        },
+        [&] { free_again<Form>(*made, stream); });
+}
+
+// From a pool that isn't a GPU's own: of managed memory, for which the stream's GPU pays, or of the host's. Of an
+// unknown pool only its memory tells: what turns out to be managed is given back, and asked for once more with a
+// reservation, without which the GPU's figures would show it twice.
+template <typename Form, typename Call>
+CUresult allocate_elsewhere(Function function, VirtualGpu& gpu, CUmemoryPool pool, CUdeviceptr* dptr,
+                            std::uint64_t bytes, CUstream stream, Call call) {
+    OutParameter<CUdeviceptr> made(dptr);
+    ManagedPools& managed = gpu_state().managed_pools;
+    bool is_managed = managed.has(pool);
+    CUresult result = CUDA_SUCCESS;
+    if (!is_managed) {
+        result = call(made.place());
+        is_managed = result == CUDA_SUCCESS && is_managed_memory(*made);
+        if (is_managed) {
+            managed.add(pool);
+            free_again<Form>(*made, stream);
+        }
+    }
+    if (is_managed) result = counted_managed<Form>(function, gpu, bytes, made.place(), stream, call);
+    if (result == CUDA_SUCCESS) made.keep();
+    return result;
+}
+
 template <typename Form>
 constexpr auto allocate_from =
     [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUmemoryPool pool, CUstream stream) {
         return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
             const HookEntry entry;
-            if (entry.counts() && bytesize != 0 && !captures<Form>(stream)) gpu = gpu_of_pool(pool);
-            return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream,
-                                     [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); });
+            const auto call = [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); };
+            if (!entry.counts() || bytesize == 0 || captures<Form>(stream)) return call(dptr);
+            gpu = gpu_of_pool(pool);
+            if (gpu) return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream, call);
+            VirtualGpu* const payer = gpu_of_stream<Form>(stream);
+            if (!payer || !payer->limited()) return call(dptr);
+            return allocate_elsewhere<Form>(real.function, *payer, pool, dptr, bytesize, stream, call);
         });
     };
 
@@ -173,14 +227,19 @@ CUSLICE_HOOK_FORM(cuMemFreeAsync_ptsz, free_async<PerThread>, dptr, stream)
 CUSLICE_HOOK(cuMemPoolCreate, pool, properties) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemPoolCreate)(pool, properties);
-    if (result != CUDA_SUCCESS || !entry.counts() || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    if (result != CUDA_SUCCESS || !entry.counts()) return result;
+    if (properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+        gpu_state().managed_pools.add(*pool);
         return result;
+    }
+    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
     if (VirtualGpu* const gpu = named_gpu(entry, properties->location.id)) gpu->pools().created(*pool);
     return result;
 }
 
 CUSLICE_HOOK(cuMemPoolDestroy, pool) {
     const HookEntry entry;
+    gpu_state().managed_pools.remove(pool);
     VirtualGpu* gpu = entry.counts() ? gpu_of_pool(pool) : nullptr;
     if (!gpu || !gpu->limited()) return CUSLICE_REAL(cuMemPoolDestroy)(pool);
     MemoryPools& pools = gpu->pools();

@@ -6,6 +6,7 @@
 #include "virtual_gpu/gpu/cache_of_unseen.h"
 #include "virtual_gpu/gpu/contexts.h"
 #include "virtual_gpu/gpu/graph_needs.h"
+#include "virtual_gpu/gpu/managed_pools.h"
 #include "virtual_gpu/gpu/memory_reclaimer.h"
 #include "virtual_gpu/gpu/physical_memory.h"
 #include "virtual_gpu/gpu/sharing.h"
@@ -22,6 +23,7 @@ struct GpuState {
     std::atomic<unsigned> contexts_being_made{0};  // by calls that were caught, and not in `contexts` yet
     Visits visits;
     PhysicalMemory physical_memory;
+    ManagedPools managed_pools;
     GraphNeeds graph_needs;
     SharingPlan sharing;  // which accounts the settings name
 

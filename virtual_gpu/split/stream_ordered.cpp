@@ -92,6 +92,20 @@ bool names_gpu(const CUmemLocation* location, CUmemAllocationType type) {
            type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
+// Managed memory's pools are the physical GPU's: what is allocated from them is counted by itself.
+bool names_managed(const CUmemLocation* location, CUmemAllocationType type) {
+    return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+}
+
+// A function that names a pool by its place, with the place that the driver knows.
+template <typename Call>
+CUresult at_physical(CUmemLocation* location, CUmemAllocationType type, Call call) {
+    if (!names_managed(location, type)) return call(location);
+    CUmemLocation real = *location;
+    to_physical(real);
+    return call(&real);
+}
+
 // Another part of the GPU that a pool is of.
 bool is_sibling(const HandleOwner& owner, const CUmemLocation& location) {
     return owner.known && location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id != owner.device &&
@@ -147,17 +161,20 @@ CUSLICE_SPLIT(cuDeviceSetMemPool, ordinal, pool) {
 
 CUSLICE_SPLIT(cuMemGetDefaultMemPool, pool, location, type) {
     if (names_gpu(location, type)) return split_driver::cuDeviceGetDefaultMemPool(pool, location->id);
-    return CUSLICE_PHYSICAL(cuMemGetDefaultMemPool)(pool, location, type);
+    return at_physical(location, type,
+                       [&](CUmemLocation* real) { return CUSLICE_PHYSICAL(cuMemGetDefaultMemPool)(pool, real, type); });
 }
 
 CUSLICE_SPLIT(cuMemGetMemPool, pool, location, type) {
     if (names_gpu(location, type)) return split_driver::cuDeviceGetMemPool(pool, location->id);
-    return CUSLICE_PHYSICAL(cuMemGetMemPool)(pool, location, type);
+    return at_physical(location, type,
+                       [&](CUmemLocation* real) { return CUSLICE_PHYSICAL(cuMemGetMemPool)(pool, real, type); });
 }
 
 CUSLICE_SPLIT(cuMemSetMemPool, location, type, pool) {
     if (names_gpu(location, type)) return split_driver::cuDeviceSetMemPool(location->id, pool);
-    return CUSLICE_PHYSICAL(cuMemSetMemPool)(location, type, pool);
+    return at_physical(location, type,
+                       [&](CUmemLocation* real) { return CUSLICE_PHYSICAL(cuMemSetMemPool)(real, type, pool); });
 }
 
 CUSLICE_SPLIT(cuMemPoolCreate, pool, wish) {

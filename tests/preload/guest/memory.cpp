@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <map>
 
 #include "include/cuslice.h"
 #include "tests/preload/guest/guest.h"
@@ -53,6 +54,19 @@ std::string do_allocate(Program& p, const std::string& how, const std::string& n
     const CUresult result = allocate(p, how, bytes, &block);
     if (result == CUDA_SUCCESS) p.blocks[name] = block;
     return answer(result, block);
+}
+
+/// The place of a pool: none, device, host or node, and the device.
+CUmemLocation place_of(const std::string& name, int device) {
+    const std::map<std::string, CUmemLocationType> kinds = {{"none", CU_MEM_LOCATION_TYPE_NONE},
+                                                            {"device", CU_MEM_LOCATION_TYPE_DEVICE},
+                                                            {"host", CU_MEM_LOCATION_TYPE_HOST},
+                                                            {"node", CU_MEM_LOCATION_TYPE_HOST_NUMA}};
+    return {kinds.at(name), device};
+}
+
+CUmemAllocationType type_of(const std::string& name) {
+    return name == "managed" ? CU_MEM_ALLOCATION_TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
 }  // namespace
@@ -179,6 +193,23 @@ void add_memory_commands(Commands& commands) {
         if (w.size() > 2) properties.maxSize = number(w[2]);
         const CUresult result = w[0] == "default" ? p.driver.cuDeviceGetDefaultMemPool(&pool, std::stoi(w[1]))
                                                   : p.driver.cuMemPoolCreate(&pool, &properties);
+        if (result == CUDA_SUCCESS) p.pools[w.at(0)] = pool;
+        return answer(result);
+    };
+    // poolat NAME pinned|managed PLACE [DEVICE]; presetpool: the default one of that place
+    commands["poolat"] = [](Program& p, const Words& w) {
+        CUmemoryPool pool = nullptr;
+        CUmemPoolProps properties{};
+        properties.allocType = type_of(w.at(1));
+        properties.location = place_of(w.at(2), w.size() > 3 ? std::stoi(w[3]) : 0);
+        const CUresult result = p.driver.cuMemPoolCreate(&pool, &properties);
+        if (result == CUDA_SUCCESS) p.pools[w.at(0)] = pool;
+        return answer(result);
+    };
+    commands["presetpool"] = [](Program& p, const Words& w) {
+        CUmemoryPool pool = nullptr;
+        CUmemLocation place = place_of(w.at(2), w.size() > 3 ? std::stoi(w[3]) : 0);
+        const CUresult result = p.driver.cuMemGetDefaultMemPool(&pool, &place, type_of(w.at(1)));
         if (result == CUDA_SUCCESS) p.pools[w.at(0)] = pool;
         return answer(result);
     };
