@@ -108,7 +108,8 @@ class Cubin {
         return false;
     }
 
-    /// Of the PTX that it was compiled from: in a note of the ABI's version 8, before that in the flags; 0 if neither.
+    /// The capability of the PTX that it was compiled from: in a note of the ABI's version 8, before that in the flags;
+    /// 0 if neither.
     int virtual_capability() const {
         Elf64_Shdr note;
         struct {

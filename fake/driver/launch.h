@@ -1,5 +1,5 @@
 #pragma once
-// What every way to launch a kernel comes to.
+// Launches of kernels, whichever way they are asked for.
 
 #include "fake/driver/cuda_api.h"
 #include "fake/driver/stream.h"

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Address page_bytes_of_host = 4096;
 
-/// Of one block: hints hold from their address to the next one's.
+/// One block's hints: each holds from its address to the next one's.
 struct BlockHints {
     std::uint32_t id = 0;  // of the block: another one may lie here later
     std::map<Address, Hints> from;

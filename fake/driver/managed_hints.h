@@ -21,7 +21,7 @@ struct Hints {
 /// Changes the hints of each page that the range touches; `change` is given the place too.
 void change_hints(const Found& block, Address from, std::size_t bytes,
                   void (*change)(Hints& hints, CUmemLocation place), CUmemLocation place);
-/// Those that all pages of the range have.
+/// The hints that all pages of the range have in common.
 Hints common_hints(const Found& block, Address from, std::size_t bytes);
 
 }  // namespace cuslice::fake

@@ -47,7 +47,7 @@ void note_used(Pool& pool, std::uint64_t used) {
     pool.used_high = std::max(pool.used_high, used);
 }
 
-/// Of a pool whose memory is taken block by block.
+/// For a pool whose memory is taken block by block.
 void note_taken(Pool& pool, std::uint64_t bytes) {
     note_used(pool, pool.used + rounded(bytes));
     pool.reserved = pool.used;

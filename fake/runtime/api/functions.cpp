@@ -63,7 +63,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
             const CUresult result = CU(cuFuncGetAttribute, 2020)(one.value, one.attribute, function);
             if (result != CUDA_SUCCESS) return result;
         }
-        // What is loaded is PTX of ours, whatever the program's code is.
+        // PTX of ours is loaded, whatever the program's code is.
         if (const int cubin = cubin_capability_of(kernel); cubin != 0) found.binaryVersion = cubin;
         found.sharedSizeBytes = static_cast<size_t>(shared);
         found.constSizeBytes = static_cast<size_t>(constant);

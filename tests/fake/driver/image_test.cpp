@@ -129,7 +129,7 @@ TEST_CASE("an image knows the PTX that it was compiled from") {
     CHECK(of(Cubin(90, 8).bytes(), 90).ptx_capability == 0);
     CHECK(of(Cubin(86, 7).bytes(), 86).ptx_capability == 80);  // in its flags
     CHECK(of(".version 8.0\n.target sm_75\n.visible .entry kernel() { ret; }\n", 90).ptx_capability == 75);
-    // Of what is compressed the entries say what it is for.
+    // The entries say what compressed code is for.
     const std::string packed = container(entry(1, 75, 0x8011, "zzzz") + entry(2, 80, 0x8011, "zzzz"));
     CHECK(of(packed, 75).is_ptx);
     CHECK(of(packed, 75).ptx_capability == 75);

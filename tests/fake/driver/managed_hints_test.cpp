@@ -1,4 +1,4 @@
-// What managed memory says of the hints that it was given.
+// Hints that managed memory was given, told again.
 
 #include <array>
 #include <string>

@@ -180,7 +180,7 @@ SCENARIO_IN_CHILD("a kernel without code for its GPU has no attributes and isn't
     CHECK(RT(cudaDeviceSynchronize)() == cudaSuccess);
     REQUIRE(RT(cudaSetDevice)(1) == cudaSuccess);
     CHECK(launch() == cudaSuccess);
-    // Of relocatable code more is listed elsewhere.
+    // More of relocatable code is listed elsewhere.
     ampere.wrapper_version = 2;
     REQUIRE(RT(cudaSetDevice)(0) == cudaSuccess);
     CHECK(launch() == cudaSuccess);
