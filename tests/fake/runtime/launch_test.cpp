@@ -1,5 +1,8 @@
 // Launches: what the driver checks, as the runtime tells it. No kernel runs.
 
+#include <string>
+
+#include "tests/fake/driver/made_up_fat_binary.h"
 #include "tests/fake/runtime/registered.h"
 
 using namespace cuslice::tests;
@@ -120,37 +123,32 @@ SCENARIO_IN_CHILD("clusters are counted as the driver counts them", Machine{.spe
 namespace {
 
 /// A fat binary of nvcc's with code that can't be read, but for the GPUs that it says it is for.
-struct FatBinary {
-    struct Entry {
-        unsigned short kind = 1, attributes = 0x101;  // kind 1: PTX, 2: cubin
-        unsigned header_size = 64;
-        unsigned long long size = 0;
-        unsigned compressed_size = 0, reserved = 0;
-        unsigned short minor = 0, major = 9;
-        unsigned capability = 0, name_offset = 0, name_size = 0;
-        unsigned long long flags = 0x8011, reserved2 = 0, uncompressed = 100;
-    };
-    FatBinary(const Entry& first, const Entry& second) : entries{first, second} {}
+class FatBinary {
+  public:
+    explicit FatBinary(const std::string& entries) : container_(fake_test::container(entries)) {
+        wrapper.container = container_.data();
+    }
     FatBinary(const FatBinary&) = delete;
 
-    unsigned wrapper_magic = 0x466243b1, wrapper_version = 1;
-    const void* container = &container_magic;
-    const void* file_name = nullptr;
-    unsigned container_magic = 0xba55ed50;
-    unsigned short version = 1, header_size = 16;
-    unsigned long long size = 2 * sizeof(Entry);
-    Entry entries[2];
+    struct {
+        unsigned magic = 0x466243b1, version = 1;
+        const void* container = nullptr;
+        const void* name = nullptr;
+    } wrapper;
+
+  private:
+    std::string container_;
 };
 
-FatBinary::Entry ptx_for(unsigned capability) { return {.kind = 1, .capability = capability}; }
-FatBinary::Entry cubin_for(unsigned capability) { return {.kind = 2, .capability = capability}; }
+std::string ptx_for(unsigned capability) { return fake_test::entry(1, capability, 0x8011, "zzzz"); }
+std::string cubin_for(unsigned capability) { return fake_test::entry(2, capability, 0x8011, "zzzz"); }
 
 }  // namespace
 
 // The first two: H200, driver 580.159.04, 2026-11-27.
 SCENARIO_IN_CHILD("a kernel's versions are those of the code that its GPU takes", Machine{.spec = "h200,rtx3090"}) {
-    FatBinary old(ptx_for(75), ptx_for(70)), exact(cubin_for(90), ptx_for(90)), both(cubin_for(80), ptx_for(75));
-    const Registered of_old(&old), of_exact(&exact), of_both(&both);
+    FatBinary old(ptx_for(75) + ptx_for(70)), exact(cubin_for(90) + ptx_for(90)), both(cubin_for(80) + ptx_for(75));
+    const Registered of_old(&old.wrapper), of_exact(&exact.wrapper), of_both(&both.wrapper);
     const auto versions = [](const void* kernel) {
         cudaFuncAttributes attributes{};
         CHECK(RT(cudaFuncGetAttributes)(&attributes, kernel) == cudaSuccess);
@@ -167,8 +165,8 @@ SCENARIO_IN_CHILD("a kernel's versions are those of the code that its GPU takes"
 // H200, driver 580.159.04, 2026-11-27.
 SCENARIO_IN_CHILD("a kernel without code for its GPU has no attributes and isn't launched",
                   Machine{.spec = "h200,a100-40g"}) {
-    FatBinary ampere(cubin_for(80), cubin_for(86));
-    Registered code(&ampere);
+    FatBinary ampere(cubin_for(80) + cubin_for(86));
+    Registered code(&ampere.wrapper);
     cudaFuncAttributes attributes{};
     int blocks = 0;
     const auto launch = [&] { return RT(cudaLaunchKernel)(&code.bump, dim3(1), dim3(1), nullptr, 0, nullptr); };
@@ -181,7 +179,7 @@ SCENARIO_IN_CHILD("a kernel without code for its GPU has no attributes and isn't
     REQUIRE(RT(cudaSetDevice)(1) == cudaSuccess);
     CHECK(launch() == cudaSuccess);
     // More of relocatable code is listed elsewhere.
-    ampere.wrapper_version = 2;
+    ampere.wrapper.version = 2;
     REQUIRE(RT(cudaSetDevice)(0) == cudaSuccess);
     CHECK(launch() == cudaSuccess);
 }
