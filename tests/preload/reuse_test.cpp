@@ -134,7 +134,7 @@ TEST_CASE("a thread forks while others allocate from several caches, with hardly
     const Folder books;
     Words words = churned.words("guest_reuse");
     words.push_back("forks");
-    const Words settings{"CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FREE=" + free, "CUSLICE_LIMIT=290MiB"};
+    const Words settings{"CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FREE=" + free, "CUSLICE_LIMIT=306MiB"};
     CAPTURE(free, allocator);
     CHECK(counts_of(words, sliced("2xt4", books.path(), churned.late(settings))).at("wrong") == 0);
 }
