@@ -93,6 +93,11 @@ PrivateState private_state() {
     return state;
 }
 
+bool takes_foreign_code(CUdevice device) {
+    const Gpu* gpu = driver().gpu(device);
+    return gpu != nullptr && gpu->spec.foreign_code;
+}
+
 /// The newest form that is no newer than the version asked for. A function that has per-thread forms answers the
 /// per-thread flag with those alone; one that has none answers with the only forms there are.
 Answer look_up(const char* name, int version, cuuint64_t flags) {
@@ -100,6 +105,8 @@ Answer look_up(const char* name, int version, cuuint64_t flags) {
                                                   &cuModuleLoadData, &cuStreamBeginCapture_v2, private_state};
     if (std::strcmp(name, kPrivateDriver) == 0)
         return {const_cast<PrivateDriver*>(&private_driver), CU_GET_PROC_ADDRESS_SUCCESS};
+    if (std::strcmp(name, kTakesForeignCode) == 0)
+        return {reinterpret_cast<void*>(&takes_foreign_code), CU_GET_PROC_ADDRESS_SUCCESS};
     if (std::strcmp(name, kInject) == 0) return {reinterpret_cast<void*>(&inject), CU_GET_PROC_ADDRESS_SUCCESS};
     const std::vector<const Exported*> rows = rows_of(name);
     if (rows.empty()) return {};

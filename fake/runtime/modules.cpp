@@ -9,8 +9,16 @@
 namespace cuslice::fake {
 namespace {
 
-/// The compute capability of the current context's GPU: 75 is 7.5.
-CUresult current_capability(int* capability) {
+bool takes_foreign_code(CUdevice device) {
+    using Ask = bool(CUdevice);
+    static Ask* const ask =
+        reinterpret_cast<Ask*>(find_driver_function(kTakesForeignCode, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT));
+    return ask != nullptr && ask(device);
+}
+
+/// What the current context's GPU takes of a binary's device code: CUDA_ERROR_NO_BINARY_FOR_GPU where none of it is for
+/// that GPU.
+CUresult code_for_current(const void* device_code, Target* code) {
     CUdevice device = 0;
     int major = 0;
     int minor = 0;
@@ -21,8 +29,10 @@ CUresult current_capability(int* capability) {
     if (result == CUDA_SUCCESS) {
         result = CU(cuDeviceGetAttribute, 2000)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
     }
-    *capability = major * 10 + minor;
-    return result;
+    const int capability = major * 10 + minor;
+    if (result != CUDA_SUCCESS || find_code(device_code, capability, code)) return result;
+    *code = {false, capability};
+    return takes_foreign_code(device) ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
 /// Finds or loads the binary's module in the current context. Holds Lock.
@@ -38,10 +48,8 @@ CUresult module_of(Binary* binary, CUmodule* module) {
             return CUDA_SUCCESS;
         }
     }
-    int capability = 0;
-    if (result = current_capability(&capability); result != CUDA_SUCCESS) return result;
     Target code;
-    if (!find_code(binary->device_code, capability, &code)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (result = code_for_current(binary->device_code, &code); result != CUDA_SUCCESS) return result;
     auto* loaded = static_cast<LoadedModule*>(std::malloc(sizeof(LoadedModule)));
     char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary, code.capability);
     if (ptx == nullptr) {
@@ -93,11 +101,8 @@ cudaError_t function_of(const void* kernel, CUfunction* function) {
 int cubin_capability_of(const void* kernel) {
     Lock held;
     const RegisteredKernel* const found = find_kernel(kernel);
-    int capability = 0;
     Target code;
-    if (found == nullptr || current_capability(&capability) != CUDA_SUCCESS ||
-        !find_code(found->binary->device_code, capability, &code))
-        return 0;
+    if (found == nullptr || code_for_current(found->binary->device_code, &code) != CUDA_SUCCESS) return 0;
     return code.ptx ? 0 : code.capability;
 }
 

@@ -46,9 +46,10 @@ struct GpuSpec {
     std::uint64_t pci_device_id = 0;  // device << 16 | vendor
     std::string brand;                // geforce, tesla, nvidia, quadro, titan
     bool ecc = false;
-    bool nvlink = false;      // peers see each other through NVLink
-    bool fan = false;         // false: passively cooled, NVML's fan functions are not supported
-    bool integrated = false;  // its memory is the host's
+    bool nvlink = false;        // peers see each other through NVLink
+    bool fan = false;           // false: passively cooled, NVML's fan functions are not supported
+    bool integrated = false;    // its memory is the host's
+    bool foreign_code = false;  // kernels that nvcc made for other GPUs alone are taken for its own
 
     std::vector<std::string> mig;  // the profiles of its MIG instances, "1g.18gb"; none: MIG is not enabled
     bool is_instance = false;      // it is a MIG instance itself (mig.h)

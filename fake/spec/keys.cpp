@@ -63,6 +63,8 @@ const std::vector<Key>& keys() {
         {"fan", Flag, &S::fan, 0, 0, false, "whether it has a fan that NVML can read"},
         {"integrated", Flag, &S::integrated, 0, 0, false,
          "whether its memory is the host's: NVML tells no figure of it"},
+        {"foreign-code", Flag, &S::foreign_code, 0, 0, false,
+         "whether kernels that nvcc made for other GPUs alone are taken for its own"},
         {"mig", Instances, {}, 0, 0, true, "the MIG instances that it is divided into, such as [\"1g.18gb\"]"},
     };
     return *all;
