@@ -28,6 +28,19 @@ constinit RecordTable first_table;  // under records_mutex, but for what a threa
 enum class CancellationWays : int { not_known, by_records, by_calls };
 constinit std::atomic<CancellationWays> ways{CancellationWays::not_known};
 
+using SetType = int (*)(int, int*);
+
+// Remembered: a thread that can be cancelled at any time is not to be so in the loader.
+SetType real_set_type() {
+    static constinit std::atomic<SetType> known{nullptr};
+    SetType real = known.load(std::memory_order_relaxed);
+    if (!real) {
+        real = reinterpret_cast<SetType>(next_function("pthread_setcanceltype"));
+        known.store(real, std::memory_order_relaxed);
+    }
+    return real;
+}
+
 using Cancel = int (*)(pthread_t);
 
 int cancel_now(pthread_t thread) {
@@ -135,6 +148,13 @@ void let_stores_be_seen() {
 
 }  // namespace
 
+void watch_cancellation_types() {
+    if (dlsym(RTLD_DEFAULT, "pthread_setcanceltype") != reinterpret_cast<void*>(pthread_setcanceltype)) return;
+    real_set_type();
+    auto expected = Asynchronous::not_known;
+    asynchronous_threads.compare_exchange_strong(expected, Asynchronous::none, std::memory_order_relaxed);
+}
+
 constinit thread_local CancellationRecord* HeldCancellation::own_ = nullptr;
 
 [[gnu::noinline]] void HeldCancellation::begin_slowly() {
@@ -154,6 +174,14 @@ constinit thread_local CancellationRecord* HeldCancellation::own_ = nullptr;
 }
 
 }  // namespace cuslice
+
+// Sees which threads can be cancelled asynchronously: see asynchronous_threads.
+extern "C" __attribute__((visibility("default"))) int pthread_setcanceltype(int type, int* before) {
+    using namespace cuslice;
+    if (type != PTHREAD_CANCEL_DEFERRED) asynchronous_threads.store(Asynchronous::seen, std::memory_order_relaxed);
+    const SetType real = real_set_type();
+    return real ? real(type, before) : ENOSYS;
+}
 
 // Ends a thread that is in a hook when it leaves that: see HeldCancellation.
 extern "C" __attribute__((visibility("default"))) int pthread_cancel(pthread_t thread) {

@@ -18,6 +18,11 @@ struct alignas(64) CancellationRecord {
     std::atomic<Asked> asked{Asked::never};
 };
 
+/// From now on it is known whether threads of the process can be cancelled asynchronously (asynchronous_threads), if
+/// programs find our pthread_setcanceltype: the library was loaded with the program then, and has seen every choice.
+/// Thread-safe.
+void watch_cancellation_types();
+
 // Holds this thread's cancellation back for a hook. The calls of the C library's that a CancellationDisabler makes are
 // a fifth of a usual pair of an allocation and its free. So they are left out as long as nobody has asked for this
 // thread's end, where every pthread_cancel of the process is ours: that leaves the cancellation of a thread that is in

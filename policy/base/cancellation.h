@@ -1,7 +1,30 @@
 #pragma once
 #include <pthread.h>
 
+#include <atomic>
+#include <cstdint>
+
 namespace cuslice {
+
+/// Threads of the process that can be cancelled asynchronously: `none` yet, or maybe some. Not known until somebody
+/// watches which type programs choose (shim/cancellation.cpp), and seen for good once one has chosen it; a thread
+/// chooses for itself alone, so that it knows its own choice.
+enum class Asynchronous : std::uint8_t { none, not_known, seen };
+inline constinit std::atomic<Asynchronous> asynchronous_threads{Asynchronous::not_known};
+
+[[gnu::cold, gnu::noinline]] inline int choose_default_type_by_call() {
+    int before = 0;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before);
+    return before;
+}
+
+/// This thread is of the default type from here on. Returns the type that it had. The call of the C library's, which
+/// takes some 20 instructions, is made only where it may have had the other one.
+[[gnu::always_inline]] inline int choose_default_type() {
+    if (asynchronous_threads.load(std::memory_order_relaxed) == Asynchronous::none) [[likely]]
+        return PTHREAD_CANCEL_DEFERRED;
+    return choose_default_type_by_call();
+}
 
 // Holds this thread's cancellation back: wherever it holds a lock of ours, or stands between a charge and the driver's
 // answer, and waits in the kernel or in the driver. A cancelled thread unlocks nothing here, as nothing is unwound
@@ -10,9 +33,8 @@ class CancellationDisabler {
   public:
     void begin() {
         // The type too: C libraries from 2.34 to 2.36 or so, when the signal of an asynchronous cancellation arrives,
-        // look at the type alone, and one that was on its way strikes although cancellation is disabled. For a thread
-        // of the default type this is a load and a compare.
-        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type_);
+        // look at the type alone, and one that was on its way strikes although cancellation is disabled.
+        type_ = choose_default_type();
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_);
     }
     void end() {
@@ -29,15 +51,16 @@ class CancellationDisabler {
 // asynchronous could strike, and the type alone has to be changed, which for most threads it need not be.
 class DeferCancellation {
   public:
-    DeferCancellation() { pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type_); }
+    DeferCancellation() : type_(choose_default_type()) {}
     ~DeferCancellation() {
-        if (type_ != PTHREAD_CANCEL_DEFERRED) pthread_setcanceltype(type_, nullptr);
+        if (type_ != PTHREAD_CANCEL_DEFERRED) [[unlikely]]
+            pthread_setcanceltype(type_, nullptr);
     }
     DeferCancellation(const DeferCancellation&) = delete;
     DeferCancellation& operator=(const DeferCancellation&) = delete;
 
   private:
-    int type_ = 0;
+    const int type_;
 };
 
 // Within one of those, where the driver or the kernel is called after all.

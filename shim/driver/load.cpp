@@ -147,6 +147,7 @@ Readiness load_and_report() {
     split().on_refusal = report_unsupported;
     split().on_bad_priority = report_bad_priority;
     process().on_new_context = new_context;
+    watch_cancellation_types();
     const Readiness now = process().load();
     if (!reported.exchange(true, std::memory_order_acq_rel)) {
         report(now);

@@ -1,6 +1,7 @@
 // A thread that is asked to end: never inside of what holds its cancellation back, and always at its end.
 #include "shim/cancellation.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -165,6 +166,30 @@ TEST_CASE("a thread of which a sandbox doesn't tell whether it lives is not ende
     const bool refused = tests::refuse_call(SYS_tgkill, EPERM);
     if (!refused) return tests::skip("this kernel refuses no calls");
     check_ended_behind(asked_inside);
+}
+
+TEST_CASE("a thread that can be cancelled at any time is seen, and held back by its type") {
+    REQUIRE(asynchronous_threads == Asynchronous::not_known);
+    watch_cancellation_types();
+    // A sanitizer has its own.
+    const bool watched = dlsym(RTLD_DEFAULT, "pthread_setcanceltype") == reinterpret_cast<void*>(pthread_setcanceltype);
+    CHECK(asynchronous_threads == (watched ? Asynchronous::none : Asynchronous::not_known));
+    int before = -1, inside = -1, behind = -1;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before);
+    CHECK(asynchronous_threads == (watched ? Asynchronous::none : Asynchronous::not_known));
+    CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr) == 0);
+    {
+        const DeferCancellation held;
+        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &inside);
+    }
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &behind);
+    CHECK(before == PTHREAD_CANCEL_DEFERRED);
+    CHECK(inside == PTHREAD_CANCEL_DEFERRED);
+    CHECK(behind == PTHREAD_CANCEL_ASYNCHRONOUS);
+    CHECK(asynchronous_threads == (watched ? Asynchronous::seen : Asynchronous::not_known));
+    // For good, as others may have chosen it too.
+    watch_cancellation_types();
+    CHECK(asynchronous_threads != Asynchronous::none);
 }
 
 TEST_CASE("each of many threads ends alone") {

@@ -53,6 +53,7 @@ void* work(void* argument) {
     const Driver& d = victim.program->driver;
     const bool async = victim.what == "async", info = victim.what == "info", start = victim.what == "start",
                retain = victim.what == "retain";
+    const std::size_t bytes = victim.what == "large" ? 16 << 20 : 65536;
     int before = 0;
     pthread_setcanceltype(victim.type, &before);
     if (!start) d.cuCtxSetCurrent(victim.program->current);
@@ -70,7 +71,7 @@ void* work(void* argument) {
         } else if (async) {
             if (d.cuMemAllocAsync(&block, 65536, nullptr) == CUDA_SUCCESS) d.cuMemFreeAsync(block, nullptr);
         } else {
-            if (d.cuMemAlloc_v2(&block, 65536) == CUDA_SUCCESS) d.cuMemFree_v2(block);
+            if (d.cuMemAlloc_v2(&block, bytes) == CUDA_SUCCESS) d.cuMemFree_v2(block);
         }
         pthread_testcancel();
     }
@@ -221,8 +222,8 @@ void add_thread_commands(Commands& commands) {
         return answer(CUDA_SUCCESS, bad.load());
     };
     // cancel WHAT deferred|asynchronous COUNT: so many threads, one after the other, are cancelled while they alloc
-    // (plain or async), ask for info, retain or start; how many of them were. With `past` behind it, in a way that the
-    // library can't see.
+    // (plain, large or async), ask for info, retain or start; how many of them were. With `past` behind it, in a way
+    // that the library can't see.
     commands["cancel"] = [](Program& p, const Words& w) {
         unsigned cancelled = 0;
         for (std::size_t i = 0; i < number(w.at(2)); ++i) {
