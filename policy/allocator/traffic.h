@@ -2,6 +2,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "policy/base/machine.h"
+
 namespace cuslice {
 
 // A count that one thread at a time writes and any thread reads.
@@ -9,7 +11,7 @@ class OwnCount {
   public:
     OwnCount() = default;
     OwnCount(const OwnCount& other) : value_(other.get()) {}
-    void add(std::uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release); }
+    void add(std::uint64_t n) { add_alone(value_, n); }
     void reset() { value_.store(0, std::memory_order_relaxed); }
     std::uint64_t get() const { return value_.load(std::memory_order_acquire); }
 
@@ -58,15 +60,13 @@ struct Traffic {
 // so it may be a little wrong, but for what is to be reported at once.
 class MovedBytes {
   public:
-    void add(std::uint64_t bytes) {
-        const std::uint64_t before = bytes_.load(std::memory_order_relaxed);
-        bytes_.store(before < kAtOnce ? before + bytes : kAtOnce, std::memory_order_relaxed);
-    }
+    void add(std::uint64_t bytes) { add_alone(bytes_, bytes); }
     void at_once() { bytes_.store(kAtOnce, std::memory_order_relaxed); }
     std::uint64_t get() const { return bytes_.load(std::memory_order_relaxed); }
     void reset() { bytes_.store(0, std::memory_order_relaxed); }
 
   private:
+    // More than can move before anybody reports it, and no overflow with that on top of it.
     static constexpr std::uint64_t kAtOnce = 1ull << 60;
     std::atomic<std::uint64_t> bytes_{0};
 };
