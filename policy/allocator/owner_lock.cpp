@@ -44,6 +44,16 @@ bool OwnerLock::barrier_in_all() {
     return false;
 }
 
+bool OwnerLock::enter_slowly(std::uint32_t asked) {
+    if (asked & kExchange) {
+        exchanges_.store(true, std::memory_order_relaxed);
+        held_.exchange(1, std::memory_order_seq_cst);
+        if (!(asked_.load(std::memory_order_seq_cst) & kRevoked)) return true;
+    }
+    leave();
+    return false;
+}
+
 // An owner that goes on without an exchange, as it has not been here since that became necessary, has its store in
 // flight for some nanoseconds at most. After a pause either that store is seen, or its next look finds that the lock is
 // revoked.

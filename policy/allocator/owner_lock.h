@@ -14,21 +14,14 @@ namespace cuslice {
 // The owner holds it for some instructions only, in which it takes no other lock and makes no call.
 class OwnerLock {
   public:
-    OwnerLock() : exchanges_(!asymmetric()) {}
+    OwnerLock() : asked_(asked_to_exchange()), exchanges_(!asymmetric()) {}
 
     // The owner. False: another thread has it; go another way.
     bool enter() {
-        if (asymmetric()) [[likely]] {
-            held_.store(1, std::memory_order_relaxed);
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-        } else {
-            exchanges_.store(true, std::memory_order_relaxed);
-            held_.exchange(1, std::memory_order_seq_cst);
-        }
-        if (!revoked_.load(std::memory_order_seq_cst)) [[likely]]
-            return true;
-        leave();
-        return false;
+        held_.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        const std::uint32_t asked = asked_.load(std::memory_order_seq_cst);
+        return asked == kNothing || enter_slowly(asked);
     }
     void leave() { held_.store(0, std::memory_order_release); }
 
@@ -37,7 +30,7 @@ class OwnerLock {
     class Barrier {
       public:
         void demand(OwnerLock& lock) {
-            lock.revoked_.store(1, std::memory_order_seq_cst);
+            lock.asked_.store(kRevoked | lock.asked_to_exchange(), std::memory_order_seq_cst);
             unsure_ = unsure_ || !lock.exchanges_.load(std::memory_order_relaxed);
         }
         void run();
@@ -46,7 +39,7 @@ class OwnerLock {
         bool unsure_ = false;  // some owner has not been seen to exchange
     };
     bool had();
-    void restore() { revoked_.store(0, std::memory_order_release); }
+    void restore() { asked_.store(asked_to_exchange(), std::memory_order_release); }
 
     // One alone.
     bool revoke() {
@@ -61,7 +54,7 @@ class OwnerLock {
     // In a forked child, whose one thread is in no lock.
     void reset() {
         held_.store(0, std::memory_order_relaxed);
-        revoked_.store(0, std::memory_order_relaxed);
+        asked_.store(asked_to_exchange(), std::memory_order_relaxed);
     }
 
     // Once before the first use, and again in a forked child. Thread-safe.
@@ -80,8 +73,13 @@ class OwnerLock {
     static constinit std::atomic<bool> asymmetric_;
     static constinit std::atomic<std::uint64_t> barriers_;
 
-    std::atomic<std::uint32_t> held_{0}, revoked_{0};
-    std::atomic<bool> exchanges_;
+    // Others' requests to the owner, which looks at nothing else: to stay out, and to exchange from then on.
+    enum : std::uint32_t { kNothing = 0, kRevoked = 1, kExchange = 2 };
+    static std::uint32_t asked_to_exchange() { return asymmetric() ? kNothing : kExchange; }
+    [[gnu::cold, gnu::noinline]] bool enter_slowly(std::uint32_t asked);
+
+    std::atomic<std::uint32_t> held_{0}, asked_;
+    std::atomic<bool> exchanges_;  // the owner does
 };
 
 }  // namespace cuslice
