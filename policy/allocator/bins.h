@@ -14,7 +14,12 @@ namespace cuslice {
 class Bins {
   public:
     void add(Block* block) {
-        const unsigned bin = bin_of(block->bytes);
+        // One that was handed out as it was comes back to the same list.
+        if (const std::uint64_t bytes = block->bytes; block->binned != bytes) {
+            block->bin = static_cast<std::uint16_t>(bin_of(bytes));
+            block->binned = bytes;
+        }
+        const unsigned bin = block->bin;
         block->previous = nullptr;
         block->next = first_[bin];
         if (block->next) block->next->previous = block;
@@ -23,7 +28,7 @@ class Bins {
         filled_ |= 1ull << bin / kColumns;
     }
     void remove(Block* block) {
-        const unsigned bin = bin_of(block->bytes);
+        const unsigned bin = block->bin;
         if (block->next) block->next->previous = block->previous;
         (block->previous ? block->previous->next : first_[bin]) = block->next;
         block->previous = block->next = nullptr;
@@ -32,6 +37,8 @@ class Bins {
         if (!rows_[bin / kColumns]) filled_ &= ~(1ull << bin / kColumns);
     }
 
+    // The block that was added last of those of about so many bytes; null if there is none.
+    Block* first_of(std::uint64_t bytes) const { return first_[bin_of(bytes)]; }
     // The best block of at least `bytes`, or null. It stays in its list.
     Block* best(std::uint64_t bytes) const {
         unsigned bin = bin_of(bytes);
@@ -77,10 +84,16 @@ class Bins {
     }
     Block* best_in(unsigned bin, std::uint64_t bytes) const {
         Block* best = nullptr;
+        std::uint64_t least = ~0ull;
         int compared = 0;
         for (Block* block = first_[bin]; block; block = block->next) {
-            if (block->bytes >= bytes && (!best || block->bytes < best->bytes)) best = block;
-            if (best && (best->bytes == bytes || ++compared >= kMaxCompared)) break;
+            const std::uint64_t size = block->bytes;
+            if (size == bytes) return block;
+            if (size > bytes && size < least) {
+                best = block;
+                least = size;
+            }
+            if (best && ++compared >= kMaxCompared) break;
         }
         return best;
     }

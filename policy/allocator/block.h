@@ -39,7 +39,9 @@ struct Block {
     Segment* segment = nullptr;
     std::uint64_t noted = 0;  // bytes from its beginning that AddressMap has noted as this block's
     Relaxed<State> state = State::free;
-    bool marked = false;  // there is more to know of it, elsewhere
+    bool marked = false;       // there is more to know of it, elsewhere
+    std::uint16_t bin = 0;     // of Bins, for a block of `binned` bytes
+    std::uint64_t binned = 0;  // when it was last in one
 
     bool whole_segment() const { return !before && !after; }
 };

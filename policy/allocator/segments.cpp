@@ -93,7 +93,7 @@ Block* Segments::best(std::uint64_t bytes, Place place) const {
     return place == Place::any ? idle_huge_.best(bytes) : nullptr;
 }
 
-Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment, Place place) {
+Block* Segments::take_best(std::uint64_t bytes, std::uint64_t alignment, Place place) {
     const std::uint64_t inside = alignment - 1;
     Block* block = best(bytes, place);
     if (!block) return nullptr;
@@ -119,9 +119,7 @@ Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment, Place place)
             if (!block) return nullptr;
         }
     }
-    block->state = Block::State::used;
-    block->segment->idle_since = 0;
-    free_bytes_ -= block->bytes;
+    now_used(block);
     return block;
 }
 
@@ -148,10 +146,7 @@ void Segments::merge(Block* block, Block* after) {
     blocks_.give_back(after);
 }
 
-void Segments::give_back(Block* block) {
-    free_bytes_ += block->bytes;
-    block->state = Block::State::free;
-    block->marked = false;
+Block* Segments::merge_free(Block* block) {
     if (Block* after = block->after; after && after->state == Block::State::free) {
         bins_of(after).remove(after);
         merge(block, after);
@@ -161,7 +156,7 @@ void Segments::give_back(Block* block) {
         merge(before, block);
         block = before;
     }
-    bins_of(block).add(block);
+    return block;
 }
 
 void Segments::abandon(Block* block) {

@@ -3,6 +3,7 @@
 
 #include "policy/allocator/bins.h"
 #include "policy/allocator/block.h"
+#include "policy/allocator/growth.h"
 #include "policy/allocator/records.h"
 
 namespace cuslice {
@@ -27,13 +28,23 @@ class Segments {
     enum class Place : std::uint8_t { proper, in_use, any };
     // `bytes` in whole units, on a boundary of `alignment`, a power of two and at least the unit. Null if no free block
     // is large enough, or the kernel gives no memory for the records.
-    Block* take(std::uint64_t bytes, std::uint64_t alignment = SizeClass::kUnit, Place place = Place::any);
+    [[gnu::always_inline]] Block* take(std::uint64_t bytes, std::uint64_t alignment = SizeClass::kUnit,
+                                       Place place = Place::any) {
+        Block* const block = take_same(bytes, alignment);
+        return block ? block : take_best(bytes, alignment, place);
+    }
     // True if a block of `bytes` would be the first one in a segment.
     bool opens_idle(std::uint64_t bytes) const;
     // Bytes of blocks of `bytes` that idle segments have no place for, and one of all their bytes would have.
     std::uint64_t stranded(std::uint64_t bytes) const;
     // The block is free again.
-    void give_back(Block* block);
+    void give_back(Block* block) {
+        free_bytes_ += block->bytes;
+        block->state = Block::State::free;
+        block->marked = false;
+        if (!block->whole_segment()) block = merge_free(block);
+        bins_of(block).add(block);
+    }
     // The block is nobody's any more and never will be.
     void abandon(Block* block);
     // A segment in which nothing but abandoned blocks is left, if there is one.
@@ -55,6 +66,24 @@ class Segments {
     std::size_t memory() const { return blocks_.memory() + segments_.memory(); }
 
   private:
+    // The best there is, wherever it may lie, if that is of just these bytes and at hand: for programs that allocate
+    // what they have freed before. Null: it isn't.
+    Block* take_same(std::uint64_t bytes, std::uint64_t alignment) {
+        Bins& bins = GrowthPolicy::huge(bytes) ? idle_huge_ : shared_;
+        Block* const block = bins.first_of(bytes);
+        if (!block || block->bytes != bytes || (block->address & (alignment - 1))) return nullptr;
+        bins.remove(block);
+        now_used(block);
+        return block;
+    }
+    Block* take_best(std::uint64_t bytes, std::uint64_t alignment, Place place);
+    void now_used(Block* block) {
+        block->state = Block::State::used;
+        block->segment->idle_since = 0;
+        free_bytes_ -= block->bytes;
+    }
+    // With its free neighbours, which are in no bin any more.
+    Block* merge_free(Block* block);
     Block* split(Block* block, std::uint64_t bytes);
     void merge(Block* block, Block* after);
     Bins& bins_of(const Block* free) {
