@@ -82,6 +82,7 @@ void Caches::context_ended(CUcontext context) {
             LockGuard ended(ended_mutex_);
             ended_[gpu->ordinal()].add(done);
             ended_[gpu->ordinal()].take_peaks(until);
+            any_ended_.store(true, std::memory_order_release);
         });
     }
     if (gpu) changed(*gpu);
@@ -92,10 +93,13 @@ Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) const {
     unsigned count = 0;
     each([&](ContextCache& cache) {
         if (cache.gpu != &gpu) return;
-        sum.add(cache.allocator.statistics());
-        count++;
+        if (count++)
+            sum.add(cache.allocator.statistics());
+        else
+            sum = cache.allocator.statistics();
     });
     if (open) *open = count;
+    if (!any_ended_.load(std::memory_order_acquire)) return sum;
     LockGuard lock(ended_mutex_);
     const Statistics& ended = ended_[gpu.ordinal()];
     Statistics all = ended;

@@ -92,6 +92,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     ContextCache* caches_[kMax] = {};
     mutable Mutex ended_mutex_{LockRank::ended_statistics};  // over ended_
     Statistics ended_[stats::kGpus] CUSLICE_GUARDED_BY(ended_mutex_);
+    std::atomic<bool> any_ended_{false};  // otherwise ended_ has nothing
     Publisher publisher_;
     std::atomic<bool> idle_thread_{false};
 };
