@@ -54,11 +54,19 @@ extern constinit thread_local HookFrame hook_frame;
 // Whether a call from `here` is in the hook that this thread was seen in last; one that was left is forgotten.
 bool still_inside(const volatile void* here);
 
+// Where the caller's part of the stack ends: all that is its own lies above. With GCC without a frame pointer, which
+// costs a hook that needs few registers more than what it does.
+[[gnu::always_inline]] inline const void* below_caller() {
+#if defined(__clang__)
+    return __builtin_frame_address(0);
+#else
+    return static_cast<const char*>(__builtin_dwarf_cfa()) - 1;
+#endif
+}
+
 // True for calls that are the driver's own, or ours to the driver, and not the program's.
 inline constexpr struct InsideHook {
-    [[gnu::always_inline]] operator bool() const {
-        return hook_frame.stack.any() && still_inside(__builtin_frame_address(0));
-    }
+    [[gnu::always_inline]] operator bool() const { return hook_frame.stack.any() && still_inside(below_caller()); }
 } inside_hook;
 
 // Stands at the beginning of every hook that counts. While it lives, this thread's further calls are the driver's own

@@ -20,17 +20,25 @@ class AddressMap {
         Block* block = nullptr;
         std::uint64_t begin = 0;
     };
-    Here at(std::uint64_t address) const {
-        const auto entry = blocks_.at(address);
-        if (entry & 1) return {reinterpret_cast<Span*>(entry - 1), nullptr, 0};
+    Here at(std::uint64_t address) const { return here(entry_at(address), address); }
+    // The same in two steps: for a free, which mostly ends with the span.
+    using Entry = std::uintptr_t;
+    Entry entry_at(std::uint64_t address) const { return blocks_.at(address); }
+    static Span* span_of(Entry entry) {
+        if (!(entry & 1)) return nullptr;
+        auto* const span = reinterpret_cast<Span*>(entry - 1);
+        if (!span) __builtin_unreachable();  // so that nobody asks twice which of the two it is
+        return span;
+    }
+    static Here here(Entry entry, std::uint64_t address) {
+        if (Span* span = span_of(entry)) return {span, nullptr, 0};
+        return beside_spans(entry, address);
+    }
+    static Here beside_spans(Entry entry, std::uint64_t address) {
         if (!entry) return {};
         const std::uint64_t granule = address / SizeClass::kGranule * SizeClass::kGranule;
         return {nullptr, reinterpret_cast<Block*>(entry << kUnitBits >> kUnitBits),
                 granule + (entry >> kUnitShift) * SizeClass::kUnit};
-    }
-    Span* span_at(std::uint64_t address) const {
-        const auto entry = blocks_.at(address);
-        return entry & 1 ? reinterpret_cast<Span*>(entry - 1) : nullptr;
     }
     // The used block that an address is in, if it is in one: otherwise none, or one that ends before the address. At
     // most 34 looks.

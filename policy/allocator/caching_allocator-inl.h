@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "policy/allocator/caching_allocator.h"
+#include "policy/allocator/caching_allocator_find-inl.h"
 #include "policy/allocator/segment_supply-inl.h"
 #include "policy/base/cancellation.h"
 
@@ -17,6 +18,7 @@ void CachingAllocator<B>::open(Map& map, const Options& options) {
     deferred_.open(options.reuse);
     heap_.open(map, options.preallocate);
     supply_.open(options.preallocate);
+    choose_worth_reporting();
     life_.begin();
 }
 
@@ -43,33 +45,42 @@ void CachingAllocator<B>::report() {
     threads_.moved().reset();
     // Two threads may count as one: the number only says whether there were few or many.
     reports_.store(reports_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    choose_worth_reporting();
     backing_.changed();
+}
+
+template <Backing B>
+void CachingAllocator<B>::choose_worth_reporting() {
+    const bool seldom = reports_.load(std::memory_order_relaxed) < kSeldom;
+    const std::uint64_t least = seldom ? kWorthReporting : kWorthReporting * kOftenWorth;
+    worth_reporting_ = std::max(least, reserved() / kShareWorthReporting);
 }
 
 // Null if the kernel gives no memory for one.
 template <Backing B>
 ThreadCache* CachingAllocator<B>::own_cache() {
-    for (ThreadCache** link = &thread_caches_; *link; link = &(*link)->next_of_thread) {
+    OwnCaches& own = own_caches_;
+    for (ThreadCache** link = &own.first; *link; link = &(*link)->next_of_thread) {
         ThreadCache* cache = *link;
         if (cache->owner != this) continue;
         *link = cache->next_of_thread;  // to the front
-        cache->next_of_thread = thread_caches_;
-        return thread_caches_ = cache;
+        cache->next_of_thread = own.first;
+        return own.begin_with(cache);
     }
     ThreadCache* cache = threads_.add();
     if (!cache) return nullptr;
-    const bool first = !thread_caches_;
-    cache->next_of_thread = thread_caches_;
-    thread_caches_ = cache;
+    const bool first = !own.first;
+    cache->next_of_thread = own.first;
+    own.begin_with(cache);
     if (first) backing_.thread_began();
     return cache;
 }
 
 template <Backing B>
 void CachingAllocator<B>::thread_ends() {
-    while (ThreadCache* cache = thread_caches_) {
+    while (ThreadCache* cache = own_caches_.first) {
         CachingAllocator& owner = of(*cache->owner);
-        thread_caches_ = cache->next_of_thread;
+        own_caches_.begin_with(cache->next_of_thread);
         owner.threads_.remove(cache);
         // One that was closed may be about to become another context's.
         if (owner.is_open()) owner.report();
@@ -77,7 +88,7 @@ void CachingAllocator<B>::thread_ends() {
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes, AllocationError* denied) {
+std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes) {
     if (backing_.wanted()) help_out();
     const DeferCancellation uncancelled;
     if (bytes <= KeptBlocks::kMaxBytes) {
@@ -88,11 +99,19 @@ std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes, Allocatio
             if (const std::uint64_t address = from_deferred(bytes)) return address;
     }
     const Changing changing(*this);
+    std::uint64_t used = 0;
+    const std::uint64_t address = heap_.take_large(bytes, &used);
+    if (address) note_peaks(used);
+    return address;
+}
+
+template <Backing B>
+std::uint64_t CachingAllocator<B>::allocate_large_slowly(std::uint64_t bytes, AllocationError* denied) {
+    const DeferCancellation uncancelled;
+    const Changing changing(*this);
+    if (const std::uint64_t address = from_deferred(bytes)) return address;
     SegmentHeap::Request request(bytes);
-    if (!heap_.take_large(&request, SegmentHeap::Place::proper)) {
-        if (const std::uint64_t address = from_deferred(bytes)) return address;
-        if (!find_memory(&request, denied)) return 0;
-    }
+    if (!find_memory(&request, denied)) return 0;
     note_peaks(request.used);
     return request.got.address;
 }
@@ -254,19 +273,9 @@ auto CachingAllocator<B>::free_small_slowly(Span* span, std::uint64_t address, s
     return Freed::done;
 }
 
-template <Backing B>
-auto CachingAllocator<B>::free_large(Map& map, const AddressMap::Here& here, std::uint64_t address, int* error)
-    -> Freed {
-    const Segment* segment = map.segment(address);
-    if (!segment) return Freed::not_ours;
-    if (!here.block || here.begin != address) return Freed::invalid;
-    return of(*segment->owner).free_own_large(here.block, address, error);
-}
-
-// Into this thread's own cache, if there is room for it.
+// Into this thread's own cache, if there is room for it: a block of KeptBlocks::kMaxBytes at most.
 template <Backing B>
 bool CachingAllocator<B>::free_in_thread(Block* block, bool quiet) {
-    if (block->bytes > KeptBlocks::kMaxBytes) return false;
     ThreadCache* cache = cache_at_hand();
     if (!cache) {
         const DisableCancellation uncancelled;
@@ -287,14 +296,14 @@ bool CachingAllocator<B>::defer_in_next(ThreadCache& cache, Block* block) {
 }
 
 template <Backing B>
-auto CachingAllocator<B>::free_own_large(Block* block, std::uint64_t address, int* error) -> Freed {
+auto CachingAllocator<B>::free_large(Block* block, std::uint64_t address, int* error) -> Freed {
     bool quiet = false;
     if (!may_free(address, &quiet, error)) return Freed::failed;
     const DeferCancellation uncancelled;
     // From here on nobody else can reach the block.
     if (!map_->claim(block, address)) return Freed::invalid;
     const bool marked = block->marked;
-    if (!marked && free_in_thread(block, quiet)) return Freed::done;
+    if (!marked && block->bytes <= KeptBlocks::kMaxBytes && free_in_thread(block, quiet)) return Freed::done;
     const Changing changing(*this);
     if (marked && !backing_.forget(address)) {
         heap_.abandon_freed(block);
@@ -461,40 +470,6 @@ Statistics CachingAllocator<B>::statistics() {
 template <Backing B>
 void CachingAllocator<B>::leave() {
     supply_.leave();
-}
-
-template <Backing B>
-auto CachingAllocator<B>::find(Map& map, std::uint64_t address) -> Found {
-    const Segment* segment = map.segment(address);
-    if (!segment) return {};
-    CachingAllocator* owner = &of(*segment->owner);
-    if (Span* span = map.at(address).span) {
-        const std::uint32_t index = span->index_of(address);
-        if (index == Span::kNone) return {};
-        const std::uint32_t word = span->word(index).load(std::memory_order_relaxed),
-                            requested = word & Span::kRequested;
-        const std::uint64_t base = span->address_of(index);
-        if (!(word & Span::kLive) || address - base >= requested) return {};
-        return {base, requested, segment, owner};
-    }
-    const SegmentHeap::Used used = owner->heap_.find(segment, address);
-    if (!used.address) return {};
-    return {used.address, used.requested, segment, owner};
-}
-
-template <Backing B>
-bool CachingAllocator<B>::mark(Map& map, std::uint64_t address) {
-    const Found found = find(map, address);
-    if (found.address != address || !found.owner) return false;
-    if (Span* span = map.at(address).span) {
-        auto& word = span->word(span->index_of(address));
-        std::uint32_t live = word.load(std::memory_order_relaxed);
-        do {
-            if (!(live & Span::kLive)) return false;
-        } while (!word.compare_exchange_weak(live, live | Span::kMarked, std::memory_order_relaxed));
-        return true;
-    }
-    return found.owner->heap_.mark(address);
 }
 
 }  // namespace cuslice

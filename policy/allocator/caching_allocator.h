@@ -60,10 +60,16 @@ class CachingAllocator : public BlockOwner {
     std::uint64_t allocate(std::uint64_t bytes, AllocationError* denied) {
         if (const std::uint64_t address = allocate_at_once(bytes)) [[likely]]
             return address;
-        return bytes > SizeClass::kMax ? allocate_large(bytes, denied) : allocate_small(bytes, denied);
+        return allocate_slowly(bytes, denied);
     }
-    // The same out of this thread's own magazine, or 0.
-    std::uint64_t allocate_at_once(std::uint64_t bytes) { return bytes <= SizeClass::kMax ? from_magazine(bytes) : 0; }
+    // After allocate_at_once() has found none.
+    std::uint64_t allocate_slowly(std::uint64_t bytes, AllocationError* denied) {
+        return bytes > SizeClass::kMax ? allocate_large_slowly(bytes, denied) : allocate_small(bytes, denied);
+    }
+    // The same of what is free: a small block out of this thread's own magazine. 0: there is none.
+    std::uint64_t allocate_at_once(std::uint64_t bytes) {
+        return bytes <= SizeClass::kMax ? from_magazine(bytes) : allocate_large(bytes);
+    }
 
     enum class Freed : std::uint8_t {
         done,
@@ -73,9 +79,22 @@ class CachingAllocator : public BlockOwner {
     };
     // Of any allocator that uses this map.
     static Freed free(Map& map, std::uint64_t address, int* error) {
-        if (Span* span = map.span_at(address)) [[likely]]
-            return of(*span->owner).free_small(span, address, error);
-        return free_large(map, map.at(address), address, error);
+        const AddressMap::Entry entry = map.entry_at(address);
+        if (Span* span = AddressMap::span_of(entry)) [[likely]]
+            return free(*span, address, error);
+        return free(map, entry, address, error);
+    }
+    // The same in steps that save few registers, for a hook: of what AddressMap has for the address, a span or not.
+    [[gnu::always_inline]] static Freed free(Span& span, std::uint64_t address, int* error) {
+        return of(*span.owner).free_small(&span, address, error);
+    }
+    [[gnu::always_inline]] static Freed free(const Map& map, AddressMap::Entry entry, std::uint64_t address,
+                                             int* error) {
+        const Segment* const segment = map.segment(address);
+        if (!segment) return Freed::not_ours;
+        const AddressMap::Here here = AddressMap::beside_spans(entry, address);
+        if (!here.block || here.begin != address) return Freed::invalid;
+        return of(*segment->owner).free_large(here.block, address, error);
     }
 
     // A block of the program's that contains an address.
@@ -116,7 +135,7 @@ class CachingAllocator : public BlockOwner {
     // A thread ends: its caches go back to where they are from.
     static void thread_ends();
     // In a forked child: this thread has none.
-    static void forget_thread() { thread_caches_ = nullptr; }
+    static void forget_thread() { own_caches_ = {}; }
 
     // Of a thread that has left whatever it was doing by a longjmp, with no lock any more.
     void leave();
@@ -126,26 +145,30 @@ class CachingAllocator : public BlockOwner {
     [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
     static CachingAllocator& of(BlockOwner& owner) { return static_cast<CachingAllocator&>(owner); }
     std::uint64_t allocate_small(std::uint64_t bytes, AllocationError* denied);
-    std::uint64_t allocate_large(std::uint64_t bytes, AllocationError* denied);
+    std::uint64_t allocate_large(std::uint64_t bytes);
+    std::uint64_t allocate_large_slowly(std::uint64_t bytes, AllocationError* denied);
     bool find_memory(SegmentHeap::Request* request, AllocationError* denied);
     bool find_where_short(SegmentHeap::Request* request, std::uint64_t refused, AllocationError* denied);
     [[gnu::always_inline]] Freed free_small(Span* span, std::uint64_t address, int* error);
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
-    static Freed free_large(Map& map, const AddressMap::Here& here, std::uint64_t address, int* error);
-    Freed free_own_large(Block* block, std::uint64_t address, int* error);
+    Freed free_large(Block* block, std::uint64_t address, int* error);
     bool free_in_thread(Block* block, bool quiet);
     bool defer_in_next(ThreadCache& cache, Block* block);
     [[gnu::always_inline]] bool may_free(std::uint64_t address, bool* quiet, int* error);
 
     // This thread's cache of this allocator; null if it has none, or used another allocator's last.
     [[gnu::always_inline]] ThreadCache* cache_at_hand() const {
-        ThreadCache* cache = thread_caches_;
-        return cache && cache->owner == this ? cache : nullptr;
+        if (own_caches_.owner_of_first != this) return nullptr;
+        ThreadCache* const cache = own_caches_.first;
+        if (!cache) __builtin_unreachable();
+        return cache;
     }
     ThreadCache* own_cache();
     std::uint64_t from_kept(std::uint64_t bytes);
     [[gnu::always_inline]] inline std::uint64_t take_kept(ThreadCache& cache, std::uint64_t bytes);
-    bool deferred_first(std::uint64_t bytes) const { return thread_caches_ && thread_caches_->none_from <= bytes; }
+    bool deferred_first(std::uint64_t bytes) const {
+        return own_caches_.first && own_caches_.first->none_from <= bytes;
+    }
     std::uint64_t from_deferred(std::uint64_t bytes);
 
     void queue_full(const DeferredFrees::Full& full);
@@ -164,10 +187,8 @@ class CachingAllocator : public BlockOwner {
         ~Changing() {
             const std::uint64_t moved =
                 allocator_.heap_.moved().get() + allocator_.deferred_.moved().get() + allocator_.threads_.moved().get();
-            const std::uint64_t worth = allocator_.reports_.load(std::memory_order_relaxed) < kSeldom
-                                            ? kWorthReporting
-                                            : kWorthReporting * kOftenWorth;
-            if (moved >= worth && moved >= allocator_.reserved() / kShareWorthReporting) allocator_.report();
+            if (moved >= allocator_.worth_reporting_) [[unlikely]]
+                allocator_.report();
         }
         Changing(const Changing&) = delete;
         Changing& operator=(const Changing&) = delete;
@@ -179,19 +200,31 @@ class CachingAllocator : public BlockOwner {
     // A program that makes others look all the time doesn't pay for each.
     static constexpr std::uint64_t kSeldom = 1024, kOftenWorth = 64;
     void report();
+    void choose_worth_reporting();
 
     // A thread's batch that is not full, when it needs blocks: from here on it is worth a fence, as taking others
     // instead would take more memory than that is worth.
     static constexpr std::uint64_t kWorthFence = 1 << 20;
 
     // This thread's caches, of every allocator over this kind of backing that it has used; the one used last is first.
-    static constinit thread_local ThreadCache* thread_caches_;
+    struct OwnCaches {
+        ThreadCache* first = nullptr;
+        const BlockOwner* owner_of_first = nullptr;  // null: there is none
+
+        ThreadCache* begin_with(ThreadCache* cache) {
+            owner_of_first = cache ? cache->owner : nullptr;
+            return first = cache;
+        }
+    };
+    static constinit thread_local OwnCaches own_caches_;
 
     B& backing_;
     AddressMap* map_ = nullptr;
     Reuse reuse_ = Reuse::strict;
     Life life_;
     std::atomic<std::uint64_t> syncs_{0}, reports_{0};
+    // Bytes. Chosen anew with each report, as one comes at once when what is held has changed.
+    Relaxed<std::uint64_t> worth_reporting_ = kWorthReporting;
     ThreadCaches threads_{*this, deferred_, heap_, life_};
     DeferredFrees deferred_{heap_, life_};
     SegmentHeap heap_{*this, life_};
@@ -199,7 +232,7 @@ class CachingAllocator : public BlockOwner {
 };
 
 template <Backing B>
-constinit thread_local ThreadCache* CachingAllocator<B>::thread_caches_ = nullptr;
+constinit thread_local typename CachingAllocator<B>::OwnCaches CachingAllocator<B>::own_caches_{};
 
 // 0 if this thread has none of the size.
 template <Backing B>
@@ -207,17 +240,17 @@ inline std::uint64_t CachingAllocator<B>::from_magazine(std::uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
     if (!cache || !cache->lock.enter()) [[unlikely]]
         return 0;
-    const unsigned size_class = SizeClass::of(bytes);
-    Magazine& magazine = cache->magazines[size_class];
-    std::uint64_t address = 0;
-    if (magazine.count) [[likely]] {
-        const SmallBlock block = magazine.slots[--magazine.count];
-        block.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
-        cache->traffic.allocate(SizeClass::bytes(size_class), bytes);
-        address = block.address;
+    Magazine& magazine = cache->magazines[SizeClass::of(bytes)];
+    if (!magazine.count) [[unlikely]] {
+        cache->lock.leave();
+        return 0;
     }
+    const SmallBlock block = magazine.slots[--magazine.count];
+    block.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+    cache->traffic.allocate(magazine.bytes, bytes);
     cache->lock.leave();
-    return address;
+    if (!block.address) __builtin_unreachable();  // so that nobody asks again whether there was one
+    return block.address;
 }
 
 // Of this thread's, with its lock. 0 if it keeps none of the size.
@@ -235,9 +268,12 @@ inline std::uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, std::uin
 template <Backing B>
 inline bool CachingAllocator<B>::may_free(std::uint64_t address, bool* quiet, int* error) {
     if (reuse_ == Reuse::deferred) return (*error = backing_.in_context()) == 0;
-    *error = backing_.quiesce(address, true);
-    *quiet = *error == 0;
-    return *quiet || *error == kNotNow;
+    const int result = backing_.quiesce(address, true);
+    *quiet = result == 0;
+    if (*quiet || result == kNotNow) [[likely]]
+        return true;
+    *error = result;
+    return false;
 }
 
 template <Backing B>
@@ -249,9 +285,8 @@ inline auto CachingAllocator<B>::free_small(Span* span, std::uint64_t address, i
     if (!(live & Span::kLive)) return Freed::invalid;
     bool quiet = false;
     if (!may_free(address, &quiet, error)) return Freed::failed;
-    do {
+    while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed))
         if (!(live & Span::kLive)) return Freed::invalid;
-    } while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed));
     const std::uint32_t requested = live & Span::kRequested;
     if (live & Span::kMarked && !backing_.forget(address)) {
         heap_.abandon_freed(SizeClass::bytes(span->size_class), requested);

@@ -48,7 +48,7 @@ bool SegmentHeap::serve_ready(Request* request) {
 inline bool SegmentHeap::serve(Request* request, Place place) {
     if (request->small())
         return serve_ready(request) || (spans_.make(request->size_class, &owner_, place) && serve_ready(request));
-    return serve_large(request, place);
+    return (request->got.address = serve_large(request->bytes, request->need, place, &request->used));
 }
 
 bool SegmentHeap::take(Request* request, Place place) {

@@ -47,12 +47,13 @@ class SegmentHeap {
     using Place = Segments::Place;
     // False if there is nothing free for it there. A small block comes from a new span where no span has one.
     bool take(Request* request, Place place);
-    // The same of a large block: most large allocations come to nothing else, and save a call.
-    [[gnu::always_inline]] bool take_large(Request* request, Place place) {
+    // The same of a large block, and of `used` of a Request: most large allocations come to nothing else, and save a
+    // call. The block's address, or 0.
+    [[gnu::always_inline]] std::uint64_t take_large(std::uint64_t bytes, std::uint64_t* used) {
         LockGuard lock(mutex_);
-        if (preallocate_ && badly_cut(*request)) [[unlikely]]
-            return false;
-        return serve_large(request, place);
+        if (preallocate_ && badly_cut(Request(bytes))) [[unlikely]]
+            return 0;
+        return serve_large(bytes, SizeClass::rounded(bytes), Place::proper, used);
     }
     // True if preallocated memory should be cut anew before it begins to be used for blocks like this one.
     bool is_badly_cut(const Request& request) const {
@@ -159,16 +160,16 @@ class SegmentHeap {
   private:
     [[gnu::always_inline]] bool serve(Request* request, Place place) CUSLICE_REQUIRES(mutex_);
     bool serve_ready(Request* request) CUSLICE_REQUIRES(mutex_);
-    [[gnu::always_inline]] bool serve_large(Request* request, Place place) CUSLICE_REQUIRES(mutex_) {
-        Block* block = segments_.take(request->need, alignment_of(request->need), place);
-        if (!block) return false;
-        block->requested = request->bytes;
+    [[gnu::always_inline]] std::uint64_t serve_large(std::uint64_t bytes, std::uint64_t need, Place place,
+                                                     std::uint64_t* used) CUSLICE_REQUIRES(mutex_) {
+        Block* block = segments_.take(need, alignment_of(need), place);
+        if (!block) return 0;
+        block->requested = bytes;
         map_->set_new(block);
-        traffic_.allocate(block->bytes, request->bytes);
+        traffic_.allocate(block->bytes, bytes);
         moved_.add(block->bytes);
-        request->got.address = block->address;
-        request->used = used();
-        return true;
+        *used = segments_.bytes() - segments_.free_bytes();
+        return block->address;
     }
     // Where a large block begins. Drivers put memory of 2 MiB and more on a boundary of 2 MiB, and promise nothing of
     // what is smaller. Which boundary programs need is that of the host's pages, for a dma-buf, and of the GPU's pages

@@ -13,6 +13,7 @@ namespace cuslice {
 // see ThreadCaches.
 struct Magazine {
     std::uint16_t count = 0, capacity = 0;
+    std::uint32_t bytes = 0;  // of a block
     SmallBlock* slots = nullptr;
 };
 
@@ -87,6 +88,7 @@ class ThreadCache {
     ThreadCache() {
         SmallBlock* slots = slots_;
         for (unsigned c = 0; c < SizeClass::kCount; c++) {
+            magazines[c].bytes = static_cast<std::uint32_t>(SizeClass::bytes(c));
             magazines[c].slots = slots;
             slots += most_in_magazine(c);
         }

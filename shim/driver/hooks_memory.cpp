@@ -97,12 +97,11 @@ bool comes_on_top(const void* caller) {
     return cached_allocation<Function::cuMemAlloc_v2, allocate_directly>(pointer, bytes);
 }
 
-[[gnu::noinline]] CUresult free_cached(CUdeviceptr address) {
-    CUresult result;
-    return cached_free(address, &result) ? result : free_directly(address);
-}
+[[gnu::noinline]] CUresult free_cached(CUdeviceptr address) { return cached_free_or<free_directly>(address); }
 
+// The first call too, and any without a driver.
 [[gnu::cold, gnu::noinline]] CUresult allocate_otherwise(CUdeviceptr* dptr, size_t bytesize, const void* caller) {
+    if (ready() != Readiness::ready) return unavailable();
     return recorded_allocation(
         dptr, [&](CUresult) { return bytesize; },
         [&] {
@@ -113,16 +112,18 @@ bool comes_on_top(const void* caller) {
 }
 
 [[gnu::cold, gnu::noinline]] CUresult free_otherwise(CUdeviceptr dptr) {
+    if (ready() != Readiness::ready) return unavailable();
     return recorded_free(dptr, 0,
                          [&] { return process().caches_anything() ? free_cached(dptr) : free_directly(dptr); });
 }
 
 }  // namespace
 
-CUSLICE_HOOK(cuMemAlloc_v2, dptr, bytesize) {
+// These two ask with one load whether the driver is there and what to pass through.
+CUSLICE_HOOK_ANYTIME(cuMemAlloc_v2, dptr, bytesize) {
     const auto features = process().features();
-    if (features == 0) return allocate_directly(dptr, bytesize);
-    if (features == Process::kCaching) return allocate_cached(dptr, bytesize);
+    if (features == (Process::kReady | Process::kCaching)) return allocate_cached(dptr, bytesize);
+    if (features == Process::kReady) return allocate_directly(dptr, bytesize);
     return allocate_otherwise(dptr, bytesize, __builtin_return_address(0));
 }
 
@@ -168,10 +169,10 @@ CUSLICE_HOOK(cuMemAllocManaged, dptr, bytesize, flags) {
         });
 }
 
-CUSLICE_HOOK(cuMemFree_v2, dptr) {
+CUSLICE_HOOK_ANYTIME(cuMemFree_v2, dptr) {
     const auto features = process().features();
-    if (features == 0) return free_directly(dptr);
-    return features == Process::kCaching ? free_cached(dptr) : free_otherwise(dptr);
+    if (features == (Process::kReady | Process::kCaching)) return free_cached(dptr);
+    return features == Process::kReady ? free_directly(dptr) : free_otherwise(dptr);
 }
 
 CUSLICE_HOOK(cuMemFree, dptr) {

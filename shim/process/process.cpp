@@ -100,6 +100,8 @@ Readiness Process::load() {
         connect();
         if (answer == Readiness::ready && splits_any(settings())) install_split();
     }
+    // Before others know of it, so that whoever refuses the settings then takes it back.
+    if (answer == Readiness::ready) features_.fetch_or(kReady, std::memory_order_release);
     readiness_.store(answer, std::memory_order_release);
     return answer;
 }
@@ -319,6 +321,7 @@ bool Process::fail_closed(const ConfigError& error) {
     error_ = error;
     driver_refused.store(true, std::memory_order_relaxed);
     readiness_.store(Readiness::bad_configuration, std::memory_order_release);
+    remove_features(kReady);
     return false;
 }
 
@@ -463,11 +466,12 @@ bool Process::open_gpus() {
         plus_context = plus_context || gpu(count).slice().plus_context;
         count++;
     }
+    caching = caching && ContextCache::driver_suffices();
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
     if (!record.empty()) recording_.start(record, describe_row);
     limits_.store(limits || !record.empty(), std::memory_order_relaxed);
     const int flags = (caching ? kCaching : 0) | (record.empty() ? 0 : kRecording) | (plus_context ? kPlusContext : 0);
-    features_.store(static_cast<unsigned char>(flags), std::memory_order_relaxed);
+    features_.fetch_or(static_cast<unsigned char>(flags), std::memory_order_release);
     named_twice_ = found.named_twice;
     gpu_count_.store(count, std::memory_order_release);
     gpus_open_.store(true, std::memory_order_release);

@@ -92,10 +92,11 @@ class Process {
     bool caches_anything() const { return features() & kCaching; }
     // True while allocations are written down.
     bool records() const { return features() & kRecording; }
-    // What an allocation may have to pass through, of all of these: for whoever can't afford to ask twice.
-    enum : unsigned char { kCaching = 1, kRecording = 2, kPlusContext = 4 };
-    unsigned char features() const { return features_.load(std::memory_order_relaxed); }
-    void stop_recording() { features_.fetch_and(kCaching | kPlusContext, std::memory_order_relaxed); }
+    // What an allocation may have to pass through, of all of these, and whether readiness() is `ready`: for whoever
+    // can't afford to ask twice. Without kReady it is to be asked.
+    enum : unsigned char { kCaching = 1, kRecording = 2, kPlusContext = 4, kReady = 8 };
+    unsigned char features() const { return features_.load(std::memory_order_acquire); }
+    void stop_recording() { remove_features(kRecording); }
 
     // The thread's current context, and its GPU. `gpu` is null if there is none, or before the GPUs are open.
     struct Current {
@@ -106,13 +107,18 @@ class Process {
     // Of the calling thread, until it asks again.
     const Current& current() {
         CUcontext now = nullptr;
-        LastContext& last = last_context;
         if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS) now = nullptr;
-        // With no context there is no epoch either: nothing matches.
-        if (last.context == now && last.epoch == context_epoch_.load(std::memory_order_acquire)) [[likely]]
-            return last.current;
-        return look_up(now);
+        return was_last(now) ? last_context.current : look_up(now);
     }
+    // The same of the cache alone, for what is called most, where caches_anything().
+    ContextAllocator* current_cache() {
+        CUcontext now = nullptr;
+        if (CUSLICE_REAL(cuCtxGetCurrent).filled(&now) != CUDA_SUCCESS) [[unlikely]]
+            return nullptr;
+        return was_last(now) ? last_context.current.cache : look_up(now).cache;
+    }
+    // What the calling thread was told last.
+    static const Current& last_current() { return last_context.current; }
     // A context that is there, and maybe nobody saw begin: NVIDIA's runtime is believed to make its own where no hook
     // is. Then it is measured here, and whoever set `on_new_context` is told. Its number.
     Contexts::Id know_context(VirtualGpu* gpu, CUcontext context, CUdevice device,
@@ -148,7 +154,14 @@ class Process {
         std::uint32_t epoch;  // 0, which is never the present one, where there is no context
     };
     static constinit thread_local LastContext last_context;
+    bool was_last(CUcontext now) const {
+        // With no context there is no epoch either: nothing matches.
+        return last_context.context == now && last_context.epoch == context_epoch_.load(std::memory_order_acquire);
+    }
     const Current& look_up(CUcontext now);
+    void remove_features(unsigned features) {
+        features_.fetch_and(static_cast<unsigned char>(~features), std::memory_order_relaxed);
+    }
     // Charges the GPU's primary context, where it is alive and wasn't known. False if it isn't alive.
     bool know_primary(VirtualGpu& gpu, CacheOfUnseen cache);
 

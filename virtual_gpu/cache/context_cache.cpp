@@ -14,6 +14,10 @@ namespace cuslice {
 
 template class CachingAllocator<ContextBacking>;
 
+bool ContextCache::driver_suffices() {
+    return driver_slot(Function::cuCtxGetCurrent) && driver_slot(Function::cuCtxSynchronize);
+}
+
 void ContextCache::open(CacheCommons& all, VirtualGpu& on, CUcontext in, Contexts::Id number) {
     commons = &all;
     gpu = &on;
@@ -32,23 +36,9 @@ inline bool ContextBacking::enter_if_sole(CaptureTracker::Inside** inside) const
     return context == gpu_state().contexts.sole() && CaptureTracker::enter_at_once(inside);
 }
 
-// Mostly the process has one context, which is current, and captures nothing. Then this and the next three count the
-// thread in by a store. What else there is to do is apart from them, so that they save few registers.
-int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
-    CUcontext asked_for = nullptr;
-    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&asked_for);
-    const CUcontext current = asked_for;
-    if (!current || current != gpu_state().contexts.sole()) [[unlikely]]
-        return quiesce_slowly(address, for_program,
-                              current || asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT);
-    CaptureTracker::Inside* inside;
-    if (!CaptureTracker::enter_at_once(&inside)) [[unlikely]]
-        return quiesce_slowly(address, for_program, CUDA_SUCCESS);
-    const CUresult result = CUSLICE_REAL(cuCtxSynchronize)();
-    CaptureTracker::leave_at_once(inside);
-    if (result == CUDA_SUCCESS || !is_of_capture(result)) [[likely]]
-        return result;
-    return quiesce_slowly(address, for_program, CUDA_SUCCESS);
+[[gnu::noinline]] int ContextBacking::quiesce_elsewhere(std::uint64_t address, bool for_program, CUresult asked,
+                                                        CUcontext current) {
+    return quiesce_slowly(address, for_program, current || asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT);
 }
 
 [[gnu::noinline]] int ContextBacking::quiesce_slowly(std::uint64_t address, bool for_program, CUresult in_context) {
@@ -63,6 +53,8 @@ Quiescence& ContextBacking::quiescence() {
     return work;
 }
 
+// Where the process has one context and captures nothing, this and the next two count the thread in by a store, as
+// quiesce() does.
 Fence ContextBacking::fence(std::uint64_t address) {
     CaptureTracker::Inside* inside;
     if (!enter_if_sole(&inside)) [[unlikely]]

@@ -3,7 +3,9 @@
 #include "virtual_gpu/cache/block_attributes.h"
 #include "virtual_gpu/cache/quiescence.h"
 #include "virtual_gpu/driver/cuda_api.h"
+#include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/gpu/contexts.h"
+#include "virtual_gpu/gpu/gpu_state.h"
 
 namespace cuslice {
 
@@ -22,7 +24,7 @@ struct ContextBacking {
     std::uint64_t take(std::uint64_t bytes, AllocationError* denied);
     bool give_back(std::uint64_t address, std::uint64_t bytes);
     std::uint64_t room();
-    int quiesce(std::uint64_t address, bool for_program);
+    [[gnu::always_inline]] int quiesce(std::uint64_t address, bool for_program);
     int in_context() { return Quiescence::in_context(); }
     Fence fence(std::uint64_t address);
     bool past(std::uint64_t address, Fence* fence);
@@ -37,11 +39,31 @@ struct ContextBacking {
   private:
     Quiescence& quiescence();
     bool enter_if_sole(CaptureTracker::Inside** inside) const;
+    int quiesce_elsewhere(std::uint64_t address, bool for_program, CUresult asked, CUcontext current);
     int quiesce_slowly(std::uint64_t address, bool for_program, CUresult in_context);
     Fence fence_slowly(std::uint64_t address);
     bool past_slowly(std::uint64_t address, Fence* fence);
     bool passed_slowly(Fence fence, bool wait);
 };
+
+// Mostly the process has one context, which is current, and captures nothing. Then the thread is counted in by a store.
+// Inline, as every free with `strict` passes here; what else there is to do is apart, so that it saves few registers.
+inline int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
+    CUcontext asked_for = nullptr;
+    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent).filled(&asked_for);
+    const CUcontext current = asked_for;
+    // With neither, it is the driver that says to the program that it is in no context.
+    if (current != gpu_state().contexts.sole() || (!for_program && !current)) [[unlikely]]
+        return quiesce_elsewhere(address, for_program, asked, current);
+    CaptureTracker::Inside* inside;
+    if (!CaptureTracker::enter_at_once(&inside)) [[unlikely]]
+        return quiesce_slowly(address, for_program, CUDA_SUCCESS);
+    const CUresult result = CUSLICE_REAL(cuCtxSynchronize).filled();
+    CaptureTracker::leave_at_once(inside);
+    if (result == CUDA_SUCCESS) [[likely]]
+        return 0;
+    return is_of_capture(result) ? quiesce_slowly(address, for_program, CUDA_SUCCESS) : result;
+}
 
 // Made in context_cache.cpp.
 using ContextAllocator = CachingAllocator<ContextBacking>;
@@ -65,6 +87,9 @@ struct ContextCache : ContextBacking {
     std::uint64_t operations_seen = 0;  // the idle thread's
     std::atomic<unsigned> visitors{0};  // threads that may be in it though its context is another one's, or has ended
 
+    // Looks up what a cache asks the driver in each call; false if the driver lacks it, and can have no cache. To be
+    // called before the first one.
+    static bool driver_suffices();
     void open(CacheCommons& all, VirtualGpu& on, CUcontext in, Contexts::Id number);
 };
 

@@ -118,6 +118,11 @@ struct RealFunction {
         const auto call = reinterpret_cast<CUresult(CUDAAPI*)(Arguments...)>(driver_slot(kFunction));
         return call ? call(arguments...) : unavailable();
     }
+    /// The same where the function is known to have been looked up, and to be there.
+    CUresult filled(Arguments... arguments) const {
+        const auto slot = static_cast<std::size_t>(kFunction);
+        return reinterpret_cast<CUresult(CUDAAPI*)(Arguments...)>(filled_driver_slot(slot))(arguments...);
+    }
 };
 
 template <Function kFunction, typename... Arguments>
