@@ -68,13 +68,13 @@ void set_context(CUcontext handle) {
     }
 }
 
-std::uint64_t thread_bytes(const Gpu& gpu, std::size_t stack, std::size_t local) {
-    const std::size_t per_thread = std::max(stack, least_stack) - least_stack + local;
-    return per_thread * architecture_of(gpu.spec).threads_per_multiprocessor * gpu.spec.multiprocessors;
+std::uint64_t thread_bytes(const Gpu& gpu, std::size_t per_thread) {
+    const int threads = architecture_of(gpu.spec).threads_per_multiprocessor;
+    return per_thread <= least_stack ? 0 : (per_thread - least_stack) * threads * gpu.spec.multiprocessors;
 }
 
 std::uint64_t thread_bytes(const Context& context) {
-    return thread_bytes(*context.gpu, context.limits.at(CU_LIMIT_STACK_SIZE), context.local_bytes);
+    return thread_bytes(*context.gpu, std::max(context.limits.at(CU_LIMIT_STACK_SIZE), context.local_bytes));
 }
 
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context) {
@@ -94,6 +94,7 @@ CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& contex
     context->flags = flags;
     context->active = true;
     context->fault = CUDA_SUCCESS;
+    context->local_bytes = 0;
     context->limits = {{CU_LIMIT_STACK_SIZE, least_stack},
                        {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
                        {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},

@@ -21,7 +21,7 @@ struct Context {
     bool active = true;  // a primary context keeps its handle while it is reset
     unsigned attached = 1;
     std::map<int, std::size_t> limits;
-    std::size_t local_bytes = 0;  // a thread's, the most that a kernel launched here has had
+    std::size_t local_bytes = 0;  // a thread's: the most that a kernel has had here since the stack's limit was set
     CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
     CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
     std::set<CUcontext> peers;                  // contexts whose memory it may touch
@@ -57,10 +57,10 @@ inline CUresult current_context(Context*& context) {
     return context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/// Bytes beside those of every context that are held for stacks of so many bytes a thread, and for kernels' local
-/// memory of so many beside them: room for as many threads as can be resident on the GPU. An H200's driver takes it as
-/// soon as the limit is set, and at the first launch of a kernel that needs more than all before it.
-std::uint64_t thread_bytes(const Gpu& gpu, std::size_t stack, std::size_t local);
+/// Bytes beside those of every context that are held for kernels' stacks and local memory, of so many bytes a thread:
+/// room for as many threads as can be resident on the GPU. An H200's driver takes it as soon as the stack's limit is
+/// set, and at the first launch of a kernel whose local memory is larger than that and all before it.
+std::uint64_t thread_bytes(const Gpu& gpu, std::size_t per_thread);
 /// The same for what a context has set and launched.
 std::uint64_t thread_bytes(const Context& context);
 

@@ -61,9 +61,10 @@ CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
     if (limit == CU_LIMIT_STACK_SIZE) {
         if (value > most_stack) return CUDA_ERROR_INVALID_VALUE;
         Gpu& gpu = *context->gpu;
-        const std::uint64_t before = thread_bytes(*context), now = thread_bytes(gpu, value, context->local_bytes);
+        const std::uint64_t before = thread_bytes(*context), now = thread_bytes(gpu, value);
         if (now > before && !gpu.charge(now - before)) return CUDA_ERROR_OUT_OF_MEMORY;
         if (now < before) gpu.release(before - now);
+        context->local_bytes = 0;
     }
     found->second = value;
     return CUDA_SUCCESS;

@@ -64,14 +64,14 @@ bool fits_at_once(const LaunchShape& shape, const KernelInfo& info, const GpuSpe
     return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] <= most;
 }
 
-/// Room for a kernel's local memory, which the driver takes at a launch where no kernel before has needed as much.
+/// Room for a kernel's local memory, which the driver takes at a launch where neither the stack's limit nor a kernel
+/// before has needed as much.
 CUresult take_local_memory(const KernelInfo& info, Context& context) {
-    const auto local = static_cast<std::size_t>(info.local_bytes);
-    if (local <= context.local_bytes) return CUDA_SUCCESS;
     Gpu& gpu = *context.gpu;
-    const std::uint64_t before = thread_bytes(context);
-    if (!gpu.charge(thread_bytes(gpu, context.limits.at(CU_LIMIT_STACK_SIZE), local) - before))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    const auto local = static_cast<std::size_t>(info.local_bytes);
+    const std::uint64_t before = thread_bytes(context), now = thread_bytes(gpu, local);
+    if (now <= before) return CUDA_SUCCESS;
+    if (!gpu.charge(now - before)) return CUDA_ERROR_OUT_OF_MEMORY;
     context.local_bytes = local;
     return CUDA_SUCCESS;
 }

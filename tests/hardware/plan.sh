@@ -39,7 +39,7 @@ visible_devices 18 CUDA_VISIBLE_DEVICES with duplicates
 static_runtime 18 The CUDA runtime that a program carries: what it calls, and the limit
 tools 18 compute-sanitizer and cuda-gdb
 libraries 16 What cuBLAS, cuDNN and NCCL take
-torch_limit 66 PyTorch: the limit
+torch_limit 72 PyTorch: the limit
 torch_split 16 PyTorch on a GPU split in two
 torch_graphs 36 PyTorch: CUDA graphs
 ranks 36 torchrun: two ranks on one GPU, gloo and NCCL
@@ -48,7 +48,7 @@ limit_tensorflow 16 TensorFlow and Keras: the limit
 tensorflow_split 14 TensorFlow on a GPU split in two
 limit_cupy 10 CuPy: the limit
 limit_numba 12 Numba: the limit
-askers 36 Which modules ask for cuGetProcAddress
+askers 32 Which modules ask for cuGetProcAddress
 END
 }
 

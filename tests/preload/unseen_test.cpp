@@ -212,7 +212,7 @@ TEST_CASE("what launches took for local memory comes out of an idle cache when a
     REQUIRE(scene.guest.code("freeall") == 0);
     REQUIRE(scene.held().used <= kGiB);
     // 6144 threads can be resident.
-    REQUIRE(scene.guest.code("localkernels m " + bytes(100 * kMiB / 6144)) == 0);
+    REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 100 * kMiB / 6144)) == 0);
     CHECK(scene.held().used > kGiB);
     REQUIRE(scene.guest.code("lookup m second") == 0);
     CHECK(scene.held().used <= kGiB);
@@ -226,7 +226,7 @@ TEST_CASE("what is said to be free can be had in one block, where launches took 
     REQUIRE(scene.guest.code("fill " + bytes(32 * kMiB)) == 2);
     REQUIRE(scene.guest.code("freeall") == 0);
     const std::uint64_t before = scene.free();
-    REQUIRE(scene.guest.code("localkernels m " + bytes(40 * kMiB / 6144)) == 0);
+    REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 41 * kMiB / 6144)) == 0);
     REQUIRE(scene.guest.code("lookup m second") == 0);
     const std::uint64_t free = scene.free();
     CHECK(free <= before - 40 * kMiB);

@@ -69,9 +69,13 @@ TEST_CASE("a launch takes room for local memory where no kernel before has neede
                   return std::pair(result, taken);
               };
               const size_t free = free_bytes();
-              EXPECT(launch(352) == std::pair(CUDA_SUCCESS, 352 * threads + lazy_load));
-              EXPECT(launch(96) == std::pair(CUDA_SUCCESS, lazy_load));
-              EXPECT(launch(1352) == std::pair(CUDA_SUCCESS, 1000 * threads + lazy_load));
+              EXPECT(launch(1024) == std::pair(CUDA_SUCCESS, lazy_load));  // the stack's, which every context has
+              EXPECT(launch(1376) == std::pair(CUDA_SUCCESS, 352 * threads + lazy_load));
+              EXPECT(launch(1200) == std::pair(CUDA_SUCCESS, lazy_load));
+              EXPECT_EQUAL(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048), CUDA_SUCCESS);
+              EXPECT(launch(2000) == std::pair(CUDA_SUCCESS, lazy_load));
+              EXPECT_EQUAL(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024), CUDA_SUCCESS);
+              EXPECT(launch(1376) == std::pair(CUDA_SUCCESS, 352 * threads + lazy_load));
               EXPECT(launch(500 << 10).first == CUDA_ERROR_OUT_OF_MEMORY);
               EXPECT_EQUAL(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
               use_device(report);
