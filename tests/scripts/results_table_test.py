@@ -134,7 +134,8 @@ class Table(unittest.TestCase):
             self.assertEqual(table(root=root).returncode, 0)
             self.assertEqual(table("--check", root=root).returncode, 0)
             rows = [line for line in page.read_text().splitlines() if line.startswith("| [")]
-            links = ["[NVIDIA GeForce RTX 4090](rtx-4090.md)", f"[NVIDIA H200]({RECORD.name})"]
+            measured = [f"[NVIDIA H200]({record.name})" for record in sorted(RESULTS.glob("h200-*.md"))]
+            links = ["[NVIDIA GeForce RTX 4090](rtx-4090.md)"] + measured
             self.assertEqual([fields(row)[0] for row in rows], links)
 
             page.write_text("# Results\n")
