@@ -25,7 +25,7 @@ struct PrivateDriver {
 /// The name by which cuGetProcAddress gives it, whatever version is asked for. No driver of NVIDIA's has it.
 inline constexpr char kPrivateDriver[] = "cuslice_fake_private_driver";
 
-/// Whether kernels that nvcc made for other GPUs alone are taken for a device's own: `bool (*)(CUdevice)`.
+/// Tells of a device if kernels that nvcc made for other GPUs alone are taken for its own: `bool (*)(CUdevice)`.
 inline constexpr char kTakesForeignCode[] = "cuslice_fake_takes_foreign_code";
 
 /// Changes what is injected in the test's own process: `const char* (*)(const char* items)`, as change_injection()

@@ -16,8 +16,8 @@ bool takes_foreign_code(CUdevice device) {
     return ask != nullptr && ask(device);
 }
 
-/// What the current context's GPU takes of a binary's device code: CUDA_ERROR_NO_BINARY_FOR_GPU where none of it is for
-/// that GPU.
+/// The part of a binary's device code that the current context's GPU takes: CUDA_ERROR_NO_BINARY_FOR_GPU where none is
+/// for that GPU.
 CUresult code_for_current(const void* device_code, Target* code) {
     CUdevice device = 0;
     int major = 0;

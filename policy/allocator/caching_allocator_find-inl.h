@@ -1,4 +1,4 @@
-// What lies at an address: the functions of CachingAllocator that others than its frees ask.
+// Looking up the block at an address, for others than frees.
 #pragma once
 #include "policy/allocator/caching_allocator.h"
 

@@ -92,8 +92,8 @@ class Process {
     bool caches_anything() const { return features() & kCaching; }
     // True while allocations are written down.
     bool records() const { return features() & kRecording; }
-    // What an allocation may have to pass through, of all of these, and whether readiness() is `ready`: for whoever
-    // can't afford to ask twice. Without kReady it is to be asked.
+    // All that an allocation may have to pass through, and kReady if readiness() is `ready`: for callers that can't
+    // afford to ask twice. Without kReady it is to be asked.
     enum : unsigned char { kCaching = 1, kRecording = 2, kPlusContext = 4, kReady = 8 };
     unsigned char features() const { return features_.load(std::memory_order_acquire); }
     void stop_recording() { remove_features(kRecording); }
@@ -117,7 +117,7 @@ class Process {
             return nullptr;
         return was_last(now) ? last_context.current.cache : look_up(now).cache;
     }
-    // What the calling thread was told last.
+    // The calling thread's last answer.
     static const Current& last_current() { return last_context.current; }
     // A context that is there, and maybe nobody saw begin: NVIDIA's runtime is believed to make its own where no hook
     // is. Then it is measured here, and whoever set `on_new_context` is told. Its number.

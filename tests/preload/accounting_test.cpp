@@ -132,7 +132,7 @@ TEST_CASE("what the driver loads lazily is seen, however much was in use before 
     CAPTURE(allocator, before.empty() ? "" : before[0]);
     const Folder files;
     Scene scene(listing(files, "listed", "lazy-load = \"32MiB\""),
-                // What the last launch took may be seen by the refusal alone.
+                // A refusal may be the first to see the last launch's memory.
                 {"CUSLICE_ALLOCATOR=" + allocator, "GUEST_LETS_FREE_CHANGE=1"});
     REQUIRE(scene.guest.code("retain 0") == 0);
     for (const std::string& step : before) scene.guest.code(step);
