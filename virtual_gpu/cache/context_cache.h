@@ -52,8 +52,7 @@ inline int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
     CUcontext asked_for = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent).filled(&asked_for);
     const CUcontext current = asked_for;
-    // With neither, it is the driver that says to the program that it is in no context.
-    if (current != gpu_state().contexts.sole() || (!for_program && !current)) [[unlikely]]
+    if (!current || current != gpu_state().contexts.sole()) [[unlikely]]
         return quiesce_elsewhere(address, for_program, asked, current);
     CaptureTracker::Inside* inside;
     if (!CaptureTracker::enter_at_once(&inside)) [[unlikely]]
