@@ -203,13 +203,21 @@ TEST_CASE("a context that comes unseen after the first memory is charged before 
 }
 
 }  // namespace
+namespace {
+
+void fill_and_free(Guest& guest) {
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("current 0") == 0);
+    REQUIRE(guest.code("fill " + bytes(32 * kMiB)) == 2);
+    REQUIRE(guest.code("freeall") == 0);
+}
+
+}  // namespace
+
 TEST_CASE("what launches took for local memory comes out of an idle cache when another kernel is looked up") {
     const std::string allocator = GENERATE("growth", "prealloc");
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
-    REQUIRE(scene.guest.code("retain 0") == 0);
-    REQUIRE(scene.guest.code("current 0") == 0);
-    REQUIRE(scene.guest.code("fill " + bytes(32 * kMiB)) == 2);
-    REQUIRE(scene.guest.code("freeall") == 0);
+    fill_and_free(scene.guest);
     REQUIRE(scene.held().used <= kGiB);
     // 6144 threads can be resident.
     REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 100 * kMiB / 6144)) == 0);
@@ -221,10 +229,7 @@ TEST_CASE("what launches took for local memory comes out of an idle cache when a
 TEST_CASE("what is said to be free can be had in one block, where launches took some of the headroom") {
     const std::string allocator = GENERATE("direct", "growth");
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
-    REQUIRE(scene.guest.code("retain 0") == 0);
-    REQUIRE(scene.guest.code("current 0") == 0);
-    REQUIRE(scene.guest.code("fill " + bytes(32 * kMiB)) == 2);
-    REQUIRE(scene.guest.code("freeall") == 0);
+    fill_and_free(scene.guest);
     const std::uint64_t before = scene.free();
     REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 41 * kMiB / 6144)) == 0);
     REQUIRE(scene.guest.code("lookup m second") == 0);
