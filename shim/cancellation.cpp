@@ -153,9 +153,12 @@ void watch_cancellation_types() {
     real_set_type();
     auto expected = Asynchronous::not_known;
     asynchronous_threads.compare_exchange_strong(expected, Asynchronous::none, std::memory_order_relaxed);
+    if constexpr (LockOrder::kChecked) LockOrder::watch_cancellation(HeldCancellation::held_by_record);
 }
 
 constinit thread_local CancellationRecord* HeldCancellation::own_ = nullptr;
+
+bool HeldCancellation::held_by_record() { return own_ && own_->held.load(std::memory_order_relaxed); }
 
 [[gnu::noinline]] void HeldCancellation::begin_slowly() {
     if (!by_records() || !(record_ = own_record())) return begin_by_calls();

@@ -53,6 +53,9 @@ class HeldCancellation {
             end_slowly();
     }
 
+    /// This thread is in such a hook, and no call was needed.
+    static bool held_by_record();
+
   private:
     // Between the store and the load lies the barrier of whoever asks (OwnerLock::barrier_in_all): either it is seen
     // here, or this thread is seen to be held.

@@ -1,10 +1,13 @@
 #include "policy/base/lock_order.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+
+#include "policy/base/cancellation.h"
 
 namespace cuslice {
 
@@ -28,13 +31,33 @@ bool may_follow(const Held& before, const Held& next) {
     return next.rank == LockRank::stripe && before.mutex < next.mutex;
 }
 
-[[noreturn]] void refuse(const Held& before, const Held& next) {
-    char text[128];
-    const int length =
-        std::snprintf(text, sizeof text, "cuslice: a lock of rank %u is taken by a thread that has one of rank %u\n",
-                      static_cast<unsigned>(next.rank), static_cast<unsigned>(before.rank));
+constinit std::atomic<bool (*)()> held_back{nullptr};
+
+[[noreturn]] void refuse(const char* text, int length) {
     if (write(STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) _exit(134);
     std::abort();
+}
+
+[[noreturn]] void refuse(const Held& before, const Held& next) {
+    char text[128];
+    refuse(text,
+           std::snprintf(text, sizeof text, "cuslice: a lock of rank %u is taken by a thread that has one of rank %u\n",
+                         static_cast<unsigned>(next.rank), static_cast<unsigned>(before.rank)));
+}
+
+// A thread that is ended in the midst of what the lock guards would leave it behind.
+void refuse_if_cancellable(LockRank rank) {
+    if (asynchronous_threads.load(std::memory_order_relaxed) != Asynchronous::seen) return;
+    int type = 0;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    if (type == PTHREAD_CANCEL_DEFERRED) return;
+    pthread_setcanceltype(type, nullptr);
+    const auto waits = held_back.load(std::memory_order_relaxed);
+    if (waits && waits()) return;
+    char text[128];
+    refuse(text, std::snprintf(text, sizeof text,
+                               "cuslice: a lock of rank %u is taken by a thread that can be cancelled at any time\n",
+                               static_cast<unsigned>(rank)));
 }
 
 [[gnu::noinline]] void note(const Mutex* mutex, LockRank rank, bool waits) {
@@ -45,6 +68,7 @@ bool may_follow(const Held& before, const Held& next) {
     for (unsigned i = 0; waits && i < count; i++)
         if (!may_follow(held[i], next) && on_one_stack(held[i].frame, next.frame)) refuse(held[i], next);
     if (count < kMax) held[count++] = next;
+    refuse_if_cancellable(rank);
 }
 
 }  // namespace
@@ -62,5 +86,7 @@ void LockOrder::gave_back(const Mutex* mutex) {
 }
 
 void LockOrder::left() { count = 0; }
+
+void LockOrder::watch_cancellation(bool (*waits)()) { held_back.store(waits, std::memory_order_relaxed); }
 
 }  // namespace cuslice

@@ -21,6 +21,9 @@ class LockOrder {
     static void gave_back(const Mutex* mutex);
     // It has left whatever it was doing by a longjmp, and has no lock any more.
     static void left();
+    // From now on a lock is also refused to a thread that can be cancelled asynchronously, unless `held_back` says that
+    // its cancellation waits in another way.
+    static void watch_cancellation(bool (*held_back)());
 };
 
 }  // namespace cuslice

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "policy/base/cancellation.h"
 #include "policy/base/lock_order.h"
 #include "policy/base/lock_rank.h"
 #include "policy/base/machine.h"
@@ -112,6 +113,7 @@ class LockList {
 
 extern constinit LockList the_lock_list;
 
+// A thread that can be cancelled at any time can't be while it has the lock, which nobody would unlock.
 class CUSLICE_SCOPED_CAPABILITY LockGuard {
   public:
     explicit LockGuard(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -120,6 +122,7 @@ class CUSLICE_SCOPED_CAPABILITY LockGuard {
     LockGuard& operator=(const LockGuard&) = delete;
 
   private:
+    const DeferCancellation uncancelled_;  // longer than the lock is held
     Mutex& mutex_;
 };
 

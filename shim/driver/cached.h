@@ -4,8 +4,9 @@
 
 namespace cuslice {
 
-// Why a cache has no memory, as the driver would say it.
+// Why a cache has no memory, as the driver would say it. Whoever is told looks at the other members of its accounts.
 inline CUresult answer_denied(Function function, VirtualGpu& gpu, const AllocationError& denied, std::uint64_t asked) {
+    const DisableCancellation uncancelled;
     switch (denied.by) {
         case AllocationError::By::limit:
             return refuse(function, gpu, denied.over_limit, asked);

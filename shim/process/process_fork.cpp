@@ -1,18 +1,37 @@
 // What a fork, and a longjmp out of a hook, do to our locks and to what they guard.
 #include "policy/allocator/thread_cache.h"
+#include "policy/base/cancellation.h"
 #include "shim/process/process.h"
 #include "shim/process/watchers.h"
 
 namespace cuslice {
 
-// No lock of ours may be held in a child by a thread that it does not have.
-void Process::before_fork() { the_lock_list.take(); }
+namespace {
 
-void Process::after_fork() { the_lock_list.give_back(); }
+// The forking thread's, which has every lock meanwhile.
+constinit CancellationDisabler uncancelled;
+
+CancellationDisabler give_back_locks() {
+    const CancellationDisabler own = uncancelled;
+    the_lock_list.give_back();
+    return own;
+}
+
+}  // namespace
+
+// No lock of ours may be held in a child by a thread that it does not have.
+void Process::before_fork() {
+    CancellationDisabler own;
+    own.begin();
+    the_lock_list.take();
+    uncancelled = own;
+}
+
+void Process::after_fork() { give_back_locks().end(); }
 
 // What is shared is the parent's: its places are not the child's.
 void Process::after_fork_in_child() {
-    after_fork();
+    CancellationDisabler own = give_back_locks();
     the_lock_list.free_others();
     // The driver answers no call in a child. What it says is what the program is to hear, with nothing counted: a lock
     // of NVML's may be held by a thread that the child doesn't have.
@@ -28,6 +47,7 @@ void Process::after_fork_in_child() {
         the_process.gpu(i).forget_sharing();
     }
     forget_watchers();
+    own.end();
 }
 
 void Process::leave() {

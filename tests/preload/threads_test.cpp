@@ -2,6 +2,7 @@
 // lives, and the count is right.
 #include <cstdio>
 
+#include "policy/base/lock_order.h"
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
@@ -106,6 +107,50 @@ TEST_CASE("a thread cancelled anywhere in a cache leaves no lock and no segment 
     CHECK(guest.number("storm 8 50 16777216") == 0);
     CHECK(guest.code("alloc all 268435456") == 0);
     CHECK(guest.code("free all") == 0);
+    CHECK(guest.finish() == 0);
+}
+
+// A build for tests ends a program of which such a thread takes a lock (LockOrder).
+TEST_CASE("a thread that can be cancelled at any time can't be while it has a lock") {
+    if (!LockOrder::kChecked) {
+        skip("this build doesn't look at who takes a lock");
+        return;
+    }
+    const std::string mode = GENERATE("direct", "growth", "prealloc", "deferred", "split");
+    CAPTURE(mode);
+    const Folder books;
+    Words chosen{"CUSLICE_HEADROOM=16MiB", "CUSLICE_DIR=" + books.path()};
+    if (mode == "split")
+        chosen.insert(chosen.end(), {"CUSLICE_SPLIT=0=1GiB+512MiB", "CUSLICE_ALLOCATOR=growth"});
+    else
+        chosen.insert(chosen.end(), {"CUSLICE_GROUP=asynchronous", "CUSLICE_GROUP_LIMIT=1400MiB",
+                                     "CUSLICE_ALLOCATOR=" + (mode == "deferred" ? "growth" : mode)});
+    if (mode == "deferred") chosen.push_back("CUSLICE_FREE=deferred");
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), chosen));
+    // A refusal looks at who else holds something.
+    Words small = chosen;
+    if (mode != "split") small.push_back("CUSLICE_LIMIT=400MiB");
+    Guest other(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), small));
+    REQUIRE(other.code("init") == 0);
+    REQUIRE(other.code("retain 0") == 0);
+    REQUIRE(other.code("alloc its 1048576") == 0);
+    REQUIRE(guest.ask("asynchronous") == "0 0");
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    guest.let_change("free", "pools and caches give back what they keep for later");
+    for (const std::string kind : {" managed", " arrays"}) {
+        REQUIRE(guest.code("random 1" + kind) == 0);
+        REQUIRE(guest.code("steps 300") == 0);
+        REQUIRE(guest.code("finish") == 0);
+    }
+    REQUIRE(guest.ask("exchange 100 33554432 relaxed") == "0 0 0");
+    for (std::string symbol : split_words(guest.ask("firsts"))) {
+        if (symbol.back() == '+') symbol.pop_back();
+        CAPTURE(symbol);
+        REQUIRE(guest.ask("first " + symbol + " 1048576 2") != "(gone)");
+    }
+    REQUIRE(guest.ask("fill 16777216") != "(gone)");
+    CHECK(guest.ask("forks 3 1") == "0 0");
     CHECK(guest.finish() == 0);
 }
 

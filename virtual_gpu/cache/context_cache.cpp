@@ -42,6 +42,7 @@ inline bool ContextBacking::enter_if_sole(CaptureTracker::Inside** inside) const
 }
 
 [[gnu::noinline]] int ContextBacking::quiesce_slowly(std::uint64_t address, bool for_program, CUresult in_context) {
+    const DisableCancellation uncancelled;  // others wait for who is asking
     if (for_program && in_context != CUDA_SUCCESS) return in_context;
     return quiescence().quiesce(context, address, for_program);
 }

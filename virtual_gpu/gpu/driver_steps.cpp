@@ -113,11 +113,13 @@ bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, LimitError* why)
     DriverFootprint::State state = driver_state();
     if (!step.known()) state.of_others = used_by_others();
     footprint().after(step, state, budgets());
-    mutex().lock();
-    publish_parts();
-    if (footprint().unsettled()) driver_gave_back();
-    const std::uint64_t now = footprint().measured(), more = now > before ? now - before : 0;
-    mutex().unlock();
+    std::uint64_t more = 0;
+    {
+        const LockGuard lock(mutex());
+        publish_parts();
+        if (footprint().unsettled()) driver_gave_back();
+        more = footprint().measured() - std::min(footprint().measured(), before);
+    }
     LimitError over;
     bool fits = all_within_limits(&over);
     if (!fits) {

@@ -1,6 +1,7 @@
 // How a thread may be cancelled: held back for a while, and then as the thread had it.
 #include "policy/base/cancellation.h"
 
+#include "policy/base/mutex.h"
 #include "tests/catch.h"
 
 namespace cuslice {
@@ -32,7 +33,8 @@ TEST_CASE("cancellation is held back, whatever its kind, and afterwards is what 
     const Cancelled nothing{PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_DISABLE};
     // Looked at before Catch2 is asked, which is not to be cancelled anywhere.
     const Cancelled usual = set(chosen);
-    Cancelled disabled, deferred, inside, again;
+    Mutex mutex{LockRank::segment_heap};
+    Cancelled disabled, deferred, inside, again, locked;
     {
         const DisableCancellation disable;
         disabled = now();
@@ -47,7 +49,12 @@ TEST_CASE("cancellation is held back, whatever its kind, and afterwards is what 
         }
         again = now();
     }
-    const Cancelled after_deferred = set(usual);
+    const Cancelled after_deferred = now();
+    {
+        const LockGuard lock(mutex);
+        locked = now();
+    }
+    const Cancelled after_locked = set(usual);
     CAPTURE(chosen.type, chosen.state);
     CHECK(disabled == nothing);
     CHECK(after_disabled == chosen);
@@ -55,6 +62,8 @@ TEST_CASE("cancellation is held back, whatever its kind, and afterwards is what 
     CHECK(inside == nothing);
     CHECK(again == deferred);
     CHECK(after_deferred == chosen);
+    CHECK(locked == deferred);
+    CHECK(after_locked == chosen);
 }
 
 }  // namespace cuslice

@@ -221,6 +221,10 @@ void add_thread_commands(Commands& commands) {
         other.join();
         return answer(CUDA_SUCCESS, bad.load());
     };
+    // asynchronous: from now on this thread can be cancelled at any time, which nobody does
+    commands["asynchronous"] = [](Program&, const Words&) {
+        return answer(CUDA_SUCCESS, pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr));
+    };
     // cancel WHAT deferred|asynchronous COUNT: so many threads, one after the other, are cancelled while they alloc
     // (plain, large or async), ask for info, retain or start; how many of them were. With `past` behind it, in a way
     // that the library can't see.
