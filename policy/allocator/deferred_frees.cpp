@@ -18,14 +18,14 @@ constexpr std::uint64_t kUnfencedShare = 4;  // of what is live
 }  // namespace
 
 Batch* DeferredFrees::new_batch(std::uint64_t bytes, bool* first) {
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     *first = !oldest_;
     moved_.add(bytes);
     return batches_.take();
 }
 
 void DeferredFrees::give_back_record(Batch* batch) {
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     batches_.give_back(batch);
 }
 
@@ -51,7 +51,7 @@ void DeferredFrees::take_if_full(Full* full) {
 
 bool DeferredFrees::defer(const SmallBlock& block, unsigned size_class, std::uint64_t requested, Full* full) {
     const std::uint64_t bytes = SizeClass::bytes(size_class);
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     count_free(bytes, requested);
     if (!add_to_shared(bytes, full)) return false;
     shared_->add(block, size_class);
@@ -60,7 +60,7 @@ bool DeferredFrees::defer(const SmallBlock& block, unsigned size_class, std::uin
 }
 
 bool DeferredFrees::defer(Block* block, Full* full) {
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     count_free(block->bytes, block->requested);
     if (!add_to_shared(block->bytes, full)) return false;
     block->state = Block::State::deferred;
@@ -83,7 +83,7 @@ void DeferredFrees::queue_unfenced(Batch* batch) {
 }
 
 Batch* DeferredFrees::take_oldest(std::uint64_t life) {
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     Batch* batch = oldest_;
     if (!batch || !life_.is(life)) return nullptr;
     oldest_ = batch->next;

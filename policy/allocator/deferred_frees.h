@@ -123,7 +123,7 @@ void DeferredFrees::close(Backing auto& backing) {
 
 bool DeferredFrees::defer_alone(Backing auto& backing, Block* block, Fence fence, Full* full) {
     {
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         if (Batch* batch = batches_.take()) {
             count_free(block->bytes, block->requested);
             block->state = Block::State::deferred;
@@ -139,7 +139,7 @@ bool DeferredFrees::defer_alone(Backing auto& backing, Block* block, Fence fence
 
 void DeferredFrees::queue(Backing auto& backing, Batch* batch, std::uint64_t life) {
     if (!batch->fence && reuse_ == Reuse::deferred) batch->fence = backing.fence(batch->address());
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     if (!life_.is(life)) return drop(backing, batch);
     batch->next = nullptr;
     (newest_ ? newest_->next : oldest_) = batch;

@@ -62,7 +62,7 @@ bool SegmentHeap::take_ready(Request* request) {
 }
 
 unsigned SegmentHeap::take(unsigned size_class, SmallBlock* into, unsigned most) {
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     const unsigned taken = spans_.take(size_class, into, most);
     moved_.add(taken * SizeClass::bytes(size_class));
     return taken;
@@ -70,25 +70,25 @@ unsigned SegmentHeap::take(unsigned size_class, SmallBlock* into, unsigned most)
 
 void SegmentHeap::free_small(const SmallBlock& block, unsigned size_class, std::uint64_t requested) {
     const std::uint64_t bytes = SizeClass::bytes(size_class);
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     traffic_.free(bytes, requested);
     moved_.add(bytes);
     spans_.give_back(block.address);
 }
 
 void SegmentHeap::give_back(Block* const* blocks, unsigned count, std::uint64_t life) {
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     for (unsigned i = 0; i < count && life_.is(life); i++) segments_.give_back(blocks[i]);
 }
 
 void SegmentHeap::give_back(const SmallBlock* blocks, unsigned count) {
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     for (unsigned i = 0; i < count; i++) spans_.give_back(blocks[i].address);
 }
 
 void SegmentHeap::give_back(const Batch& batch) {
     if (!batch.count) return;  // a thread keeps all of them
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     for (std::uint32_t i = 0; i < batch.count; i++) {
         if (Block* block = Batch::large(batch.blocks[i]))
             segments_.give_back(block);

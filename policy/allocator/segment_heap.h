@@ -50,7 +50,7 @@ class SegmentHeap {
     // The same of a large block, and of `used` of a Request: most large allocations come to nothing else, and save a
     // call. The block's address, or 0.
     [[gnu::always_inline]] std::uint64_t take_large(std::uint64_t bytes, std::uint64_t* used) {
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         if (preallocate_ && badly_cut(Request(bytes))) [[unlikely]]
             return 0;
         return serve_large(bytes, SizeClass::rounded(bytes), Place::proper, used);
@@ -67,7 +67,7 @@ class SegmentHeap {
 
     // The program's block is free, and counted so.
     void free(Block* block) {
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         traffic_.free(block->bytes, block->requested);
         moved_.add(block->bytes);
         segments_.give_back(block);

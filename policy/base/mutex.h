@@ -126,4 +126,16 @@ class CUSLICE_SCOPED_CAPABILITY LockGuard {
     Mutex& mutex_;
 };
 
+// The same for what is called most, where every caller has seen to that.
+class CUSLICE_SCOPED_CAPABILITY UncancelledLockGuard {
+  public:
+    explicit UncancelledLockGuard(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+    ~UncancelledLockGuard() CUSLICE_RELEASE() { mutex_.unlock(); }
+    UncancelledLockGuard(const UncancelledLockGuard&) = delete;
+    UncancelledLockGuard& operator=(const UncancelledLockGuard&) = delete;
+
+  private:
+    Mutex& mutex_;
+};
+
 }  // namespace cuslice

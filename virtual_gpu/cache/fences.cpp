@@ -22,7 +22,7 @@ bool Fences::record_new(Point* point, CUcontext context) {
     CUevent event = nullptr;
     if (!during || CUSLICE_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
     const bool recorded = CUSLICE_REAL(cuCtxRecordEvent)(context, event) == CUDA_SUCCESS;
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     point->add({context, event});
     return recorded;
 }
@@ -32,7 +32,7 @@ bool Fences::record_spare(Point* point, const Mark& mark) {
     const NamedContext during(mark.context);
     if (!during) return false;
     if (during.visiting()) {
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         if (!point->has(mark.event)) return false;
     }
     return CUSLICE_REAL(cuCtxRecordEvent)(mark.context, mark.event) == CUDA_SUCCESS;
@@ -43,7 +43,7 @@ Fence Fences::make(const CUcontext* contexts, std::size_t count) {
     Mark marks[kMaxContexts];
     Point* point = nullptr;
     {
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         if (!(point = points_.take())) return 0;
         // With what it will have, for context_ended() to find.
         for (std::size_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ bool Fences::past(CUcontext context, Fence* fence) {
     CUevent event = nullptr;
     std::uint64_t ended = 0;
     if (is_own(context)) {
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         event = spare_event(context);
         ended = ended_;
     }
@@ -79,7 +79,7 @@ bool Fences::past(CUcontext context, Fence* fence) {
     const bool recorded = CUSLICE_REAL(cuCtxRecordEvent)(context, event) == CUDA_SUCCESS;
     const bool past = recorded && CUSLICE_REAL(cuEventQuery)(event) == CUDA_SUCCESS;
     *fence = 0;
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     if (ended != ended_) return false;
     Point* point = recorded && !past ? points_.take() : nullptr;
     if (point) {
@@ -99,14 +99,14 @@ std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait) {
         return ask();
     CUcontext context = nullptr;
     {
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         if (point->last.load(std::memory_order_relaxed) != event) return {};
         context = point->marks[point->count - 1].context;
     }
     const NamedContext during(context);
     if (!during) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     {
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         if (!point->has(event)) return {};
     }
     return ask();
@@ -117,7 +117,7 @@ bool Fences::passed(Fence fence, bool wait) {
     for (;;) {
         const CUevent event = point->last.load(std::memory_order_relaxed);
         const std::optional<CUresult> result = event ? ask(point, event, wait) : CUDA_SUCCESS;
-        LockGuard lock(mutex_);
+        UncancelledLockGuard lock(mutex_);
         // Its context may have ended meanwhile.
         if (!result || point->last.load(std::memory_order_relaxed) != event) continue;
         if (*result != CUDA_SUCCESS) return false;
@@ -132,7 +132,7 @@ bool Fences::passed(Fence fence, bool wait) {
 }
 
 void Fences::drop(Fence fence) {
-    LockGuard lock(mutex_);
+    UncancelledLockGuard lock(mutex_);
     recycle(reinterpret_cast<Point*>(fence));
 }
 
