@@ -1,6 +1,8 @@
 // The variables CUSLICE_*.
 #include "config/load.h"
 
+#include "config/at_load.h"
+
 namespace cuslice {
 namespace {
 
@@ -23,7 +25,7 @@ bool load_variable(Settings& settings, std::string_view name, std::string_view v
 
 }  // namespace
 
-std::string_view variable(const char* const* environment, std::string_view name) {
+CUSLICE_AT_LOAD std::string_view variable(const char* const* environment, std::string_view name) {
     for (; *environment != nullptr; ++environment) {
         const std::string_view line(*environment);
         if (starts_with(line, name) && line.size() > name.size() && line[name.size()] == '=') {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "config/at_load.h"
 #include "config/printable.h"
 #include "config/resolve.h"
 #include "policy/base/configured_file.h"
@@ -54,7 +55,7 @@ void say_refused(std::string_view path, const char* why) {
 
 }  // namespace
 
-void note_stderr() { stderr_at_load = identity_of(STDERR_FILENO); }
+CUSLICE_AT_LOAD void note_stderr() { stderr_at_load = identity_of(STDERR_FILENO); }
 
 bool wants(LogLevel level) {
     const Readiness known = process().readiness();

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <initializer_list>
 
+#include "config/at_load.h"
+
 namespace cuslice {
 
 namespace {
@@ -76,7 +78,7 @@ ssize_t write_now(int descriptor, const FileIdentity& file, const char* text, st
 
 }  // namespace
 
-FileIdentity identity_of(int descriptor) {
+CUSLICE_AT_LOAD FileIdentity identity_of(int descriptor) {
     const SavedErrno saved;
     // The C library's fstat carries a version that old ones lack.
     struct stat info {};

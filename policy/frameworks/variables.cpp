@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/at_load.h"
 #include "config/load.h"
 #include "config/resolve.h"
 
@@ -66,7 +67,7 @@ bool any_grows(const Settings& settings) {
     return false;
 }
 
-bool grows_by_environment(const char* const* environment) {
+CUSLICE_AT_LOAD bool grows_by_environment(const char* const* environment) {
     const std::string_view none = variable(environment, traits_of(Key::no_framework_env).variable);
     if (none.data() && is_yes(Key::no_framework_env, none)) return false;
     std::string_view list = variable(environment, traits_of(Key::allocator).variable);

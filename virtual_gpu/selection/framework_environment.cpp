@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "config/at_load.h"
 #include "config/handover.h"
 #include "config/load.h"
 #include "virtual_gpu/selection/host_environment.h"
@@ -33,7 +34,7 @@ constinit LastingLine the_lines[kFrameworkKeys];
 // At the start, and in cuInit: none is written to once it is in the environment.
 constinit LastingLine the_first_record, the_last_record;
 
-bool has(const char* const* environment, std::string_view name) {
+CUSLICE_AT_LOAD bool has(const char* const* environment, std::string_view name) {
     return variable(environment, name).data() != nullptr;
 }
 
@@ -92,7 +93,7 @@ void note_missed(const FrameworkVariable& variable, std::string_view value, Miss
 
 }  // namespace
 
-void set_growth_at_start() {
+CUSLICE_AT_LOAD void set_growth_at_start() {
     if (environ == nullptr || has_more_rights() || has(environ, kHandOver)) return;
     const bool grows = grows_by_environment(environ);
     if (!grows && !has(environ, kFrameworkRecord)) return;

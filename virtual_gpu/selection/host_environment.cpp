@@ -2,6 +2,7 @@
 
 #include <sys/auxv.h>
 
+#include "config/at_load.h"
 #include "config/handover.h"
 #include "config/load.h"
 
@@ -29,9 +30,9 @@ std::string_view name_of(std::string_view line) { return slice(line, 0, line.fin
 
 }  // namespace
 
-bool has_more_rights() { return getauxval(AT_SECURE) != 0; }
+CUSLICE_AT_LOAD bool has_more_rights() { return getauxval(AT_SECURE) != 0; }
 
-void keep_handed_on() {
+CUSLICE_AT_LOAD void keep_handed_on() {
     if (has_more_rights() || !variable(now(), kHandOver).data()) return;
     for (const char* const* line = now(); *line; line++)
         if (starts_with(*line, "CUSLICE_")) keep(*line);
