@@ -26,8 +26,9 @@ struct Segment {
     Segment *previous = nullptr, *next = nullptr;
 };
 
-// A piece of a segment. A segment is its blocks, without gaps, each knowing its neighbours.
-struct Block {
+// A piece of a segment. A segment is its blocks, without gaps, each knowing its neighbours. In cache lines of its own, as
+// neighbours are mostly those of different threads.
+struct alignas(64) Block {
     // abandoned: the program's no more, and nobody's again.
     enum class State : std::uint8_t { free, used, span, deferred, abandoned };
 

@@ -169,6 +169,7 @@ void Caches::thread_ends() {
     for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_add(1, std::memory_order_seq_cst);
     ContextAllocator::thread_ends();
     quiescence.captures.thread_ends();
+    quiescence.fences.thread_ends();
     for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_sub(1, std::memory_order_release);
 }
 

@@ -60,15 +60,33 @@ Fence Fences::make(const CUcontext* contexts, std::size_t count) {
     return reinterpret_cast<Fence>(point);
 }
 
+// False if a context has ended since `ended`, and the event maybe with it: nobody uses it again. `place`: where threads
+// keep one without waiting for each other; there may be none.
+bool Fences::keep(ThreadEvents::Place* place, const Mark& mark, std::uint64_t ended) {
+    if (place && place->keep(mark.context, mark.event)) [[likely]] {
+        if (ended == ended_.load(std::memory_order_seq_cst)) [[likely]]
+            return true;
+        place->drop();
+        return false;
+    }
+    UncancelledLockGuard lock(mutex_);
+    if (ended != ended_.load(std::memory_order_relaxed)) return false;
+    spare_.push_back(mark);
+    return true;
+}
+
 // Mostly the GPU has come past it already, and there need be no point. In this thread's own context the event is in
-// neither list meanwhile: should a context end, it may have gone with it, and nobody uses it again.
+// no list meanwhile: should a context end, it may have gone with it, and nobody uses it again.
 bool Fences::past(CUcontext context, Fence* fence) {
+    const std::uint64_t ended = ended_.load(std::memory_order_seq_cst);
+    ThreadEvents::Place* const place = own_events_.place();
     CUevent event = nullptr;
-    std::uint64_t ended = 0;
     if (is_own(context)) {
-        UncancelledLockGuard lock(mutex_);
-        event = spare_event(context);
-        ended = ended_;
+        if (place) event = place->take(context);
+        if (!event) {
+            UncancelledLockGuard lock(mutex_);
+            event = spare_event(context);
+        }
     }
     if (!event) {
         *fence = make(&context, 1);
@@ -77,19 +95,18 @@ bool Fences::past(CUcontext context, Fence* fence) {
         return true;
     }
     const bool recorded = CUSLICE_REAL(cuCtxRecordEvent)(context, event) == CUDA_SUCCESS;
-    const bool past = recorded && CUSLICE_REAL(cuEventQuery)(event) == CUDA_SUCCESS;
     *fence = 0;
+    if (recorded && CUSLICE_REAL(cuEventQuery)(event) == CUDA_SUCCESS) return keep(place, {context, event}, ended);
     UncancelledLockGuard lock(mutex_);
-    if (ended != ended_) return false;
-    Point* point = recorded && !past ? points_.take() : nullptr;
-    if (point) {
+    if (ended != ended_.load(std::memory_order_relaxed)) return false;
+    if (Point* const point = recorded ? points_.take() : nullptr) {
         point->add({context, event});
         link(point);
         *fence = reinterpret_cast<Fence>(point);
     } else {
         spare_.push_back({context, event});
     }
-    return past;
+    return false;
 }
 
 // Of the event that is the point's last one: the driver's answer, or nothing if its context has ended.
@@ -153,13 +170,21 @@ void Fences::recycle(Point* point) {
 
 void Fences::context_ended(CUcontext context) {
     LockGuard lock(mutex_);
-    ended_++;
+    ended_.fetch_add(1, std::memory_order_seq_cst);
+    own_events_.context_ended(context);
     for (Point* point = first_; point; point = point->next) {
         for (std::size_t i = point->count; i-- > 0;)
             if (point->marks[i].context == context) point->remove_at(i);
     }
     for (std::size_t i = spare_.size(); i-- > 0;)
         if (spare_[i].context == context) spare_.remove_at(i);
+}
+
+void Fences::thread_ends() {
+    own_events_.thread_ends([this](CUcontext context, CUevent event) {
+        LockGuard lock(mutex_);
+        spare_.push_back({context, event});
+    });
 }
 
 }  // namespace cuslice

@@ -6,6 +6,7 @@
 #include "policy/allocator/records.h"
 #include "policy/base/mutex.h"
 #include "policy/base/page_vector.h"
+#include "virtual_gpu/cache/thread_events.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {
@@ -25,6 +26,8 @@ class Fences {
     void drop(Fence fence);
     // A context has ended, and its events with it.
     void context_ended(CUcontext context);
+    // This thread ends: what it kept is to spare for others.
+    void thread_ends();
 
   private:
     struct Mark {
@@ -53,6 +56,7 @@ class Fences {
         }
     };
     CUevent spare_event(CUcontext context) CUSLICE_REQUIRES(mutex_);
+    bool keep(ThreadEvents::Place* place, const Mark& mark, std::uint64_t ended);
     bool record_new(Point* point, CUcontext context);
     bool record_spare(Point* point, const Mark& mark);
     std::optional<CUresult> ask(Point* point, CUevent event, bool wait);
@@ -61,9 +65,10 @@ class Fences {
 
     Mutex mutex_{LockRank::fences};
     Records<Point> points_ CUSLICE_GUARDED_BY(mutex_);
-    Point* first_ CUSLICE_GUARDED_BY(mutex_) = nullptr;   // those that are out
-    PageVector<Mark> spare_ CUSLICE_GUARDED_BY(mutex_);   // events that nobody uses
-    std::uint64_t ended_ CUSLICE_GUARDED_BY(mutex_) = 0;  // contexts
+    Point* first_ CUSLICE_GUARDED_BY(mutex_) = nullptr;  // those that are out
+    PageVector<Mark> spare_ CUSLICE_GUARDED_BY(mutex_);  // events that nobody uses, beside those of own_events_
+    ThreadEvents own_events_;
+    std::atomic<std::uint64_t> ended_{0};  // contexts; counted before their events are looked for
 };
 
 }  // namespace cuslice

@@ -233,6 +233,29 @@ TEST_CASE("where the GPU is done at once there is no fence, and one event serves
     scene.check_clean();
 }
 
+TEST_CASE("an event that a thread has kept goes with its context, and that of a thread that has ended is used again") {
+    Scene scene;
+    scene.driver.instant = true;
+    Fence fence = 4711;
+    const auto ask = [&] { return scene.fences.past(scene.all[0], &fence); };
+    CHECK(ask());
+    scene.fences.context_ended(scene.all[0]);
+    CHECK(ask());
+    CHECK(scene.driver.events_made == 2);
+    std::thread([&] {
+        MadeUpDriver::stack() = {scene.all[0]};
+        CHECK(ask());
+        CHECK(ask());
+        CHECK(scene.driver.events_made == 3);
+        scene.fences.thread_ends();
+    }).join();
+    std::thread([&] {
+        MadeUpDriver::stack() = {scene.all[0]};
+        CHECK(ask());
+    }).join();
+    CHECK(scene.driver.events_made == 3);
+}
+
 TEST_CASE("where the GPU is at work there is a fence, which is passed later") {
     Scene scene;
     scene.prepare(2);
