@@ -6,13 +6,32 @@ namespace cuslice {
 
 inline PhysicalMemory& physical_memory() { return gpu_state().physical_memory; }
 
-// An allocation of cuMemCreate has ended.
-inline void give_back(int gpu, std::uint64_t bytes, bool elsewhere) {
-    if (elsewhere) return process().gpu(gpu).release_shared(bytes);
-    Budget& budget = process().gpu(gpu).budget();
-    budget.begin_release();
-    budget.end_release(bytes);
-}
+/// Around a call of the driver's by which allocations of cuMemCreate may end. What of them was exported, others may
+/// keep on the GPU: there is a look at it before and after.
+class EndingMemory {
+  public:
+    /// `exported`: a bit for each GPU with such memory; mostly 0, and then there is nothing to do.
+    explicit EndingMemory(std::uint64_t exported) : exported_(exported) {
+        if (exported_) [[unlikely]]
+            begin();
+    }
+    ~EndingMemory() {
+        if (exported_) [[unlikely]]
+            end();
+    }
+    EndingMemory(const EndingMemory&) = delete;
+    EndingMemory& operator=(const EndingMemory&) = delete;
+
+    PhysicalMemory::OnFreed on_freed() { return {give_back, this}; }
+
+  private:
+    static void give_back(void* self, int gpu, std::uint64_t bytes, PhysicalMemory::Kept kept);
+    void begin();
+    void end();
+
+    std::uint64_t exported_;
+    std::uint64_t before_[PhysicalMemory::kMaxGpus];  // by GPU, of those in exported_
+};
 
 // What isn't ours to count may be in the driver's figure: one of another process that has ended, or bound to an
 // array.

@@ -70,12 +70,13 @@ CUSLICE_HOOK(cuMulticastUnbind, object, device, offset, size) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMulticastUnbind)(object, device, offset, size);
     const PhysicalMemory::Unbinding binding = physical_memory().unbind(object, device, offset);
+    EndingMemory ending(binding.exported);
     const CUresult result = CUSLICE_REAL(cuMulticastUnbind)(object, device, offset, size);
     if (result != CUDA_SUCCESS) {
         physical_memory().unbind_failed(binding);
         return result;
     }
-    physical_memory().unbind_done(binding, give_back);
+    physical_memory().unbind_done(binding, ending.on_freed());
     if (VirtualGpu* gpu = process().gpu_of(device)) gpu->driver_gave_back();
     return result;
 }

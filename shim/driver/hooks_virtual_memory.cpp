@@ -20,7 +20,7 @@ constexpr auto counted_binding = [](auto real, CUarrayMapInfo* list, unsigned co
     if (!entry.counts() || !list) return real(list, count, stream);
     for (unsigned i = 0; i < count; i++)
         if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
-            physical_memory().kept_elsewhere(list[i].memHandle.memHandle);
+            physical_memory().kept_elsewhere(list[i].memHandle.memHandle, PhysicalMemory::Kept::by_array);
     return imported_given_back(real(list, count, stream));
 };
 
@@ -64,9 +64,10 @@ CUSLICE_HOOK(cuMemRelease, handle) {
     note_holdings();
     const PhysicalMemory::Change change = physical_memory().release(handle);
     if (!change.noted) return imported_given_back(CUSLICE_REAL(cuMemRelease)(handle));
+    EndingMemory ending(change.exported);
     const CUresult result = CUSLICE_REAL(cuMemRelease)(handle);
     if (result == CUDA_SUCCESS)
-        physical_memory().release_done(change, give_back);
+        physical_memory().release_done(change, ending.on_freed());
     else
         physical_memory().release_failed(change);
     return result;
@@ -87,9 +88,10 @@ CUSLICE_HOOK(cuMemUnmap, address, size) {
     PhysicalMemory::Unmapping gone;
     physical_memory().unmap(address, size, &gone);
     if (!gone.mappings.size()) return imported_given_back(CUSLICE_REAL(cuMemUnmap)(address, size));
+    EndingMemory ending(gone.exported);
     const CUresult result = CUSLICE_REAL(cuMemUnmap)(address, size);
     if (result == CUDA_SUCCESS)
-        physical_memory().unmap_done(&gone, give_back);
+        physical_memory().unmap_done(&gone, ending.on_freed());
     else
         physical_memory().unmap_failed(&gone);
     return result;
@@ -98,7 +100,8 @@ CUSLICE_HOOK(cuMemUnmap, address, size) {
 CUSLICE_HOOK(cuMemExportToShareableHandle, shareable, handle, type, flags) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
-    if (result == CUDA_SUCCESS && entry.counts()) gpu_state().physical_memory.kept_elsewhere(handle);
+    if (result == CUDA_SUCCESS && entry.counts())
+        physical_memory().kept_elsewhere(handle, PhysicalMemory::Kept::exported);
     return result;
 }
 

@@ -43,6 +43,7 @@ void DriverFootprint::open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_me
     on_top_at_most_ = on_top_at_most;
     frees_ = &frees;
     mutex_ = &mutex;
+    unlisted_.open(nvml, pid, frees, mutex);
 }
 
 bool DriverFootprint::used_by_all(std::uint64_t* bytes) const {
@@ -276,6 +277,7 @@ bool DriverFootprint::refresh(const State& state, const Budgets& budgets) {
 bool DriverFootprint::read_process(const State& state, const Budgets& budgets, bool* compared) {
     if (!pid_) return false;
     if (compared) *compared = false;
+    unlisted_.look();
     for (int i = 0; i < kTries; i++) {
         const std::uint64_t frees = frees_->snapshot();
         const Moment now(budgets);
@@ -292,7 +294,7 @@ bool DriverFootprint::read_process(const State& state, const Budgets& budgets, b
         source_.store(Source::process, std::memory_order_relaxed);
         const LockGuard lock(*mutex_);
         if (!now.settled() || !frees_->settled(frees)) continue;
-        const std::uint64_t counted = now.used() - Budget::charged(charged_of(bytes()));
+        const std::uint64_t counted = now.used() - Budget::charged(charged_of(bytes())) - unlisted_.bytes();
         // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
         const std::uint64_t least = process > counted ? process - counted : 0;
         const std::uint64_t sure = counted - std::min(counted, state.unsure);

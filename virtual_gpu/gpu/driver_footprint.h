@@ -7,6 +7,7 @@
 #include "policy/base/mutex.h"
 #include "policy/budget/budget.h"
 #include "policy/budget/in_flight.h"
+#include "virtual_gpu/gpu/unlisted_memory.h"
 #include "virtual_gpu/nvml/nvml_gpu.h"
 
 namespace cuslice {
@@ -133,6 +134,11 @@ class DriverFootprint {
     // lock held.
     bool take_over(std::uint64_t bytes, const Budget& from, const Budgets& budgets);
 
+    /// Memory that NVML's figure of this process lacks: charged, and no part of the footprint. Only where exact() is
+    /// true.
+    UnlistedMemory& unlisted() { return unlisted_; }
+    const UnlistedMemory& unlisted() const { return unlisted_; }
+
     // No context of this process is on the GPU any more, so nothing is there but what is on its way back. What others
     // have blurred steps by goes with that. Not where NVML has a figure. With the lock held.
     void none_left(const Budgets& budgets) {
@@ -201,6 +207,7 @@ class DriverFootprint {
     void cancel(Step& step);
 
     NvmlGpu nvml_;
+    UnlistedMemory unlisted_;
     FreeMemory free_memory_ = nullptr;
     const InFlight* frees_ = nullptr;
     Mutex* mutex_ = nullptr;

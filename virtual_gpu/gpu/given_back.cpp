@@ -55,13 +55,14 @@ bool VirtualGpu::all_within_given_back() const {
     return !most || physical_->counted_of_all() <= most;
 }
 
-// Managed memory is charged wherever it is: less on the GPU doesn't mean that it was given back. A context that is
-// being made is charged before it is there.
+// Managed memory is charged wherever it is: less on the GPU doesn't mean that it was given back. Nor does less in
+// NVML's figure, where others keep what was exported. A context that is being made is charged before it is there.
 [[gnu::cold]] void VirtualGpu::tell_settled_now() {
     const DisableCancellation locked;
     const Budget::Snapshot now = budget_.snapshot();
     const SharedBudget::Operations operations = sharing_.budget().operations();
-    const bool settled = !managed() && !footprint().foresees() && budget_.settled(now);
+    const bool figure_has_all = !managed() && !footprint().unlisted().any();
+    const bool settled = figure_has_all && !footprint().foresees() && budget_.settled(now);
     settled ? sharing_.budget().settled_after(operations) : sharing_.budget().not_settled();
     if (physical_->is_split()) tell_settled_on_gpu();
 }
@@ -73,7 +74,7 @@ void VirtualGpu::tell_settled_on_gpu() {
     Budget::Snapshot now[PhysicalGpu::kMaxParts];
     for (std::size_t i = 0; i < parts.size(); i++) now[i] = parts[i]->budget_.snapshot();
     const SharedBudget::Operations operations = all.operations();
-    bool settled = !footprint().foresees();
+    bool settled = !footprint().foresees() && !footprint().unlisted().any();
     for (std::size_t i = 0; i < parts.size(); i++)
         settled = settled && !parts[i]->managed() && parts[i]->budget_.settled(now[i]);
     settled ? all.settled_after(operations) : all.not_settled();

@@ -1,6 +1,7 @@
 #include "virtual_gpu/gpu/physical_memory.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace cuslice {
 
@@ -34,7 +35,7 @@ bool PhysicalMemory::take_if_unused(Handle handle, Allocation* ended) {
 
 bool PhysicalMemory::created(Handle handle, std::uint64_t bytes, int gpu) {
     LockGuard lock(mutex_);
-    return allocations_.insert_at(index_of(handle), {handle, bytes, 1, 0, gpu, false});
+    return allocations_.insert_at(index_of(handle), {handle, bytes, 1, 0, gpu, Kept::by_nobody});
 }
 
 void PhysicalMemory::retained(Handle handle) {
@@ -42,9 +43,25 @@ void PhysicalMemory::retained(Handle handle) {
     if (Allocation* allocation = find(handle)) allocation->handles++;
 }
 
-void PhysicalMemory::kept_elsewhere(Handle handle) {
+void PhysicalMemory::kept_elsewhere(Handle handle, Kept by) {
     LockGuard lock(mutex_);
-    if (Allocation* allocation = find(handle)) allocation->elsewhere = true;
+    if (Allocation* allocation = find(handle)) allocation->kept = std::max(allocation->kept, by);
+}
+
+// With the lock held. As soon as no handle is left, whatever mappings there are: of a release and an unmapping at once
+// neither knows which one the driver does last.
+std::uint64_t PhysicalMemory::exported_that_may_end(Handle handle) {
+    const Allocation* const ending = find(handle);
+    if (!ending || ending->handles) return 0;
+    std::uint64_t gpus = 0;
+    const auto add = [&](const Allocation* one) {
+        if (one && one->kept == Kept::exported && one->gpu >= 0 && one->gpu < kMaxGpus) gpus |= 1ull << one->gpu;
+    };
+    add(ending);
+    if (ending->gpu < 0)
+        for (const Binding& binding : bindings_)
+            if (binding.object == handle) add(find(binding.memory));
+    return gpus;
 }
 
 PhysicalMemory::Change PhysicalMemory::release(Handle handle) {
@@ -52,7 +69,7 @@ PhysicalMemory::Change PhysicalMemory::release(Handle handle) {
     Allocation* allocation = find(handle);
     if (!allocation || !allocation->handles) return {};
     allocation->handles--;
-    return {handle, 0, 0, true};
+    return {handle, 0, 0, true, exported_that_may_end(handle)};
 }
 
 void PhysicalMemory::release_failed(const Change& change) {
@@ -70,7 +87,7 @@ void PhysicalMemory::end_if_unused(Handle handle, OnFreed on_freed) {
         if (!take_if_unused(handle, &ended)) return;
     }
     if (ended.gpu < 0) return end_bindings_of(ended, on_freed);
-    on_freed(ended.gpu, ended.bytes, ended.elsewhere);
+    on_freed.call(on_freed.self, ended.gpu, ended.bytes, ended.kept);
 }
 
 bool PhysicalMemory::mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle) {
@@ -100,6 +117,7 @@ void PhysicalMemory::unmap(CUdeviceptr address, std::uint64_t bytes, Unmapping* 
         const Mapping mapping = mappings_[i];
         if (!gone->mappings.push_back({mapping.handle, mapping.address, mapping.bytes, true})) return;
         mappings_.erase_at(i);
+        gone->exported |= exported_that_may_end(mapping.handle);
     }
 }
 
@@ -125,7 +143,7 @@ bool PhysicalMemory::insert_binding(const Binding& binding) {
     Allocation* allocation = find(binding.memory);
     if (!allocation) return true;
     if (!find(binding.object)) {
-        allocation->elsewhere = true;
+        allocation->kept = std::max(allocation->kept, Kept::by_array);
         return true;
     }
     if (!bindings_.push_back(binding)) return false;
@@ -152,7 +170,7 @@ PhysicalMemory::Unbinding PhysicalMemory::unbind(Handle object, int gpu, std::ui
         const Allocation* allocation = find(binding.memory);
         if (binding.object != object || binding.offset != offset || !allocation || allocation->gpu != gpu) continue;
         bindings_.remove_at(i);
-        return {object, binding.memory, offset, binding.bytes, true};
+        return {object, binding.memory, offset, binding.bytes, true, exported_that_may_end(binding.memory)};
     }
     return {};
 }
@@ -184,7 +202,7 @@ void PhysicalMemory::end_bindings_of(const Allocation& object, OnFreed on_freed)
             Allocation* allocation = find(memory);
             if (!allocation) continue;
             allocation->mappings--;
-            allocation->elsewhere = allocation->elsewhere || object.elsewhere;
+            allocation->kept = std::max(allocation->kept, object.kept);
         }
         end_if_unused(memory, on_freed);
     }

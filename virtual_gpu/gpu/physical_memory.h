@@ -14,16 +14,25 @@ class PhysicalMemory {
   public:
     using Handle = CUmemGenericAllocationHandle;
 
-    // Called, without a lock held, for each allocation that ends. `elsewhere`: another process or an array may keep it
-    // alive.
-    using OnFreed = void (*)(int gpu, std::uint64_t bytes, bool elsewhere);
+    /// By what an allocation may be kept alive that has no handle and no mapping here any more.
+    enum class Kept : std::uint8_t {
+        by_nobody,
+        by_array,  // or another process's multicast object
+        exported,  // by a descriptor, or a process that has imported it
+    };
+    /// Called, without a lock held, for each allocation that ends.
+    struct OnFreed {
+        void (*call)(void* self, int gpu, std::uint64_t bytes, Kept kept);
+        void* self = nullptr;
+    };
+    static constexpr int kMaxGpus = 64;
 
     // False if there is no memory to write it down in.
     bool created(Handle handle, std::uint64_t bytes, int gpu);
     // One more handle to an allocation that is mapped (cuMemRetainAllocationHandle).
     void retained(Handle handle);
     // Other processes or arrays can hold it from now on, which is not seen here.
-    void kept_elsewhere(Handle handle);
+    void kept_elsewhere(Handle handle, Kept by);
 
     // Around the driver's calls: the change is noted before, because afterwards another thread can have the same handle
     // or address again, and taken back if the driver refused.
@@ -31,6 +40,8 @@ class PhysicalMemory {
         Handle handle = 0;
         std::uint64_t address = 0, bytes = 0;
         bool noted = false;
+        // A bit for each GPU with exported memory that may end by it.
+        std::uint64_t exported = 0;
     };
     Change release(Handle handle);
     void release_failed(const Change& change);
@@ -42,6 +53,7 @@ class PhysicalMemory {
     // them back.
     struct Unmapping {
         PageVector<Change> mappings;
+        std::uint64_t exported = 0;
     };
     void unmap(CUdeviceptr address, std::uint64_t bytes, Unmapping* gone);
     void unmap_failed(Unmapping* gone);
@@ -59,6 +71,7 @@ class PhysicalMemory {
         Handle object = 0, memory = 0;
         std::uint64_t offset = 0, bytes = 0;
         bool noted = false;
+        std::uint64_t exported = 0;
     };
     Unbinding unbind(Handle object, int gpu, std::uint64_t offset);
     void unbind_failed(const Unbinding& binding);
@@ -73,7 +86,7 @@ class PhysicalMemory {
         std::uint64_t bytes;
         std::uint32_t handles, mappings;
         std::int32_t gpu;
-        bool elsewhere;
+        Kept kept;
     };
     struct Mapping {
         std::uint64_t address, bytes;
@@ -88,6 +101,7 @@ class PhysicalMemory {
     std::size_t mapping_at(std::uint64_t address) const CUSLICE_REQUIRES(mutex_);
     Allocation* find(Handle handle) CUSLICE_REQUIRES(mutex_);
     bool take_if_unused(Handle handle, Allocation* ended) CUSLICE_REQUIRES(mutex_);
+    std::uint64_t exported_that_may_end(Handle handle) CUSLICE_REQUIRES(mutex_);
     bool insert_binding(const Binding& binding) CUSLICE_REQUIRES(mutex_);
     void end_if_unused(Handle handle, OnFreed on_freed);
     void end_bindings_of(const Allocation& object, OnFreed on_freed);

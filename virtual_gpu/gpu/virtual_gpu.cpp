@@ -247,8 +247,9 @@ void VirtualGpu::refresh(bool trim_pools) {
     const bool stale = stale_.exchange(false, std::memory_order_relaxed);
     pools_.refresh(budget_, trim_pools);  // first: the driver's footprint is what is left after everything else
     // What was stale stays so if something was in flight, such as the operation that asks.
-    if (measured() && !footprint().refresh(driver_state(), budgets()) && stale)
-        stale_.store(true, std::memory_order_relaxed);
+    const bool compared = !measured() || footprint().refresh(driver_state(), budgets());
+    // And what others keep may go at any time.
+    if ((!compared && stale) || footprint().unlisted().any()) stale_.store(true, std::memory_order_relaxed);
     LockGuard lock(mutex());
     publish_parts();
 }

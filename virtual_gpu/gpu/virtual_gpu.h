@@ -195,6 +195,14 @@ class VirtualGpu {
     // there is none, to the end of the process.
     void release_shared(std::uint64_t bytes);
 
+    /// Around a driver call by which exported memory of cuMemCreate may lose its last handle or mapping in this
+    /// process; what does is released in between, with the figure that the first one returns. Others may keep such
+    /// memory on the GPU without NVML's listing it with anybody: then it stays charged here (UnlistedMemory). These ask
+    /// NVML: no lock may be held.
+    std::uint64_t before_exported_release();
+    void release_exported(std::uint64_t bytes, std::uint64_t before);
+    void after_exported_release();
+
     // Some memory that has no record is part of the driver's from now on: allocations of a pool that is gone, or of
     // another process. Its free makes that part smaller.
     void watch_frees() {

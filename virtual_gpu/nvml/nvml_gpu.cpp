@@ -1,5 +1,6 @@
 #include "virtual_gpu/nvml/nvml_gpu.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "policy/base/held_signals.h"
@@ -17,29 +18,83 @@ constinit bool initialised = false;
 using ListProcesses = decltype(::nvmlDeviceGetComputeRunningProcesses_v3);
 
 // Room for more processes than a GPU can serve; a list that is longer all the same counts as no answer.
-Reading find_process(void* slot, nvmlDevice_t gpu, unsigned pid, std::uint64_t* bytes) {
-    constexpr unsigned kMax = 512;
+constexpr unsigned kMaxProcesses = 512;
+
+// Calls f(process) for each that a function of NVML's lists, until f returns true. False if there is no list.
+template <typename F>
+bool each_process(void* slot, nvmlDevice_t gpu, F f) {
     struct List {
-        nvmlProcessInfo_t processes[kMax];
+        nvmlProcessInfo_t processes[kMaxProcesses];
     };
     const Scratch<List> all;
-    if (!slot || !all) return Reading::failed;
-    unsigned count = kMax;
+    if (!slot || !all) return false;
+    unsigned count = kMaxProcesses;
     const auto list = detail::real_nvml_function(static_cast<ListProcesses*>(nullptr), slot);
-    if (list(gpu, &count, all->processes) != NVML_SUCCESS) return Reading::failed;
-    for (unsigned i = 0; i < count && i < kMax; i++) {
-        const nvmlProcessInfo_t& process = all->processes[i];
-        if (process.pid != pid) continue;
-        if (process.usedGpuMemory == nvml::kValueNotAvailable) return Reading::failed;
-        *bytes = process.usedGpuMemory;
-        return Reading::ok;
-    }
-    return Reading::absent;
+    if (list(gpu, &count, all->processes) != NVML_SUCCESS) return false;
+    for (unsigned i = 0; i < count && i < kMaxProcesses; i++)
+        if (f(all->processes[i])) break;
+    return true;
 }
+
+Reading find_process(void* slot, nvmlDevice_t gpu, unsigned pid, std::uint64_t* bytes) {
+    Reading found = Reading::absent;
+    const bool listed = each_process(slot, gpu, [&](const nvmlProcessInfo_t& process) {
+        if (process.pid != pid) return false;
+        const bool known = process.usedGpuMemory != nvml::kValueNotAvailable;
+        if (known) *bytes = process.usedGpuMemory;
+        found = known ? Reading::ok : Reading::failed;
+        return true;
+    });
+    return listed ? found : Reading::failed;
+}
+
+// Everybody who is listed, once each: a process may compute and draw, and is in two lists then with the same figure.
+struct Everybody {
+    struct One {
+        unsigned pid;
+        std::uint64_t bytes;
+    };
+    One list[kMaxProcesses];
+    unsigned count = 0;
+
+    void add(const nvmlProcessInfo_t& process) {
+        const std::uint64_t bytes = process.usedGpuMemory == nvml::kValueNotAvailable ? 0 : process.usedGpuMemory;
+        for (unsigned i = 0; i < count; i++)
+            if (list[i].pid == process.pid) return void(list[i].bytes = std::max(list[i].bytes, bytes));
+        if (count < kMaxProcesses) list[count++] = {process.pid, bytes};
+    }
+    bool has(unsigned pid) const {
+        for (unsigned i = 0; i < count; i++)
+            if (list[i].pid == pid) return true;
+        return false;
+    }
+    std::uint64_t bytes() const {
+        std::uint64_t sum = 0;
+        for (unsigned i = 0; i < count; i++) sum += list[i].bytes;
+        return sum;
+    }
+};
 
 void* first_of(NvmlFunction newest, NvmlFunction older) {
     void* slot = physical_nvml_slot(newest);
     return slot ? slot : physical_nvml_slot(older);  // drivers before 510 have only _v2
+}
+
+// False if those that compute can't be had. Where there are no other lists, nobody is in them.
+bool list_everybody(nvmlDevice_t gpu, Everybody* all) {
+    using enum NvmlFunction;
+    all->count = 0;
+    const auto add = [&](const nvmlProcessInfo_t& process) {
+        all->add(process);
+        return false;
+    };
+    const auto list = [&](NvmlFunction newest, NvmlFunction older) {
+        return each_process(first_of(newest, older), gpu, add);
+    };
+    if (!list(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDeviceGetComputeRunningProcesses_v2)) return false;
+    list(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlDeviceGetMPSComputeRunningProcesses_v2);
+    list(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlDeviceGetGraphicsRunningProcesses_v2);
+    return true;
 }
 
 // NVML's functions as nvml_query.h calls them.
@@ -97,6 +152,23 @@ Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
     *bytes = memory.used;
     if (total) *total = memory.total;
     return Reading::ok;
+}
+
+bool NvmlGpu::unlisted(unsigned pid, Unlisted* now) const {
+    constexpr int kTries = 4;
+    const HeldSignals held;
+    const Scratch<Everybody> all;
+    if (!handle_ || !all || !list_everybody(handle_, &*all)) return false;
+    for (int i = 0; i < kTries; i++) {
+        const std::uint64_t before = all->bytes();
+        std::uint64_t used = 0;
+        if (used_by_all(&used) != Reading::ok || !list_everybody(handle_, &*all)) return false;
+        const std::uint64_t listed = all->bytes();
+        if (listed != before) continue;
+        *now = {used - std::min(used, listed), all->has(pid)};
+        return true;
+    }
+    return false;
 }
 
 bool NvmlGpu::identity(GpuIdentity* identity) const {

@@ -33,6 +33,16 @@ class NvmlGpu {
     // driver keeps for itself. `failed` where NVML tells no figures (memory that is the host's).
     Reading used_by_all(std::uint64_t* bytes, std::uint64_t* total = nullptr) const;
 
+    /// Memory in use on the GPU that NVML lists no process with.
+    struct Unlisted {
+        std::uint64_t bytes = 0;
+        bool lists_self = false;  // the process that asks is in a list
+    };
+    /// `pid`: of the process that asks. What is in use less the figures of all processes that compute or draw; one of
+    /// which NVML shows no figure counts as nothing. The lists are read before and after what is in use. False where
+    /// they can't be had, or differ each time.
+    bool unlisted(unsigned pid, Unlisted* now) const;
+
     // Index in PCI order, which is how nvidia-smi counts, UUID and PCI id; a MIG instance has no index. False if any of
     // them can't be had.
     bool identity(GpuIdentity* identity) const;

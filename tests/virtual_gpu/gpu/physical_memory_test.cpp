@@ -12,10 +12,20 @@ using cuslice::PhysicalMemory;
 namespace {
 
 std::vector<std::pair<int, std::uint64_t>> freed;
-void note(int gpu, std::uint64_t bytes, bool) { freed.emplace_back(gpu, bytes); }
+const PhysicalMemory::OnFreed note{
+    [](void*, int gpu, std::uint64_t bytes, PhysicalMemory::Kept) { freed.emplace_back(gpu, bytes); }};
+
+using Kept = PhysicalMemory::Kept;
 
 struct Books : PhysicalMemory {
     Books() { freed.clear(); }
+    /// By what the memory may be kept that the release of this handle ends.
+    Kept kept_by(Handle handle) {
+        Kept by = Kept::by_nobody;
+        const auto note_kept = [](void* self, int, std::uint64_t, Kept kept) { *static_cast<Kept*>(self) = kept; };
+        release_done(release(handle), {note_kept, &by});
+        return by;
+    }
     void drop(Handle handle) { release_done(release(handle), note); }
     void undo(CUdeviceptr address, std::uint64_t bytes) {
         Unmapping gone;
@@ -132,11 +142,61 @@ TEST_CASE("what is bound to a multicast object lives until it is unbound or the 
 
 TEST_CASE("what is bound to another process's multicast object may be kept elsewhere") {
     Books books;
-    static bool elsewhere = false;
     REQUIRE(books.created(7, kPage, 1));
     REQUIRE(books.bound(99, 0, kPage, 7));
-    books.release_done(books.release(7), [](int, std::uint64_t, bool kept) { elsewhere = kept; });
-    CHECK(elsewhere);
+    CHECK(books.kept_by(7) == Kept::by_array);
+}
+
+TEST_CASE("exported memory that may end is announced with the GPU that it is on, before the driver is asked") {
+    Books books;
+    REQUIRE(books.created(7, kPage, 5));
+    REQUIRE(books.created(8, kPage, 0));
+    books.kept_elsewhere(7, Kept::exported);
+    books.kept_elsewhere(7, Kept::by_array);  // it is exported all the same
+    SECTION("by a release, however it is mapped") {
+        books.retained(7);
+        CHECK(books.release(7).exported == 0);
+        REQUIRE(books.mapped(0x1000000, kPage, 7));
+        const PhysicalMemory::Change last = books.release(7);
+        CHECK(last.exported == 1u << 5);
+        books.release_done(last, note);
+        CHECK(freed.empty());
+        PhysicalMemory::Unmapping gone;
+        books.unmap(0x1000000, kPage, &gone);
+        CHECK(gone.exported == 1u << 5);
+        books.unmap_done(&gone, note);
+        CHECK(freed.size() == 1);
+    }
+    SECTION("by an unmapping, but not while there are handles") {
+        REQUIRE(books.mapped(0x1000000, kPage, 7));
+        PhysicalMemory::Unmapping gone;
+        books.unmap(0x1000000, kPage, &gone);
+        CHECK(gone.exported == 0);
+        books.unmap_done(&gone, note);
+        CHECK(books.kept_by(7) == Kept::exported);
+    }
+    SECTION("by the end of what it is bound to") {
+        REQUIRE(books.created_object(50));
+        REQUIRE(books.bound(50, 0, kPage, 7));
+        REQUIRE(books.bound(50, 0, kPage, 8));
+        SECTION("the object's release") {
+            books.drop(7);
+            CHECK(freed.empty());
+            CHECK(books.kept_by(50) == Kept::exported);
+        }
+        SECTION("an unbinding") {
+            CHECK(books.release(7).exported == 1u << 5);
+            const PhysicalMemory::Unbinding binding = books.unbind(50, 5, 0);
+            CHECK(binding.exported == 1u << 5);
+            books.unbind_done(binding, note);
+            CHECK(freed.size() == 1);
+        }
+        SECTION("both are announced for the object") {
+            books.kept_elsewhere(8, Kept::exported);
+            CHECK(books.release(50).exported == ((1u << 5) | 1));
+        }
+    }
+    SECTION("and nothing is of memory that wasn't") { CHECK(books.release(8).exported == 0); }
 }
 
 TEST_CASE("memory that was not noted is passed over") {
