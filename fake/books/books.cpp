@@ -53,6 +53,7 @@ bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::s
         return false;
     }
     inode_ = info.st_ino;
+    path_ = path;
     // Allocated before it is mapped: a hole on a full file system would be a SIGBUS in the program.
     const int full = create ? posix_fallocate(file, 0, sizeof(BooksFile)) : 0;
     void* memory = MAP_FAILED;
@@ -125,6 +126,7 @@ bool Books::end_the_dead() {
         if (life == Life::Ended) end(slot, number, phase);
         known = known && life != Life::Unknown;
     });
+    end_undescribed();
     return known;
 }
 
@@ -145,6 +147,7 @@ std::uint32_t Books::choose_slot(const std::bitset<books_slots>& taken) const {
 bool Books::claim_slot(std::string& error) {
     const FileLock lock(lock_file_);
     end_the_dead();
+    remove_stray_files();
     // Byte 0 may not have been waited for, and can be lost to an unlock by another thread of its holder's process, such
     // as NVML's: somebody may be claiming a slot that is still free to look at, or have had it meanwhile.
     std::bitset<books_slots> taken;
@@ -233,7 +236,7 @@ std::uint64_t Books::used_now() const {
 }
 
 std::uint64_t Books::used_with_others() {
-    bool dead = false;
+    bool dead = any_described();
     each_live([&](const Slot& slot, std::uint32_t number) {
         dead = dead || (&slot != slot_ && life_of_owner(slot, number, lock_file_, inode_) == Life::Ended);
     });
@@ -261,6 +264,7 @@ std::vector<Holder> Books::holders(bool* known) {
         if (holder.live) life_of_owner(slot, number, lock_file_, inode_, &holder.pid_here);
         holder.used = holder.live ? held_bytes(slot) + inherited(number) : slot.used.load();
         holder.peak = std::max<std::uint64_t>(slot.peak, holder.used);
+        holder.unlisted = unlisted(number, slot.phase);
         holder.context_bytes = slot.context_bytes;
         holder.module_bytes = slot.module_bytes;
         holder.contexts = slot.contexts;

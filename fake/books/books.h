@@ -29,6 +29,9 @@ struct Holder {
     bool live = false;
     std::uint64_t used = 0;  // for an ended one: when it ended
     std::uint64_t peak = 0;
+    /// Physical memory that it made, exported and released, as long as somebody keeps it on the GPU: no process is
+    /// listed with it, and it is in no `used`.
+    std::uint64_t unlisted = 0;
     std::uint64_t context_bytes = 0, module_bytes = 0;
     unsigned contexts = 0;
     std::uint64_t order = 0;     // of ended ones: the higher, the later
@@ -78,21 +81,36 @@ class Books {
     }
 
     // Memory that other processes can hold too. Whoever made it pays as long as it has it, then whoever else holds it.
-    // The same lock; `id` is a number that nobody else chooses.
+    // Physical memory has no heirs: it stays on the GPU until its last holder and its last descriptor are gone, and
+    // after its maker nobody pays (seen on an H200 with driver 580.159.04, 2026-11-27). The same lock; `id` is a
+    // number that nobody else chooses.
 
     /// This process's own bytes, charged already, can be held by others from now on. False: no room for one more.
-    bool share(std::uint64_t id, std::uint64_t bytes);
+    bool share(std::uint64_t id, std::uint64_t bytes, bool physical = false);
     /// Holds another's memory too; false if the one who made it has it no more.
     bool hold_from_owner(std::uint64_t id);
-    /// Holds another's memory too, and pays for it if nobody is left who does; false if there is no room for that.
-    bool hold_or_pay(std::uint64_t id, std::uint64_t bytes);
+    /// Holds another's physical memory too. What is on the GPU no more takes its room again; false if there is none.
+    bool hold_physical(std::uint64_t id, std::uint64_t bytes);
     /// Holds it no more. Who pays for it passes it on to another holder, if `pass_on`; an owner releases its own
     /// charge.
     void drop(std::uint64_t id, bool pass_on);
 
-    /// What all processes hold, in bytes. Any thread. The dead are ended first; without other processes no system call.
+    // The files of physical memory that can be exported (memory_files.cpp).
+
+    /// A new file for the memory of that number, or -1 with errno. It is this process's own until it is forgotten.
+    int make_memory_file(std::uint64_t id);
+    /// A descriptor of that file to hand out: the memory stays on the GPU as long as it, or a copy of it, is open
+    /// anywhere. -1 where there is no such file, or its system has no locks of open files.
+    int hand_out_memory_file(std::uint64_t id);
+    /// A descriptor for a holder's own use, or -1.
+    int open_memory_file(std::uint64_t id);
+    /// For memory that was never shared.
+    void remove_memory_file(std::uint64_t id);
+
+    /// What all processes hold, in bytes. Any thread. The dead are ended first; without other processes no system call,
+    /// unless there is memory that a descriptor alone may keep.
     std::uint64_t used_by_all() {
-        bool alone = true;
+        bool alone = !any_described();
         each_live([&](const Slot& slot, std::uint32_t) { alone = alone && &slot == slot_; });
         if (!alone || slot_ == nullptr) return used_with_others();
         return slot_->used.load(std::memory_order_relaxed) + inherited_by_all();
@@ -102,6 +120,8 @@ class Books {
     /// Everybody whose figures are still readable, the living checked. `known`: false if it couldn't be seen of each
     /// whether it lives; such a one counts as living.
     std::vector<Holder> holders(bool* known = nullptr);
+    /// Holder::unlisted of a slot.
+    std::uint64_t unlisted(std::uint32_t number, SlotPhase phase) const;
     const BooksHeader& header() const { return file_->header; }
 
   private:
@@ -125,7 +145,7 @@ class Books {
     }
     std::uint32_t own_number() const { return static_cast<std::uint32_t>(slot_ - file_->slots); }
     SharedAllocation* find_shared(std::uint64_t id) const;
-    bool new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer);
+    bool new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer, bool physical);
     void drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on);
     /// For the slot of `phase`, which ends.
     void drop_all(std::uint32_t number, SlotPhase phase);
@@ -134,6 +154,16 @@ class Books {
     std::uint64_t inherited_by_all() const {
         return file_->header.shared_high.load(std::memory_order_relaxed) == 0 ? 0 : inherited(books_slots);
     }
+    bool any_described() const {
+        return file_->header.shared_high.load(std::memory_order_relaxed) != 0 && find_described(0) != books_shared;
+    }
+    /// The first from there on of physical memory that nobody holds and a descriptor may keep; books_shared: none.
+    std::uint32_t find_described(std::uint32_t from) const;
+    /// Ends such memory that no descriptor keeps.
+    void end_undescribed();
+    std::string memory_file_path(std::uint64_t id) const;
+    bool is_handed_out(std::uint64_t id) const;
+    void remove_stray_files() const;
     Claim claim(std::uint64_t mine) {
         const Claim pending = Claim::pending(mine, ++claims_);
         slot_->claim.store(pending, std::memory_order_seq_cst);
@@ -160,6 +190,7 @@ class Books {
     bool end_the_dead();
     void end(Slot& slot, std::uint32_t number, SlotPhase phase);
 
+    std::string path_;
     BooksFile* file_ = nullptr;
     Slot* slot_ = nullptr;
     std::uint64_t used_ = 0;    // slot_->used, where no other process's reads disturb it

@@ -11,7 +11,7 @@
 namespace cuslice::fake {
 
 constexpr std::uint64_t books_magic = 0x736b6f6f62756647ULL;
-constexpr std::uint32_t books_version = 3;
+constexpr std::uint32_t books_version = 4;
 constexpr std::uint32_t books_slots = 1024;
 /// So many ended slots are kept readable before the least recently ended one is reused.
 constexpr std::uint32_t books_kept_ended = 64;
@@ -89,9 +89,14 @@ struct SharedAllocation {
     std::atomic<std::uint64_t> id;  // 0: free
     std::atomic<std::uint64_t> bytes;
     std::atomic<std::uint32_t> payer;  // the slot of its maker, who has charged it; or an heir's and payer_inherited
+    std::atomic<std::uint32_t> maker;  // of physical memory: its maker's slot, also when that one pays no more
+    std::atomic<std::uint32_t> maker_owner;  // and the number of the slot's owner then
+    std::atomic<std::uint32_t> physical;     // 1: of cuMemCreate, in a file of its own (memory_files.cpp); else 0
     std::atomic<std::uint64_t> holders[books_slots / 64];
 };
 constexpr std::uint32_t payer_inherited = 1U << 31;
+/// Physical memory that its maker has released: it is on the GPU, and no process is listed with it.
+constexpr std::uint32_t payer_nobody = ~0U;
 
 struct BooksHeader {
     std::uint64_t magic;

@@ -34,7 +34,7 @@ SharedAllocation* Books::find_shared(std::uint64_t id) const {
     return nullptr;
 }
 
-bool Books::new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer) {
+bool Books::new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer, bool physical) {
     SharedAllocation* const end = file_->shared + books_shared;
     SharedAllocation* shared = file_->shared;
     for (;; shared++) {
@@ -50,15 +50,18 @@ bool Books::new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t paye
     holders_word(*shared, own_number()) = holder_bit(own_number());
     shared->bytes = bytes;
     shared->payer = payer;
+    shared->maker = own_number();
+    shared->maker_owner = slot_->phase.load().owner();
+    shared->physical = physical;
     const auto number = static_cast<std::uint32_t>(shared - file_->shared);
     raise(file_->header.shared_high, number + 1);
     shared->id = id;  // last: from here on it counts
     return true;
 }
 
-bool Books::share(std::uint64_t id, std::uint64_t bytes) {
+bool Books::share(std::uint64_t id, std::uint64_t bytes, bool physical) {
     const FileLock lock(lock_file_);
-    return new_shared(id, bytes, own_number());
+    return new_shared(id, bytes, own_number(), physical);
 }
 
 bool Books::hold_from_owner(std::uint64_t id) {
@@ -70,7 +73,7 @@ bool Books::hold_from_owner(std::uint64_t id) {
     return true;
 }
 
-bool Books::hold_or_pay(std::uint64_t id, std::uint64_t bytes) {
+bool Books::hold_physical(std::uint64_t id, std::uint64_t bytes) {
     {
         const FileLock lock(lock_file_);
         end_the_dead();
@@ -79,11 +82,10 @@ bool Books::hold_or_pay(std::uint64_t id, std::uint64_t bytes) {
             return true;
         }
     }
-    // Everybody who held it is gone, but a descriptor that was under way kept the memory: it is this process's now, if
-    // there is room.
+    // Everybody who held it is gone, and the descriptor that kept the contents isn't seen to (hand_out_memory_file).
     if (!charge(bytes)) return false;
     const FileLock lock(lock_file_);
-    const bool made = new_shared(id, bytes, own_number() | payer_inherited);
+    const bool made = new_shared(id, bytes, payer_nobody, true);
     release(bytes);
     return made;
 }
@@ -96,6 +98,10 @@ void Books::drop(std::uint64_t id, bool pass_on) {
 void Books::drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on) {
     holders_word(shared, number) &= ~holder_bit(number);
     std::uint32_t payer = shared.payer;
+    if (shared.physical != 0) {
+        if (payer == number) shared.payer = payer_nobody;
+        return end_undescribed();
+    }
     if ((payer & ~payer_inherited) != number) return;
     const std::uint32_t heir = pass_on ? first_holder(shared) : books_slots;
     if (heir == books_slots) {
@@ -126,6 +132,36 @@ std::uint64_t Books::inherited(std::uint32_t number) const {
         if (is_made(shared.id) && counts) sum += shared.bytes;
     }
     return sum;
+}
+
+std::uint64_t Books::unlisted(std::uint32_t number, SlotPhase phase) const {
+    std::uint64_t sum = 0;
+    const std::uint32_t high = file_->header.shared_high;
+    for (std::uint32_t i = 0; i < high; i++) {
+        const SharedAllocation& shared = file_->shared[i];
+        const bool its_own = shared.maker == number && shared.maker_owner == phase.owner();
+        if (is_made(shared.id) && shared.payer == payer_nobody && its_own) sum += shared.bytes;
+    }
+    return sum;
+}
+
+std::uint32_t Books::find_described(std::uint32_t from) const {
+    const std::uint32_t high = file_->header.shared_high;
+    for (std::uint32_t i = from; i < high; i++) {
+        const SharedAllocation& shared = file_->shared[i];
+        if (is_made(shared.id) && shared.payer == payer_nobody && first_holder(shared) == books_slots) return i;
+    }
+    return books_shared;
+}
+
+void Books::end_undescribed() {
+    for (std::uint32_t i = find_described(0); i != books_shared; i = find_described(i + 1)) {
+        SharedAllocation& shared = file_->shared[i];
+        std::uint64_t id = shared.id;
+        if (!is_made(id) || is_handed_out(id)) continue;
+        remove_memory_file(id);
+        shared.id.compare_exchange_strong(id, 0);
+    }
 }
 
 }  // namespace cuslice::fake

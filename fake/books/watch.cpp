@@ -81,10 +81,12 @@ void print(const std::vector<Row>& rows, bool json) {
             std::printf(
                 "%s\n  {\"gpu\": %d, \"uuid\": \"%s\", \"name\": \"%s\", \"capacity\": %llu, \"pid\": %d, \"live\": "
                 "%s, "
-                "\"peak\": %llu, \"used\": %llu, \"context\": %llu, \"modules\": %llu, \"contexts\": %u}",
+                "\"peak\": %llu, \"used\": %llu, \"unlisted\": %llu, \"context\": %llu, \"modules\": %llu, "
+                "\"contexts\": %u}",
                 i == 0 ? "" : ",", row.index, row.uuid.c_str(), escaped(row.name).c_str(),
                 static_cast<unsigned long long>(row.capacity), row.holder.pid, row.holder.live ? "true" : "false",
                 static_cast<unsigned long long>(row.holder.peak), static_cast<unsigned long long>(row.holder.used),
+                static_cast<unsigned long long>(row.holder.unlisted),
                 static_cast<unsigned long long>(row.holder.context_bytes),
                 static_cast<unsigned long long>(row.holder.module_bytes), row.holder.contexts);
         }
@@ -92,10 +94,12 @@ void print(const std::vector<Row>& rows, bool json) {
         return;
     }
     for (const Row& row : rows) {
-        std::printf("GPU %d %s (%.0f MiB): pid %d peak %.2f MiB, %s %.2f MiB, contexts %.2f MiB, modules %.2f MiB\n",
+        std::printf("GPU %d %s (%.0f MiB): pid %d peak %.2f MiB, %s %.2f MiB, contexts %.2f MiB, modules %.2f MiB",
                     row.index, row.name.c_str(), mib(row.capacity), row.holder.pid, mib(row.holder.peak),
                     row.holder.live ? "now" : "at exit", mib(row.holder.used), mib(row.holder.context_bytes),
                     mib(row.holder.module_bytes));
+        if (row.holder.unlisted != 0) std::printf(", unlisted %.2f MiB", mib(row.holder.unlisted));
+        std::printf("\n");
     }
 }
 

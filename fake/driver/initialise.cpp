@@ -12,6 +12,7 @@
 #include "fake/driver/injection.h"
 #include "fake/driver/late.h"
 #include "fake/driver/log.h"
+#include "fake/driver/physical.h"
 #include "fake/driver/skipped_kernels.h"
 #include "fake/driver/state.h"
 #include "fake/driver/visible.h"
@@ -39,6 +40,7 @@ void in_forked_child() {
     if (!initialised_here || forked_after_init) return;
     gate.fetch_or(kGateDeinitialised);
     log_all_skipped();
+    remove_files_at_end();
     for (const auto& gpu : driver().gpus) {
         if (gpu->opened()) gpu->books.end_slot();
     }

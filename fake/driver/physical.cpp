@@ -41,7 +41,8 @@ bool read_label(int file, Label& label) {
 
 /// Gives a new block a file of its own for its contents; with the GPU's lock held.
 bool move_to_file(Gpu& gpu, const Block& block, const Label& label, int& file) {
-    file = memory_file("cuslice-fake-memory");
+    file = gpu.books.make_memory_file(label.id);
+    if (file < 0) file = memory_file("cuslice-fake-memory");  // a descriptor alone isn't seen to keep it then
     const auto size = static_cast<off_t>(label.size);
     const auto label_size = static_cast<ssize_t>(sizeof label);
     if (file >= 0 && ftruncate(file, size) == 0 && pwrite(file, &label, sizeof label, size) == label_size &&
@@ -50,6 +51,7 @@ bool move_to_file(Gpu& gpu, const Block& block, const Label& label, int& file) {
         return true;
     }
     if (file >= 0) close(file);
+    gpu.books.remove_memory_file(label.id);
     return false;
 }
 
@@ -59,14 +61,28 @@ void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical) {
     if (physical.handles > 0 || physical.mappings > 0) return;
     Gpu& gpu = *physical.gpu;
     const Address at = physical.at;
-    if (physical.file >= 0) {
+    const bool own_file = physical.file >= 0;
+    const std::uint64_t id = physical.id;
+    if (own_file) {
         forget_file(physical.file);
         close(physical.file);
     }
     physicals.destroy(handle);
     const std::lock_guard hold(gpu.lock);
     const Block block = gpu.device.heap.at(at);
-    if (block) gpu.free_block(gpu.device, block);
+    if (!block) return;
+    if (own_file && !block.record->shared) gpu.books.remove_memory_file(id);
+    gpu.free_block(gpu.device, block);
+}
+
+void remove_files_at_end() {
+    const std::unique_lock hold(tables().lock, std::try_to_lock);
+    if (!hold) return;  // another thread is inside: whoever opens the GPU next removes them
+    physicals.each([&](CUmemGenericAllocationHandle, Physical& physical) {
+        const std::lock_guard hold_gpu(physical.gpu->lock);
+        const Block block = physical.gpu->device.heap.at(physical.at);
+        if (physical.file >= 0 && block && !block.record->shared) physical.gpu->books.remove_memory_file(physical.id);
+    });
 }
 
 void give_up_physical(CUmemGenericAllocationHandle handle) {
@@ -122,12 +138,13 @@ CUresult export_physical(CUmemGenericAllocationHandle handle, int& file) {
         const std::lock_guard hold_gpu(gpu.lock);
         const Block block = gpu.device.heap.at(physical->at);
         if (!block.record->shared) {
-            if (!gpu.books.share(physical->id, physical->size)) return CUDA_ERROR_OUT_OF_MEMORY;
+            if (!gpu.books.share(physical->id, physical->size, true)) return CUDA_ERROR_OUT_OF_MEMORY;
             gpu.shared[block.base].id = physical->id;
             block.record->shared = true;
         }
     }
-    file = fcntl(physical->file, F_DUPFD_CLOEXEC, 0);
+    file = gpu.books.hand_out_memory_file(physical->id);
+    if (file < 0) file = fcntl(physical->file, F_DUPFD_CLOEXEC, 0);
     return file >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
@@ -150,9 +167,10 @@ CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
     });
     if (known) return CUDA_SUCCESS;
     const std::lock_guard hold_gpu(gpu->lock);
-    if (!gpu->books.hold_or_pay(label.id, label.size)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!gpu->books.hold_physical(label.id, label.size)) return CUDA_ERROR_OUT_OF_MEMORY;
     const Block block = gpu->device.heap.allocate(label.size, BlockKind::Imported, 0);
-    const int own = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    int own = gpu->books.open_memory_file(label.id);
+    if (own < 0) own = fcntl(file, F_DUPFD_CLOEXEC, 0);
     if (!block || own < 0 || !gpu->device.space.adopt(block.base, label.size, own, 0)) {
         if (block) gpu->device.heap.give_back(block);
         if (own >= 0) close(own);

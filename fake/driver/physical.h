@@ -35,6 +35,9 @@ constexpr std::size_t tile_bytes = std::size_t{64} << 10;
 CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles);
 void unbind_physical(CUmemGenericAllocationHandle handle);
 
+/// The process ends: the files of what it has shared with nobody.
+void remove_files_at_end();
+
 // With the lock of mappings.h held.
 
 /// Frees the memory when nobody has it any more.

@@ -18,7 +18,7 @@ TEST_CASE("what was made and ended is given back, however often, whether NVML li
     const auto how = GENERATE(Words{"array a 1024 1024 0", "unarray a"}, Words{"mipmap a 1024 1024 0 3", "unmipmap a"},
                               Words{"module a 16777216", "unload a"}, Words{"create a 0", "destroy a", "current 0"},
                               Words{"alloc a 16777216", "ipcget a", "free a"},
-                              Words{"piece a 16777216 export", "export a", "unpiece a"},
+                              Words{"piece a 16777216 export", "export a close", "unpiece a"},
                               Words{"pool a 0", "alloc b 16777216 pool=a", "unpool a", "freeasync b", "sync"});
     CAPTURE(list, how[0]);
     const Folder files;

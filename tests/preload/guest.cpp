@@ -93,7 +93,7 @@ void each_holding(const std::string& folder, int pid, const std::string& uuid, F
 Held books_of(const std::string& folder, int pid, const std::string& uuid) {
     Held held;
     each_holding(folder, pid, uuid, [&](const fake::Holder& holder) {
-        held = {true, holder.used, holder.peak, holder.contexts};
+        held = {true, holder.used, holder.peak, holder.contexts, holder.unlisted};
     });
     return held;
 }
@@ -101,7 +101,8 @@ Held books_of(const std::string& folder, int pid, const std::string& uuid) {
 Held all_books_of(const std::string& folder, int pid) {
     Held held;
     each_holding(folder, pid, "", [&](const fake::Holder& holder) {
-        held = {true, held.used + holder.used, held.peak + holder.peak, held.contexts + holder.contexts};
+        held = {true, held.used + holder.used, held.peak + holder.peak, held.contexts + holder.contexts,
+                held.unlisted + holder.unlisted};
     });
     return held;
 }

@@ -31,6 +31,8 @@ struct Held {
     bool known = false;  // false: the process has never opened the GPU
     std::uint64_t used = 0, peak = 0;
     unsigned contexts = 0;
+    // Memory that it made, exported and released, and that others keep on the GPU: in no process's `used`.
+    std::uint64_t unlisted = 0;
 };
 /// `uuid`: the beginning of a GPU's; empty: the only one that there is.
 Held books_of(const std::string& folder, int pid, const std::string& uuid = "");

@@ -1,24 +1,8 @@
 // Memory that one program under a slice makes and another opens: counted once, and nobody gets past a limit by it.
-#include "tests/preload/scene.h"
+#include "tests/preload/neighbour.h"
 
 namespace cuslice::tests {
 namespace {
-
-// Another guest on the same GPU, under a slice of its own.
-struct Neighbour {
-    explicit Neighbour(Scene& scene, const std::string& limit = "1024MiB")
-        : scene_(scene), guest(Guest::route("linked"), sliced(scene.fake, scene.books.path(), Scene::with({}, limit))) {
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
-    }
-    Held held() { return books_of(scene_.books.path(), guest.pid()); }
-    std::uint64_t free() { return guest.number("info"); }
-
-    Scene& scene_;
-    Guest guest;
-};
-
-std::string second_word(const std::string& text) { return split_words(text).at(1); }
 
 // The one that both forms of sharing have in common.
 struct Form {
@@ -27,6 +11,7 @@ struct Form {
 const Form kHandle{"alloc a ", "ipcget a", "ipcopen b ", "ipcclose b", "free a"};
 const Form kDescriptor{"piece a ", "export a", "import b ", "unpiece b", "unpiece a"};
 
+// After that of a handle is the other's, and that of a descriptor its maker's still: exported_test.cpp.
 TEST_CASE("memory of another program is counted where it was made, as long as it is there") {
     const bool descriptor = GENERATE(false, true);
     const Form& form = descriptor ? kDescriptor : kHandle;
@@ -45,9 +30,11 @@ TEST_CASE("memory of another program is counted where it was made, as long as it
         CHECK(other.guest.code(form.close) == 0);
         CHECK(owner.free() == free - 300 * kMiB);
         CHECK(owner.guest.code(form.end) == 0);
+        if (descriptor) CHECK(owner.guest.code("unexport a") == 0);
         CHECK(owner.free() == free);
         CHECK(other.free() == other_free);
     }
+    if (descriptor) return;
     SECTION("its owner gives it back first, and then it is the other's") {
         CHECK(owner.guest.code(form.end) == 0);
         CHECK(owner.held().used == 104 * kMiB);
@@ -75,47 +62,6 @@ TEST_CASE("memory of another program is counted where it was made, as long as it
         CHECK(other.guest.code(form.close) == 0);
         CHECK(other.free() == 300 * kMiB);
     }
-}
-
-TEST_CASE("a descriptor of memory that nobody holds any more is refused where it doesn't fit") {
-    Scene owner("1xt4", {});
-    REQUIRE(owner.guest.code("retain 0") == 0);
-    REQUIRE(owner.guest.code("piece a " + bytes(300 * kMiB) + " export") == 0);
-    const std::string given = second_word(owner.guest.ask("export a"));
-    // It lives on in the descriptor alone.
-    CHECK(owner.guest.code("unpiece a") == 0);
-    CHECK(owner.held().used == 104 * kMiB);
-    Neighbour small(owner, "256MiB"), large(owner, "512MiB");
-    const std::uint64_t free = large.free();
-    CHECK(small.guest.code("import b " + given) == 2);
-    CHECK(small.held().used == 104 * kMiB);
-    REQUIRE(small.guest.complaints().size() == 1);
-    CHECK(small.guest.complaints()[0].find("cuMemImportFromShareableHandle tried to allocate 300.0 MiB") !=
-          std::string::npos);
-    CHECK(large.guest.code("import b " + given) == 0);
-    CHECK(large.free() == free - 300 * kMiB);
-    CHECK(large.held().used == 404 * kMiB);
-    CHECK(large.guest.code("unpiece b") == 0);
-    CHECK(large.free() == free);
-}
-
-TEST_CASE("external memory whose maker has gone counts until it is freed") {
-    Scene owner("1xt4", {});
-    REQUIRE(owner.guest.code("retain 0") == 0);
-    REQUIRE(owner.guest.code("piece a " + bytes(300 * kMiB) + " export") == 0);
-    const std::string given = second_word(owner.guest.ask("export a"));
-    Neighbour small(owner, "256MiB"), large(owner, "512MiB");
-    const std::uint64_t free = large.free();
-    CHECK(owner.guest.code("unpiece a") == 0);  // it lives on in the descriptor alone
-    CHECK(small.guest.code("external b " + given + " " + bytes(300 * kMiB)) == 2);
-    CHECK(small.held().used == 104 * kMiB);
-    CHECK(large.guest.code("external b " + given + " " + bytes(300 * kMiB)) == 0);
-    CHECK(large.free() == free - 300 * kMiB);
-    CHECK(large.guest.code("unexternal b") == 0);
-    CHECK(large.free() == free - 300 * kMiB);
-    CHECK(large.guest.code("free b") == 0);
-    CHECK(large.held().used == 104 * kMiB);
-    CHECK(large.free() == free);
 }
 
 TEST_CASE("programs under slices order their work by an event between them, and it takes nothing") {
@@ -160,6 +106,8 @@ TEST_CASE("importing where it was made is no way round the limit") {
     CHECK(scene.held().peak <= kGiB);
     CHECK(scene.guest.code("freeall") == 0);
     CHECK(scene.guest.code("unmap b") == 0);
+    CHECK(scene.free() == free - 300 * kMiB);  // the descriptor has it
+    CHECK(scene.guest.code("unexport a") == 0);
     CHECK(scene.free() == free);
 }
 

@@ -22,6 +22,15 @@ inline size_t free_bytes() {
     return cuMemGetInfo(&free, &total) == CUDA_SUCCESS ? free : 0;
 }
 
+/// The properties of memory on the first GPU that can be exported as a descriptor.
+inline CUmemAllocationProp exportable_memory() {
+    CUmemAllocationProp prop{};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    return prop;
+}
+
 /// An array of floats.
 inline CUDA_ARRAY3D_DESCRIPTOR floats(size_t width, size_t height, size_t depth, unsigned channels,
                                       unsigned flags = 0) {

@@ -25,6 +25,7 @@ struct Program {
     std::map<std::string, std::pair<CUdeviceptr, std::size_t>> mappings;
     std::map<std::string, CUevent> events;
     std::map<std::string, CUexternalMemory> externals;
+    std::map<std::string, int> exported;  // the last descriptor of a piece
     std::map<std::string, CUarray> arrays;
     std::map<std::string, CUmipmappedArray> mipmaps;
     struct Graph {

@@ -98,8 +98,13 @@ void add_sharing_commands(Commands& commands) {
         int file = -1;
         const CUresult result = p.driver.cuMemExportToShareableHandle(&file, p.pieces.at(w.at(0)),
                                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        p.exported[w.at(0)] = file;
         if (w.size() > 1 && file >= 0) close(file);
         return answer(result) + " /proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
+    };
+    // unexport NAME: closes the last descriptor
+    commands["unexport"] = [](Program& p, const Words& w) {
+        return answer(close(p.exported.at(w.at(0))) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
     };
     // import NAME DESCRIPTOR
     commands["import"] = [](Program& p, const Words& w) {

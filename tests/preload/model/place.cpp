@@ -108,9 +108,12 @@ std::map<Identity, std::uint64_t> Place::held(unsigned gpu) {
     Gpu& one = *open_.at(gpu);
     one.books.holders();  // ends the dead
     std::map<Identity, std::uint64_t> held;
-    for (const fake::Slot& slot : one.file->slots)
-        if (slot.phase.load().state() == fake::SlotState::Live)
-            held[{slot.pid.load(), slot.start_time.load()}] += slot.used.load();
+    for (const fake::Slot& slot : one.file->slots) {
+        const fake::SlotPhase phase = slot.phase.load();
+        if (phase.state() != fake::SlotState::Live) continue;
+        const auto number = static_cast<std::uint32_t>(&slot - one.file->slots);
+        held[{slot.pid.load(), slot.start_time.load()}] += slot.used.load() + one.books.unlisted(number, phase);
+    }
     return held;
 }
 

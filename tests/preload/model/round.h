@@ -114,6 +114,8 @@ class Round {
     void array(Member& member);
     void pool(Member& member);
     void piece(Member& member);
+    bool may_give_away(const Member& member);
+    void give_away(Member& member);
     void graph(Member& member);
     void capture(Member& member);
     void share(Member& member);
@@ -153,6 +155,7 @@ class Round {
     std::vector<Judged> judged_;
     std::deque<std::string> story_;
     std::uint64_t next_name_ = 0;
+    Identity giver_;  // the process that gives exported memory away
     unsigned step_ = 0, next_pid_ = 0;
     std::uint64_t excess_[2][2] = {};  // by user and GPU: what was too much when the ledger had been lost
 };

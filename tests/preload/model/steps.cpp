@@ -84,6 +84,7 @@ void Round::free_thing(Member& member, const std::string& name) {
         if (thing.kind == "mipmap") return "unmipmap ";
         if (thing.kind == "module" || thing.kind == "kernels") return "unload ";
         if (thing.kind == "piece") return "unpiece ";
+        if (thing.kind == "given") return "unexport ";
         if (thing.kind == "mapping") return "unmap ";
         if (thing.kind == "ipc") return "ipcclose ";
         if (thing.kind == "graph") return "ungraph ";
@@ -222,7 +223,33 @@ void Round::pool(Member& member) {
     if (chance(3)) expect(member, "sync", {0});
 }
 
+// Each looks at what nobody is listed with, and takes another one's memory that is gone for its own
+// (docs/boundaries.md): so one process of a round gives memory away, where all see each other.
+bool Round::may_give_away(const Member& member) {
+    if (is_blurred() || combination_.seen == Combination::Seen::pid_namespace ||
+        combination_.seen == Combination::Seen::user_namespace)
+        return false;
+    if (giver_ == Identity{}) giver_ = identity_of(member);
+    return giver_ == identity_of(member);
+}
+
+// Memory that a descriptor alone keeps, and all that can be had beside it.
+void Round::give_away(Member& member) {
+    const std::string name = fresh("v");
+    const std::uint64_t bytes = (below(100) + 1) * 2 * kMiB;
+    if (expect(member, "piece " + name + " " + text(bytes) + " export", {0, 2}) != 0) return;
+    expect(member, "export " + name, {0});
+    expect(member, "unpiece " + name, {0});
+    member.things[name] = {"given", "", bytes};
+    std::string said;
+    if (member.current == "1" || expect(member, "info", {0}, &said) != 0) return;
+    const std::string most = fresh("b");
+    if (expect(member, "alloc " + most + " " + split_words(said).at(1), {0, 1, 2}) == 0)
+        expect(member, "free " + most, {0});
+}
+
 void Round::piece(Member& member) {
+    if (chance(3) && may_give_away(member)) return give_away(member);
     for (const auto& [name, thing] : member.things)
         if (thing.kind == "piece" && !member.things.count(name + ".mapped") && chance(2)) {
             if (expect(member, "map " + name + " " + text(thing.bytes), {0, 2}) == 0)
@@ -309,14 +336,13 @@ void Round::share(Member& member) {
     }
     for (auto& [name, thing] : member.things) {
         // A descriptor is found by its number in /proc, which only programs of one container have in common.
-        if (thing.kind != "piece" || !thing.out || combination_.seen == Combination::Seen::pid_namespace ||
-            combination_.seen == Combination::Seen::user_namespace)
-            continue;
+        if (thing.kind != "piece" || !thing.out || !may_give_away(member)) continue;
         std::string said;
         if (expect(member, "export " + name, {0}, &said) != 0) return;
         const std::string opened = fresh("v");
         if (expect(*other, "import " + opened + " " + split_words(said).at(1), {0, 2}) == 0)
             other->things[opened] = {"piece", "", thing.bytes};
+        expect(member, "unexport " + name, {0});
         return;
     }
 }
