@@ -1,5 +1,6 @@
 // Which memory can be handed to another process, and what it finds there; and whether a location may be named twice in
-// cuMemSetAccess. The process that opens is forked before CUDA is initialised. One row of Markdown a question.
+// cuMemSetAccess; and whom NVML lists with exported memory (exported.h). The process that opens is forked before CUDA
+// is initialised. One row of Markdown a question.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cstring>
 
 #include "tests/hardware/driver.h"
+#include "tests/hardware/exported.h"
 #include "tests/hardware/text.h"
 
 using namespace cuslice::check;
@@ -134,6 +136,7 @@ int main() {
     std::printf("| question | answer |\n|---|---|\n");
     std::fflush(stdout);
     OtherProcess other;
+    Maker maker;
     Gpu gpu = find_gpu();
     open_context(gpu);
 
@@ -149,4 +152,5 @@ int main() {
         other.ask("of memory of cuMemAllocAsync", pooled, 0x7a02);
     }
     ask_virtual_memory(gpu, other);
+    ask_exported(gpu, maker);
 }
