@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# All of continuous integration, every night: the tests plain and under sanitizers, fuzzing, a few mutants, coverage, and the checks of
+# form. .ci/run has the part that guards a commit. Takes an hour and more.
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+. scripts/ci_stages.sh
+
+programs
+tests dev
+tests asan
+tests tsan
+fuzz
+format
+tidy
+thread_safety
+mutants
+coverage
+summary
