@@ -29,10 +29,12 @@ export CUSLICE_FAKE_DIR=$books
 "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB -- "${calls[@]}" >"$figures"
 "$build/bin/cuslice" run --fake 1xh200 --limit 64GiB -- "${calls[@]}" job >>"$figures"
 "$build/bin/cuslice" run --per-process --fake 1xh200 --split 0=2 -- "${calls[@]}" split >>"$figures"
-echo "bench: several threads, and refusals beside a process that caches, about a minute" >&2
+echo "bench: several threads and processes, and refusals beside a process that caches, about a minute" >&2
 threads=("$build/tests/bench/cuslice_bench_threads" "$build/lib/cuslice/fake/libcuda.so.1")
 "$build/bin/cuslice" run --fake 1xh200 --limit 64GiB -- "${threads[@]}" "in a job" >>"$figures"
 "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB -- "${threads[@]}" "not shared" >>"$figures"
+"$build/bin/cuslice" run --fake 1xh200 --limit 64GiB -- \
+    "$build/tests/bench/cuslice_bench_processes" "$build/lib/cuslice/fake/libcuda.so.1" "in one job" >>"$figures"
 "$build/bin/cuslice" run --fake 1xh200 --limit 4GiB --allocator growth -- \
     "$build/tests/bench/cuslice_bench_refusals" "$build/lib/cuslice/fake/libcuda.so.1" >>"$figures"
 echo "bench: cached memory, about a minute" >&2

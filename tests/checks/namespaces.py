@@ -37,7 +37,7 @@ INNER = {
     "virtual_gpu/split": {"split_driver", "split_nvml"},
     "shim/driver": {"seen"},
 }
-TYPE = re.compile(r"^(?:template <.*> *)?(?:class|struct|union|enum class|enum struct|enum) (?:\[\[\w+\]\] |alignas\(\w+\) )?(\w+)[^;{}()]*\{")
+TYPE = re.compile(r"^(?:template <.*> *)?(?:class|struct|union|enum class|enum struct|enum) (?:\[\[\w+\]\] |alignas\(\w+\) |CUSLICE_\w+ )?(\w+)[^;{}()]*\{")
 OPENS = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
 CLOSES = re.compile(r"^\}  // namespace(?: ([\w:]+))?$")
 
