@@ -45,7 +45,7 @@ inline int rounds(int usual, int full) {
     return std::getenv("CUSLICE_TEST_FULL") ? full : usual / kSlower + (usual % kSlower != 0);
 }
 
-/// Of how many instructions one is tried in one situation: each where CUSLICE_TEST_FULL is set.
+/// One in this many instructions is tried in one situation; 1, which is each, where CUSLICE_TEST_FULL is set.
 inline int instruction_step() { return std::getenv("CUSLICE_TEST_FULL") ? 1 : kInstructions; }
 
 /// Runs work(thread) on so many threads, all at once, and waits for them.

@@ -15,8 +15,8 @@ using Freed = TestAllocator::Freed;
 
 namespace {
 
-// Who has a unit of 512 bytes at the moment: two at once is what must not be. The made-up memory hands out no address
-// twice, so there is room for far more than is ever held; only what is written to is there.
+// Owner of each unit of 512 bytes: a second owner at the same time is an error. The made-up memory hands out no
+// address twice, so the table covers far more than is ever held; only pages that are written to take memory.
 class Owners {
   public:
     Owners() {
@@ -198,7 +198,7 @@ TEST_CASE(
     for (std::uint64_t allocations = 0; allocations < enough;) {
         const Statistics s = a.allocator.statistics();
         for (const Tally* tally : {&s.allocated, &s.requested, &s.active})
-            // What comes and goes while the sum is being made is in it: more than once, but not often.
+            // A block that comes and goes while the sum is made may be counted, even more than once, but not often.
             wrong += tally->freed > tally->allocated || tally->current > kMiB << 10 || tally->peak > kMiB << 10;
         allocations = s.allocations;
         wrong += s.frees > s.allocations || a.allocator.unused() > kMiB << 10;

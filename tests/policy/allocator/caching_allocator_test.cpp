@@ -86,7 +86,7 @@ TEST_CASE("over the limit: the reason is the budget's, nothing is lost, and free
     CHECK(a.denied.over_limit.ceiling == 100 * kMiB);
     CHECK(a.allocator.statistics().ooms == 1);
     CHECK(a.free(most) == Freed::done);
-    // What is idle goes back so that one that is larger finds room.
+    // The idle segment goes back to make room for a larger one.
     const std::uint64_t all = a.allocate(100 * kMiB);
     REQUIRE(all);
     CHECK(a.memory.peak <= 100 * kMiB);

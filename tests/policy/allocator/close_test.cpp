@@ -53,7 +53,7 @@ struct Ends {
         for (int i = 0; i < 100; i++) mine.insert(a.allocate(bytes));
         REQUIRE(mine.size() == 100);
     }
-    /// Whatever is handed out now is not what has been.
+    /// Checks that the allocator hands out no address that is still in use.
     void check() {
         REQUIRE(over);
         const Statistics now = a.allocator.statistics();

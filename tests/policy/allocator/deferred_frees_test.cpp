@@ -78,7 +78,7 @@ TEST_CASE("what a thread has deferred is not its own again before the GPU has co
         const std::uint64_t block = a.allocate(kMiB);
         for (const std::uint64_t other : deferred) REQUIRE(block != other);
         REQUIRE(a.free(block) == Freed::done);
-        // Those before it were kept when the GPU was not behind yet.
+        // The first two blocks were kept before the GPU fell behind.
         if (i >= 2) deferred.push_back(block);
     }
     CHECK(a.memory.quiesces == 0);

@@ -16,7 +16,7 @@ TEST_CASE("a huge block has a segment of its size to itself, which is exchanged 
     std::uint64_t live = 0;
     for (std::uint64_t size = 100 * kMiB; size <= 400 * kMiB; size += 30 * kMiB) {
         const std::uint64_t huge = a.allocate(size);
-        // What lives for longer than the huge block is not in its segment.
+        // The small block outlives the huge one and therefore lies in another segment.
         const std::uint64_t small = a.allocate(kMiB);
         REQUIRE((huge && small));
         CHECK(a.find(huge).segment->bytes < size + GrowthPolicy::kGranule);

@@ -1,4 +1,4 @@
-// What the driver refuses, or can't say: nothing is lost by it, and nobody asks again and again.
+// Calls that the driver refuses, or can't answer: nothing is lost by them, and nobody asks again and again.
 #include <vector>
 
 #include "tests/catch.h"

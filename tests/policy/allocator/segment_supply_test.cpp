@@ -38,7 +38,8 @@ struct Meeting : MadeUpMemory {
         TestAllocator::thread_ends();
         delete &allocator;
     }
-    // Who is left waiting was kept alone. Nobody waits any more then.
+    // Waits until `size` threads are in the driver. A thread that waits in vain was kept alone; after that, no thread
+    // waits.
     void wait() {
         std::unique_lock lock(meet);
         if (++inside >= size) return complete.notify_all();

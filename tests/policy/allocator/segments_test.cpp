@@ -30,7 +30,7 @@ TEST_CASE("blocks are cut best fit, and neighbours merge") {
     CHECK(a->address == kBase);
     f.segments.give_back(a);
     f.segments.give_back(b);
-    // Of the two holes the one that fits better.
+    // Best fit: the block comes from the smaller of the two holes.
     b = f.segments.take(2 * kMiB - 512);
     a = f.segments.take(kMiB);
     CHECK(a->address == kBase);

@@ -1,4 +1,4 @@
-// What threads keep to themselves: how much all of them together, and taking it from them.
+// Thread caches: how much all threads may keep together, and how it is taken from them.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ struct Asked : MadeUpMemory {
         AllocationError denied;
         return allocator.allocate(bytes, &denied);
     }
-    // Of so many blocks, how many were not in the thread's own store.
+    // Allocates this many blocks. Returns how many of them the thread's own store could not serve.
     unsigned slow_of(int blocks) {
         const unsigned before = slow;
         for (int i = 0; i < blocks; i++) REQUIRE(allocate(1000));

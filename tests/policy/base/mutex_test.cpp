@@ -135,7 +135,7 @@ TEST_CASE("no lock is had for the first time while a thread forks") {
         while (begun < round % 4) std::this_thread::yield();
         list.take();
         const int there = enlisted;
-        // Whichever have come by now are taken, and no other one comes.
+        // The list holds every lock that has been enlisted by now, and lets no other be taken.
         for (int looks = 0; looks < 5; looks++) std::this_thread::yield();
         CHECK(enlisted == there);
         list.give_back();
@@ -144,7 +144,8 @@ TEST_CASE("no lock is had for the first time while a thread forks") {
     }
 }
 
-// What the program says and how it ends, if it takes these in this order, one within the other.
+// Takes both locks in a child, the second within the first. Returns the child's message if it aborts, else its wait
+// status as a number.
 std::string order_of(Mutex& first, Mutex& second) {
     int pipe_ends[2];
     REQUIRE(pipe(pipe_ends) == 0);

@@ -63,7 +63,7 @@ TEST_CASE("no interleaving of threads ever holds more than the ceiling, and in t
     constexpr std::uint64_t kCeiling = 1000 * Budget::kUnit;
     Budget budget;
     budget.set_ceiling(kCeiling);
-    // What the driver would have handed out: raised after a grant, lowered before the release ends.
+    // Bytes that a driver would have handed out: raised after a grant, lowered before the release ends.
     std::atomic<std::int64_t> really{0};
     std::atomic<int> violations{0};
     std::atomic<long> granted{0}, refused{0};
@@ -103,8 +103,8 @@ TEST_CASE("no interleaving of threads ever holds more than the ceiling, and in t
     CHECK(budget.settled(budget.snapshot()));
 }
 
-// What driver_footprint.cpp relies on: a figure that is read between a snapshot and settled() belongs to that snapshot.
-// An allocation that comes and goes in between leaves the same total, and must be noticed all the same.
+// driver_footprint.cpp relies on this: a figure that is read between a snapshot and settled() belongs to that
+// snapshot. An allocation that comes and goes in between leaves the same total, and must be noticed all the same.
 TEST_CASE("a figure read in a settled moment is the budget's own") {
     Budget budget;
     std::atomic<std::uint64_t> really{0};

@@ -39,7 +39,7 @@ struct Accounts {
         REQUIRE(account);
         return ledger::peak_of(account->total, account->peak);
     }
-    /// What an account holds, as everybody sees it.
+    /// Bytes that an account holds, as any process can read them.
     std::uint64_t used(AccountKind kind, const char* name) {
         auto watched = std::make_unique<ledger::Watched>();
         REQUIRE(ledger.watch(kind, name, watched.get()));
@@ -244,12 +244,12 @@ TEST_CASE("what came to nothing is in no account's peak: refused by another acco
     budget.release(kGiB);
     CHECK(nested.holds(0));
     CHECK(peaks(kGiB));
-    // What is freed later was held.
+    // Memory counts towards the peaks even if it is freed later.
     REQUIRE(budget.reserve(2 * kGiB));
     budget.commit();
     budget.release(2 * kGiB);
     CHECK(peaks(2 * kGiB));
-    // And so was what is a fact.
+    // Memory that is charged as a fact counts as well.
     budget.adjust(0, 3 * kGiB);
     budget.adjust(3 * kGiB, kGiB);
     CHECK(nested.holds(kGiB));

@@ -162,7 +162,7 @@ TEST_CASE("an account is made with its terms, and one that is known keeps what i
     terms.limit = 900;
     set_terms(&account, terms);
     CHECK(account.limit.load() == 900);
-    // What lies within another account reserves nothing of its own.
+    // An account inside another one reserves nothing of its own.
     Account& inner = made.file->accounts[3];
     set_terms(&inner, {AccountKind::job, true, "inner", kNoLimitBytes, 300});
     CHECK(inner.inner == 1);

@@ -120,8 +120,8 @@ TEST_CASE("what a member gives back before it has found the new ledger can be ha
 
 TEST_CASE("a ledger that is removed again before all have found the first one loses nobody") {
     const LedgerFolder folder;
-    // Who still has the file of which the idle one is a member: itself; or, where it has closed every descriptor, only
-    // the file that was put back says what it holds.
+    // `closed`: the idle member has closed every descriptor, so only the ledger that was put back says what it holds.
+    // Otherwise the idle member itself still has the file that it joined.
     const bool closed = GENERATE(false, true), first_lives = GENERATE(false, true);
     CAPTURE(closed, first_lives);
     if (closed && !first_lives) return;
@@ -388,7 +388,7 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
     const LedgerFolder folder;
     constexpr unsigned kWorkers = 3;
     constexpr std::uint64_t kGrants = 100;
-    // What each holds at least, as it knows itself; and behind them how often one was granted something.
+    // Bytes that each worker holds at least, by its own count; behind them, the number of all grants.
     void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     auto* const held = static_cast<std::atomic<std::uint64_t>*>(memory);
     Child idle(member(folder));

@@ -23,7 +23,7 @@ using namespace cuslice::ledger;
 
 namespace {
 
-// What somebody does to a folder once it is made, and before its rights are looked at.
+// Stands for somebody who changes a folder after its creation and before its permissions are checked.
 std::function<void(const char*)> exchange_made;
 
 }  // namespace

@@ -210,7 +210,7 @@ TEST_CASE("two users, with nothing set up by an administrator: what one reserves
     alice.kill();
     CHECK(bob.ask('j') == 'y');
 
-    // Whoever writes a file under somebody else's name is not believed.
+    // A file that bears another user's name than its owner's is not believed.
     Child forger(user(60001, "c"));
     REQUIRE(forger.ask('u') == 'y');
     CHECK(forger.ask('j') == 'n');

@@ -1,4 +1,4 @@
-// What is still in a ledger, for tests in which everybody has left it.
+// Counts what is still in a ledger, for tests in which everybody has left it.
 #pragma once
 
 #include "policy/ledger/layout.h"

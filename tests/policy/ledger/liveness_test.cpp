@@ -1,4 +1,4 @@
-// Who still lives: by its lock, and where nobody can have one, by what /proc says.
+// Liveness of members and tickets: by the lock, and by /proc where a process can't have one.
 #include "policy/ledger/liveness.h"
 
 #include <fcntl.h>
@@ -87,7 +87,7 @@ TEST_CASE("of who has no presence any more /proc says whether it lives; of anoth
         make_own(earlier, LockKind::open_file);
         earlier.start_time += 100;
         CHECK_FALSE(lives(earlier, here.where, trusted));
-        // What can't be told is not believed of others, and not taken from oneself.
+        // Where /proc can't tell, a member counts as dead in another user's ledger, and as alive in our own.
         Member elsewhere{};
         make_own(elsewhere, LockKind::open_file);
         elsewhere.pid_namespace++;

@@ -1,4 +1,5 @@
-// What a process holds, where its file, its descriptors or the program that it runs are lost.
+// Processes that lose their ledger's file, their descriptors or the program that they run: what they hold stays
+// charged.
 #include <sched.h>
 #include <sys/stat.h>
 
@@ -329,7 +330,7 @@ TEST_CASE("groups without members make room for others, the one that was left fi
     REQUIRE(lives.open(folder));
     REQUIRE(lives.join("lives", 7 * kGiB) == Joined::yes);
     for (unsigned i = 0; i < 2 * kAccounts; i++) once("exp" + std::to_string(i), kGiB);
-    // What was left last is still known: its limit holds for who says none.
+    // The group that was left last is still known: its limit holds for a process that gives none.
     CHECK(once("exp" + std::to_string(2 * kAccounts - 1), kNoLimitBytes) == kGiB);
     CHECK(once("exp0", kNoLimitBytes) == kNoLimitBytes);
     CHECK(once("lives", kNoLimitBytes) == 7 * kGiB);

@@ -59,7 +59,7 @@ struct Living {
     ledger::Presence presence;
 };
 
-// What one process has of the ledger.
+// One process's use of a ledger: the opened file, its membership, and the answers to its last calls.
 struct Place {
     ledger::Ledger ledger;
     ledger::Membership membership;

@@ -1,4 +1,4 @@
-// What /proc says of processes, whatever they call themselves.
+// Facts about processes, read from /proc, whatever the processes call themselves.
 #include "policy/ledger/process_identity.h"
 
 #include <pthread.h>
@@ -76,8 +76,8 @@ namespace {
 
 constexpr int kNewTime = 0x80;  // CLONE_NEWTIME, which older headers don't know
 
-// What a process in a time namespace of its own says of another's start: as /proc has it there, and corrected. False if
-// there can be no such namespace.
+// Reads a process's start in a time namespace with this offset: as /proc shows it there, and corrected. False if there
+// can be no such namespace.
 bool ask_in_time_namespace(const char* offset, pid_t about, std::uint64_t (&answers)[2]) {
     int ends[2];
     if (pipe(ends) != 0) std::abort();

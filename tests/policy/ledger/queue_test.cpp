@@ -37,7 +37,7 @@ std::function<char(char)> wants(const LedgerFolder& folder, std::uint64_t gib, s
                 place->ledger.queue_up(gib * kGiB, nullptr);
                 [[fallthrough]];
             case 'l':
-                // What is in use: outside, and what members hold, which is nothing here.
+                // Bytes in use: those outside cuslice, and those that members hold, which are none here.
                 if (!place->ledger.look(outside * kGiB, &place->committed, &place->available)) return '!';
                 return digit(letter == 'w' ? place->committed.queue.position() : place->available / kGiB);
             case 'j':

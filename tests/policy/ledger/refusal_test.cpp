@@ -1,4 +1,4 @@
-// What a person is told who can't have a slice.
+// Messages that explain why a program gets no slice.
 #include "policy/ledger/refusal.h"
 
 #include <cstring>

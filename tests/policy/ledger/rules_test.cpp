@@ -1,4 +1,4 @@
-// What the jobs of one user have reserved under a rule that shares its slice: on the GPU it counts as no more than the
+// Reservations by jobs of one user under a rule that shares its slice: on the GPU they count as no more than the
 // slice. Each process is a child of this test.
 #include "policy/ledger/ledger.h"
 #include "tests/allowed.h"
@@ -13,8 +13,8 @@ namespace {
 constexpr const char* kRule = "lab";
 constexpr std::uint64_t kSlice = 8 * kGiB;
 
-/// What a process is to reserve for a job of its own. j: does so; l: looks how much is left, in GiB; r: is in the
-/// rule's account, too, as a process that has used CUDA is; t: takes 5 GiB of it.
+/// Reservation that a process makes for a job of its own. The process obeys letters. j: makes it; l: tells how much is
+/// left, in GiB; r: joins the rule's account as well, as a process that has used CUDA does; t: takes 5 GiB of it.
 struct Job {
     const char* name;
     std::uint64_t reserved;
@@ -86,7 +86,7 @@ TEST_CASE("jobs of a rule count as no more than its slice, and others may have t
     CHECK(late.ask('l') == digit(8));
     CHECK(other.ask('j') == 'y');
     CHECK(late.ask('l') == digit(0));
-    // What the rule's slice has is reserved already; for anybody else there is nothing.
+    // The rule's slice is reserved already: its jobs still fit, and nobody else does.
     Child c(process(folder, {"c", 8 * kGiB}));
     CHECK(c.ask('j') == 'y');
     CHECK(late.ask('j') == 'n');

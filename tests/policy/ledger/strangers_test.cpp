@@ -1,4 +1,4 @@
-// What anybody may put into the ledgers' folder: it is waited for by nobody, and believed by nobody.
+// Files that anybody may put into the ledgers' folder: no process waits for them or believes them.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -309,8 +309,8 @@ TEST_CASE("a lock that could not be had is not waited for again at once") {
     REQUIRE(place.join("lab", kGiB) == Joined::yes);
     Keeper keeper(folder);
     CHECK_FALSE(place.ledger.take_back_dead());
-    // Whoever waits sleeps in between. (A machine on which these take five seconds and more may wait again in that
-    // time.)
+    // A thread that waits for the lock sleeps in between. (A machine on which these calls take five seconds and more
+    // may wait again in that time.)
     const auto sleeps = [] {
         rusage usage{};
         getrusage(RUSAGE_THREAD, &usage);

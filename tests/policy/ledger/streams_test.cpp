@@ -42,7 +42,7 @@ std::function<char(char)> bare_member(const LedgerFolder& folder) {
     };
 }
 
-// What `act` returns in a child that has no streams.
+// Result of `act` in a child without standard streams; -1 if the child did not exit by itself.
 template <typename Act>
 int without_streams(Act act) {
     const pid_t child = fork();

@@ -76,7 +76,7 @@ Cut killed_after(Scene& scene, int instructions, Work work, Meanwhile meanwhile)
     }
     int status = 0;
     waitpid(child, &status, 0);
-    // What comes before and after the work (the C library's own) is not counted.
+    // Only the work counts, not the C library's instructions before and after it.
     Cut cut;
     while (cut.instructions < instructions && !scene.shared->done) {
         if (ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) break;
@@ -186,7 +186,8 @@ TEST_CASE("of a dead process's last operation it is told whether it took effect,
         CHECK(stripe.held.load() == 450);
     }
     CHECK(stripe.completed.load() == stripe.begun.load());
-    // Whoever did this was killed before it was told: it is done again, with nothing changed.
+    // resolve() may run twice, as its process can be killed before it reports the result: the second run changes
+    // nothing.
     const std::int64_t held = stripe.held.load();
     resolve(shared.total, shared.stripes, 1);
     CHECK(stripe.held.load() == held);
@@ -313,7 +314,7 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held", "[s
             CAPTURE(instructions);
             FAIL("the total is " << shared.total.bytes << ", the stripes hold " << shared.sum());
         }
-        // Of the 5 that are taken while the bytes are taken back it may have seen as much or none.
+        // The peak may include the 5 bytes that are taken while the victim's are taken back.
         if (shared.most() < most || shared.most() > most + 5) {
             CAPTURE(instructions);
             FAIL("the peak is " << shared.most() << ", and the total has been " << most);

@@ -1,4 +1,4 @@
-// Which user this is, for all who share the folder: in a container it has another number than outside.
+// The user's number as all who share the folder know it: inside a container it differs from the one outside.
 #include "policy/ledger/users.h"
 
 #include <sched.h>

@@ -7,7 +7,8 @@
 
 namespace cuslice::model {
 
-// What was not as promised. Threads go on after it: what follows from the first finding shows that it is one.
+// Broken promises: their number, and a description of the first. Threads go on after it, as its consequences show that
+// it is real.
 class Findings {
   public:
     void note(const char* what, std::uint64_t address = 0, std::uint64_t more = 0) {

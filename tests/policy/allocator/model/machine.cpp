@@ -162,7 +162,7 @@ void Machine::put(Gpu& on, std::uint64_t address, std::uint64_t bytes) {
 }
 
 bool Machine::give_back(Context& context, std::uint64_t address, std::uint64_t bytes) {
-    // Of one thread alone: another could have begun to capture just now.
+    // Checked with one thread only: with more, another one may have begun to capture just now.
     findings_.expect(!alone || !capturing, "memory is given back while a stream is captured", address);
     const std::lock_guard lock(gpu(context).mutex);
     if (!context.lives) return true;

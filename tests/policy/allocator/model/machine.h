@@ -13,7 +13,7 @@ namespace cuslice::model {
 
 constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
 
-// What a machine is like, and what goes wrong on it, in so many of a hundred calls.
+// Properties of a machine, and the percentage of calls in which each fault occurs.
 struct Rules {
     TestAllocator::Options options;
     std::uint64_t limit = kGiB;  // of each GPU
@@ -69,7 +69,7 @@ class Machine {
     std::uint64_t held(unsigned gpu);
     std::uint64_t fences_out() const { return fences_out_.load(); }
 
-    // Of a fresh machine for the calling thread's decisions.
+    // Random numbers for the calling thread's decisions. Each thread seeds its own.
     static std::mt19937_64& chance();
     static bool percent(unsigned p) { return p && chance()() % 100 < p; }
 

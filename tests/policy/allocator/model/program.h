@@ -25,7 +25,7 @@ class Program {
     Program(const Plan& plan, std::uint64_t seed, TestAllocator::Map& map, Findings& findings);
     // Threads come and go in generations, between which a context ends; others trim and look all the while.
     void run();
-    // What was asked for in all, to see that it was anything.
+    // Number of requests, and of refused ones, in all threads: proof that the program asked for memory at all.
     std::uint64_t allocations() const { return allocations_.load(); }
     std::uint64_t refused() const { return refused_.load(); }
 

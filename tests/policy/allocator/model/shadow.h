@@ -7,8 +7,8 @@
 
 namespace cuslice::model {
 
-// What is known of each 512 bytes of the GPUs' addresses: in whose segment they are, whose block, and which work may
-// still use them.
+// State of each 512 bytes of the GPUs' addresses: the context of their segment, the owner of their block, and the work
+// that may still use them.
 class Shadow {
   public:
     static constexpr std::uint64_t kBase = 1ull << 41, kBytes = 8ull << 30, kUnit = 512;
