@@ -1,4 +1,4 @@
-// Whether a thread is in one of our frames still, or has left it by a longjmp.
+// Tells whether a thread is still in one of our frames or has left it by a longjmp.
 #include <sys/mman.h>
 #include <unistd.h>
 

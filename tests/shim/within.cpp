@@ -10,7 +10,7 @@
 #include "tests/skip.h"
 
 #ifdef __SANITIZE_ADDRESS__
-// What the fake driver keeps as long as its process lives is not lost.
+// The fake driver keeps memory until its process ends: that is no leak.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 #endif
 

@@ -1,4 +1,4 @@
-// What an array takes at least, by what its descriptor says.
+// Least size of an array, by its descriptor.
 #include "shim/driver/array_size.h"
 
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-// What copies and memsets touch of memory, from the first byte to the last.
+// Range of memory that a copy or memset touches, from its first byte to its last.
 #include "shim/driver/box.h"
 
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-// Which GPUs a copy is among, and so for whom a free of its memory waits afterwards.
+// GPUs that take part in a copy, for all of which a free of its memory waits afterwards.
 #include "shim/driver/copy_gpus.h"
 
 #include "tests/catch.h"

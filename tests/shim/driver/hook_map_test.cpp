@@ -1,4 +1,4 @@
-// Which of our functions a program is given for one of the driver's.
+// Maps the driver's functions to those of ours that a program gets instead.
 #include "shim/driver/hook_map.h"
 
 #include <map>
@@ -13,7 +13,7 @@ using namespace cuslice::tests;
 
 namespace {
 
-/// What the library exports under this name; null for what passes through.
+/// Our exported function for this one of the driver's; null if it passes through.
 const void* exported(Function function) {
     static const void* const all[] = {
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) EXPORTED_##route(symbol),

@@ -1,4 +1,4 @@
-// What a program is told of its memory by the form of cuMemGetInfo that has 32 bits for each number.
+// The old form of cuMemGetInfo, with 32 bits for each number, and address ranges of allocations.
 #include "tests/catch.h"
 #include "tests/shim/within.h"
 #include "virtual_gpu/driver/table.h"

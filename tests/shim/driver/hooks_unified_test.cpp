@@ -7,7 +7,7 @@ using namespace cuslice::tests;
 
 namespace {
 
-// Whether a block that this was said of is handed out again after its free.
+// True if a block is handed out again after `say` was called for it and it was freed.
 template <typename Say>
 bool comes_back(Say say) {
     const CUdeviceptr block = Within::allocate(3 << 20);

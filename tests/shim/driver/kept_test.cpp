@@ -13,8 +13,8 @@ using namespace cuslice::tests;
 
 namespace {
 
-// Whether a block comes back after its free of which this range is kept. Of another size each time: once a block was
-// kept, those of about its size are the driver's own.
+// True if a block is handed out again after its free although `range` was kept. Each call takes another size: once a
+// block was kept, the driver itself serves blocks of about its size.
 template <typename Range>
 bool comes_back(Range range) {
     static std::size_t bytes = 3 << 20;

@@ -1,5 +1,5 @@
-// What NVIDIA's runtime is handed where GPUs are split: the physical GPUs, with the memory of the part that its thread
-// is on.
+// The GPUs that NVIDIA's runtime sees where GPUs are split: the physical ones, each with the memory of the partition
+// that the calling thread is on.
 #include "shim/driver/runtime_view.h"
 
 #include "tests/catch.h"
@@ -82,7 +82,7 @@ TEST_CASE("what a runtime creates on a physical GPU is its thread's part's to pa
     REQUIRE(SEEN(cuMemCreate)(&made, 64 << 20, &wish, 0) == CUDA_SUCCESS);
     CHECK(Within::used(kPart) == before);
     CHECK(cuMemRelease(made) == CUDA_SUCCESS);
-    // Of a GPU that isn't there, and of no wish.
+    // A GPU that isn't there and null properties are refused.
     wish = on(kPart);
     CHECK(SEEN(cuMemCreate)(&made, 64 << 20, &wish, 0) == CUDA_ERROR_INVALID_DEVICE);
     CHECK(SEEN(cuMemCreate)(&made, 64 << 20, nullptr, 0) == CUDA_ERROR_INVALID_VALUE);

@@ -1,4 +1,4 @@
-// What a process does with cuslice follows from its settings.
+// The settings decide whether a process counts, caches and records.
 #include "shim/process/process.h"
 
 #include "tests/shim/within.h"

@@ -1,5 +1,5 @@
-// What of a program's allocations and frees is written down: each block's rows agree with each other, and a recording
-// that can't go on ends.
+// Recording of a program's allocations and frees: each block's rows agree with each other, and a recording that can't
+// go on ends.
 #include "shim/process/recording.h"
 
 #include <sys/wait.h>

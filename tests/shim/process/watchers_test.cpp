@@ -1,4 +1,4 @@
-// Which GPUs this process watches for NVML before CUDA has started: each by its UUID.
+// Watchers of GPUs' accounts, for NVML before CUDA has started: one for each UUID.
 #include "shim/process/watchers.h"
 
 #include <set>

@@ -188,7 +188,7 @@ TEST_CASE("the runtime is given each physical GPU once of the parts that a progr
     CHECK(ASK(cudaSetValidDevices, foreign, 2) == "list 0 -1 of 2");
     std::fill(list, list + 65, 2);
     CHECK(ASK(cudaSetValidDevices, list, 64) == "list 1 of 1");
-    // What is no list of GPUs is the runtime's to refuse.
+    // An invalid list (too long, null, of negative length) goes to the runtime as it is, which refuses it.
     CHECK(ASK(cudaSetValidDevices, list, 65).find("2 of 65") != std::string::npos);
     CHECK(ASK(cudaSetValidDevices, nullptr, 2) == "list of 2");
     CHECK(ASK(cudaSetValidDevices, list, -1) == "list of -1");

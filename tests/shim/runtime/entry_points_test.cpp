@@ -55,7 +55,7 @@ TEST_CASE("a function of the driver is the driver shim's, in the runtime's versi
           "cuGetProcAddress_v2 cuMemAlloc 11030 " + legacy);
     CHECK(ASK(cudaGetDriverEntryPointByVersion_ptsz, "cuMemAlloc", &scene.function, 11030u, 0ull, nullptr) ==
           "cuGetProcAddress_v2 cuMemAlloc 11030 " + per_thread);
-    // What the caller says comes first.
+    // Flags that the caller passes take precedence.
     for (const unsigned long long flags : {1ull, 2ull}) {
         const std::string asked = std::to_string(flags);
         CHECK(ASK(cudaGetDriverEntryPoint, "cuMemAlloc", &scene.function, flags, nullptr) ==

@@ -104,7 +104,7 @@ TEST_CASE("so is a node of any kind that is added with its parameters") {
     CHECK(runtime.result == cudaErrorInvalidValue);
     CHECK(node.alloc.dptr == nullptr);
     runtime.runtime_says = cudaSuccess;
-    // What has no place in it, or is none, is handed on.
+    // Parameters without a location, and null ones, are passed on unchanged.
     node.type = cudaGraphNodeTypeKernel;
     CHECK(add(&node) == "added 7 gpu3");
     CHECK(add(nullptr) == "added 7 0");

@@ -30,7 +30,7 @@ struct MadeUpRuntime {
     CUcontext context = nullptr;
     std::size_t items = 1;  // how many a pointer to places has behind it
 
-    /// What came of the last `ask`.
+    /// Result of the last `ask`, and the calls that it made.
     cudaError_t result = cudaSuccess;
     std::string calls;
     std::map<runtime::Id, void*> functions;

@@ -1,4 +1,4 @@
-// Whose a pointer or a stream is, and where managed memory is to be, as programs on the runtime name GPUs.
+// Owners of pointers and streams, and locations of managed memory, by the GPU numbers of programs on the runtime.
 #include "shim/runtime/places.h"
 
 #include <malloc.h>
@@ -29,7 +29,7 @@ TEST_CASE("a pointer is of the part that allocated it") {
     CHECK(ASK(cudaPointerGetAttributes, &about, kPointer) ==
           in_words("cuPointerGetAttribute", CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 103));
     CHECK(about.device == 3);
-    // What the driver knows of no GPU is shown on the thread's part.
+    // A pointer for which the driver knows no GPU is shown on the thread's partition.
     runtime.driver_says = CUDA_ERROR_INVALID_VALUE;
     ASK(cudaPointerGetAttributes, &about, kPointer);
     CHECK(runtime.result == cudaSuccess);
