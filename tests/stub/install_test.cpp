@@ -40,7 +40,7 @@ class Root {
                           joined(words, {"--root", folder_.path()})),
                    plain());
     }
-    // What /bin/true there says under the list as it is.
+    // Runs the root's own /bin/true, with the list as it is.
     Outcome true_inside() const {
         Words words{"/usr/sbin/chroot", folder_.path(), "/bin/true"};
         if (geteuid() != 0) words = joined({"/usr/bin/unshare", "--user", "--map-root-user"}, words);

@@ -1,5 +1,5 @@
-// What the stub reads of libraries' files and of the loader's cache, and that it stands any file: it does so in every
-// program that opens a library.
+// The stub's readers of libraries' files and of the loader's cache: they run in every program that opens a library,
+// and must cope with any file.
 #include <elf.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -62,7 +62,7 @@ bool Ruled::possible() const {
     return true;
 }
 
-// What is the machine's and not the environment's, but that a fake GPU has no other way to learn.
+// Properties of the machine that a fake GPU can learn from the environment alone.
 std::string Ruled::machine() const { return "CUSLICE_FAKE=1xlaptop-2g CUSLICE_FAKE_DIR=" + books(); }
 
 bool Ruled::has(const std::string& text) const {

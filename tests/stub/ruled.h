@@ -16,18 +16,18 @@ class Ruled : public System {
     bool possible() const;
     /// False if this machine lacks a program that a text of the shell needs.
     bool has(const std::string& text) const;
-    /// What runs a text of the shell as root. In it {alice} makes what follows Alice's, whose number is {user}; {probe}
-    /// runs two programs that ask what there is to be had (by what follows, if anything does); {way} is way.c, and
-    /// {static} the same without a loader; {clears} is clears.py, for {python}; {machine} are the variables of the fake
-    /// GPU, {at} is a folder of hers, {fake} that of the driver, {guest} a program that opens it, {library}
-    /// libcuslice.so, and {loader} the C library's loader.
+    /// The command that runs a text of the shell as root. In the text, {alice} runs what follows as Alice, whose
+    /// number is {user}; {probe} runs two programs that ask what memory there is (through what follows, if anything
+    /// does); {way} is way.c, and {static} the same without a loader; {clears} is clears.py, for {python}; {machine}
+    /// are the variables of the fake GPU, {at} is a folder of hers, {fake} that of the driver, {guest} a program that
+    /// opens it, {library} libcuslice.so, and {loader} the C library's loader.
     Words shell(const std::string& text) const;
     /// A guest of Alice's that opens the driver.
     Words guest() const;
     /// The text with what stands in braces filled in.
     std::string filled(std::string text) const;
 
-    /// What the probes are to ask: a guest's lines.
+    /// Writes the questions that the probes are to ask, as lines for a guest.
     void write_questions(const std::string& lines) const;
     /// The answers of the program that opens the driver, and of the one that is linked to it. Waits for them, as
     /// whoever started the probes may be gone before. Empty: it did not come to an end.

@@ -1,5 +1,5 @@
-// Whatever way a program sheds its environment on, it is in the slice of its rule, which it shares with whatever else
-// its user runs; and where no rule is for it, it is limited by nothing.
+// Programs that shed their environment, in whatever way: each is in the slice of its rule, which it shares with
+// whatever else its user runs. Nothing limits a program without a rule.
 #include <unistd.h>
 
 #include "tests/catch.h"
@@ -63,7 +63,7 @@ const std::string kSetUserId =
     "cp {guest} {at}/rights && chown root {at}/rights && chmod 4755 {at}/rights && cd {at} &&"
     " {alice} env {machine} {at}/rights dlopen=libcuda.so.1 < questions > opened 2> errors; : > over";
 
-/// What each of the probes' lines is answered, where they hold nothing: a CUresult and what comes behind it.
+/// A probe's answers, one for each line that it asks while it holds nothing: a CUresult and what comes behind it.
 struct Asked {
     Words words;
     std::string errors;
@@ -87,7 +87,7 @@ struct Holder {
         free = guest.number("info");
         left = kGiB - 16 * kMiB - books_of(ruled.books(), guest.pid()).used - context;
     }
-    /// What a program of its kind finds left once it has its context, in whole pages.
+    /// Bytes that a program of its kind finds left once it has its context, in whole pages.
     std::uint64_t pages() const { return left / kPage * kPage; }
     void write_questions(const Ruled& ruled) const {
         ruled.write_questions("init\nretain 0\ncurrent 0\ntotal 0\ninfo\nalloc a " + bytes(pages() + kPage) +

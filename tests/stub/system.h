@@ -13,7 +13,7 @@ class System {
     /// With the stub and, beside it, the link to the built library.
     System();
 
-    /// What runs a program on it, with the environment that the command gets.
+    /// The command that runs a program on it, in the environment that the command gets.
     Words command(const Words& program) const;
     /// False if this machine lets tests make no such namespace: a line says so, and the case is skipped.
     bool possible() const;
