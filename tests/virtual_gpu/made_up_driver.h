@@ -147,7 +147,8 @@ class MadeUpDriver {
         if (said != driver.say.end() && said->second != CUDA_SUCCESS) return said->second;
         return body(driver);
     }
-    // Of an event: null if it is none.
+    // The state of an event, which has to be of context `in` if that is given; null, and counted as a misuse, if there
+    // is none.
     Event* find(CUevent event, CUcontext in = nullptr) {
         const auto at = events.find(event);
         if (at != events.end() && !ended_.count(at->second.context) && (!in || in == at->second.context))

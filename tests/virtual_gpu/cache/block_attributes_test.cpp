@@ -1,5 +1,5 @@
-// What is noted of blocks: numbers that no other allocation has, and whether others may hold the memory. What is left
-// of a note that there is no memory for.
+// Attributes noted for blocks: numbers that no other allocation has, and whether others may hold the memory. A note
+// for which there is no memory leaves nothing behind.
 #include "virtual_gpu/cache/block_attributes.h"
 
 #include <memory>

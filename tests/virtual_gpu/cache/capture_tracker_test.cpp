@@ -1,4 +1,4 @@
-// Which streams are being captured: what is believed, what is asked of the driver, and what is left of a capture that
+// Streams that are being captured: what is believed, what is asked of the driver, and what is left of a capture that
 // fails to begin, of a stream that ends, and of a thread that leaves in the middle.
 #include "virtual_gpu/cache/capture_tracker.h"
 

@@ -1,4 +1,4 @@
-// What a process writes of its caches for others to read: one moment's figures, and nothing where there is no file.
+// Figures that a process publishes about its caches: all of one moment, and none where there is no file.
 #include "virtual_gpu/cache/publisher.h"
 
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-// Whether the GPUs are through with all work that can touch a block: what is waited for, what is refused, and when
-// nothing may be asked.
+// Waits for all work on the GPUs that can touch a block: what is waited for, what is refused, and when nothing may be
+// asked.
 #include "virtual_gpu/cache/quiescence.h"
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Whose work can touch a context's memory. GPUs from 10 on: parts of a split one are siblings in other test files.
+// Contexts whose work can touch a context's memory. Ordinals start at 10: other test files make lower ones siblings, as
+// partitions of a split GPU.
 #include "virtual_gpu/cache/reach.h"
 
 #include <algorithm>

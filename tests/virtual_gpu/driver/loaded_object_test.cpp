@@ -1,4 +1,4 @@
-// What a loaded library exports, read from itself and held against the C library's own look-up.
+// Exports of a loaded library, read from its own image and compared with the C library's look-up.
 #include "virtual_gpu/driver/loaded_object.h"
 
 #include <dlfcn.h>

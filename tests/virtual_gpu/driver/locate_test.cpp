@@ -86,7 +86,7 @@ TEST_CASE("what a program opened first is the real library, and what it failed t
         // By a name it is the one that the program's own path leads to.
         CHECK(search(folder.path() + "/second", "", name, {"no-such-" + kName, kName, first}) == second + "\n");
     }
-    // Of a name that nobody borrows nothing is remembered.
+    // A library is remembered only under a name that cuslice borrows.
     CHECK(search(folder.path() + "/first", "", kName, {second}) == first + "\n");
 }
 

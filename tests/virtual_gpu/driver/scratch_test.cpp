@@ -19,7 +19,8 @@ bool all_zero(const void* memory, std::size_t bytes) {
     return std::all_of(begin, begin + bytes, [](char c) { return c == 0; });
 }
 
-// Of threads that have it at the same time each finds it zero, and nothing but what it wrote itself.
+// Counts errors of threads that use scratch memory at the same time: each must find it zero, and then nothing but what
+// it wrote itself.
 unsigned wrong_of_threads(std::size_t bytes, int times) {
     std::atomic<unsigned> wrong{0};
     std::vector<std::thread> threads;

@@ -35,7 +35,7 @@ Tried tried(std::vector<std::string> folders, std::size_t defaults, const std::s
     return all;
 }
 
-// What is tried, less the subfolders for CPUs where the C library has none, as on aarch64.
+// Candidates on this machine: without subfolders for CPUs where the C library has none, as on aarch64.
 Tried as_here(Tried all) {
 #if !defined(__x86_64__)
     std::erase_if(all, [](const std::string& path) { return path.find("/glibc-hwcaps/") != path.npos; });

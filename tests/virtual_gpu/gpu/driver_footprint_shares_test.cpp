@@ -1,4 +1,4 @@
-// What the driver takes, as the parts of one GPU are charged it.
+// The driver's footprint, as it is charged to the partitions of one GPU.
 #include "tests/virtual_gpu/gpu/footprint_scene.h"
 
 using namespace cuslice;

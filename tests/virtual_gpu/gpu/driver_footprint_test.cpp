@@ -1,4 +1,4 @@
-// What the driver takes by itself, from a made-up NVML.
+// The driver's footprint, read from a made-up NVML.
 #include "virtual_gpu/gpu/driver_footprint.h"
 
 #include "tests/catch.h"

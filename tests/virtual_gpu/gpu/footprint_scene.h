@@ -1,4 +1,4 @@
-// What the driver takes on a made-up GPU, as a made-up NVML tells it.
+// The driver's footprint on a made-up GPU, as a made-up NVML shows it.
 #pragma once
 
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-// What the variables of a module take at least, from images as tools write them, and from what is none.
+// Least size of a module's variables, from images as tools write them, and from input that is no image.
 #include "virtual_gpu/gpu/image_size.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ TEST_CASE("the variables of a PTX text that a compiler has to keep are added up"
     CHECK(ptx(".visible .global .u32 one; .weak .global .v4 .f32 four[2];") == 4 + 32);
     CHECK(ptx(".visible .global .align 1 .b8 text[6] = {104, 101, 108, 108, 111, 0};\n.visible .global .b16 x;") == 8);
     CHECK(ptx(".visible .global .u32 a[2], b[3];") == 20);
-    // What may be left out, lies elsewhere, or is none.
+    // Not counted: variables that a compiler may leave out or that lie elsewhere, and text that declares none.
     CHECK(ptx(".global .b8 unused[100];") == 0);
     CHECK(ptx(".extern .global .b8 elsewhere[100];") == 0);
     CHECK(ptx(".visible .global .attribute(.managed) .b8 hosts[100];") == 0);

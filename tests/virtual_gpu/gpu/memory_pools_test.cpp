@@ -52,7 +52,7 @@ struct Scene {
         put(Function::cuMemPoolGetAttribute, attribute);
         put(Function::cuMemPoolTrimTo, trim);
     }
-    // What a hook does; the pool grows by `growth`.
+    // Allocates as a hook does; the pool grows by `growth` bytes.
     void allocate(CUmemoryPool pool, std::uint64_t bytes, std::uint64_t growth) {
         MemoryPools::Growing growing(pools, pool, bytes);
         REQUIRE(growing.enter());
@@ -174,7 +174,7 @@ TEST_CASE("allocations are in the driver at the same time, and the total is neve
     second.allocated(each, scene.budget);
     CHECK(scene.budget.used() == 6 * kMiB);
     CHECK(scene.budget.settled(scene.budget.snapshot()));
-    // What two have grown it by at once says no more than that it was not more than that.
+    // Growth by two allocations at once gives no more than an upper bound for each.
     CHECK(scene.at_most(pool, 1) <= each);
 }
 

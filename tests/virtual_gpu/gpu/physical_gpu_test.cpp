@@ -1,4 +1,4 @@
-// What the parts of a GPU share of it.
+// State of a GPU that its partitions share.
 #include "virtual_gpu/gpu/physical_gpu.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Scene {
         for (std::size_t i = 0; i < limits.size(); i++) gpu->add(part(i), budgets[i], limits[i]);
     }
     VirtualGpu& part(std::size_t i) { return *reinterpret_cast<VirtualGpu*>(&places[i]); }
-    /// Of so many bytes that the driver takes.
+    /// Each partition's share of this many bytes that the driver takes.
     std::vector<std::uint64_t> shares(std::uint64_t bytes) {
         std::vector<std::uint64_t> all;
         for (std::size_t i = 0; i < budgets.size(); i++) all.push_back(gpu->share_of(part(i), bytes));

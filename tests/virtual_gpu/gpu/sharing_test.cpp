@@ -35,7 +35,7 @@ struct Sharing {
     std::unique_ptr<GpuSharing> sharing = std::make_unique<GpuSharing>();
     std::unique_ptr<Refusal> refusal = std::make_unique<Refusal>();
     unsigned asked = 0;
-    // What the first so many looks find in use, which nobody of the ledger has been charged for.
+    // The first `unsettled` looks find `outside` in use, which nobody in the ledger has been charged for.
     unsigned unsettled = 0;
     std::uint64_t outside = 0;  // bytes
 };
@@ -158,7 +158,7 @@ TEST_CASE("a context that another job is making doesn't stand in the way of a sl
     };
     refused_at_once(12 * kGiB + 1, kGiB);
     refused_at_once(kGiB, 4 * kGiB + 1);
-    // What stays is somebody's, and stands in the way.
+    // Memory that stays in use is somebody's, and stands in the way.
     Sharing stays(folder);
     stays.plan.jobs[stays.plan.job_count++].assign("another");
     stays.outside = kGiB;

@@ -51,7 +51,7 @@ struct Parts {
         CHECK(why.no_place == !taken);
         return taken;
     }
-    /// What the job's account in the ledger of this UUID holds.
+    /// Bytes that the job's account holds in the ledger of this UUID.
     std::uint64_t held(const char* uuid) const {
         GpuSharing watcher;
         auto watched = std::make_unique<ledger::Watched>();
@@ -75,7 +75,7 @@ TEST_CASE("where one part's place is refused no part goes on, and later all of t
     // Something is charged that nobody had to ask for.
     parts.one->budget().adjust(0, 8 * kMiB);
     {
-        // Of the second part's 16 GiB 12 are promised to others.
+        // Others are promised 12 of the second partition's 16 GiB.
         Child others(member(folder, 12 * kGiB, 12 * kGiB));
         REQUIRE(others.ask('j') == 'y');
         for (int i = 0; i < 2; i++) {
@@ -153,7 +153,7 @@ TEST_CASE("what others of the group hold on a GPU is not taken for what an unsee
     machine.all = 5 * kGiB + 300 * kMiB;
     gpu->meet_context();
     CHECK(gpu->driver_footprint() == 300 * kMiB);
-    // What others give back in the same instant is no less of the context, which is there.
+    // Memory that others give back in the same instant is not deducted from the context, which is still there.
     machine.all -= 200 * kMiB;
     gpu->meet_context();
     CHECK(gpu->driver_footprint() == 300 * kMiB);

@@ -1,4 +1,4 @@
-// What a GPU charges, and what is left of it after a refusal: a GPU by itself, and two parts of one.
+// Charges of a GPU, and what a refusal leaves of them: a GPU by itself, and two partitions of one.
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
 #include <memory>

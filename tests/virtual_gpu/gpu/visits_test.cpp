@@ -1,4 +1,4 @@
-// Who is in a context that is not its own, and who waits for whom when one ends.
+// Visits of threads to contexts that are not their own, and who waits for whom when a context ends.
 #include "virtual_gpu/gpu/visits.h"
 
 #include <sys/wait.h>

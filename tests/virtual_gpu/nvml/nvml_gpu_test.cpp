@@ -1,4 +1,4 @@
-// What NVML says of GPUs, as its own library is called.
+// NVML's readings of GPUs, and the calls that its own library gets for them.
 #include "virtual_gpu/nvml/nvml_gpu.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// What is asked of NVML, on hosts that the tests make up: one whose driver is new, an old one, and MIG.
+// Queries to NVML, on hosts that the tests make up: one whose driver is new, an old one, and MIG.
 #include "virtual_gpu/nvml/nvml_query.h"
 
 #include <array>

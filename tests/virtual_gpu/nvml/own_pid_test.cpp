@@ -19,7 +19,7 @@ const char* made_up_namespace = nullptr;  // null: the kernel's answer
 const char* driver_version = "";
 unsigned asked_for_version = 0;
 
-/// What this process finds out about itself in the namespace, with that driver; null: no NVML to ask.
+/// Facts that this process finds out about its pid in the namespace, with that driver; null: no NVML to ask.
 PidFacts facts_in(const char* name, const char* version) {
     void*& slot = cuslice_physical_nvml_slots[static_cast<std::size_t>(NvmlFunction::nvmlSystemGetDriverVersion)];
     const auto answer = +[](char* text, unsigned size) -> nvmlReturn_t {

@@ -15,7 +15,7 @@ using namespace cuslice;
 
 namespace {
 
-/// What cuslice reads, in the order in which it stands there.
+/// Lines of the environment that cuslice reads, in the order in which they stand there.
 std::vector<std::string> read_lines() {
     std::vector<std::string> found;
     const HostEnvironment environment;
@@ -46,7 +46,7 @@ const std::string kHanded = std::string(kHandOver) + "=limit";
 
 }  // namespace
 
-// What is kept is kept for the life of the process, so it is one case.
+// Lines are kept for the life of the process, so this is one case.
 TEST_CASE("what cuslice run handed on counts in a program that has removed it, and not in place of its own") {
     using Texts = std::vector<std::string>;
     {

@@ -1,4 +1,5 @@
-// Which GPUs the driver is to bring up, and how it is told, where GPUs are split. The rest is in tests/preload.
+// GPUs that the driver is to bring up where GPUs are split, and the variable that tells it. The rest is in
+// tests/preload.
 #include "virtual_gpu/selection/visible_devices.h"
 
 #include <stdlib.h>
@@ -108,7 +109,7 @@ TEST_CASE("with a split the program's own variable is left as it is, and without
     CHECK(visible_now() == "1");
     CHECK(whole.apply());
     CHECK(visible_now() == "GPU-10aa");
-    // What was decided of another line than the one that is there now is not applied.
+    // A decision that was made for another line than the present one is not applied.
     CHECK_FALSE(late.apply());
     CHECK(visible_now() == "GPU-10aa");
     unsetenv("CUDA_VISIBLE_DEVICES");

@@ -1,4 +1,4 @@
-// Which virtual context is current in a thread, and what it is after calls that the driver refuses.
+// The virtual context that is current in a thread, also after calls that the driver refuses.
 #include "virtual_gpu/split/current_context.h"
 
 #include <thread>

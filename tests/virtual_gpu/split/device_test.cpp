@@ -1,4 +1,4 @@
-// Which GPUs a split program has, and what tells them apart.
+// The GPUs of a split program, and the identities that tell them apart.
 #include <cctype>
 #include <cstdio>
 #include <string>

@@ -12,7 +12,7 @@ constexpr CUdeviceptr kAddress = 0x7f0000000000;
 
 CUgraphNode node(std::uintptr_t number) { return tests::handle<CUgraphNode>(0x9000 + number); }
 
-/// What the driver was given last, and what it answers.
+/// Parameters that the driver was given last, the number of its calls, and its answer.
 CUgraphNodeParams given{};
 std::vector<CUmemAccessDesc> given_access;
 unsigned asked = 0;

@@ -1,4 +1,4 @@
-// Whose the driver's handles are, whatever comes and goes, and what a refusal leaves of it.
+// Owners of the driver's handles, whatever comes and goes, and after a refusal.
 #include "virtual_gpu/split/handle_registry.h"
 
 #include <map>
@@ -121,7 +121,7 @@ TEST_CASE("a handle that the driver doesn't destroy keeps its owner") {
     CHECK(owner.context == 7);
     CHECK(destroy_registered(HandleKind::stream, stream, [] { return CUDA_SUCCESS; }) == CUDA_SUCCESS);
     CHECK_FALSE(handle_registry().find(stream, HandleKind::stream).known);
-    // What was nobody's doesn't become somebody's by a failure.
+    // A failure gives no owner to a handle that had none.
     CHECK(destroy_registered(HandleKind::stream, stream, fail) == CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_FALSE(handle_registry().find(stream, HandleKind::stream).known);
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr auto kDevice = CU_MEM_LOCATION_TYPE_DEVICE;
 const CUstream kStream = stream(7);
 
-/// What the driver was asked last.
+/// Last copy that the driver was asked for.
 struct Asked {
     Function function = Function::cuInit;
     CUdeviceptr to = 0, from = 0;
@@ -248,7 +248,7 @@ TEST_CASE("a batch of boxes says where its pointers are, and an array needs no s
     wished[0].src.type = wished[0].dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
     wished[0].src.op.ptr.locHint = {kDevice, 1};
     wished[0].dst.op.ptr.locHint = {kDevice, 2};
-    // What stands where a pointer's hint would be.
+    // An array has other bytes where a pointer has its hint: they stay as they are.
     wished[1].src.op.ptr.locHint = wished[1].dst.op.ptr.locHint = {kDevice, 2};
     wished[1].src.type = wished[1].dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
     REQUIRE(split_driver::cuMemcpy3DBatchAsync_v2(2, wished.data(), 0, kStream) == CUDA_SUCCESS);

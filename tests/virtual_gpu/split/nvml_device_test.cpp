@@ -78,7 +78,7 @@ struct Scene : NvmlScene {
     }
 };
 
-/// Which virtual GPU was found; the error, negative, if none was, and then the place for it is as it was.
+/// Index of the virtual GPU that was found; if none was, the negated error, and the place for the handle is untouched.
 template <typename Call>
 int found(Call call) {
     nvmlDevice_t handle = kUntouched;

@@ -6,7 +6,7 @@ using namespace cuslice::tests;
 
 namespace {
 
-/// What the library was asked of, and what it answers.
+/// Devices that the library was asked about, and the one that it answers with.
 nvmlDevice_t asked_a = nullptr, asked_b = nullptr, answered = nullptr;
 unsigned calls = 0;
 

@@ -1,4 +1,4 @@
-// Which virtual GPUs NVML shows, and what stands before its functions.
+// Virtual GPUs that NVML shows, and the functions that stand before NVML's own.
 #include "virtual_gpu/split/nvml.h"
 
 #include "tests/virtual_gpu/split/nvml_scene.h"

@@ -1,4 +1,4 @@
-// What the driver makes in a real context is some virtual context's: noted, or not made at all.
+// Objects that the driver makes in a real context belong to a virtual one: they are noted, or not made at all.
 #include "virtual_gpu/split/register_handle.h"
 
 #include <vector>

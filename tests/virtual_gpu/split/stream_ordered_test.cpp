@@ -293,7 +293,7 @@ TEST_CASE("a part of a pool's own GPU needs no access, and the driver is told of
     CHECK(allowed_count == 0);
     CHECK(split_driver::cuMemPoolSetAccess(own, nullptr, 4) == CUDA_ERROR_INVALID_VALUE);
     CHECK(allowed_count == 4);
-    // Of a pool that others have made nothing is known.
+    // A pool that others have made is of no known GPU: the driver is told of every access.
     allowed.clear();
     CHECK(split_driver::cuMemPoolSetAccess(kDrivers, wishes.data(), 1) == CUDA_SUCCESS);
     CHECK(allowed.size() == 1);

@@ -23,7 +23,7 @@ CUresult make_urgent(CUstream* into, unsigned flags, int priority) {
     *into = tests::stream(0x4000 + flags);
     return CUDA_SUCCESS;
 }
-// Of the context that is current.
+// Range of priorities in the current context.
 CUresult range(int* lowest, int* highest) {
     if (MadeUpDriver::stack().empty() || MadeUpDriver::stack().back() != real_of(0)) return CUDA_ERROR_INVALID_CONTEXT;
     *lowest = least, *highest = greatest;
@@ -189,7 +189,7 @@ TEST_CASE("a stream's context and GPU are those that it was made in, whichever i
         CUgreenCtx green = nullptr;
         CHECK(ask(one, &context, &green) == CUDA_SUCCESS);
         CHECK(context == scene.second);
-        // Of a green context's stream there is no other context.
+        // A green context's stream has no other context.
         context_said = nullptr;
         green_said = tests::handle<CUgreenCtx>(5);
         CHECK(ask(one, &context, &green) == CUDA_SUCCESS);

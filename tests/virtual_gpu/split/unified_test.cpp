@@ -1,4 +1,4 @@
-// Whose a pointer is: what the driver says of physical GPUs, made the program's.
+// Owners of pointers: the driver's answers about physical GPUs, translated for the program.
 #include "tests/virtual_gpu/split/split_scene.h"
 
 using namespace cuslice;
@@ -10,14 +10,14 @@ constexpr CUdeviceptr kAddress = 0x7f0000001000, kBase = 0x7f0000000000;
 const CUmemoryPool kPool = tests::handle<CUmemoryPool>(0x51);
 constexpr CUmemGenericAllocationHandle kPhysical = 0x610;
 
-/// What the driver says of the address.
+/// The driver's answers about the address.
 int ordinal = 0;
 CUcontext context_said = nullptr;
 bool has_base = true, is_pool = false, is_physical = false, answers = true;
 int held = 0;
 unsigned questions = 0;
 CUmemLocationType type = CU_MEM_LOCATION_TYPE_DEVICE;
-/// What was written down of it.
+/// The owner on record for the address; -1: none.
 int written_gpu = -1;
 CUcontext written_context = nullptr;
 

@@ -16,7 +16,7 @@ constexpr std::size_t kPage = 2 << 20;
 
 const void* as_handle(Handle handle) { return reinterpret_cast<const void*>(handle); }
 
-/// What the driver has and was asked.
+/// Memory that the driver has, its last request, and its answer.
 Handle made = 0;
 std::map<Handle, int> references;
 CUmemLocation location{};
