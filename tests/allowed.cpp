@@ -85,8 +85,8 @@ bool others_may_enter(const fs::path& folder) {
     return stat(folder.c_str(), &status) == 0 && (status.st_mode & S_IXOTH) != 0;
 }
 
-/// What others must get to: the sources, and the build with this program in it. By their names before this process
-/// moves to another mount namespace: in a chroot /proc has another one for the program then.
+/// Folders that other users must reach: the sources, and the build that contains this program. Resolved before this
+/// process enters another mount namespace: in a chroot, /proc has another path for the program.
 const std::vector<fs::path>& places() {
     static const std::vector<fs::path> both = [] {
         std::error_code unknown;

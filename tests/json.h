@@ -32,7 +32,7 @@ class Json {
     /// The member; where there is none, an empty list.
     Json list(std::string_view key) const;
 
-    /// Of a list or an object; 1 for a plain value, 0 for null.
+    /// Number of elements or members; 1 for a plain value, 0 for null.
     std::size_t size() const;
     bool empty() const { return size() == 0; }
     bool is_null() const;
@@ -78,7 +78,7 @@ class Json {
         const Json* list_;
         std::size_t index_;
     };
-    /// Of a list.
+    /// Iterators over the elements of a list.
     Iterator begin() const { return {*this, 0}; }
     Iterator end() const { return {*this, size()}; }
 

@@ -1,4 +1,4 @@
-// What another thread of this process is doing, as the kernel has it.
+// Waits until another thread of this process sleeps, by the state that the kernel shows.
 #pragma once
 
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-// What comes by itself and tells nobody: the end of another process, a neighbour's next look.
+// Waits for events that notify nobody: the end of another process, a neighbour's next look.
 #pragma once
 
 #include <chrono>

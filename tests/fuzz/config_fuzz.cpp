@@ -59,8 +59,8 @@ void read_visible(std::string_view text) {
         expect(!count_in_chosen("GPU-5f1c0d12,GPU-5f1c0d10", list.view(), again));
 }
 
-// Whatever the settings make of three GPUs: each part's limit within its GPU's slice, all of them too unless that is
-// wanted otherwise, no two that are called the same, and each GPU there.
+// Checks how any settings split three GPUs: each partition fits into what is left of its GPU's slice, and so do all of
+// them together unless oversubscription is set; every UUID is unique, and every GPU is there.
 void split(const Settings& settings) {
     GpuIdentity gpus[3];
     std::uint64_t totals[3], left[3];

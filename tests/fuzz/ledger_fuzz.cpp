@@ -75,7 +75,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Request request;
     request.name = "job";
     request.limit = request.reserved = 4 * kBytes;
-    // Who waits has a place in the queue, whatever is in the other tickets, and what it may have is what is there.
+    // A waiting process has a place in the queue, whatever is in the other tickets, and is offered no more than is
+    // free.
     ledger->queue_up(request.reserved, "fuzz");
     if (ledger->look(0, &committed, &available)) {
         expect(available <= ledger->capacity() && committed.kept <= ledger->capacity() - available);

@@ -1,5 +1,5 @@
-// What the sample programs have in common: they take all the memory of a GPU that they are given, use it, say what they
-// got and give it back. They are ordinary CUDA programs. C++17, and nvcc's host compiler reads this, too.
+// Shared by the sample programs, which take all the memory of a GPU that they are given, use it, report what they got
+// and give it back. They are ordinary CUDA programs. C++17, as nvcc's host compiler reads this, too.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What the jobs of storm.py hold of the nodes' fake GPUs, by the fake driver's books, and what is left over of them in
-// the ledgers, by the files themselves. Nothing of cuslice is asked.
+// Reads how much of the nodes' fake GPUs the jobs of storm.py hold, from the fake driver's accounting, and what they
+// leave over in the ledgers, from the files themselves. Nothing of cuslice is asked.
 //
 //   slices watch SHM...   looks again and again until its input ends; then one line of JSON says what it saw
 //   slices left SHM...    one line of JSON for each file: what is in it
@@ -34,7 +34,7 @@ using cuslice::fake::Holder;
 
 namespace {
 
-/// Whose a process is, by its environment.
+/// Job of a process and its slice in bytes, from the process's environment.
 struct Owner {
     std::string job;  // empty: of none
     std::uint64_t slice = 0;
@@ -67,7 +67,8 @@ std::optional<Owner> owner_of(int pid) {
     return owner;
 }
 
-/// Whether the kernel has begun to end it (PF_EXITING), and so may have dropped a part of what it had.
+/// True if the process is gone, or the kernel has begun to end it (PF_EXITING) and so may have dropped a part of what
+/// it had.
 bool is_ending(int pid) {
     const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
     if (!text || text->rfind(')') == std::string::npos) return true;
@@ -86,7 +87,7 @@ struct Held {
     bool operator==(const Held&) const = default;
 };
 
-/// Those who live, and what each holds.
+/// Live processes, and the bytes that each of them holds.
 std::vector<Held> held(Books& books) {
     std::vector<Held> found;
     for (const Holder& holder : books.holders())

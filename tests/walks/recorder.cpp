@@ -1,5 +1,5 @@
-// What the compiler calls at the beginning and the end of every function of the walked library
-// (-finstrument-functions), and the driver's functions, each behind one of ours while a walk is written down.
+// Records a walk: functions that the compiler calls at the beginning and the end of every function of the walked
+// library (-finstrument-functions), and one of ours before each of the driver's while a walk is written down.
 #include <cstdint>
 #include <cstdio>
 
@@ -18,7 +18,7 @@ struct Event {
 constexpr std::size_t kMax = 1 << 16;
 Event events[kMax];
 std::size_t count = 0;
-// Of the thread that began the walk; all others are not written down.
+// True in the thread that began the walk; no other is written down.
 constinit thread_local bool walking = false;
 
 NOT_WALKED __attribute__((target("general-regs-only"))) void note(Event::Kind kind, std::uintptr_t what) {
@@ -35,8 +35,8 @@ NOT_WALKED void** driver_place(std::size_t i) {
     return split_from_slots[i] ? &split_from_slots[i] : &cuslice_driver_slots[i];
 }
 
-// What stands before the driver's functions, whose types don't matter so: an entry for each pushes its number and goes
-// on here, and from here to the driver with every register and the stack as they were.
+// Entries that stand before the driver's functions, whatever the types of those: each pushes its number and goes on
+// here, and from here to the driver with every register and the stack as they were.
 extern "C" {
 extern const char walk_driver_entries[] __attribute__((visibility("hidden")));
 // No register of floating point is saved, so none is used.

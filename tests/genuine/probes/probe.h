@@ -1,4 +1,4 @@
-// What every probe has: a call into the library under test, linked or found with dlsym, and a line with its status.
+// Shared by all probes: a call into the library under test, linked or found with dlsym, and a line with its status.
 //
 //   PROBE_LIBRARY   the SONAME, as a program would open it
 //   PROBE_LINKED    the library is needed by the program, and its functions are called by name
