@@ -29,7 +29,7 @@ int usage(ConfigError& error, std::string_view word, std::string_view why) {
     return kUsage;
 }
 
-// What an option was given that takes a value. `words` is the whole line, `rest` what CLI11 has not read of it yet.
+// The value given to an option. `words` is the whole line, `rest` the part that CLI11 has not read yet.
 std::string value_of(const std::string& name, std::string_view placeholder, const std::string& value,
                      const Words& words, Words& rest, ConfigError& error) {
     const bool own_word = words[rest.size()] == value;
@@ -213,7 +213,7 @@ bool parse_time(const std::string& text, std::uint64_t& milliseconds) {
            milliseconds >= kLeast && milliseconds <= kMost;
 }
 
-// What of top's options goes together.
+// Checks the times given to top, and the combinations of its options.
 int check_top(const CLI::App& app, const std::string& interval, const std::string& timeout, Arguments& arguments,
               ConfigError& error) {
     const std::pair<const char*, std::pair<const std::string&, std::uint64_t&>> times[] = {

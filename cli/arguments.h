@@ -59,8 +59,8 @@ struct Arguments {
     std::vector<std::string> query;
 };
 
-/// Whether a command has an option of this name. Those that show or change what runs already take only what says where
-/// it is written down, and which.
+/// True if the command has an option for this key. Commands that show or change what runs already take only the
+/// options that say where its ledgers are, and which group or limit is meant.
 bool takes(Command command, Key key);
 
 /// 0 if the command line is understood, else the exit code, with `error` filled. Options end at `--` or at the first

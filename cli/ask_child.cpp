@@ -60,7 +60,7 @@ int spawn(const std::string& executable, Environment& environment, const std::ve
 
 Answer ask_child(const Installation& installation, Environment environment, const std::vector<std::string>& question,
                  std::chrono::seconds patience, bool with_stderr) {
-    // Whoever reads the child's stderr wants ld.so's words.
+    // A caller that reads the child's stderr wants ld.so's messages too.
     if (!with_stderr) remove_refused_preloads(environment);
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return {std::string("no pipe: ") + std::strerror(errno), {}};

@@ -11,7 +11,7 @@
 
 namespace cuslice::cli {
 
-/// What can be asked for, and who is asked: the first word of a question, which names it in messages too.
+/// First words of a question: they say whom the child asks, and messages use the same names.
 inline constexpr const char kAskDriver[] = "the driver", kAskNvml[] = "NVML", kAskFake[] = "the fake GPU",
                             kAskLoader[] = "the loader", kAskFolder[] = "the sharing folder";
 /// Behind kAskDriver and its file: as programs see it, through libcuslice.so where that is preloaded.

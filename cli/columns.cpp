@@ -19,7 +19,7 @@ wchar_t decode(std::string_view text) {
     return static_cast<wchar_t>(code);
 }
 
-// Whatever locale the process has: the characters of names are the same in all of them.
+// Measures in C.UTF-8 and not in the process's locale: names have the same characters in every locale.
 std::size_t width_of(std::string_view character) {
     static const locale_t kUtf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
     if (character.size() == 1 || kUtf8 == nullptr) return 1;

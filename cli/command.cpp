@@ -3,7 +3,7 @@
 namespace cuslice::cli {
 namespace {
 
-// Those for people first, query last.
+// Commands for people first, query last.
 constexpr CommandName kCommandNames[] = {
     {"run", Command::run, "run a program in a slice"},
     {"demo", Command::demo, "fill a slice until it is refused, and draw it"},

@@ -33,7 +33,7 @@ struct CommandName {
     std::string_view summary;
 };
 
-/// Those for people: all but query, by which the launcher asks a driver in a process of its own.
+/// Commands for people: all but query, by which the launcher asks a driver in a process of its own.
 std::span<const CommandName> command_names();
 
 /// nullptr if there is no such command. Finds query too.

@@ -1,4 +1,4 @@
-// What the launcher's commands do. Each returns the exit code, unless `run` became the program.
+// The launcher's commands. Each returns the exit code; `run` returns only if it has not become the program.
 #pragma once
 
 #include "cli/arguments.h"
@@ -6,13 +6,13 @@
 
 namespace cuslice::cli {
 
-/// What all commands work with.
+/// Input of all commands.
 struct Invocation {
     Arguments arguments;
     Environment environment;
     /// The system's file of settings.
     const char* system_file;
-    /// What stands before the paths of the machine's own files that doctor reads: nothing, but in tests.
+    /// Prefix of the paths of the machine's own files that doctor reads; empty except in tests.
     std::string system_root;
 };
 

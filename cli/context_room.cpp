@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-// What a program needs before it can allocate anything.
+// Bytes that a program needs before it can allocate anything.
 struct Need {
     std::uint64_t context, least;
 };

@@ -1,4 +1,4 @@
-// What an executable or a library tells of itself in its file, without loading it.
+// Reads facts about an executable or a library from its file, without loading it.
 #pragma once
 
 #include <elf.h>
@@ -27,15 +27,15 @@ class ElfFile {
     std::string_view interpreter() const;
     /// DT_SONAME.
     std::string_view soname() const;
-    /// Whether a library whose name begins so is needed.
+    /// True if it needs a library whose name begins with `prefix`.
     bool needs(std::string_view prefix) const;
     /// DT_RPATH or DT_RUNPATH, as written: a list with colons.
     std::string_view search_path(Elf64_Sxword tag) const;
     bool has_section(std::string_view name) const;
-    /// Whether a symbol of this name is there for others, or wanted of others. Of the section .dynsym.
+    /// True if .dynsym defines the symbol for others (exports), or wants it from others (asks_for).
     bool exports(std::string_view symbol) const { return has_symbol(symbol, true); }
     bool asks_for(std::string_view symbol) const { return has_symbol(symbol, false); }
-    /// Whether these bytes are anywhere in it.
+    /// True if the file has these bytes anywhere.
     bool contains(std::string_view bytes) const;
 
   private:

@@ -16,8 +16,8 @@ constexpr char kGood = 'y';
 constexpr char kRefused = 'n';
 constexpr char kFailed = 'f';
 
-/// What the fake driver exports beside CUDA's functions: 0 if it would take `spec`, with its GPUs' contexts in
-/// `message`; else why not.
+/// A function that the fake driver exports beside CUDA's. Returns 0 if the driver would take `spec`, with its GPUs'
+/// contexts in `message`; otherwise `message` says why not.
 using Check = int(const char* spec, char* message, std::size_t size);
 
 }  // namespace

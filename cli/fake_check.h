@@ -1,4 +1,4 @@
-// Whether fake GPUs exist as they were asked for: the fake driver itself knows.
+// Has the fake driver itself check that the fake GPUs exist as they were asked for.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ void remove_machine(const std::string& machine) {
     fs::remove_all(machine, ignored);
 }
 
-/// Those whose programs have ended, and whose cleaner was killed. The caller holds the lock of `home`.
+/// Removes the machines whose programs have ended and whose cleaner was killed. The caller holds the lock of `home`.
 void remove_abandoned(const std::string& home) {
     std::vector<std::string> machines;
     std::error_code failed;

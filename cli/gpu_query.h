@@ -1,5 +1,5 @@
-// Which GPUs there are: asked of NVML, and where that isn't enough of the driver, whose start takes a second on
-// machines of many GPUs. In a child process, so that the launcher neither loads them nor hangs with them.
+// Lists the machine's GPUs: asks NVML and, where that isn't enough, the driver, whose start takes a second on
+// machines with many GPUs. A child process asks, so that the launcher neither loads them nor hangs with them.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@ Gpus query_nvml(const Environment& environment, const Settings& settings, const 
 /// All GPUs that the driver has, in PCI order, whatever CUDA_VISIBLE_DEVICES says; without the library.
 Gpus query_driver(const Environment& environment, const Settings& settings, const Installation& installation);
 
-/// Those of them that CUDA_VISIBLE_DEVICES leaves, without the library. `ordinal` is the place in this list.
+/// The driver's GPUs that CUDA_VISIBLE_DEVICES leaves, without the library. `ordinal` is the place in this list.
 Gpus query_visible(const Environment& environment, const Settings& settings, const Installation& installation);
 
-/// What a program would see that is started with `environment`.
+/// GPUs that a program started with `environment` would see.
 Gpus query_as_program(Environment environment, const Installation& installation);
 
 /// The child's side: what the driver in this file says, in this very process; or libcuslice.so in its place, if it is

@@ -1,4 +1,4 @@
-// Who holds, has reserved and waits for how much of which GPU: what the ledgers of all users say.
+// Reads from the ledgers of all users who holds, has reserved and waits for how much of which GPU.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct JobPeak {
     bool ended = false;                 // nobody is in the job any more
 };
 
-/// What the ledgers of a folder say at one moment.
+/// Contents of a folder's ledgers at one moment.
 struct Holders {
     std::vector<Holder> holding;                      // by GPU, user, account and pid
     std::vector<WaitingProcess> waiting;              // by GPU and place in the queue
@@ -55,9 +55,9 @@ struct Holders {
 /// only the living are shown. Waits for a ledger's lock for half a second at most.
 Holders read_holders(const std::string& folder);
 
-/// What the ledgers in `folder` remember of this user's jobs of this name, and for root of everybody's, by GPU and
-/// user: also of one that has ended, until its place in the ledger is another job's. Where it came several times it is
-/// the most of all. What could not be read is added to `failures`. Changes nothing.
+/// Peaks of this user's jobs of this name, and for root of everybody's, from the ledgers in `folder`; by GPU and
+/// user. A ledger remembers a job that has ended until another job takes its place. If it has several jobs of the
+/// name, the highest peak counts. Adds what could not be read to `failures`. Changes nothing.
 std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& name, std::vector<std::string>& failures);
 
 /// The same without fake GPUs, which exist for the programs alone that were started on them.

@@ -20,7 +20,7 @@ struct Installation {
     std::string fake_folder;
     /// The program of `cuslice demo`.
     std::string demo;
-    /// What draws recordings, a Python program.
+    /// The Python program that draws recordings.
     std::string plot;
 
     std::string fake_driver() const { return fake_folder + "/libcuda.so.1"; }

@@ -50,7 +50,7 @@ class Start {
           settings_(settings),
           waiting_(settings, machine, command) {}
 
-    /// What CUSLICE_JOB says of it: its name, and the ledgers in which it was made.
+    /// Value of CUSLICE_JOB: the job's name, and the ledgers in which the job was made.
     std::string name() const { return name_ + made_in_; }
     bool ledger_failed() const { return ledger_failed_; }
     int take_each(const std::vector<Gpu>& gpus);

@@ -1,4 +1,4 @@
-// What the launcher prints for programs.
+// JSON that the launcher prints for programs.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -79,8 +79,8 @@ bool read_named_file(Settings& settings, const Entry& named, std::vector<LookedA
     return good;
 }
 
-// Whoever wrote the current folder (an archive, a colleague) chooses limits at most, not code to run or files to write
-// to.
+// The current folder may be somebody else's work (an archive, a colleague's): its settings may choose limits, but no
+// code to run and no files to write to.
 bool check_current_folder(const Settings& settings, ConfigError& error) {
     for (const Entry& entry : settings.entries()) {
         if (entry.rank.source != Source::current_folder || entry.rank.level != 0) continue;

@@ -17,7 +17,7 @@ bool has_instance(const std::vector<Gpu>& gpus) {
     return std::any_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) { return is_mig_uuid(gpu.uuid); });
 }
 
-// What the driver says of a GPU, with what it doesn't know.
+// Completes the driver's answer about a GPU from the list of all GPUs.
 void complete(Gpu& gpu, const Gpu* listed) {
     gpu.ordinal = listed ? listed->ordinal : -1;
     if (listed && !gpu.free) gpu.free = listed->free;

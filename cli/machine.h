@@ -20,7 +20,7 @@ class Machine {
     /// All of them, in PCI order, which is how `ordinal` counts them. A MIG instance stands in its GPU's place, with
     /// -1.
     const Gpus& all();
-    /// Those that CUDA_VISIBLE_DEVICES leaves, in its order; `ordinal` is the place in PCI order, -1 if it is a MIG
+    /// GPUs that CUDA_VISIBLE_DEVICES leaves, in its order; `ordinal` is the place in PCI order, -1 for a MIG
     /// instance. None where the driver sees none.
     const std::vector<Gpu>& allowed();
     /// The same in the order in which CUDA counts them, also where the variable is not set.
@@ -35,7 +35,7 @@ class Machine {
     void narrow(std::string_view uuids);
     /// The one that a UUID or the beginning of one brings up, although it is not listed (MIG of drivers before 470).
     std::optional<Gpu> unlisted(const std::string& uuid);
-    /// What is free on a GPU now. Asks again.
+    /// Asks again how much memory is free on each of `gpus`.
     void refresh(std::vector<Gpu>& gpus);
 
   private:

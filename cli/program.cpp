@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kNoSlice = "so this program gets no slice";
 constexpr std::string_view kGnuLoader = kLoaderName;
 
-// What execve would say of a file, without starting it; 0 if it may be executed.
+// The error that execve would give for a file, without starting it; 0 if it may be executed.
 int why_not_executable(const std::string& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return errno;

@@ -20,7 +20,7 @@ Program find_program(const std::string& name, const Environment& environment);
 /// The file that the kernel starts for a program: itself, or a script's interpreter.
 std::string started_file(const std::string& path);
 
-/// Whether the preloaded library comes to a program.
+/// The verdict on whether the preloaded library reaches a program.
 struct Reach {
     /// A line on why it doesn't (statically linked, set-user-ID, another architecture or C library), or nothing.
     std::string why_not = {};
@@ -28,7 +28,7 @@ struct Reach {
     bool fatal = false;
 };
 
-/// Of started_file.
+/// Looks at started_file(path).
 Reach look_at_reach(const std::string& path);
 
 }  // namespace cuslice::cli

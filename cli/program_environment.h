@@ -1,4 +1,4 @@
-// What the launcher changes in the environment of the program that it starts.
+// Prepares the environment of the program that the launcher starts.
 #pragma once
 
 #include "cli/environment.h"

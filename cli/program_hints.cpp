@@ -131,7 +131,7 @@ std::string rank_launcher(const std::string& command, const std::vector<std::str
     return {};
 }
 
-// What decides how much of which GPU a program gets.
+// True if the setting decides how much of which GPU a program gets.
 bool decides(Key key) {
     return is_amount(key) || key == Key::split || key == Key::gpus || key == Key::group_limit || key == Key::fake;
 }

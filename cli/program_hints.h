@@ -1,5 +1,4 @@
-// What is said of a program that can't have been meant as it is started: the slice would be somebody else's, or
-// nobody's.
+// Hints on a program that can't have been meant as it is started: the slice would be somebody else's, or nobody's.
 #pragma once
 
 #include <string>
@@ -22,8 +21,8 @@ std::string explain_client(const std::vector<std::string>& words);
 std::string explain_ranks(const std::string& command, const std::vector<std::string>& words,
                           const Environment& environment);
 
-/// What to write instead of the program `name`, which isn't there or can't be started (`exit_code` says which): the end
-/// of a line, "; did you mean python3". Empty where nothing better is known.
+/// A suggestion to write instead of the program `name`, which isn't there or can't be started (`exit_code` says
+/// which): the end of a line, "; did you mean python3". Empty where nothing better is known.
 std::string suggest_program(const std::string& name, int exit_code, const Environment& environment);
 
 /// A line for an option of cuslice that stands behind the program, as in `cuslice run ./a.out --limit 1GiB`. Empty

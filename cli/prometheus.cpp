@@ -32,7 +32,7 @@ class Gauge {
     void set(const std::string& labels, std::uint64_t value) { values_[labels] = value; }
     void add(const std::string& labels, std::uint64_t value) { values_[labels] = sum(values_[labels], value); }
 
-    /// What a foreign ledger says may be anything: a sum stays the largest number and doesn't begin again at 0.
+    /// A foreign ledger may hold any number: the sum stops at the largest and doesn't begin again at 0.
     static std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
     std::string text() const {
@@ -88,7 +88,7 @@ std::string prometheus_text(const Holders& found) {
         account_peak.set(account, row.peak);
         account_reserved.set(account, row.reserved);
         if (row.limit != ledger::kNoLimit) account_limit.set(account, row.limit);
-        // What lies within another account is counted there.
+        // The figures of an outer account include the accounts within it.
         if (row.inner) continue;
         jobs.add(gpu, 1);
         used.add(gpu, row.together);

@@ -1,4 +1,4 @@
-// What `cuslice ps --prometheus` prints: the ledgers in the text format that Prometheus reads.
+// Output of `cuslice ps --prometheus`: the ledgers in the text format that Prometheus reads.
 #pragma once
 
 #include <string>

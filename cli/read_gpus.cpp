@@ -18,7 +18,7 @@ Function* look_up(void* library, const char* name) {
     return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
-// What is asked of a driver. The forms with a suffix are the ones that cuda.h's own names stand for.
+// Functions of a driver that are called here. The forms with a suffix are the ones that cuda.h's own names stand for.
 struct Driver {
     explicit Driver(void* library)
         : init(look_up<decltype(cuInit)>(library, "cuInit")),

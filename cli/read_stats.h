@@ -1,4 +1,4 @@
-// What a running process tells of its caches (policy/stats/).
+// Reads the cache statistics of a running process (policy/stats/).
 #pragma once
 
 #include <string>

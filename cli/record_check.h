@@ -5,9 +5,9 @@
 
 namespace cuslice::cli {
 
-/// Whether the file that the program is to be recorded in can be made: in the place of the launcher, whose pid the
-/// program takes over. A file that is there already is refused, as a recording overwrites nothing; but not inside
-/// another `cuslice run`, whose programs write to further names beside it.
+/// True if the file for the program's recording can be made. For %p its name has the launcher's pid, which the
+/// program takes over. An existing file is refused, as a recording overwrites nothing, but not inside another
+/// `cuslice run`, whose programs write to further names beside it.
 bool check_record(const Settings& settings, const Environment& environment, ConfigError& error);
 
 }  // namespace cuslice::cli

@@ -29,18 +29,19 @@ class Reservation {
     std::string made_in() const;
     bool rebuilt() const { return ledger_.found() == ledger::Found::rebuilt; }
     std::string failure() const;
-    /// Whether there is no place for a ledger in that folder at all.
+    /// True if that folder has no place for a ledger at all.
     bool no_place() const { return refusal_.failure.no_place; }
     /// True if another user stands in the way.
     bool stranger() const { return refusal_.failure.stranger; }
-    /// What the GPU's memory is now, as NVML has it.
+    /// Sets the memory that is free on the GPU now, as NVML reports it.
     void set_free(std::optional<std::uint64_t> free) { gpu_.free = free; }
     /// Sees what could be had, without taking it. Without a ledger that is what is free.
     void look();
-    /// Whether the ledger could be looked at.
+    /// True if look() could read the ledger.
     bool seen() const { return seen_; }
     bool fits() const { return refusal_.committed.fits(refusal_.asked, refusal_.available); }
-    /// Whether what doesn't fit now may fit in a moment, when a context that another job is making has been charged.
+    /// True if a slice that doesn't fit now may fit in a moment, once a context that another job is making has been
+    /// charged.
     bool may_fit_soon() const { return ledger::may_be_charged_soon(refusal_, gpu_.total); }
     /// Waits in the GPU's queue until it is taken or closed, and says so in its ledger.
     void queue_up(const std::string& command);

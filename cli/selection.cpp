@@ -12,8 +12,9 @@ std::string_view view_of(const std::optional<std::string>& text) {
     return text ? std::string_view(*text) : std::string_view();
 }
 
-// What an outer launcher was told it has applied. A file that every launcher reads says the same again in a nested run:
-// a program that has narrowed its list meanwhile would be refused what it gave up itself.
+// True if an outer launcher has applied `gpus` already. A file that every launcher reads sets it again in a nested
+// run: to apply it there would refuse a program that has narrowed its list meanwhile, over GPUs that it gave up
+// itself.
 bool applied(const Settings& settings, const Entry& gpus, const Environment& environment) {
     if (!environment.get(kChosenVariable)) return false;
     if (gpus.rank.source == Source::user_file || gpus.rank.source == Source::system_file) return true;

@@ -1,4 +1,4 @@
-// Which GPUs `gpus` gives a program.
+// Selects the GPUs that the setting `gpus` gives a program.
 #pragma once
 
 #include <vector>
@@ -33,7 +33,7 @@ void settle_visible(Environment& environment);
 bool select_gpus(const Settings& settings, const Environment& environment, Machine& machine, Selection& selection,
                  ConfigError& error);
 
-/// Of `any`: this one it is.
+/// Settles a selection of `any` on this GPU.
 void select_one(Selection& selection, const Gpu& gpu);
 
 /// Their UUIDs, as CUDA_VISIBLE_DEVICES takes them.

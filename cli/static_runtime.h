@@ -1,4 +1,4 @@
-// Whether a program carries NVIDIA's static runtime, which no shim can be put before.
+// Recognises a program that carries NVIDIA's static runtime, which no shim can be put before.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What is said of a word that is no command.
+// Messages about a word that is no command.
 #pragma once
 
 #include <string>

@@ -72,7 +72,7 @@ bool check_seen(const Settings& settings, const Environment& environment, Machin
     const std::vector<Gpu>& seen = untouched ? machine.allowed() : selection.gpus;
     for (const Entry& entry : entries) {
         const bool others = entry.rank.source == Source::other_tools;
-        // What is handed on was said of an outer program's GPUs, and that launcher has looked at it.
+        // An outer launcher has checked the settings that it hands on, against the GPUs of its own program.
         const bool handed_on = !others && entry.rank.level != 0;
         if (!names_one(entry) || handed_on || matches_any(entry, seen)) continue;
         if (others && !matches_any(entry, all.list)) continue;

@@ -121,8 +121,8 @@ bool VirtualGpus::plan(Machine& machine, Selection& selection, ConfigError& erro
     return !selection.gpus.empty();
 }
 
-// What was visible of the outer launcher's is so of the inner one's, in that order: a part by its number, and of a GPU
-// that was whole all that it is now.
+// The inner launcher's names for the outer one's visible virtual GPUs, in the same order: a part keeps its number,
+// and a GPU that was whole becomes all that it is now.
 std::string VirtualGpus::carry_on(const Planned& inner) const {
     VisibleText list;
     for (const VirtualPart& outer : seen_->view())

@@ -1,5 +1,5 @@
-// What `split` makes of the GPUs that a program gets: looked at before it starts, and handed on. Where nothing is split
-// all of this does nothing.
+// Applies `split` to the GPUs that a program gets: checks it before the program starts, and hands it on. Does nothing
+// where nothing is split.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ class VirtualGpus {
     /// and CUDA_VISIBLE_DEVICES is gone, but for what it has selected among an outer launcher's virtual GPUs.
     void show(Environment& environment, const Selection& selection) const;
 
-    /// What a UUID is of: the GPU, and the part of it, or all of it.
+    /// The GPU behind a UUID, and the part of it, or all of it.
     struct Behind {
         Gpu gpu;
         VirtualPart part;

@@ -67,7 +67,7 @@ bool Waiting::go_on(const Reservations& refused) {
     return true;
 }
 
-// What others hold outside cuslice only the driver can tell.
+// Asks the driver again: only it can tell what others hold outside cuslice.
 void Waiting::refresh(const Reservations& refused) {
     std::vector<Gpu> gpus;
     for (const auto& one : refused) gpus.push_back(one->gpu());

@@ -25,7 +25,7 @@ class Waiting {
     bool go_on(const Reservations& refused);
     /// One of them was had: says so if it took waiting.
     void ended(const Reservation& taken);
-    /// What to say of a refusal that stands.
+    /// The message about a refusal that stands.
     std::string last_word(const Reservation& one) const;
 
   private:

@@ -83,7 +83,7 @@ std::string preload_list(const Installation& installation, const Settings& setti
     return list;
 }
 
-// What every container gets that has one of the devices.
+// Edits for every container that gets one of the devices.
 Json common_edits(const Invocation& invocation, const Settings& settings, const Installation& installation,
                   const std::vector<Flag>& flags) {
     const std::string libraries = folder_of(installation.library);

@@ -7,7 +7,7 @@
 namespace cuslice::cli {
 namespace {
 
-/// What may stand for an option's value.
+/// Candidates for an option's value.
 struct Values {
     /// Words, with spaces between them; empty where only the user knows.
     std::string_view words;

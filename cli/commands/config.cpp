@@ -54,7 +54,7 @@ void add_entry(const Settings& settings, const Entry& entry, std::vector<Row>& r
                     std::string(entry.origin)});
 }
 
-// Whether the default still holds for some GPU.
+// True if the key is set for every GPU, so that its default holds for none.
 bool is_set(const Settings& settings, Key key) {
     for (const Entry& entry : settings.entries()) {
         const bool same = entry.key == key || (is_amount(entry.key) && is_amount(key));

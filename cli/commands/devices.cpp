@@ -66,7 +66,7 @@ std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& m
     return devices;
 }
 
-// What each of them leaves to a program that sees these.
+// Finds the room that each device leaves to a program that sees all of them.
 void find_rooms(std::vector<Device>& devices, const Settings& settings, const ContextSizes& contexts) {
     for (Device& device : devices) {
         std::uint64_t all = 0;

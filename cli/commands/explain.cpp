@@ -21,7 +21,7 @@ using rules::Identity;
 using rules::Match;
 using rules::Rule;
 
-// What became of one rule. `asked`: no rule before it holds.
+// The outcome of one rule. `asked`: no rule before it holds.
 struct Row {
     std::string name, path;
     unsigned line, column;

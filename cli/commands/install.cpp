@@ -41,12 +41,12 @@ class Target {
 
     std::string at(const std::string& path) const { return root_ + path; }
     const std::string& root() const { return root_; }
-    /// What a path of this process is called in there.
+    /// The target's name for a path of this process.
     std::string inside(const std::string& path) const {
         return !root_.empty() && path.starts_with(root_ + "/") ? path.substr(root_.size()) : path;
     }
 
-    /// Whether /bin/true runs there and the loader says nothing; else what is wrong.
+    /// True if /bin/true runs in the target and the loader prints nothing; otherwise `error` says what is wrong.
     bool runs(const std::string& preload, std::string& error) const {
         int ends[2];
         if (::pipe2(ends, O_CLOEXEC) != 0) return error = why("a pipe"), false;

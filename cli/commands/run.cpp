@@ -97,7 +97,8 @@ int run_program(const Invocation& invocation) {
     if (!enter_fake_machine(environment, settings, error)) return fail(error, kConfig);
     add_fake_programs(environment, settings, installation);
     VirtualGpus virtual_gpus(settings, environment);
-    // What is wrong with the program is said later, but its search path may lead to a driver of its own.
+    // A program that can't be started is reported later. It is looked up here as its search path may lead to a driver
+    // of its own.
     const Program program = find_program(words[0], environment);
     Environment asking_driver = virtual_gpus.physical();
     if (program.exit_code == 0) search_as(started_file(program.path), asking_driver);
@@ -118,7 +119,7 @@ int run_program(const Invocation& invocation) {
     add_sanitizer_variables(environment, started_file(program.path));
     const Reach reach = look_at_reach(program.path);
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
-    // Of a client it doesn't matter whether the library comes to it, and one line is enough.
+    // One line is enough for a client: it doesn't matter if the library reaches it.
     const std::string client = explain_client(words);
     const std::string& notice = client.empty() ? reach.why_not : client;
     if (!notice.empty()) warn(notice);

@@ -21,7 +21,7 @@
 namespace cuslice::cli {
 namespace {
 
-// Of a terminal its own width, also of one that is too narrow or too dumb to be drawn on again and again.
+// Draws as wide as the terminal is, even one that is too narrow or too dumb for the live view.
 void print_frame(const std::function<top::Lines(const top::Look&)>& draw) {
     const top::Look look{output_columns(), locale_is_utf8()};
     const top::Lines lines = draw(look);
@@ -51,7 +51,7 @@ std::vector<std::string> words_of(std::string_view text) {
 
 int refuse(const std::string& option, const std::string& why) { return fail("--" + option + ": " + why, kUsage); }
 
-// What runs on a node, which may be given to a shell there. 0, or the exit code.
+// Builds the command for a node, which a shell there may parse. Returns 0, or the exit code.
 int command_on_node(const Arguments& arguments, bool live, std::vector<std::string>& words) {
     words = {arguments.launcher, "top"};
     if (live)

@@ -52,7 +52,7 @@ class Driver {
     }
 };
 
-// What one GPU gave, in bytes.
+// The result of filling one GPU; sizes are in bytes.
 struct Filled {
     int ordinal = 0;
     char name[128] = {};

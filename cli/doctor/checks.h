@@ -15,15 +15,15 @@ void check_settings(Setup& setup, Findings& findings);
 void check_program(Setup& setup, Findings& findings);
 /// Driver and NVML, real or fake.
 void check_driver(Setup& setup, Findings& findings);
-/// Which GPUs are left, and whether those that settings name are among them.
+/// The GPUs that are left, and whether those that settings name are among them.
 void check_gpus(Setup& setup, Findings& findings);
 /// The folder with the host's ledgers.
 void check_folder(Setup& setup, Findings& findings);
-/// What a container, or systemd-logind, does to that folder, and to NVML's lists of processes.
+/// The effect of a container, or of systemd-logind, on that folder and on NVML's lists of processes.
 void check_container(Setup& setup, Findings& findings);
 /// The control daemon of MPS, where there is one or a variable names one.
 void check_mps(Setup& setup, Findings& findings);
-/// What else is preloaded.
+/// Libraries that are preloaded besides cuslice's.
 void check_preload(Setup& setup, Findings& findings);
 
 }  // namespace cuslice::cli::doctor

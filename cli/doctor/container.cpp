@@ -1,4 +1,4 @@
-// What stands around the process: a container, a pid namespace, a session of systemd's.
+// Checks the surroundings of the process: a container, a pid namespace, a systemd session.
 #include <unistd.h>
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// Whether there is a driver, and NVML with it.
+// Checks that there is a driver, and NVML with it.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a check has found.
+// Findings of the checks, and their text for people and for programs.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ enum class Grade : std::uint8_t {
 
 struct Finding {
     Grade grade;
-    /// Which one it is, in scripts and documents: "driver-missing".
+    /// Its name in scripts and documents: "driver-missing".
     std::string name;
     std::string seen;
-    /// What to do; empty if nothing is to be done.
+    /// Empty if nothing is to be done.
     std::string advice;
 };
 
-/// Those of all checks, in the order in which they were made.
+/// Findings of all checks, in the order in which they were made.
 class Findings {
   public:
     void ok(std::string name, std::string seen);
@@ -33,7 +33,7 @@ class Findings {
     void add(Finding finding) { all_.push_back(std::move(finding)); }
 
     const std::vector<Finding>& all() const { return all_; }
-    /// Whether there is one that is not ok.
+    /// True if any finding from number `first` on is not ok.
     bool any_since(std::size_t first) const;
     /// The worst; ok where there is none.
     Grade worst() const;

@@ -1,4 +1,4 @@
-// Whether processes can share a limit: the folder of the ledgers, and the size that a file of theirs may have.
+// Checks that processes can share a limit: the folder of the ledgers, and the size that a file there may have.
 #include "cli/doctor/checks.h"
 #include "cli/doctor/folder_probe.h"
 #include "cli/launcher_settings.h"

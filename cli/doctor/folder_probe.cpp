@@ -17,7 +17,7 @@
 namespace cuslice::cli::doctor {
 namespace {
 
-// What a new ledger takes (docs/sharing.md).
+// Size of a new ledger (docs/sharing.md).
 constexpr std::uint64_t kLedgerBytes = 264ull * 1024;
 
 // An answer is a letter for the grade, then name, what was seen and advice, divided by NULs, which no path has.

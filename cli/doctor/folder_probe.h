@@ -10,7 +10,7 @@
 
 namespace cuslice::cli::doctor {
 
-/// What keeps ledgers from being made in `folder`, for at most 10 s; a finding that is ok if nothing does.
+/// Finds what keeps ledgers from being made in `folder`, in at most 10 s. The finding is ok if nothing does.
 Finding ask_about_folder(const Installation& installation, const Environment& environment, const std::string& folder);
 
 /// The child's side.

@@ -1,4 +1,5 @@
-// Which GPUs a program would see, and whether the settings fit them: what `cuslice run` finds out before it starts one.
+// Checks the GPUs that a program would see, and that the settings fit them, as `cuslice run` does before it starts
+// one.
 #include "cli/doctor/checks.h"
 #include "cli/program_environment.h"
 #include "cli/selection.h"

@@ -1,4 +1,4 @@
-// Whether the installation is whole, and ld.so takes the library.
+// Checks that the installation is complete, and that ld.so accepts the library.
 #include <unistd.h>
 
 #include "cli/ask_child.h"

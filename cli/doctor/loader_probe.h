@@ -12,7 +12,7 @@ namespace cuslice::cli::doctor {
 struct LoaderAnswer {
     /// libcuslice.so is in the child.
     bool library_there = false;
-    /// What ld.so printed, on one line; or why the child gave no answer.
+    /// Output of ld.so, on one line; or the reason why the child gave no answer.
     std::string words;
     /// Paths of the child's libraries, in the order in which ld.so looks functions up.
     std::vector<std::string> objects;

@@ -29,7 +29,7 @@ bool says_no(const std::string& value) {
     return false;
 }
 
-// What holds where no file says otherwise: yes as systemd has it, no as Red Hat and what is made from it build it.
+// True if RemoveIPC= defaults to yes, as in systemd itself. Red Hat and its derivatives build systemd with no.
 bool default_of(const Setup& setup) {
     std::istringstream lines(text_of(setup.machine_file("/etc/os-release")));
     for (std::string line; std::getline(lines, line);)
@@ -52,7 +52,7 @@ void read(const std::string& text, bool by_default, bool& removes) {
     }
 }
 
-// Of each name the file in the folder of the highest priority, in the order of the names.
+// Drop-in files in the order of their names. Among files of one name, the folder of the highest priority wins.
 std::map<std::string, std::string> drop_ins(const Setup& setup) {
     std::map<std::string, std::string> files;
     for (const char* const folder : kFolders) {

@@ -1,4 +1,4 @@
-// What systemd-logind does to /dev/shm.
+// Predicts whether systemd-logind removes a user's files from /dev/shm.
 #pragma once
 
 #include "cli/doctor/setup.h"

@@ -1,4 +1,4 @@
-// What else is preloaded: LD_PRELOAD, and the file that counts for everybody.
+// Checks the other preloaded libraries: those of LD_PRELOAD, and of the file that counts for everybody.
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ bool same_file(const std::string& one, const std::string& other) {
     return one == other || std::filesystem::equivalent(one, other, none);
 }
 
-// Of the installation that is examined, whichever way it is named.
+// True if `path` is a library of the installation under examination, whichever way it is named.
 bool is_own(const std::string& path, const Installation& installation) {
     return same_file(path, installation.library) || same_file(path, installation.runtime_shim) ||
            is_fake_preload(path) || file_name(path) == "libcuslice-preload.so";

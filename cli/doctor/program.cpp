@@ -1,4 +1,4 @@
-// Whether a slice reaches the program.
+// Checks that a slice reaches the program.
 #include <filesystem>
 
 #include "cli/doctor/checks.h"
@@ -17,7 +17,7 @@ constexpr std::uintmax_t kScriptBytes = std::uintmax_t{256} * 1024;
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-// Of Reach's reasons.
+// Advice for one of Reach's reasons.
 std::string advice_for(const std::string& why) {
     if (contains(why, "statically linked"))
         return "Link it dynamically, without -static; MIG and MPS limit programs of every kind";

@@ -1,4 +1,4 @@
-// Whether options, variables and files say something that can be done.
+// Checks that options, variables and files ask for something that can be done.
 #include "cli/doctor/checks.h"
 #include "cli/launcher_settings.h"
 #include "cli/unserved.h"

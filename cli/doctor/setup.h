@@ -1,4 +1,4 @@
-// What is examined: the set-up in which `cuslice run` would start a program with the same command line.
+// The set-up that doctor examines: the one in which `cuslice run` would start a program with the same command line.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ Line clipped(const Line& line, const Look& look) {
 
 void append_bar(Line& line, const Bar& bar, std::size_t columns, const Look& look) {
     constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    // Of the bar's eighths; something is never drawn as nothing.
+    // Length of the bar for `bytes`, in eighths of a column. Something is never drawn as nothing.
     const auto eighths = [&](std::uint64_t bytes) -> std::size_t {
         if (bar.most == 0 || bytes == 0) return 0;
         const double part = static_cast<double>(std::min(bytes, bar.most)) / static_cast<double>(bar.most);

@@ -1,4 +1,4 @@
-// What a frame of `cuslice top` is made of: lines of text in tones, measured in columns of a terminal. Pure.
+// Parts of a frame of `cuslice top`: lines of text in tones, measured in columns of a terminal. Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct Span {
 using Line = std::vector<Span>;
 using Lines = std::vector<Line>;
 
-/// What there is to draw on.
+/// Properties of the terminal to draw on.
 struct Look {
     std::size_t width = 80;
     /// The locale's characters are UTF-8; otherwise all that is drawn is ASCII.
     bool utf8 = true;
 };
 
-/// What others wrote, so that it does nothing to a terminal (config/printable.h); without UTF-8 all that isn't ASCII is
-/// escaped too.
+/// Text that others wrote, escaped so that it does nothing to a terminal (config/printable.h); without UTF-8, all but
+/// ASCII is escaped too.
 std::string shown(std::string_view text, const Look& look);
 std::size_t columns_of(const Line& line);
 /// The beginning of such a text, in at most `columns` columns.

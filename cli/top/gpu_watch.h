@@ -22,7 +22,7 @@ class GpuWatch {
 
     /// Asks, unless that is going on, or the last answer is younger than two seconds.
     void ask();
-    /// What can be read once there is something to take; -1 while nothing is asked.
+    /// A descriptor that can be read once there is something to take; -1 while nothing is asked.
     int descriptor() const { return answer_; }
     /// Reads what has come. True if that completes an answer.
     bool take();

@@ -11,7 +11,7 @@
 
 namespace cuslice::cli::top {
 
-/// What a live view is of: it starts children that ask, between look() and stop(). Not thread-safe.
+/// The subject of a live view. It starts children that ask, between look() and stop(). Not thread-safe.
 class Source {
   public:
     virtual ~Source() = default;
@@ -23,7 +23,7 @@ class Source {
     virtual bool take() = 0;
     /// Milliseconds after which take() has something to do although nothing comes.
     virtual std::uint64_t patience() const { return 3'600'000; }
-    /// What is to be seen since then.
+    /// A frame with all that has come so far.
     virtual Lines draw(const Look& look) const = 0;
     /// Ends all that was started. The destructor does too.
     virtual void stop() = 0;
@@ -33,11 +33,11 @@ class Source {
 /// process end this one as they always do, after the terminal was given back and `source` was stopped.
 void show_live(Source& source, std::uint64_t interval);
 
-/// What keys ask for, as a terminal sends them. An escape sequence may come in pieces.
+/// Decodes keys, as a terminal sends them. An escape sequence may come in pieces.
 class Keys {
   public:
     enum class Wish : std::uint8_t { none, quit, up, down, page_up, page_down, top, bottom };
-    /// What `byte` completes.
+    /// Returns the wish that `byte` completes, or none.
     Wish read(char byte);
 
   private:

@@ -15,7 +15,7 @@ inline constexpr std::size_t kMaxNodes = 256;
 /// digits and _.:@%-, and begins with none of the last: it becomes a word of a command line. Pure.
 bool parse_nodes(std::string_view list, std::vector<std::string>& nodes, std::string& error);
 
-/// Whether a shell on another machine takes `word` for itself: of letters, digits and _./:,@%+=-. Pure.
+/// True if a shell on another machine takes `word` literally: it has only letters, digits and _./:,@%+=-. Pure.
 bool is_plain_word(std::string_view word);
 
 }  // namespace cuslice::cli::top

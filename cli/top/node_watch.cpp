@@ -25,7 +25,7 @@ constexpr std::size_t kMaxErrors = 4096, kMaxReason = 200;
 constexpr std::uint64_t kFirstPause = 5'000, kLastPause = 300'000;
 // How long a command may take to end that has closed its output.
 constexpr std::uint64_t kEnding = 2'000;
-// What a shell may say before the launcher is started.
+// Bytes that a shell may print before the launcher is started.
 constexpr std::size_t kMaxGreeting = 64 << 10;
 constexpr const char* kNotRead = "its answer is not one that this cuslice reads; another version may be there";
 
@@ -156,7 +156,7 @@ bool NodeWatch::accept(std::string_view text) {
     return true;
 }
 
-// What stands before an answer was not written by cuslice: some shells greet. Why there will be no answer, or nothing.
+// Returns why there will be no answer, or nothing. Text before an answer is not from cuslice: some shells greet.
 std::string NodeWatch::read_text() {
     std::size_t at = 0;
     for (std::size_t end; (end = text_.find('\n', at)) != text_.npos; at = end + 1) {

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 constexpr std::string_view kLeave = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-// What a handler of signals may look at.
+// State that a signal handler may look at.
 termios before;
 volatile sig_atomic_t entered = 0;
 

@@ -40,7 +40,7 @@ class Screen {
     int output_;  // non-blocking, and not shared with whoever else writes to the terminal
 };
 
-/// Whether stdin and stdout are one that a frame can be drawn on again and again.
+/// True if stdin and stdout are a terminal on which a frame can be drawn again and again.
 bool is_terminal();
 
 }  // namespace cuslice::cli::top

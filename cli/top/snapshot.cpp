@@ -27,8 +27,8 @@ void add_places(const Gpu& gpu, std::map<std::string, Place>& places) {
         places[identity_of_part(identity, part).uuid] = {gpu.ordinal, static_cast<int>(part)};
 }
 
-// Those that are in a job, and those that have a file of figures here without being in one. A pid of another namespace
-// than ours may be of nobody here, or of somebody else: read_stats() sees which.
+// Caches of processes in a job, and of those that have a file of figures here without being in one. A pid from
+// another namespace may belong to nobody here, or to another process: read_stats() sees which.
 std::vector<Cache> read_caches(const std::string& folder, const Holders& holders) {
     std::set<int> pids;
     for (const Holder& holder : holders.holding) pids.insert(holder.pid);

@@ -1,4 +1,4 @@
-// What `cuslice top` shows: all that is known of a machine's GPUs at one moment.
+// The data behind `cuslice top`: all that is known of a machine's GPUs at one moment.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct GpuLoad {
     std::string origin;
 };
 
-/// What a ledger's UUID is of.
+/// The GPU or partition that a ledger's UUID belongs to.
 struct Place {
     int index = -1;                // of the GPU, in PCI order
     std::optional<int> partition;  // of a virtual GPU: which of the GPU's partitions, from 0
 };
 
-/// What one process's caches hold on one GPU.
+/// One process's caches on one GPU.
 struct Cache {
     int pid = 0;
     std::string command;
@@ -52,14 +52,14 @@ struct Snapshot {
     std::map<std::string, Place> places;  // by UUID
     Holders holders;
     std::vector<Cache> caches;  // by pid and GPU
-    /// What another machine says of itself, where that is where this was looked at: users by their names, and
+    /// Answers of the machine that was looked at, if it is another one: users by their names, and
     /// reserved_beyond_use() by UUID.
     std::map<unsigned, std::string> users;
     std::map<std::string, std::uint64_t> beyond;
 
     /// The user's name, or the number where nobody has it.
     std::string user_called(unsigned user) const;
-    /// What jobs and groups have reserved on a GPU and don't use yet, in bytes.
+    /// Bytes that jobs and groups have reserved on a GPU and don't use yet.
     std::uint64_t reserved_beyond_use(const std::string& uuid) const;
 };
 
@@ -71,8 +71,8 @@ Snapshot take_snapshot(const Settings& settings, const std::string& folder, cons
 Json json_of(const Snapshot& snapshot);
 /// The same in one line, all of ASCII.
 std::string json_line(const Json& document);
-/// What such a document says, which may be anything, as another machine has written it. Nothing if it is no document of
-/// `cuslice top`, or of a version that isn't known here. Long names are cut off.
+/// Reads a document of `cuslice top --json`, which may hold anything, as another machine has written it. Returns
+/// nothing if it is no such document, or of a version that isn't known here. Cuts long names off.
 std::optional<Snapshot> parse_snapshot(const Json& document);
 
 /// "12:34:56"

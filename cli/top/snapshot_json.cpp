@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kVersion = 1;
 
-// What another machine has written. Each of these throws where it is something else than is asked for.
+// These read the answer of another machine. Each throws if a value is not what is asked for.
 
 std::uint64_t number_in(const Json& row, const char* key) {
     const Json& value = row.at(key);
@@ -132,7 +132,7 @@ void add_waiting(const Json& row, Snapshot& snapshot) {
     snapshot.holders.waiting.push_back(one);
 }
 
-// What a frame shows of it.
+// Reads the fields that a frame shows.
 void add_cache(const Json& row, Snapshot& snapshot) {
     Cache cache;
     cache.pid = small_number_in(row, "pid", INT_MAX);

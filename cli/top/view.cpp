@@ -37,13 +37,13 @@ std::string command_shown(const std::vector<std::string>& words, std::string_vie
     return clipped(shown(command_text(words, name, CommandDetail::line), look), look.width, look);
 }
 
-// Of something that is limited.
+// A bar for something that is limited.
 Bar bar_of(std::uint64_t used, std::uint64_t beyond, std::uint64_t most) {
     const bool nearly = static_cast<double>(used) >= 0.9 * static_cast<double>(most);
     return {used, beyond, most, nearly ? Tone::nearly_full : Tone::used};
 }
 
-// What stands at both ends of a line; the left one gives way.
+// A line with text at both ends; the left one gives way.
 Line ends(Span left, const std::string& right, const Look& look) {
     const std::size_t room = columns_of(right) + 2 < look.width ? look.width - columns_of(right) - 2 : look.width;
     left.text = clipped(left.text, room, look);
@@ -52,7 +52,7 @@ Line ends(Span left, const std::string& right, const Look& look) {
     return {std::move(left), {std::string(look.width - width - columns_of(right), ' ')}, {right, Tone::faint}};
 }
 
-// What there is on one machine, or on several.
+// Counts of what there is on one machine, or on several.
 struct Counts {
     std::size_t gpus = 0, jobs = 0, groups = 0, rules = 0, waiting = 0;
 
@@ -135,7 +135,7 @@ void add_gpus(const Snapshot& snapshot, const Look& look, Lines& lines) {
     for (const GpuLoad& load : snapshot.gpus) add_gpu(snapshot, load, look, lines);
 }
 
-// Those of one account, which stand next to one another.
+// Holders in one account, which stand next to one another.
 using Members = std::vector<const Holder*>;
 
 void add_account(const Snapshot& snapshot, const Members& members, const Look& look, Grid& grid) {

@@ -6,14 +6,14 @@
 
 namespace cuslice::cli::top {
 
-/// What `snapshot` says, in lines no wider than `look`; the first is a title. From 40 columns on, nothing that matters
-/// is left out. Names of users, commands and GPUs are escaped.
+/// Draws `snapshot` in lines no wider than `look`; the first is a title. From 40 columns on, nothing that matters is
+/// left out. Names of users, commands and GPUs are escaped.
 Lines draw(const Snapshot& snapshot, const Look& look);
 
 /// One of several nodes.
 struct NodeView {
     std::string name;
-    /// What it has answered last; null: nothing.
+    /// Its latest answer; null: none.
     const Snapshot* snapshot = nullptr;
     /// Why there is no answer; empty while the first is waited for.
     std::string failure;
@@ -21,11 +21,11 @@ struct NodeView {
     std::uint64_t overdue = 0;
 };
 
-/// What the nodes say, one below the other. `clock` is the time of day. What a node has written is escaped.
+/// Draws the nodes' answers, one below the other. `clock` is the time of day. Text from a node is escaped.
 Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, const Look& look);
 
-/// What of `lines` fits into `rows` rows of a terminal: the title, the lines from `offset` on, and a last row that says
-/// how many more there are. `offset` is put where something is shown.
+/// The part of `lines` that fits into `rows` rows of a terminal: the title, the lines from `offset` on, and a last
+/// row that says how many more there are. Moves `offset` to where something is shown.
 Lines scrolled(const Lines& lines, std::size_t rows, std::size_t& offset, const Look& look);
 
 }  // namespace cuslice::cli::top
