@@ -13,7 +13,7 @@ namespace cuslice::tests {
 
 TEST_CASE("a question that nothing answers is given up, and its child killed") {
     const Folder folder;
-    // Who opens a pipe to read waits until somebody writes.
+    // Opening a pipe to read waits until somebody opens it to write.
     const std::string pipe = folder.path() + "/libnvidia-ml.so.1";
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     cli::Installation installation;

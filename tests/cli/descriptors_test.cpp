@@ -1,4 +1,4 @@
-// What a program finds open, above all where its standard descriptors were closed.
+// Descriptors that a program finds open, above all where its standard ones were closed.
 #include <algorithm>
 #include <sstream>
 
@@ -64,7 +64,8 @@ TEST_CASE(
         if (closing.find('<') != closing.npos) CHECK(is_null(0));
         if (closing.starts_with(">") || closing.find(" >") != closing.npos) CHECK(is_null(1));
         if (closing.find("2>") != closing.npos) CHECK(is_null(2));
-        // What filled the low numbers meanwhile is gone, and what the program was started with is there.
+        // The files that filled the low numbers meanwhile are closed, and those that the program was started with are
+        // open.
         CHECK(numbers_above_standard(open) == numbers_above_standard(open_in_program("", {})));
     }
 }

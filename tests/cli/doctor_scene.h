@@ -1,5 +1,5 @@
-// What the tests of `cuslice doctor` run: the real launcher and libraries, on a machine whose own files (/etc, /proc,
-// /run, as far as doctor reads them) lie below machine/ in a folder of each test's.
+// A machine for the tests of `cuslice doctor`: the real launcher and libraries, and the machine's own files (/etc,
+// /proc, /run, as far as doctor reads them) below machine/ in a folder of each test's.
 #pragma once
 
 #include <sched.h>
@@ -130,7 +130,8 @@ class Scene {
         if (!real_) words.push_back("--fake=1xh200");
         return with(words, options);
     }
-    /// What was found, as "problem proc"; the exit code must be what the worst of it says. `seen` has the texts.
+    /// Findings that are not ok, as "problem proc"; the exit code must match the worst of them. texts() has the whole
+    /// answer.
     Words found(const Words& options = {}) {
         const Outcome outcome = run(command(with({"--json"}, options)), environment(), folder_.path());
         INFO(outcome.out << outcome.err);

@@ -258,7 +258,7 @@ TEST_CASE("doctor finds: logind empties /dev/shm when the user logs out") {
     CHECK(scene.found() == warning("remove-ipc"));
     scene.machine("/usr/lib/systemd/logind.conf.d/50-site.conf", "[Login]\nRemoveIPC = no\n");
     CHECK(scene.found().empty());
-    // Of the same name, and of a higher priority.
+    // A file of the same name, in a folder of higher priority.
     scene.machine("/etc/systemd/logind.conf.d/50-site.conf", "[Login]\nRemoveIPC=yes\n");
     CHECK(scene.found() == warning("remove-ipc"));
     // As Red Hat and its like build it, no file is needed for a no.

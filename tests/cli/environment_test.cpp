@@ -86,7 +86,7 @@ TEST_CASE("a pool gets all of a slice but 320 MiB and the context, and never les
             REQUIRE(pool + (context + 320) * kMiB >= limit * kMiB);
             REQUIRE(pool >= before);
             REQUIRE(library_reserve(slice.left()) <= 225 * kMiB);
-            // What TensorFlow can't have it ignores, for a larger reserve of its own.
+            // TensorFlow ignores a reserve that it can't have, for a larger one of its own.
             REQUIRE(library_reserve(slice.left()) <= slice.left());
             before = pool;
         }
@@ -100,7 +100,7 @@ TEST_CASE("the frameworks' variables are right for the smallest of the slices") 
     CHECK(told({room(700, 300), room(4096, 520)}) == "85 0.3642");
     // A context that doesn't fit leaves nothing to share out.
     CHECK(told({room(500, 520)}) == "0 none");
-    // Of a context that is only believed, a fraction below JAX's own is no better than a guess.
+    // With a context whose size is not certain, a fraction below JAX's own is no better than a guess.
     CHECK(told({room(1024, 400, false)}) == "136 none");
     CHECK(told({room(4096, 400, false)}) == "192 0.8359");
     CHECK(told({}) == "none none");

@@ -103,7 +103,7 @@ TEST_CASE(
     CHECK(told({"--allocator=prealloc"}, {}) == none);
     CHECK(told({"--allocator=growth"}, {}) == both);
     CHECK(told({}, {"CUSLICE_ALLOCATOR=0=prealloc,1=growth"}) == both);
-    // What somebody has set stands, whatever it is.
+    // A variable that somebody has set stays as it is, whatever its value.
     CHECK(told({"--allocator=growth"}, {"TF_FORCE_GPU_ALLOW_GROWTH=false"}) == "false false");
     CHECK(told({"--allocator=growth"}, {"XLA_PYTHON_CLIENT_PREALLOCATE="}) == "true");
     CHECK(told({"--allocator=growth", "--no-framework-env"}, {}) == none);
@@ -199,7 +199,7 @@ TEST_CASE("a nested run: its own options win, the outer ones remain, whatever th
     CHECK(run(launch({"--limit=4GiB"}, inner), environment).out ==
           "1;flag.0 limit 0 2GiB --limit;flag.1 limit * 4GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM;"
           "outer-job.0 ceiling.limit * 4GiB --limit%20of%20the%20outer%20job\n");
-    // What an inner option hides is not carried further, so that depth does not fill the environment.
+    // A setting that an inner option hides is not carried further, so that depth does not fill the environment.
     Words same = program;
     for (int depth = 0; depth < 6; ++depth) same = launch({"--limit=1GiB"}, same);
     const std::string around = " ceiling.limit * 1GiB --limit%20of%20the%20outer%20job";

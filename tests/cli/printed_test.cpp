@@ -36,7 +36,7 @@ std::string tool(const char* name) {
     return {};
 }
 
-// What bash offers for the last word of a line, as it divides it itself.
+// Bash's completions for the last word of a line, which bash itself divides into words.
 Words offered(const std::string& words, const Words& more_environment = {}) {
     const Folder folder;
     const std::string script = folder.write("completion", cuslice({"completion", "bash"}).out);

@@ -1,4 +1,4 @@
-// What cuslice run says of programs that are only clients, and of its own options behind a program.
+// Messages of cuslice run about programs that are only clients, and about its own options behind a program.
 #include <algorithm>
 
 #include "tests/catch.h"

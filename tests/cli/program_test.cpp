@@ -118,7 +118,7 @@ TEST_CASE("a program of another C library is started without the library, with a
     CHECK(alone.err == std::string("cuslice: ") + CUSLICE_TEST_OTHER_LIBC + ": its loader " +
                            CUSLICE_TEST_OTHER_LOADER +
                            " is not the GNU C library's, which libcuslice.so needs, so this program gets no slice\n");
-    // What somebody else preloads stays.
+    // Libraries that somebody else preloads stay.
     environment.push_back("LD_PRELOAD=" + kLibrary + ":/nowhere/other.so");
     CHECK(run({CUSLICE_TEST_OTHER_LIBC}, environment).out == environment.back());
     Words preloaded = plain_environment(folder.path());

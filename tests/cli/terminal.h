@@ -24,8 +24,8 @@ class Terminal {
     const std::string& printed() const { return printed_; }
     void type(const std::string& keys) const;
     void resize(unsigned rows, unsigned columns) const;
-    /// What the program did next, as waitpid says: it stopped or ended. All that it printed until then is read. Once it
-    /// has stopped, the terminal is the shell's.
+    /// Waits until the program stops or ends, and returns its status as waitpid does. All that it printed until then
+    /// is read. Once it has stopped, the terminal is the shell's.
     int status();
     /// As a shell's `fg` and `bg`.
     void foreground() const;

@@ -32,7 +32,7 @@ std::string without_blanks(std::string text) {
     return text;
 }
 
-// What both have in common: $node is who is asked, and the words are what runs there.
+// The common part of the two scripts: $node is the node that is asked, and the words are what runs there.
 constexpr const char* kThere = R"(
 echo $$ >"$cluster/pid-$node"
 mkdir -p "$cluster/$node"
@@ -285,7 +285,7 @@ TEST_CASE("top --nodes --once ends its commands before a signal ends it, and SIG
     ::kill(terminal.pid(), signal);
     CHECK(WTERMSIG(terminal.status()) == signal);
     CHECK(soon([&] { return ::kill(cluster.pid_of("hangs"), 0) != 0; }));
-    // What SIGKILL leaves to the kernel is the command itself; its own children are its own to end.
+    // After SIGKILL the kernel ends the command alone, and not the command's own children.
     if (signal == SIGKILL) ::kill(-cluster.pid_of("hangs"), SIGKILL);
 }
 

@@ -1,4 +1,4 @@
-// What `cuslice top` draws of a machine, from made-up data: no terminal, no GPU.
+// Frames that `cuslice top` draws of a machine, from made-up data: no terminal, no GPU.
 #include <algorithm>
 #include <sstream>
 

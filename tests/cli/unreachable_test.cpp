@@ -28,7 +28,7 @@ class Stranger {
     void close_home(unsigned mode) const { REQUIRE(::chmod((folder_.path() + "/home").c_str(), mode) == 0); }
     Outcome run(const Words& options) const {
         const Words command = with(with({launcher_, "run"}, options), {"--", "/bin/echo", "started"});
-        // What root may do nothing binds.
+        // Permissions don't bind root: another user has to run it.
         const Words nobody = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
         return tests::run(::geteuid() == 0 ? with(nobody, command) : command,
                           plain_environment(folder_.path() + "/home"), folder_.path());

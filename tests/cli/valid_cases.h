@@ -40,7 +40,7 @@ inline constexpr Valid kValid[] = {
      .text = "GPU-5f,0000:81:00.0,MIG-0c",
      .origin = "CUSLICE_GPUS"},
     {.config_file = "gpus = \"1,0\"\n", .ask = "gpus", .text = "1,0", .origin = "%CONFIG%:1:1"},
-    // What a GPU is split into is one value per GPU; in a file an array of strings is the same as one with pluses.
+    // A split is one value per GPU; in a file an array of strings is the same as one string with pluses.
     {.options = "--split=0=1GiB+rest,2", .ask = "split", .text = "1GiB+rest", .origin = "--split"},
     {.options = "--split=0=1GiB+rest,2", .ask = "split", .gpu = 1, .text = "2", .origin = "--split"},
     {.options = "--split=0=1GiB,*=2GiB", .ask = "split", .gpu = 1, .text = "2GiB", .origin = "--split"},

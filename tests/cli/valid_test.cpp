@@ -39,7 +39,7 @@ std::string replace(std::string text, const std::string& what, const std::string
     return text;
 }
 
-// What the settings answer to a row's question, as text: "4294967296 by --limit".
+// The settings' answer to a row's question, as text: "4294967296 by --limit".
 std::string answer(const Settings& settings, const Valid& row) {
     const std::string ask = row.ask;
     const TestGpu& gpu = kGpus[row.gpu];
@@ -56,7 +56,7 @@ std::string answer(const Settings& settings, const Valid& row) {
         value = bytes ? std::to_string(*bytes) : "auto";
         if (entry != nullptr) origin = entry->origin;
     } else {
-        // Of a key that is not per GPU the entries are for every one.
+        // Entries of a key that is not per GPU are for every GPU.
         const Entry* entry = find(settings, find_key(ask)->key, gpu.identity);
         value = entry == nullptr ? "warn" : std::string(entry->value);
         if (entry != nullptr) origin = entry->origin;
@@ -114,7 +114,7 @@ class Row {
 
 cuslice_toml_parse_function* parser(Reason&) { return cuslice_toml_parse; }
 
-// What the preloaded library makes of the environment that a launcher with these settings prepares.
+// Checks how the preloaded library reads the environment that a launcher with these settings prepares.
 void check_handed_on(const Settings& settings, const Row& row, const Valid& valid) {
     const std::string ask = valid.ask;
     cli::Environment environment = row.environment();
