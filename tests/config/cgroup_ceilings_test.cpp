@@ -78,7 +78,7 @@ TEST_CASE("the smallest dmem.max of a cgroup and those around it holds, and says
     made.dmem("/a/b", "drm/0000:01:00.0/vram0 1073741824\ndrm/0000:81:00.0/vram0 max\n");
     CHECK(made.seen() == "1024 by dmem.max of cgroup /a/b");
     CHECK(made.seen({}, kOther) == "2048 by dmem.max of cgroup /a");
-    // Of a container, where the namespace begins is no root.
+    // In a container the cgroup namespace begins below the root, so that its top has a dmem.max too.
     made.dmem("", "drm/0000:01:00.0/vram0 536870912\n");
     CHECK(made.seen() == "512 by dmem.max of cgroup /");
     made.folder.write("proc/self/cgroup", "0::/../other\n");

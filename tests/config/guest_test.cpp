@@ -1,4 +1,5 @@
-// What a preloaded library reads by itself: with a hand-over and without, through the module that it would open.
+// Settings that a preloaded library reads by itself: with a hand-over and without, through the module that it would
+// open.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -72,7 +72,7 @@ struct Made {
         const Amount amount = amount_for(settings, gpu, 8 * kGiB);
         return std::to_string(amount.bytes) + " by " + std::string(amount.origin);
     }
-    /// Whether a rule with these conditions is for this process.
+    /// True if a rule with these conditions is for this process.
     bool fits(const std::string& conditions, bool with_limit = true) {
         rules("10.toml", "[[rule]]\nname = \"tried\"\n" + conditions + (with_limit ? "\nlimit = \"1GiB\"\n" : "\n") +
                              "[[rule]]\nname = \"rest\"\nlimit = \"2GiB\"\n");

@@ -1,4 +1,4 @@
-// What the job around a launcher leaves to the job that it starts, over several launchers.
+// Limits that the job around a launcher leaves to the job that it starts, over several launchers.
 #include "config/outer_job.h"
 
 #include <vector>
@@ -40,7 +40,7 @@ struct Launcher {
         const Amount amount = amount_for(settings, gpu, kTotal);
         return std::to_string(amount.bytes / kMiB) + " by " + std::string(amount.origin);
     }
-    // Of the jobs around it, in MiB, the nearest first.
+    // Limits of the jobs around it, in MiB, the nearest first.
     std::vector<std::uint64_t> around(const GpuIdentity& gpu = kFirst) const {
         std::vector<std::uint64_t> limits;
         for (unsigned i = 0; i < 3; ++i) limits.push_back(outer_limit_for(settings, i, gpu, kTotal).value_or(0) / kMiB);

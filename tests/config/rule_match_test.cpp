@@ -102,7 +102,7 @@ TEST_CASE("what can't be told counts against the process: a limit holds, an exem
     CHECK_FALSE(made.fits("executable = \"/usr/bin/perl\""));
     REQUIRE(::unlink((made.folder.path() + "/proc/self/exe").c_str()) == 0);
     CHECK(made.fits("executable = \"/usr/bin/perl\""));
-    // What is known not to fit decides all the same.
+    // A condition that is known not to fit decides all the same.
     CHECK(made.fits("user = \"alice\"", false));
 }
 

@@ -1,4 +1,4 @@
-// What the rules of the system make of settings: nothing that a user sets is above them.
+// Effect of the system's rules on settings: nothing that a user sets is above them.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,7 +115,7 @@ TEST_CASE("a rule may have processes share its slice, by the user or by the cgro
     CHECK(shared(by_user, "CUSLICE_SETTINGS=1") == "a in /run/gpu");
     CHECK(shared(by_user, "CUSLICE_SETTINGS=1;system-file.0 dir * /tmp/x /etc/x") == "a in /run/gpu");
     CHECK(ends(shared(by_user, "CUSLICE_DIR=/dev/shm/cuslice"), "rule a shares one slice, in /run/gpu"));
-    // Whose slice it is has to be known.
+    // A rule that shares a slice needs to know whose slice it is.
     made.link("proc/self/ns/cgroup", "cgroup:[4026532000]");
     CHECK(shared(by_user) == "a in /run/gpu");
     CHECK(ends(shared("cgroup = \"/**\"\nshare = \"cgroup\""), "cgroup can't be told in a cgroup namespace"));

@@ -1,4 +1,4 @@
-// What a set of settings answers, what it refuses once the GPUs are known, and the hand-over.
+// Answers of a set of settings, its refusals once the GPUs are known, and the hand-over.
 #include <random>
 
 #include "config/combination.h"
@@ -118,7 +118,7 @@ TEST_CASE("the context comes on top of a limit that says so, unless a ceiling co
     CHECK_FALSE(others.add({.key = Key::fraction, .value = "0.5+context", .origin = "--fraction"}, why));
 }
 
-// What is said of these settings beside --group, unless it is nothing.
+// The message about these settings beside --group, or "good".
 std::string in_group(const std::string& limit, const std::string& stronger = "") {
     Settings settings;
     add(settings, Key::group, {}, "team");

@@ -16,7 +16,7 @@ inline const GpuIdentity kGpus[] = {{0, "GPU-10aa0000-1111-2222-3333-44445555666
                                     {2, "GPU-30cc0000-1111-2222-3333-444455556666", "0001:81:00.0"}};
 inline constexpr std::uint64_t kTotals[] = {3 * kGiB, 4 * kGiB, 2002 * kMiB};
 
-// What a plan is made of: options as they are written, in the order of the command line.
+// Input of a plan: options as they are written, in the order of the command line.
 struct Given {
     std::string split, limit, fraction;
     bool oversubscribe = false;

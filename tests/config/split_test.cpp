@@ -225,7 +225,7 @@ TEST_CASE("a part's identity is its own, comes from the GPU's alone, and looks l
     CHECK(std::string(identity_of_part(kGpus[2], 3).pci) == "c043:81:00.0");
 }
 
-// Of a GPU they are the number of a PCI function, which is 0, and libraries that tell GPUs apart by a number made of
+// In a GPU's id they are the number of a PCI function, which is 0. Libraries that tell GPUs apart by a number made of
 // the whole id may use them for something of their own.
 TEST_CASE("the two lowest bits of a part's PCI id are 0, as the GPU's are") {
     for (const char* own : {"0000:01:00.0", "0000:FF:1F.0", "00000000:81:00.0", "ffff:3b:00.0"})

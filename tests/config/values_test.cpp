@@ -156,7 +156,7 @@ TEST_CASE("the readers stand any bytes", "[fuzz]") {
         GpuSelector selector;
         LogSetting log;
         Reason why;
-        // What is refused says why; what is read is within bounds.
+        // A refusal says why; a value that is read is within bounds.
         REQUIRE((parse_size(text, bytes, why) || !why.empty()));
         why.clear();
         if (parse_fraction(text, fraction, why)) {

@@ -1,4 +1,4 @@
-// Which GPUs a program sees: CUDA's own list, the stricter key `gpus`, and how they compose, against a model that says
+// GPUs that a program sees: CUDA's own list, the stricter key `gpus`, and how they compose, against a model that says
 // the same in the simplest way.
 #include "config/visible.h"
 
@@ -233,7 +233,7 @@ std::optional<Texts> model_gpus(const std::string& value, const Texts& uuids, co
     return chosen;
 }
 
-// What the program sees in the end: its own list counts in the chosen one, unless it has none or names UUIDs.
+// GPUs that the program sees in the end: its own list counts in the chosen one, unless it has none or names UUIDs.
 Texts model_seen(const Texts& chosen, const std::optional<std::string>& own, const Texts& uuids) {
     const bool names = own && (own->empty() || is_uuid(*own));
     return names ? model_cuda(own, uuids) : model_cuda(own, chosen);
