@@ -39,9 +39,9 @@ class Container {
     Container(const Container&) = delete;
     Container& operator=(const Container&) = delete;
 
-    /// What runs a program in it, one at a time, with the environment that the command gets.
+    /// A command that runs a program in it, one at a time, with the environment that the command gets.
     Words command(const Words& program) const;
-    /// What makes whoever starts it the user of like.user, and is before anything else.
+    /// Words to put before all others: they make the process that starts it like.user's.
     Words before() const;
 
   private:
@@ -53,13 +53,13 @@ class Container {
 /// The words before a command that make it another user's.
 Words as_user(unsigned user);
 
-/// Whether this machine lets tests make such a container; if not, a line says so, and why.
+/// True if this machine lets tests make such a container; otherwise a line says that it doesn't, and why.
 bool can_make(const Like& like);
 
 /// The processes that descend from this one, as the host counts them; the youngest first.
 std::vector<int> descendants(int pid);
 
-/// What the fake GPU's books have of all living processes together, in whatever pid namespace.
+/// Bytes of all living processes together, as the fake GPU's books have them, in whatever pid namespace.
 std::uint64_t held_by_all(const std::string& folder);
 std::uint64_t peak_of_all(const std::string& folder);
 

@@ -15,7 +15,7 @@ const std::string kUsual = "/dev/shm/cuslice";
 // The ledger's usual folder, which the fake GPU's tests have elsewhere.
 Words usual(const Words& more = {}) { return joined({"CUSLICE_DIR=" + kUsual}, more); }
 
-// What stands in the line: who has no room, or no folder.
+// The cause that the line names: no room, or no folder.
 std::string cause(const Like& like) {
     return like.shm == Shm::small ? "no room for " + kUsual + "/" : "can't make the folder " + kUsual + ": ";
 }
@@ -39,7 +39,7 @@ TEST_CASE("where a container has no room for the ledger, a job isn't started, an
     CHECK(refused.err.find("--dir") != std::string::npos);
     CHECK(refused.err.find("--per-process") != std::string::npos);
     CHECK(split_lines(refused.err).size() == 1);
-    // What the line advises.
+    // The line's advice works.
     CHECK(started({"--per-process"}, usual()).out == "started\n");
     CHECK(started({"--dir", books.path() + "/here"}, usual()).out == "started\n");
     // Nothing to share, nothing to refuse.

@@ -34,7 +34,7 @@ struct Ruled {
                 setting.replace(at, 1, folder.path());
         Words words{"/usr/bin/env", "bwrap", "--die-with-parent", "--dev-bind", "/",     "/",
                     "--tmpfs",      "/etc",  "--perms",           "0755",       "--dir", "/etc/cuslice"};
-        // Whoever makes it is root in it, whose the rules have to be.
+        // The rules have to be root's, and whoever makes the container is root in it.
         if (::geteuid() != 0) words = joined(words, {"--unshare-user", "--uid", "0", "--gid", "0"});
         for (const char* file : {"/etc/passwd", "/etc/group", "/etc/ld.so.cache", "/etc/alternatives"})
             words = joined(words, {"--ro-bind-try", file, file});
@@ -76,10 +76,10 @@ void check_limit(const Words& words, const Folder& books) {
     CHECK(guest.finish() == 0);
 }
 
-/// Whether this machine lets tests have processes share a slice by a rule.
+/// True if this machine lets tests have processes share a slice by a rule.
 bool can_share(const Ruled& ruled) {
     if (!kSanitizer.empty()) skip("a sanitizer's runtime is not preloaded by a file");
-    // Of a user namespace's processes nobody can tell whose they are.
+    // In a user namespace nobody can tell whose the processes are.
     if (::geteuid() != 0) skip("without root a case's /etc takes a user namespace, in which no slice is shared");
     return kSanitizer.empty() && ::geteuid() == 0 && possible(ruled.command({"/bin/true"}, {}));
 }
@@ -99,8 +99,8 @@ bool says(Guest& guest, const std::string& what) {
     return false;
 }
 
-/// Whether /proc has the guest's files in this folder by their names here. In a chroot those of other mount namespaces
-/// begin with what lies outside it.
+/// True if /proc has the guest's files in this folder by their names here. In a chroot the names of files in other
+/// mount namespaces begin with what lies outside it.
 bool can_see_files_in(const std::string& folder, const Guest& guest) {
     for (const int pid : descendants(guest.child())) {
         for (const auto& file : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {

@@ -16,7 +16,7 @@
 
 namespace cuslice::tests {
 
-/// Who brings the library to the program.
+/// The library's way into the program.
 enum class How {
     alone,    // LD_PRELOAD, set in the container
     inside,   // a launcher in the container
@@ -46,7 +46,7 @@ inline Words command(const Container& container, How how, const Words& program) 
     return joined(container.before(), words);
 }
 
-/// What the folder of the books has to be for a container of this kind.
+/// Makes the folder of the books writable in a container of this kind, and its user's.
 inline Like with_books(Like like, const Folder& books) {
     like.writable.push_back(books.path());
     if (like.user != 0) REQUIRE(::chown(books.path().c_str(), like.user, like.user) == 0);
@@ -70,7 +70,7 @@ struct Tenant {
         const int retained = guest.code("retain 0");
         return retained != 0 ? retained : guest.code("current 0");
     }
-    /// Whatever runs in the container and runs it; those that came last first.
+    /// All processes in the container, and those that run it; the latest first.
     std::vector<int> family() const {
         std::vector<int> all = descendants(guest.child());
         all.push_back(guest.child());

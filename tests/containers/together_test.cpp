@@ -49,7 +49,7 @@ TEST_CASE("two containers share one limit, whose processes have the same pids") 
     CHECK(a.guest.code("alloc y " + bytes(16 * kMiB)) == 2);
     CHECK(held_by_all(books.path()) <= kGiB);
     CHECK(held_by_all(books.path()) > kGiB - 64 * kMiB);
-    // What one gives back the other can have.
+    // Memory that one gives back is there for the other.
     CHECK(a.guest.code("free x") == 0);
     CHECK(b.guest.code("alloc z " + bytes(190 * kMiB)) == 0);
     CHECK(held_by_all(books.path()) <= kGiB);
