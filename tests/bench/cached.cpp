@@ -1,4 +1,5 @@
-// What cached memory costs, through the same functions that a program calls. Runs there, on a fake GPU in growth mode:
+// Measures the cost of cached memory through the same functions that a program calls. Runs in a slice, on a fake GPU
+// in growth mode:
 //   cuslice run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free WHEN --
 //       cuslice_bench_cached <the fake driver's libcuda.so.1> WHEN
 #include <algorithm>
@@ -28,7 +29,8 @@ std::string size_name(std::size_t bytes) {
                              : std::to_string(bytes >> 20) + " MiB";
 }
 
-// What a pair takes, and what of it is the driver's wait for the GPU, which strict asks for in each free.
+// Prints the time of a pair. Under strict, where each free asks the driver to wait for the GPU, that wait is taken
+// off.
 void print_pair(const std::string& name, const Comparison& sides, double wait, double target) {
     if (when == "strict")
         print({when + ": " + name + ", less the driver's own wait", sides.ours - wait, "ns", Bound::at_most, target,

@@ -1,5 +1,5 @@
-// What the calls of a program cost under cuslice. Runs there, on a fake GPU with a limit; `job`: where the limit is
-// shared; `split`: where the GPU is.
+// Measures the cost of a program's calls under cuslice. Runs in a slice, on a fake GPU with a limit; `job`: the limit
+// is shared; `split`: the GPU is split.
 //   cuslice run --per-process --fake 1xh200 --limit 64GiB -- cuslice_bench_calls <the fake driver's libcuda.so.1>
 #include "tests/bench/calls.h"
 

@@ -1,5 +1,5 @@
-// What cached memory saves where the driver's calls take as long as a GPU's have been seen to take. Runs on a fake GPU
-// with such delays, in growth mode:
+// Measures the time that cached memory saves where the driver's calls take as long as they have been seen to take on
+// a GPU. Runs on a fake GPU with such delays, in growth mode:
 //   CUSLICE_FAKE_INJECT=delay:… cuslice run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free WHEN --
 //       cuslice_bench_delayed <the fake driver's libcuda.so.1> WHEN
 #include <cstdio>

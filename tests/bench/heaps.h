@@ -6,7 +6,7 @@
 
 namespace cuslice::bench {
 
-// What threads do with one heap together, after benchmarks of allocators that people know. `run` returns nanoseconds an
+// A workload of threads on one heap, after benchmarks of allocators that people know. `run` returns nanoseconds an
 // operation, of all threads together, and leaves nothing allocated.
 struct Heap {
     std::string name;

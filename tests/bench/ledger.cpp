@@ -1,5 +1,5 @@
-// What the host ledger costs: reserving alone, against another process, among a thousand that do nothing, and after
-// another's death.
+// Measures the cost of the host ledger: reserving alone, against another process, among a thousand idle ones, and
+// after another's death.
 //   cuslice_bench_ledger <empty folder for the ledger>
 #include <sched.h>
 #include <sys/mman.h>

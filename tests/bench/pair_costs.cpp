@@ -42,7 +42,7 @@ class RandomVictim {
     RandomVictim(const Driver& driver, const std::vector<CUdeviceptr>& live, std::uint64_t seed)
         : driver_(driver), live_(live), random_(seed) {}
 
-    // Which ones is drawn beforehand: our own list of a million would be a miss of the cache in every pair.
+    // Draws the victims beforehand: our own list of a million would be a miss of the cache in every pair.
     void prepare(std::size_t n) {
         victims_.clear();
         for (std::size_t i = 0; i < n; i++) {

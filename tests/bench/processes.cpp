@@ -28,7 +28,7 @@ constexpr int kRounds = 9;
 constexpr unsigned kMost = 32;
 constexpr std::size_t kPairs = 10'000, kBytes = 65536;
 
-// What the processes of one measurement share.
+// State that the processes of one measurement share.
 struct Meeting {
     std::atomic<unsigned> arrived{0}, round{0};
     std::int64_t starts[kMost], ends[kMost];

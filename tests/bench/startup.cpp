@@ -1,5 +1,5 @@
-// What starting programs costs under cuslice: /bin/true, and a program's first CUDA calls, alone and 300 at once. Runs
-// without cuslice; its children run by turns without and with it.
+// Measures the cost of starting programs under cuslice: /bin/true, and a program's first CUDA calls, alone and 300 at
+// once. Runs without cuslice; its children run by turns without and with it.
 //   cuslice_bench_startup <lib/cuslice> <cuslice_bench_first_call> <empty folder for the fake GPU's books>
 // Or in a job, all of whose 300 processes share its limit; then its other children ask NVML what cuslice asks it:
 //   cuslice run --fake 1xh200 --limit 64GiB --dir <folder> -- cuslice_bench_startup <the same words> job
@@ -26,7 +26,7 @@ constexpr std::uint64_t kLimit = 64ull << 30;
     std::exit(1);
 }
 
-// What a child is started with.
+// The environment of a child.
 using Variables = std::vector<std::string>;
 
 struct Child {
@@ -88,7 +88,7 @@ void measure_true(const std::string& library) {
     print_extra("start of /bin/true: more with the library preloaded", in_ms(sides), "ms", Bound::at_most, 0.2);
 }
 
-// Of one side: how long each process's first calls took on its own clock, and the processor time of each, in ms.
+// Times of one side, in ms: each process's first calls by its own clock, and its processor time.
 struct Side {
     const char* word = nullptr;  // which the program is given
     std::vector<double> took, processor;
@@ -168,8 +168,8 @@ void print_crowd(const char* what, const Sides& crowd) {
                 sides_of(crowd.asking.processor, crowd.ours.processor, 0.5), "ms", Bound::none, 0);
 }
 
-// What the launcher has left to a program of its job: all but the folder of the fake GPU's books, of which each process
-// has its own.
+// Variables that the launcher has left to a program of its job, without the folder of the fake GPU's books: each
+// process has its own.
 Variables of_job() {
     Variables variables;
     for (char** variable = environ; *variable; variable++) {

@@ -27,7 +27,8 @@ void allocate_async(const Driver& driver) {
 
 using Pair = void (*)(const Driver&);
 
-// What a pair takes each thread: nanoseconds from the first one's first to the last one's last, over the pairs of one.
+// Nanoseconds that a pair takes each thread: from the first thread's first pair to the last thread's last, divided by
+// the pairs of one thread.
 double round(const TwoDrivers& drivers, const Driver& driver, unsigned threads, Pair pair) {
     return on_threads(drivers, driver, threads,
                       [&](unsigned) {

@@ -15,7 +15,7 @@ std::int64_t now_ns() {
 }
 
 bool pin(unsigned place) {
-    // What the process could use at its start: a thread that was pinned before would see one core alone.
+    // Cores of the process at its start: a thread that was pinned before would see one core alone.
     static const cpu_set_t allowed = [] {
         cpu_set_t set;
         CPU_ZERO(&set);

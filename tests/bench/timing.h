@@ -27,10 +27,10 @@ inline std::uint64_t ticks() {
 // Nanoseconds a tick, measured once.
 double ns_per_tick();
 
-// What two ticks() with nothing between them are apart, in ticks.
+// Ticks between two ticks() with nothing between them.
 std::uint64_t empty_interval();
 
-// Of any number of values: the smallest that at least `share` of them do not exceed.
+// The smallest of the values that at least `share` of them do not exceed, for any number of values.
 double percentile(std::vector<double> values, double share);
 inline double median(const std::vector<double>& values) { return percentile(values, 0.5); }
 

@@ -19,9 +19,9 @@ using Trace = std::vector<Operation>;
 // more than 16,000 MiB are held.
 Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64_t seed);
 
-// What the training of a transformer asks for, made up: parameters, gradients and optimizer state that stay; then in
-// each step activations by a sequence length that varies from step to step, kept through the forward pass and freed in
-// the backward pass, and temporary memory besides. Every `period` steps the lengths repeat.
+// Allocations of a transformer's training, made up: parameters, gradients and optimizer state that stay; then in each
+// step activations by a sequence length that varies from step to step, kept through the forward pass and freed in the
+// backward pass, and temporary memory besides. Every `period` steps the lengths repeat.
 Trace training(std::size_t steps, std::size_t period, std::uint64_t seed);
 
 // Reads what `cuslice run --record` or RMM's logging wrote down: columns by their names, without quotes, or the compact

@@ -19,7 +19,7 @@ namespace {
 using namespace cuslice;
 using namespace cuslice::bench;
 
-// What is left of it after a trace, or nothing if memory ran out.
+// Figures of an allocator after a trace; all zero if memory ran out.
 struct Outcome {
     bool passed = false;
     std::uint64_t held = 0;    // bytes of segments, at most
