@@ -1,8 +1,8 @@
-// Which of the driver's functions does a program call, in what order, and when has the primary context come into being?
-// A library in the driver's place: preloaded (its SONAME is the driver's), or named to cuslice as the driver. Every
-// call is noted and goes on to the real driver with nothing changed; the addresses that cuGetProcAddress returns are
-// exchanged for the stubs here, so that the runtime's calls are seen. What it calls in a private way isn't: then the
-// context is there without a call that makes one.
+// Traces the driver's functions that a program calls, in their order, and the moment when the primary context comes
+// into being. A library in the driver's place: preloaded (its SONAME is the driver's), or named to cuslice as the
+// driver. Every call is noted and goes on to the real driver with nothing changed; the addresses that
+// cuGetProcAddress returns are exchanged for the stubs here, so that the runtime's calls are seen. What it calls in a
+// private way isn't: then the context is there without a call that makes one.
 //
 //   CHECK_DRIVER   the real driver's file
 //   CHECK_TRACE    where to write: that name, a dot and the process's number

@@ -1,5 +1,5 @@
-// What the driver takes by itself and what an allocation really costs, step by step: NVML's figure for this process,
-// and under cuslice what is counted, to the byte. One row of Markdown a step.
+// Measures what the driver takes by itself and what an allocation really costs, step by step: NVML's figure for this
+// process, and under cuslice what is counted, to the byte. One row of Markdown a step.
 #include <cstdint>
 
 #include "tests/hardware/driver.h"

@@ -1,4 +1,4 @@
-// What CUDA shows of the GPUs under the environment it is started in.
+// Prints the GPUs that CUDA shows under the environment it is started in.
 //
 //   devices            a line for each: ordinal, name, UUID, total memory
 //   devices about      the first GPU and the driver, as `key value` lines for the record's head

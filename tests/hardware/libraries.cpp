@@ -1,5 +1,5 @@
-// What NVIDIA's libraries take on the GPU by themselves, and whether cuslice counts it: NVML's figure for this process
-// before and after each step. The libraries are opened as they are found; no header of theirs is needed.
+// Measures what NVIDIA's libraries take on the GPU by themselves, and whether cuslice counts it: NVML's figure for
+// this process before and after each step. The libraries are opened as they are found; no header of theirs is needed.
 //
 //   libraries cublas|cudnn|nccl FILE
 #include <dlfcn.h>

@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     const std::uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 8192 * kMiB;
     Gpu gpu = find_gpu();
     open_context(gpu);
-    // Who is late would find no room for its context.
+    // A process that comes late would find no room for its context.
     const bool shared = std::getenv("CHECK_SHARED") != nullptr;
     if (shared) ready();
     std::size_t free = 0, total = 0, free_after = 0;
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
     for (CUdeviceptr block : blocks) MUST(cuMemFree_v2, block);
     MUST(cuMemGetInfo_v2, &free_after, &total);
     std::string result = compute(argc > 2 ? argv[2] : "kernels.ptx");
-    // Whoever was refused had a slice of its own, which has to be whole again; without one, others may have taken
+    // A refused program had a slice of its own, which has to be whole again; without one, others may have taken
     // memory.
     if (refused != CUDA_SUCCESS && !shared && free_after + 4 * kMiB < free)
         result = "wrong: " + mib(free - free_after) + " were not given back";

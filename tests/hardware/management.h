@@ -10,7 +10,7 @@
 
 namespace cuslice::check {
 
-/// What nvmlInit returned, 0 for success; absent if there is no libnvidia-ml.so.1.
+/// The result of nvmlInit, 0 for success; absent if there is no libnvidia-ml.so.1.
 std::optional<int> management_status();
 
 /// False if there is no NVML, or it does not start; every figure below is then absent.
@@ -23,11 +23,11 @@ std::optional<std::uint64_t> process_bytes(pid_t pid);
 /// The same for the GPU with this UUID.
 std::optional<std::uint64_t> process_bytes(pid_t pid, const char* uuid);
 
-/// What everybody together holds on all GPUs.
+/// Bytes that all processes together hold on all GPUs.
 std::optional<std::uint64_t> used_bytes();
 
-/// What cuslice counts against this process's limit on a GPU, to the byte: NVML's used memory as a process in a slice
-/// is shown it. Absent without cuslice.
+/// Bytes that cuslice counts against this process's limit on a GPU, exactly: NVML's used memory as a process in a
+/// slice is shown it. Absent without cuslice.
 std::optional<std::uint64_t> counted_bytes(const char* uuid);
 
 }  // namespace cuslice::check

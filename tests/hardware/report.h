@@ -1,6 +1,7 @@
 #pragma once
-// What a watched program tells its watcher (watch.cpp): lines `key value` over the socket whose number is in
-// CHECK_WATCHER. Without a watcher nothing is said and nobody is waited for, so that each program also runs by itself.
+// Reports of a watched program to its watcher (watch.cpp): lines `key value` over the socket whose number is in
+// CHECK_WATCHER. Without a watcher the lines go to stdout and nobody is waited for, so that each program also runs by
+// itself.
 #include <cstdint>
 #include <string>
 

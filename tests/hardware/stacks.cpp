@@ -71,7 +71,7 @@ std::string debugger() {
     return "";
 }
 
-/// What the debugger writes about the process; empty if it has no stack to show or isn't done in time.
+/// The debugger's output about the process; empty if it has no stack to show or isn't done in time.
 std::string backtraces(const std::string& debugger, pid_t pid, double seconds) {
     int ends[2];
     if (pipe(ends) != 0) return "";

@@ -64,7 +64,7 @@ class Watched {
             // One of several that failed before it held anything mustn't keep the others for ever.
             if (waiting_ > 0 && ++looks_ > most_looks()) let_go();
         }
-        // What it started may hold the socket for longer than it lives, and the other way round.
+        // Its children may hold the socket after it has ended, or it may close the socket before it ends.
         while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
         }
     }
@@ -110,7 +110,7 @@ class Watched {
             holding_ += key == "held";
             if (++waiting_ >= processes_) let_go();
         } else {
-            // Of several results the one that is wrong counts.
+            // Among several results, a wrong one counts.
             if (key != "result" || told_[key].empty() || told_[key].rfind("right", 0) == 0) told_[key] = value;
         }
     }
