@@ -148,7 +148,7 @@ TEST_CASE("a process that closes all its files keeps what it holds") {
           }) == "");
 }
 
-// Who looks from the holder's own process gets no answer from its lock, so /proc is asked.
+// A process gets no answer from its own lock, so looks from inside the holder fall back on /proc.
 TEST_CASE("a process whose /proc is another pid namespace's keeps what it holds") {
     const int namespaces = CLONE_NEWPID | CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
     if (!cuslice::tests::can_unshare(namespaces)) return;
@@ -370,7 +370,7 @@ TEST_CASE("a process that is stopped anywhere in the books holds up no other") {
               waitpid(late, &status, 0);
               EXPECT_EQUAL(status, 0);
               EXPECT_EQUAL(before.holders().size(), where == "the first free slot's byte" ? size_t{2} : size_t{3});
-              // Whoever goes on ends well, and so does what a kill takes.
+              // The stopped process ends by itself or by the kill: either way the books come out right.
               kill(stopped, SIGCONT);
               kill(stopped, SIGKILL);
               wait_for(stopped);

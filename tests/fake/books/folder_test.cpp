@@ -46,7 +46,8 @@ void expect_refused(const Report& report) {
     EXPECT(!std::filesystem::exists(victim + ".lock"));
 }
 
-/// What somebody else has made in the place of the usual folder: `make` says how.
+/// Lets `make` put something of another user's in the place of the usual folder, and checks that the books refuse it.
+/// Checks nothing if `make` returns false.
 std::string in_folder_of_others(const std::function<bool(const Report&)>& make) {
     if (!cuslice::tests::can_unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS)) return "";
     return in_child({{"CUSLICE_FAKE_DIR", ""}}, [&](const Report& report) {

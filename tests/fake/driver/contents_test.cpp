@@ -1,4 +1,4 @@
-// What is in memory after copies and fills, against a plain copy of it in host memory.
+// Contents of memory after copies and fills, compared with a plain copy in host memory.
 
 #include <sys/resource.h>
 
@@ -193,7 +193,7 @@ TEST_CASE("contents that the host has no room for are refused by name, and chang
                   // A pattern takes nothing, nor does its copy.
                   EXPECT_EQUAL(cuMemsetD8(device, 7, 4096 * MiB), CUDA_SUCCESS);
                   EXPECT_EQUAL(cuMemcpyDtoD(copy, device, 4096 * MiB), CUDA_SUCCESS);
-                  // What the host can touch takes all of its bytes.
+                  // Memory that the host can touch needs host memory for all of its bytes.
                   EXPECT_EQUAL(cuMemsetD8(managed, 1, 1024 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
                   EXPECT_EQUAL(int{*reinterpret_cast<unsigned char*>(managed)}, 0);
                   const std::vector<unsigned char> bytes(32 * MiB, 3);

@@ -1,4 +1,4 @@
-// What devices say of themselves.
+// Properties that the driver reports of its devices.
 
 #include <algorithm>
 #include <cstring>
@@ -52,7 +52,7 @@ TEST_CASE("every attribute of the header is answered, and no other") {
                       EXPECT_EQUAL(cuDeviceGetAttribute(&number, static_cast<CUdevice_attribute>(i), device),
                                    CUDA_ERROR_INVALID_VALUE);
                   }
-                  // What hangs together.
+                  // Attributes that depend on each other.
                   EXPECT(value(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device) <=
                          value(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, device));
                   EXPECT(value(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, device) <=

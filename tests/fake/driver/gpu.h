@@ -1,5 +1,5 @@
 #pragma once
-// What the driver's tests have in common.
+// Helpers that the driver's tests share.
 
 #include <cuda.h>
 

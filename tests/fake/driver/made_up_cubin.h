@@ -34,8 +34,8 @@ class Cubin {
         add(".nv.shared.kernel", SHT_NOBITS, "", 0, attributes ? 1024 + 512 : 512);
         add(".nv.constant3", SHT_PROGBITS, std::string(80, '\0'));
         if (attributes) {
-            // Of symbol 1, the kernel: 18 registers, a frame of 16 bytes, 64 with what it calls. Of symbol 2, no
-            // kernel.
+            // Symbol 1, the kernel: 18 registers, a frame of 16 bytes, 64 with the functions that it calls. Symbol 2
+            // is no kernel.
             const unsigned char resources[] = {4,  0x2f, 8, 0, 1,  0,    0, 0, 18, 0,    0, 0, 4,  0x11, 8, 0,
                                                1,  0,    0, 0, 16, 0,    0, 0, 4,  0x12, 8, 0, 1,  0,    0, 0,
                                                64, 0,    0, 0, 4,  0x2f, 8, 0, 2,  0,    0, 0, 99, 0,    0, 0};

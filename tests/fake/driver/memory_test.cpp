@@ -163,7 +163,7 @@ TEST_CASE("managed memory may be more than the GPU has, and gives way to memory 
               CUdeviceptr more = 0;
               EXPECT_EQUAL(cuMemAlloc(&more, before - 499 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
               EXPECT_EQUAL(free_bytes(), 0U);
-              // What was freed is taken by managed memory that had to leave.
+              // Managed memory that had to leave the GPU comes back into the freed space.
               EXPECT_EQUAL(cuMemFree(first), CUDA_SUCCESS);
               EXPECT_EQUAL(free_bytes(), 0U);
               EXPECT_EQUAL(cuMemFree(second), CUDA_SUCCESS);

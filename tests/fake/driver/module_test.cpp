@@ -185,7 +185,7 @@ TEST_CASE("of an image that can't be read any name is a kernel's, whose launches
                   EXPECT_EQUAL(value, 75);
                   EXPECT_EQUAL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, function, 128, 0), CUDA_SUCCESS);
                   EXPECT(value > 0);
-                  // What can be checked without knowing its parameters is.
+                  // A launch is checked as far as that is possible without knowing the kernel's parameters.
                   const auto launch = [&](unsigned grid, unsigned block) {
                       return cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, nullptr, nullptr, nullptr);
                   };

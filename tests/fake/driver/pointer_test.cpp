@@ -1,4 +1,4 @@
-// What is known of a pointer.
+// Attributes that the driver reports of a pointer.
 
 #include "tests/catch.h"
 #include "tests/fake/driver/gpu.h"

@@ -94,7 +94,8 @@ TEST_CASE("shared and local memory of a kernel are read, wherever its body decla
 
 TEST_CASE("a text that a compiler takes has no fault") {
     CHECK(check_ptx(fake_test::sample_ptx) == "");
-    // What compilers write: debug lines, predicates, labels, vectors, tables, calls, comments of inline assembly.
+    // Constructs that compilers write: debug lines, predicates, labels, vectors, tables, calls, comments of inline
+    // assembly.
     CHECK(check_ptx(R"(
         .version 8.0
         .target sm_90a, debug

@@ -110,7 +110,7 @@ TEST_CASE("memory that another process still holds is charged to it once its own
               EXPECT_EQUAL(cuMemAlloc(&other, left + 1), CUDA_ERROR_OUT_OF_MEMORY);
               EXPECT_EQUAL(cuIpcCloseMemHandle(block), CUDA_SUCCESS);
               EXPECT_EQUAL(free_bytes(), left + 100 * MiB);
-              // What was freed can't be opened any more.
+              // A freed block can't be opened any more.
               EXPECT_EQUAL(cuIpcOpenMemHandle(&block, handle, 1), CUDA_ERROR_INVALID_HANDLE);
           }) == "");
 }

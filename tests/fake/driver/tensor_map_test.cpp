@@ -51,7 +51,7 @@ using Change = std::function<void(Arguments&)>;
 
 Environment on(const char* gpu) { return {{"CUSLICE_FAKE", gpu}}; }
 
-/// What is answered to the good arguments after a change. Whatever is refused leaves the map as it was.
+/// Encodes the good arguments after a change, and returns the result. A refusal leaves the map as it was.
 CUresult answer(const Report& report, Encode encode, const Change& change) {
     Arguments arguments;
     change(arguments);

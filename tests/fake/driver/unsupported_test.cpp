@@ -1,4 +1,4 @@
-// What the driver does not have is refused by name, once.
+// Functions that the driver does not have are refused by name, once.
 
 #include <dlfcn.h>
 
@@ -49,7 +49,7 @@ TEST_CASE("every exported function that isn't implemented is refused, whatever i
 
 namespace {
 
-/// What is said when libraries of these names ask for an export table, each twice.
+/// Messages of the fake driver when libraries of these names ask for an export table, each twice.
 std::string said_of(std::initializer_list<const char*> files) {
     std::string said;
     CHECK(in_child(

@@ -54,7 +54,7 @@ std::set<std::string> names_of(const Library& library) {
     return names;
 }
 
-/// Whether the library's symbol is weak, as those are that it doesn't support.
+/// True if the library's symbol is weak, which marks a function that it doesn't support.
 bool is_weak(const char* name, void* address) {
     Dl_info info{};
     void* symbol = nullptr;

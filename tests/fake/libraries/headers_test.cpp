@@ -1,4 +1,4 @@
-// What the fake's libraries take from NVIDIA's headers, compared with those, where they are installed.
+// Compares the fake libraries' numbers and sizes with NVIDIA's headers, where those are installed.
 
 #include "fake/cublas/api.h"
 #include "fake/cublaslt/descriptor.h"

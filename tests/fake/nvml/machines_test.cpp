@@ -1,4 +1,4 @@
-// What the fake management library says on machines of other kinds: older drivers, memory that is the host's, MIG.
+// Answers of the fake management library on machines of other kinds: older drivers, memory that is the host's, MIG.
 
 #include <cuda.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What NVIDIA's library refuses on a GPU of this kind too is refused without a word; of anything else that is missing
-// one line tells the name.
+// Functions that NVIDIA's library also refuses on a GPU of this kind are refused without a word. One line
+// names any other function that is missing.
 #include <dlfcn.h>
 
 #include <cstring>

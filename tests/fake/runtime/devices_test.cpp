@@ -10,7 +10,7 @@ using cuslice::fake::DeviceProperties12;
 
 namespace {
 
-/// What both layouts of a device's properties have.
+/// Device properties that both layouts of the structure have.
 struct Common {
     std::string name;
     std::string uuid;

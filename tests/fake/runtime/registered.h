@@ -1,4 +1,4 @@
-// What nvcc's host code does before main, by hand: device code with two kernels and three variables.
+// Registers device code with two kernels and three variables by hand, as nvcc's host code does before main.
 #pragma once
 
 #include <vector_types.h>

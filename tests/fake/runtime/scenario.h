@@ -15,7 +15,7 @@ namespace cuslice::tests {
 
 inline const std::string kFakeFolder = CUSLICE_TEST_FAKE_FOLDER;
 
-/// What the driver's side of a child looks like.
+/// The driver's side of a child: the fake machine, and where its libraries are.
 struct Machine {
     std::string spec = "2xa100-40g,1xt4";
     std::string library_path = kFakeFolder;
@@ -31,7 +31,7 @@ Outcome run_scenario(const std::string& name, int major, const Machine& machine 
 /// The function `name` of the library that this child tests; it is opened by its SONAME at the first call.
 void* runtime_function(const char* name);
 
-/// Which library this child tests: 12 or 13.
+/// Major version of the library that this child tests: 12 or 13.
 int runtime_major();
 
 /// A function of the library under test with the type that NVIDIA's 13.0 header gives it.

@@ -1,4 +1,4 @@
-// What belongs to a thread: its device and its last error.
+// Per-thread state: the device and the last error.
 
 #include <thread>
 

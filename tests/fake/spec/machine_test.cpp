@@ -1,4 +1,4 @@
-// What CUSLICE_FAKE may hold, and what is said when it holds something else.
+// Values that CUSLICE_FAKE may hold, and the errors for anything else.
 
 #include "fake/spec/machine.h"
 
