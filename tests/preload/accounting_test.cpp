@@ -1,5 +1,5 @@
-// What the driver takes by itself, under both ways of knowing it: NVML's figure of the process, and, where NVML doesn't
-// list it, the steps of the GPU's use. After everything is freed, everything can be had again.
+// Memory that the driver takes by itself, measured in both ways: by NVML's figure of the process or, where NVML
+// doesn't list it, by the steps of the GPU's use. After everything is freed, the whole slice can be allocated again.
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/scene.h"
@@ -141,7 +141,7 @@ TEST_CASE("what the driver loads lazily is seen, however much was in use before 
     const std::string block = GENERATE("10485760", "400000000");
     CAPTURE(block);
     scene.guest.code("fill " + block);
-    // What is cached and not in use counts, so it went back.
+    // Idle memory in a cache counts towards the limit, so the cache has given it back.
     CHECK(scene.held().used <= kGiB);
     CHECK(scene.held().used + 420 * kMiB > kGiB);
 }
@@ -169,7 +169,7 @@ TEST_CASE("what can't fit is refused before the driver has it, and takes no neig
     for (const std::string& line : said)
         CHECK(line.find("; 300.0 MiB of the 1024.0 MiB limit are in use (contexts and modules 300.0 MiB") !=
               std::string::npos);
-    // What fits does, to the last byte that is kept for nobody.
+    // An array of all the free memory fits: only the headroom is kept back.
     CHECK(scene.guest.code("array a " + bytes(free / 16 / 1024) + " 1024 0") == 0);
     CHECK(scene.held().peak <= kGiB);
 }

@@ -1,5 +1,5 @@
-// Whom the launcher asks about the machine: NVML, and the driver only for what NVML can't tell. A driver that doesn't
-// start shows which: whatever still works didn't need it.
+// The launcher asks NVML about the machine, and the driver only for what NVML can't tell. A driver that doesn't start
+// shows which is which: a call that still works didn't need it.
 #include <chrono>
 
 #include "tests/catch.h"
@@ -11,7 +11,7 @@ namespace {
 
 const std::string kNoDriver = "CUSLICE_FAKE_INJECT=cuInit:*=999";
 
-// What `ps` shows while a job of these options runs that only looks.
+// Processes that `ps` lists while a job with these options runs. The job is that `ps` itself.
 Json reserved(const Machine& machine, const Words& options, const Words& more) {
     const Words look{kLaunch, "ps", "--json", "--fake", machine.fake};
     const Outcome outcome = run(machine.launch(options, look), machine.outside(more));

@@ -1,4 +1,4 @@
-// Whatever a program does with memory, contexts and modules, the count is what the GPU's books say, to the byte, and
+// cuslice's count equals the GPU's books to the byte, whatever a program does with memory, contexts and modules, and
 // the books never show more than the limit.
 #include "tests/preload/scene.h"
 
@@ -84,7 +84,7 @@ TEST_CASE("a module that doesn't fit is refused by name and undone; one that doe
     CHECK(said[0].find("cuModuleLoadData tried to allocate 400.0 MiB") != std::string::npos);
     CHECK(scene.guest.code("unload small") == 0);
     CHECK(scene.held().used == used + 500 * kMiB);
-    // What the module took can be had again.
+    // The unloaded module's memory can be allocated again.
     CHECK(scene.guest.code("alloc b " + bytes(120 * kMiB)) == 0);
 }
 

@@ -13,7 +13,7 @@ struct Size {
     std::uint64_t requested, extent;
 };
 
-/// What guest/bounds printed, by "SYMBOL VARIANT"; "neighbours" and "child" are rows of one word.
+/// Runs guest/bounds and returns its rows by "SYMBOL VARIANT"; "neighbours" and "child" are rows of one word.
 std::map<std::string, std::string> tried(Size size, const Words& environment) {
     const Outcome outcome = run({kGuests + "/guest_bounds", bytes(size.requested), bytes(size.extent)}, environment);
     INFO(outcome.err);
@@ -40,7 +40,8 @@ void check_rows(const std::map<std::string, std::string>& rows, const std::map<s
     for (const auto& [name, drivers_row] : drivers) {
         CAPTURE(name);
         if (name == "neighbours") continue;
-        // What the fake driver lacks it would refuse itself if it had it.
+        // If the fake driver lacks a function, cuslice still refuses bad ranges, as the driver would if it had the
+        // function.
         CHECK(rows.at(name) == (drivers_row == kNotInTheFake ? kCheckedBefore : drivers_row));
     }
 }

@@ -169,7 +169,7 @@ TEST_CASE("a block that is freed in stream order goes into the cache, and not to
     CHECK(scene.held().used == held);
     CHECK(scene.guest.code("alloc c " + bytes(100 * kMiB)) == 0);
     CHECK(scene.held().used == held);
-    // What is not a cache's is the driver's.
+    // Stream-ordered and managed memory comes from the driver, not from a cache.
     REQUIRE(scene.guest.code("alloc d " + bytes(kMiB) + " async") == 0);
     CHECK(scene.guest.code("freeasync d") == 0);
     REQUIRE(scene.guest.code("alloc e " + bytes(kMiB) + " managed") == 0);
@@ -281,8 +281,8 @@ void begin(Guest& guest) {
     REQUIRE(guest.code("current 0") == 0);
 }
 
-// Whether it gets what a neighbour has idle. The neighbour's thread has a fifth of a second to give it back, and on a
-// busy machine that may not do: but then it has been waited for.
+// True if the guest gets memory that a neighbour has idle. The neighbour's thread has a fifth of a second to give it
+// back, which may be too short on a busy machine; the guest must still have waited for it, and get it later.
 bool granted_after_wait(Guest& guest, const std::string& line) {
     guest.let_change("free", "a neighbour gives back at the same time");
     const std::uint64_t before = naps(guest);
@@ -444,7 +444,7 @@ TEST_CASE("a block in the middle of a segment opens in another program at the sa
     CHECK(other.number("look second") == 1234567);
     CHECK(other.code("ipcclose second") == 0);
     CHECK(other.code("ipcclose first") == 0);
-    // What others may hold is not used again.
+    // An exported block may still be open in other processes, so it is not used again.
     CHECK(owner.guest.code("free second") == 0);
     for (int i = 0; i < 50; ++i) CHECK(owner.guest.number("alloc again" + std::to_string(i) + " 5000") != second);
     // A program without cuslice can't open such a handle, and doesn't get other bytes instead.

@@ -13,7 +13,7 @@ Words growth(const std::string& free = "strict", const Words& more = {}) {
     return words;
 }
 
-// What is freed can be had again: together it is twice the slice.
+// Allocates twice the slice in total, which fits only if freed memory is used again.
 void use_again(Scene& scene) {
     for (int i = 0; i < 200; ++i) {
         CAPTURE(i);
@@ -166,7 +166,7 @@ TEST_CASE("a partition's context ends while a stream of another one is captured,
     CHECK(guest.code("end s") == 0);
 }
 
-// What a hook doesn't see, cuslice can't wait for; but that is no answer to a free of the program's.
+// cuslice can't wait for what no hook sees, but that is no reason to refuse the program's free.
 TEST_CASE("a free is not refused for a capture that began where no hook is") {
     const std::string free = GENERATE("strict", "deferred"), thread = GENERATE("", "thread ");
     CAPTURE(free, thread);

@@ -14,7 +14,7 @@ Outcome demo(const std::string& gpus, const Words& options) {
                plain({"CUSLICE_FAKE_DIR=" + books.path(), "LC_ALL=C.UTF-8"}));
 }
 
-// Of a line in UTF-8, as wide as a terminal shows it.
+// Width of a UTF-8 line in columns of a terminal.
 std::size_t columns(const std::string& line) {
     return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }

@@ -24,7 +24,8 @@ Words allocator_settings(const std::string& allocator) {
     return {"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=" + allocator};
 }
 
-// Whatever is allocated and freed, no more than the limit is ever held, and nearly all of it can be.
+// Checks that a program never holds more than the limit, whatever it allocates and frees, and can hold nearly all of
+// it.
 void limit_holds(const std::string& fake, const Words& settings) {
     Scene scene(fake, settings);
     REQUIRE(scene.guest.code("retain 0") == 0);
@@ -147,7 +148,7 @@ TEST_CASE("NVML's figures are CUDA's bytes, also on drivers whose NVML doesn't t
     const std::uint64_t held = books_of(books.path(), outside.pid()).used;
     const std::uint64_t total = outside.number("total 0");
     CHECK((outside.number("nvmlmemory 0", 1) == total) == (version[0] == '4'));
-    // What is left is exactly what can be reserved.
+    // Exactly the remaining memory can be reserved.
     const std::uint64_t left = total - held;
     const auto launch = [&](std::uint64_t size) {
         return run({CUSLICE_TEST_LAUNCH, "run", "--fake", fake, "--limit", std::to_string(size / 1024) + "KiB", "--",

@@ -34,7 +34,7 @@ TEST_CASE("contexts that other threads end leave a thread in its own, and its me
     check_endings(guest, books, "endings 300 " + largest, mode == "growth");
 }
 
-// Whether a stream is still captured is asked of the driver on cuslice's own account, by whoever needs memory.
+// A thread that needs memory makes cuslice itself ask the driver whether a stream is still captured.
 TEST_CASE("a stream ends while other threads ask whether it is captured") {
     const std::string free = GENERATE("strict", "deferred");
     CAPTURE(free);

@@ -1,4 +1,4 @@
-// What goes wrong is answered as the driver answers it, and costs the program nothing of its slice.
+// Errors are answered as the driver answers them, and cost the program nothing of its slice.
 #include <cstdio>
 
 #include "tests/catch.h"
@@ -147,7 +147,7 @@ TEST_CASE("what the driver itself refuses is given back to the slice, exactly") 
             CHECK(guest.number("info") == free);
         }
     }
-    // What a pool keeps is the pool's affair; that it is counted as the books have it is ours.
+    // A pool may keep whatever it likes, but cuslice must count it as the books do.
     const auto agrees = [&] {
         return guest.number("info") + books_of(books.path(), guest.pid()).used == kGiB - 16 * kMiB;
     };

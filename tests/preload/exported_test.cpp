@@ -44,7 +44,7 @@ TEST_CASE("exporting and releasing is no way round a limit") {
     CHECK(all_of(owner.held()) <= most);
     CHECK(all_of(owner.held()) + 20 * kMiB >= most);
     CHECK(owner.guest.code("freeall") == 0);
-    // Whatever is closed can be had again, and no more.
+    // Each descriptor that is closed makes its memory available again, and no more than that.
     for (std::uint64_t left = kPieces; left > 0; left--) {
         CHECK(owner.guest.code("unexport a" + bytes(left - 1)) == 0);
         CHECK(owner.guest.code("alloc more " + bytes(free - (left - 1) * kPiece + 2 * kMiB)) == 2);

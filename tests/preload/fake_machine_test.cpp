@@ -26,7 +26,7 @@ Words machines(const Machine& machine) {
     return names;
 }
 
-/// What the fake driver says is free, before anything is asked of this guest.
+/// Starts CUDA in the guest, and returns how much memory the fake driver then reports as free.
 std::uint64_t free_for(Guest& guest) {
     REQUIRE(guest.code("init") == 0);
     REQUIRE(guest.code("retain 0") == 0);

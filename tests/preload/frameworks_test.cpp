@@ -1,11 +1,11 @@
-// What allocators like TensorFlow's and JAX's get of a slice: guest/frameworks.cpp asks as they do. scripts/compat.sh
-// asks TensorFlow and JAX themselves.
+// Memory that allocators like TensorFlow's and JAX's get from a slice: guest/frameworks.cpp asks as they do.
+// scripts/compat.sh asks TensorFlow and JAX themselves.
 #include "tests/preload/machine.h"
 
 namespace cuslice::tests {
 namespace {
 
-// What a slice may cost a framework beside its context: headroom, and what is left to libraries.
+// Upper bound of what a slice costs a framework beside its context: headroom, and memory that is left to libraries.
 constexpr std::uint64_t kMostLost = 300 * kMiB;
 
 struct Got {

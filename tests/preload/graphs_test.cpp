@@ -22,7 +22,7 @@ TEST_CASE("a graph's memory is counted from its launch to the trim after its fre
         CHECK(scene.held().used == used + taken);
         CHECK(scene.free() == free - taken);
     }
-    // What the device keeps in reserve is told to go before anything is refused.
+    // The device's reserve of graph memory is trimmed before anything is refused.
     CHECK(scene.guest.code("alloc all " + bytes(free)) == 0);
     CHECK(scene.free() == 0);
     CHECK(scene.guest.code("free all") == 0);

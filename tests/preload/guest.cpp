@@ -37,8 +37,9 @@ std::string own_books() {
 
 Words plain(const Words& more) {
     Words environment{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/nonexistent", "LC_ALL=C.UTF-8",
-                      // What lives as long as its process is not lost; a program that isn't sanitized frees its own.
-                      // A cancelled thread leaves asan's marks on its stack, and its own handling of sigaltstack trips.
+                      // Leaks aren't checked: memory that lives as long as its process is not lost, and a program that
+                      // isn't sanitized frees its own. A cancelled thread leaves asan's marks on its stack, and its
+                      // own handling of sigaltstack trips.
                       "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:allocator_may_return_null=1:"
                       "use_sigaltstack=0",
                       "TSAN_OPTIONS=exitcode=66:report_signal_unsafe=0", "UBSAN_OPTIONS=print_stacktrace=1"};
@@ -54,7 +55,7 @@ Words on_fake_gpus(const std::string& fake, const std::string& folder, const std
     if (!folder.empty()) own.push_back("CUSLICE_FAKE_DIR=" + folder);
     Words environment = plain(own);
     for (const std::string& line : more) {
-        // Of two the loader takes the later one, and a program's start may change their order, as under qemu-user.
+        // The loader takes the later of two values, and a program's start may change their order, as under qemu-user.
         const std::string name = line.substr(0, line.find('=') + 1);
         if (name == "LD_PRELOAD=" || name == "LD_LIBRARY_PATH=" || name == "CUSLICE_FAKE_DIR=")
             std::erase_if(environment, [&](const std::string& other) { return other.rfind(name, 0) == 0; });

@@ -21,12 +21,12 @@ constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
 Words raw(const std::string& fake, const std::string& folder, const Words& more = {});
 /// The same under cuslice, as LD_PRELOAD and CUSLICE_ variables alone do it.
 Words sliced(const std::string& fake, const std::string& folder, const Words& more = {});
-/// What every child has: a PATH, and the sanitizer's settings.
+/// Environment of every child: a PATH, and the sanitizers' settings.
 Words plain(const Words& more = {});
 /// The value of LD_PRELOAD for a child under cuslice; a sanitizer's runtime has to be first.
 std::string preload_list();
 
-/// What the fake driver's books say of one process on one GPU, read here, without cuslice.
+/// One process's use of one GPU according to the fake driver's books, read here, without cuslice.
 struct Held {
     bool known = false;  // false: the process has never opened the GPU
     std::uint64_t used = 0, peak = 0;
@@ -36,7 +36,7 @@ struct Held {
 };
 /// `uuid`: the beginning of a GPU's; empty: the only one that there is.
 Held books_of(const std::string& folder, int pid, const std::string& uuid = "");
-/// Of all GPUs together; the peak is the sum of theirs.
+/// Totals over all GPUs; the peak is the sum of theirs.
 Held all_books_of(const std::string& folder, int pid);
 
 /// A program in a child process, and the test's ends of its pipes. `error` doesn't block. SIGPIPE is ignored here from

@@ -110,7 +110,7 @@ TEST_CASE("a pipe that nobody reads is no file of messages, and is not waited fo
 TEST_CASE("handles of blocks are never written into a file of the program's") {
     Host host({"CUSLICE_ALLOCATOR=growth"});
     host.start();
-    // Of several segments, and most blocks are not the first of theirs.
+    // The blocks lie in several segments, and most are not the first of theirs.
     const auto each = [&](const std::string& command, const std::string& more) {
         Words answers;
         for (int i = 0; i < 60; ++i)

@@ -78,7 +78,7 @@ TEST_CASE("two processes of a group share its slice, though no hook saw their co
     CHECK(together > 1800 * kMiB);
 }
 
-/// What a process has in its environment: whoever gets the same is in the same job.
+/// Environment of a process: another process that gets the same one is in the same job.
 Words environment_of(int pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
     Words words;

@@ -119,7 +119,7 @@ TEST_CASE("processes that use the same part of a GPU share its limit, and not an
     CHECK(b->code("alloc other " + bytes(300 << 20)) == 0);
     REQUIRE(a->code("current 1") == 0);
     CHECK(a->code("alloc other " + bytes(300 << 20)) == 2);
-    // What a killed one held of each is the others' at once.
+    // Memory that a killed member held on either partition is the others' at once.
     b->kill(SIGKILL);
     b->finish();
     CHECK(a->code("alloc other " + bytes(300 << 20)) == 0);
@@ -230,7 +230,7 @@ TEST_CASE("a process that has a limit of its own keeps to it in a group that has
     CHECK(held(books, *a) > 660 * kMiB);
     CHECK(a->code("module m " + bytes(100 * kMiB)) == 2);
     CHECK(held(books, *a) <= 700 * kMiB);
-    // What is left of the group's is less than the other one's own.
+    // The group has less left than the other process's own limit.
     REQUIRE(b->code("retain 0") == 0);
     CHECK(b->code("fill " + bytes(16 * kMiB)) == 2);
     const std::uint64_t together = held(books, *a) + held(books, *b);

@@ -231,7 +231,7 @@ class Storm {
     };
 
     std::string ledgers() const { return books_.path() + "/ledgers"; }
-    /// Of every process.
+    /// Variables that every process has in its environment.
     Words surroundings() const { return {"CUSLICE_FAKE_DIR=" + books_.path(), "CUSLICE_DIR=" + ledgers()}; }
     Words ruled(const Words& words) const {
         Words all{"/usr/bin/unshare", "--mount", "sh", "-c", "mount --bind \"$0\" /etc && exec \"$@\"", rules_};
@@ -325,7 +325,7 @@ class Storm {
         for (const int feed : job.feeds) close(feed);
         job.feeds.clear();
     }
-    /// Those of whom nobody is left.
+    /// Removes the jobs of which no process is left.
     void reap(const std::map<pid_t, std::vector<pid_t>>& now) {
         for (std::size_t i = running_.size(); i-- > 0;) {
             Running& job = running_[i];

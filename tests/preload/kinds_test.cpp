@@ -77,7 +77,7 @@ TEST_CASE("a bare preload counts a MIG instance exactly, and takes a limit by it
                                                {"CUSLICE_LIMIT=" + uuid + "=1GiB", "CUSLICE_HEADROOM=16MiB"}));
     REQUIRE(guest.code("init") == 0);
     REQUIRE(guest.code("retain 0") == 0);
-    // What a module takes is seen, as NVML tells this process's memory on the instance.
+    // Contexts and modules are counted, as NVML reports this process's memory on the instance.
     CHECK(guest.number("info") == kGiB - 16 * kMiB - books_of(machine.books.path(), guest.pid()).used);
     CHECK(guest.code("fill " + std::to_string(kMiB)) == 2);
     CHECK(books_of(machine.books.path(), guest.pid()).peak <= kGiB);
@@ -162,7 +162,7 @@ TEST_CASE("on a GPU whose memory is the host's the limit holds, whatever NVML te
     CHECK(books_of(books.path(), guest.pid()).peak >= 2 * kGiB - (512 + 16) * kMiB);
     CHECK(guest.code("freeall") == 0);
     CHECK(guest.finish() == 0);
-    // What isn't counted is said, once; and what is, isn't.
+    // One line says what isn't counted; there is none if everything is.
     const std::string line =
         "cuslice: GPU 0 (NVIDIA GB10): NVML does not report this process's memory, and the GPU uses host memory, so "
         "contexts and modules are not counted: leave room for them with headroom, which is 512.0 MiB";

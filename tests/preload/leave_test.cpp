@@ -47,7 +47,7 @@ TEST_CASE("a thread that leaves a free, or an allocation of a pool, keeps its li
     CHECK(scene.guest.code("freeasync b") == 0);
     CHECK(fill(scene.guest) >= kGiB - 260 * kMiB);
     CHECK(scene.held().peak <= kGiB);
-    // What the driver takes by itself is still told from what is counted.
+    // Memory that the driver takes by itself is still told apart from memory that is counted.
     CHECK(scene.guest.code("free f0") == 0);
     const std::uint64_t free = scene.free();
     REQUIRE(scene.guest.code("hiddenload m " + bytes(8 * kMiB)) == 0);

@@ -155,7 +155,7 @@ TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever
     CHECK(newcomer.code("fill " + bytes(1 << 20)) == 2);
     CHECK(together() <= kLimit);
     CHECK(together() > kLimit - (32 << 20));
-    // Who takes and frees all the while has not noticed either, and is not refused what the limit allows.
+    // The active member has not noticed the removal either, and is not refused what the limit allows.
     CHECK(active.code("alloc y " + bytes(64 << 20)) == 2);
     CHECK(newcomer.code("freeall") == 0);
     CHECK(active.code("alloc y " + bytes(64 << 20)) == 0);

@@ -77,7 +77,7 @@ void check_each(const std::string& fake, const Words& settings, const std::vecto
     }
 }
 
-// What CUDA calls GPU 0 by default is the fastest; the settings count as nvidia-smi does, by PCI id.
+// CUDA's GPU 0 is the fastest by default; the settings count GPUs by PCI id, as nvidia-smi does.
 TEST_CASE("each GPU has its own limit, also when CUDA counts them in another order") {
     const std::uint64_t four = 4 * kGiB, one = kGiB;
     const std::string two = "CUSLICE_LIMIT=0=4GiB,1=1GiB";
@@ -139,7 +139,7 @@ TEST_CASE("total and free show the slice, in the present and the old forms") {
     CHECK(guest->number("info", 2) == kGiB);
     CHECK(guest->number("info32") <= free);
     CHECK(guest->number("info32", 2) <= kGiB);
-    // What is shown as free can be had, to the last unit, and not one more.
+    // The bytes shown as free can be allocated, to the last unit, and not one more.
     CHECK(guest->code("alloc all " + bytes(free)) == 0);
     CHECK(guest->number("info") == 0);
     CHECK(guest->code("alloc more 1") == 2);
@@ -356,7 +356,7 @@ TEST_CASE("the summary says what held most while most was held, and how much was
         return std::string();
     };
     const std::string large = bytes(512 * kMiB), small = bytes(32 * kMiB), context = "contexts and modules 300.0 MiB";
-    // What is held at the end counts, and what was freed before it only if it was more.
+    // The summary is of the moment when most was held: freed memory shows only if more was held then than at the end.
     CHECK(said("CUSLICE_LOG=warn", {"alloc a " + large}) == "cuMemAlloc 512.0 MiB in 1 block, " + context);
     CHECK(said("CUSLICE_LOG=warn", {"alloc a " + large, "free a", "alloc b " + small, "alloc c " + small}) ==
           "cuMemAlloc 512.0 MiB in 1 block, " + context);

@@ -1,5 +1,5 @@
-// Which driver a program gets, and that it is caught whatever stands beside or before us: the driver is the one that
-// the loader would have taken, on WSL2 it comes in two stages, and other libraries stand before dlsym.
+// A program gets the driver that the loader would have taken, and cuslice catches it whatever stands beside or before
+// the library: on WSL2 the driver comes in two stages, and other libraries stand before dlsym.
 #include <sched.h>
 #include <unistd.h>
 

@@ -32,7 +32,7 @@ struct Answer {
 
 /// Every (name, version) of the toolkit's cudaTypedefs.h, with each of the flags 0, 1 and 2.
 std::vector<LookUp> of_typedefs();
-/// What a runtime asks for when it starts: data/cudart13-lookups.txt.
+/// Look-ups that a runtime makes when it starts: data/cudart13-lookups.txt.
 std::vector<LookUp> of_runtime();
 
 /// Symbols before which a hook stands, from the one list of functions, and those whose arguments are looked at where

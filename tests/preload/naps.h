@@ -22,7 +22,7 @@ inline std::uint64_t naps_of(int pid, int thread) {
     return 0;
 }
 
-/// Of the thread that carries out the commands, which sleeps once for each.
+/// Naps of the thread that carries out the commands, which sleeps once for each.
 inline std::uint64_t naps(Guest& guest) {
     const int pid = guest.pid();
     return naps_of(pid, pid);
@@ -38,7 +38,7 @@ inline std::map<int, std::uint64_t> naps_of_others(int pid) {
     return all;
 }
 
-/// Whether each of them has napped so many times more than then.
+/// True if `then` has threads, and each has napped at least `times` more since.
 inline bool napped_since(int pid, const std::map<int, std::uint64_t>& then, std::uint64_t times) {
     return !then.empty() && std::all_of(then.begin(), then.end(),
                                         [&](const auto& one) { return naps_of(pid, one.first) >= one.second + times; });

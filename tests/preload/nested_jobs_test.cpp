@@ -19,7 +19,7 @@ void fill(Guest& guest, const std::string& gpu = "0") {
     CHECK(guest.code("fill " + bytes(16 * kMiB)) == 2);
 }
 
-// Whether it is what a filled slice of this many MiB holds: all but what is kept free.
+// True if `held` is as much as a filled slice of this many MiB holds: all but what is kept free.
 bool fills(std::uint64_t held, std::uint64_t slice) {
     UNSCOPED_INFO("holds " << held / kMiB << " of " << slice << " MiB");
     return held <= slice * kMiB && held > (slice - 100) * kMiB;

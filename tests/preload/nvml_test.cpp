@@ -105,7 +105,7 @@ TEST_CASE("a watcher under cuslice sees the slice's total, one without the whole
     REQUIRE(outside.ask("nvml") == "0");
     CHECK(outside.number("nvmlmemory 0", 1) > 2000 * kMiB);
     CHECK(outside.number("nvmlmemory 0", 3) >= 300 * kMiB);
-    // What is free is what is there: another process has taken most of the GPU.
+    // The free memory shown is no more than the GPU has left: another process has taken most of it.
     Guest hog(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
     REQUIRE(hog.code("init") == 0);
     REQUIRE(hog.code("retain 0") == 0);

@@ -57,7 +57,7 @@ TEST_CASE("strict: with more contexts than can be waited for, what is freed is p
     CHECK(scene.guest.number("alloc b " + size) != block);
     REQUIRE(scene.guest.code("destroy c0") == 0);
     CHECK(scene.guest.code("free b") == 0);
-    // Whoever needs it all has it waited for.
+    // A request that needs the parked memory waits for it.
     CHECK(scene.guest.number("memorystats 0", 10) > 0);
     CHECK(scene.guest.code("alloc all " + bytes(100 * kGiB)) == 2);
     CHECK(scene.guest.number("memorystats 0", 10) == 0);

@@ -28,7 +28,7 @@ struct Parts {
     void retain_all() {
         for (unsigned i = 0; i < count; i++) REQUIRE(guest.code("retain " + text(i)) == 0);
     }
-    // What is charged to one of them; the guest's current context is one of its own afterwards.
+    // Bytes charged to one partition. One of its contexts is the guest's current one afterwards.
     std::uint64_t used(unsigned part) {
         REQUIRE(guest.code("current " + text(part)) == 0);
         return limit() - kHeadroom - guest.number("info");

@@ -75,7 +75,7 @@ TEST_CASE("modules come on top of a limit plus the context as well, up to what t
     CHECK(beside.guest.code("alloc one 1") == 2);
     CHECK(beside.guest.code("freeall") == 0);
     CHECK(beside.guest.number("info") == kGiB);
-    // What the GPU doesn't have nobody can give.
+    // No limit can give memory that the GPU doesn't have.
     CHECK(beside.guest.code("module other " + text(2 * kGiB)) == 2);
     CHECK(beside.guest.number("info") == kGiB);
     CHECK(beside.fill() == kGiB);
@@ -113,7 +113,7 @@ TEST_CASE("what CUDA's own libraries allocate comes on top of a limit plus the c
     CHECK(cached.guest.code("workspace " + kLibrary + " handle " + text(200 * kMiB)) == 2);
     REQUIRE(cached.guest.code("free all") == 0);
     CHECK(cached.guest.code("workspace " + kLibrary + " handle " + text(200 * kMiB)) == 0);
-    // Of a plain limit it is a part, as everything is.
+    // A plain limit includes the libraries' memory, as it includes everything else.
     Beside plain({"CUSLICE_LIMIT=1024MiB"});
     plain.fill();
     CHECK(plain.guest.code("workspace " + kLibrary + " handle " + text(32 * kMiB)) == 2);

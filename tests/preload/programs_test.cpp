@@ -20,7 +20,7 @@ struct Kind {
     bool afterwards = false;  // only the driver knows how many: refused when it has taken them
 };
 
-// Of addresses below 4 GiB there may be fewer than there is memory.
+// Addresses below 4 GiB may run out before memory does.
 constexpr std::uint64_t kFewAddresses = 500 * kMiB;
 
 const Kind kKinds[] = {

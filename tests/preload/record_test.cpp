@@ -298,7 +298,7 @@ TEST_CASE("a program that closes descriptors and opens files of its own gets non
     session.start();
     REQUIRE(session.guest.code("alloc a 1000") == 0);
     const std::string other = session.folder.path() + "/other";
-    // What the fake driver has open goes too; it does without.
+    // The guest closes the fake driver's descriptors too, which the driver can do without.
     REQUIRE(session.guest.code("usurp " + other) == 0);
     session.guest.ask("alloc b 2000");
     session.guest.ask("free a");

@@ -14,7 +14,7 @@ using Counts = std::map<std::string, std::uint64_t>;
 
 const std::string kLive = std::to_string(64 * kMiB);
 
-/// What a guest printed: pairs of a word and a number.
+/// Runs a guest and returns the pairs of a word and a number that it printed.
 Counts counts_of(const Words& words, const Words& environment) {
     const Outcome outcome = run(words, environment);
     INFO(outcome.err);

@@ -123,7 +123,7 @@ TEST_CASE("growth: memory that another device may have been given is not used ag
     const std::string size = small ? "4096" : bytes(kMiB);  // two to a segment, so that it stays here
     REQUIRE(scene.guest.code("alloc keep " + size) == 0);
     std::vector<std::uint64_t> given{scene.guest.number("alloc a " + size)};
-    // Whatever the driver makes of it.
+    // The driver may grant or refuse it: any answer will do.
     if (how != "none") CHECK(scene.guest.ask(how) != "");
     CHECK(scene.guest.code("free a") == 0);
     bool again = false;

@@ -111,7 +111,7 @@ TEST_CASE("nvidia-smi is in PATH where GPUs are fake, once and first, and nowher
     CHECK(run(joined(at, machine.launch({}, machine.launch({}, show))), machine.outside()).out == first);
     const Words without{kLaunch, "run", "--limit", "1GiB", "--"};
     CHECK(run(joined(at, joined(without, show)), plain()).out == "/usr/bin:/bin\n");
-    // Whoever starts it without a fake machine is told so.
+    // Started without a fake machine, nvidia-smi says so.
     const Outcome alone = run({kPrograms + "/nvidia-smi", "-L"}, plain());
     CHECK(alone.exit_code == 9);
     CHECK(alone.out.find("NVML did not start") != std::string::npos);

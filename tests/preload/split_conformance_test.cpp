@@ -1,5 +1,6 @@
-// What a program is told of two GPUs, call by call: two separate ones, each with a limit of half its memory, against
-// one that is split in two. Every line has to be the same, but for the known differences, which are all here.
+// Compares the driver's answers to a program, call by call: two separate GPUs, each with a limit of half its memory,
+// against one that is split in two. Every line has to be the same, except for the known differences, which are all
+// listed here.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -71,7 +72,8 @@ struct Line {
 };
 
 const std::string kGuest = kGuests + "/guest_conformance";
-// Whose memory the books count to the byte: what an H200 rounds up is charged to the driver, of which parts share all.
+// The books count an H100's memory to the byte. An H200 rounds up, and the driver is charged the difference, of which
+// all partitions get a share.
 const std::string kGpu = "h100";
 
 // The lines that are compared, and all that was said.
@@ -190,7 +192,7 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
     for (const std::string& name : missing) std::printf(" %s", name.c_str());
     std::printf("\n");
 
-    // What the driver calls the physical GPU appears in no answer.
+    // No answer contains the driver's own UUID or PCI id of the physical GPU.
     std::string alone;
     lines_of("devices", {"1x" + kGpu, limit}, &alone);
     std::string uuid, pci;

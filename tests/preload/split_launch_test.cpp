@@ -1,5 +1,5 @@
-// What `cuslice run` hands to a program whose GPUs are split: which physical ones, and what CUDA_VISIBLE_DEVICES says
-// of virtual ones.
+// GPUs that `cuslice run` hands to a program when they are split: which physical ones, and which virtual ones
+// CUDA_VISIBLE_DEVICES names.
 #include <algorithm>
 #include <filesystem>
 
@@ -38,7 +38,7 @@ struct SplitMachine : Machine {
         }
         return text;
     }
-    // What a program gets: "CHOSEN, VISIBLE".
+    // GPUs that a program gets: "CHOSEN, VISIBLE".
     std::string given(const Words& command, const Words& more = {}) const {
         const Outcome outcome = run(command, outside(more));
         CHECK(outcome.err.empty());
@@ -156,7 +156,7 @@ TEST_CASE("what starts ranks on the parts of a GPU is told what NCCL will say, b
     CHECK(said(split, {python, "train.py", "-m", "torch.distributed.run"}).empty());
     CHECK(said(split, {python, "-m"}).empty());
     CHECK(said(split, {program("my-mpirun")}).empty());
-    // Who has told NCCL knows.
+    // No hint where NCCL is already told to allow several ranks on one GPU.
     const Words torchrun{program("torchrun")};
     CHECK(said(split, torchrun, {"NCCL_MULTI_RANK_GPU_ENABLE=1"}).empty());
     CHECK(said(split, torchrun, {"NCCL_MULTI_RANK_GPU_ENABLE=0"}) == line("torchrun"));

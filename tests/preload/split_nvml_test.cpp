@@ -198,7 +198,7 @@ TEST_CASE("NVML finds a part by whatever it says of it") {
         }
         for (unsigned form = 6; form < 10; form++) CHECK(s.guest->ask("nvmlby PciBusId_v2 " + forms[form]) == index);
     }
-    // What belongs to the whole board, and the names of the physical GPU, stand for its first part.
+    // The whole board's serial number, and the UUID and PCI id of the physical GPU, lead to its first partition.
     CHECK(s.guest->ask("nvmlby Serial " + word(*s.guest, "nvmlserial 2")) == "0 0");
     CHECK(s.guest->ask("nvmlby Serial " + word(*s.guest, "nvmlserial 3")) == "0 3");
     CHECK(s.guest->ask("nvmlby UUID " + word(*s.outside, "nvmluuid 0")) == "0 0");
@@ -269,7 +269,7 @@ TEST_CASE("parts of one GPU are next to each other, and as near to another GPU a
     CHECK(s.guest->ask("nvmlpair 0 1") == siblings);
     CHECK(s.guest->ask("nvmlpair 2 0") == siblings);
     CHECK(s.guest->ask("nvmlpair 1 1") == siblings);
-    // What the physical GPU would say of itself isn't asked: a T4 has no link.
+    // The physical GPU is not asked about itself: a T4 has no NVLink.
     CHECK(s.guest->ask("nvmlpair 0 1 " + link) == siblings);
     CHECK(s.guest->ask("nvmlpair 0 3 " + link) == s.outside->ask("nvmlpair 0 1 " + link));
     CHECK(s.guest->ask("nvmlpair 0 3 " + link) != siblings);

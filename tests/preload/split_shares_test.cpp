@@ -1,4 +1,4 @@
-// What the driver takes on a GPU that is split: each part is charged its share.
+// Each partition of a split GPU is charged its share of the driver's own memory.
 #include <algorithm>
 
 #include "tests/preload/parts.h"

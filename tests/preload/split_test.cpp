@@ -151,7 +151,7 @@ TEST_CASE("however many contexts there are, the GPU has one, and none after the 
     CHECK(parts.held().used == 0);
     REQUIRE(parts.guest.code("retain 2") == 0);
     CHECK(parts.held().contexts == 1);
-    // What the driver takes for itself is charged to all parts.
+    // All partitions are charged alike for the driver's own memory.
     CHECK(parts.used(2) == parts.held().used / 4);
     REQUIRE(parts.guest.code("retain 0") == 0);
     CHECK(parts.used(0) == parts.held().used / 4);
@@ -401,7 +401,7 @@ TEST_CASE("linked, by dlsym and by cuGetProcAddress it is the same view") {
 }
 
 TEST_CASE("copies between parts arrive, by every call that copies from GPU to GPU") {
-    // What is compared in split_conformance_test.cpp has to be success.
+    // split_conformance_test.cpp only compares these copies: here they have to succeed.
     Folder books;
     const Outcome outcome =
         run({kGuests + "/guest_conformance", "peer copies"}, sliced(kGpu, books.path(), {"CUSLICE_SPLIT=0=2"}));

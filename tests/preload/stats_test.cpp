@@ -1,5 +1,5 @@
-// What the caches say of themselves: to the program by cuslice_memory_stats, to people by cuslice stats, in the line
-// after a refusal and in the log's dump.
+// Figures of the caches: for the program by cuslice_memory_stats, for people by cuslice stats, in the line after a
+// refusal and in the log's dump.
 #include <atomic>
 #include <filesystem>
 #include <sstream>

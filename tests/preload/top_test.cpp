@@ -31,7 +31,7 @@ TEST_CASE("top shows jobs, partitions, waiters and caches of the GPUs that they 
     REQUIRE(now["gpus"].size() == 2);
     CHECK(now["gpus"][0]["uuid"] == machine.uuids[0]);
     CHECK(now["gpus"][0]["total"] == 2002 * kMiB);
-    // What the driver has on record for the only process there, and what that has reserved beyond it.
+    // The only process there uses the bytes that the driver has on record, and has reserved the rest of its limit.
     const std::uint64_t used = now["gpus"][0]["used"];
     CHECK(used == machine.held(*cached, 0).used);
     CHECK(now["gpus"][0]["reserved_beyond_use"] == kGiB - used);

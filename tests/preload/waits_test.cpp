@@ -1,5 +1,5 @@
-// Whom a free waits for where memory is cached: every context that can still touch the block, and nobody else. And that
-// it ends no capture.
+// A free of cached memory waits for every context that can still touch the block, and for nobody else. It ends no
+// capture.
 #include "tests/preload/naps.h"
 #include "tests/preload/scene.h"
 #include "tests/soon.h"

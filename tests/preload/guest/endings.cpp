@@ -10,7 +10,7 @@
 namespace guest {
 namespace {
 
-// What went wrong among so many calls: those that found no memory apart from all others.
+// Numbers of failures: calls that found no memory, and all others.
 struct Wrong {
     std::atomic<unsigned> short_of_memory{0}, others{0};
 

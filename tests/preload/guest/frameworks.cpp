@@ -26,7 +26,7 @@ struct Figures {
     std::size_t got = 0;
 };
 
-// What TensorFlow keeps of a GPU that has so much free.
+// Reserve in bytes that TensorFlow leaves on a GPU with `free` bytes free.
 std::size_t tensorflow_reserve(std::size_t free, CUdevice device) {
     if (const char* said = std::getenv("TF_DEVICE_MIN_SYS_MEMORY_IN_MB")) return std::stoull(said) * kMiB;
     if (free < 2048 * kMiB) return 225 * kMiB;

@@ -1,4 +1,5 @@
-// What a program does with its own descriptors, environment and threads, which must not turn against it.
+// Commands that change the guest's own descriptors, environment and threads. cuslice must not harm a program that does
+// so.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/auxv.h>

@@ -1,4 +1,4 @@
-// What the management library says, asked as a program asks it that was built without nvml.h.
+// Commands that call the management library as a program built without nvml.h does.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -19,7 +19,8 @@
 namespace guest {
 namespace {
 
-// What a forked child may do: ask. After cuInit the driver refuses it everything, but nothing may hang or crash.
+// Makes the calls that a forked child might. After cuInit the driver refuses the child everything, but nothing
+// may hang or crash.
 int ask_around(Program& p) {
     CUdeviceptr block = 0;
     std::size_t free = 0, total = 0;
@@ -32,7 +33,8 @@ int ask_around(Program& p) {
     return 0;
 }
 
-// What a guest in somebody's process must leave alone, as the kernel has it: threads, descriptors, signals, umask.
+// State that a library in somebody's process must leave alone, as the kernel reports it: threads, descriptors,
+// signals, umask.
 std::string self() {
     std::string text = "threads";
     text += " " + std::to_string(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));

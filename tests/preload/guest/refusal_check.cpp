@@ -24,7 +24,7 @@ const PrivateDriver* own = nullptr;
 pid_t program = 0;  // 0: nothing is looked at
 std::atomic<unsigned> not_alone{0}, captures{0};
 bool let_stack = false, let_out = false;
-// Of a program that goes on as another image, too.
+// Read from the environment, so that it survives an exec.
 bool let_free = std::getenv("GUEST_LETS_FREE_CHANGE") != nullptr;
 std::string changes;
 
@@ -112,7 +112,7 @@ class Argument<T> {
         *place_ = poison_;
     }
     bool kept() const { return !place_ || std::memcmp(place_, &poison_, sizeof poison_) == 0; }
-    // What was there, where the call has put nothing.
+    // Puts the old value back if the call has written nothing.
     void restore() {
         if (place_ && kept()) *place_ = before_;
     }
@@ -167,7 +167,7 @@ struct Looking<name, member, CUresult (*)(Arguments...)> {
         const State before = State::now();
         std::tuple<Argument<Arguments>...> places{Argument<Arguments>(arguments)...};
         const CUresult result = (real.*member)(arguments...);
-        // Of a capture that has been spoiled a null graph is documented.
+        // cuStreamEndCapture is documented to write a null graph when the capture was invalidated.
         const bool kept = name == Name::cuStreamEndCapture || (std::get<i>(places).kept() && ... && true);
         (std::get<i>(places).restore(), ...);
         came_back(name, result);

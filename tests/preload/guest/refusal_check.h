@@ -12,7 +12,7 @@ namespace guest {
 /// cuInit, in other threads than the first one, in a child of the program's, and while another thread is at work too.
 void check_refusals(Driver& driver);
 
-/// What the first refusal has changed since this was asked last; empty: nothing.
+/// Changes that refused calls have made since this was asked last; empty if there are none.
 std::string take_changes();
 
 /// Leaves out what a test case knows to change: "stack", "free" or "out".

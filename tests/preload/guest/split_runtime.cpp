@@ -110,7 +110,7 @@ void copy(int from, int to) {
     CALL(cudaFree)(b);
 }
 
-// Of pools, a GPU has one to begin with, and takes another that the program makes. Returns the first.
+// Checks that a GPU has a pool to begin with, and takes another one that the program makes. Returns the first.
 cudaMemPool_t pools(int device) {
     CALL(cudaSetDevice)(device);
     cudaMemPool_t first = nullptr, now = nullptr, own = nullptr;
@@ -149,7 +149,7 @@ cudaMemPool_t pools(int device) {
     return first;
 }
 
-// Of streams in each way to make one, in the order of the line: what the program says, it has.
+// Prints the priorities of streams, one for each way to make a stream. A priority that the program names is kept.
 void priorities(const char* where) {
     cudaStream_t streams[3] = {};
     expect("cudaStreamCreate", CALL(cudaStreamCreate)(&streams[0]), cudaSuccess);
@@ -241,7 +241,7 @@ int main() {
     std::thread([] { priorities("unset"); }).join();
     expect("a GPU that isn't there", CALL(cudaSetDevice)(count), cudaErrorInvalidDevice);
     expect("the last error", CALL(cudaGetLastError)(), cudaErrorInvalidDevice);
-    // What one holds stays when another is reset.
+    // Memory on one GPU survives the reset of another.
     void* kept = nullptr;
     if (count > 1) {
         unsigned char sent[256], got[256] = {};

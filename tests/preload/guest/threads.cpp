@@ -39,8 +39,8 @@ unsigned storm(Program& p, unsigned seed, std::size_t steps, std::size_t largest
     return bad;
 }
 
-// What a thread does until it is cancelled. Nothing in it allocates or locks but the driver's functions, so that it can
-// be cancelled anywhere.
+// A thread that works until it is cancelled. Only the driver's functions allocate or lock in it, so that it can be
+// cancelled anywhere.
 struct Victim {
     Program* program;
     std::string what;

@@ -1,4 +1,4 @@
-// What happens to programs and around them: threads, forks, signals, the ledgers' folder; and how a round ends.
+// Events in programs and around them: threads, forks, signals, changes of the ledgers' folder; and the end of a round.
 #include <algorithm>
 #include <thread>
 
@@ -133,8 +133,8 @@ bool Round::is_apart() const {
            combination_.seen == Combination::Seen::user_namespace;
 }
 
-// Whoever makes the new ledger sees who was in the old one by its descriptors and by pid, which is not everybody's:
-// docs/sharing.md says so.
+// The process that makes the new ledger finds members of the old one by their descriptors and pids, and so not all of
+// them: docs/sharing.md says so.
 void Round::ledgers_went() {
     for (Member& member : members_)
         for (unsigned gpu = 0; gpu < place_.gpus(); ++gpu) {

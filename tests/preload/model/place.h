@@ -49,14 +49,14 @@ class Place {
     /// True where a new ledger has room in the folder.
     bool has_room() const;
 
-    /// What the books say that each process holds. What others made and gave up, and it still has open, is apart from
-    /// that, and left out here. Makes sure of who lives first.
+    /// Ends dead processes' slots in the books, and returns the bytes that each living one holds according to them.
+    /// Memory that others made and gave up, and that the process still has open, is left out.
     std::map<Identity, std::uint64_t> held(unsigned gpu);
-    /// Whether a process has the lock that is the fake driver's own: nobody could be stopped there on a GPU, since
-    /// that is inside the kernel.
+    /// True if a process holds the fake driver's own lock. On a GPU nobody could be stopped there, since that is
+    /// inside the kernel.
     bool is_in_driver(int pid) const;
 
-    // What happens to the ledgers' folder. Each says what was done.
+    // Changes to the ledgers' folder. Each says what was done.
     std::string remove_ledgers();
     std::string put_strangers(std::uint64_t random);
     /// A process of one of the users, stopped where it has the header's lock, or about there.

@@ -129,8 +129,8 @@ void Round::begin(Member& member) {
     member = Member{};
     member.number = number;
     member.user = user;
-    // What others of the model do at the same time changes what is free, and before a refusal pools give back what they
-    // keep for later.
+    // Other programs of the model change the free memory at the same time, and before a refusal pools give back what
+    // they keep for later.
     Words environment = settings(member);
     environment.emplace_back("GUEST_LETS_FREE_CHANGE=1");
     member.worker = std::make_unique<Worker>(command(member), sliced(place_.fake(), place_.books(), environment));

@@ -21,7 +21,7 @@ struct Thing {
     bool out = false;  // of a graph: its launch has left blocks behind; of a block: others may have it open
 };
 
-/// What is believed of one program.
+/// The model's beliefs about one program.
 struct Member {
     unsigned number = 0;
     unsigned user = 0;  // an index of kUsers

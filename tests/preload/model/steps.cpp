@@ -19,7 +19,7 @@ void Round::step() {
         const char* name;
         void (Round::*take)(Member&);
     };
-    // Of one program; and below, of all of them.
+    // Steps of one program, by weight; kEvents, below, is the weight of events that concern all programs.
     static constexpr Choice kChoices[] = {
         {30, "allocate", &Round::allocate},
         {26, "free", &Round::free_one},
@@ -141,7 +141,7 @@ void Round::context(Member& member) {
     }
 }
 
-// What is in it ends with it, unless it is a pool's.
+// Everything in a context ends with it, except memory of pools.
 void Round::end_context(Member& member, const std::string& context) {
     if (member.current == context && chance(2)) make_current(member, "0");
     expect(member, context == "1" ? "release 1" : "destroy " + context, {0});
@@ -180,7 +180,7 @@ void Round::second(Member& member) {
 
 // ---- what is in a context -------------------------------------------------------------------------------------------
 
-// Of code that is first used, and taken by the driver then, a program has one module at a time.
+// A program has at most one module whose code the driver loads at its first use.
 void Round::module_of(Member& member) {
     for (const auto& [name, thing] : member.things)
         if (thing.kind == "kernels" || (thing.kind == "module" && chance(3)))
@@ -271,7 +271,7 @@ void Round::graph(Member& member) {
             expect(member, "graphfree " + name, {0});
             thing.out = false;
         } else if (expect(member, (chance(4) ? "upload " : "launch ") + name, {0, 2}) == 0) {
-            // What a graph's launch leaves is the program's; an upload leaves nothing.
+            // Memory that a graph's launch leaves behind is the program's; an upload leaves nothing.
             thing.out = thing.bytes != 0 && story_.back().find("launch") != std::string::npos;
         }
         if (chance(4)) expect(member, "graphtrim", {0});

@@ -15,7 +15,7 @@
 
 namespace cuslice::tests::model {
 
-/// What the model finds wrong. Ends the round.
+/// An error that the model has found. Ends the round.
 struct Finding : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -42,7 +42,7 @@ class Worker {
     /// one waits for.
     Answer ask(const std::string& line, const std::vector<pid_t>& neighbours = {});
 
-    /// What it calls itself, which is what the books say of it, and what it is here.
+    /// The program's pid in its own namespace, by which the books know it, and its pid in ours.
     int own_pid() const { return own_pid_; }
     pid_t host_pid() const { return host_pid_; }
     /// Asks for both anew: after a fork, and at the beginning.
@@ -51,7 +51,7 @@ class Worker {
     void stop();
     void go_on();
     bool is_stopped() const { return stopped_; }
-    /// What each of its threads is waiting for, for people.
+    /// State and system call of each of its threads, for people to read.
     std::string state() const;
     /// SIGKILL, and waits until nothing of it is left.
     void kill();

@@ -7,7 +7,7 @@
 
 namespace bounds {
 
-/// What a case does with the range: writes the other end's bytes to it, or kFilled, or reads it into the other end.
+/// Effect of a case on the range: writes the other end's bytes or kFilled to it, or reads it into the other end.
 enum class Does { write, fill, read_to_host, read_to_device, read_to_array };
 constexpr unsigned char kFilled = 0x5a;
 

@@ -38,7 +38,8 @@ void fill_ends(const Bytes& bytes) {
 
 namespace {
 
-// What copies of rows and of boxes have in common: one side is the device memory that is tried, the other the end.
+// Sets the fields that copies of rows and of boxes share: one side is the device memory that is tried, the other is
+// the end.
 template <typename Copy>
 void set_ends(Copy& copy, Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type) {
     copy = {};

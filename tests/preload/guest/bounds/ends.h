@@ -1,4 +1,4 @@
-// What the cases of the bounds guest copy from and to: the other end of each copy, and the structures that describe it.
+// The other end of each copy that the bounds guest tries, and the structures that describe the copies.
 #pragma once
 
 #include "virtual_gpu/driver/cuda_api.h"

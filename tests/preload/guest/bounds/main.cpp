@@ -56,7 +56,7 @@ bool begins_with(const Bytes& bytes, const Bytes& expected, std::size_t from, st
                       expected.begin() + static_cast<std::ptrdiff_t>(from));
 }
 
-/// Whether exactly that was done, to `count` bytes from `offset` on.
+/// True if the case did exactly what it should, to `count` bytes from `offset` on.
 bool done(const Case& tried, std::size_t offset, std::size_t count) {
     const Bytes block = look(middle, extent);
     Bytes expected = in_block;
@@ -132,7 +132,7 @@ int main(int count, char** words) {
     std::printf("neighbours %s\n", neighbours ? "yes" : "no");
     for (const Case& tried : cases()) try_one(tried);
 
-    // What a child process hears is the driver's word.
+    // A forked child hears the driver's own answer.
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) _exit(cuMemcpyDtoH_v2(ends.host.data(), gone, extent));

@@ -196,7 +196,7 @@ void attaching() {
     ASK(cuCtxAttach, (nullptr, 0));
     ASK(cuCtxAttach, (&got, 1));
     current();
-    // Of another than the current one.
+    // A is not the current context.
     ASK(cuCtxDetach, (a));
     ASK(cuCtxDetach, (b));
     current();

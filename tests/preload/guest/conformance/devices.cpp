@@ -1,4 +1,4 @@
-// What GPUs there are, and what each is.
+// The list of GPUs, and the identity and properties of each.
 #include <cctype>
 #include <cstdio>
 #include <cstring>

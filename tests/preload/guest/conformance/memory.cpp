@@ -1,4 +1,4 @@
-// What memory says of itself, and managed memory's places.
+// Attributes of memory, and the places of managed memory.
 #include <algorithm>
 
 #include "tests/preload/guest/conformance/report.h"

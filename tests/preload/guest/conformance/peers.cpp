@@ -1,4 +1,4 @@
-// What one GPU may do with another's memory, and copies between them.
+// Access of one GPU to another's memory, and copies between them.
 #include "tests/preload/guest/conformance/report.h"
 
 namespace conformance {

@@ -167,7 +167,7 @@ void streams_of_pools() {
     ASK(cuMemAllocAsync, (&x, kBlock, s1), as_block("X", x, kBlock));
     ASK(cuMemFreeAsync, (x, s1));
     ASK(cuMemAllocAsync, (&x, kBlock, nullptr));
-    // What a reset leaves of a pool.
+    // A device's pool and its blocks after a reset.
     cuCtxSetCurrent(p1);
     ASK(cuMemAllocAsync, (&x, kBlock, nullptr), as_block("X", x, kBlock));
     ASK(cuDevicePrimaryCtxReset_v2, (1));

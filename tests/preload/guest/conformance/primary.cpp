@@ -48,7 +48,7 @@ struct Things {
         ASK(cuModuleLoadData, (&module, kModule), as(name + " module", module));
         ASK(cuArrayCreate_v2, (&array, &form), as(name + " array", array));
     }
-    // Whether each is still there, asked with whatever is current.
+    // Reports which of them are still there, asking with whatever context is current.
     void alive() const {
         CUdeviceptr found = 0;
         std::size_t bytes = 0;

@@ -14,7 +14,7 @@ namespace conformance {
 
 using Words = std::vector<std::string>;
 
-/// What every line begins with from now on. Ends with the object.
+/// Prefixes every line with `name` while the object lives; scopes nest.
 class Scope {
   public:
     explicit Scope(const std::string& name);

@@ -97,7 +97,7 @@ void third() {
         ASK(cuCtxEnablePeerAccess, (contexts[of], 0));
         ASK(cuCtxDisablePeerAccess, (contexts[of]));
     }
-    // What the third one has a part's access is for, and the other way round.
+    // Access of a partition to the third GPU's memory, and of the third GPU to a partition's.
     CUmemAllocationProp wish{};
     wish.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     for (const CUdevice of : {1, 2}) {

@@ -40,7 +40,7 @@ Outcome refused(Call call) {
     return {result, std::memcmp(&out, untouched, sizeof out) == 0};
 }
 
-// What is made all the same has found room in memory that was there: until one finds none.
+// Repeats a call until it is refused: one that succeeds has found room in host memory that was there already.
 template <typename Out, typename Call, typename Free>
 Outcome unnoted(Call call, Free free) {
     constexpr int kMost = 20'000;
@@ -229,7 +229,8 @@ int main(int count, char** words) {
             return 4;
         cuCtxPushCurrent_v2(primary);
         cuDeviceGetDefaultMemPool(&pool, 0);
-        // What the driver makes at a context's first allocation is there.
+        // The first allocation in a context makes the driver set up things of its own: do that before anything is
+        // compared.
         CUdeviceptr block = 0;
         if (cuMemAlloc_v2(&block, 1 << 20) != CUDA_SUCCESS || cuMemFree_v2(block) != CUDA_SUCCESS) return 5;
     }

@@ -1,4 +1,4 @@
-// What a reuse guest does with answers that it did not expect, and how it draws its chances.
+// The reuse guests' check of the driver's answers, and their random numbers.
 #pragma once
 
 #include <cuda.h>

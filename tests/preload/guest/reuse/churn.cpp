@@ -116,14 +116,14 @@ unsigned Churn::any_stream(unsigned place) {
     }
 }
 
-// Of the place itself, or with peers of another GPU's.
+// Draws a stream of `place` or, with peers, perhaps one of a place on another GPU.
 unsigned Churn::any_user(unsigned place) {
     const auto other = static_cast<unsigned>(chance_.below(places_.size()));
     const bool peer = plan_.peers && gpus_[other] != gpus_[place] && chance_.percent(50);
     return any_stream(peer ? other : place);
 }
 
-// What `before` has been given by now is done before what `after` is given from now on.
+// Makes all later work in `after` wait for all work that `before` has been given so far.
 void Churn::order(unsigned before, unsigned after) {
     if (before == after) return;
     enter(streams_[before].place);
@@ -168,7 +168,7 @@ void Churn::allocate() {
     write(blocks_.back());
 }
 
-// Whatever is still to be done with it.
+// Frees a block, whatever work on it is still pending.
 void Churn::free(std::size_t which) {
     std::swap(blocks_[which], blocks_.back());
     Block& block = blocks_.back();

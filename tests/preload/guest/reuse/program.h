@@ -1,4 +1,4 @@
-// What the reuse guests have in common: a plan from the command line, contexts, threads, and one line at the end.
+// Parts that the reuse guests share: a plan from the command line, contexts, threads, and one line at the end.
 #pragma once
 
 #include "tests/preload/guest/reuse/churn.h"

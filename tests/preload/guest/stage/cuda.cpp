@@ -15,7 +15,7 @@ int missing() { return 36; }  // CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER
 extern "C" {
 __attribute__((visibility("hidden"))) void* stage_slots[kCount] = {};
 
-// What a call through an empty slot goes to.
+// Resolves a call through an empty slot.
 __attribute__((visibility("hidden"))) void* stage_resolve(unsigned index) {
     if (!stage_slots[0]) guest::lead_on("libcuda.so.1.1", kNames, stage_slots, kCount);
     return stage_slots[index] ? stage_slots[index] : reinterpret_cast<void*>(&missing);

@@ -15,7 +15,7 @@ int missing() { return 13; }  // NVML_ERROR_FUNCTION_NOT_FOUND
 extern "C" {
 __attribute__((visibility("hidden"))) void* stage_slots[kCount] = {};
 
-// What a call through an empty slot goes to.
+// Resolves a call through an empty slot.
 __attribute__((visibility("hidden"))) void* stage_resolve(unsigned index) {
     if (!stage_slots[0]) guest::lead_on("libnvidia-ml.so.1", kNames, stage_slots, kCount);
     return stage_slots[index] ? stage_slots[index] : reinterpret_cast<void*>(&missing);
