@@ -1,13 +1,14 @@
 #pragma once
-// What the fake's runtime asks of the fake's driver past its exported functions. NVIDIA's runtime has a table of its
-// own for that, and is believed to make its primary context and to load its modules through it, where nobody sees it
-// who stands before the driver's functions. So the fake's runtime does the same, unless CUSLICE_FAKE_RUNTIME=public.
+// Functions of the fake's driver that the fake's runtime calls past the exported ones. NVIDIA's runtime has a table of
+// its own for that, and is believed to make its primary context and to load its modules through it, unseen by a
+// library that stands before the driver's functions. The fake's runtime does the same, unless
+// CUSLICE_FAKE_RUNTIME=public.
 
 #include <cuda.h>
 
 namespace cuslice::fake {
 
-/// What a thread and its process have, seen past the API: no gate, no injected failure, nothing that is counted.
+/// Contexts of a thread and its process, read past the API: no gate, no injected failure, nothing that is counted.
 struct PrivateState {
     unsigned depth = 0;     // contexts on the calling thread's stack
     unsigned contexts = 0;  // of the process, on all GPUs

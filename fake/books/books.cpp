@@ -67,7 +67,7 @@ bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::s
     }
     file_ = static_cast<BooksFile*>(memory);
     BooksHeader& header = file_->header;
-    // Whoever does the same at the same time writes the same.
+    // Processes that open the books at the same time write the same values.
     if (header.magic == 0 && gpu != nullptr) {
         header.version = books_version;
         header.slots = books_slots;
@@ -109,7 +109,7 @@ void Books::end(Slot& slot, std::uint32_t number, SlotPhase phase) {
     drop_all(number, phase);
     if (!slot.phase.compare_exchange_strong(phase, phase.as(SlotState::Ended))) return;
     slot.ended_order = ++file_->header.ended;
-    // Whoever has the slot's lock is its next owner, and says itself that it lives.
+    // A slot whose lock is taken has its next owner already, which sets its bit in `live` itself.
     if (&slot != slot_ && set_lock(lock_file_, 1 + static_cast<off_t>(number), F_WRLCK, F_SETLK) != 0) return;
     if (slot.phase.load().state() == SlotState::Ended) file_->header.live[number / 64] &= ~(1ULL << number % 64);
     // An owner that goes on, maybe for long, leaves the slot to the next one.

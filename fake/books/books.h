@@ -22,7 +22,7 @@ inline void raise(std::atomic<std::uint32_t>& number, std::uint32_t to) {
     }
 }
 
-/// What the books say of one process.
+/// A process's figures in the books.
 struct Holder {
     int pid = 0;
     int pid_here = 0;  // in the pid namespace of whoever asks; 0: it is not visible there, or has ended
@@ -107,8 +107,8 @@ class Books {
     /// For memory that was never shared.
     void remove_memory_file(std::uint64_t id);
 
-    /// What all processes hold, in bytes. Any thread. The dead are ended first; without other processes no system call,
-    /// unless there is memory that a descriptor alone may keep.
+    /// Bytes that all processes hold together. Any thread. Ends the slots of dead processes first. Makes no system
+    /// call while no other process has a slot, unless there is memory that a descriptor alone may keep.
     std::uint64_t used_by_all() {
         bool alone = !any_described();
         each_live([&](const Slot& slot, std::uint32_t) { alone = alone && &slot == slot_; });
@@ -149,7 +149,7 @@ class Books {
     void drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on);
     /// For the slot of `phase`, which ends.
     void drop_all(std::uint32_t number, SlotPhase phase);
-    /// What a process pays for and did not charge itself; books_slots: all processes.
+    /// Bytes that a process pays for without having charged them itself; books_slots: those of all processes.
     std::uint64_t inherited(std::uint32_t number) const;
     std::uint64_t inherited_by_all() const {
         return file_->header.shared_high.load(std::memory_order_relaxed) == 0 ? 0 : inherited(books_slots);

@@ -60,7 +60,7 @@ class Claim {
 
 /// One process on one GPU. Written by its owner alone, except that anybody may end a dead one's, and cancel a claim.
 struct alignas(256) Slot {
-    // What an allocation touches, on one cache line.
+    // Fields that an allocation touches, on one cache line.
     std::atomic<Claim> claim;         // used, or what it will be if the others leave room: published before the check
     std::atomic<std::uint64_t> used;  // bytes charged now, everything included; stays after the end
     std::atomic<std::uint64_t> peak;  // highest `used`; stays after the end
@@ -68,7 +68,7 @@ struct alignas(256) Slot {
     std::atomic<std::uint32_t> contexts;
     std::atomic<std::uint64_t> context_bytes, module_bytes;  // parts of used
 
-    // Who it is, and what tells whether it still lives.
+    // Identity of the owner, by which others check that it still lives.
     std::atomic<std::int32_t> pid;
     std::atomic<std::uint64_t> start_time;  // field 22 of /proc/PID/stat
     std::atomic<std::uint64_t> mapped_at;   // where the owner maps this file: an exec drops the mapping but not the pid

@@ -11,7 +11,8 @@
 namespace cuslice::fake {
 namespace {
 
-/// What a file of /proc that couldn't be opened or read says of its process.
+/// Judges a process whose file in /proc can't be opened or read: Ended if the file is gone from a readable /proc, else
+/// Unknown.
 Life without_file(int error) {
     const bool gone = error == ENOENT || error == ESRCH;
     return gone && access("/proc/self/stat", R_OK) == 0 ? Life::Ended : Life::Unknown;

@@ -1,5 +1,5 @@
 #pragma once
-// Whether the owner of a slot still lives.
+// Checks whether the owner of a slot still lives.
 
 #include <cstdint>
 
@@ -18,14 +18,14 @@ bool is_stopped(int pid);
 
 enum class Life { Lives, Ended, Unknown };
 
-/// Whether the owner of a live slot lives and still has this file mapped. The lock answers nearly always; it can be
-/// lost while the owner lives (a program that closes every descriptor), so a free lock is not believed before /proc
-/// agrees: same start time, and the file still mapped at the same address (a zombie and an exec'ed image have not).
-/// Unknown where the lock is free and /proc can't be read: there is none here, or no descriptor is left for it.
-/// `lock_file` is a descriptor of the lock file, `inode` the books file's.
+/// Checks whether the owner of a live slot lives and still has this file mapped. The slot's lock nearly always settles
+/// it. A living owner can lose the lock (a program that closes every descriptor), so /proc decides where the lock is
+/// free: the owner lives if its start time is the same and the file is still mapped at the same address, unlike in a
+/// zombie or an exec'ed image. Unknown if the lock is free and /proc can't be read: there is none here, or no
+/// descriptor is left for it. `lock_file` is a descriptor of the lock file, `inode` the books file's.
 ///
-/// `pid_here`, if not null: its pid in this process's pid namespace, 0 if it is in none of this one's. The kernel says
-/// it of whoever holds a lock.
+/// `pid_here`, if not null, gets the owner's pid in this process's pid namespace, 0 if it has none there. The kernel
+/// reports the pid of a lock's holder.
 Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode, int* pid_here = nullptr);
 
 }  // namespace cuslice::fake

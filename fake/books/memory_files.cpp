@@ -62,7 +62,7 @@ int Books::make_memory_file(std::uint64_t id) {
     const std::string path = memory_file_path(id);
     const int file = open_locked(path, O_CREAT | O_EXCL, held);
     struct stat books {};
-    // Whoever may read the books has to see what keeps the memory.
+    // Every user who may read the books has to see the locks that keep the memory.
     if (file >= 0 && fstat(lock_file_, &books) == 0) fchmod(file, books.st_mode & 0666);
     if (file < 0) unlink(path.c_str());
     return file;

@@ -122,7 +122,7 @@ int run(char** command, int& child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// Whether it is the program, or something that it started.
+/// True if the holder is the program or one of its descendants.
 bool belongs(const Holder& holder, int program) {
     return holder.pid == program ||
            std::find(holder.ancestors.begin(), holder.ancestors.end(), program) != holder.ancestors.end();

@@ -1,7 +1,7 @@
 #pragma once
-// What of cuBLAS's interface the fake's cuBLAS and cuBLASLt need, with values from cublas_api.h and library_types.h of
-// CUDA 13.0 (tests/fake/libraries/headers_test.cpp compares them). Pointers to numbers are void here: the calling
-// convention is the same.
+// The part of cuBLAS's interface that the fake's cuBLAS and cuBLASLt need, with values from cublas_api.h and
+// library_types.h of CUDA 13.0 (tests/fake/libraries/headers_test.cpp compares them). Pointers to numbers are void
+// here: the calling convention is the same.
 
 #include <cstddef>
 #include <cstdint>
@@ -68,7 +68,7 @@ const char* status_name(CublasStatus status);
 /// The same in words.
 const char* status_text(CublasStatus status);
 
-/// Which cuBLAS this is: CUSLICE_CUBLAS_MAJOR is 12 or 13. Of the releases whose names exports.def lists.
+/// Version of this cuBLAS: the release of cuBLAS 12 or 13 (CUSLICE_CUBLAS_MAJOR) whose names exports.def lists.
 struct LibraryVersion {
     int major, minor, patch, cudart;
 };

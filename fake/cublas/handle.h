@@ -8,7 +8,7 @@ namespace cuslice::fake {
 
 inline constexpr std::uint64_t kCublasMark = 0x736c6275636b6166;
 
-/// What cublasHandle_t points to.
+/// Object behind a cublasHandle_t.
 struct CublasHandle {
     std::uint64_t mark;  ///< kCublasMark; first, as cuBLASLt takes these handles too
     CublasHandle* next;
@@ -25,8 +25,8 @@ struct CublasHandle {
 /// CUBLAS_STATUS_NOT_INITIALIZED: it isn't one, or not any more.
 CublasStatus check_handle(const CublasHandle* handle);
 
-/// What cublasCreate takes of the GPU's memory for its workspace, in bytes, by the compute capability (90 is 9.0): the
-/// figure that cuBLAS's manual recommends for cublasSetWorkspace. Believed to be what the library takes itself.
+/// Bytes of the GPU's memory that cublasCreate takes for its workspace, by the compute capability (90 is 9.0): the
+/// size that cuBLAS's manual recommends for cublasSetWorkspace. NVIDIA's library is believed to take the same.
 constexpr std::size_t workspace_size(int architecture) {
     constexpr std::size_t mib = std::size_t{1} << 20;
     if (architecture >= 120) return 12 * mib;

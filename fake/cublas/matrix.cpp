@@ -18,7 +18,7 @@ bool check_memory(const char* function, const char* what, const Matrix& matrix, 
     if (rows == 0 || columns == 0 || count == 0) return true;
     std::uint64_t bytes = 0;
     if (batch == Batch::pointers) {
-        // Which matrices they are only the GPU knows.
+        // Only the GPU can read the addresses of the matrices: check the array that holds them.
         bytes = static_cast<std::uint64_t>(count) * sizeof(void*);
     } else {
         // A stride below zero is documented nowhere; the first matrix alone is looked at then.

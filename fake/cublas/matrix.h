@@ -1,5 +1,5 @@
 #pragma once
-// What cuBLAS and cuBLASLt ask alike of matrices.
+// Checks of matrices that cuBLAS and cuBLASLt share.
 
 #include "fake/cublas/api.h"
 
@@ -14,18 +14,18 @@ struct Matrix {
 
 enum class Batch { none, strided, pointers };
 
-/// Whether there is memory for `count` matrices of `rows` x `columns`, in columns; else one line says what of
-/// `function` lacks it.
+/// True if there is memory for `count` matrices of `rows` x `columns`, stored by columns; else one line says that
+/// `what` of `function` lacks it.
 bool check_memory(const char* function, const char* what, const Matrix& matrix, std::int64_t rows, std::int64_t columns,
                   Batch batch, std::int64_t count);
 
-/// Whether cublasGemmEx's table of types has the row: computing in `compute`, A and B of type `ab`, C of type `c`.
+/// True if cublasGemmEx's table of types has the row: computing in `compute`, A and B of type `ab`, C of type `c`.
 bool is_multiplied(int compute, int ab, int c);
 
 /// The type of alpha and beta that the table gives such a row.
 int scale_type_of(int compute, int c);
 
-/// Whether alpha or beta, on the host, is 0.
+/// True if alpha or beta, on the host, is 0.
 bool is_zero(const void* scalar, int type);
 
 }  // namespace cuslice::fake

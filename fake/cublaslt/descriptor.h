@@ -6,7 +6,7 @@
 
 namespace cuslice::fake {
 
-/// What a structure is, in its first bytes.
+/// Kind of a structure, stored in its first bytes.
 enum class DescriptorKind : std::uint32_t {
     none = 0,
     matmul = 0x6c744d4d,
@@ -95,7 +95,7 @@ enum Epilogue : unsigned {
     epilogue_bias_gradient_b = 512,
 };
 
-/// Whether a handle points to such a structure.
+/// True if a handle points to a structure of this type.
 template <class Descriptor>
 bool is_descriptor(const Descriptor* descriptor) {
     return descriptor != nullptr && descriptor->kind == Descriptor::own_kind;

@@ -11,7 +11,7 @@
 namespace cuslice::fake {
 namespace {
 
-/// What cublasLtHandle_t points to.
+/// Object behind a cublasLtHandle_t.
 struct LightHandle {
     LightHandle* next;
 };

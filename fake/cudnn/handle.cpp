@@ -16,7 +16,7 @@ enum class CudnnStatus : int {
 #undef CUSLICE_CUDNN_STATUS
 };
 
-/// What cudnnHandle_t points to.
+/// Object behind a cudnnHandle_t.
 struct CudnnHandle {
     CudnnHandle* next;
     CUstream stream;

@@ -13,8 +13,8 @@ namespace cuslice::fake {
 
 namespace {
 
-/// Whether a function needs its device alive. Those that look at devices and change what is current do not: a program
-/// must be able to turn away from a device that is lost.
+/// True if a function needs its device alive. Functions that query devices or change the current context don't: a
+/// program must be able to turn away from a device that is lost.
 bool uses_device(const char* name) {
     for (const char* free :
          {"cuDevice", "cuCtxSetCurrent", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice"}) {

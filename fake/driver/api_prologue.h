@@ -1,6 +1,6 @@
 #pragma once
-// What every function begins with: whether it may be called, and injected failures. While nothing is in the way it is
-// one load and one branch.
+// Prologue of every function: checks that it may be called, and injects failures. While nothing is in the way, it
+// costs one load and one branch.
 
 #include <atomic>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What follows from a compute capability alone (CUDA C++ Programming Guide, "Compute Capabilities").
+// Properties that follow from a compute capability alone (CUDA C++ Programming Guide, "Compute Capabilities").
 
 #include "fake/spec/gpu_spec.h"
 
@@ -22,10 +22,10 @@ constexpr unsigned max_grid[3] = {2147483647, 65535, 65535};
 
 const Architecture& architecture_of(const GpuSpec& gpu);
 
-/// Whether a GPU can be of a multicast object's team: from Hopper on, where there is NVLink.
+/// True if a GPU can join the team of a multicast object: from Hopper on, if it has NVLink.
 inline bool can_multicast(const GpuSpec& gpu) { return gpu.major >= 9 && gpu.nvlink; }
 
-/// Whether host and GPU may touch managed memory at the same time (Linux, from Pascal on).
+/// True if host and GPU may touch managed memory at the same time (Linux, from Pascal on).
 inline bool has_concurrent_managed_access(const GpuSpec& gpu) { return gpu.major >= 6; }
 
 /// The value of a CUdevice_attribute; false if there is no such attribute.

@@ -25,7 +25,7 @@ struct Array {
     std::size_t row = 0;      // bytes
     std::size_t rows = 0;     // in each layer
     std::size_t layers = 0;
-    /// What is bound to the tiles of a sparse one; the driver's lock is held.
+    /// Memory that is bound to the tiles of a sparse array; the driver's lock is held.
     std::map<TilePlace, CUmemGenericAllocationHandle> tiles;
 
     std::size_t bytes() const { return row * rows * layers; }
@@ -43,7 +43,7 @@ struct MipmappedArray {
 using MipmappedArrayTable = HandleTable<MipmappedArray, CUmipmappedArray, HandleKind::MipmappedArray>;
 extern MipmappedArrayTable mipmapped_arrays;
 
-/// What an array of this description would be, without memory; or why there can be none.
+/// Fills in the shape of an array from its description, without memory; or returns why there can be no such array.
 CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array);
 /// Frees the block of an array that ends.
 void free_array_block(Gpu& gpu, Address block);

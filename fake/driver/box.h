@@ -21,14 +21,14 @@ struct Box {
     bool empty() const { return width == 0 || height == 0 || depth == 0; }
 };
 
-/// What a copy of a box does when its turn comes, and its first row.
+/// Checked copy of a box: its task, and the extents of its first row.
 struct CheckedBox {
     Task task;
     Extents to, from;
 };
 /// CUDA_ERROR_INVALID_VALUE if a row of either end doesn't exist. The box isn't empty; a fault is the context's.
 CUresult check_box(const Box& box, CUcontext context, CheckedBox& out);
-/// What the structure describes, reached for from a GPU. CUDA_ERROR_INVALID_VALUE for levels of mipmapped arrays.
+/// Converts the structure to a box whose ends `gpu` accesses. CUDA_ERROR_INVALID_VALUE for levels of mipmapped arrays.
 CUresult box_of(const CUDA_MEMCPY3D& copy, int gpu, Box& box);
 
 /// CUDA_ERROR_INVALID_VALUE if a row of either end doesn't exist; nothing is copied then.

@@ -52,7 +52,7 @@ class CaptureOfStream {
 /// Captures that are in progress in the process, relaxed ones included.
 extern std::atomic<int> captures_in_progress;
 
-/// Which captures are in progress, and which one a stream belongs to.
+/// Guards the captures in progress, and the membership of streams in them.
 extern std::mutex captures_lock;
 /// A new one, into `graph` or a new graph if that is null, and its end; the graph stays. With the lock held.
 std::shared_ptr<Capture> add_capture(CUstream origin, CUstreamCaptureMode mode, CUgraph graph);
@@ -63,9 +63,9 @@ CUstreamCaptureMode& thread_capture_mode();
 
 CUresult refuse_unsafe_now();
 
-/// What a call asks first that a capture may forbid, and is invalid then (cuThreadExchangeStreamCaptureMode documents
-/// in which mode). Which calls these are is documented for few: docs/hardware/ has what an H200's driver forbids, and
-/// tests/hardware/captures.cpp asks.
+/// First check of every call that a capture may forbid: the call then fails, and the capture becomes invalid
+/// (cuThreadExchangeStreamCaptureMode documents in which mode). Few of these calls are documented: docs/hardware/
+/// lists those that an H200's driver forbids, as tests/hardware/captures.cpp finds them.
 inline CUresult refuse_unsafe() {
     return captures_in_progress.load(std::memory_order_relaxed) == 0 ? CUDA_SUCCESS : refuse_unsafe_now();
 }

@@ -26,7 +26,7 @@ struct Context {
     CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
     std::set<CUcontext> peers;                  // contexts whose memory it may touch
     std::atomic<CUresult> fault{CUDA_SUCCESS};  // of work that has failed (work_fault.h)
-    // Of a green context's CUcontext, which is another name of the primary context, with streams of its own.
+    // Set if this is a green context's CUcontext: another name of the primary context, with streams of its own.
     Context* base = nullptr;
     CUgreenCtx green = nullptr;
 };
@@ -37,7 +37,8 @@ extern ContextTable contexts;
 /// The thread's current context as a handle; null if there is none. It may have been destroyed by another thread.
 extern thread_local constinit CUcontext current_handle;
 
-/// What a handle from the program names, a green context's too; null if it has ended.
+/// A live context behind a handle from the program, null if it has ended. For a green context's handle that is its own
+/// name, not the primary context.
 inline Context* live_name(CUcontext handle) {
     Context* context = contexts.find(handle);
     return context != nullptr && context->active ? context : nullptr;

@@ -175,7 +175,8 @@ class Cubin {
         }
     }
 
-    /// What every kernel takes, by its symbol; and the constants, one bank for all kernels of the image.
+    /// Reads the registers and local memory of every kernel, by its symbol, and the size of the constants: one bank
+    /// for all kernels of the image.
     void read_resources(Image& image) const {
         Elf64_Shdr found{};
         if (find(".nv.constant3", found)) {

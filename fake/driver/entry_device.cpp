@@ -1,4 +1,4 @@
-// Which devices there are and what they are.
+// Devices: their number, names and attributes.
 
 #include <cstring>
 

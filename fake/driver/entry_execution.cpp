@@ -56,7 +56,7 @@ CUresult check_arguments(const KernelInfo& info, const LaunchArguments& argument
     return buffer == nullptr || size < info.parameter_bytes() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/// Whether the GPU can run all blocks of the grid at the same time.
+/// True if the GPU can run all blocks of the grid at the same time.
 bool fits_at_once(const LaunchShape& shape, const KernelInfo& info, const GpuSpec& gpu) {
     const int block = static_cast<int>(shape.block[0] * shape.block[1] * shape.block[2]);
     const std::uint64_t most =

@@ -13,7 +13,8 @@ using namespace cuslice::fake;
 
 namespace {
 
-/// What the host's programs hold of the memory that an integrated GPU shares with them: it changes at any time.
+/// Bytes that the host's programs hold of the memory that an integrated GPU shares with them. The number changes at
+/// any time.
 std::uint64_t host_use(const GpuSpec& gpu) {
     static std::atomic<unsigned> looks{0};
     if (!gpu.integrated) return 0;
@@ -21,7 +22,7 @@ std::uint64_t host_use(const GpuSpec& gpu) {
     return base + looks.fetch_add(1, std::memory_order_relaxed) * 5 % 8 * step;
 }
 
-/// What doesn't fit the 32 bits of the oldest form is said as the most that does.
+/// Writes a number of bytes; the 32 bits of the oldest form clamp it.
 template <typename Number>
 void give(Number* out, std::uint64_t bytes) {
     if (out != nullptr) *out = static_cast<Number>(std::min<std::uint64_t>(bytes, std::numeric_limits<Number>::max()));

@@ -1,4 +1,4 @@
-// What can be set on a stream.
+// Attributes of streams.
 
 #include "fake/driver/architecture.h"
 #include "fake/driver/stream_pair.h"

@@ -25,7 +25,7 @@ CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
     return begin_in(handle, nullptr, mode, form);
 }
 
-/// What is captured goes behind all that the graph has, whatever of it the first nodes depend on.
+/// Captured nodes go behind all nodes that the graph has, whichever of them `dependencies` names.
 CUresult begin_to_graph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
                         size_t count, CUstreamCaptureMode mode, DefaultStream form) {
     if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;

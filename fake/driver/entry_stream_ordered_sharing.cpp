@@ -18,7 +18,7 @@ namespace {
 
 static_assert(sizeof(SharingTicket) == sizeof(CUmemPoolPtrExportData));
 
-/// What the descriptor of a pool can be read for.
+/// Contents of the file behind the descriptor of a pool.
 struct PoolLabel {
     std::uint64_t magic = 0x4c4f4f5045524143;
     unsigned char uuid[16] = {};

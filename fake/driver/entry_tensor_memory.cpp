@@ -46,7 +46,7 @@ bool good_box(const TensorMap& map, const unsigned* box) {
     return map.rank == 0 || map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || box[0] * element->bits % 128 == 0;
 }
 
-/// Whether the corners leave something of a dimension between them.
+/// True if the corners leave something of a dimension between them.
 bool leaves_some(cuuint64_t dimension, int lower, int upper) {
     return static_cast<std::int64_t>(dimension) - lower + upper > 0;
 }

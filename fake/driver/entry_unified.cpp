@@ -14,8 +14,8 @@ using namespace cuslice::fake;
 
 namespace {
 
-/// Whether kernels of the current context can use the address: memory of cuMemAlloc on another GPU, only if the context
-/// that it is of has been made a peer.
+/// CUDA_SUCCESS if kernels of the current context can use the address. They can use memory of cuMemAlloc on another
+/// GPU only if the context that owns it has been made a peer.
 CUresult usable_here(const KnownMemory& known) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;

@@ -84,7 +84,7 @@ CUresult prefetch_to(CUdeviceptr address, size_t size, CUdevice device, CUstream
 CUresult advise(CUdeviceptr address, size_t size, CUmem_advise advice, const CUmemLocation& place) {
     if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
         return CUDA_ERROR_INVALID_VALUE;
-    // What is said to whole memory names no place that matters.
+    // The other kinds of advice ignore the location: don't check it.
     const bool of_place = advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
                           advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
     Found found;

@@ -41,7 +41,7 @@ CUresult wait_in(const Context& name, const Event* event);
 
 bool event_reached(const Event& event);
 void wait_for_event(const Event& event);
-/// What is submitted to the queue from now on waits for the event, without blocking the caller.
+/// Makes work that is submitted to the queue from now on wait for the event, without blocking the caller.
 void wait_in_queue(WorkQueue& queue, const Event& event);
 
 }  // namespace cuslice::fake

@@ -30,7 +30,7 @@ const void* program() {
     return info.dli_fbase;
 }
 
-/// Whether it is the first time for this module.
+/// True at the first call for this module.
 bool first(const void* module) {
     static constinit std::mutex lock;
     static auto* said = new std::set<const void*>;

@@ -1,5 +1,6 @@
 #pragma once
-// Who asks for the tables by which a driver proves itself: most of them are NVIDIA's runtime, which then doesn't start.
+// Reports callers that ask for the tables by which a driver proves itself. Most are NVIDIA's runtime, which doesn't
+// start without them.
 
 namespace cuslice::fake {
 

@@ -1,6 +1,6 @@
 #pragma once
-// What is in the way of a call, as one word: whoever knows of something sets its bit, and every function looks at the
-// word first (api_prologue.h).
+// Obstacles to a call, as bits of one word. The code that knows of an obstacle sets its bit, and every function looks
+// at the word first (api_prologue.h).
 
 #include <atomic>
 

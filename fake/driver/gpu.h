@@ -112,7 +112,7 @@ class Gpu {
         return chunk == 0 ? size : (size + chunk - 1) / chunk * chunk;
     }
     std::uint64_t small_bytes_ = 0;  // with the lock held
-    /// Of a block that is about to be freed.
+    /// Gives up the contents of a block that is about to be freed, and its entry in `shared`.
     void unshare(Region& region, const Block& block);
     const bool high_addresses_;
     bool opened_ = false;

@@ -21,7 +21,7 @@ std::shared_ptr<GraphBlock> block_at(Address address) {
     return found == blocks().end() ? nullptr : found->second.lock();
 }
 
-/// What a launch does to one device's memory: bytes that are live after each node, compared with before.
+/// One device's live bytes in the course of a launch, less those before it: after the latest node, and at most.
 struct Course {
     std::int64_t now = 0, most = 0;
 };

@@ -9,8 +9,8 @@
 
 namespace cuslice::fake {
 
-/// What an allocation node stands for: an address, and memory behind it while it is live. It stays as long as a node,
-/// an instance or its own life needs it.
+/// Memory of an allocation node: an address, and the bytes behind it while it is live. It stays as long as a node, an
+/// instance or its own life needs it.
 struct GraphBlock {
     Gpu* gpu = nullptr;
     Address at = 0;
@@ -23,7 +23,7 @@ struct GraphBlock {
     ~GraphBlock();
 };
 
-/// What a device keeps for its graphs. The driver's lock is held.
+/// Memory that a device keeps for its graphs. The driver's lock is held.
 struct GraphPool {
     std::uint64_t reserved = 0, reserved_high = 0;  // charged; a multiple of the profile's chunk
     std::uint64_t used = 0, used_high = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// What nodes of graphs do when their turn comes, checked as cuGraphAdd…Node documents: for nodes that are added, and
-// for those of an instance that are changed.
+// Makes the tasks of graph nodes, checked as cuGraphAdd…Node documents: for nodes that are added, and for nodes of an
+// instance that are changed.
 
 #include <cstring>
 

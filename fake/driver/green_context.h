@@ -22,9 +22,9 @@ void destroy_green(CUgreenCtx handle);
 void end_greens(const Context& primary);
 
 Green* find_green(CUgreenCtx handle);
-/// Whether its primary context still is the one that it was made in.
+/// True if its primary context is still the one that it was made in.
 bool live_green(CUgreenCtx handle);
-/// What cuCtxFromGreenCtx gives, or null if the handle is of none that lives.
+/// The context that cuCtxFromGreenCtx returns, or null if the handle is of no live green context.
 Context* name_of_green(CUgreenCtx handle);
 
 }  // namespace cuslice::fake

@@ -1,8 +1,8 @@
 #pragma once
-// Which addresses of one GPU are allocated. Blocks up to 256 KiB are cut from spans of one 2 MiB page and one size;
-// larger ones get a span of whole pages each. A table with an entry per page leads from any address to its span, so a
-// look-up costs the same with one block as with a million, from the base or from the middle. Freed blocks are reused
-// last in, first out. Addresses are plentiful (memory isn't: the books count that), so spans keep their size until all
+// Allocates the addresses of one GPU. Blocks up to 256 KiB are cut from spans of one 2 MiB page and one size; larger
+// ones get a span of whole pages each. A table with an entry per page leads from any address to its span, so a look-up
+// costs the same with one block as with a million, from the base or from the middle. Freed blocks are reused last in,
+// first out. Addresses are plentiful (memory isn't: the books count that), so spans keep their size until all
 // addresses have been used once; only then are free ones merged.
 //
 // Nothing here is thread-safe: the GPU's lock is held.
@@ -16,10 +16,10 @@
 
 namespace cuslice::fake {
 
-/// What a block is for: decides which function may free it. Those from Imported on are not charged by themselves.
+/// Purpose of a block, which decides which function may free it. Kinds from Imported on are not charged by themselves.
 enum class BlockKind : std::uint8_t { Free, Device, Managed, Pool, Array, Global, Physical, Imported, Graph };
 
-/// What is kept of a block while it lives.
+/// Record of a block while it lives.
 struct BlockRecord {
     std::uint64_t asked : 48 = 0;  // bytes the program asked for; 0: the block is free
     BlockKind kind : 8 = BlockKind::Free;

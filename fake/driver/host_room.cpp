@@ -19,7 +19,7 @@ constexpr std::size_t default_bound = std::size_t{8} << 30;
 
 std::size_t bound = default_bound;
 constinit std::mutex files_lock;
-// What the files had when they were last measured, and the most that can have been added since.
+// Bytes that the files had when they were last measured, plus the most that can have been added since.
 std::atomic<std::size_t> known{0};
 
 std::vector<int>& files() {
@@ -27,7 +27,7 @@ std::vector<int>& files() {
     return *all;
 }
 
-/// What the files take now; with the lock held.
+/// Bytes that the files take now; with the lock held.
 std::size_t measured() {
     std::size_t bytes = 0;
     for (const int file : files()) {

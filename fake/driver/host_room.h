@@ -12,15 +12,16 @@ namespace cuslice::fake {
 /// false and a message that says what is wrong.
 bool set_host_bound(const char* text, std::string& error);
 
-/// What this process can have of the host's memory at most: the machine's, or what its control group may take. Bytes.
+/// Most bytes of the host's memory that this process can have: the machine's memory, or its control group's limit if
+/// that is lower.
 std::size_t machine_memory();
 
 /// The contents of a file count from now on, until it is forgotten, which has to be before it is closed.
 void count_file(int file);
 void forget_file(int file);
 
-/// Whether what is about to be written fits. At most it takes `most` bytes; `exactly` is asked if that alone doesn't
-/// settle it. Says once that something doesn't fit.
+/// True if a write fits that takes at most `most` bytes. `exactly` computes the exact number, and is called only if
+/// `most` doesn't settle it. Says once that something doesn't fit.
 bool host_has_room(std::size_t most, const std::function<std::size_t()>& exactly);
 
 }  // namespace cuslice::fake

@@ -1,6 +1,6 @@
 #pragma once
-// What a module image says of itself: its kernels and variables. Read from PTX text, from a cubin's symbols and
-// .nv.info, or from the parts of a fat binary. Nothing here is executed.
+// Reads the kernels and variables of a module image: from PTX text, from a cubin's symbols and .nv.info, or from the
+// parts of a fat binary. Nothing here is executed.
 
 #include <cstddef>
 #include <cstdint>
@@ -75,9 +75,9 @@ std::uint64_t size_of_cubin(const unsigned char* data);
 /// what it takes isn't known then.
 std::shared_ptr<const KernelInfo> kernel_named(const std::shared_ptr<const Image>& image, const std::string& name);
 
-/// What a device takes of an image: of a fat binary a cubin before PTX, and the newest. Where that part can't be read,
-/// any other that can: all come from one source and have the same names. Null if nothing runs there. Where no part can
-/// be read at all, what it is for is known still.
+/// The part of an image that a device takes: of a fat binary the newest cubin, or else the newest PTX. If that part
+/// can't be read, any other that can: all come from one source and have the same names. If no part can be read, the
+/// result still tells the code's target. Null if nothing runs there.
 std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image, int capability);
 
 }  // namespace cuslice::fake

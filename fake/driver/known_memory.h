@@ -1,5 +1,5 @@
 #pragma once
-// What is known of an address: of the GPUs' memory, of the host's, and of what is mapped.
+// Looks up an address: in the GPUs' memory, in the host's, and among the mappings.
 
 #include <optional>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What ends with a context, and waiting for all that runs in it.
+// Ends a context with all that belongs to it, and waits for all that runs in it.
 
 #include "fake/driver/context.h"
 

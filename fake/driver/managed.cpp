@@ -8,7 +8,7 @@
 namespace cuslice::fake {
 namespace {
 
-/// What the host has of the managed memory of all GPUs in this process.
+/// Bytes of managed memory, of all GPUs in this process, that lie on the host.
 std::atomic<std::uint64_t> on_host{0};
 
 bool take_from_host(std::uint64_t bytes) {

@@ -1,4 +1,4 @@
-// What writing to a GPU's memory would take of the host's.
+// Computes how much of the host's memory a write to a GPU's memory would take.
 
 #include <sys/mman.h>
 

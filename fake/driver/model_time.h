@@ -6,7 +6,7 @@
 
 namespace cuslice::fake {
 
-/// What each kernel, copy and fill takes at least. A model, measured on no GPU.
+/// Shortest time of a kernel, copy or fill. A model, measured on no GPU.
 constexpr std::uint64_t model_work_nanoseconds = 2000;
 
 /// One more piece of work has been done. The pieces of all streams add up: there is one clock, which never goes back.

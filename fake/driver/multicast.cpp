@@ -37,7 +37,7 @@ void drop_if_unused(CUmemGenericAllocationHandle handle, Multicast& object) {
     for (const auto& [place, binding] : bindings) give_up_physical(binding.memory);
 }
 
-/// Whether something of this GPU is bound within [offset, offset + size).
+/// True if some memory of this GPU is bound within [offset, offset + size).
 bool taken(const Multicast& object, int ordinal, std::size_t offset, std::size_t size) {
     return std::any_of(object.bindings.begin(), object.bindings.end(), [&](const auto& one) {
         const auto& [place, binding] = one;
@@ -158,7 +158,7 @@ CUresult release_multicast(CUmemGenericAllocationHandle handle) {
     Multicast* object = held(handle);
     if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
     object->handles--;
-    // Whoever waits for its team must not wait for ever.
+    // Threads that wait for its team must not wait for ever.
     if (object->handles == 0) team_grew().notify_all();
     drop_if_unused(handle, *object);
     return CUDA_SUCCESS;

@@ -9,7 +9,7 @@
 
 namespace cuslice::fake {
 
-/// Whether there are such functions.
+/// True if there are such functions.
 bool newer_driver();
 
 /// cuFakeNewerDriverFunction(int*), version 13000: writes 20130 to where its argument points; and forms of cuMemAlloc

@@ -23,7 +23,7 @@ extern PhysicalTable physicals;
 CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop);
 /// A descriptor by which another process can import the memory; it keeps the contents while nobody has imported them.
 CUresult export_physical(CUmemGenericAllocationHandle handle, int& file);
-/// What such a descriptor stands for; in the process that has the memory already one more reference to it.
+/// Imports the memory behind such a descriptor; in a process that has it already, adds a reference to it.
 CUresult import_physical(CUmemGenericAllocationHandle& out, int file);
 CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop);
 /// 0 if the handle is none.

@@ -66,7 +66,7 @@ CUresult free_pooled_now(Address address);
 void trim_pool(Pool& pool, std::uint64_t keep);
 /// After a synchronisation: every pool of the GPU keeps no more than its threshold says. The driver's lock is held.
 void trim_to_thresholds(Gpu& gpu);
-/// Whether any pool has ever held memory: otherwise there is nothing to trim.
+/// True if any pool has ever held memory: otherwise there is nothing to trim.
 bool pools_have_held();
 /// Frees every pool's blocks on a GPU and ends the pools that the program made. The driver's lock is held.
 void end_pools(Gpu& gpu);

@@ -13,9 +13,9 @@ std::vector<std::string_view> ptx_tokens(std::string_view text);
 /// "line 3: 'token': what", as it goes into an error log.
 std::string ptx_fault(std::string_view text, std::string_view token, std::string_view what);
 
-/// What every PTX front end refuses before it compiles anything: directives and instructions that there are not,
-/// statements and blocks without an end, a text that doesn't begin with .version and .target. "" if it finds nothing.
-/// Operands and types aren't looked at.
+/// Finds a fault that every PTX front end refuses before it compiles anything: unknown directives and instructions,
+/// statements and blocks without an end, a text that doesn't begin with .version and .target. Returns "" if there is
+/// none. Operands and types aren't looked at.
 std::string check_ptx(std::string_view text);
 
 /// A checked text without .version, .target and .address_size: it can go behind another one.

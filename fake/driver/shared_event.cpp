@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::uint32_t magic = 0x45504943;
 
-/// What a CUipcEventHandle holds here.
+/// Contents of this driver's CUipcEventHandle.
 struct Ticket {
     std::uint32_t magic;
     std::int32_t pid, file;

@@ -20,7 +20,7 @@ class SharedEvent {
     SharedEvent(const SharedEvent&) = delete;
     SharedEvent& operator=(const SharedEvent&) = delete;
 
-    /// What another process opens; false if this one has opened it itself.
+    /// Makes the handle by which another process opens the event; false if this process has opened it itself.
     bool handle(CUipcEventHandle& out) const;
 
     /// The number of a record that is under way from now on.
@@ -28,7 +28,7 @@ class SharedEvent {
     void reach(std::uint32_t number);
     /// The latest record, by whichever process.
     std::uint32_t latest() const;
-    /// Whether it is reached, or never will be: the process that recorded has ended.
+    /// True if the record is reached, or never will be: the process that recorded has ended.
     bool reached(std::uint32_t number) const;
     void wait(std::uint32_t number) const;
 

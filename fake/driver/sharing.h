@@ -7,7 +7,7 @@
 
 namespace cuslice::fake {
 
-/// What a CUipcMemHandle or a CUmemPoolPtrExportData holds here.
+/// Contents of this driver's CUipcMemHandle and CUmemPoolPtrExportData.
 struct SharingTicket {
     std::uint32_t magic;
     std::int32_t pid;

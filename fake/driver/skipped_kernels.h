@@ -1,12 +1,12 @@
 #pragma once
-// What is told of kernels that were launched and not run. Any thread.
+// Counts and reports kernels that were launched and not run. Any thread.
 
 #include "fake/driver/image.h"
 #include "fake/driver/work_queue.h"
 
 namespace cuslice::fake {
 
-/// What a launch of a kernel does when its turn comes: it is counted.
+/// Task of a kernel launch: counts the launch when its turn comes.
 Task skip_kernel();
 
 /// Says once that kernels aren't run; and once of the first whose image can't be read that it wasn't checked either.

@@ -8,7 +8,7 @@
 
 namespace cuslice::fake {
 
-/// What a CUdevResourceDesc stands for.
+/// Object behind a CUdevResourceDesc.
 struct ResourceDescription {
     int ordinal = 0;
     unsigned multiprocessors = 0;

@@ -115,7 +115,7 @@ CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
     return CUDA_SUCCESS;
 }
 
-/// Those of one context, or of all.
+/// Calls f(stream) for every stream of one context, or of all contexts if it is null.
 static void each_stream_in(CUcontext context, const std::function<void(Stream&)>& f) {
     streams.each_held([&](CUstream, Stream& stream) {
         if (context == nullptr || stream.context == context) f(stream);

@@ -13,7 +13,7 @@
 
 namespace cuslice::fake {
 
-/// What cuStreamSetAttribute keeps: it tunes kernels, which aren't run.
+/// Attributes that cuStreamSetAttribute keeps: they tune kernels, which aren't run.
 struct StreamSettings {
     CUaccessPolicyWindow window{};
     CUsynchronizationPolicy synchronization = CU_SYNC_POLICY_AUTO;
@@ -33,7 +33,7 @@ struct Stream {
     CaptureOfStream capture;
     StreamSettings settings;
 
-    /// Whether work here and work in the legacy default stream wait for each other.
+    /// True if work here and work in the legacy default stream wait for each other.
     bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
 
@@ -43,7 +43,7 @@ extern StreamTable streams;
 /// A priority as streams have it: documented to be clamped.
 int clamped_priority(int priority);
 
-/// Which default stream a null handle means: the form of the function says.
+/// Default stream that a null handle means: the form of the function decides.
 enum class DefaultStream { Legacy, PerThread };
 
 /// The stream behind a handle from the program: CUDA_ERROR_INVALID_HANDLE if there is none, else the error of the
@@ -64,7 +64,7 @@ CUresult submit(Stream& stream, NodeType type, Task task);
 /// The same for a host function.
 CUresult submit_host(Stream& stream, Task task);
 
-/// What has to be done before work that is submitted now: the implicit order with the legacy default stream.
+/// Marks that work submitted now has to wait for: the implicit order with the legacy default stream.
 std::vector<WorkQueue::Mark> implicit_order(Stream& stream);
 
 /// Waits for the stream; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the capture is invalid) while it captures.

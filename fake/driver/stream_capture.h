@@ -1,5 +1,5 @@
 #pragma once
-// Which streams belong to a capture.
+// Begins, finds and ends the capture that streams belong to.
 
 #include "fake/driver/stream.h"
 

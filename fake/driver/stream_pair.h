@@ -8,7 +8,7 @@
 
 namespace cuslice::fake {
 
-/// What a null stream means to a function: its name says so.
+/// Default stream that a null handle means to a function, by the function's name.
 constexpr DefaultStream default_stream_of(std::string_view function) {
     return function.ends_with("_ptds") || function.ends_with("_ptsz") ? DefaultStream::PerThread
                                                                       : DefaultStream::Legacy;

@@ -1,5 +1,5 @@
 #pragma once
-// What a tensor map is made of, whatever its kind, and whether cuda.h's rules for it are kept.
+// Parameters that tensor maps of every kind share, and checks of cuda.h's rules for them.
 
 #include "fake/driver/cuda_api.h"
 #include "fake/spec/gpu_spec.h"

@@ -22,7 +22,7 @@ struct Surface {
 using SurfaceTable = HandleTable<Surface, CUsurfObject, HandleKind::Surface>;
 extern SurfaceTable surfaces;
 
-/// Whether what an object is to read exists.
+/// CUDA_SUCCESS if the memory that an object is to read exists.
 CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resource);
 /// Ends those of a context that ends.
 void end_textures(const Context& context);

@@ -30,7 +30,7 @@ bool pageable(const Extents& extents) {
     });
 }
 
-/// What becomes of work that fails when it is done.
+/// Reports the failure of a task to its context.
 void told(CUcontext context, CUresult result) {
     if (result != CUDA_SUCCESS) work_failed(context, result);
 }

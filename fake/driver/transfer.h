@@ -6,7 +6,7 @@
 
 namespace cuslice::fake {
 
-/// What an end of a copy is said to be.
+/// Location of a copy's end, as the called function declares it.
 enum class Side { Device, Host, Any };
 
 struct End {
@@ -24,7 +24,7 @@ struct Order {
     DefaultStream form;
     bool wait;
 };
-/// Of a function without a stream, which returns when it is done, and of one with a stream.
+/// Order of a function without a stream, which returns when the transfer is done, and of one with a stream.
 inline Order order_of(DefaultStream form) { return {nullptr, form, true}; }
 inline Order order_of(CUstream stream, DefaultStream form) { return {stream, form, false}; }
 
@@ -42,15 +42,15 @@ struct Fill {
 };
 CUresult fill_rows(const Fill& fill, const Order& order);
 
-/// What a fill does when its turn comes, and where. A fault is the context's, and the GPU reaches for the memory.
+/// Checked fill: its task, and the rows that it writes. A fault goes to `context`; `gpu` accesses the memory.
 struct CheckedFill {
     Task task;
     Extents rows;  // none if there is nothing to fill
 };
 CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out);
 
-/// Whether a transfer between these returns only when it is done, given what its function says: where work is late, as
-/// documented in "API synchronization behavior".
+/// True if a transfer between these extents returns only when it is done: as its function says, or, if work is late,
+/// as "API synchronization behavior" documents.
 bool returns_when_done(const Order& order, const Extents& to, const Extents& from);
 
 /// A copy between resolved extents, which fails in the current context.

@@ -14,7 +14,7 @@ std::uint64_t speed(const GpuSpec& gpu) { return gpu.multiprocessors * gpu.cores
 
 bool is_name(const std::string& item) { return item.rfind("GPU-", 0) == 0 || item.rfind("MIG-", 0) == 0; }
 
-/// Whether the name is the UUID or its beginning; letters count as in hexadecimal numbers, large or small.
+/// True if the name is the UUID or its beginning; hexadecimal digits match in either case.
 bool begins(const std::string& uuid, const std::string& name) {
     constexpr std::size_t kind = 4;  // GPU- or MIG-
     const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };

@@ -50,7 +50,8 @@ void WorkQueue::enqueue_late(Item item, Hold& hold) {
     }
     items_.push_back(std::move(item));
     queued++;
-    // Which queue gets on, and how far, is chance. One that can't, as its host function blocks, is passed over.
+    // Random queues advance, each by a random number of items. A queue that can't, as its host function blocks, is
+    // passed over.
     for (std::size_t tries = 0; queued > kMaxQueued && tries < 64; tries++) {
         const std::uint64_t chance = random_number();
         const std::shared_ptr<WorkQueue> queue = busy()[chance % busy().size()];

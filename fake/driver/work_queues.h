@@ -1,5 +1,5 @@
 #pragma once
-// What all queues share.
+// State that all queues share.
 
 #include <condition_variable>
 #include <mutex>

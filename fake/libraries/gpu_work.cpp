@@ -128,7 +128,7 @@ bool memory_is_there(const void* address, std::uint64_t bytes) {
     auto at = reinterpret_cast<CUdeviceptr>(address);
     if (bytes > ~at) return false;
     const CUdeviceptr end = at + bytes;
-    // What is mapped piece by piece is one range after the other.
+    // Memory that is mapped piece by piece consists of several ranges, one after the other.
     while (at < end) {
         CUdeviceptr from = 0;
         std::size_t size = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// What the fake GPU's cuBLAS, cuBLASLt and cuDNN do on the GPU, all of it by the driver API: they see to a context,
-// look whether memory is there, and launch a kernel that stands for what NVIDIA's library would compute. The fake
-// driver skips that kernel and counts it, as any other; it computes nothing.
+// GPU work of the fake's cuBLAS, cuBLASLt and cuDNN, all of it through the driver API: they make a context current,
+// check that memory is there, and launch a kernel in place of the one that NVIDIA's library would compute with. The
+// fake driver skips that kernel and counts it, as any other; it computes nothing.
 
 #include <cuda.h>
 #include <cstdint>
@@ -19,7 +19,7 @@ CUresult load_kernel();
 /// what the stream captures. CUDA_ERROR_NOT_SUPPORTED with CUSLICE_FAKE_KERNELS=error.
 CUresult launch_kernel(CUstream stream);
 
-/// Whether the driver knows memory at each of the bytes. Without a driver it doesn't.
+/// True if the driver knows memory at each of the bytes; false without a driver.
 bool memory_is_there(const void* address, std::uint64_t bytes);
 
 /// The compute capability of the current context's device: 90 is 9.0. 0 if there is none.

@@ -1,4 +1,4 @@
-// Which processors are near a device: all of them, since there is no device.
+// Processors near a device: all of them, since there is no device.
 
 #include <sched.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 
 namespace cuslice::fake {
 
-/// What NVML's functions do on their way out: the text of an error is looked up for the log.
+/// Last step of NVML's functions: looks up the text of an error for the log.
 inline nvmlReturn_t answered(nvmlReturn_t result) {
     if (result != NVML_SUCCESS) ::nvmlErrorString(result);
     return result;

@@ -52,7 +52,7 @@ CUSLICE_NVML(nvmlSystemGetConfComputeSettings, out) {
     });
 }
 
-/// Which GPUs take confidential work is nothing to ask where none can.
+/// The ready state is refused, as no GPU here can take confidential work.
 CUSLICE_NVML(nvmlSystemGetConfComputeGpusReadyState, out) {
     return from(ampere, out, [] { return NVML_ERROR_NOT_SUPPORTED; });
 }

@@ -1,4 +1,4 @@
-// What a device is.
+// Identity and fixed properties of a device.
 
 #include <cstdio>
 #include <cstring>
@@ -39,7 +39,7 @@ void put_address(Info& info, const GpuSpec& spec) {
     info.pciSubSystemId = static_cast<unsigned>(spec.pci_device_id);
 }
 
-/// What NVML says of GPUs and not of the instances that they are divided into.
+/// Calls f(device) for a GPU; NVML_ERROR_INVALID_ARGUMENT for a MIG instance.
 template <typename F>
 nvmlReturn_t with_gpu(nvmlDevice_t handle, const void* out, F&& f) {
     return with_device(handle, out, [&](const NvmlDevice& device) {

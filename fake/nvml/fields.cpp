@@ -1,4 +1,4 @@
-// What can be asked by number. Each answer has an error of its own.
+// Values of a device by the number of a field. Each has an error of its own.
 
 #include <array>
 #include <atomic>
@@ -36,7 +36,7 @@ bool in(const Range (&ranges)[size], unsigned field) {
     return false;
 }
 
-/// Whether NVIDIA's library refuses it too, on a GPU of this kind.
+/// True if NVIDIA's library refuses the field too, on a GPU of this kind.
 bool lacks(const GpuSpec& gpu, unsigned field) {
     return (in(of_nvlink, field) && link_count(gpu) == 0) || (in(of_ecc, field) && !gpu.ecc) ||
            (in(of_c2c, field) && !gpu.integrated);

@@ -1,5 +1,5 @@
 #pragma once
-// What tells one board from another beside UUID and PCI address.
+// Identity of a board beside UUID and PCI address.
 
 #include <string>
 

@@ -33,7 +33,7 @@ const Generation* generation_of(const GpuSpec& gpu) {
     return gpu.nvlink && found != std::end(generations) ? found : nullptr;
 }
 
-/// Whether another GPU is at the other end of its links.
+/// True if another GPU is at the other end of its links.
 bool is_linked(const NvmlDevice& device) {
     const std::vector<NvmlDevice>& all = nvml_state().devices();
     return std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(nvml_state().gpus()),

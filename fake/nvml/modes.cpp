@@ -14,7 +14,7 @@ nvmlReturn_t flag(nvmlDevice_t handle, nvmlEnableState_t* out, nvmlEnableState_t
     });
 }
 
-/// What can be asked of an instance and not of a GPU.
+/// Calls f(device) for a MIG instance; NVML_ERROR_INVALID_ARGUMENT for a GPU.
 template <typename F>
 nvmlReturn_t of_instance(nvmlDevice_t handle, const void* out, F&& f) {
     return with_device(handle, out, [&](const NvmlDevice& device) {

@@ -11,9 +11,9 @@ namespace {
 
 using cuslice::fake::GpuSpec;
 
-// What NVIDIA's library refuses, too, on a GPU of this kind, by what its nvml.h (of CUDA 13) says of
-// ERROR_NOT_SUPPORTED and of the products that a function is for. It is refused without a word. Each takes a device
-// first, if it begins with nvmlDevice.
+// A function that NVIDIA's library, too, refuses on a GPU of this kind, by its nvml.h (of CUDA 13): by the remarks on
+// ERROR_NOT_SUPPORTED and on the products that a function is for. It is refused without a word. If its name begins
+// with nvmlDevice, it takes a device first.
 struct Refused {
     std::string_view name;
     bool (*of)(const GpuSpec&);

@@ -1,4 +1,5 @@
-// What a device does. Nothing runs on a fake GPU, so it is always idle: cool, slow and at a tenth of its power.
+// Utilization, temperature, fans, power and clocks of a device. Nothing runs on a fake GPU, so it is always idle:
+// cool, slow and at a tenth of its power.
 
 #include "fake/nvml/answer.h"
 

@@ -1,5 +1,5 @@
-// What others do with a device besides computing: nobody encodes, captures its frames, or keeps accounts of it, and it
-// is no virtual machine's.
+// Uses of a device besides computing. It has none: nobody encodes on it, captures its frames, or keeps accounts of it,
+// and it is no virtual machine's.
 
 #include "fake/nvml/answer.h"
 

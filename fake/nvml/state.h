@@ -7,7 +7,7 @@
 
 #include "fake/books/books.h"
 #include "fake/spec/gpu_spec.h"
-// What NVIDIA's header declares is what a program looks up.
+// Programs look up the functions that NVIDIA's header declares, so they are exported.
 #pragma GCC visibility push(default)
 #include "virtual_gpu/driver/nvml.h"
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-// Which devices there are, and how they are found.
+// Devices: their number, and look-ups by index, UUID, PCI address and serial number.
 
 #include <cstring>
 

@@ -76,7 +76,7 @@ inline constexpr bool per_thread_unit = false;
 template <FunctionName Name, class Function, int Version>
 using PlainFunction = DriverFunction<Name, Function, Version, CU_GET_PROC_ADDRESS_DEFAULT>;
 
-/// Of a function that works on a stream: the legacy or the per-thread form, as the translation unit is.
+/// A driver function that works on a stream: its legacy or per-thread form, as the translation unit is built.
 template <FunctionName Name, class Function, int Version>
 using StreamFunction =
     DriverFunction<Name, Function, per_thread_unit ? std::max(Version, 7000) : Version,

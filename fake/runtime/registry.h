@@ -28,7 +28,7 @@ struct RegisteredVariable {
     CUcontext owner;      ///< the context in which it was made
 };
 
-/// What was loaded of a binary into one context.
+/// Module that was loaded from a binary into one context.
 struct LoadedModule {
     LoadedModule* next;
     CUcontext context;

@@ -1,5 +1,5 @@
 #pragma once
-// Which driver the fake machine runs, and how it behaves: the table [driver] of a user's file.
+// Release and behaviour of the fake machine's driver: the table [driver] of a user's file.
 
 #include <cstdint>
 #include <string>
@@ -27,10 +27,10 @@ struct DriverSpec {
     /// True from release 510 on: NVML's total contains the driver's reserved memory, and nvmlDeviceGetMemoryInfo_v2
     /// tells how much that is.
     bool tells_reserved() const { return branch() >= 510; }
-    /// Whether NVML lists processes by the host's pids, whatever namespace asks. Later ones list those that are visible
-    /// in the caller's pid namespace, by their pids there.
+    /// True if NVML lists processes by the host's pids, whatever namespace asks. Later releases list the processes
+    /// that are visible in the caller's pid namespace, by their pids there.
     bool lists_hosts_pids() const { return branch() < 545; }
-    /// Of a process, the pid that NVML lists.
+    /// The pid by which NVML lists a process.
     std::int64_t listed_pid(std::int64_t pid) const { return lists_hosts_pids() ? pid + process_id_offset : pid; }
 };
 

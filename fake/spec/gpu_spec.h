@@ -1,6 +1,6 @@
 #pragma once
-// What one fake GPU is: the values of its profile, after the overrides of the user's file. Plain data; read once when
-// the library starts and never changed.
+// Description of one fake GPU: the values of its profile, after the overrides of the user's file. Plain data; read
+// once when the library starts and never changed.
 
 #include <array>
 #include <cstdint>

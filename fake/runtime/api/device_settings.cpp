@@ -1,4 +1,4 @@
-// What can be set on a device or its context, and what waits for it or ends it.
+// Settings of a device or its context, and functions that wait for it or reset it.
 
 #include "fake/runtime/forward.h"
 

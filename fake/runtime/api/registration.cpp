@@ -1,5 +1,5 @@
-// What nvcc's host code calls before main and around <<<>>>. The declarations are those of crt/host_runtime.h and
-// crt/device_functions.h, which only nvcc's own compilation includes.
+// Functions that nvcc's host code calls before main and around <<<>>>. Their declarations are those of
+// crt/host_runtime.h and crt/device_functions.h, which only nvcc's own compilation includes.
 
 #include "fake/runtime/modules.h"
 #include "fake/runtime/report.h"

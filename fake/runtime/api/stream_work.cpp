@@ -1,4 +1,4 @@
-// What is put on a stream, or asked of it. Built twice: legacy and per-thread default stream (_ptsz).
+// Work that is put on a stream, and queries of the stream. Built twice: legacy and per-thread default stream (_ptsz).
 
 #include "fake/runtime/forward.h"
 

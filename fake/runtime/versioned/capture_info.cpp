@@ -1,5 +1,5 @@
-// What a capture has so far. 12 has three forms, of 3, 6 and 7 arguments; 13 kept the last. Built twice: legacy and
-// per-thread default stream (_ptsz).
+// State of a capture in progress. 12 has three forms of the query, with 3, 6 and 7 arguments; 13 kept the last. Built
+// twice: legacy and per-thread default stream (_ptsz).
 
 #include "fake/runtime/versioned/form.h"
 

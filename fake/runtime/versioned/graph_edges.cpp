@@ -1,4 +1,4 @@
-// Who depends on whom in a graph. 12 has a form without edge data and one (_v2) with; 13 the latter alone.
+// Dependencies between the nodes of a graph. 12 has a form without edge data and one (_v2) with; 13 the latter alone.
 
 #include "fake/runtime/versioned/form.h"
 

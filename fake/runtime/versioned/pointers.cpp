@@ -1,4 +1,4 @@
-// What kind of memory a pointer is. The structure of 13 has a reserved tail that 12's lacks.
+// Kind of memory behind a pointer. The structure of 13 has a reserved tail that 12's lacks.
 
 #include "fake/runtime/versioned/form.h"
 

@@ -1,4 +1,4 @@
-// Which version this library is, and which the driver.
+// Versions of this library and of the driver.
 
 #include "fake/runtime/state.h"
 #include "fake/runtime/version.h"
