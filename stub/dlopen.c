@@ -19,8 +19,8 @@ typedef dlopen_function (*entrance)(dlopen_function);
 
 static dlopen_function entered;  // the library's own dlopen, once it is in
 
-// What the launcher opens, in vain, so that it sees the driver as it is: a program could do so too, as it could do much
-// else.
+// True for the name that the launcher opens, in vain, to see the driver as it is. A program could open it too, as it
+// could do much else.
 static bool wants_none(const char* name) { return equal(name, "/proc/cuslice launcher"); }
 
 // Null, with the reason said, where the library can't be had. Two threads may do this at once.

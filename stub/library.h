@@ -5,12 +5,13 @@
 
 #include "stub/objects.h"
 
-/// What the library exports for the stub: takes the dlopen behind the stub, and returns its own. A library without it
-/// is older than the stub. The number in the name changes when an old library can't serve a new stub.
+/// Function that the library exports for the stub: takes the dlopen behind the stub, and returns its own. A library
+/// without it is older than the stub. The number in the name changes when an old library can't serve a new stub.
 #define CUSLICE_ENTRANCE cuslice_enter_1
 #define CUSLICE_ENTRANCE_NAME "cuslice_enter_1"
 
-/// Whose address the loader asks linked.c for. dlopen.c looks at it, so that no linker takes linked.c for unused.
+/// Pointer to a function whose address the loader asks linked.c for. dlopen.c looks at it, so that no linker takes
+/// linked.c for unused.
 extern __attribute__((visibility("hidden"))) void (*const volatile cuslice_stub_keeps)(void);
 
 /// Null for a file that is there whole and for this machine; else what is wrong with it. The loader maps a file that

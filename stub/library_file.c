@@ -10,7 +10,7 @@ enum { machine = EM_X86_64 };
 enum { machine = EM_AARCH64 };
 #endif
 
-// What is more is left out.
+// Limits of what is read of a file: anything beyond is left out.
 enum { most_segments = 128, most_entries = 1024, longest_text = 16 << 10 };
 static const uint64_t nowhere = UINT64_MAX;
 

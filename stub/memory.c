@@ -1,5 +1,5 @@
-// What compilers call by themselves to copy and to fill, so that the C library's isn't needed: in the resolver of
-// linked.c nothing of it may be called.
+// memcpy and memset for the calls that compilers insert by themselves. The C library's are out of reach: the resolver
+// of linked.c may call nothing of it.
 #include <stddef.h>
 
 #define OWN __attribute__((visibility("hidden")))

@@ -3,7 +3,7 @@
 
 #include "stub/text.h"
 
-/// What a library is to the limits, or what one of those is that it needs. The larger one counts.
+/// Significance of a library for the limits: its own, or that of a library that it needs. The larger one counts.
 enum leads { leads_nowhere, leads_to_gpus, leads_to_driver };
 
 /// By the last component of a library's name alone.

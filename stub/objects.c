@@ -7,7 +7,7 @@
 #include "stub/kernel.h"
 #include "stub/text.h"
 
-// What an object's own symbol table is made of.
+// An object's own symbol table.
 struct symbols {
     const ElfW(Sym) * table;
     const char* strings;

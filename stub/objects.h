@@ -1,10 +1,10 @@
-// What is loaded in this process.
+// Objects that are loaded in this process.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/// Who wants a library: an object that is loaded, or one that would be.
+/// Object that wants a library: one that is loaded, or one that would be.
 struct wanting {
     const char* path;  // of its file: $ORIGIN is the folder of this
     const char *rpath, *runpath;
@@ -39,8 +39,8 @@ void* find_in(void* handle, const char* symbol);
 /// Other names by which it was opened are not known.
 void leave_out_loaded(const char** names, size_t count);
 
-/// What is known of the object in which an address lies, and of the program where it lies in none. The texts stay where
-/// they are as long as the object is loaded. The program's path is "", as the loader doesn't know it.
+/// Describes the object in which an address lies, or the program if it lies in none. The texts stay where they are as
+/// long as the object is loaded. The program's path is "", as the loader doesn't know it.
 void describe_object(const void* address, struct wanting* object);
 
 /// The path of the stub, or null.

@@ -35,7 +35,7 @@ static void list_folders(struct search* search) {
     }
 }
 
-// What is done only once there is something to look for.
+// Prepares a search once there is something to look for: lists the folders and finds the program's path.
 static void prepare(struct search* search) {
     enum { longest = 4096 };
     search->prepared = true;

@@ -21,8 +21,8 @@ struct search {
 void begin_search(struct search* search, struct work* work, const void* caller, dlopen_function dlopen);
 void end_search(struct search* search);
 
-/// What is looked for, who wants it, and what becomes of each path that it could have. `take` returns false where there
-/// is no library for this machine; the text of the path is gone then.
+/// A library to look for, the object that wants it, and the function that takes each path that it could have. `take`
+/// returns false where there is no library for this machine; the text of the path is gone then.
 struct wish {
     const char* name;
     const struct wanting* by;

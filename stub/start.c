@@ -186,8 +186,8 @@ static char** arguments_to_start(const struct start* start, struct work* work) {
     return words;
 }
 
-// Whoever chose the program's name can have exchanged what it leads to. The link in procfs leads to the file that runs,
-// whatever has become of its name; elsewhere it would be anybody's.
+// The user who chose the program's name can have exchanged the file behind it. The link in procfs leads to the file
+// that runs, whatever has become of its name; elsewhere the link would be anybody's.
 static bool is_in_procfs(const char* path) {
     enum { procfs = 0x9fa0 };
     struct statfs about;
