@@ -212,7 +212,8 @@ int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
         const char* const value = strchr(argument, '=') ? strchr(argument, '=') + 1 : "";
         const char* why = NULL;
         if (!strncmp(argument, "library=", 8)) {
-            // What the loader would take for several, or not as a path.
+            // The loader splits its list at separators, expands dollar signs, and searches its folders for a name
+            // without a slash.
             if (*value != '/' || strpbrk(value, ": \t$") || strlen(value) >= kPath)
                 return wrong_argument(argument, "an absolute path is needed, without spaces, colons and dollar signs");
             snprintf(library, sizeof library, "%s", value);
@@ -256,9 +257,9 @@ static bool put_in_front(char* list, size_t size, const char* path) {
     return used < sizeof result && (size_t)snprintf(list, size, "%s", result) < size;
 }
 
-// What this job got of each GPU, in parts of kWhole, 0 where it has no shards. Slurm sets the variable for each step,
-// and takes it out where the step has none. Of several GPUs it doesn't say how many shards each one gave: then what
-// counts is what each gave at least. False, with a line, where that can't be told.
+// Reads the job's share of each GPU, in parts of kWhole, 0 where it has no shards. Slurm sets the variable for each
+// step, and takes it out where the step has none. Of several GPUs Slurm doesn't say how many shards each one gave:
+// then the share is the least that any of them can have given. False, with a line, where the share can't be told.
 static bool read_shards(spank_t spank, uint64_t* parts) {
     char text[32], gpus_text[32], shown[128];
     *parts = 0;
@@ -393,7 +394,7 @@ int slurm_spank_task_init(spank_t spank, int count, char* arguments[]) {
         spank_setenv(spank, "CUSLICE_SPLIT", split_text, 1);
         move_visible(spank);
     }
-    // What a launcher around srun has read stands above variables, and its GPUs are another node's.
+    // A launcher around srun may have set these: its settings override variables, and its GPUs are another node's.
     spank_unsetenv(spank, "CUSLICE_SETTINGS");
     spank_unsetenv(spank, "CUSLICE_VISIBLE_DEVICES");
     return 0;
@@ -415,7 +416,7 @@ static bool find_launcher(char* path, size_t size) {
     return (size_t)snprintf(path + used, size - used, "/bin/cuslice") < size - used && access(path, X_OK) == 0;
 }
 
-// Those of the job's variables that say where its ledgers are.
+// Adds the job's variables that say where its ledgers are.
 static void add_variables(spank_t spank, char (*texts)[kPath + 32], char** environment) {
     static const char* const kNames[] = {"CUSLICE_DIR", "CUSLICE_FAKE", "CUSLICE_FAKE_DIR", "CUSLICE_FAKE_MACHINE"};
     unsigned count = 0;
