@@ -31,7 +31,7 @@ bool has_word(std::string_view text, std::string_view word) {
     return false;
 }
 
-// Of "drm/0000:03:00.0/vram0 8589934592"; "max" is no limit.
+// Parses a line such as "drm/0000:03:00.0/vram0 8589934592". False also for "max", which is no limit.
 bool read_line(std::string_view line, std::string_view& gpu, std::uint64_t& bytes) {
     constexpr std::string_view kStart = "drm/";
     if (!starts_with(line, kStart)) return false;

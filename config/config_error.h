@@ -16,7 +16,7 @@ struct ConfigError {
     unsigned column = 0;
     /// The key within a file, as "gpu.0.limit"; empty where the source already names it.
     FixedText<160> key;
-    /// What was written; shown only if `has_value`.
+    /// The value as written; shown only if `has_value`.
     FixedText<160> value;
     bool has_value = false;
     Reason reason;

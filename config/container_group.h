@@ -6,7 +6,7 @@
 
 namespace cuslice {
 
-/// Whether the settings choose that group, whose limit, where `group-limit` gives none, is the slice of its programs.
+/// True if the settings choose `@container`. Its limit, where `group-limit` gives none, is the slice of its programs.
 bool shares_container(const Settings& settings);
 
 /// The name of the group's account in the ledger; empty if the settings choose none. That of `@container` has the root

@@ -102,7 +102,7 @@ bool load_system_file(Settings& settings, const SystemPlaces& system, OpenToml o
 bool load_named_file(Settings& settings, const char* path, std::string_view origin, OpenToml open_toml,
                      FileState& state, ConfigError& error) {
     if (load_file(settings, path, Source::config_file, open_toml, state, error)) return true;
-    // What is wrong with the file as a whole is wrong with the setting that names it.
+    // An error without a line concerns the whole file: report it for the setting that names the file.
     if (error.line != 0) return false;
     const Reason why(error.reason.view());
     return error.set(origin, path, why.view());

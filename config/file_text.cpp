@@ -1,4 +1,4 @@
-// What a file's tables and keys mean.
+// Applies a file's tables and keys to the settings.
 #include "config/load.h"
 #include "config/refuse_item.h"
 
@@ -130,7 +130,7 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
     FixedText<4300> origin(place.ceiling ? "ceiling " : "");
     origin.append(reading.path).append(":").append_number(item.line).append(":").append_number(item.column);
     entry.origin = origin.view();
-    // Who shares by a rule shares in the system's own folder.
+    // Processes that share by a rule share in the system's own folder, even if only ceilings are taken from its file.
     if (traits->key == Key::dir && reading.source == Source::system_file) reading.settings.use_system_folder(value);
     if (reading.take == Take::ceilings && !place.ceiling) return true;
     if (reading.settings.add(entry, why)) return true;

@@ -1,4 +1,4 @@
-// Which GPU a setting is for: every one, or one named by index, UUID or PCI id.
+// Selects the GPUs that a setting is for: every one, or one named by index, UUID or PCI id.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace cuslice {
 
-/// What a GPU can be named by. `index` counts in PCI order, as nvidia-smi and `cuslice devices` print it (-1: not
-/// known); `uuid` is "GPU-…" or "MIG-…" in full; `pci` is "0000:81:00.0" or, as NVML gives it, "00000000:81:00.0". Both
-/// are ended by a NUL and may be empty if not known.
+/// Names of a GPU. `index` counts in PCI order, as nvidia-smi and `cuslice devices` print it (-1: not known); `uuid`
+/// is "GPU-…" or "MIG-…" in full; `pci` is "0000:81:00.0" or, as NVML gives it, "00000000:81:00.0". Both are ended by
+/// a NUL and may be empty if not known.
 struct GpuIdentity {
     int index = -1;
     char uuid[48] = {};

@@ -1,4 +1,4 @@
-// What `group` can say besides a name.
+// Values of `group` other than a name.
 #pragma once
 
 #include <string_view>

@@ -60,7 +60,7 @@ std::optional<std::uint8_t> level_on_the_way(const Settings& settings, std::uint
     return static_cast<std::uint8_t>(nearer == 0 || nearer < most ? nearer : most);
 }
 
-// What the other side will find by itself, or would never use, stays here.
+// False if the other side finds the entry by itself or would never use it.
 bool travels(const Settings& settings, const Entry& entry) {
     if (entry.rank.source >= Source::other_tools) return false;
     switch (entry.key) {

@@ -1,4 +1,4 @@
-// What `cuslice run` hands to the preloaded library, and to a `cuslice run` inside: its settings, in one environment
+// Hands the settings of `cuslice run` to the preloaded library, and to a `cuslice run` inside, in one environment
 // variable.
 //
 // `1` and then for each setting `;SOURCE.LEVEL KEY GPU VALUE ORIGIN`, a ceiling's key being `ceiling.limit`; spaces,

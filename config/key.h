@@ -11,7 +11,7 @@
 
 namespace cuslice {
 
-/// What can be set in this version.
+/// Settings of this version.
 enum class Key : std::uint8_t {
     fraction,
     limit,
@@ -39,8 +39,8 @@ enum class Key : std::uint8_t {
     fake_machine
 };
 
-/// What is known of a key. `name` is the word itself: the option is --name, the variable `variable`, the key of the
-/// file `name`.
+/// Properties of a key. `name` is the word itself: the option is --name, the variable `variable`, the key of the file
+/// `name`.
 struct KeyTraits {
     Key key;
     std::string_view name;
@@ -53,7 +53,7 @@ struct KeyTraits {
     bool may_be_ceiling;
     /// May stand alone as an option, and then means "yes"; a value needs an equals sign.
     bool stands_alone;
-    /// What stands for the value in help texts.
+    /// Stands for the value in help texts.
     std::string_view placeholder;
     std::string_view default_value;
     std::string_view help;

@@ -25,7 +25,7 @@ bool check_fake(const Settings& settings, ConfigError& error) {
     return true;
 }
 
-// Whoever has neither file pays for two failing open calls.
+// Costs two failing open calls if neither file exists.
 bool load_files(Settings& settings, const char* const* environment, OpenToml open_toml, const SystemPlaces& system,
                 ConfigError& error) {
     FileState unused;

@@ -24,7 +24,7 @@ bool load_other_tools(Settings& settings, const char* const* environment, Config
 
 /// `unreachable`: a folder on the way to it can't be entered.
 enum class FileState : std::uint8_t { absent, found, unreachable };
-/// Of a file of the system's: all of it, or what it limits others by.
+/// The part of the system's file to take: all of it, or only the ceilings that it sets for others.
 enum class Take : std::uint8_t { everything, ceilings };
 /// Reads one file; `source` says whose it is, and not that it is the system's. A file that is not there is `absent`,
 /// and no error unless it is config_file's; an `unreachable` one of the user's is none either, and noted in `settings`.

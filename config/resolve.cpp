@@ -10,7 +10,7 @@ bool answers(const Entry& entry, Key key, bool ceiling) {
     return entry.ceiling == ceiling && (entry.key == key || (is_amount(entry.key) && is_amount(key)));
 }
 
-// What can set a ceiling, besides outer jobs, of which there may be several. The smallest of theirs holds.
+// Sources of one ceiling each. There may be several outer jobs besides; the smallest of their limits holds.
 constexpr Source kCeilings[] = {Source::system_file, Source::rule, Source::cgroup};
 
 struct Found {
@@ -46,7 +46,7 @@ std::uint64_t bytes_of(const Entry& entry, std::uint64_t total) {
     return entry.number < total ? entry.number : total;
 }
 
-// Of the launcher that was started in the outer job of this number. One that was told of no limit has left none behind.
+// Level of the launcher that was started in outer job `number`. A launcher without a limit has left no level.
 std::optional<std::uint8_t> level_of_outer(const Settings& settings, unsigned number) {
     std::optional<std::uint8_t> level;
     for (unsigned i = 0; i <= number; ++i) {

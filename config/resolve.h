@@ -1,5 +1,5 @@
-// Which of the settings holds for one GPU: the strongest source wins whole, per GPU and key; within a source a GPU's
-// own value beats the general one; ceilings of the system's file, of its rules and of outer jobs lower the result and
+// Resolves the settings for one GPU: the strongest source wins whole, per GPU and key; within a source a GPU's own
+// value beats the general one; ceilings of the system's file, of its rules and of outer jobs lower the result and
 // nothing raises it.
 #pragma once
 
@@ -19,14 +19,14 @@ struct Amount {
     std::uint64_t bytes = 0;
     /// Where the limit came from; empty if not limited. Points into the settings.
     std::string_view origin;
-    /// What the driver takes for contexts and modules comes on top.
+    /// Memory that the driver takes for contexts and modules comes on top.
     bool plus_context = false;
 };
 
 /// The memory, in bytes, that `settings` give on `gpu`, whose memory is `total_bytes`. Never more than that. Pure.
 Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes);
 
-/// Whether a stronger setting answers the same question on every GPU that `entry` is for.
+/// True if a stronger setting answers the same question on every GPU that `entry` is for.
 bool is_hidden(const Settings& settings, const Entry& entry);
 
 /// The most that the system's file lets a program of any user's have on `gpu`, in bytes; nothing where it has no
@@ -46,7 +46,7 @@ struct AllocatorChoice {
     std::string_view origin;
 };
 AllocatorChoice allocator_for(const Settings& settings, const GpuIdentity& gpu);
-/// Whether any GPU, if there is such a one, has a mode other than direct.
+/// True if the settings give any GPU a mode other than direct, whether or not the machine has that GPU.
 bool chooses_cache(const Settings& settings);
 
 bool admits_at_first_context(const Settings& settings);
@@ -62,8 +62,8 @@ const Entry* find(const Settings& settings, Key key);
 /// hold.
 const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu);
 
-/// What the jobs around this process's own may have on `gpu`, the nearest being 0, in bytes; nothing where that is not
-/// known.
+/// Bytes that outer job `number` may have on `gpu`, 0 being the nearest job around this process's own; nothing where
+/// that is not known.
 std::optional<std::uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
                                              std::uint64_t total_bytes);
 
@@ -73,8 +73,8 @@ struct SharedLimit {
     std::string_view origin;
 };
 
-/// What processes share on `gpu` by a rule of the system, however little of it this one asks for; nothing where no rule
-/// has them share anything there.
+/// The limit that processes share on `gpu` by a rule of the system, however little of it this one asks for; nothing
+/// where no rule has them share anything there.
 std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu,
                                             std::uint64_t total_bytes);
 

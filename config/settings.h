@@ -32,7 +32,7 @@ enum class Source : std::uint8_t {
 /// "rule", "cgroup".
 std::string_view name_of(Source source);
 
-/// Of ceilings: those of the system's file, of outer jobs, of rules and of cgroups hold beside each other.
+/// Kind of ceiling that a source sets: those of the system's file, outer jobs, rules and cgroups hold side by side.
 constexpr Source kind_of_ceiling(Source source) {
     const bool own_kind = source == Source::outer_job || source == Source::rule || source == Source::cgroup;
     return own_kind ? source : Source::system_file;
@@ -44,7 +44,7 @@ constexpr bool is_file(Source source) { return source >= Source::config_file && 
 /// `--wait` without a time, and any other yes.
 inline constexpr std::uint64_t kForEver = ~0ull;
 
-/// What becomes of memory that a program frees.
+/// Handling of memory that a program frees.
 enum class AllocatorMode : std::uint8_t { direct, growth, prealloc };
 enum class FreeMode : std::uint8_t { strict, deferred };
 /// When a limit is reserved: as the launcher starts a job, or as a process makes its first context on a GPU.
@@ -86,7 +86,7 @@ struct Entry {
 /// Returns false.
 bool refuse_entry(const Entry& entry, std::string_view why, ConfigError& error);
 
-/// What Settings::add takes; the texts are copied.
+/// Argument of Settings::add, which copies the texts.
 struct NewEntry {
     Key key = Key::limit;
     bool ceiling = false;
@@ -138,7 +138,7 @@ class Settings {
   private:
     std::string_view keep(std::string_view text);
 
-    // What is small stands before what is large, of which a process uses the beginning.
+    // Small members come before the large ones, of which a process uses only the beginning.
     std::size_t count_ = 0;
     std::size_t text_size_ = 0;
     std::string_view unreachable_file_, shared_rule_, system_folder_;

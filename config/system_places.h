@@ -14,9 +14,9 @@ inline constexpr const char* kSystemFile = "/etc/cuslice/cuslice.toml";
 struct SystemPlaces {
     /// The system's file. Its rules are in the folder rules.d beside it.
     const char* file = kSystemFile;
-    /// What stands before /proc, /etc/passwd and /etc/group.
+    /// Prefix of /proc, /etc/passwd and /etc/group.
     const char* root = "";
-    /// Whom the file and its rules may belong to, besides root.
+    /// User that the file and its rules may belong to, besides root.
     unsigned owner = 0;
 };
 

@@ -31,7 +31,7 @@ class TextFile {
 
     /// 0, or the errno with which it can't be opened. A FIFO is opened without waiting. Once for each object.
     int open(const char* path);
-    /// What fstat says of it. False, with the reason, where it is no regular file.
+    /// Gets the owner, group and mode of the file by fstat. False, with the reason, if it is no regular file.
     bool look(FileRights& rights, Reason& why) const;
     /// Reads all of it; `most` bytes at most. False with the reason if it can't be read or is larger.
     bool read(std::size_t most, Reason& why);

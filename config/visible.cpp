@@ -66,7 +66,7 @@ class Names {
         name = number_.append_number(static_cast<std::uint64_t>(next_++)).view();
         return true;
     }
-    // What the name was written as: the range.
+    // The list's item that the name comes from, which may be a range.
     std::string_view item() const { return item_; }
 
   private:
@@ -111,7 +111,7 @@ GpuPlaces read_list(std::string_view variable, PlaceOf place_of, bool* twice = n
     return places;
 }
 
-// Whether the name is the UUID or its beginning. As the driver has it, the number's letters may be capitals.
+// True if the name is the UUID or its beginning. As the driver has it, the number's letters may be capitals.
 bool begins(std::string_view uuid, std::string_view name) {
     constexpr std::size_t kind = 4;  // GPU- or MIG-
     if (name.size() > uuid.size() || !starts_with(uuid, slice(name, 0, kind))) return false;

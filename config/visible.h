@@ -1,4 +1,4 @@
-// Which GPUs a program sees, and in which order: CUDA_VISIBLE_DEVICES as CUDA reads it, and the key `gpus`, which
+// The GPUs that a program sees, and their order: CUDA_VISIBLE_DEVICES as CUDA reads it, and the key `gpus`, which
 // refuses what CUDA passes over in silence.
 #pragma once
 
@@ -43,8 +43,8 @@ class GpuPlaces {
 using VisibleText = FixedText<GpuPlaces::kMax * sizeof(GpuIdentity::uuid)>;
 void append_visible(VisibleText& list, std::string_view uuid);
 
-/// What CUDA makes visible of `gpus`, which are in CUDA's own order, if CUDA_VISIBLE_DEVICES is `variable`; all of them
-/// if it is not set (a null view). CUDA's rules: the list ends at the first item that names nothing or is not of the
+/// The GPUs out of `gpus`, in CUDA's own order, that CUDA makes visible if CUDA_VISIBLE_DEVICES is `variable`; all if
+/// it is not set (a null view). CUDA's rules: the list ends at the first item that names nothing or is not of the
 /// first one's kind (index or UUID), a number is read as far as it goes, a GPU named twice leaves none. Pure.
 GpuPlaces read_cuda_list(std::string_view variable, std::span<const GpuIdentity> gpus);
 /// True if it leaves none because a GPU is named twice, for which cuInit has an answer of its own. Pure.

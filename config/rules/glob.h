@@ -8,7 +8,7 @@ namespace cuslice::rules {
 /// The longest pattern.
 inline constexpr std::size_t kMostOfPattern = 512;
 
-/// Whether the whole of `path` fits `pattern`: `*` stands for any characters of one component, `?` for one of them,
+/// True if the whole of `path` fits `pattern`: `*` stands for any characters of one component, `?` for one of them,
 /// `**` for any characters, also of several components. Every other character stands for itself. A pattern that is
 /// longer than kMostOfPattern fits nothing. Takes time in proportion to the product of both lengths. Pure.
 bool fits_glob(std::string_view pattern, std::string_view path);

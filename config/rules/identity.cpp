@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostOfProc = std::size_t{64} * 1024;
 using Link = FixedText<4096>;
 
-// Of one process: "self" or its number.
+// Links and files of one process in /proc. `process` is "self" or its number.
 struct Proc {
     const char* root;
     FixedText<16> process;

@@ -1,4 +1,4 @@
-// Who a process is, as far as the rules of the system ask: user, groups, cgroups and executable.
+// Identity of a process, as far as the rules of the system ask for it: user, groups, cgroups and executable.
 #pragma once
 
 #include <cstddef>
@@ -38,10 +38,10 @@ struct Identity {
 /// Why the numbers of users, as this process sees them, may not be the machine's.
 Doubt doubt_of_users(const char* root);
 
-/// What the kernel says of this process. `root` stands before /proc: nothing, but in tests.
+/// Reads this process's identity from the kernel. `root` is put before /proc; empty except in tests.
 void read_identity(const char* root, Identity& identity);
 
-/// What the kernel says of any process, as that process would see it. False, with the reason, if there is no such
+/// Reads the identity of any process, as that process would see it. False, with the reason, if there is no such
 /// process, if it has no executable, or if this process may not look at it.
 bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason& why);
 

@@ -1,4 +1,4 @@
-// What the tables and keys of a file of rules mean.
+// Reads rules from the tables and keys of a file.
 #pragma once
 
 #include <cstddef>

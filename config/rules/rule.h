@@ -63,7 +63,7 @@ struct AccountFiles {
 
 enum class Condition : std::uint8_t { none, user, group, cgroup, executable };
 
-/// Whether a rule is for a process, and why.
+/// Result of matching a rule with a process, and the reason for it.
 struct Match {
     bool fits = false;
     /// The first condition that doesn't fit; else the first of which it can't be told; else none, as all of them fit.

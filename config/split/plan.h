@@ -22,7 +22,7 @@ struct VirtualPart {
     std::uint64_t bytes = 0;           // of a part: its limit
     bool plus_context = false;         // of a part: its share of the context comes on top of that
     std::optional<int> priority = {};  // of a part: of streams that the program gives none
-    // Of a part: what its identity is made of, where another is written than `part`.
+    // For a part: the number that its identity is made of, if one other than `part` is written.
     std::optional<std::uint8_t> written_number = {};
 
     unsigned number() const { return written_number ? *written_number : part; }
@@ -43,20 +43,20 @@ class VirtualParts {
     std::size_t count_ = 0;
 };
 
-/// Whether any GPU, if there is such a one, is to be split.
+/// True if the settings split any GPU, whether or not the machine has it.
 bool splits_any(const Settings& settings);
 
-/// What the settings make of `gpus`, whose memory is `totals` bytes. Where any GPU's parts have places, all must; they
-/// come first in that order, those with the same place as they are written, and whole GPUs after them. Refused: parts
-/// that are more than the GPU's slice together (with `oversubscribe`: any of them alone), or less than kMinPart each;
-/// more virtual GPUs than VirtualParts::kMax. Pure.
+/// Plans the virtual GPUs that the settings make of `gpus`, whose memory is `totals` bytes. Where any GPU's parts
+/// have places, all must; they come first in that order, those with the same place as they are written, and whole
+/// GPUs after them. Refused: parts that are more than the GPU's slice together (with `oversubscribe`: any of them
+/// alone), or less than kMinPart each; more virtual GPUs than VirtualParts::kMax. Pure.
 bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std::span<const std::uint64_t> totals,
                 VirtualParts& parts, ConfigError& error);
 /// Equal parts are multiples of this, which is what a driver hands out.
 inline constexpr std::uint64_t kEqualPartStep = 2ull << 20;
 
-/// What CUDA_VISIBLE_DEVICES leaves of virtual GPUs, by CUDA's own rules (read_cuda_list); all of them if it is not set
-/// (a null view). `identities` are theirs, in their order. Pure.
+/// The virtual GPUs that CUDA_VISIBLE_DEVICES leaves visible, by CUDA's own rules (read_cuda_list); all of them if it
+/// is not set (a null view). `identities` are those of `parts`, in the same order. Pure.
 VirtualParts visible_parts(std::span<const GpuIdentity> identities, const VirtualParts& parts,
                            std::string_view cuda_visible_devices);
 

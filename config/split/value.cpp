@@ -103,7 +103,7 @@ bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
     return false;
 }
 
-// Of all that are written before it.
+// True if a part written earlier has this number.
 bool has_number(const WrittenSplit& written, unsigned number) {
     for (std::size_t i = 0; i < written.count; ++i)
         if (written.parts[i].number == number) return true;
@@ -131,7 +131,7 @@ bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
     return true;
 }
 
-// What sizes may have behind them.
+// Refuses a mark behind equal parts that only sizes may have.
 bool refuse_behind_equal(char mark, Reason& why) {
     if (mark == '#')
         return refuse("equal parts are numbered as they come; sizes may have numbers, as 1GiB#2+2GiB#5", why);

@@ -27,12 +27,12 @@ inline constexpr unsigned kFarthestPriority = 32;
 
 /// One size as it is written.
 struct WrittenPart {
-    /// Of the rest: 0, until its GPU is known.
+    /// 0 for the rest, until its GPU is known.
     std::uint64_t bytes = 0;
     unsigned place = kNoPlace;
     unsigned number = kNoNumber;
     bool rest = false;
-    /// Of its streams, as CUDA has it: lower is more urgent. None: they have what the driver gives them.
+    /// Priority of the part's streams, as CUDA has it: lower is more urgent. None: the driver's default.
     std::optional<int> priority;
 };
 

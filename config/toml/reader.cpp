@@ -1,7 +1,7 @@
 #include "config/toml/reader.h"
 
-// What the parser believes of its own state does not hold for every text (fuzzed: "[[[", a zero byte in a key). It must
-// neither end the host for it nor, as it does with NDEBUG, have the compiler rely on it.
+// The parser asserts things about its own state that some texts break (found by fuzzing: "[[[", a zero byte in a
+// key). A failed assertion must not end the host, nor may the compiler rely on it, as it does with NDEBUG.
 #undef NDEBUG
 #define TOML_ASSERT(expression) static_assert(true)
 #define TOML_EXCEPTIONS 0

@@ -30,7 +30,7 @@ struct cuslice_toml_item {
     /// A string's content; for any other value its own text in the file, up to the end of the line. Not ended by a NUL.
     const char* value;
     size_t value_size;
-    /// Of an array of nothing but strings: these, with a plus between each two. Else NULL.
+    /// The strings of an array that has nothing else, joined by plus signs. NULL for any other value.
     const char* joined;
     size_t joined_size;
     /// The strings themselves, each ended by a NUL.
