@@ -6,15 +6,15 @@
 
 namespace cuslice {
 
-// Which segment an address is in, and which block begins there: of all allocators of the process. Readable at any time.
+// Maps addresses to segments and to blocks that begin there, for all allocators of the process. Readable at any time.
 class AddressMap {
   public:
     static constexpr std::uint64_t kSegmentGranule = GrowthPolicy::kGranule;
     // Segments end here at the latest. On x86-64 and arm64 most processes' addresses do.
     static constexpr std::uint64_t kEnd = PageMap<kSegmentGranule>::kEnd;
 
-    // What a granule of 64 KiB knows: the span that it is part of, or the one used block that begins in it, and where.
-    // (A used block is larger than a granule, so no second one can.)
+    // Content of a granule of 64 KiB: the span that it is part of, or the one used block that begins in it, and
+    // where. (A used block is larger than a granule, so no second one can.)
     struct Here {
         Span* span = nullptr;
         Block* block = nullptr;

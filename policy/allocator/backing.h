@@ -20,14 +20,14 @@ struct AllocationError {
     int error = 0;
     LimitError over_limit;
 
-    // Whether it would be denied again, however little is asked for.
+    // True if the request would be denied again, however small it is.
     bool for_any_size() const { return by == By::host || by == By::place || by == By::failure; }
 };
 
 // A point in everything that has been given to a GPU so far. 0: none could be made now.
 using Fence = std::uint64_t;
 
-// What quiesce() answers when it can't be asked at the moment, as a stream is being captured.
+// Answer of quiesce() when it can't be asked at the moment, as a stream is being captured.
 constexpr int kNotNow = -1;
 
 // Where a caching allocator has its memory from, and what it must know of the GPU's work. All of these may be called
@@ -48,7 +48,7 @@ concept Backing = requires(B& backing, std::uint64_t address, std::uint64_t byte
     // or kNotNow. quiesce(address, for_program): with `for_program` the program itself is in a call, which it can make
     // in a context only.
     { backing.quiesce(address, yes) } -> std::same_as<int>;
-    // Whether the program is in a context, as a free has to be. Not 0: the driver's error.
+    // 0 if the program is in a context, as a free has to be; else the driver's error.
     { backing.in_context() } -> std::same_as<int>;
 
     // The same as quiesce(), without waiting.
@@ -60,9 +60,9 @@ concept Backing = requires(B& backing, std::uint64_t address, std::uint64_t byte
     { backing.passed(fence, yes) } -> std::same_as<bool>;
     { backing.drop_fence(fence) } -> std::same_as<void>;
 
-    // Whether nothing may be given back: the driver's free waits for the GPU, and a stream is being captured.
+    // True if nothing may be given back: the driver's free waits for the GPU, and a stream is being captured.
     { backing.capturing() } -> std::same_as<bool>;
-    // Whether somebody else needs what is idle here. Asked now and then.
+    // True if somebody else needs the memory that is idle here. Asked now and then.
     { backing.wanted() } -> std::same_as<bool>;
 
     // A block of which mark() had said that there is more to know is free: before anybody can have it again. False if
@@ -72,9 +72,9 @@ concept Backing = requires(B& backing, std::uint64_t address, std::uint64_t byte
     // A thread has its first cache, and thread_ends() is to be called at its end.
     { backing.thread_began() } -> std::same_as<void>;
 
-    // What statistics() says has changed: in segments, by a refusal, or by 16 MiB that are in other hands, or a 64th of
-    // what is held if that is more. What threads serve from their own store is told when they need more or have too
-    // much.
+    // The figures of statistics() have changed: in segments, by a refusal, or as 16 MiB (a 64th of what is held, if
+    // that is more) have come into other hands. Threads report what they serve from their own store when they need
+    // more or have too much.
     { backing.changed() } -> std::same_as<void>;
 };
 

@@ -7,7 +7,7 @@ namespace cuslice {
 
 struct Block;
 
-// Whose segments, spans and thread caches are: a CachingAllocator, whatever its memory is from.
+// Owner of segments, spans and thread caches: a CachingAllocator, whatever its memory is from.
 class BlockOwner {
   protected:
     BlockOwner() = default;
@@ -26,8 +26,8 @@ struct Segment {
     Segment *previous = nullptr, *next = nullptr;
 };
 
-// A piece of a segment. A segment is its blocks, without gaps, each knowing its neighbours. In cache lines of its own, as
-// neighbours are mostly those of different threads.
+// A piece of a segment. A segment is its blocks, without gaps, each knowing its neighbours. In cache lines of its own,
+// as neighbours are mostly those of different threads.
 struct alignas(64) Block {
     // abandoned: the program's no more, and nobody's again.
     enum class State : std::uint8_t { free, used, span, deferred, abandoned };

@@ -145,7 +145,8 @@ std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, Allocatio
     return request.got.address;
 }
 
-// What the GPU has passed, a new segment, in the end all that is kept. Not inline, so that a hit saves no register.
+// Tries the blocks that the GPU has passed, then a new segment, in the end all that is kept. Not inline, so that a
+// hit saves no register.
 template <Backing B>
 [[gnu::noinline]] bool CachingAllocator<B>::find_memory(SegmentHeap::Request* request, AllocationError* denied) {
     const DisableCancellation uncancelled;  // the driver may be asked
@@ -182,7 +183,7 @@ bool CachingAllocator<B>::find_where_short(SegmentHeap::Request* request, std::u
     return supply_.find_at_last(request, denied);
 }
 
-// Of KeptBlocks::kMaxBytes at most. 0 if this thread keeps none of the size.
+// Takes a block that this thread keeps, for KeptBlocks::kMaxBytes at most. 0 if it keeps none of the size.
 template <Backing B>
 std::uint64_t CachingAllocator<B>::from_kept(std::uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
@@ -210,7 +211,7 @@ std::uint64_t CachingAllocator<B>::from_deferred(std::uint64_t bytes) {
     }
     std::uint64_t address = 0;
     if (cache->lock.enter()) {
-        // Whoever closes the allocator empties this cache after it has said so.
+        // close() empties this cache once it has ended the life: blocks put in here before that go with it.
         if (life_.is(life)) {
             std::uint32_t left = 0;
             for (std::uint32_t i = 0; i < batch->count; i++)

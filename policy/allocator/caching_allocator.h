@@ -77,7 +77,7 @@ class CachingAllocator : public BlockOwner {
         invalid,   // in a segment, but no block of the program's begins there
         failed,    // the driver's error; the block is still the program's
     };
-    // Of any allocator that uses this map.
+    // Frees a block of any allocator that uses this map.
     static Freed free(Map& map, std::uint64_t address, int* error) {
         const AddressMap::Entry entry = map.entry_at(address);
         if (Span* span = AddressMap::span_of(entry)) [[likely]]
@@ -137,11 +137,11 @@ class CachingAllocator : public BlockOwner {
     // In a forked child: this thread has none.
     static void forget_thread() { own_caches_ = {}; }
 
-    // Of a thread that has left whatever it was doing by a longjmp, with no lock any more.
+    // Ends a search for memory that this thread has left by a longjmp. It has no lock any more.
     void leave();
 
   private:
-    // What a program calls most of all; a call of it would be a tenth of its time.
+    // Inlined because programs call it most of all: a call of it would be a tenth of its time.
     [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
     static CachingAllocator& of(BlockOwner& owner) { return static_cast<CachingAllocator&>(owner); }
     std::uint64_t allocate_small(std::uint64_t bytes, AllocationError* denied);
@@ -253,7 +253,7 @@ inline std::uint64_t CachingAllocator<B>::from_magazine(std::uint64_t bytes) {
     return block.address;
 }
 
-// Of this thread's, with its lock. 0 if it keeps none of the size.
+// Takes a block that this thread keeps, with the cache's lock. 0 if it keeps none of the size.
 template <Backing B>
 inline std::uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, std::uint64_t bytes) {
     Block* block = cache.kept.take(SizeClass::rounded(bytes));
@@ -264,7 +264,7 @@ inline std::uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, std::uin
     return block->address;
 }
 
-// Whether the driver lets the program free here and now. `quiet`: no work can still touch what is freed.
+// True if the driver lets the program free here and now. `quiet`: no work can still touch what is freed.
 template <Backing B>
 inline bool CachingAllocator<B>::may_free(std::uint64_t address, bool* quiet, int* error) {
     if (reuse_ == Reuse::deferred) return (*error = backing_.in_context()) == 0;

@@ -64,13 +64,13 @@ class DeferredFrees {
     // All threads' batch, if there is one. `none_wait`: nor is there any other here.
     Batch* take_shared(std::uint64_t life, bool* none_wait);
 
-    // Whether the GPU has come past a batch; with `wait` after it has. unfenced: nobody can say.
+    // Asks if the GPU has come past a batch; with `wait`, answers once it has. unfenced: nobody can say.
     enum class Passed : std::uint8_t { no, yes, unfenced };
     Passed passed(Backing auto& backing, Batch* batch, bool wait);
-    // Of an unfenced batch: waits for everything that was given to the GPU. False on an error. One wait is enough for
-    // all batches that waited when it began.
+    // Waits, for an unfenced batch, until everything that was given to the GPU is done. False on an error. One wait
+    // is enough for all batches that waited when it began.
     bool quiesce(Backing auto& backing, const Batch& batch);
-    // Whether so much waits without fences, with `out` bytes in the program's hands, that it is worth quiesce().
+    // True if so much waits without fences, with `out` bytes in the program's hands, that it is worth quiesce().
     bool too_much(const Batch& batch, std::uint64_t out) const;
 
     // The blocks of a batch that the GPU has come past are free. False if the life has ended: the batch is dropped.
@@ -80,7 +80,7 @@ class DeferredFrees {
     std::uint64_t bytes() const { return queued_ + shared_bytes_; }
     // Bytes that its records take. A moment's figure without the lock.
     std::uint64_t memory() const CUSLICE_UNCHECKED { return batches_.memory(); }
-    // What was freed here. Written with the lock.
+    // Traffic of the frees here. Written with the lock.
     const Traffic& traffic() const { return traffic_; }
     MovedBytes& moved() { return moved_; }
 

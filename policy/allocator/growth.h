@@ -30,7 +30,7 @@ struct GrowthPolicy {
     // not for blocks of less than one part in so many.
     static constexpr std::uint64_t kStranded = 32, kSmallest = 256;
 
-    // What a segment for a request of `bytes` must have at least. Does not overflow: saturates.
+    // Least size of a segment for a request of `bytes`. Does not overflow: saturates.
     static constexpr std::uint64_t least(std::uint64_t bytes) {
         return bytes > ~0ull - kGranule ? bytes : (bytes + kGranule - 1) / kGranule * kGranule;
     }
@@ -53,18 +53,17 @@ struct GrowthPolicy {
     }
 
     static constexpr bool huge(std::uint64_t bytes) { return bytes >= kHuge; }
-    // Whether a huge segment is not too good for a block. In what would be left of it others could live for long.
+    // False if a huge segment is too good for a block: others could live for long in the rest of it.
     static constexpr bool suits(std::uint64_t segment, std::uint64_t bytes) {
         return segment <= bytes + bytes / 10 * 7;
     }
 
-    // What there should be in segments at most where huge ones are among them, with `live` bytes the most that have
-    // been used at a time.
+    // Most bytes to hold in segments if some of them are huge. `live`: the most that have been used at a time.
     static constexpr std::uint64_t enough(std::uint64_t live) {
         return live > ~0ull / 2 ? live : live + live / 100 * kSpare;
     }
-    // Of `wanted` bytes for a request, as many as leave it at `most`, but not less than half. 0: it can't be left at
-    // that.
+    // As many of `wanted` bytes as keep what is held within `most`, but at least half of them and enough for the
+    // request. 0 if even that is too much.
     static constexpr std::uint64_t within(std::uint64_t most, std::uint64_t held, std::uint64_t wanted,
                                           std::uint64_t request) {
         const std::uint64_t room = most > held ? (most - held) / kGranule * kGranule : 0;

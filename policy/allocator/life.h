@@ -4,8 +4,8 @@
 
 namespace cuslice {
 
-// Which of an allocator's lives this is: it is opened for a context and closed with it, as often as one comes. A thread
-// that was in the driver meanwhile sees by the number that what it had taken out is no more.
+// Current life of an allocator, by its number. An allocator is opened for a context and closed with it, as often as
+// one comes. A thread that was in the driver meanwhile sees by the number that what it had taken out is no more.
 //
 // Ends only with the locks of all of the allocator's parts held: whoever has one of them, and has seen that it lives,
 // may rely on it until it gives the lock back.
@@ -13,7 +13,7 @@ class Life {
   public:
     std::uint64_t number() const { return number_.load(std::memory_order_acquire); }
     bool is_open() const { return open_.load(std::memory_order_acquire); }
-    // Whether it has not ended since this was its number.
+    // True if the life of this number has not ended.
     bool is(std::uint64_t number) const { return number_.load(std::memory_order_acquire) == number && is_open(); }
 
     void begin() {

@@ -216,8 +216,8 @@ void SegmentHeap::count_short_of_memory(bool found) {
     moved_.at_once();
 }
 
-// What should be held at most once there are `more` bytes in the program's hands too. Without huge segments nothing can
-// be done about it.
+// Most bytes to hold once there are `more` bytes in the program's hands too. No bound without huge segments, as
+// nothing can be done about it then.
 std::uint64_t SegmentHeap::enough(const Live& live, std::uint64_t more, bool huge, std::uint64_t room,
                                   std::uint64_t held) const {
     if (!huge && !segments_.huge_bytes()) return ~0ull;

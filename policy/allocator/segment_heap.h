@@ -29,7 +29,7 @@ class SegmentHeap {
     // All segments are no more. Returns how many there were.
     std::uint64_t close() CUSLICE_REQUIRES(mutex_);
 
-    // What an allocation needs, and what it has got.
+    // The needs of an allocation, and the memory that it has got.
     struct Request {
         explicit Request(std::uint64_t size) : bytes(size), need(SizeClass::rounded(size)) {
             if (!small()) return;
@@ -73,7 +73,7 @@ class SegmentHeap {
         segments_.give_back(block);
     }
     void free_small(const SmallBlock& block, unsigned size_class, std::uint64_t requested);
-    // Those are free that have been counted before; `life`: only as long as that lasts.
+    // Frees blocks that have been counted as freed before; `life`: only as long as that lasts.
     void give_back(Block* const* blocks, unsigned count, std::uint64_t life);
     void give_back(const SmallBlock* blocks, unsigned count);
     void give_back(const Batch& batch);
@@ -91,9 +91,9 @@ class SegmentHeap {
     struct Live {
         std::uint64_t out = 0, peak = 0;
     };
-    // What an allocation for which nothing is free has to do. served: somebody has freed something meanwhile. take: it
-    // has a Taking, to be ended once the segment has been added or refused. wait: for a segment that another thread
-    // takes, of which there will be enough left for it too. nothing: what GrowthPolicy allows is more than `room`.
+    // Next step of an allocation for which nothing is free. served: somebody has freed something meanwhile. take: it
+    // has a Taking, to be ended once the segment has been added or refused. wait: another thread is taking a segment
+    // in which enough will be left for it too. nothing: GrowthPolicy allows none that fits into `room`.
     struct Taking {
         std::uint64_t bytes = 0, spare = 0;  // of the segment, and of it what others may have
     };
@@ -103,7 +103,7 @@ class SegmentHeap {
     // How many segments are being taken so.
     std::uint64_t taking() const;
 
-    // What to take where memory is short: `wanted` bytes, but so that no more than `most` are held with it.
+    // Next segment where memory is short: `wanted` bytes, but so that no more than `most` are held with it.
     struct Plan {
         std::uint64_t wanted = 0, most = 0;
     };
@@ -132,7 +132,7 @@ class SegmentHeap {
     // many bytes have been given back.
     std::uint64_t end_detached(const Detached& detached, bool taken);
     void note_idle(std::uint64_t now);
-    // Whether idle huge segments of so many bytes may be exchanged for others, and there are so many.
+    // True if there are so many bytes in idle huge segments, and these may be exchanged for others.
     bool may_exchange(std::uint64_t bytes, const Live& live) const;
     void note_exchanged(std::uint64_t bytes);
     // An allocation has found nothing before cached memory was given back, or not even then.
@@ -153,7 +153,7 @@ class SegmentHeap {
     // The same without what is abandoned.
     std::uint64_t usable() const CUSLICE_REQUIRES(mutex_) { return segments_.bytes() - abandoned_; }
     void add_to(Statistics* statistics) const CUSLICE_REQUIRES(mutex_);
-    // Of large blocks, and of small ones that no thread counted for itself. Written with the lock.
+    // Traffic of large blocks, and of small ones that no thread counted for itself. Written with the lock.
     const Traffic& traffic() const { return traffic_; }
     MovedBytes& moved() { return moved_; }
 
@@ -199,7 +199,7 @@ class SegmentHeap {
     std::uint64_t last_segment_ CUSLICE_GUARDED_BY(mutex_) = 0;
     std::uint64_t abandoned_ CUSLICE_GUARDED_BY(mutex_) = 0;
     std::uint64_t exchanged_ CUSLICE_GUARDED_BY(mutex_) = 0;
-    // Of segments that are being taken beside each other: how many, their bytes, and what will be left in them.
+    // Segments being taken beside each other: their number, their bytes, and the bytes that will be left in them.
     std::uint64_t taking_ CUSLICE_GUARDED_BY(mutex_) = 0;
     std::uint64_t taking_bytes_ CUSLICE_GUARDED_BY(mutex_) = 0;
     std::uint64_t taking_spare_ CUSLICE_GUARDED_BY(mutex_) = 0;

@@ -47,9 +47,9 @@ class SegmentSupply {
     // Once everything that was kept for later is free: out of that, or everything idle goes back to the backing for one
     // segment of just the right size.
     bool find_at_last(Request* request, AllocationError* denied) CUSLICE_REQUIRES(growing_);
-    // Of a thread that has left whatever it was doing by a longjmp.
+    // Ends a search here that this thread has left by a longjmp.
     void leave();
-    // Of a thread that begins to look for memory.
+    // Before a thread begins to look for memory: ends the search that it has left by a longjmp, if there is one.
     static void forget_earlier();
 
     // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
@@ -70,7 +70,7 @@ class SegmentSupply {
     void await_growth();
     void end_taking();
 
-    // What others wait for that this thread is doing. A longjmp may leave it half done.
+    // This thread's search for memory, as far as others wait for it. A longjmp may leave it half done.
     struct Looking {
         SegmentSupply* for_memory_of = nullptr;
         bool takes = false, is_short = false;  // takes a segment beside others; has found that there is no room for one

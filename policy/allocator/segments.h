@@ -11,11 +11,11 @@ namespace cuslice {
 // Segments cut into blocks: best fit, split at once, and free neighbours merged at once. Not thread-safe.
 class Segments {
   public:
-    // Of `bytes` at `address`, [begin, end) is to be used. Null, and nothing changed, if the kernel gives no memory for
-    // the records.
+    // Adds a segment of `bytes` at `address`, of which [begin, end) is to be used. Null, and nothing changed, if the
+    // kernel gives no memory for the records.
     Segment* add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end, BlockOwner* owner,
                  bool huge = false);
-    // Whatever is used of it: its memory is no longer known here.
+    // Forgets a segment, whatever is used of it.
     void remove(Segment* segment);
     // The same in two steps: a segment that was taken out counts for nothing, and nobody gets of it, until it is put
     // back as it was, or dropped for good. Neither needs memory.

@@ -14,7 +14,7 @@ class SizeClass {
     static constexpr unsigned kCount = 24;
     static constexpr unsigned kMinBlocks = 8;
 
-    // Of what is larger than kMax: whole units. What no driver has stays as it is.
+    // Rounds sizes above kMax up to whole units. A size that no driver has stays as it is.
     static constexpr std::uint64_t rounded(std::uint64_t bytes) {
         return bytes > ~0ull - kUnit ? bytes : (bytes + kUnit - 1) / kUnit * kUnit;
     }
@@ -29,7 +29,7 @@ class SizeClass {
     static constexpr std::uint32_t blocks(unsigned size_class) {
         return static_cast<std::uint32_t>(span_bytes(size_class) / bytes(size_class));
     }
-    // Which block of a span lies at this offset, by a multiplication with its class's reciprocal.
+    // Finds the block of a span at an offset by a multiplication with the class's reciprocal.
     static constexpr std::uint32_t reciprocal(unsigned size_class) { return kReciprocal[size_class]; }
     static constexpr std::uint32_t index(std::uint32_t reciprocal, std::uint32_t offset_units) {
         return offset_units * reciprocal >> kShift;

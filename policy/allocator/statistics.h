@@ -13,7 +13,7 @@ struct Tally {
     }
 };
 
-// What an allocator has done, in bytes and counts.
+// Figures of an allocator, in bytes and counts.
 //
 // The peaks of `allocated`, `requested` and `active` may be too low by what threads serve from their own store, as each
 // tells only when it needs more: what fits into its magazines, and of blocks above 64 KiB what it keeps, 4 MiB. And by
@@ -40,8 +40,7 @@ struct Statistics {
         segments = largest_free = own_memory = 0;
     }
 
-    // Of several allocators together. They need not have had their peaks at the same time: the sum is the most that it
-    // can have been.
+    // Adds another allocator's figures. Peaks need not coincide: their sum is the most that there can have been.
     void add(const Statistics& other) {
         allocated.add(other.allocated), requested.add(other.requested);
         active.add(other.active), reserved.add(other.reserved);

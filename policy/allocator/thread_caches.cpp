@@ -136,7 +136,7 @@ void ThreadCaches::give_up_kept(ThreadCache& cache) {
     cache.kept.set_limit(0);
 }
 
-// Of what a thread has for other sizes: the large blocks, if they are most of it, or half of one class.
+// Takes from the thread's other sizes: its large blocks if they are most of what it keeps, else half of one class.
 void ThreadCaches::make_way(ThreadCache& cache, unsigned size_class) {
     if (cache.kept.limit() > cache.granted / 2) return give_up_kept(cache);
     for (unsigned i = 1; i < SizeClass::kCount; i++) {
@@ -272,7 +272,7 @@ bool ThreadCaches::defer_in_next(ThreadCache& cache, Block* block, DeferredFrees
 
 void ThreadCaches::keep_batch(ThreadCache& cache, Batch* batch, std::uint64_t life) {
     if (!cache.lock.enter()) return;
-    // Whoever closes the allocator empties this cache after it has said so.
+    // close() empties this cache once it has ended the life: blocks put in here before that go with it.
     if (!life_.is(life)) return cache.lock.leave();
     std::uint32_t i = 0, left = 0;
     // Mostly they are of one size.
@@ -365,7 +365,7 @@ SegmentHeap::Live ThreadCaches::live() const {
 }
 
 void ThreadCaches::raise_peaks(const Traffic& total, std::uint64_t held, std::uint64_t deferred) {
-    // Whatever threads say of themselves, no more than there is can be out.
+    // No more can be out than is held, whatever threads say of themselves.
     const std::uint64_t allocated = std::min(total.out(), held);
     const auto raise = [](Relaxed<std::uint64_t>& peak, std::uint64_t value) {
         if (value > peak) peak = value;

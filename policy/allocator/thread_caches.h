@@ -9,8 +9,8 @@
 
 namespace cuslice {
 
-// What threads keep to themselves of an allocator: the list of their caches, how much each of them may hold, and what
-// all of them have handed out and taken back.
+// Memory that threads keep to themselves of an allocator: the list of their caches, how much each of them may hold,
+// and the sum of what they have handed out and taken back.
 //
 // Thread-safe. A ThreadCache* that is given to a function is the calling thread's own. Takes the locks of DeferredFrees
 // and SegmentHeap after its own.
@@ -23,7 +23,7 @@ class ThreadCaches {
 
     Mutex& mutex() const CUSLICE_RETURNS(mutex_) { return mutex_; }
 
-    // Whatever the caches hold is no more.
+    // Drops everything that the caches hold.
     void close(DeferredFrees& deferred) CUSLICE_REQUIRES(mutex_, deferred.mutex());
 
     // A cache for this thread, which has none of this allocator; null if the kernel gives no memory.
@@ -50,16 +50,15 @@ class ThreadCaches {
     // that are left are first in it.
     void keep_batch(ThreadCache& cache, Batch* batch, std::uint64_t life);
 
-    // What threads keep becomes everybody's; if memory `is_short`, they keep nothing for a while.
+    // Returns the memory that threads keep to everybody; if memory `is_short`, they keep nothing for a while.
     void flush(bool is_short);
 
-    // What has been handed out and taken back in all. All that was freed is read first: so nothing is in it that was
-    // allocated after the rest was read, and the difference is never less than nothing.
+    // Sum of all that was handed out and taken back. The frees are read first, so that each free in the sum has its
+    // allocation there too: the difference is never less than nothing.
     Traffic total() const CUSLICE_REQUIRES(mutex_);
     std::uint64_t out() const;
     SegmentHeap::Live live() const;
-    // Whether the peaks can't be more than what they are, with so many bytes in use, of which so many are deferred.
-    // Without the lock.
+    // True if the peaks can't rise with `used` bytes in use, of which so many are `deferred`. Without the lock.
     bool peaks_cover(std::uint64_t used, std::uint64_t deferred) const {
         const std::uint64_t allocated = allocated_peak_, requested = requested_peak_;
         return used <= active_peak_ && used <= deferred + (allocated < requested ? allocated : requested);

@@ -19,7 +19,7 @@ class OwnCount {
     std::atomic<std::uint64_t> value_{0};
 };
 
-// What a thread, or a part of the allocator under its lock, has handed out and taken back.
+// Bytes and blocks that a thread, or a part of the allocator under its lock, has handed out and taken back.
 struct Traffic {
     OwnCount allocated, freed;                      // bytes
     OwnCount requested_allocated, requested_freed;  // bytes

@@ -62,7 +62,7 @@ void refuse_if_cancellable(LockRank rank) {
 
 [[gnu::noinline]] void note(const Mutex* mutex, LockRank rank, bool waits) {
     const Held next{mutex, rank, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))};
-    // What it has already it has left by a longjmp, and everything that it had then.
+    // If this thread has the lock already, it has left it by a longjmp, and with it every lock that it had then.
     for (unsigned i = 0; i < count; i++)
         if (held[i].mutex == mutex) count = 0;
     for (unsigned i = 0; waits && i < count; i++)

@@ -44,10 +44,10 @@ enum class LockRank : std::uint8_t {
     enlisting = kCount,  // the list of all the others: a fork takes it last
 };
 
-// Whether a fork waits for who has such a lock, so that what it guards is whole in the child. Not for those that are
-// held over calls of the driver, as a thread may be in there until the forking one does something, nor for those held
-// over files, which others may have locked. In the child these are free, and what they guard is forgotten there, or
-// makes sense as it is. Stripes guard what lies in a ledger, and is the parent's.
+// True if a fork waits for the holder of such a lock, so that the data behind it is whole in the child. False for
+// locks that are held over calls of the driver, as a thread may be in there until the forking one does something, and
+// for locks held over files, which others may have locked. In the child these are free, and the data behind them is
+// forgotten there, or makes sense as it is. Stripes guard data in a ledger, which is the parent's.
 constexpr bool fork_waits_for(LockRank rank) {
     switch (rank) {
         case LockRank::growing:

@@ -1,4 +1,4 @@
-// What the compiler has no portable word for, of each processor that cuslice is built for: x86_64 and aarch64.
+// Operations that the compiler has no portable word for, on x86_64 and aarch64, which cuslice is built for.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,7 @@ inline void add_alone(std::atomic<std::uint64_t>& count, std::uint64_t more) {
 /// Another thread's turn, where two share a core: for loops that spin.
 inline void spin_pause() { __builtin_ia32_pause(); }
 
-/// What this thread stored before is seen before what it stores from here on, by other processes too. x86_64 keeps
-/// stores in order by itself.
+/// Orders this thread's earlier stores before its later ones, for other processes too. x86_64 does so by itself.
 inline void store_fence() { asm volatile("" ::: "memory"); }
 
 /// The address of the thread's control block: another one for each thread, without a call. Costs what a constant costs.

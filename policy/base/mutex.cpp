@@ -19,8 +19,8 @@ namespace {
 constinit std::atomic<void (*)(const LongWait&)> tell_long_wait{nullptr};
 constinit std::atomic<std::uint64_t> long_wait{0};  // milliseconds
 
-// Of a thread that own_thread() calls so. Both point to the same thing on x86_64; on aarch64 the register points behind
-// what a pthread_t points to, whose size is the C library's own affair.
+// The pthread_t of a thread, given its own_thread(). Both point to the same thing on x86_64; on aarch64 the register
+// points behind what a pthread_t points to, whose size is the C library's own affair.
 std::uintptr_t pthread_of(std::uintptr_t thread) {
     return thread - own_thread() + reinterpret_cast<std::uintptr_t>(pthread_self());
 }
@@ -34,8 +34,8 @@ void watch_long_waits(void (*tell)(const LongWait&), std::uint64_t milliseconds)
     tell_long_wait.store(tell, std::memory_order_release);
 }
 
-// What is done under these locks takes less time than going to sleep does. So a look or two, for about a microsecond;
-// but a holder that has been preempted is not waited for like that.
+// Work under these locks takes less time than going to sleep does. So spin for about a microsecond; but no longer, as
+// the holder may have been preempted.
 bool Mutex::spin() {
     constexpr int kLooks = 60;
     for (int i = 0; i < kLooks; i++) {
@@ -122,7 +122,7 @@ void LockList::each(Visit visit) {
     for (unsigned rank = 0; rank < kRanks; rank++) each(static_cast<LockRank>(rank), visit);
 }
 
-// What this thread has, it had before the fork, and has after it: a driver forks while it makes a context.
+// Skips a lock that this thread has already, and keeps across the fork: a driver forks while it makes a context.
 void LockList::take(Mutex& mutex) {
     if (mutex.is_own()) return;
     mutex.lock_in_any_order();

@@ -38,7 +38,7 @@ class CUSLICE_CAPABILITY Mutex {
         if constexpr (LockOrder::kChecked) LockOrder::gave_back(this);
         if (state_.exchange(kFree, std::memory_order_release) & kWaitedFor) wake_one();
     }
-    // What clang can't see: this thread has it.
+    // Tells clang, which can't see it, that this thread has the lock.
     void is_held() const CUSLICE_ASSERT_HELD() {}
     LockRank rank() const { return rank_; }
 
@@ -91,7 +91,7 @@ class LockList {
     void give_back();
     // In the child, after that: those that a fork doesn't wait for are free, but for this thread's own.
     void free_others();
-    // Of a thread that has left whatever it was doing by a longjmp: unlocks what it has.
+    // Unlocks all that this thread has, once it has left whatever it was doing by a longjmp.
     void leave() CUSLICE_UNCHECKED;
 
     // Before the lock is had for the first time.

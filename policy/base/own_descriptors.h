@@ -6,7 +6,7 @@
 // of its own under the numbers; a write may end it by a signal, or stop it. Nothing here changes errno, but as it says.
 namespace cuslice {
 
-// Which file a descriptor stands for.
+// Identity of the file that a descriptor stands for.
 struct FileIdentity {
     std::uint64_t device = 0, inode = 0;
     std::uint32_t mode = 0;  // st_mode; 0: there is none

@@ -1,6 +1,6 @@
 #pragma once
 
-// What clang is told of locks, for -Wthread-safety (scripts/thread_safety.sh); other compilers are told nothing. See
+// Facts about locks for clang's -Wthread-safety (scripts/thread_safety.sh); other compilers are told nothing. See
 // https://clang.llvm.org/docs/ThreadSafetyAnalysis.html.
 #ifdef __clang__
 #define CUSLICE_THREAD_ANNOTATION(x) __attribute__((x))
@@ -8,12 +8,12 @@
 #define CUSLICE_THREAD_ANNOTATION(x)
 #endif
 
-// Of a class: a lock, and one whose life is the time that a lock is held.
+// On a class: it is a lock, or has a lock held for as long as it lives.
 #define CUSLICE_CAPABILITY CUSLICE_THREAD_ANNOTATION(capability("mutex"))
 #define CUSLICE_SCOPED_CAPABILITY CUSLICE_THREAD_ANNOTATION(scoped_lockable)
-// Of a variable: it is only read or written with the lock held.
+// On a variable: it is only read or written with the lock held.
 #define CUSLICE_GUARDED_BY(mutex) CUSLICE_THREAD_ANNOTATION(guarded_by(mutex))
-// Of a function: the caller has the lock, or must not have it; it takes it, or does so if it returns this; gives it
+// On a function: the caller has the lock, or must not have it; it takes it, or does so if it returns this; gives it
 // back.
 #define CUSLICE_REQUIRES(...) CUSLICE_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define CUSLICE_EXCLUDES(...) CUSLICE_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))

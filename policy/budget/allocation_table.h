@@ -55,7 +55,7 @@ class AllocationTable {
     // The record of a live allocation; address 0 if there is none.
     Allocation find(std::uint64_t address) const;
 
-    // What is known of a live allocation has changed. False if there is no record of it.
+    // Changes the kind of a live allocation. False if there is no record of it.
     bool change_kind(std::uint64_t address, std::uint8_t kind);
 
     // Removes every allocation of a context (or, for 0, none) and calls visit(allocation, argument) for each. Visits

@@ -71,7 +71,7 @@ class Budget {
         if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->undo(charged(bytes));
     }
 
-    // What the driver has been given back.
+    // Uncharges memory that has gone back to the driver.
     void release(std::uint64_t bytes) {
         give_back(charged(bytes) / kUnit);
         change_shared(-static_cast<std::int64_t>(charged(bytes)));

@@ -1,4 +1,4 @@
-// What is kept free of a limit for what the driver takes by itself, where nobody has said how much.
+// Bytes of a limit to keep free for what the driver takes by itself, where nobody has said how many.
 #pragma once
 
 #include <cstdint>

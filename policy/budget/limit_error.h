@@ -3,7 +3,7 @@
 
 namespace cuslice {
 
-// Whose limit refused a reservation.
+// Owner of the limit that refused a reservation.
 enum class LimitOf : std::uint8_t {
     process,     // this process's own, on this GPU or this part of one
     job,         // that the job's processes share

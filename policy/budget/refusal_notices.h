@@ -11,11 +11,11 @@ enum class Notice : std::uint8_t {
     none,    // at `debug`
 };
 
-// Which of a GPU's refusals are shown. The one that ends a program is not the first: frameworks give their caches back
-// when they are refused, and try again. And programs that try sizes are refused all the time. So a refusal is shown if
-// it differs from the one that was shown last, as long as there were few, and otherwise after a pause. A smaller
-// request of the same function tells nothing new before memory has been freed. Thread-safe, takes no lock; two threads
-// at the same moment may show one too many.
+// Chooses the refusals of a GPU that are shown. The one that ends a program is not the first: frameworks give their
+// caches back when they are refused, and try again. And programs that try sizes are refused all the time. So a
+// refusal is shown if it differs from the one that was shown last, as long as there were few, and otherwise after a
+// pause. A smaller request of the same function tells nothing new before memory has been freed. Thread-safe, takes no
+// lock; two threads at the same moment may show one too many.
 class RefusalNotices {
   public:
     static constexpr std::uint64_t kPause = 10'000'000'000;  // nanoseconds

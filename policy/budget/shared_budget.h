@@ -6,20 +6,20 @@
 
 namespace cuslice {
 
-// What one process has in accounts that it shares with others: its job's, an outer job's, a group's, a rule's. A
+// One process's memory in accounts that it shares with others: its job's, an outer job's, a group's, a rule's. A
 // reservation is made in all of them or in none. Thread-safe once joined; joining is the caller's to serialise.
 class SharedBudget {
   public:
     static constexpr unsigned kMax = 5;
 
-    // Of an account of its own, or of one that these lie in.
+    // True if it has an account of its own, or lies in a budget that has one.
     bool joined() const { return joined_.load(std::memory_order_acquire); }
 
     // Becomes a member of one more account of `ledger`, which is open.
     ledger::Joined join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
                         ledger::Committed* committed, std::uint64_t* available, ledger::LedgerError* why);
 
-    // What is in these accounts is in those of `outer`, too: a part's of a GPU in the whole GPU's. Before any
+    // Counts the bytes in these accounts in those of `outer`, too: a part's of a GPU in the whole GPU's. Before any
     // reservation; `outer` has joined its own.
     void lies_in(SharedBudget& outer) {
         outer_ = &outer;
@@ -46,7 +46,7 @@ class SharedBudget {
     void not_settled();
     // A fact already, whatever the limits; negative: given back.
     void change(std::int64_t bytes);
-    // Of a reservation that comes to nothing; see Membership.
+    // Takes back a reservation that comes to nothing; see Membership.
     void undo(std::uint64_t bytes);
 
     // The smallest limit of all accounts, and what could be had in each of them, less the margin: as things stand, and
@@ -54,7 +54,7 @@ class SharedBudget {
     std::uint64_t limit() const;
     std::uint64_t room() const;
     std::uint64_t room_after(std::uint64_t given_back) const;
-    // Whether an account's file is gone and another one is in its place, in which this process is not yet.
+    // True if an account's file is gone and another one is in its place, in which this process is not yet.
     bool retired() const;
     // The most that the innermost job's processes held at once, over all of them. Bytes; 0: it is in no job.
     std::uint64_t job_peak() const;

@@ -14,8 +14,8 @@
 
 namespace cuslice {
 
-/// What a context is believed to take before there is one, in bytes: 518 MiB on an H200 (docs/hardware/), other GPUs
-/// not measured. Too little would have JAX fill the slice before cuBLAS has its workspace.
+/// Believed size of a context before there is one, in bytes: 518 MiB on an H200 (docs/hardware/), other GPUs not
+/// measured. Too little would have JAX fill the slice before cuBLAS has its workspace.
 inline constexpr std::uint64_t kBelievedContext = 520ull << 20;
 
 /// One slice, in bytes.
@@ -23,7 +23,7 @@ struct SliceRoom {
     /// Something limits it: a limit, a fraction, a group's limit, or a split.
     bool limited = false;
     std::uint64_t limit = 0;
-    /// Of a part: its share.
+    /// The GPU's context; for a part, its share of that.
     std::uint64_t context = 0;
     /// False: `context` is kBelievedContext.
     bool context_known = false;
@@ -36,7 +36,7 @@ struct SliceRoom {
         const std::uint64_t taken = (plus_context ? 0 : context) + headroom;
         return limit > taken ? limit - taken : 0;
     }
-    /// What of it a framework's pool is to leave to CUDA's libraries; nothing where these come on top as well.
+    /// Bytes of left() that a framework's pool leaves to CUDA's libraries; nothing where these come on top as well.
     std::uint64_t libraries() const { return plus_context ? 0 : library_reserve(left()); }
 };
 
@@ -49,8 +49,8 @@ struct SeenGpu {
     std::optional<std::uint64_t> context;
 };
 
-/// What a part of a GPU is charged of a context there, in bytes: in proportion to its size, as PhysicalGpu does. `all`:
-/// what the parts of that GPU that a program sees have together.
+/// A part's share of a context on its GPU, in bytes: in proportion to its size, as PhysicalGpu charges it. `all`: the
+/// bytes of all parts of that GPU that a program sees.
 std::uint64_t share_of_context(std::uint64_t context, std::uint64_t part, std::uint64_t all);
 /// The same of a plan, in which all parts are of one GPU.
 std::uint64_t share_of_context(std::uint64_t context, const VirtualPart& part, const VirtualParts& parts);

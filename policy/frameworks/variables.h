@@ -51,8 +51,8 @@ class FrameworkValues {
   public:
     /// Where memory is to grow: no pool that is taken in one piece, which no allocator underneath can make smaller.
     void grow();
-    /// Of a slice that the program sees. A variable is one for all GPUs of the process: it is right for the slice that
-    /// has least left.
+    /// Adds a slice that the program sees. A variable is one for all GPUs of the process: it is right for the slice
+    /// that has least left.
     void add(const SliceRoom& room);
     void add(std::span<const SliceRoom> rooms) {
         for (const SliceRoom& room : rooms) add(room);

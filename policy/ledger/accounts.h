@@ -11,7 +11,7 @@ inline constexpr std::uint64_t kNoLimitBytes = kNoLimit;
 // Living groups leave the rest of a file's accounts to jobs.
 inline constexpr std::uint32_t kMaxGroups = kAccounts / 4 * 3;
 
-// What an account is made with.
+// Values that an account is made with.
 struct Terms {
     AccountKind kind = AccountKind::job;
     bool inner = false;
@@ -28,7 +28,7 @@ Account* new_account(File& file, AccountKind kind);
 // For an account's first member.
 void set_terms(Account* account, const Terms& terms);
 
-// What an account keeps others from having. Bytes.
+// Bytes that an account keeps others from having.
 inline std::uint64_t promised(const Account& account) {
     return std::max(account.reserved.load(), __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED));
 }

@@ -199,7 +199,7 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
         account->ticket = waiting_.placed ? waiting_.order : next_order();
     } else {
         adopt_launcher(account, &member);
-        // What the system says now.
+        // A rule's limit is the system's, which may have changed it by now.
         if (request.kind == AccountKind::rule) account->limit.store(request.limit);
         if (request.kind == AccountKind::group) bring_limit(account, request.limit);
     }
@@ -235,7 +235,7 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     if (strlen(request.name) >= sizeof Account::name) return say(why, "the name is too long"), Joined::unavailable;
     Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);
-    // Who waits looks before it claims: until a claim is decided, others have to count it as granted.
+    // A process that waits looks before it claims: until a claim is decided, others have to count it as granted.
     const bool may_claim =
         !queued() || !look(in_use, committed, available) || committed->fits(request.reserved, *available);
     Claim claim;

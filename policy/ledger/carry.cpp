@@ -144,7 +144,7 @@ bool is_retired(const File& file) {
 }
 
 bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which, const UserFolder& where) {
-    // Who passed whom in the queue, and numbers that go on where they were.
+    // Keeps who passed whom in the queue, and has the numbers go on where they were.
     Granted granted;
     const std::uint64_t now = now_realtime();
     granted.note_all(fresh.file->header.granted, now);

@@ -14,12 +14,12 @@ namespace cuslice::ledger {
 void set_retired(File& file, bool retired);
 bool is_retired(const File& file);
 
-// Of two locks this one's is taken first, by whoever takes both.
+// True if the lock of `one` is taken before that of `other`, by whoever takes both.
 inline bool is_locked_before(const OpenFile& one, const OpenFile& other) {
     return one.device != other.device ? one.device < other.device : one.inode < other.inode;
 }
 
-// Which members of a file that is gone: those that have their place there, or those that were carried there.
+// Members of a file that is gone: those that have their place there, or those that were carried there.
 enum class Carried : std::uint8_t { places, entries };
 
 // Enters the members of `gone`, which is retired, that live in `fresh`, which is locked or has no name yet. May be cut
@@ -28,7 +28,7 @@ enum class Carried : std::uint8_t { places, entries };
 // for one more.
 bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which, const UserFolder& where);
 
-// Whether the member is the same place of the same process as the other, which may be carried.
+// True if the member is the same place of the same process as the other, which may be carried.
 bool is_same_place(const Member& member, const Member& other);
 
 // The files that lay under a name before, and that processes of this user still have open: as far as /proc shows them.

@@ -260,7 +260,7 @@ bool Ledger::add_foreign(const Deadline& deadline, Claims claims, Committed* com
     return all;
 }
 
-// What is left for this request, and of what is left otherwise, for whom it is kept.
+// Bytes left for this request. Notes in `committed` how much of the rest is kept, and for whom.
 std::uint64_t Ledger::room(std::uint64_t in_use, Committed* committed) const {
     const std::uint64_t outside = in_use > committed->used ? in_use - committed->used : 0;
     const std::uint64_t gone = committed->promised + outside;

@@ -24,7 +24,7 @@ std::uint64_t least_context(const Header& header, std::uint64_t kind) {
     return 0;
 }
 
-// Whoever is killed here leaves a kind whose size isn't known, or one that is there twice.
+// A process that is killed here leaves a kind whose size isn't known, or one that is there twice.
 void note_context(Header& header, std::uint64_t kind, std::uint64_t bytes) {
     for (ContextSize& size : header.contexts)
         if (size.kind.load() == kind) return keep_fewer(size.bytes, bytes);

@@ -8,7 +8,7 @@
 // One ledger's file, mapped: nothing that lies under its name is trusted before its kind and its owner are known.
 namespace cuslice::ledger {
 
-// What was repaired: said once by whoever asks for it.
+// Condition in which the file was found. Whoever asks for it reports a repair, once.
 enum class Found : std::uint8_t { good, made, rebuilt };
 
 // A user's file of one GPU, mapped. Its descriptor, for reading, stays open as long as it is used.
@@ -24,7 +24,7 @@ struct OpenFile {
 inline constexpr int kSafely = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 // The C library's fstat carries a version that old ones lack.
 bool stat_of(int file, struct stat* info);
-// Whether it is a regular file of this user's. `why`, which may be null, says what it is otherwise.
+// True if it is a regular file of this user's. `why`, which may be null, says what it is otherwise.
 bool is_ours(const struct stat& info, const char* path, LedgerError* why);
 // Maps a file, whatever is in it; null if the kernel won't.
 File* map_file(int file);
@@ -42,19 +42,19 @@ void close_file(OpenFile* open_file);
 // In a forked child, whose copy it is.
 void leave_to_parent(OpenFile* open_file);
 
-// Whether its place in the folder is still its own, and its header whole. Unknown: the descriptor is not this file's
-// any more, as a program may have closed all it found.
+// State of a file. gone: its place in the folder is no longer its own. damaged: its header isn't whole. unknown: the
+// descriptor is not this file's any more, as a program may have closed all it found.
 enum class State : std::uint8_t { whole, gone, damaged, unknown };
 State state_of(const OpenFile& open_file, const char* uuid);
 
-// Whether the descriptor, which the host may have closed, or the name says that the file is gone: without its lock.
-// What can't be told is not gone.
+// True if the descriptor or, where the host has closed that, the name says that the file is gone. Takes no lock of
+// the file's. False where it can't be told.
 bool looks_gone(const OpenFile& open_file, const char* path);
 // Opens the file again under its name. False if that can't be done; `*gone`: there is another file by now, whatever it
 // is, or none.
 bool open_again(const char* path, OpenFile* open_file, bool* gone);
 
-// Whether the process may have a file of this size: past its limit the kernel sends a signal, which would end the host.
+// True if the process may have a file so large: past its limit the kernel sends a signal, which would end the host.
 bool may_be_as_large_as(std::size_t bytes);
 // Takes the space of members [from, to) and of their stripes, which a file may have as a hole.
 bool allocate_members(int file, std::uint32_t from, std::uint32_t to);

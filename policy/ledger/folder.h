@@ -22,7 +22,7 @@ struct LedgerError {
 void set_failure(LedgerError* why, const char* what, const char* path);
 // Sets it to say that another user has every name that this user's ledger could have. `why` may be null.
 void set_taken(LedgerError* why, const char* folder, unsigned user);
-// Whether the machine, or this user, has no space left.
+// True if the error means that the machine, or this user, has no space left.
 bool means_no_room(int error);
 
 /// So many names a user's ledger of one GPU may have: anybody may have put something under one of them. The first that

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kRoom = 192;
 // Stripes of a member: so many of its threads can change a total at the same time.
 inline constexpr std::uint32_t kStripes = 4;
 inline constexpr std::uint32_t kTickets = 64;
-// Of so many grants the number of the request is known.
+// Latest grants whose request numbers are kept.
 inline constexpr std::uint32_t kLatest = 8;
 // Kinds of contexts whose size is kept.
 inline constexpr std::uint32_t kContextKinds = 2;
@@ -36,7 +36,7 @@ struct alignas(16) Stamped {
 enum class AccountState : std::uint32_t { free, claimed, open };
 enum class AccountKind : std::uint32_t { job, group, rule };
 
-// What several processes share one limit in. `total` is always the sum of what its members' stripes hold.
+// Processes that share one limit. `total` is always the sum of what its members' stripes hold.
 struct alignas(128) Account {
     Stamped total;
     std::atomic<std::uint64_t> limit;     // bytes; ~0: none
@@ -61,7 +61,7 @@ enum class LockKind : std::uint32_t {
     open_file,  // a lock of an open file that is mapped: kept whatever is closed, lost at exec
 };
 
-// What a member is there for.
+// Purpose of a member.
 enum class MemberRole : std::uint32_t {
     user,      // it holds memory
     launcher,  // it holds a reservation for the program that the launcher becomes
@@ -94,8 +94,9 @@ struct alignas(128) Member {
     std::atomic<std::uint64_t> settled;
 };
 
-// What one member took and gave back, the only truth of what it holds: a sum over its stripes. A stripe is written by
-// one thread at a time. Its last operation can be told to have happened or not wherever its process died in it.
+// One of a member's stripes: bytes that it took and gave back. Their sum is the only truth of what the member holds.
+// One thread at a time writes a stripe. Its last operation can be told to have happened or not, wherever its process
+// died in it.
 struct alignas(256) Stripe {
     std::atomic<std::int64_t> held;               // bytes; negative where another stripe took what this one gave back
     std::atomic<std::uint64_t> begun, completed;  // numbers of its last operations

@@ -60,7 +60,7 @@ Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, LedgerError* wh
             name_locker(ledger_.open_, why);
             return;
         }
-        // Whoever put another file in its place meanwhile has not seen what is done in this one from here on.
+        // The maker of a file put in its place meanwhile does not see what is done in this one from here on.
         if (stays || tries == kTries || state_of(ledger_.open_, ledger_.uuid_) != State::gone) break;
         unlock_header(ledger_.open_.file->header, ledger_.locker());
         locked_ = false;
@@ -287,7 +287,7 @@ void Ledger::note_context(std::uint64_t kind, std::uint64_t bytes) {
     if (locked) ledger::note_context(open_.file->header, kind, bytes);
 }
 
-// What is left of accounts that nobody is in any more.
+// Frees the rest of accounts that nobody is in any more.
 void Ledger::tidy_accounts() {
     File& file = *open_.file;
     for (std::uint32_t i = 0; i < kAccounts; i++) {

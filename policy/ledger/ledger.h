@@ -41,8 +41,8 @@ struct Committed {
     // Bytes that the jobs of this request's rule may be promised beyond what they are: see reserves_under().
     std::uint64_t left_of_rule = kNoLimitBytes;
 
-    // Whether so many bytes can be reserved where so many are left: what the rule's jobs have reserved beyond its slice
-    // they can't take.
+    // True if `bytes` can be reserved where `available` are left. The rule's jobs can't take what they have reserved
+    // beyond its slice.
     bool fits(std::uint64_t bytes, std::uint64_t available) const { return std::min(bytes, left_of_rule) <= available; }
 };
 
@@ -63,7 +63,7 @@ enum class Joined : std::uint8_t {
     unreachable,  // there is no file, and what others hold of the limit is in one, or would be: see LedgerError
 };
 
-// What a place says of this process, asked of the kernel before anybody has to wait for it.
+// Description of this process for its place, asked of the kernel before anybody has to wait for it.
 struct Joiner {
     explicit Joiner(const char* command);  // null: the process's own name
     ProcessIdentity process;
@@ -95,8 +95,8 @@ class Ledger {
         return open_.found;
     }
 
-    // What this process reserves lies in the slice that a rule shares, of so many bytes. The rule's jobs together count
-    // as promised no more than the slice, whatever each has reserved. Before look() and join(); null: in no rule's.
+    // Sets the rule whose slice, of `limit` bytes, holds this process's reservations. The rule's jobs together count
+    // as promised no more than the slice, whatever each has reserved. Before look() and join(); null: no rule.
     void reserves_under(const char* rule, std::uint64_t limit);
 
     /// Sets the most that another user's job is believed to have of the GPU, in bytes: the ceiling that the system's
@@ -110,8 +110,9 @@ class Ledger {
     Joined join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
                 std::uint64_t* available, LedgerError* why);
 
-    // What could be reserved at this moment, and who stands in the way of more, without asking for any of it. `in_use`
-    // as for join(). False where the ledger's lock can't be had. Of a process that waits it says that it still does.
+    // Finds out what could be reserved now, and who stands in the way of more, without asking for any of it. `in_use`
+    // as for join(). False where the ledger's lock can't be had. A process that waits thereby says that it still
+    // does.
     bool look(std::uint64_t in_use, Committed* committed, std::uint64_t* available);
 
     // This process waits for so many bytes, from now on and until join() reserves something or leave_queue(): its
@@ -120,7 +121,7 @@ class Ledger {
     // in Request.
     void queue_up(std::uint64_t bytes, const char* command);
     void leave_queue();
-    // Whether it has a ticket, and thereby a place in the queue.
+    // True if this process has a ticket, and thereby a place in the queue.
     bool queued() const;
     // Nothing is to be kept for it here, as something is kept for it on another GPU.
     void step_aside(bool aside);
@@ -178,7 +179,7 @@ class Ledger {
         std::uint32_t number = 0;
         Membership* membership = nullptr;  // null: the launcher's, which holds nothing
     };
-    // What this process waits for, and its ticket.
+    // The memory that this process waits for, and its ticket.
     struct Waiting {
         bool waits = false, placed = false;  // placed: it has a ticket
         bool aside = false;

@@ -2,13 +2,13 @@
 #include "policy/ledger/folder.h"
 #include "policy/ledger/layout.h"
 
-// Whether the process that a member or a ticket is of still lives.
+// Tells if the process of a member or of a ticket still lives.
 namespace cuslice::ledger {
 
 /// The owner of the ledger that says so.
 enum class Trusted : bool { others, own };
 
-// Whether this process is, or was before an exec, the one that the member is of.
+// True if the member is of this process, as it is or as it was before an exec.
 bool is_this_process(const Member& member);
 
 // The launcher's place, of a process that has one of its own in the same account by now: nothing to be shown.

@@ -14,7 +14,7 @@ class Deadline {
     // Sleeps until `word` is woken or is no longer `value`, at most for so many nanoseconds. False if that time ran
     // out.
     bool pause_for(const std::int32_t& word, std::int32_t value, long most);
-    // What is waited for gets on, and is worth waiting for as long again; in all kMaxRenewed times as long.
+    // Starts the time anew, as the awaited work gets on; in all no more than kMaxRenewed times as long.
     void renew();
 
   private:
@@ -29,10 +29,10 @@ LockKind lock_byte(int file, std::uint64_t byte);
 // The same with a lock of the process, whatever the kernel knows.
 bool lock_byte_for_process(int file, std::uint64_t byte);
 void unlock_byte(int file, std::uint64_t byte, LockKind kind);
-// Whether an error of locking means that somebody else has the lock.
+// True if an error of locking means that somebody else has the lock.
 bool means_held(int error);
 
-// Whether somebody may write under this byte's lock. `*unknown`: it can't be told.
+// True if somebody has locked this byte for writing. `*unknown`: it can't be told.
 bool is_locked(int file, std::uint64_t byte, bool* unknown);
 
 }  // namespace cuslice::ledger

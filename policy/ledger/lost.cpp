@@ -97,7 +97,7 @@ void Ledger::copy_removed(const OpenFile& old) {
         munmap(memory, sizeof(File));
 }
 
-// Whoever made the file was killed before it had seen everybody.
+// Finishes a file whose maker was killed before it had seen everybody.
 void Ledger::finish_file() {
     const Locker self = locker();
     Removed removed(open_.descriptor, path_, uuid_, nullptr, self);
@@ -138,8 +138,8 @@ std::uint32_t Ledger::find_carried(std::uint32_t account, const Joiner& self) co
     return kMembers;
 }
 
-// What this process holds is a fact, in the new file too: nobody is asked whether it fits. False: some stays where it
-// was, as there is no room in the new file.
+// Moves this process's places to the new file. Memory that it holds is a fact there too: nobody is asked whether it
+// fits. False: some stays where it was, as there is no room in the new file.
 bool Ledger::move_places(const OpenFile& old) {
     Place places[sizeof mine_ / sizeof mine_[0]];
     const unsigned count = mine_count_;

@@ -13,7 +13,7 @@ namespace cuslice::ledger {
 
 namespace {
 
-// What a member's stripes hold together.
+// Bytes that a member's stripes hold together.
 std::uint64_t sum_of(const Stripe* first) {
     std::int64_t sum = 0;
     for (std::uint32_t i = 0; i < kStripes; i++) sum += first[i].held.load(std::memory_order_relaxed);

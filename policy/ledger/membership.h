@@ -9,7 +9,7 @@
 
 namespace cuslice::ledger {
 
-// What a process wants to be a member of.
+// A process's request to become a member of an account.
 struct Request {
     AccountKind kind = AccountKind::job;
     const char* name = "";
@@ -53,14 +53,14 @@ class Membership {
     std::uint64_t operations() const;
     void settled_after(std::uint64_t operations);
     void not_settled();
-    // What is a fact already, whatever the limit; negative: given back.
+    // Charges a change that is a fact already, whatever the limit; negative: given back.
     void change(std::int64_t bytes);
     // Gives back what was reserved and never held, because another account or the driver refused it: it leaves no trace
     // in the peak. Where another process gives something back just then, the peak has it all the same.
     void undo(std::uint64_t bytes);
     // The most that the account's members held at once since it was opened. Bytes.
     std::uint64_t peak() const { return peak_of(*account_now()); }
-    // What this member holds, over all its stripes.
+    // Bytes that this member holds, over all its stripes.
     std::uint64_t held() const;
 
     // This member keeps memory that it could give back, so many bytes at the moment, and will look at wanted() now and

@@ -15,7 +15,7 @@ namespace cuslice::ledger {
 
 namespace {
 
-// Whether the name still leads to this file.
+// True if the name still leads to this file.
 bool still_named(const struct stat& mine, const char* path) {
     struct stat named {};
     return syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 && mine.st_ino == named.st_ino &&

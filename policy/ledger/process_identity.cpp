@@ -99,7 +99,7 @@ ProcessIdentity this_process() {
     return self;
 }
 
-// Of the first thread, as the file has it; another one has a name of its own, and no cheaper way to ask.
+// The first thread's name, as /proc/self/comm has it: another thread has its own, and no cheaper way to ask.
 void command_of_this_process(char* name, std::size_t size) {
     char own[16];  // as the kernel's TASK_COMM_LEN
     if (syscall(SYS_gettid) == getpid() && prctl(PR_GET_NAME, own) == 0) {
@@ -147,7 +147,7 @@ bool is_runnable(std::int32_t pid) { return state_of_process(pid) == 'R'; }
 
 namespace {
 
-// Of the process that asked last: a forked child may be in another one.
+// Pid namespace of the process that asked last: a forked child may be in another one.
 constinit std::uint64_t here = 0;
 constinit std::int32_t asked_by = 0;
 

@@ -2,10 +2,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// Which process this is, as other processes can know it, and what /proc says of a process.
+// Identity of this process, as other processes can know it, and facts that /proc tells of a process.
 namespace cuslice::ledger {
 
-// What makes a pid mean one process and no other.
+// Makes a pid mean one process and no other.
 struct ProcessIdentity {
     std::int32_t pid = 0;
     std::uint64_t pid_namespace = 0;  // 0: /proc does not say
@@ -14,7 +14,7 @@ struct ProcessIdentity {
 ProcessIdentity this_process();
 // The part of it that tells where a pid means something.
 std::uint64_t read_pid_namespace();
-// What read_pid_namespace() says, asked once by each process: what it unshares is its children's.
+// Answer of read_pid_namespace(), asked once by each process: a namespace that it unshares is its children's.
 std::uint64_t own_pid_namespace();
 // In a forked child, which may have its parent's pid in a namespace of its own, and another time namespace.
 void forget_pid_namespace();
@@ -42,7 +42,7 @@ std::uint64_t image_number();
 /// A number that no other process can guess. Thread-safe.
 std::uint64_t random_number();
 
-// Whether a process stands still because of a signal, as a debugger or Ctrl-Z leaves it.
+// True if a process stands still because of a signal, as a debugger or Ctrl-Z leaves it.
 bool is_stopped(std::int32_t pid);
 /// True if a process's first thread runs or waits for a processor. Thread-safe.
 bool is_runnable(std::int32_t pid);

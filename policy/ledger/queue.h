@@ -2,7 +2,7 @@
 #include "policy/ledger/layout.h"
 #include "policy/ledger/liveness.h"
 
-// Who waits for memory of a GPU, over all users, and what is kept for whom.
+// Queue for memory of a GPU, over all users: who waits, and what is kept for whom.
 //
 // A request is served in the order in which it came, which is that of its number. One that fits may be granted past an
 // older one that does not, but only so often; from then on what is left is kept for the older one.
@@ -33,7 +33,7 @@ struct Waiter {
 class Granted {
   public:
     void note(std::uint64_t order);
-    // Those that a file has, which may be anything: what is later than `now` and kMaxAhead is no number.
+    // Notes a file's numbers, which may be anything: one that is later than `now` by kMaxAhead or more is no number.
     void note_all(const std::uint64_t (&orders)[kLatest], std::uint64_t now);
     unsigned past(std::uint64_t order) const;
     const std::uint64_t (&orders() const)[kLatest] { return orders_; }
@@ -49,7 +49,7 @@ class Queue {
     // once it has been passed too often, so have all of them.
     static constexpr unsigned kMax = 16;
 
-    // Which request it is that asks: until it is said, one behind all others.
+    // Sets the request that asks. Until then it is one behind all others.
     void asks(std::uint64_t order) { order_ = order; }
     void add(const Waiter& waiter);
     // It has a claim, which counts as any other does: it must not count twice.
@@ -63,7 +63,7 @@ class Queue {
     std::uint64_t room(std::uint64_t left, std::uint64_t possible, const Waiter** kept_for) const;
 
     std::uint64_t order() const { return order_; }
-    // Of this request, counted from 1, and of how many, with this one if it waits.
+    // Position of this request, counted from 1, and the number of all, with this one if it waits.
     unsigned position() const { return ahead_ + 1; }
     unsigned total() const { return total_; }
     // How often this request was passed.
@@ -78,7 +78,7 @@ class Queue {
 
 /// True if a ticket is a living waiter's; see lives().
 bool waits(const Ticket& ticket, const UserFolder& where);
-// What a ticket says, for people and for a queue; `now`: CLOCK_REALTIME. Its text is bounded, the rest not believed.
+// A ticket's waiter, for people and for a queue; `now`: CLOCK_REALTIME. Its text is bounded, the rest not believed.
 Waiter waiter_of(const Ticket& ticket, unsigned user, std::uint64_t now);
 
 }  // namespace cuslice::ledger

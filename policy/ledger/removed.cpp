@@ -71,8 +71,8 @@ void for_each_number(int folder, std::uint64_t end, const Visit& visit) {
 
 }  // namespace
 
-// Who leaves one of them for another opens that one first, and leaves under the lock: so once nothing new is seen under
-// the locks of all, nobody is missed.
+// A process that leaves one of them for another opens that one first, and leaves under the lock: so once nothing new
+// is seen under the locks of all, nobody is missed.
 Removed::Removed(int made, const char* path, const char* uuid, const OpenFile* own, const Locker& self)
     : uuid_(uuid), self_(self), looks_(text_of_removed(made, path, text_)) {
     const int saved_errno = errno;
@@ -116,7 +116,7 @@ void Removed::unlock() {
 
 void Removed::add(const OpenFile& file, bool own) { files_[count_++] = {file, false, own, false}; }
 
-// Of processes of this user alone: those whose descriptors this one may look at.
+// Looks at processes of this user alone, as others' descriptors can't be looked at.
 void Removed::look_around() {
     if (!looks_) return;
     const int processes = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -159,7 +159,7 @@ bool Removed::carry_to(const OpenFile& fresh) {
         files_[i].retired = is_retired(*files_[i].open.file);
         set_retired(*files_[i].open.file, true);
     }
-    // Who has a place in one of them may have been carried to another.
+    // A process that has a place in one of them may have been carried to another: places come first.
     for (const Carried which : {Carried::places, Carried::entries})
         for (unsigned i = 0; i < count_; i++)
             if (!carry_over(files_[i].open, fresh, which, self_.where)) return restore(), false;

@@ -17,8 +17,8 @@ bool is_same_process(const Member& member, const Member& other) {
            member.pid_namespace == other.pid_namespace;
 }
 
-// Of each account that is `counted`, the rule's account in which one of its processes is, too; kAccounts: none. One
-// pass over all pairs of members: another user's file can make it no longer than that.
+// Finds, for each account that is `counted`, the rule's account in which one of its processes is, too; kAccounts:
+// none. One pass over all pairs of members: another user's file can make it no longer than that.
 void find_rules(const Contents& contents, const bool (&counted)[kAccounts], std::uint32_t (&rule_of)[kAccounts]) {
     for (std::uint32_t& rule : rule_of) rule = kAccounts;
     for (std::size_t i = 0; i < contents.count; i++) {
@@ -36,8 +36,8 @@ void find_rules(const Contents& contents, const bool (&counted)[kAccounts], std:
     }
 }
 
-// What the jobs of a rule are promised together, and the most of it that they could ever take: what is in the rule's
-// account and none of theirs can't be had by them.
+// Bytes that the jobs of a rule are promised together, and the most of them that they could ever take: memory in the
+// rule's account and in none of theirs can't be had by them.
 struct PromisedByRule {
     std::uint64_t promised = 0, most = 0;  // bytes
 };

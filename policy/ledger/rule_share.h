@@ -1,4 +1,4 @@
-// What the jobs of a rule that shares its slice count together.
+// Caps the total of the jobs of a rule that shares its slice.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct Contents {
     std::size_t count;  // of members
 };
 
-/// Of the accounts that were `counted` in `committed`, the jobs of one rule count as no more than they could take
-/// together. `own`: the rule that this process reserves under; null: none, or another user's file.
+/// Counts the jobs of one rule, among the accounts that were `counted` in `committed`, as no more than they could
+/// take together. `own`: the rule that this process reserves under; null: none, or another user's file.
 void count_rules(const Contents& contents, const bool (&counted)[kAccounts], const char* own, Committed* committed);
 
 }  // namespace cuslice::ledger

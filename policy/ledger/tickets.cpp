@@ -31,7 +31,7 @@ bool Ledger::queued() const {
     return waiting_.placed;
 }
 
-// Of one that does not wait, behind all others.
+// This process's number in the queue. A process that does not wait is behind all others.
 std::uint64_t Ledger::own_order() const {
     const LockGuard guard(mutex_);
     return waiting_.placed ? waiting_.order : ~0ull;

@@ -119,7 +119,7 @@ struct Change {
     std::uint64_t ceiling;
 };
 
-// Whether a total of so many bytes may be changed by so much; kNoLimit: it is a fact.
+// True if a total of `bytes` may be changed by `delta`. With kNoLimit the change is a fact, and always fits.
 inline bool fits(std::uint64_t bytes, std::int64_t delta, std::uint64_t ceiling) {
     return delta <= 0 || ceiling == kNoLimit ||
            (bytes <= ceiling && static_cast<std::uint64_t>(delta) <= ceiling - bytes);
@@ -172,7 +172,7 @@ inline bool change(Stamped& total, std::atomic<std::uint64_t>* peak, Stripe* str
     if ((peak && now.bytes > peak->load(std::memory_order_relaxed)) || !fits(now.bytes, delta, ceiling)) [[unlikely]]
         return change_slowly(total, peak, stripes, {number, delta, ceiling}, seen);
     if (now.stamp >> 48 != number) note_replaced(stripes, now.stamp);
-    // What is torn makes the exchange fail, as ever.
+    // A torn read makes the exchange fail, as ever.
     const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
     if (!exchange(total, now, {now.bytes + static_cast<std::uint64_t>(delta), stamp})) [[unlikely]]
         return change_slowly(total, peak, stripes, {number, delta, ceiling}, seen);
@@ -181,8 +181,8 @@ inline bool change(Stamped& total, std::atomic<std::uint64_t>* peak, Stripe* str
     return true;
 }
 
-// What a stripe holds whose process may be at work in it, once the total is retired: nothing more can be reserved then,
-// and what is just being given back may count still.
+// Bytes of a stripe whose process may be at work in it, once the total is retired: nothing more can be reserved then,
+// and memory that is just being given back may count still.
 inline std::int64_t held_now(const Stamped& total, const Stripe& stripe, std::uint32_t number) {
     constexpr unsigned kTries = 1000;  // a file that was written over may say anything
     for (unsigned i = 0; i < kTries; i++) {

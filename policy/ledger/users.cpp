@@ -15,7 +15,7 @@ namespace cuslice::ledger {
 
 namespace {
 
-// What the kernel shows for a user who has no number in this namespace (/proc/sys/kernel/overflowuid).
+// Number that the kernel shows for a user without one in this namespace (/proc/sys/kernel/overflowuid).
 constexpr unsigned kUnmapped = 65534;
 // Has a number in the first user namespace alone, where everybody has.
 constexpr unsigned kLargest = 0xfffffffe;
@@ -35,7 +35,7 @@ Map own_map() {
     return map;
 }
 
-// Whose a file is, as this process sees it; false if it is not there, or no regular file where it has to be one.
+// Finds a file's owner, as this process sees it; false if it is not there, or no regular file where it has to be one.
 bool owner_of(int folder, const char* name, bool regular, unsigned* owner) {
     struct stat info {};
     if (syscall(SYS_newfstatat, folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
@@ -108,7 +108,7 @@ bool belongs_to(unsigned owner, unsigned user) {
     bool mapped = false, everybody = false;
     if (outside_of(map.text, owner, &mapped) == user && mapped) return true;
     outside_of(map.text, kLargest, &everybody);
-    // What this user owns nobody else has made, whatever the host calls this user.
+    // A file that this user owns was made by nobody else, whatever the host calls this user.
     return !everybody && (owner == kUnmapped || owner == geteuid());
 }
 

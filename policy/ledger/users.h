@@ -9,9 +9,9 @@ namespace cuslice::ledger {
 // can make one.
 unsigned this_user(const char* folder);
 
-// Whether a file that belongs to `owner`, as this process sees it, may be `user`'s, as this_user() counts. All who have
-// no number in this namespace look the same, and are believed to be who the file's name says; so is this user, whose
-// number there may not be known.
+// True if a file that belongs to `owner`, as this process sees it, may be `user`'s, as this_user() counts. All users
+// without a number in this namespace look the same, and are believed to be who the file's name says; so is this user,
+// whose number outside may not be known.
 bool belongs_to(unsigned owner, unsigned user);
 
 // The same for a namespace's map, as /proc/self/uid_map has it: a line "inside outside count" for each range. `mapped`

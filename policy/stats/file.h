@@ -6,7 +6,7 @@ namespace cuslice::stats {
 
 using ledger::LedgerError;
 
-// Which process a file is of. A pid alone comes back; with the time of its start it never does.
+// The process that a file is of. A pid alone is used again; with its start time it never is.
 struct Name {
     std::uint64_t pid_namespace = 0;  // the inode of /proc/PID/ns/pid: where `pid` means something
     std::int32_t pid = 0;

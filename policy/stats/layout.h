@@ -4,8 +4,8 @@
 
 #include "policy/allocator/statistics.h"
 
-// What a process tells others of its caches: a file of its own beside the ledgers, which it maps and writes, and which
-// others of the same user read. Nothing depends on it.
+// A process's report of its caches: a file of its own beside the ledgers, which it maps and writes, and which others
+// of the same user read. Nothing depends on it.
 namespace cuslice::stats {
 
 inline constexpr std::uint64_t kMagic = 0x73657275'67696663;  // "cfigures"

@@ -225,7 +225,7 @@ bool File::make_room() {
     return false;
 }
 
-// Whoever has claimed bytes before still writes them: they are not cut off. What stays is tried again (settled).
+// Bytes that were claimed before are still written: they are not cut off. A cut that fails is tried again (settled).
 void File::settle() {
     if (windows_.is_open()) written_.store(windows_.close(), std::memory_order_relaxed);
     const int file = descriptor_again();

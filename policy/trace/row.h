@@ -1,5 +1,5 @@
-// What a program allocates and frees, as lines of text: the columns that RMM's logging_resource_adaptor writes and its
-// REPLAY_BENCHMARK reads by their names, and behind them which GPU it was on and how its slice stood.
+// A program's allocations and frees, as lines of text: the columns that RMM's logging_resource_adaptor writes and its
+// REPLAY_BENCHMARK reads by their names, and behind them the GPU and the state of its slice.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Row {
     std::uint64_t address = 0;  // 0: none, of an allocation that was refused
     std::uint64_t bytes = 0;    // as the program asked for them
     std::uint64_t stream = 0;   // its handle; 0: the default stream, or none
-    // What is not known is left empty.
+    // An unknown figure is left empty.
     static constexpr std::uint64_t kNotKnown = ~0ull;
     std::string_view gpu;             // its UUID, as the program sees it
     std::uint64_t limit = kNotKnown;  // bytes of it that may be held, as it is now

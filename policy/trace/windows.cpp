@@ -117,7 +117,7 @@ bool Windows::extend(int file, char filler) {
     return true;
 }
 
-// Whoever has claimed bytes still writes them: they stay mapped, and in the file.
+// Bytes that were claimed are still written: they stay mapped, and in the file.
 std::uint64_t Windows::close() { return offset_.exchange(kClosed, std::memory_order_acq_rel); }
 
 }  // namespace cuslice::trace
