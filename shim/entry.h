@@ -11,7 +11,8 @@ class OnStack {
   public:
     bool any() const { return place_; }
     enum class Judgement { inside, left, unknown };
-    // Whether this thread is in there still, for a call from `here`, on its stack. Unknown: it is on another stack now.
+    // Judges by `here`, an address in the caller's frame, whether this thread is still in there. Unknown: it is on
+    // another stack now.
     Judgement judge(const volatile void* here) const;
 
     // The way in which cancellation is held back. Quick: for hooks that hold no lock over a call of the driver's.
@@ -45,13 +46,13 @@ class OnStack {
 // The thread's outermost hook that counts.
 struct HookFrame {
     OnStack stack;
-    // What it has not finished, if it is left.
+    // Operations in progress, unfinished if the hook is left.
     Budget* reserving = nullptr;
     bool freeing = false;
 };
 extern constinit thread_local HookFrame hook_frame;
 
-// Whether a call from `here` is in the hook that this thread was seen in last; one that was left is forgotten.
+// True if a call from `here` is inside the hook that this thread was last seen in. Forgets a hook that was left.
 bool still_inside(const volatile void* here);
 
 // Where the caller's part of the stack ends: all that is its own lies above. With GCC without a frame pointer, which
@@ -91,7 +92,7 @@ class HookEntry {
     HookEntry(const HookEntry&) = delete;
     HookEntry& operator=(const HookEntry&) = delete;
 
-    // Whether there is anything to count here. False: hand the call to the driver as it is.
+    // False if there is nothing to count here: hand the call to the driver as it is.
     bool counts() const { return counts_; }
 
   private:

@@ -27,8 +27,8 @@ bool is_mapped(const volatile void* place) {
     return mapped;
 }
 
-// What the hook was about is unfinished: its bytes stay charged, as nobody knows what the driver has done. Otherwise it
-// is as if it had ended.
+// The hook's operation is left unfinished: its bytes stay charged, as nobody knows what the driver has done.
+// Everything else is as if the hook had ended.
 void forget_left_hook() {
     HookFrame& frame = hook_frame;
     frame.stack.forget();

@@ -93,7 +93,8 @@ void tell(const LongWait& wait) {
 }  // namespace
 
 void tell_long_waits() {
-    // Of libpthread before glibc 2.34; not asked for when it is needed, as that takes a lock.
+    // pthread_getcpuclockid is in libpthread before glibc 2.34. Looked up here and not when it is needed, as that
+    // takes a lock.
     cpu_clock.store(reinterpret_cast<CpuClock>(dlsym(RTLD_DEFAULT, "pthread_getcpuclockid")),
                     std::memory_order_release);
     watch_long_waits(tell, kLong);

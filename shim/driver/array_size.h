@@ -7,9 +7,9 @@
 
 namespace cuslice {
 
-// What the elements of an array take, which the driver takes at least: padding comes on top.
+// Sizes here count an array's elements alone. They are lower bounds: the driver adds padding.
 
-// Of one channel; 0 for formats in which elements share bytes.
+// Bytes per channel; 0 for formats in which elements share bytes.
 inline std::uint64_t channel_bytes(CUarray_format format) {
     switch (format) {
         case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -42,7 +42,7 @@ struct Extents {
     }
 };
 
-// What an array takes at least; 0 where that isn't known, and ~0 where it is more than a number holds.
+// Lower bound on an array's size in bytes; 0 if it isn't known, ~0 if it overflows.
 template <typename Descriptor>
 std::uint64_t least_2d(const Descriptor* d) {
     return d ? Extents{d->Width, d->Height, 0}.bytes(channel_bytes(d->Format) * d->NumChannels) : 0;

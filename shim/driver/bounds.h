@@ -4,9 +4,9 @@
 
 namespace cuslice {
 
-// Whether a copy or a memset stays within the block of a cache that it begins in. The driver sees to the bounds of its
-// own allocations, and a segment is one of these with many blocks in it. What begins in no segment, and what is empty,
-// is the driver's to answer.
+// Bounds checks for copies and memsets in a cache. The driver checks the bounds of its own allocations, but a segment
+// is one of these with many blocks in it, so it can't tell when a copy runs out of its block. Ranges that begin in no
+// segment, and empty ones, are left to the driver.
 
 inline bool in_bounds(CUdeviceptr address, std::uint64_t bytes) {
     if (!bytes) return true;
@@ -27,7 +27,7 @@ inline bool in_bounds(CUdeviceptr address, std::uint64_t x, std::uint64_t y, std
     return in_bounds(range_of(address, x, y, z, box));
 }
 
-// What a memset of rows fills: `width` elements of `bytes` in each.
+// True if a memset of rows stays in bounds. `width`: elements of `bytes` bytes in each row.
 inline bool rows_in_bounds(CUdeviceptr address, std::uint64_t pitch, std::uint64_t width, std::uint64_t bytes,
                            std::uint64_t rows) {
     return in_bounds(range_of_rows(address, pitch, width, bytes, rows));

@@ -3,7 +3,7 @@
 
 namespace cuslice {
 
-// What lies in memory from the first byte of something to its last.
+// Memory from an object's first byte to its last.
 struct ByteRange {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;  // ~0: more than a number holds
@@ -46,7 +46,7 @@ inline ByteRange range_of(std::uint64_t address, std::uint64_t x, std::uint64_t 
     return range_of(first, box);
 }
 
-// What a memset of rows fills: `width` elements of `bytes` in each.
+// The range that a memset of rows fills. `width`: elements of `bytes` bytes in each row.
 inline ByteRange range_of_rows(std::uint64_t address, std::uint64_t pitch, std::uint64_t width, std::uint64_t bytes,
                                std::uint64_t rows) {
     Box box{0, rows, 1, pitch, 0};

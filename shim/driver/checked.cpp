@@ -3,7 +3,7 @@
 
 namespace cuslice {
 
-// What CUSLICE_CHECKED defines for a function; null for the others.
+// Returns the function that CUSLICE_CHECKED defines; null if the route isn't `checked`.
 static void* checked_of(Function function) {
     switch (function) {
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_ROUTE_##route(symbol)

@@ -1,5 +1,5 @@
 #pragma once
-// What hooks of modules and libraries have in common: code and variables that the driver places on the GPU by itself.
+// Shared by the hooks of modules and libraries: code and variables that the driver places on the GPU by itself.
 #include "shim/driver/counted.h"
 #include "virtual_gpu/gpu/image_size.h"
 
@@ -29,8 +29,8 @@ inline void look_before_kernel() {
     gpu->driver_gave_back();
 }
 
-// What is unloaded is in a context that need not be the current one: the steps of all GPUs that are in use, from this
-// one on, and of one that is split once.
+// The code to unload may be in another context than the current one. So the call is measured as a step on every GPU
+// in use from `ordinal` on: once on a split one, and not on the current one, which the caller measures.
 template <typename Call>
 CUresult unload_beside(int ordinal, const VirtualGpu* current, const Call& call) {
     for (; ordinal < process().gpu_count(); ordinal++) {

@@ -1,5 +1,6 @@
 #pragma once
-// What hooks of contexts have in common: a place among those who share the GPU before one, and what goes with its end.
+// Shared by the hooks of contexts: takes a place among those who share the GPU before a context is made, and releases
+// what ends with it.
 #include <algorithm>
 
 #include "policy/base/page_vector.h"
@@ -152,7 +153,7 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
     return result;
 }
 
-// What there is to do for a context that is new to us: it is announced, and its cache prepared.
+// Logs a new context and prepares its cache.
 void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id, CacheOfUnseen cache = CacheOfUnseen::prepared);
 
 }  // namespace cuslice

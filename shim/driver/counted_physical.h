@@ -1,5 +1,5 @@
 #pragma once
-// What hooks of physical memory, mapped or bound, have in common.
+// Shared by the hooks of physical memory, mapped or bound.
 #include "shim/driver/counted.h"
 
 namespace cuslice {
@@ -33,8 +33,8 @@ class EndingMemory {
     std::uint64_t before_[PhysicalMemory::kMaxGpus];  // by GPU, of those in exported_
 };
 
-// What isn't ours to count may be in the driver's figure: one of another process that has ended, or bound to an
-// array.
+// The driver's figure may include memory that isn't ours to count, and that the call has just released: an allocation
+// of a process that has ended, or one bound to an array.
 inline CUresult imported_given_back(CUresult result) {
     if (result == CUDA_SUCCESS)
         if (VirtualGpu* gpu = process().current().gpu) gpu->driver_gave_back();

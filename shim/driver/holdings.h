@@ -6,7 +6,7 @@
 
 namespace cuslice {
 
-// What a GPU's memory is held by in this process, at one moment.
+// Holders of a GPU's memory in this process, at one moment.
 struct Holdings {
     struct Part {
         std::string_view who;  // "cuMemAlloc"
@@ -33,7 +33,7 @@ void watch_holdings();
 // Notes it now, for all GPUs, if it is watched. Takes locks from `physical_memory` on (policy/base/lock_rank.h).
 // Thread-safe: of two threads at once one does it.
 void note_holdings();
-// What was held when most of it was held; without parts where nothing was noted.
+// The holdings noted at the peak; without parts if nothing was noted.
 Holdings most_held(const VirtualGpu& gpu);
 
 }  // namespace cuslice

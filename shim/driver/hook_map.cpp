@@ -11,7 +11,7 @@ namespace cuslice {
 
 namespace {
 
-// What the library exports in the place of functions that don't pass through. A missing definition is a link error.
+// The library's exports for functions that don't pass through. A missing definition is a link error.
 void* const kExported[] = {
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_EXPORTED_##route(symbol),
 #define CUSLICE_EXPORTED_pass(symbol) nullptr

@@ -5,8 +5,8 @@
 
 namespace cuslice {
 
-// Which of our functions stands before one of the real driver's: those whose route is `hook`, and where memory may be
-// cached those whose route is `checked`.
+// Maps the real driver's functions to ours: those whose route is `hook` and, where memory may be cached, those whose
+// route is `checked`.
 class HookMap {
   public:
     static constexpr std::size_t kMaxHooks = 256;

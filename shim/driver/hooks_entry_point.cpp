@@ -20,8 +20,8 @@ bool steps_round(const char* name, const void* real) {
     return name && HookMap::hooked_name(name) >= 0 && !HookMap::is_listed_form(name, real);
 }
 
-// What is handed out in place of a function that isn't known, where it may begin a capture of which caches have to
-// know; null if it is none of these.
+// Returns the stub to hand out for an unknown function that may begin a capture of which caches have to know; else
+// null.
 void* watched(const char* name, void* real) {
     return process().may_cache() && begins_capture(name) ? newer_capture(real) : nullptr;
 }

@@ -5,7 +5,7 @@ namespace cuslice {
 
 namespace {
 
-// Of elements of `kBytes`: the function's name has them in bits.
+// `kBytes`: size of an element, which the function's name gives in bits.
 template <unsigned kBytes>
 constexpr auto elements = [](CUdeviceptr to, auto, std::size_t count, auto...) { return in_bounds(to, count, kBytes); };
 template <unsigned kBytes>

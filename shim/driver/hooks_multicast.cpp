@@ -30,7 +30,8 @@ CUSLICE_HOOK(cuMulticastCreate, object, properties) {
     return result;
 }
 
-// What the driver takes for it counts, but nothing can undo it: a device is of the team as long as the object lives.
+// Memory that the driver takes for the team is charged, but the call can't be undone: a device stays in the team for
+// as long as the object lives.
 CUSLICE_HOOK(cuMulticastAddDevice, object, device) {
     const HookEntry entry;
     VirtualGpu* const gpu = named_gpu(entry, device);

@@ -8,7 +8,7 @@ namespace cuslice {
 
 namespace {
 
-// What is asked of the driver about a stream, in the form for each default stream.
+// The driver's functions that take a stream, in their forms for each default stream.
 struct Legacy {
     static constexpr bool per_thread = false;
     static constexpr auto device = CUSLICE_REAL(cuStreamGetDevice);
@@ -68,7 +68,7 @@ bool on_device(CUdeviceptr address) {
     return type != CU_MEMORYTYPE_HOST;
 }
 
-// Of memory from a pool that isn't ours to pay for, or of a GPU without a limit.
+// The GPU of memory that we don't charge: from a pool that isn't ours to pay for, or on a GPU without a limit.
 VirtualGpu* gpu_of_address(CUdeviceptr address) {
     int ordinal = -1;
     CUSLICE_REAL(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);

@@ -34,8 +34,8 @@ void correct(const Found& block, CUpointer_attribute attribute, void* data) {
 
 }  // namespace
 
-// Who asks for these tokens, or for synchronous copies, is about to have the memory pinned for another device by a
-// kernel module (nvidia-peermem, gdrdrv), which nobody can see here.
+// A program that asks for these tokens, or for synchronous copies, is about to have a kernel module (nvidia-peermem,
+// gdrdrv) pin the memory for another device. Nobody can see that here.
 
 CUSLICE_HOOK(cuPointerGetAttribute, data, attribute, address) {
     if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS && !keep_from_reuse(address, 1)) return CUDA_ERROR_OUT_OF_MEMORY;

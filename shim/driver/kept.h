@@ -3,8 +3,8 @@
 
 namespace cuslice {
 
-// Whoever is given this range may go on using it after its free, as a device that reads and writes memory by itself
-// does: blocks of caches in it are nobody's again once they are freed. False if there is no memory to note it in.
+// Keeps blocks of caches in this range from being reused once they are freed. Their holder may go on using them after
+// the free, as a device does that reads and writes memory by itself. False if there is no memory to note it in.
 inline bool keep_from_reuse(CUdeviceptr address, std::uint64_t bytes) {
     if (!process().caches_anything() || inside_hook) return true;
     Caches& caches = process().caches();

@@ -90,7 +90,7 @@ void report_other_copy() {
     log_line(LogLevel::warn, line.append(path).append(" is ignored. Name one libcuslice.so in LD_PRELOAD"));
 }
 
-// Whoever put the library in HAMi-core's place counts on what that one does.
+// Users who put the library in HAMi-core's place rely on what HAMi-core does.
 void report_unserved() {
     const HostEnvironment environment;
     for (const char* const* line = environment.lines(); *line; line++) {

@@ -1,5 +1,5 @@
 #pragma once
-// What hooks have in common that are written down where the program is recorded (shim/process/recording.h).
+// Shared by the hooks whose calls are written down where the program is recorded (shim/process/recording.h).
 #include "shim/driver/report.h"
 #include "shim/entry.h"
 

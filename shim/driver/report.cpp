@@ -93,7 +93,7 @@ void append_hidden(LogLine& line, std::uint64_t count) {
     line.append(" not logged");
 }
 
-// What a cache has that the program can't: it explains a refusal below the limit.
+// Logs memory that a cache has and the program can't use, which explains a refusal below the limit.
 void say_cached(LogLevel level, Function function, const VirtualGpu& gpu) {
     const Statistics s = process().caches().statistics(gpu);
     LogLine line;

@@ -18,9 +18,9 @@ void report_last_refusals();
 // all processes of its job held at most, and how often it was refused more.
 void report_use();
 
-// What came of looking for a place among those who share the GPU. Where the slice is taken by others: says by whom, and
-// returns CUDA_ERROR_OUT_OF_MEMORY; so too where a limit is shared by a ledger that can't be had. Otherwise
-// CUDA_SUCCESS, and once for each GPU that the ledger had to be made anew.
+// Logs the outcome of joining those who share the GPU. If others have taken the slice, names them and returns
+// CUDA_ERROR_OUT_OF_MEMORY; likewise if a limit is shared by a ledger that can't be had. Otherwise returns
+// CUDA_SUCCESS, after a message, once for each GPU, if its ledger had to be made anew.
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal);
 
 // Says once for each GPU that its memory lies where the caching allocator can't find it again, so that nothing is

@@ -20,7 +20,7 @@ namespace {
 constinit std::atomic<const void*> runtimes[64]{};
 constinit std::atomic<bool> said{false};
 
-// Of a shared runtime's library the version behind its name; null for any other.
+// The version in the file name of a shared runtime's library; null for any other module.
 const char* runtime_version(const Dl_info& module) {
     constexpr char kName[] = "libcudart.so.";
     if (!module.dli_fname) return nullptr;
@@ -91,7 +91,7 @@ CUdevice physical_of(int ordinal) {
     return device ? device->physical : ordinal;
 }
 
-// What a runtime holds of a physical GPU's context it holds of the part that its thread was on.
+// References that runtimes hold to a physical GPU's context, counted for the partition that their thread was on.
 constinit std::atomic<unsigned> retained[VirtualParts::kMax]{};
 
 int retained_part(CUdevice physical) {

@@ -1,4 +1,4 @@
-// What the runtime shim asks (shim/runtime/).
+// Answers the runtime shim's questions (shim/runtime/).
 #include "shim/runtime/split_view.h"
 
 #include <atomic>

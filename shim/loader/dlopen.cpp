@@ -36,9 +36,9 @@ extern "C" {
 
 __attribute__((visibility("hidden"))) cuslice::DlopenFunction cuslice_next_dlopen = nullptr;
 
-// Which library a program gets that opens one by any name or path: ours in place of the driver and of NVML, and where
-// GPUs are split one that stands before the runtime. The trampoline in dlopen_x86_64.S calls this on every dlopen of
-// the process, so it does next to nothing.
+// Picks the library for a program that opens one by any name or path: ours in place of the driver and of NVML and,
+// where GPUs are split, one that stands before the runtime. The trampoline in dlopen_x86_64.S calls this on every
+// dlopen of the process, so it does next to nothing.
 __attribute__((visibility("hidden"))) const char* cuslice_dlopen_name(const char* name, const void* caller, int flags) {
     __atomic_store_n(&cuslice_next_dlopen, cuslice::real_dlopen(), __ATOMIC_RELAXED);
     if (!name) return name;

@@ -18,7 +18,7 @@ bool take_start() {
 
 void add_start() { __atomic_fetch_add(&cuslice_nvml_starts, 1, __ATOMIC_ACQ_REL); }
 
-// What NVML says of its initialisation is what the program is told, each time that it asks.
+// Initialises the real NVML on every call, so that the program always gets NVML's own answer.
 template <typename Real, typename... Flags>
 nvmlReturn_t initialised(Real real, Flags... flags) {
     const auto start = [&] {

@@ -48,7 +48,7 @@ SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
         }
         if (slice.only_group()) limited_ = watched_.limit != ledger::kNoLimitBytes;
     }
-    // What is cached can be had, and counts as free.
+    // Cached memory is available, and counts as free.
     if (gpu_ && gpu_->caches()) used_ -= std::min(used_, process().caches().unused(*gpu_));
     used_ = std::min(used_, total_);
 }

@@ -20,9 +20,10 @@ class SliceSeen {
     std::uint64_t used() const { return used_; }
     // Never more than is physically free.
     std::uint64_t free(std::uint64_t physical_free) const;
-    // Whether a process is part of it.
+    // True if the process is one of those in the slice.
     bool has(unsigned pid) const;
-    // What one of these holds of it, given what NVML says that it holds on the GPU.
+    // Bytes of the slice that one of its processes holds. `physical`: bytes that it holds on the GPU according to
+    // NVML.
     std::uint64_t held_by(unsigned pid, std::uint64_t physical) const;
 
   private:

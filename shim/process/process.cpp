@@ -259,8 +259,8 @@ bool Process::choose_gpus(VisibleText& list, bool* set) {
     return fail_closed(host->error);
 }
 
-// Which GPUs the variable is to name is worked out of what it says now. Where another thread has changed it meanwhile,
-// it is worked out again.
+// Works out from the variable's current value which GPUs it is to name, and starts over if another thread has changed
+// it meanwhile.
 bool Process::choose_visible(std::span<const GpuIdentity> all, ConfigError& error) {
     for (;;) {
         const Scratch<VisibleDevices> visible;
@@ -271,8 +271,8 @@ bool Process::choose_visible(std::span<const GpuIdentity> all, ConfigError& erro
     }
 }
 
-// What NVML has been shown to be split is what the driver is to bring up, where GPUs can be chosen in more than one
-// way.
+// Lists the GPUs that NVML already shows as split, so that the driver brings up the same ones: GPUs can be chosen in
+// more than one way.
 bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set, ConfigError& error) {
     if (!start_nvml()) {
         if (readiness() == Readiness::bad_configuration) {
@@ -332,7 +332,7 @@ bool Process::no_memory() {
     return fail_closed(error);
 }
 
-// What the program is to count as GPUs: the driver's own, unless some are split.
+// Decides which GPUs the program sees: the driver's own, unless some are split.
 bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     if (!split().installed()) {
         for (std::size_t i = 0; i < found.count; i++) found.parts.add({.gpu = static_cast<std::uint8_t>(i)});
@@ -395,7 +395,7 @@ bool Process::split_visible(FoundGpus& found, ConfigError& error) {
 
 namespace {
 
-// What a recording says of a GPU in each row.
+// Fills in what a recording's row says of the GPU.
 void describe_row(int ordinal, trace::Row& row) {
     VirtualGpu& gpu = process().gpu(ordinal);
     row.gpu = gpu.identity().uuid;
@@ -426,7 +426,7 @@ void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& 
     (new (&gpu(ordinal)) VirtualGpu)->open(ordinal, shown, physical, name, slice_of(part, identity, total));
 }
 
-// What the driver and NVML say of them.
+// Finds the GPUs, as the driver and NVML describe them.
 bool Process::find_gpus(FoundGpus& found, ConfigError& error) {
     int count = 0;
     if (CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;

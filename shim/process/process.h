@@ -63,7 +63,7 @@ class Process {
     // answer is false, and readiness() and error() say so. Thread-safe.
     bool start_nvml();
 
-    // What is allowed on a GPU, whoever asks: CUDA has it by its ordinal, NVML by its handle.
+    // The slice of a GPU, for CUDA and NVML alike: CUDA knows the GPU by its ordinal, NVML by its handle.
     Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
     // The same of a virtual GPU; the identity and the total are the physical one's.
     Slice slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const;
@@ -104,7 +104,7 @@ class Process {
         Contexts::Id context = 0;
         ContextAllocator* cache = nullptr;  // where the GPU's mode has one
     };
-    // Of the calling thread, until it asks again.
+    // The calling thread's GPU, context and cache; valid until it asks again.
     const Current& current() {
         CUcontext now = nullptr;
         if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS) now = nullptr;

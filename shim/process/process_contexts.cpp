@@ -1,4 +1,4 @@
-// Which context is current, on which GPU, and what becomes of those whose beginning or end no hook has seen.
+// Tracks the current context and its GPU, and catches contexts whose beginning or end no hook has seen.
 #include "policy/base/cancellation.h"
 #include "policy/base/page_vector.h"
 #include "shim/process/process.h"

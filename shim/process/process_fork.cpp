@@ -1,4 +1,4 @@
-// What a fork, and a longjmp out of a hook, do to our locks and to what they guard.
+// Keeps our locks, and the state that they guard, sound across a fork and a longjmp out of a hook.
 #include "policy/allocator/thread_cache.h"
 #include "policy/base/cancellation.h"
 #include "shim/process/process.h"
@@ -29,7 +29,7 @@ void Process::before_fork() {
 
 void Process::after_fork() { give_back_locks().end(); }
 
-// What is shared is the parent's: its places are not the child's.
+// Shared state stays the parent's: its places in ledgers are not the child's.
 void Process::after_fork_in_child() {
     CancellationDisabler own = give_back_locks();
     the_lock_list.free_others();

@@ -9,8 +9,8 @@
 
 namespace cuslice {
 
-// What the program allocates and frees, written into a file as it happens (key `record`), and the sizes of what is
-// live, since a free names none. Rows are written by the threads that they are of, without a lock. Thread-safe.
+// Writes the program's allocations and frees into a file as they happen (key `record`), and keeps the sizes of live
+// blocks, since a free names none. Each thread writes its own rows, without a lock. Thread-safe.
 class Recording {
   public:
     struct Block {
@@ -39,10 +39,11 @@ class Recording {
     // The same for all blocks of a context that is about to end.
     void context_ends(Contexts::Id context, PageVector<Block>* blocks);
 
-    // What there is to tell, once each: it ended, and why; or which file it is. Null where there is nothing.
+    // News to report, once each: why the recording has ended, or the file that it is written to. Null if there is
+    // none.
     const Reason* failure();
     const trace::Path* begun();
-    // Whether one of them may be there.
+    // True, once, if either of them may have news.
     bool take_news() {
         return news_.load(std::memory_order_acquire) && news_.exchange(false, std::memory_order_acq_rel);
     }

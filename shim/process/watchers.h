@@ -3,7 +3,7 @@
 
 namespace cuslice {
 
-// What this process sees of the accounts on a GPU that it has not opened through CUDA: one for each such GPU, never
+// This process's view of the accounts on a GPU that it has not opened through CUDA: one for each such GPU, never
 // closed (see GpuSharing::watch). Null if there are too many. Thread-safe.
 GpuSharing* watcher_of(const char* uuid);
 

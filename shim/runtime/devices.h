@@ -7,7 +7,7 @@
 
 namespace cuslice::runtime {
 
-// What this thread chose last; -1: nothing yet.
+// The GPU that this thread chose last; -1: none yet.
 extern constinit thread_local int chosen;
 
 // The thread's GPU: that of its context, else the one that it chose, else what the runtime would begin with.

@@ -1,4 +1,4 @@
-// What the exported names lead to, in the order of functions.def (exports_x86_64.S counts in the same way).
+// Targets of the exported names, in the order of functions.def (exports_x86_64.S counts in the same way).
 #include "shim/runtime/devices.h"
 #include "shim/runtime/entry_points.h"
 #include "shim/runtime/graphs.h"

@@ -24,7 +24,7 @@ cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, cudaMemAllocNod
     return result;
 }
 
-// What else a node of the runtime's names is in the current context.
+// Translates the GPU of an allocation node. Other nodes of the runtime name only objects in the current context.
 template <typename Call>
 cudaError_t with_node(cudaGraphNodeParams* node, Call call) {
     if (!node || node->type != cudaGraphNodeTypeMemAlloc || !view()) return call(node);

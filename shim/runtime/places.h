@@ -1,5 +1,5 @@
 #pragma once
-// Whose a pointer or a stream is, and where managed memory is to be.
+// Owners of pointers and streams, and the placement of managed memory.
 #include <initializer_list>
 
 #include "shim/runtime/runtime_shim.h"

@@ -26,8 +26,8 @@ constexpr const char* kNames[kCount] = {
 constinit std::atomic<void*> found[2][kCount]{};
 constinit std::atomic<void*> handles[2]{};
 
-// Whoever calls us has it loaded. It is not kept from being unloaded: its addresses are not used afterwards, as only
-// its own users come here.
+// The runtime's library, which is loaded since its user has called us. RTLD_NOLOAD adds a reference that is never
+// given back, so the addresses found in it stay valid.
 void* handle_of(int version) {
     std::atomic<void*>& handle = handles[version == 13];
     void* known = handle.load(std::memory_order_acquire);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the runtime shim (libcuslice-runtime.so) asks of the preloaded library. Both are of one build.
+// The preloaded library's interface for the runtime shim (libcuslice-runtime.so). Both are of one build.
 namespace cuslice {
 
 struct SplitView {
@@ -18,9 +18,9 @@ struct SplitView {
     bool (*siblings)(int a, int b);
     // Makes its primary context current, which the runtime has for as long as the process lives. A CUresult.
     int (*make_current)(int ordinal);
-    // Whether another part of its GPU is in use.
+    // True if another partition of its GPU is in use.
     bool (*has_company)(int ordinal);
-    // What the streams of a part get that are made without naming a priority. False: it has none.
+    // Priority of a partition's streams that are made without naming one. False: the partition has none.
     bool (*priority_of)(int ordinal, int* priority);
 };
 
