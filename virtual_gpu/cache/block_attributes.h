@@ -7,9 +7,9 @@
 
 namespace cuslice {
 
-// What there is to know of some blocks beyond their place: a number for CU_POINTER_ATTRIBUTE_BUFFER_ID, which is made
-// when somebody asks for it, and whether other processes may hold the block's memory. Kept as long as the block lives.
-// The map is the one of the allocator that the block is of: CachingAllocator::Map. Thread-safe.
+// Attributes of some blocks beyond their place: a number for CU_POINTER_ATTRIBUTE_BUFFER_ID, made when somebody asks
+// for it, and whether other processes may hold the block's memory. Kept for as long as the block lives. The map is
+// that of the block's allocator: CachingAllocator::Map. Thread-safe.
 class BlockAttributes {
   public:
     // A number that no other allocation has or had; 0 if there is no memory to note it in. The block is of the context.

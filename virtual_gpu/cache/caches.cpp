@@ -60,7 +60,7 @@ bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
     const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
     allocator->top_up(&denied);
-    // What is less than a granule is no segment.
+    // A segment takes a granule at least, so less room than that doesn't count as missing.
     const bool all = denied.by == AllocationError::By::nobody || gpu.room() < GrowthPolicy::kGranule;
     *missing = all ? 0 : gpu.room();
     changed(gpu);
@@ -192,7 +192,7 @@ void Caches::release_idle() {
             const std::uint64_t idle = cache.gpu->slice().idle_release * 1'000'000, now = coarse_clock();
             if (!idle || capturing) return;
             if (cache.gpu->asked_to_trim()) return cache.allocator.help_out();
-            // What threads keep for themselves is left to them while anything goes on.
+            // Threads keep their own blocks as long as any operation goes on.
             const std::uint64_t operations = cache.allocator.operations();
             const bool asleep = operations == cache.operations_seen;
             cache.operations_seen = operations;

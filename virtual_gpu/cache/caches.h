@@ -40,14 +40,15 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     Contexts::Id context_of(const ContextAllocator::Found& block) const;
     // Others than this process may hold such a block from now on. False if there is no memory to note it in.
     bool exported(const ContextAllocator::Found& block);
-    // Whether an allocation should be the driver's rather than a cache's, as others may come to hold it: and it is
-    // there to be had without what the cache has in use. Not of a preallocated slice, all of which is the cache's.
+    // True if an allocation should come from the driver rather than from a cache: other processes may come to hold
+    // it, and there is room for it beside what the cache has in use. False for a preallocated slice, all of which is
+    // the cache's.
     bool better_direct(VirtualGpu& gpu, std::uint64_t bytes) {
         return exported_sizes_.has(bytes) && room_beside(gpu, bytes);
     }
 
-    // What this GPU's caches hold, and what they and those of contexts that have ended have done. `open`: how many hold
-    // anything now.
+    // Contents of this GPU's caches, and the work done by them and by those of contexts that have ended. `open`: the
+    // number of caches that hold anything now.
     Statistics statistics(const VirtualGpu& gpu, unsigned* open = nullptr) const;
     // They have changed.
     void changed(VirtualGpu& gpu);
@@ -72,7 +73,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
         }
     }
 
-    // Of a thread that has left whatever it was doing by a longjmp, with no lock any more.
+    // Cleans up after this thread has left a call by a longjmp. It holds no lock any more.
     void leave();
     // In a forked child, which has no caches.
     void forget();

@@ -16,7 +16,7 @@ namespace cuslice {
 // of them only the one of each thread can be captured, and it is known by its thread and context.
 class CaptureTracker {
   public:
-    // Of captures that were seen to begin it is believed that they go on until they are seen to end.
+    // True if a capture may be under way: one that was seen to begin is assumed to go on until it is seen to end.
     bool any() { return !none_known() && any_still(false); }
     // The driver is asked of each of them: before memory is refused, or where it costs little.
     bool any_for_sure() { return !none_known() && any_still(true); }
@@ -32,7 +32,7 @@ class CaptureTracker {
     void may_begin(CUstream stream, By function);
     static constexpr std::uint64_t kPatience = 5'000'000'000;  // nanoseconds
     void set_patience(std::uint64_t nanoseconds) { patience_ = nanoseconds; }
-    // What has become of it.
+    // The outcome of a call announced by may_begin().
     void began(CUstream stream);
     void failed(CUstream stream);
 
@@ -80,7 +80,7 @@ class CaptureTracker {
     bool list_thread();
     void thread_ends();
 
-    // Whatever this thread was asking, it has left (by a longjmp).
+    // After a longjmp: this thread no longer asks the driver anything.
     void forget_own();
     // In a forked child, whose one thread asks nothing.
     void forget_all();
@@ -96,7 +96,7 @@ class CaptureTracker {
         bool ending = false;  // and its stream with it
         bool is(const Entry& other) const;
     };
-    // Which stream's handle a thread has given to the driver, without the lock.
+    // A stream whose handle a thread has given to the driver, outside the lock.
     struct Asked {
         CUstream stream;
         std::uintptr_t thread;

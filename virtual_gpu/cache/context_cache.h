@@ -68,12 +68,12 @@ inline int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
 using ContextAllocator = CachingAllocator<ContextBacking>;
 extern template class CachingAllocator<ContextBacking>;
 
-// What the caches of all contexts have together.
+// State that the caches of all contexts share.
 struct CacheCommons {
     Quiescence quiescence;
     BlockAttributes attributes;
     ContextAllocator::Map map;
-    // What the caches of a GPU hold has changed.
+    // Called when the memory in a GPU's caches has changed.
     void (*tell_changed)(CacheCommons& self, VirtualGpu& gpu) = nullptr;
     // This thread keeps blocks from now on.
     void (*thread_began)(CacheCommons& self) = nullptr;

@@ -109,7 +109,7 @@ bool Fences::past(CUcontext context, Fence* fence) {
     return false;
 }
 
-// Of the event that is the point's last one: the driver's answer, or nothing if its context has ended.
+// Asks the driver about `event`, the point's last one. Nothing if the event's context has ended.
 std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait) {
     const auto ask = [&] { return wait ? CUSLICE_REAL(cuEventSynchronize)(event) : CUSLICE_REAL(cuEventQuery)(event); };
     if (is_own(gpu_state().contexts.sole())) [[likely]]

@@ -17,9 +17,9 @@ class Fences {
   public:
     static constexpr std::size_t kMaxContexts = 16;
 
-    // Of up to kMaxContexts. 0 if none can be made: the driver is older than CUDA 12.5.
+    // A fence for up to kMaxContexts contexts. 0 if none can be made: the driver is older than CUDA 12.5.
     Fence make(const CUcontext* contexts, std::size_t count);
-    // Of one. See Backing::past.
+    // The same for one context, asking at once. See Backing::past.
     bool past(CUcontext context, Fence* fence);
     // See Backing::passed.
     bool passed(Fence fence, bool wait);

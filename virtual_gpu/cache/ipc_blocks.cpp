@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kMagic[16] = "cuslice block 1";
 
-// What the 64 bytes of a handle of ours are.
+// Layout of the 64 bytes of a handle of ours.
 struct Token {
     char magic[16];
     std::uint64_t nonce;  // what the file begins with: another process may have the pid by now

@@ -24,7 +24,7 @@ class IpcBlocks {
     // no file.
     bool give(CUipcMemHandle* handle, std::uint64_t offset, std::uint64_t bytes);
 
-    // What is said of a block by a handle that somebody was given.
+    // A block as described by a handle that somebody was given.
     struct Given {
         bool ours = false;      // false: it is the driver's own
         bool readable = false;  // false: its process has ended, or can't be seen from here
@@ -45,7 +45,8 @@ class IpcBlocks {
     void forget();
 
   private:
-    // What a file holds. `nonce` comes first, for whoever opens a file by a number to tell that it is this one.
+    // Contents of a file. `nonce` comes first, so that a process that opens a file by its number can tell that it is
+    // this one.
     struct Page {
         static constexpr std::uint32_t kSlots = 1023;
         std::uint64_t nonce;

@@ -25,7 +25,7 @@ void Publisher::changed(const Source& caches, const VirtualGpu& gpu) {
     stats::File* file = file_.load(std::memory_order_acquire);
     const auto ordinal = static_cast<unsigned>(gpu.ordinal());
     if (!file || ordinal >= stats::kGpus) return;
-    // Whoever finds another thread at it leaves the rest to that one, which looks again.
+    // A thread that finds another one writing leaves the rest to that one, which checks again.
     std::atomic<unsigned>& pending = pending_[ordinal];
     if (pending.fetch_add(1, std::memory_order_acq_rel) != 0) return;
     // The others don't stop for this thread: in the end a change of theirs may have to wait for the next one.

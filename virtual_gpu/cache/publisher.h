@@ -15,7 +15,7 @@ class Publisher {
     // Why there is none. Null, if there is one or it was not asked for yet; and from the second time on.
     const stats::LedgerError* failure();
 
-    // What the caches of a GPU hold, and how many contexts hold anything.
+    // Source of a GPU's figures: the contents of its caches, and the number of contexts that hold anything.
     struct Source {
         const void* self;
         Statistics (*read)(const void* self, const VirtualGpu& gpu, unsigned* contexts);

@@ -10,8 +10,8 @@ constexpr bool is_of_capture(int result) {
     return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 }
 
-// Whether the GPUs are through with all work that can touch a block: by waiting for it, or by a fence that is asked
-// later. Thread-safe.
+// Tells when the GPUs are through with all work that can touch a block: by waiting for it, or by a fence that is
+// asked later. Thread-safe.
 //
 // While a stream is captured no context is waited for and no event recorded. If memory is short, they wait all the
 // same, by a free: the driver's own waits for all work that can touch what it frees, and ends no capture where the

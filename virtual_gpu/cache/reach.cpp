@@ -33,7 +33,7 @@ bool Reach::can_touch(CUcontext other, CUdevice other_gpu, CUdevice gpu, CUdevic
                           CUDA_ERROR_INVALID_VALUE;
 }
 
-// Whether access can be enabled at all: a property of the machine, asked once.
+// True if access can be enabled at all: a property of the machine, so the driver is asked once.
 bool Reach::can_have_access(CUdevice from, CUdevice to) {
     if (able_[to].load(std::memory_order_relaxed) & bit(from)) return true;
     if (unable_[to].load(std::memory_order_relaxed) & bit(from)) return false;

@@ -6,9 +6,9 @@
 
 namespace cuslice {
 
-// Whose work can touch the memory of a context: that of every context on its GPU, and of those contexts on other GPUs
-// that have peer access to it, or whose GPU has copied from or to this one without that. The driver's own free waits
-// for no more, and a program may rely on it: work of an unrelated GPU may be waiting for the thread that frees.
+// Finds the contexts whose work can touch the memory of a context: all on its GPU, and those on other GPUs that have
+// peer access to it, or whose GPU has copied from or to this one without that. The driver's own free waits for no
+// more, and a program may rely on it: work of an unrelated GPU may be waiting for the thread that frees.
 //
 // Peer access is asked of the driver at each free; nothing depends on having seen it enabled. Thread-safe.
 class Reach {

@@ -34,7 +34,7 @@ class ThreadEvents {
             event_.store(event, std::memory_order_seq_cst);
             return true;
         }
-        /// What was just kept has gone with its context.
+        /// Forgets the event just kept, which has gone with its context.
         void drop() { event_.store(nullptr, std::memory_order_relaxed); }
 
       private:

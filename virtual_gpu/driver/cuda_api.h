@@ -4,7 +4,7 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-// What is newer than that header.
+// Functions that are newer than that header.
 extern "C" {
 #define CUSLICE_PROTOTYPE(symbol, parameters) CUresult CUDAAPI symbol parameters;
 #include "virtual_gpu/driver/functions.def"

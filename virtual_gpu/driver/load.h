@@ -12,7 +12,7 @@ bool load_driver(const char* explicit_path, char* path_or_reason, std::size_t si
 // once the driver is loaded.
 void* find_in_driver(const char* name);
 
-// What to do where there is no driver.
+// Advice for users where there is no driver.
 inline constexpr const char* kNoDriverAdvice =
     "In a container: start it with its GPUs (docker run --gpus all). On a host: install NVIDIA's driver package. "
     "Without a GPU: --fake 1xt4";

@@ -19,7 +19,7 @@ namespace cuslice {
 
 namespace {
 
-// What a program opened first, for each borrowed name.
+// The library that a program opened first, for each borrowed name.
 struct Opened {
     const char* soname;
     std::atomic<int> state;  // 0: nothing yet, 1: being written, 2: there
@@ -231,7 +231,7 @@ bool find_other_copy(char* path, std::size_t size) {
 
 bool find_opened_past_us(const char* soname, char* path, std::size_t size) {
     const Ours ours;
-    // What follows the C library in the loader's order was opened while the program ran.
+    // Objects after the C library in the loader's order were opened while the program ran.
     const auto c_library = reinterpret_cast<const void*>(real_dlopen());
     bool opened = false;
     return any_object([&](const LoadedObject& object) {

@@ -27,7 +27,7 @@ class Names {
     std::uint16_t begin_[kCount] = {};
 };
 
-// Of what `all` gives, an array of string views.
+// Packs the array of string views that `all` returns.
 template <auto all>
 consteval auto names() {
     constexpr auto views = all();

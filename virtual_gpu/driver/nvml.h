@@ -11,7 +11,7 @@
 
 namespace cuslice::nvml {
 
-// What nvmlDeviceGetPciInfo and _v2 fill, which the header declares with the structure of _v3.
+// The structure that nvmlDeviceGetPciInfo and _v2 fill; the header declares them with that of _v3.
 struct PciInfoV2 {
     char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
     unsigned domain, bus, device;

@@ -29,7 +29,8 @@ inline constexpr auto kNvmlFunctions = names<[] { return kNvmlFunctionRows; }>()
 
 // The real library's addresses, as far as they have been asked for.
 extern "C" void* cuslice_physical_nvml_slots[kNvmlFunctionCount];
-// What a call of NVML's goes to: the same, or where GPUs are split what stands before it (virtual_gpu/split/nvml.h).
+// Targets of calls to NVML: the same addresses or, where GPUs are split, the code that stands before them
+// (virtual_gpu/split/nvml.h).
 extern "C" void* cuslice_nvml_slots[kNvmlFunctionCount];
 
 class LoadedObject;

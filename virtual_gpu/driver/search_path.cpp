@@ -41,7 +41,7 @@ int level_of_cpu() {
     constexpr unsigned kV2 = bit_SSE4_2 | bit_POPCNT, kV3 = bit_AVX2 | bit_BMI2, kV4 = bit_AVX512VL | bit_AVX512BW;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & kV2) != kV2) return 1;
     if (!(ecx & bit_OSXSAVE) || !__get_cpuid_count(7, 0, &eax, &more, &ecx, &edx) || (more & kV3) != kV3) return 2;
-    // What the kernel keeps of a thread's registers.
+    // Register sets that the kernel saves for each thread.
     constexpr unsigned kAvx = 0x06, kAvx512 = 0xe6;
     unsigned kept = 0, high = 0;
     asm("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));

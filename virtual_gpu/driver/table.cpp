@@ -17,7 +17,7 @@ namespace cuslice {
 
 namespace {
 
-// Of more than a thousand names, which need not be worked out in each process.
+// Hashes of more than a thousand names, computed by the compiler rather than in each process.
 constexpr auto kDriverHashes =
     table_of_functions([](const FunctionRow& row) { return LoadedObject::gnu_hash_of(row.symbol.data()); });
 constexpr auto kNvmlHashes = [] {

@@ -16,7 +16,7 @@ enum class Function : std::uint16_t {
 #include "virtual_gpu/driver/functions.def"
 };
 
-// What the list says of each function.
+// Properties of a function in the list.
 enum class Route : std::uint8_t { pass, hook, checked };
 struct FunctionRow {
     std::string_view symbol;
@@ -88,7 +88,7 @@ void open_driver_table(const LoadedObject& driver);
 // one. Takes no lock, and is right in a forked child and in any number of threads.
 void* look_up_driver_function(std::size_t function);
 
-// What the slot holds so far: null until the function has been looked up. Another thread may be filling it.
+// The slot's value so far: null until the function has been looked up. Another thread may be filling it.
 inline void* filled_driver_slot(std::size_t function) {
     return __atomic_load_n(&cuslice_driver_slots[function], __ATOMIC_ACQUIRE);
 }
@@ -101,8 +101,8 @@ inline void* driver_slot(Function function) { return driver_slot(static_cast<std
 // Set for good once the settings are refused: from then on a loaded driver is as good as none.
 inline constinit std::atomic<bool> driver_refused{false};
 
-// What a function answers that the loaded driver does not have, and what every function answers without a driver. Out
-// of line: inlined, it costs every hook two instructions to save a register.
+// The answer of a function that the loaded driver does not have, and of every function without a driver. Out of line:
+// inlined, it costs every hook two instructions to save a register.
 [[gnu::cold, gnu::noinline]] inline CUresult unavailable() {
     const bool started = driver_slot(Function::cuInit) && !driver_refused.load(std::memory_order_relaxed);
     return started ? CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER : CUDA_ERROR_NOT_INITIALIZED;

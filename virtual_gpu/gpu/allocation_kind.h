@@ -3,7 +3,7 @@
 
 namespace cuslice {
 
-// What an allocation was made by, for people. Kept in Allocation::kind.
+// The kind of call that made an allocation, for people. Kept in Allocation::kind.
 enum class Kind : std::uint8_t { memory, pitch, managed, exported, array };
 
 inline bool is_managed(const Allocation& allocation) {

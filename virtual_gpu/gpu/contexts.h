@@ -40,7 +40,7 @@ class Contexts {
     // The contexts that there are, without their other names, up to `most` of them, and where it is wanted on which GPU
     // each is. Returns how many there are.
     std::size_t list(CUcontext* into, std::size_t most, CUdevice* devices = nullptr);
-    // Whether there is one on this GPU.
+    // True if there is a context on this GPU.
     bool any_on(CUdevice device);
     // The context, if there is only one. Costs a load.
     CUcontext sole() const { return sole_.load(std::memory_order_acquire); }

@@ -7,7 +7,7 @@
 
 namespace cuslice {
 
-// Whether it is this thread's current context, which is the program's to keep alive.
+// True if `context` is this thread's current one, which is the program's to keep alive.
 bool is_own(CUcontext context);
 
 // Makes a context current for a while, in whatever thread asks, and keeps it from ending meanwhile. Waits where another

@@ -9,7 +9,7 @@ namespace {
 constexpr int kTries = 16;
 constexpr std::uint64_t kMaxBytes = 1ull << 62;
 
-// What all of these budgets were at one moment, if nothing has come or gone since.
+// Snapshot of all these budgets. It is of one moment only if nothing has come or gone since.
 class Moment {
   public:
     explicit Moment(const DriverFootprint::Budgets& budgets) : budgets_(budgets) {
@@ -81,8 +81,8 @@ bool DriverFootprint::take_over(std::uint64_t bytes, const Budget& from, const B
     return true;
 }
 
-// What everybody holds and what we have counted mean something together only if nothing of ours was under way
-// meanwhile. A few tries; then `use` is called, with the lock held.
+// The GPU's total and our own count can be compared only if nothing of ours was under way meanwhile. Tries a few
+// times to find such a moment, and calls `use` in it with the lock held.
 template <typename Use>
 DriverFootprint::Look DriverFootprint::at_rest(const Budgets& budgets, Use use) {
     for (int i = 0; i < kTries; i++) {
@@ -214,7 +214,7 @@ void DriverFootprint::cancel(Step& step) {
 void DriverFootprint::after(Step& step, const State& state, const Budgets& budgets) {
     step.part_ = nullptr;
     {
-        // What was foreseen is there now, until more is known.
+        // The foreseen bytes count as taken until more is known.
         const LockGuard lock(*mutex_);
         foreseen_.fetch_sub(std::exchange(step.foreseen_, 0), std::memory_order_relaxed);
         if (step.open_) count_step(false);
@@ -226,7 +226,7 @@ void DriverFootprint::after(Step& step, const State& state, const Budgets& budge
         const bool known = step.known_ && marked_;
         know_contexts(state, step.open_);
         attribute_context(rest, known ? kMaxBytes : measured() + first_context_at_most_, state, budgets.shares);
-        // What the driver's footprint has grown by is the context's if no other step has begun or ended since.
+        // Growth of the driver's footprint is the context's if no other step has begun or ended since.
         if (step.makes_context_ && step_count() == step.count_ + 1) made_context(step.before_);
     });
     if (look == Look::settled) look_past_nvml(budgets.shares);

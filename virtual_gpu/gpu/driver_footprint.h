@@ -12,9 +12,9 @@
 
 namespace cuslice {
 
-// What the driver takes on one GPU without an allocation asking for it: contexts, modules, local memory. It is charged
-// to the same budget as the allocations are, so that the limit is on what nvidia-smi shows. Parts of one GPU have one
-// footprint, as they share its context, and each of them is charged its share of it.
+// Memory that the driver takes on one GPU without an allocation asking for it: contexts, modules, local memory. It is
+// charged to the same budget as the allocations are, so that the limit is on the figure that nvidia-smi shows.
+// Partitions of one GPU have one footprint, as they share its context, and each of them is charged its share of it.
 //
 // Where NVML has a figure for this process, the driver's footprint is that figure less everything else that is charged:
 // exact, and readable at any moment. Otherwise it is the sum of the steps that the GPU's free memory makes around the
@@ -47,8 +47,8 @@ class DriverFootprint {
         }
     };
 
-    // Those of all parts of the GPU; the last one ends at kWhole. `reread`: charges what memory pools hold now, which
-    // shrinks where no hook is. The shares stay where they are for as long as a step is open.
+    // The budgets of all partitions of the GPU; the last share ends at kWhole. `reread`: charges what memory pools
+    // hold now, which shrinks where no hook is. The shares stay where they are for as long as a step is open.
     struct Budgets {
         std::span<const Share> shares;
         void (*reread)(void* self) = nullptr;
@@ -75,7 +75,7 @@ class DriverFootprint {
         }
         ~Step() { close(); }
 
-        // Whether the rest could be read before the call.
+        // True if the rest could be read before the call.
         bool known() const { return known_; }
 
       private:
@@ -104,7 +104,7 @@ class DriverFootprint {
     // It doesn't. With the lock held.
     void take_back(Step& step);
 
-    // What a reading has to know.
+    // Facts that a reading depends on.
     struct State {
         // How much of what is charged may not be on the GPU at the moment (managed memory, which the driver moves), in
         // bytes.
@@ -182,12 +182,13 @@ class DriverFootprint {
     enum class Source { steps, process };
     enum class Look { settled, busy, unreadable };
 
-    // What the budgets are charged of a footprint.
+    // Bytes of a footprint that the budgets are charged.
     std::uint64_t charged_of(std::uint64_t bytes) const { return bytes - std::min(bytes, on_top_at_most_); }
     bool used_by_all(std::uint64_t* bytes) const;
     template <typename Use>
     Look at_rest(const Budgets& budgets, Use use);
-    // What clang can't see: the caller has the lock, or nobody else knows of this yet, which has none before open().
+    // Tells clang what it can't see: the caller has the lock, or there is none yet: before open() nobody else knows
+    // of this object.
     void is_locked() const CUSLICE_ASSERT_HELD(*mutex_) {}
     void count_step(bool begins) CUSLICE_REQUIRES(*mutex_);
     void know_contexts(const State& state, std::uint64_t own_steps) CUSLICE_REQUIRES(*mutex_);

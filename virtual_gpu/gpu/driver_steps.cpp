@@ -12,7 +12,7 @@ DriverFootprint::Step VirtualGpu::before_driver_step(bool makes_context) {
     return footprint().before(budgets(), makes_context);
 }
 
-// What the driver takes is charged to all parts of the GPU, so all of them have to have room for it.
+// All partitions of the GPU are charged for memory that the driver takes, so all of them have to have room for it.
 bool VirtualGpu::all_within_limits(LimitError* why) const {
     if (!within_limit(why)) return false;
     if (!physical_->is_split()) return true;
@@ -41,8 +41,8 @@ bool VirtualGpu::trim_for_driver(const LimitError& over) {
     return false;
 }
 
-// What stood in the way of `bytes` that the driver takes and that are charged in `over`: as before them, and with what
-// was asked for of that limit.
+// Restates `over` as it was before `bytes` that the driver takes were charged in it, with the request and the
+// headroom of the limit that stood in the way.
 void VirtualGpu::less_driver_step(LimitError& over, std::uint64_t bytes) const {
     const bool of_all = over.of == LimitOf::whole_gpu || over.of == LimitOf::group || over.of == LimitOf::rule;
     const VirtualGpu* full = this;
@@ -126,7 +126,7 @@ bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, LimitError* why)
         take_back_dead();
         fits = all_within_limits(&over);
     }
-    // What is cached makes room for what the driver needs itself.
+    // Cached memory makes room for the driver's own needs.
     for (std::size_t tries = physical_->parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
         fits = all_within_limits(&over);
     fits = fits || all_within_given_back();

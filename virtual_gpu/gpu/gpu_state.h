@@ -14,8 +14,9 @@
 
 namespace cuslice {
 
-// What this process has on all its GPUs: contexts, allocations, and what is still under way. One of them, as the
-// driver's own tables are; never destroyed: threads may still call while the program ends. Each part is thread-safe.
+// This process's state on all its GPUs: contexts, allocations, and operations under way. There is one, as with the
+// driver's own tables; it is never destroyed: threads may still call while the program ends. Each part is
+// thread-safe.
 struct GpuState {
     AllocationTable allocations;
     InFlight frees;  // frees that the driver may have carried out and the budgets don't show yet
@@ -27,7 +28,7 @@ struct GpuState {
     GraphNeeds graph_needs;
     SharingPlan sharing;  // which accounts the settings name
 
-    // What GPUs ask of the process. Set before the first GPU is opened.
+    // Services that GPUs ask of the process. Set before the first GPU is opened.
     MemoryReclaimer* reclaimer = nullptr;
     // Loads and initialises NVML, where that was not done. False if there is none, or not now.
     bool (*start_nvml)() = nullptr;

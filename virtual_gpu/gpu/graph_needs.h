@@ -8,7 +8,7 @@
 
 namespace cuslice {
 
-// What instantiated graphs need of memory at each launch. Only those with allocation nodes are here. Thread-safe.
+// Memory that instantiated graphs need at each launch. Only those with allocation nodes are here. Thread-safe.
 class GraphNeeds {
   public:
     static constexpr int kMaxGpus = 64;
@@ -20,7 +20,7 @@ class GraphNeeds {
         bool any = false;
     };
 
-    // Whether there is any, without a lock.
+    // True if there is none. Takes no lock.
     bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
     // False if there is no memory to write it down in.

@@ -93,7 +93,7 @@ constexpr unsigned char kManaged = 0x04;  // bit of st_other: its memory is mana
 constexpr std::uint32_t kWrapper = 0x466243b1, kContainer = 0xba55ed50;
 constexpr std::uint64_t kCompressed = 0x2000 | 0x8000;  // LZ4, Zstandard
 
-// Of a fat binary, as nvcc writes it: a wrapper in the program, which points to a container of entries.
+// Layout of a fat binary, as nvcc writes it: a wrapper in the program, which points to a container of entries.
 struct Wrapper {
     std::uint32_t magic, version;
     const void* container;
@@ -179,7 +179,7 @@ std::uint64_t size_of_ptx(const Source& source, std::uint64_t size) {
     return ptx.bytes();
 }
 
-// Which of its parts is loaded is the driver's to choose; so it is what each takes.
+// The driver picks one image of the fat binary: charge the smallest.
 std::uint64_t size_of_container(const Source& source) {
     Container container;
     if (!source.read(0, &container) || container.magic != kContainer || container.header_size < sizeof container)

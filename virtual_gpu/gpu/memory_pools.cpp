@@ -126,8 +126,8 @@ void MemoryPools::Growing::enter_when_free() {
     }
 }
 
-// What the others inside have asked for may be in the pool's figure already or not, and they may take it of what is to
-// spare although they needn't. Whoever comes later keeps out.
+// The pool's figure may not show yet what the others inside have asked for, and they may take spare memory although
+// they needn't: all their requests have to fit, too. Later allocations keep out.
 bool MemoryPools::Growing::enter_on_spare(bool wait) {
     constexpr int kPatience = 64;
     leave();

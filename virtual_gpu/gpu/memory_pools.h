@@ -27,7 +27,7 @@ class MemoryPools {
     struct Pool;
 
   public:
-    // What one allocation may take of a pool while it is inside the driver.
+    // An allocation's claim on a pool while it is inside the driver.
     struct Inside {
         CUmemoryPool pool = nullptr;
         std::uint64_t bytes = 0, at_most = 0;
@@ -91,7 +91,7 @@ class MemoryPools {
     void created(CUmemoryPool pool);
     bool knows(CUmemoryPool pool);
 
-    // Whether allocations of the pool are out. Its end waits for the last of them then. Thread-safe.
+    // True if allocations of the pool are out. Its end waits for the last of them then. Thread-safe.
     bool has_allocations(CUmemoryPool pool) const;
 
     // The pool can't be asked any more. What is charged for it, which is the caller's now. Thread-safe.
@@ -102,7 +102,7 @@ class MemoryPools {
 
     // In a forked child, where nobody is inside.
     void forget();
-    // Of a thread that has left whatever it was doing by a longjmp, with no lock any more.
+    // Cleans up after this thread has left a call by a longjmp. It holds no lock any more.
     void leave();
 
   private:
@@ -114,8 +114,8 @@ class MemoryPools {
         std::uint64_t charged;
         std::uint64_t step;  // it grows by a multiple of this, as far as is known
         std::uint64_t read;  // the number of the reading that was charged
-        // Of those inside: how many, what they asked for, what the pool can grow by for all of them, and how many rely
-        // on what it has to spare.
+        // Totals of the allocations inside: their number, the bytes that they asked for, the most that the pool can
+        // grow by for all of them, and the number of those that rely on its spare memory.
         std::uint64_t inside, asked, at_most, on_spare;
         std::uint64_t ended;  // how many have been inside
         bool told;            // the driver has told its figure before

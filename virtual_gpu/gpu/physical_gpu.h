@@ -28,19 +28,19 @@ class PhysicalGpu {
     // `limit`: bytes of the part, in proportion to which it is charged what the driver takes on the GPU.
     void add(VirtualGpu& part, Budget& budget, std::uint64_t limit);
 
-    // What NVML knows it by.
+    // The identity by which NVML knows the GPU.
     const GpuIdentity& identity() const { return identity_; }
     std::uint64_t total() const { return total_; }
     bool is_split() const { return split_; }
     std::span<VirtualGpu* const> parts() const { return {parts_, count_}; }
-    // What the driver takes on the GPU, and its share for each part, in their order. Under mutex().
+    // The driver's footprint on the GPU, and the partitions' shares of it, in their order. Under mutex().
     DriverFootprint& driver_footprint() { return driver_footprint_; }
     const DriverFootprint& driver_footprint() const { return driver_footprint_; }
     std::span<const DriverFootprint::Share> shares() const { return {shares_, count_}; }
     // The share of a part in `bytes` that the driver takes, in bytes.
     std::uint64_t share_of(const VirtualGpu& part, std::uint64_t bytes) const;
 
-    // Of one that is split.
+    // The GPU's own slice, if it is split.
     const Slice& slice() const { return slice_; }
     // Bytes that the parts may hold together where their own limits are more than that; 0 where they are not.
     std::uint64_t limit_of_all() const { return limit_of_all_; }

@@ -66,7 +66,7 @@ class PhysicalMemory {
     bool bound(Handle object, std::uint64_t offset, std::uint64_t bytes, Handle memory);
     // The same of what is mapped at an address.
     bool bound_at(Handle object, std::uint64_t offset, std::uint64_t bytes, CUdeviceptr address);
-    // What is bound on a GPU, named by its offset, leaves the books.
+    // A binding on a GPU, named by its offset, that leaves the books.
     struct Unbinding {
         Handle object = 0, memory = 0;
         std::uint64_t offset = 0, bytes = 0;

@@ -10,7 +10,7 @@ namespace cuslice {
 struct PrimaryContext {
     // It is this one from now on. Its handle may be the one that another had: cuCtxGetId tells them apart.
     void is(CUcontext context);
-    // Whether the one that is alive now has come after this one. False where the driver doesn't tell (before CUDA 12).
+    // True if the context alive now has come after this one. False where the driver doesn't tell (before CUDA 12).
     bool is_another() const;
 
     std::atomic<CUcontext> handle{nullptr};
@@ -18,7 +18,7 @@ struct PrimaryContext {
     std::atomic<unsigned> retains{0};       // those that were seen
 };
 
-// Whether the GPU's primary context is alive, whoever retains it. Asks the driver.
+// True if the GPU's primary context is alive, whoever retains it. Asks the driver.
 bool primary_is_active(CUdevice device);
 // The same of the physical GPU behind it, whose context all its parts have.
 bool physical_primary_is_active(CUdevice device);

@@ -27,7 +27,7 @@ class PtxSize {
     char word_[24] = {};
     unsigned length_ = 0;
 
-    // Of the statement so far.
+    // State of the statement so far.
     bool global_ = false, kept_ = false, elsewhere_ = false, value_ = false, in_extent_ = false;
     std::uint64_t element_ = 0, lanes_ = 1, count_ = 1;
 

@@ -19,7 +19,7 @@ class RelaxedCaptures {
 
     // False: this driver has captures of one mode only.
     explicit operator bool() const { return exchanged_; }
-    // Whether the driver has modes to relax.
+    // True if the driver has modes to relax.
     static bool possible() { return driver_slot(Function::cuThreadExchangeStreamCaptureMode); }
 
   private:

@@ -144,7 +144,7 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
     return true;
 }
 
-// What is in use is asked of NVML, and other jobs are waited for, without the lock.
+// Asks NVML for the memory in use, and waits for other jobs, without the lock.
 bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
                       void* argument, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;

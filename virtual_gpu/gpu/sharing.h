@@ -61,8 +61,8 @@ class GpuSharing {
     bool join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
               void* argument, Refusal* refusal);
 
-    // What the accounts hold, and who is in them, whether this process has joined them or only watches. False where
-    // there is none of them.
+    // Reads what the accounts hold, and who is in them, whether this process has joined them or only watches. False
+    // if there are none.
     bool watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched);
 
     // The limit of the plan's group, in bytes, whether this process has joined it or not; kNoLimitBytes: there is none.
@@ -78,7 +78,7 @@ class GpuSharing {
     bool joined() const { return budget_.joined(); }
     SharedBudget& budget() { return budget_; }
     const SharedBudget& budget() const { return budget_; }
-    // What dead members held is taken back. True if there was something.
+    // Takes back what dead members held. True if there was something.
     bool take_back_dead() { return joined() && ledger_.opened() && ledger_.take_back_dead(); }
     // The same before a figure is shown, which programs may ask for all the time: ten times a second at most.
     void take_back_dead_now_and_then() {

@@ -7,7 +7,7 @@
 
 namespace cuslice {
 
-// What jobs around a process's own may have of a GPU, in bytes, the nearest first; kNoLimitBytes: nothing is known.
+// Limits on a GPU of the jobs around a process's own, in bytes, the nearest first; kNoLimitBytes: nothing is known.
 struct OuterLimits {
     std::uint64_t bytes[2] = {ledger::kNoLimitBytes, ledger::kNoLimitBytes};
 };

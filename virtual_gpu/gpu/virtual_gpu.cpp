@@ -103,7 +103,7 @@ DriverFootprint::State VirtualGpu::driver_state() const {
     const std::size_t there = std::min(gpu_state().contexts.list(contexts, kMaxContexts, devices), kMaxContexts);
     for (const VirtualGpu* part : physical_->parts())
         for (std::size_t i = 0; i < there; i++) state.contexts += devices[i] == part->device();
-    // Those of parts are one, really.
+    // All partitions of a GPU share one real context.
     if (physical_->is_split()) state.contexts = std::min(state.contexts, 1u);
     return state;
 }
@@ -117,7 +117,7 @@ DriverFootprint::Budgets VirtualGpu::budgets() {
     return all;
 }
 
-// What others of the same job or group hold on the whole GPU, as the ledger has it.
+// Bytes that others of the same job or group hold on the whole GPU, according to the ledger.
 std::uint64_t VirtualGpu::used_by_others() {
     ledger::Watched all;
     GpuSharing& sharing = physical_->is_split() ? physical_->sharing() : sharing_;
@@ -152,7 +152,7 @@ std::uint64_t VirtualGpu::headroom_of_all() const {
     return slice.plus_context ? 0 : derived_headroom(footprint().bytes());
 }
 
-// What was measured is of all parts.
+// The measured footprint is that of all partitions together: publishes each one's share.
 void VirtualGpu::publish_parts() {
     const std::uint64_t bytes = footprint().measured();
     std::uint64_t begin = 0;
@@ -200,8 +200,8 @@ bool VirtualGpu::due() {
     return one_of(kTimesAsked, vain);
 }
 
-// What CUDA says is in use on the GPU, less what is charged here: what others hold and what wasn't seen. Cheap beside
-// NVML. kUnknown where it can't be told.
+// Bytes in use on the GPU according to CUDA, less those charged here: memory that others hold, or that wasn't seen.
+// Cheap beside NVML. kUnknown if CUDA can't tell.
 std::uint64_t VirtualGpu::unseen() const {
     std::uint64_t free = 0, total = 0;
     return free_memory(&free, &total) ? total - free - physical_->held() : kUnknown;
@@ -246,7 +246,7 @@ void VirtualGpu::look() {
 void VirtualGpu::refresh(bool trim_pools) {
     const bool stale = stale_.exchange(false, std::memory_order_relaxed);
     pools_.refresh(budget_, trim_pools);  // first: the driver's footprint is what is left after everything else
-    // What was stale stays so if something was in flight, such as the operation that asks.
+    // A stale footprint stays so if something was in flight, such as the operation that asks.
     const bool compared = !measured() || footprint().refresh(driver_state(), budgets());
     // And what others keep may go at any time.
     if ((!compared && stale) || footprint().unlisted().any()) stale_.store(true, std::memory_order_relaxed);
@@ -272,8 +272,8 @@ void VirtualGpu::look_at_cached() {
     giving_back_.store(false, std::memory_order_release);
 }
 
-// What has just been charged to a part: charged first and looked at then, so that two parts at once can both be
-// refused, and never both be served.
+// Checks bytes that have just been charged to a partition against the limit of the whole GPU. Charging comes first,
+// so that two partitions at once can both be refused, and never both be served.
 bool VirtualGpu::fits_in_whole(std::uint64_t bytes, LimitError* why) {
     const std::uint64_t used = physical_->counted_of_all();
     if (used + headroom_of_all() <= physical_->limit_of_all()) return true;
@@ -328,7 +328,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     }
     gpu_state().start_nvml();
     if (physical_->is_split() && !physical_->join(plan, refusal)) return false;
-    // What the driver takes will be charged to all of them.
+    // All partitions will be charged for memory that the driver takes, so all of them join.
     for (VirtualGpu* part : physical_->parts())
         if (!part->join_alone(plan, refusal)) return false;
     for (VirtualGpu* part : physical_->parts()) part->is_member_.store(true, std::memory_order_release);
@@ -338,7 +338,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
 // It has entered once all parts have joined: where one is refused, each of them asks again for all.
 bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
     const bool is_part = physical_->is_split();
-    // What the parts of a GPU have of it has been asked of the whole one, and so have a group and a rule.
+    // The whole GPU's accounts cover its partitions' memory in use, group and rule: a partition leaves these out.
     const auto in_use = [](void* self) {
         const PhysicalGpu& physical = *static_cast<PhysicalGpu*>(self);
         return physical.is_split() ? 0 : physical.used_by_all();
@@ -372,9 +372,9 @@ bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
     return charge(bytes, why) || reserve_given_back(bytes, why) || reserve_of_siblings(bytes, why);
 }
 
-// What other processes have cached of the limit that they share with this one. They give it back at their next slow
-// step, or when their own thread looks; who does neither is not waited for long, and not again soon after as long as
-// nothing has changed there.
+// Waits for other processes to give back what they have cached of a limit that they share with this one. They do so
+// at their next slow step, or when their own thread looks. A process that does neither is not waited for long, and
+// not again soon after as long as nothing has changed there.
 bool VirtualGpu::wait_for_siblings(std::uint64_t bytes, bool (*fits)(void*), void* asked) {
     constexpr int kTries = 100;
     constexpr long kPause = 2'000'000;        // nanoseconds

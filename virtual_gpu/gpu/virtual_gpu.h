@@ -17,7 +17,7 @@ namespace cuslice {
 
 struct ContextCache;
 
-// What a program is shown of a GPU's memory, in bytes.
+// A GPU's memory as the program is shown it, in bytes.
 struct MemoryView {
     std::uint64_t free = 0;
     std::uint64_t total = 0;
@@ -43,7 +43,7 @@ class VirtualGpu {
     bool bound() const {
         return slice_.bound || (sharing_.joined() && sharing_.budget().limit() != ledger::kNoLimitBytes);
     }
-    // Whether freed memory is kept for later.
+    // True if freed memory is kept for later.
     bool caches() const { return slice_.allocator != AllocatorMode::direct; }
 
     // The GPU's own slice, where this is a part of it: groups and rules are joined for all of its parts together.
@@ -104,7 +104,7 @@ class VirtualGpu {
     // The same for a segment of a cache, which does what it can with its own memory.
     bool reserve_segment(std::uint64_t bytes, const ContextCache& cache, LimitError* why);
 
-    // Whether another process that shares the limit has asked for cached memory since this was asked last.
+    // True if another process that shares the limit has asked for cached memory since the last call.
     bool asked_to_trim();
     // Tells them how much is cached here that they could have.
     void tell_siblings();
@@ -138,7 +138,8 @@ class VirtualGpu {
     // Around a call in which the driver may take or give back memory by itself. Calls of this kind are serialised per
     // GPU only while they are measured, never while the driver works.
     DriverFootprint::Step before_driver_step(bool makes_context = false);
-    // Whether what the driver gives back has to be measured around the call; else its figure says so at any time.
+    // True if memory that the driver gives back has to be measured around the call; else its figure shows it at any
+    // time.
     bool measures_steps() const { return !footprint().exact(); }
     // The bytes to charge for a block of cuMemAlloc. An H200's driver gives memory in chunks of 2 MiB, and small blocks
     // share chunks. Where NVML lists the process, the next look finds what was rounded up; elsewhere nothing would, so
@@ -232,12 +233,12 @@ class VirtualGpu {
         managed_.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
     }
 
-    // What the driver takes by itself; of a part, its share.
+    // Bytes that the driver takes by itself; for a partition, its share.
     std::uint64_t driver_footprint() const { return __atomic_load_n(&driver_bytes_, __ATOMIC_RELAXED); }
     std::uint64_t headroom() const;
     // Headroom of such a limit, in bytes.
     std::uint64_t headroom(LimitOf of) const;
-    // What is kept free of the whole GPU.
+    // Bytes kept free on the whole GPU.
     std::uint64_t headroom_of_all() const;
     // Over the driver's footprint.
     Mutex& mutex() { return physical_->mutex(); }
@@ -247,7 +248,7 @@ class VirtualGpu {
         return entered_.load(std::memory_order_acquire) || enter_now(bytes, why, cache);
     }
     bool enter_now(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache);
-    // What comes before any reservation.
+    // Runs before every reservation.
     bool ready_for(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache = CacheOfUnseen::prepared) {
         if (!enter(bytes, why, cache)) [[unlikely]]
             return false;
@@ -272,7 +273,7 @@ class VirtualGpu {
         return !physical_->limit_of_all() || fits_in_whole(bytes, why);
     }
     bool fits_in_whole(std::uint64_t bytes, LimitError* why);
-    // What members of the accounts held that have died.
+    // Takes back what dead members of the accounts held.
     void take_back_dead() {
         sharing_.take_back_dead();
         physical_->sharing().take_back_dead();
@@ -311,8 +312,8 @@ class VirtualGpu {
             look_now_or_sooner(used, bytes);
     }
     void look_now_or_sooner(std::uint64_t used, std::uint64_t bytes);
-    // What this process may hold by itself of a limit that it shares: where the accounts are a group's alone, its own
-    // limit is in none of them.
+    // Bytes that this process may hold by itself within a limit that it shares: where the accounts are a group's
+    // alone, none of them holds the process's own limit.
     std::uint64_t alone() const { return process_limit_.load(std::memory_order_relaxed); }
     [[gnu::noinline]] std::uint64_t room_in_accounts() const;  // apart from room(), which saves no register for it
     std::uint64_t own_limit() const { return sharing_.joined() ? alone() : slice_.limit; }
@@ -330,7 +331,7 @@ class VirtualGpu {
     void open_driver_footprint();
     std::uint64_t used_by_others();
     bool join_alone(const SharingPlan& plan, Refusal* refusal);
-    // Of all parts of the physical GPU.
+    // Totals of all partitions of the physical GPU.
     std::uint64_t managed() const;
     DriverFootprint::Budgets budgets();
 

@@ -7,7 +7,7 @@
 
 namespace cuslice {
 
-// Who is in a context that is not its own, and which contexts are about to end.
+// Visitors in contexts that are not their own, and contexts that are about to end.
 //
 // A program keeps a context alive as long as it works in it. Where cuslice enters one on its own account, from another
 // thread (to wait for its work, to make an event or a segment there, or to give one back), the program knows nothing of
@@ -29,7 +29,7 @@ class Visits {
     void begin_end(const void* what);
     void finish_end(const void* what);
 
-    // Whatever this thread was in, it is there no longer.
+    // After a longjmp: this thread is in no context any more.
     void forget_own();
     // In a forked child, whose one thread is in nothing.
     void forget_all();

@@ -14,10 +14,10 @@ enum class Reading {
     failed,  // NVML did not answer, which says nothing about the matter
 };
 
-// What NVML, the library behind nvidia-smi, says of one GPU. It counts what the driver takes by itself, which the CUDA
-// API does not show. Readings are of this moment and come from the real NVML, which has to be loaded. Thread-safe.
-// Signals that have a handler wait until NVML has answered (HeldSignals): this is done inside calls of CUDA's that the
-// program may leave by siglongjmp.
+// One GPU as reported by NVML, the library behind nvidia-smi. NVML counts what the driver takes by itself, which the
+// CUDA API does not show. Readings are of this moment and come from the real NVML, which has to be loaded.
+// Thread-safe. Signals that have a handler wait until NVML has answered (HeldSignals): readings are made inside calls
+// of CUDA's that the program may leave by siglongjmp.
 class NvmlGpu {
   public:
     // Finds the GPU by its UUID. False, and every reading fails, where there is no NVML (a container may leave it out).
@@ -60,7 +60,7 @@ bool nvml_initialise();
 // True once that was done: NVML answers every caller then, also a program that has not initialised it.
 bool nvml_initialised();
 
-// What the host has, in PCI order; none if there is no NVML. A GPU that MIG divides is not among them, its instances
+// The host's GPUs in PCI order; none if there is no NVML. A GPU that MIG divides is not among them; its instances
 // are.
 class NvmlGpus {
   public:

@@ -1,5 +1,5 @@
-// What cuslice asks NVML about the machine. The library asks through its table, the launcher through a library that it
-// opened itself; both have to come to the same answers, so the questions are written once, here.
+// Asks NVML about the machine. The library asks through its table, the launcher through a library that it opened
+// itself; both have to come to the same answers, so the questions are written once, here.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,8 @@ bool query_identity(const Nvml& nvml, nvmlDevice_t gpu, GpuIdentity& identity) {
     return true;
 }
 
-/// What CUDA can run on of the GPU with this index: itself, or its instances where MIG divides it. Returns how many.
+/// Lists the devices of the GPU with this index that CUDA can run on: the GPU itself, or its instances where MIG
+/// divides it. Returns how many there are.
 template <typename Nvml>
 std::size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvmlDevice_t> devices) {
     nvmlDevice_t gpu = nullptr, instance = nullptr;

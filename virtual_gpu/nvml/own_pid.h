@@ -3,7 +3,7 @@
 
 namespace cuslice {
 
-// What decides under which pid NVML's lists name this process.
+// Facts that decide under which pid NVML's lists name this process.
 struct PidFacts {
     unsigned own = 0;        // getpid()
     unsigned outermost = 0;  // the first number of NSpid in /proc/self/status: the pid where that /proc was mounted

@@ -24,7 +24,8 @@ const Entry* open_setting(const Settings& settings, const char* const* environme
     return gpus && (gpus->rank.level == 0 || !resolved) ? gpus : nullptr;
 }
 
-// Those of the host, and the MIG devices that are named somewhere, if NVML knows them: it lists GPUs only.
+// The host's GPUs, and those MIG devices that are named somewhere and that NVML knows. They are looked up by name, as
+// NVML lists GPUs only.
 class KnownGpus {
   public:
     void add(std::span<const GpuIdentity> gpus) {
@@ -113,7 +114,7 @@ char* set_visible(std::string_view list) {
     return line;
 }
 
-// What getenv finds, with its name.
+// The line that getenv finds, with the variable's name.
 char* visible_line() {
     for (char** line = environ; line && *line; line++)
         if (starts_with(*line, "CUDA_VISIBLE_DEVICES=")) return *line;

@@ -17,7 +17,7 @@ namespace cuslice {
 // found no driver.
 bool resolves_gpus(const Settings& settings, const char* const* environment);
 
-// What CUDA_VISIBLE_DEVICES has to become, where it has to become something else.
+// The new value of CUDA_VISIBLE_DEVICES, where it has to change.
 //
 // Writing to a living process's environment is what a preloaded library
 // should not do, so as little as possible is done: nothing where nothing changes, and otherwise one putenv(3) of a line

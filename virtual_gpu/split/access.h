@@ -4,8 +4,8 @@
 
 namespace cuslice {
 
-// Who may reach memory, as the driver is to be told: parts of one GPU are one place for it, which may be named once,
-// and what one part may do the others can't be kept from.
+// Access to memory as the driver takes it. To the driver all partitions of a GPU are one place, which may be named
+// only once, so the others can't be kept from what one of them may do.
 class PhysicalAccess {
   public:
     PhysicalAccess(const CUmemAccessDesc* wishes, std::size_t count) : given_(wishes) {

@@ -15,8 +15,8 @@ void end_what_was_made(const VirtualContext& context);
 // freed.
 void leave_memory(const VirtualContext& context, CUdevice physical);
 
-// What this thread's last call that ended a context has left so. The real context is current while this lives, and
-// then given up. After every such call, whether there is anything to free or not.
+// Memory left behind by this thread's last call that ended a context. The real context is current while this lives,
+// and then given up. Made after every such call, whether there is anything to free or not.
 class LeftMemory {
   public:
     LeftMemory();

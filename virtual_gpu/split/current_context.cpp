@@ -11,8 +11,8 @@ namespace cuslice {
 
 namespace {
 
-// What this thread has pushed, without the one on top. Few threads push deep: what is too much for a handful is in
-// memory that goes when the stack is flat again.
+// Contexts that this thread has pushed, without the one on top. Few threads push deep: contexts beyond a handful are
+// in memory that goes when the stack is flat again.
 class Below {
   public:
     bool push(VirtualContext* context) {

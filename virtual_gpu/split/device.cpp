@@ -1,4 +1,4 @@
-// Which GPUs there are, and what tells them apart.
+// Device functions: the GPUs that there are, and their UUIDs and PCI ids.
 #include <cctype>
 #include <cstdio>
 #include <cstring>

@@ -24,7 +24,7 @@ void* with_real_of(CUresult(CUDAAPI*)(Arguments...)) {
     return reinterpret_cast<void*>(&with_real<kFunction, Arguments...>);
 }
 
-// Whatever its arguments are.
+// Refuses a call of the function, whatever its arguments are.
 template <Function kFunction>
 CUresult CUDAAPI refused() {
     if (split().on_refusal) split().on_refusal(kFunctions[static_cast<std::size_t>(kFunction)].symbol);

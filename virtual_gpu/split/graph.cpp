@@ -9,7 +9,7 @@ namespace cuslice {
 
 namespace {
 
-// What a node names, as the driver knows it. False if there is no such thing.
+// Translates what a node names into what the driver knows. False if there is no such thing.
 bool translate(CUDA_KERNEL_NODE_PARAMS_v2& node) { return node.func || to_real(node.ctx); }
 bool translate(CUDA_BATCH_MEM_OP_NODE_PARAMS& node) { return to_real(node.ctx); }
 
@@ -40,7 +40,7 @@ void use(PhysicalAccess& access, Params& wish) {
     wish.accessDescCount = access.size();
 }
 
-// Which virtual GPU a node's memory is for.
+// Notes the virtual GPU that a node's memory is for.
 void remember(CUgraphNode node, const CUmemLocation& location) {
     if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && split().device(location.id))
         handle_registry().add(node, HandleKind::node, location.id, 0);

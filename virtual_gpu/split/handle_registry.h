@@ -7,7 +7,7 @@
 
 namespace cuslice {
 
-// What the driver makes in a real context is one virtual GPU's.
+// Kinds of handles that the driver makes in a real context, each of them one virtual GPU's.
 enum class HandleKind : std::uint8_t {
     stream,
     module,
@@ -40,7 +40,7 @@ struct HandleOwner {
     bool is_unclaimed() const { return known && device & kUnclaimed; }
 };
 
-// Whose the driver's handles are, by handle and kind. Thread-safe.
+// Owners of the driver's handles, by handle and kind. Thread-safe.
 class HandleRegistry {
   public:
     // False if the kernel gives no memory.

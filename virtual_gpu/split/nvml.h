@@ -35,7 +35,7 @@ class VirtualNvml {
     // In place of publish_nvml() (driver/nvml_table.h): from now on calls come through here, so that nobody has got an
     // answer of the real library's yet. Once, after it was loaded.
     void install();
-    // Which they are: once, after NVML is initialised. Until then it answers that it isn't.
+    // Sets the GPUs: once, after NVML is initialised. Until then NVML answers that it isn't.
     void open(const ProgramGpus& gpus, const VirtualParts& parts);
     bool is_open() const { return __atomic_load_n(&open_, __ATOMIC_ACQUIRE); }
 

@@ -1,4 +1,4 @@
-// Which GPUs NVML shows, and what tells them apart.
+// NVML's device functions: the GPUs that it shows, and their indices, UUIDs and PCI ids.
 #include <cctype>
 #include <cstdio>
 #include <cstring>

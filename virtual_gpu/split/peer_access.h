@@ -7,8 +7,8 @@
 
 namespace cuslice {
 
-// Which context may reach which other one's memory, by the numbers of virtual contexts. Several pairs of virtual
-// contexts can be one pair of real ones, which the driver is told of once. Thread-safe.
+// Access of virtual contexts to each other's memory, by their numbers. Several pairs of virtual contexts can be one
+// pair of real ones, which the driver is told of once. Thread-safe.
 class PeerAccess {
   public:
     struct Pair {

@@ -16,7 +16,7 @@ namespace cuslice {
 // (contexts.h), whose handles the driver never sees.
 class Split {
   public:
-    // Whether calls come through here (install_split).
+    // True if calls come through here (install_split).
     bool installed() const { return installed_; }
     void set_installed() { installed_ = true; }
 
@@ -38,15 +38,14 @@ class Split {
     // The first of a physical GPU's parts, as the program counts; -1 if none of them is visible. Whoever is shown the
     // physical GPU gets this one.
     int first_of(CUdevice physical) const;
-    // Whether both are parts of one physical GPU, or the same one.
+    // True if both are partitions of one physical GPU, or the same one.
     bool siblings(int a, int b) const {
         const Device *one = device(a), *other = device(b);
         return one && other && one->physical == other->physical;
     }
 
-    // Which virtual GPU the allocation with this base address was made on and, where it is known, in which context.
-    // False if nothing was written down of it. Set before
-    // install_split().
+    // Finds the virtual GPU that the allocation with this base address was made on and, where it is known, the
+    // context. False if nothing was written down of it. Set before install_split().
     bool (*find_owner)(CUdeviceptr base, int* gpu, CUcontext* context) = nullptr;
     // Told of each call of a function that is not supported here; set before install_split().
     void (*on_refusal)(const char* symbol) = nullptr;

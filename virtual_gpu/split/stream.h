@@ -10,11 +10,12 @@ namespace cuslice {
 // -1 if there is none.
 int device_of(CUstream stream);
 
-// What the streams get that this thread makes without naming a priority: the current part's, if it has one.
+// Priority of the streams that this thread makes without naming one: the current partition's, if it has one.
 std::optional<int> current_priority();
 
-// Whether the GPU has the priority that one of its parts is to have, which only a context of it tells: `real`, which
-// lives. If not, says so (Split::on_bad_priority), and answers CUDA_ERROR_INVALID_VALUE.
+// Checks that the GPU has the priority that one of its partitions is to have. Only a context of the GPU tells:
+// `real`, which has to be alive. If the GPU lacks the priority, says so (Split::on_bad_priority), and returns
+// CUDA_ERROR_INVALID_VALUE.
 CUresult check_priority(const Split::Device& part, CUcontext real);
 
 }  // namespace cuslice

@@ -1,4 +1,4 @@
-// Whose a pointer is.
+// Attributes of pointers: the virtual GPU and the context that own the memory.
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"

@@ -26,12 +26,12 @@ struct VirtualContext {
     CUcontext handle() const;
 };
 
-// Those of this process. Their storage is never given back: a thread may hold on to a handle longer than its context
-// lives. Thread-safe; none of these calls the driver.
+// All virtual contexts of this process. Their storage is never given back: a thread may hold on to a handle longer
+// than its context lives. Thread-safe; none of these calls the driver.
 class VirtualContexts {
   public:
-    // What a handle stands for. `context` null: a real one that is not ours, such as a green context's. `real` null: no
-    // context at all, or not any more.
+    // The context behind a handle. `context` null: a real one that is not ours, such as a green context's. `real`
+    // null: no context at all, or not any more.
     struct Resolved {
         VirtualContext* context = nullptr;
         CUcontext real = nullptr;
@@ -55,7 +55,7 @@ class VirtualContexts {
     // The end of a primary one that goes on being used: the next one to ask for it begins it again.
     void interrupt(VirtualContext& primary);
 
-    // Whether another one of the same physical GPU's lives.
+    // True if another context of the same physical GPU is alive.
     bool has_company(const VirtualContext& context);
 
   private:

@@ -13,7 +13,7 @@ namespace {
 
 const void* as_handle(CUmemGenericAllocationHandle handle) { return reinterpret_cast<const void*>(handle); }
 
-// Whether a physical place is several virtual GPUs.
+// True if this physical place stands for several virtual GPUs.
 bool names_parts(const CUmemLocation& location) {
     int parts = 0;
     for (int i = 0; location.type == CU_MEM_LOCATION_TYPE_DEVICE && i < split().count(); i++)
@@ -77,7 +77,7 @@ CUSLICE_SPLIT(cuMemRelease, handle) {
     return result;
 }
 
-// What one of several parts had is not taken from it when another one is given less, or nothing.
+// A partition keeps its access when another one is given less, or none.
 CUSLICE_SPLIT(cuMemSetAccess, address, bytes, wishes, count) {
     PhysicalAccess real(wishes, count);
     if (!real.complete()) return CUDA_ERROR_OUT_OF_MEMORY;
