@@ -238,9 +238,7 @@ TEST_CASE("an event that a thread has kept goes with its context, and that of a 
     scene.driver.instant = true;
     Fence fence = 4711;
     // The second time the event is had from those to spare, and kept.
-    const auto ask = [&] {
-        return scene.fences.past(scene.all[0], &fence) && scene.fences.past(scene.all[0], &fence);
-    };
+    const auto ask = [&] { return scene.fences.past(scene.all[0], &fence) && scene.fences.past(scene.all[0], &fence); };
     CHECK(ask());
     CHECK(scene.driver.events_made == 1);
     scene.fences.context_ended(scene.all[0]);
