@@ -8,6 +8,7 @@
 - docs/troubleshooting.md names every finding of doctor's, and no others, and quotes messages as the sources have them;
 - every variable CUSLICE_… that a source names is in a document;
 - every option in a cuslice command of any document exists;
+- docs/stability.md names every setting and every command once, and the formats that files have;
 - every file and folder that docs/architecture.md and docs/design/ name exists, and so does each function in the walks
   of an allocation, in its file;
 - README.zh-CN.md has the links, the commands and the rows of README.md;
@@ -164,6 +165,31 @@ def check_options():
         problems.append("no cuslice command was found in the documents: this check is blind")
 
 
+def check_stability():
+    """Each setting and each command is promised, or said to be experimental; and formats are those of the sources."""
+    text = (ROOT / "docs/stability.md").read_text()
+    rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    told = collections.Counter(re.findall(r"`([a-z][a-z-]*)`", rows))
+    keys = re.search(r"kKeys\[.*?\n\};", (ROOT / "config/key.cpp").read_text(), re.S)
+    settings = set(re.findall(r'\{Key::\w+,\s*"([a-z][a-z-]*)"', keys[0] if keys else ""))
+    commands = set(re.findall(r"^  cuslice ([a-z]+)", (ROOT / "cli/help.cpp").read_text(), re.M))
+    if not settings or not commands:
+        problems.append("settings or commands were not found in the sources: this check is blind")
+    for name in sorted(settings | commands):
+        # `config` is both.
+        times = (name in settings) + (name in commands)
+        if told[name] != times:
+            problems.append(f"docs/stability.md names {name} {told[name]} times, not {times}")
+    for what, file, pattern in (
+        ("host ledger", "policy/ledger/layout.h", r"kVersion = (\d+)"),
+        ("figures for `cuslice stats`", "policy/stats/layout.h", r"kVersion = (\d+)"),
+        ("a fake machine's accounting", "fake/books/layout.h", r"books_version = (\d+)"),
+    ):
+        number = re.search(pattern, (ROOT / file).read_text())
+        if not number or f"| {what} | {number[1]} |" not in text:
+            problems.append(f"docs/stability.md has another format of {what} than {file}")
+
+
 def check_paths():
     """`a/b.h` and `a/b/` are paths of this repository, or of what is installed and built."""
     documents = [ROOT / "docs/architecture.md", *sorted((ROOT / "docs/design").glob("*.md"))]
@@ -258,7 +284,7 @@ def check_widths():
 
 
 for check in (check_pictures, check_coverage, check_links, check_fake_gpu, check_troubleshooting, check_variables,
-              check_options, check_paths, check_walks, check_translation, check_widths):
+              check_options, check_stability, check_paths, check_walks, check_translation, check_widths):
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
 sys.exit(bool(problems))
