@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Figures of the sources, and a ceiling for each: how dense lines are, how much a class does, how many rooms cli/ has.
+
+  scripts/source_figures.py            prints them, folder by folder
+  scripts/source_figures.py --check    and fails on one above its ceiling, or so far below it that the ceiling is to be lowered
+
+  scripts/source_figures.py --test     tries itself on sources with known figures
+
+A decision is an `if`, `for`, `while`, `case`, `catch`, `&&`, `||` or `?`; a line is one with code in it. A room of cli/ is a folder, or a
+file that lies in none; an arrow leads from a room to another one that it includes.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PRODUCT = ("config", "policy", "virtual_gpu", "shim", "stub", "cli", "fake", "include", "integrations")
+LIBRARY = ("config", "policy", "virtual_gpu", "shim")
+SUFFIXES = (".h", ".c", ".cpp", ".inc", ".S")
+TEXT = re.compile(r'R"\((?s:.*?)\)"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'')
+COMMENT = re.compile(r"//[^\n]*|/\*(?s:.*?)\*/")
+TOKEN = re.compile(r"\w+|->|::|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[^\w\s]")
+DECISION = re.compile(r"\b(?:if|for|while|case|catch)\b|&&|\|\||\?")
+ATOMIC = re.compile(r"\bstd::atomic\b|\bRelaxed<")
+# Above is a step back. A change that brings a figure down brings its ceiling down with it.
+CEILINGS = {
+    "decisions a line, library": 0.235,
+    "decisions per 100 tokens, library": 2.52,
+    "tokens a line, library": 9.4,
+    "functions of VirtualGpu": 110,
+    "functions of Ledger": 69,
+    "functions of CachingAllocator": 53,
+    "atomics of VirtualGpu": 20,
+    "rooms of cli": 62,
+    "arrows of cli": 200,
+}
+CLASSES = {
+    "VirtualGpu": "virtual_gpu/gpu/virtual_gpu.h",
+    "Ledger": "policy/ledger/ledger.h",
+    "CachingAllocator": "policy/allocator/caching_allocator.h",
+}
+SLACK = 0.03  # of a ceiling
+
+
+def bare(source):
+    """The source without comments and the contents of texts. A text may hold what begins a comment, and the other way round."""
+    return re.sub(f"({COMMENT.pattern})|{TEXT.pattern}", lambda found: "" if found[1] else '""', source)
+
+
+def code_of(path):
+    return bare(path.read_text())
+
+
+def sources(folder):
+    return [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES]
+
+
+class Count:
+    def __init__(self):
+        self.lines = self.tokens = self.decisions = 0
+
+    def add(self, other):
+        self.lines += other.lines
+        self.tokens += other.tokens
+        self.decisions += other.decisions
+
+
+def count(code):
+    one = Count()
+    one.lines = sum(bool(line.strip()) for line in code.splitlines())
+    one.tokens = len(TOKEN.findall(code))
+    one.decisions = len(DECISION.findall(code))
+    return one
+
+
+def count_folder(folder):
+    total = Count()
+    for path in sources(folder):
+        total.add(count(code_of(path)))
+    return total
+
+
+def body_of(name, code):
+    """What stands between the braces of a class, without what stands in braces there."""
+    start = re.search(rf"\bclass (?:\w+\(\w+\) )?{name}\b[^;{{]*\{{", code).end()
+    depth, body = 1, []
+    for char in code[start:]:
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        if depth == 0:
+            break
+        if depth == 1:
+            body.append(char)
+    return "".join(body)
+
+
+def functions(body):
+    """Declarations and definitions of functions: what has a list of parameters behind a name."""
+    without_macros = re.sub(r"\bCUSLICE_\w+(?:\([^()]*\))?|\balignas\([^()]*\)|\bdecltype\([^()]*\)", "", body)
+    names = re.findall(r"(?:^|[;}:\n])\s*(?:[\w:<>,*&\[\] ]+[ *&])?~?(\w+|operator\S+)\s*\([^;]*?\)[^;()]*(?=[;}]|$)", without_macros)
+    return len([name for name in names if name not in ("if", "for", "while", "return", "requires", "sizeof")])
+
+
+def rooms():
+    """Rooms of cli/, and the arrows between them."""
+    def room_of(path):
+        parts = path.relative_to(ROOT / "cli").with_suffix("").parts
+        return parts[0]
+    arrows = set()
+    for path in sources("cli"):
+        for name in re.findall(r'^#include "cli/([^"]+)"', path.read_text(), re.M):
+            other = room_of(ROOT / "cli" / name)
+            if other != room_of(path):
+                arrows.add((room_of(path), other))
+    return {room_of(path) for path in sources("cli")}, arrows
+
+
+def test():
+    code = bare("""// if (a) the comment
+int f(int a) {
+    const char* text = "// no comment && no decision";
+
+    if (a && text[0] == '"') return a ? 1 : 2;  /* for
+    while */
+    return 0;
+}
+""")
+    one = count(code)
+    assert (one.lines, one.decisions) == (5, 3), (one.lines, one.decisions, code)
+    body = body_of("Thing", bare("""
+class Other { void no(); };
+class alignas(64) Thing : public Other {
+  public:
+    Thing(int a, int b) : a_(a) { if (a) no(); }
+    ~Thing();
+    bool is(const Thing& other) const { return true; }
+    [[gnu::cold]] static std::vector<int> all(void (*each)(int)) CUSLICE_REQUIRES(mutex_);
+    bool operator==(const Thing&) const = default;
+
+  private:
+    std::atomic<int> a_{0};  // of a count()
+    Mutex mutex_{Rank::one};
+};
+"""))
+    assert functions(body) == 5, (functions(body), body)
+    assert len(ATOMIC.findall(body)) == 1, body
+
+
+def main():
+    if "--test" in sys.argv[1:]:
+        return test()
+    counts = {folder: count_folder(folder) for folder in PRODUCT}
+    library, product = Count(), Count()
+    for folder, one in counts.items():
+        product.add(one)
+        if folder in LIBRARY:
+            library.add(one)
+    print(f"{'folder':14} {'lines':>7} {'tokens':>8} {'tokens a line':>13} {'decisions a line':>16} {'per 100 tokens':>14}")
+    for folder, one in [*counts.items(), ("library", library), ("product", product)]:
+        if one.lines:
+            print(f"{folder:14} {one.lines:7} {one.tokens:8} {one.tokens / one.lines:13.1f} {one.decisions / one.lines:16.3f} "
+                  f"{100 * one.decisions / one.tokens:14.2f}")
+    bodies = {name: body_of(name, code_of(ROOT / path)) for name, path in CLASSES.items()}
+    cli_rooms, arrows = rooms()
+    figures = {
+        "decisions a line, library": library.decisions / library.lines,
+        "decisions per 100 tokens, library": 100 * library.decisions / library.tokens,
+        "tokens a line, library": library.tokens / library.lines,
+        **{f"functions of {name}": functions(body) for name, body in bodies.items()},
+        "atomics of VirtualGpu": len(ATOMIC.findall(bodies["VirtualGpu"])),
+        "rooms of cli": len(cli_rooms),
+        "arrows of cli": len(arrows),
+    }
+    print()
+    wrong = []
+    for name, value in figures.items():
+        ceiling = CEILINGS[name]
+        print(f"{name:34} {value:9.3f}  at most {ceiling:g}")
+        if value > ceiling:
+            wrong.append(f"{name}: {value:.3f} is above {ceiling:g}: a step back")
+        elif value < ceiling * (1 - SLACK):
+            wrong.append(f"{name}: {value:.3f} is far below {ceiling:g}: lower the ceiling, so that it stays so")
+    if "--check" in sys.argv[1:] and wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
