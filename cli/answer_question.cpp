@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <charconv>
 
-#include "cli/ask_child.h"
 #include "cli/doctor/folder_probe.h"
 #include "cli/doctor/loader_probe.h"
-#include "cli/fake_check.h"
-#include "cli/gpu_answer.h"
-#include "cli/gpu_query.h"
+#include "cli/gpus/ask_child.h"
+#include "cli/gpus/fake_check.h"
+#include "cli/gpus/gpu_answer.h"
+#include "cli/gpus/gpu_query.h"
 
 namespace cuslice::cli {
 namespace {

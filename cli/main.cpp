@@ -5,8 +5,9 @@
 
 #include "cli/answer_question.h"
 #include "cli/commands.h"
-#include "cli/descriptors.h"
-#include "cli/exit_codes.h"
+#include "cli/launch/descriptors.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/report.h"
 
 namespace cuslice::cli {
 namespace {

@@ -10,10 +10,11 @@
 #include <map>
 
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/fake_check.h"
-#include "cli/json.h"
-#include "cli/launcher_settings.h"
+#include "cli/gpus/fake_check.h"
+#include "cli/settings/launcher_settings.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/json.h"
+#include "cli/text/report.h"
 #include "config/container_group.h"
 #include "config/resolve.h"
 

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/completion_names.h"
+#include "cli/commands/completion_names.h"
 
 namespace cuslice::cli {
 namespace {

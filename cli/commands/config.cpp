@@ -2,11 +2,12 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/json.h"
-#include "cli/launcher_settings.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/settings/launcher_settings.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/json.h"
+#include "cli/text/report.h"
+#include "cli/text/table.h"
+#include "cli/text/terminal.h"
 
 namespace cuslice::cli {
 namespace {

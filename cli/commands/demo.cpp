@@ -4,9 +4,10 @@
 #include <algorithm>
 
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/launcher_settings.h"
-#include "cli/machine.h"
+#include "cli/gpus/machine.h"
+#include "cli/settings/launcher_settings.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/report.h"
 #include "config/resolve.h"
 #include "config/split/plan.h"
 

@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/json.h"
-#include "cli/launcher_settings.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/settings/launcher_settings.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/json.h"
+#include "cli/text/report.h"
+#include "cli/text/table.h"
+#include "cli/text/terminal.h"
 #include "config/rules/load.h"
 #include "config/text_file.h"
 

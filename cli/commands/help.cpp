@@ -2,7 +2,8 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/help_options.h"
+#include "cli/settings/help.h"
+#include "cli/settings/help_options.h"
 
 namespace cuslice::cli {
 

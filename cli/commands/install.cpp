@@ -14,10 +14,11 @@
 #include <iterator>
 
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/installation.h"
-#include "cli/only_root.h"
-#include "cli/preload_list.h"
+#include "cli/launch/installation.h"
+#include "cli/launch/only_root.h"
+#include "cli/launch/preload_list.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/report.h"
 
 namespace cuslice::cli {
 namespace {

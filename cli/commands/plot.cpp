@@ -5,9 +5,10 @@
 #include <cstring>
 
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/installation.h"
-#include "cli/program.h"
+#include "cli/launch/installation.h"
+#include "cli/launch/program.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/report.h"
 
 namespace cuslice::cli {
 namespace {

@@ -5,9 +5,10 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/launcher_settings.h"
-#include "cli/ledger_files.h"
+#include "cli/ledger/ledger_files.h"
+#include "cli/settings/launcher_settings.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/report.h"
 #include "config/container_group.h"
 #include "config/resolve.h"
 #include "config/size.h"

@@ -5,18 +5,19 @@
 #include <functional>
 
 #include "cli/commands.h"
-#include "cli/dead_stats.h"
-#include "cli/exit_codes.h"
-#include "cli/launcher_settings.h"
-#include "cli/machine.h"
-#include "cli/terminal.h"
+#include "cli/gpus/machine.h"
+#include "cli/gpus/virtual_gpus.h"
+#include "cli/ledger/dead_stats.h"
+#include "cli/settings/launcher_settings.h"
+#include "cli/text/exit_codes.h"
+#include "cli/text/report.h"
+#include "cli/text/terminal.h"
 #include "cli/top/live.h"
 #include "cli/top/node_names.h"
 #include "cli/top/nodes.h"
 #include "cli/top/one_machine.h"
 #include "cli/top/screen.h"
 #include "cli/top/view.h"
-#include "cli/virtual_gpus.h"
 
 namespace cuslice::cli {
 namespace {

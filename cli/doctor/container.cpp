@@ -6,7 +6,7 @@
 
 #include "cli/doctor/checks.h"
 #include "cli/doctor/logind.h"
-#include "cli/launcher_settings.h"
+#include "cli/settings/launcher_settings.h"
 #include "config/resolve.h"
 
 namespace cuslice::cli::doctor {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cli/doctor/checks.h"
-#include "cli/gpu_query.h"
+#include "cli/gpus/gpu_query.h"
 #include "config/resolve.h"
 #include "config/visible.h"
 #include "virtual_gpu/driver/load.h"

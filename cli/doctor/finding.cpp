@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/json.h"
+#include "cli/text/json.h"
 #include "config/printable.h"
 
 namespace cuslice::cli::doctor {

@@ -1,8 +1,8 @@
 // Checks that processes can share a limit: the folder of the ledgers, and the size that a file there may have.
 #include "cli/doctor/checks.h"
 #include "cli/doctor/folder_probe.h"
-#include "cli/launcher_settings.h"
-#include "cli/program_environment.h"
+#include "cli/launch/program_environment.h"
+#include "cli/settings/launcher_settings.h"
 #include "config/resolve.h"
 #include "policy/base/own_descriptors.h"
 #include "policy/ledger/layout.h"

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "cli/ask_child.h"
+#include "cli/gpus/ask_child.h"
 #include "policy/ledger/folder.h"
 #include "policy/ledger/locks.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/doctor/finding.h"
-#include "cli/environment.h"
-#include "cli/installation.h"
+#include "cli/launch/environment.h"
+#include "cli/launch/installation.h"
 
 namespace cuslice::cli::doctor {
 

@@ -1,10 +1,10 @@
 // Checks the GPUs that a program would see, and that the settings fit them, as `cuslice run` does before it starts
 // one.
 #include "cli/doctor/checks.h"
-#include "cli/program_environment.h"
-#include "cli/selection.h"
-#include "cli/unseen_gpus.h"
-#include "cli/virtual_gpus.h"
+#include "cli/gpus/selection.h"
+#include "cli/gpus/unseen_gpus.h"
+#include "cli/gpus/virtual_gpus.h"
+#include "cli/launch/program_environment.h"
 #include "config/resolve.h"
 #include "config/visible.h"
 

@@ -1,11 +1,11 @@
 // Checks that the installation is complete, and that ld.so accepts the library.
 #include <unistd.h>
 
-#include "cli/ask_child.h"
 #include "cli/doctor/checks.h"
 #include "cli/doctor/loader_probe.h"
-#include "cli/program_environment.h"
-#include "cli/sanitizer_environment.h"
+#include "cli/gpus/ask_child.h"
+#include "cli/launch/program_environment.h"
+#include "cli/launch/sanitizer_environment.h"
 
 namespace cuslice::cli::doctor {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/ask_child.h"
+#include "cli/gpus/ask_child.h"
 
 namespace cuslice::cli::doctor {
 namespace {

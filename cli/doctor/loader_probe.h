@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/environment.h"
-#include "cli/installation.h"
+#include "cli/launch/environment.h"
+#include "cli/launch/installation.h"
 
 namespace cuslice::cli::doctor {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "cli/users.h"
+#include "cli/ledger/users.h"
 #include "config/text.h"
 
 namespace cuslice::cli::doctor {

@@ -9,7 +9,7 @@
 #include <charconv>
 
 #include "cli/doctor/checks.h"
-#include "cli/users.h"
+#include "cli/ledger/users.h"
 #include "config/resolve.h"
 #include "config/visible.h"
 

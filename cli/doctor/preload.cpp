@@ -6,9 +6,9 @@
 
 #include "cli/doctor/checks.h"
 #include "cli/doctor/loader_probe.h"
-#include "cli/elf_file.h"
-#include "cli/program_environment.h"
-#include "cli/sanitizer_environment.h"
+#include "cli/launch/elf_file.h"
+#include "cli/launch/program_environment.h"
+#include "cli/launch/sanitizer_environment.h"
 
 namespace cuslice::cli::doctor {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "cli/doctor/checks.h"
 #include "cli/doctor/script.h"
-#include "cli/elf_file.h"
-#include "cli/exit_codes.h"
-#include "cli/program.h"
-#include "cli/static_runtime.h"
+#include "cli/launch/elf_file.h"
+#include "cli/launch/program.h"
+#include "cli/launch/static_runtime.h"
+#include "cli/text/exit_codes.h"
 #include "config/resolve.h"
 #include "config/split/plan.h"
 

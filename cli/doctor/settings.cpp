@@ -1,7 +1,7 @@
 // Checks that options, variables and files ask for something that can be done.
 #include "cli/doctor/checks.h"
-#include "cli/launcher_settings.h"
-#include "cli/unserved.h"
+#include "cli/ledger/unserved.h"
+#include "cli/settings/launcher_settings.h"
 
 namespace cuslice::cli::doctor {
 namespace {

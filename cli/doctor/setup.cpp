@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/driver_folders.h"
+#include "cli/launch/driver_folders.h"
 
 namespace cuslice::cli::doctor {
 

@@ -4,11 +4,11 @@
 #include <string>
 #include <string_view>
 
-#include "cli/commands.h"
-#include "cli/fake_check.h"
-#include "cli/installation.h"
-#include "cli/machine.h"
-#include "cli/program.h"
+#include "cli/gpus/fake_check.h"
+#include "cli/gpus/machine.h"
+#include "cli/launch/installation.h"
+#include "cli/launch/program.h"
+#include "cli/settings/invocation.h"
 #include "config/settings.h"
 
 namespace cuslice::cli::doctor {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/table.h"
+#include "cli/text/table.h"
 #include "config/printable.h"
 
 namespace cuslice::cli::top {

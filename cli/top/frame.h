@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/columns.h"
-#include "cli/tone.h"
+#include "cli/text/columns.h"
+#include "cli/text/tone.h"
 
 namespace cuslice::cli::top {
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/gpu_answer.h"
+#include "cli/gpus/gpu_answer.h"
 #include "policy/base/kernel_clock.h"
 
 namespace cuslice::cli::top {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/gpus.h"
+#include "cli/gpus/gpus.h"
 
 namespace cuslice::cli::top {
 

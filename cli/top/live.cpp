@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "cli/terminal.h"
+#include "cli/text/terminal.h"
 #include "cli/top/screen.h"
 #include "cli/top/signals.h"
 #include "cli/top/view.h"

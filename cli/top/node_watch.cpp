@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "cli/exit_codes.h"
+#include "cli/text/exit_codes.h"
 #include "policy/base/kernel_clock.h"
 
 namespace cuslice::cli::top {

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cli/terminal.h"
+#include "cli/text/terminal.h"
 
 namespace cuslice::cli::top {
 namespace {

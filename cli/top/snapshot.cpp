@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "cli/gpu_query.h"
-#include "cli/users.h"
+#include "cli/gpus/gpu_query.h"
+#include "cli/ledger/users.h"
 #include "config/resolve.h"
 #include "config/split/identity.h"
 #include "policy/ledger/process_identity.h"

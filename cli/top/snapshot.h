@@ -8,9 +8,9 @@
 #include <tuple>
 #include <vector>
 
-#include "cli/gpus.h"
-#include "cli/holders.h"
-#include "cli/read_stats.h"
+#include "cli/gpus/gpus.h"
+#include "cli/ledger/holders.h"
+#include "cli/ledger/read_stats.h"
 #include "config/settings.h"
 
 namespace cuslice::cli::top {

@@ -3,7 +3,7 @@
 #include <climits>
 #include <stdexcept>
 
-#include "cli/command_line.h"
+#include "cli/text/command_line.h"
 #include "cli/top/snapshot.h"
 #include "config/uuid/fake.h"
 #include "policy/base/kernel_clock.h"

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "cli/command_line.h"
-#include "cli/table.h"
+#include "cli/text/command_line.h"
+#include "cli/text/table.h"
 #include "cli/top/grid.h"
 #include "config/uuid/fake.h"
 #include "policy/ledger/refusal.h"

@@ -16,6 +16,8 @@ import sys
 # What a folder may include, besides itself. Longest prefix wins.
 POLICY = ["policy/base", "policy/budget", "policy/frameworks", "policy/ledger", "policy/allocator", "policy/trace", "policy/stats"]
 GPU = ["virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split", "virtual_gpu/gpu", "virtual_gpu/cache", "virtual_gpu/selection"]
+CLI = ["config", "config/uuid", *POLICY, *GPU]
+ROOMS = ["cli/text", "cli/launch", "cli/gpus", "cli/settings", "cli/ledger", "cli/top", "cli/doctor"]
 ALLOWED = {
     "include": [],
     "config": ["config/uuid"],
@@ -37,7 +39,16 @@ ALLOWED = {
     "shim/process": ["include", "config", *POLICY, *GPU],
     "shim": ["include", "config", *POLICY, *GPU, "shim/process"],
     "stub": ["shim"],
-    "cli": ["config", "config/uuid", *POLICY, *GPU],
+    "cli/text": CLI,
+    "cli/launch": [*CLI, "cli/text"],
+    "cli/gpus": [*CLI, "cli/text", "cli/launch"],
+    "cli/settings": [*CLI, "cli/text", "cli/launch", "cli/gpus"],
+    "cli/ledger": [*CLI, "cli/text", "cli/launch", "cli/gpus", "cli/settings"],
+    "cli/top": [*CLI, "cli/text", "cli/launch", "cli/gpus", "cli/settings", "cli/ledger"],
+    "cli/doctor": [*CLI, "cli/text", "cli/launch", "cli/gpus", "cli/settings", "cli/ledger"],
+    "cli/demo": [],
+    "cli/commands": [*CLI, *ROOMS, "cli"],
+    "cli": [*CLI, *ROOMS],
 }
 ROOTS = ("include", "config", "policy", "virtual_gpu", "shim", "stub", "fake", "cli", "tests")
 SOURCES = (".cpp", ".h", ".c", ".S", ".inc", ".cu", ".py", ".sh")

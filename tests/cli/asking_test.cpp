@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/ask_child.h"
+#include "cli/gpus/ask_child.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"

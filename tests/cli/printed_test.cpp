@@ -9,7 +9,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "cli/arguments.h"
+#include "cli/settings/arguments.h"
 #include "config/key.h"
 #include "policy/ledger/folder.h"
 #include "policy/ledger/layout.h"

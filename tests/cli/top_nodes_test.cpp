@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/json.h"
+#include "cli/text/json.h"
 #include "cli/top/node_names.h"
 #include "cli/top/snapshot.h"
 #include "tests/catch.h"

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <regex>
 
-#include "cli/json.h"
+#include "cli/text/json.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/stats/file.h"
 #include "tests/catch.h"

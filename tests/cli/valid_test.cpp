@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cli/launcher_settings.h"
-#include "cli/program_environment.h"
+#include "cli/launch/program_environment.h"
+#include "cli/settings/launcher_settings.h"
 #include "config/resolve.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"

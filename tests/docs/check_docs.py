@@ -172,7 +172,7 @@ def check_stability():
     told = collections.Counter(re.findall(r"`([a-z][a-z-]*)`", rows))
     keys = re.search(r"kKeys\[.*?\n\};", (ROOT / "config/key.cpp").read_text(), re.S)
     settings = set(re.findall(r'\{Key::\w+,\s*"([a-z][a-z-]*)"', keys[0] if keys else ""))
-    commands = set(re.findall(r"^  cuslice ([a-z]+)", (ROOT / "cli/help.cpp").read_text(), re.M))
+    commands = set(re.findall(r"^  cuslice ([a-z]+)", (ROOT / "cli/settings/help.cpp").read_text(), re.M))
     if not settings or not commands:
         problems.append("settings or commands were not found in the sources: this check is blind")
     for name in sorted(settings | commands):

@@ -30,7 +30,7 @@ LOADED = re.compile(r"(?<![\w])(\w+)\s*(\()(?=[^;{}]*\bRTLD_(?:NOW|LAZY)\b)")
 CLOSED_BY_EXEC = re.compile(r"\bO_CLOEXEC|\bSOCK_CLOEXEC|\bEFD_CLOEXEC|\bSFD_CLOEXEC|\bMFD_CLOEXEC|\bIN_CLOEXEC")
 #: Functions and methods of ours that have the name of a system call, and are called without an object before them.
 OWN_FUNCTIONS = {
-    ("cli/job.cpp", "open"), ("cli/read_stats.cpp", "open_file"), ("cli/top/node_watch.cpp", "accept"),
+    ("cli/ledger/job.cpp", "open"), ("cli/ledger/read_stats.cpp", "open_file"), ("cli/top/node_watch.cpp", "accept"),
     ("fake/driver/gpu.h", "unshare"), ("policy/allocator/caching_allocator-inl.h", "open"),
     ("policy/allocator/spans.cpp", "link"), ("policy/allocator/spans.cpp", "unlink"),
     ("shim/process/process_fork.cpp", "unshare"), ("virtual_gpu/cache/fences.cpp", "link"),

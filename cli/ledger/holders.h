@@ -1,0 +1,73 @@
+// Reads from the ledgers of all users who holds, has reserved and waits for how much of which GPU.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/text/json.h"
+#include "policy/ledger/queue.h"
+
+namespace cuslice::cli {
+
+/// One process in one account. Sizes are in bytes, `gpu` is a UUID. Names are what other users wrote.
+struct Holder {
+    std::string gpu;
+    unsigned user = 0;
+    std::string kind, name;  // the account's: "job", "group" or "rule"
+    bool inner = false;      // the account lies within another one, and is no further part of what is committed
+    int pid = 0;
+    std::string command;
+    std::vector<std::string> command_line;      // empty: it can't be had (cli/text/command_line.h)
+    std::uint64_t used = 0, together = 0;       // by the process, and by all of its account
+    std::uint64_t peak = 0;                     // the most that all of the account have held at once
+    std::uint64_t reserved = 0, limit = 0;      // of the account; a limit of ledger::kNoLimitBytes is none
+    std::uint64_t since = 0, idle_seconds = 0;  // since: CLOCK_REALTIME, nanoseconds
+};
+
+/// One process that waits for a slice of a GPU.
+struct WaitingProcess {
+    std::string gpu;
+    ledger::Waiter waiter;
+    unsigned position = 0, past = 0;
+    std::vector<std::string> command_line;  // the launcher's
+};
+
+/// The most that a job has held on one GPU.
+struct JobPeak {
+    std::string gpu;
+    unsigned user = 0;
+    std::uint64_t peak = 0, limit = 0;  // bytes; a limit of ledger::kNoLimitBytes is none
+    bool ended = false;                 // nobody is in the job any more
+};
+
+/// Contents of a folder's ledgers at one moment.
+struct Holders {
+    std::vector<Holder> holding;                      // by GPU, user, account and pid
+    std::vector<WaitingProcess> waiting;              // by GPU and place in the queue
+    std::map<std::string, std::uint64_t> capacities;  // of each GPU that has a ledger, in bytes, by UUID
+    std::vector<std::string> failures;                // what could not be looked at, and why
+    bool own_failed = false;                          // it is of this user's ledgers
+};
+
+/// Reads all ledgers in `folder`. What this user's own dead processes held is taken back first; of other users' files
+/// only the living are shown. Waits for a ledger's lock for half a second at most.
+Holders read_holders(const std::string& folder);
+
+/// Peaks of this user's jobs of this name, and for root of everybody's, from the ledgers in `folder`; by GPU and
+/// user. A ledger remembers a job that has ended until another job takes its place. If it has several jobs of the
+/// name, the highest peak counts. Adds what could not be read to `failures`. Changes nothing.
+std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& name, std::vector<std::string>& failures);
+
+/// The same without fake GPUs, which exist for the programs alone that were started on them.
+Holders without_fakes(Holders found);
+
+Json json_of(const Holder& holder);
+Json json_of(const JobPeak& peak);
+Json json_of(const WaitingProcess& waiting);
+
+/// "12 s", "3 min", "5 h".
+std::string age_text(std::uint64_t seconds);
+
+}  // namespace cuslice::cli

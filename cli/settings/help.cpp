@@ -1,0 +1,409 @@
+#include "cli/settings/help.h"
+#include "cli/settings/help_options.h"
+
+namespace cuslice::cli {
+namespace {
+
+// Texts are written out where they are read; options come from the one list of keys.
+constexpr std::string_view kWhole = R"(cuslice: a slice of a GPU for every CUDA program
+
+Usage:
+  cuslice run [options] -- program args   run a program in a slice
+  cuslice demo [--json] [options]         fill a slice until it is refused
+  cuslice devices [--json] [options]      list the GPUs that a program would see
+  cuslice config [--json] [options]       print the settings in effect
+  cuslice ps [--json|--prometheus]        list who holds, reserves and waits
+  cuslice top [--once] [--json]           show GPUs, jobs and the queue, live
+  cuslice set --group NAME --limit SIZE   change a running group's limit, or
+                                          that of a --job
+  cuslice stats PID [--json]              show what a program's caches hold
+  cuslice plot FILE... [-o OUT]           draw recordings: HTML, SVG or PNG
+  cuslice cdi [-o FILE] [options]         describe slices for containers
+  cuslice doctor [options] [-- program]   explain why a program gets no slice
+  cuslice install --system [--root DIR]   limit every program of a machine
+  cuslice uninstall --system              undo that
+  cuslice completion bash|zsh|fish        print a script for this shell
+  cuslice help [COMMAND]                  print this text, or a command's
+  cuslice help options|values             explain all options, or their values
+  cuslice version
+
+Examples:
+  cuslice run --fraction 0.4 -- python train.py
+  cuslice run --limit 0=4GiB,1=1GiB -- ./a.out
+  cuslice run --gpus 3,2 -- ./a.out       these GPUs, in this order
+  cuslice run --split 0=4 -- ./a.out      four virtual GPUs out of one
+  cuslice run --fake 4xh200 -- ./a.out    on a machine without a GPU
+
+Each command has its own help: cuslice help run, or cuslice run --help
+)";
+
+constexpr std::string_view kRun = R"(Usage: cuslice run [options] -- program args
+
+Runs a program in a slice of each GPU's memory. The program sees the slice as
+the whole GPU, and an allocation past it fails as on a full GPU. The launcher
+becomes the program (same process id), and every process that the program
+starts is in a slice too.
+
+Most used:
+  --limit 4GiB     memory on each GPU, or for some GPUs 0=4GiB,1=2GiB
+  --fraction 0.4   the same as a share of the GPU: 0.4 or 40%
+  --gpus 3,2       the GPUs that the program sees, in this order
+  --wait           queue until others have freed the memory
+  --fake 4xh200    fake GPUs, on a machine without any
+
+Examples:
+  cuslice run --fraction 0.4 -- python train.py
+  cuslice run --limit 4GiB -- ./a.out
+  cuslice run --limit 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB -- ./a.out
+  cuslice run --gpus 3,2 --limit 3=4GiB -- ./a.out
+  cuslice run --gpus any --fraction 0.4 --wait -- python train.py
+  cuslice run --split 0=1GiB+rest -- ./a.out
+  cuslice run --fake 2xa100-40g,1xt4 -- torchrun --nproc-per-node 3 train.py
+)";
+
+constexpr std::string_view kDemo = R"(Usage: cuslice demo [--json] [options]
+
+Runs a small CUDA program in a slice. On each GPU that it sees, it allocates
+until it is refused, draws what it got, and frees it all. It takes the options
+of run; without a limit, a fraction or a split the limit is 1GiB, and without
+an NVIDIA driver the GPU is a fake one. Inside cuslice run it fills the slice
+that it is in.
+
+Examples:
+  cuslice demo
+  cuslice demo --limit 4GiB --split 0=2
+  cuslice demo --fake 2xt4 --fraction 0=0.4,1=0.25
+)";
+
+constexpr std::string_view kOptions = "\nOptions:\n";
+
+constexpr std::string_view kExitDemo = R"(
+Exit codes: 0 every GPU was filled; 1 the program failed; otherwise those of
+run.
+)";
+
+constexpr std::string_view kDevices = R"(Usage: cuslice devices [--json] [options]
+
+Lists the GPUs that a program started with the same options would see: CUDA
+ordinal, index in PCI order (by which settings name the GPU), name, UUID, PCI
+id, total and free memory, the limit that the program sees as its total, and
+where that limit came from.
+
+Examples:
+  cuslice devices
+  cuslice devices --json --limit 0=4GiB
+  cuslice devices --gpus 3,2
+  cuslice devices --fake 4xh200
+)";
+
+constexpr std::string_view kConfigHelp = R"(Usage: cuslice config [--json] [options]
+       cuslice config --explain PID [--json]
+
+Prints the effective settings (per GPU where they differ), where each came
+from, and which files were read or looked for. With --explain it prints the
+rules of the system for a process instead: which one holds, and why none
+before it does.
+
+Examples:
+  cuslice config
+  cuslice config --json --limit 4GiB
+  cuslice config --explain 812
+)";
+
+constexpr std::string_view kConfigOptions = R"(  --explain PID
+      print which rule of /etc/cuslice/rules.d holds for this process
+  --json
+      print JSON
+)";
+
+constexpr std::string_view kExitExplain = R"(
+Exit codes: 0; 64 invalid command line; 69 no such process, or you may not
+look at it; 78 invalid setting or rule.
+)";
+
+constexpr std::string_view kPs = R"(Usage: cuslice ps [--json|--prometheus|--wide] [options]
+       cuslice ps --job NAME [--json] [options]
+
+Lists every process of a job or a group, of all users: the memory it holds
+(USED), the limit, its command, what its job or group holds in total (JOB USED)
+and has held at most (JOB PEAK), what is reserved, when it joined, and how long
+ago it last allocated (IDLE). Below are the waiting processes: position in the
+GPU's queue, size, waiting time, and how often others went first (OVERTAKEN).
+The tables are as wide as the terminal; the command is cut off, or printed
+whole with --wide. A GPU of cuslice run --fake is marked as fake.
+
+With --job it prints the most that this job has held on each GPU, also after
+its end.
+
+With --prometheus it prints gauges for the textfile collector of node_exporter,
+per GPU and per job or group. Fake GPUs are in them with --fake alone.
+
+Examples:
+  cuslice ps
+  cuslice ps --wide
+  cuslice ps --json
+  cuslice ps --prometheus
+  cuslice ps --job slurm-42
+)";
+
+constexpr std::string_view kPsOptions = R"(  --job NAME
+      print the most that this job has held
+  --json
+      print JSON
+  --prometheus
+      print gauges for Prometheus
+  --wide
+      print lines and commands as long as they are
+)";
+
+constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once|--json|--stream] [options]
+       cuslice top --nodes LIST [--over COMMAND] [--once] [--json]
+
+Shows, and keeps showing, the GPUs of this machine: what is in use and
+reserved on each, every job and group with its processes, who waits, and what
+the caches of your processes hold. Arrows, PgUp, PgDn, Home and End scroll;
+q or Ctrl-C ends it. Where the output is no terminal, it is one frame, as with
+--once. 0/2 is partition 2 of GPU 0.
+
+With --nodes it asks several machines, each by a command such as ssh, which
+runs cuslice there. A node that doesn't answer is shown with the reason,
+and delays no other. Settings are handed on to the nodes.
+
+Examples:
+  cuslice top
+  cuslice top --interval 5s
+  cuslice top --json
+  cuslice top --nodes "gpu[01-04],login"
+  cuslice top --nodes @slurm
+  cuslice top --nodes n1,n2 --over "ssh -p 2222 {}"
+)";
+
+constexpr std::string_view kTopOptions = R"(  --interval TIME   from one frame to the next: 500ms, 5s (default: 1s)
+  --once            print one frame
+  --json            print JSON
+  --stream          print JSON again and again, each time on one line
+  --nodes LIST      ask these nodes: n1,n2 or gpu[01-04,7]; @slurm: the job's
+  --over COMMAND    ask a node by this command (default: ssh, for @slurm srun).
+                    {} stands for the node, which is else put at the end.
+                    Words end at blanks; no shell reads them
+  --launcher PATH   cuslice on the nodes (default: cuslice)
+  --timeout TIME    how long to wait for a node's answer (default: 20s)
+)";
+
+constexpr std::string_view kExitTop = R"(
+Exit codes: 0; 64 invalid command line; 69 no driver or no GPU, a ledger of
+yours can't be read, or a node doesn't answer; 78 invalid setting.
+)";
+
+constexpr std::string_view kSet = R"(Usage: cuslice set --group NAME --limit SIZE
+       cuslice set --job NAME --limit SIZE
+
+Changes the limit of one of your groups or jobs, named as in cuslice ps, on
+every GPU, or on one with GPU-5f=4GiB. It applies to running programs from
+their next allocation; no memory is taken away.
+
+Examples:
+  cuslice set --group lab --limit 8GiB
+  cuslice set --job 812-1f00c3aa --limit GPU-5f1c=2GiB
+)";
+
+constexpr std::string_view kSetOptions = R"(  --job NAME
+      the job, as cuslice ps names it
+)";
+
+constexpr std::string_view kStats = R"(Usage: cuslice stats PID [--json] [options]
+
+Shows, for one of your running processes with the allocator growth or
+prealloc, what its caching allocators hold on each GPU: bytes allocated to the
+program, bytes reserved from the driver, counters, and when these figures were
+written.
+
+Examples:
+  cuslice stats 812
+  cuslice stats --json 812
+)";
+
+constexpr std::string_view kPlot = R"(Usage: cuslice plot FILE... [-o OUT]
+
+Draws what cuslice run --record has written: for each GPU its live memory over
+time by the allocations' size, the bytes held, the limit, and each request that
+was refused. Several files are one picture: of a run of several processes, name
+FILE and every FILE.PID.
+
+The picture is a web page that needs no network, an SVG or a PNG, as OUT ends
+in .html, .svg or .png. A file of that name is replaced.
+
+This takes Python 3.8 or newer with a package: pip install vl-convert-python
+
+Examples:
+  cuslice run --limit 4GiB --record trace.csv -- python train.py
+  cuslice plot trace.csv
+  cuslice plot trace.csv trace.csv.* -o memory.svg
+
+Options:
+  -o OUT, --output OUT
+      where the picture goes (default: FILE, with .html as its ending)
+)";
+
+constexpr std::string_view kExitPlot = R"(
+Exit codes: 0; 64 invalid command line; 65 a file is no recording, or has no
+rows; 66 a file can't be read; 69 no Python, or not the package; 73 OUT can't
+be written.
+)";
+
+constexpr std::string_view kCdi = R"(Usage: cuslice cdi [-o FILE] [options]
+
+Writes a specification of the Container Device Interface (CDI), by which
+Podman, Docker, containerd and CRI-O put a slice into a container: they mount
+the installation and the ledgers' folder, and set the variables. Each
+--fraction and each --limit is a device, cuslice/slice=VALUE; without any there
+are tenths and quarters. Other options are for all devices. The programs of a
+container share its slice, unless --per-process or --group says otherwise.
+
+Examples:
+  cuslice cdi -o /etc/cdi/cuslice.json
+  cuslice cdi --fraction 0.25 --limit 4GiB --allocator growth
+  podman run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE
+)";
+
+constexpr std::string_view kCdiOptions = R"(  -o FILE, --output FILE
+      where the specification goes (default: stdout)
+)";
+
+constexpr std::string_view kExitCdi = R"(
+Exit codes: 0; 64 invalid command line; 73 FILE can't be written; 78 invalid
+setting.
+)";
+
+constexpr std::string_view kDoctor = R"(Usage: cuslice doctor [--json] [options] [-- program args]
+
+Examines the set-up in which cuslice run would start a program with the same
+options, and changes nothing: the installation, settings, driver and NVML, the
+sharing folder, the container, what else is preloaded, and the program. A
+paragraph for each: ok, warning (part of what was asked for won't work)
+or problem (the program doesn't start, or gets no slice), with what to do.
+
+Examples:
+  cuslice doctor
+  cuslice doctor --split 0=4 -- ./a.out
+  cuslice doctor --json --fake 1xh200
+)";
+
+constexpr std::string_view kInstall = R"(Usage: cuslice install --system [--root DIR]
+
+For administrators: puts a stub into /etc/ld.so.preload, so that every program
+of this machine that uses CUDA gets the limits of the system's file
+/etc/cuslice/cuslice.toml, whatever its environment. Other programs get
+nothing. The stub is copied to /usr/lib/cuslice-system, with a link to this
+installation beside it, and tried with /bin/true before the file is changed;
+if /bin/true does not run afterwards, the file is put back.
+
+Examples:
+  cuslice install --system
+  cuslice install --system --root /srv/image
+)";
+
+constexpr std::string_view kUninstall = R"(Usage: cuslice uninstall --system [--root DIR]
+
+Takes what cuslice install --system has put there out of /etc/ld.so.preload,
+and then the files away. Running programs keep their limits.
+
+Examples:
+  cuslice uninstall --system
+)";
+
+constexpr std::string_view kInstallOptions = R"(
+Options:
+  --system
+      change the machine; without it, nothing is done
+  --root DIR
+      an image's files, instead of this machine's (default: /)
+
+Exit codes: 0; 64 invalid command line; 69 not possible, and nothing was
+changed; 78 this installation, or that in DIR, is not whole.
+)";
+
+constexpr std::string_view kExitRun = R"(
+Exit codes: the program's own. If the program was not started: 64 invalid
+command line; 75 others hold the memory; 78 invalid setting; 126 the program
+can't be executed; 127 program not found.
+)";
+constexpr std::string_view kExitDevices = R"(
+Exit codes: 0; 64 invalid command line; 69 no driver or no GPU; 78 invalid
+setting.
+)";
+constexpr std::string_view kExitSet = R"(
+Exit codes: 0; 64 invalid command line; 69 no such job or group; 78 invalid
+setting.
+)";
+constexpr std::string_view kExitStats = R"(
+Exit codes: 0; 64 invalid command line; 69 no such process, or it keeps no
+cache; 78 invalid setting.
+)";
+constexpr std::string_view kExitDoctor = R"(
+Exit codes: 0 nothing found; 1 a problem; 2 warnings alone; 64 invalid command
+line.
+)";
+constexpr std::string_view kExitConfig = R"(
+Exit codes: 0; 64 invalid command line; 78 invalid setting.
+)";
+
+constexpr std::string_view kExitPs = R"(
+Exit codes: 0; 64 invalid command line; 69 a ledger of yours can't be read, or
+none here remembers the job; 78 invalid setting.
+)";
+
+}  // namespace
+
+std::string help_text(Command topic) {
+    constexpr std::string_view kJson = "  --json\n      print JSON\n";
+    std::string text;
+    switch (topic) {
+        case Command::run:
+            return text.append(kRun).append(options_in_short(topic)).append(kExitRun);
+        case Command::demo:
+            return text.append(kDemo).append(kOptions).append(kJson).append(options_in_short(topic)).append(kExitDemo);
+        case Command::devices:
+            text.append(kDevices).append(kOptions).append(kJson).append(options_in_short(topic));
+            return text.append(kExitDevices);
+        case Command::config:
+            text.append(kConfigHelp).append(kOptions).append(kConfigOptions).append(options_in_short(topic));
+            return text.append(kExitExplain);
+        case Command::ps:
+            return text.append(kPs).append(kOptions).append(kPsOptions).append(options_in_short(topic)).append(kExitPs);
+        case Command::top:
+            text.append(kTop).append(kOptions).append(kTopOptions).append(options_in_short(topic));
+            return text.append(kExitTop);
+        case Command::set:
+            return text.append(kSet)
+                .append(kOptions)
+                .append(kSetOptions)
+                .append(options_in_short(topic))
+                .append(kExitSet);
+        case Command::stats:
+            return text.append(kStats)
+                .append(kOptions)
+                .append(kJson)
+                .append(options_in_short(topic))
+                .append(kExitStats);
+        case Command::plot:
+            return text.append(kPlot).append(kExitPlot);
+        case Command::cdi:
+            return text.append(kCdi)
+                .append(kOptions)
+                .append(kCdiOptions)
+                .append(options_in_short(topic))
+                .append(kExitCdi);
+        case Command::install:
+            return text.append(kInstall).append(kInstallOptions);
+        case Command::uninstall:
+            return text.append(kUninstall).append(kInstallOptions);
+        case Command::doctor:
+            text.append(kDoctor).append(kOptions).append(kJson).append(options_in_short(topic));
+            return text.append(kExitDoctor);
+        default:
+            return text.append(kWhole);
+    }
+}
+
+}  // namespace cuslice::cli

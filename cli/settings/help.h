@@ -1,0 +1,15 @@
+// Help texts and pages of the manual.
+#pragma once
+#include <string>
+
+#include "cli/settings/command.h"
+
+namespace cuslice::cli {
+
+/// The text of `cuslice --help`, or of `cuslice COMMAND --help`.
+std::string help_text(Command topic);
+
+/// The source of a page of the manual, in the macros of man(7): cuslice(1), or cuslice.toml(5) for "cuslice.toml".
+std::string manual_page(const std::string& page, const std::string& version);
+
+}  // namespace cuslice::cli
