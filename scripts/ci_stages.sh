@@ -80,7 +80,7 @@ mutants() {  # ten small mistakes in what the last commit changed; it fails only
     status=${PIPESTATUS[0]}
     one "mutants of what the last commit changed: $(sed -n 's/^mutate: result: //p' "$log" | tail -1)" "$status"
 }
-# Who is quick to build and reaches most: a mutant that these let live may well be killed by others.
+# The tests that are quick to build and reach most: a mutant that survives these may well be killed by others.
 mutants_ask='^test_(policy|virtual_gpu|shim)|^test_preload_(any|gpus|graphs|kinds|limits|nvml|programs|reuse|split)$'
 
 coverage() {  # a lower bound: by the unit tests alone, as all that the others need takes minutes to build

@@ -126,7 +126,8 @@ class CUSLICE_SCOPED_CAPABILITY LockGuard {
     Mutex& mutex_;
 };
 
-// The same for what is called most, where every caller has seen to that.
+// The same without that look, for the busiest locks: every caller has deferred cancellation already. Builds for tests
+// end a program in which one hasn't (LockOrder).
 class CUSLICE_SCOPED_CAPABILITY UncancelledLockGuard {
   public:
     explicit UncancelledLockGuard(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }

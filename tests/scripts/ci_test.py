@@ -11,7 +11,7 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ("setup", "test", "fuzz", "tidy", "thread_safety", "mutate", "coverage")
-# Of four tests one is skipped.
+# Output of four tests, one of them skipped.
 TESTS = """mkdir -p "build/$1/Testing/Temporary"
 echo '    SKIPPED: no GPU' >"build/$1/Testing/Temporary/LastTest.log"
 echo '2/4 Test  #2: two ......***Skipped   0.01 sec'
@@ -118,7 +118,7 @@ class Ci(unittest.TestCase):
             text = (SOURCE / ".github/workflows" / workflow).read_text()
             self.assertIn(f"run: {script}\n", text)
             self.assertTrue(os.access(SOURCE / script, os.X_OK), script)
-            # What the last commit changed is a difference from the one before.
+            # clang-tidy and the mutants compare the last commit with the one before.
             self.assertIn("fetch-depth: 2", text)
 
 

@@ -20,7 +20,7 @@ class ThreadEvents {
     /// A thread's part of it. Only that thread calls its functions.
     class alignas(64) Place {
       public:
-        /// The one that is kept, if it is of the context; else null. Then none is kept.
+        /// Takes the kept event out, if it is of the context; else null.
         CUevent take(CUcontext context) {
             if (context_.load(std::memory_order_relaxed) != context) return nullptr;
             const CUevent event = event_.load(std::memory_order_relaxed);
@@ -43,7 +43,7 @@ class ThreadEvents {
         std::atomic<CUcontext> context_{nullptr};
         std::atomic<CUevent> event_{nullptr};
     };
-    /// This thread's. Null: all are others'.
+    /// This thread's place. Null: other threads have all of them.
     Place* place() {
         Place* const place = own_;
         return place && is_own(*place) ? place : find_place();
@@ -69,7 +69,7 @@ class ThreadEvents {
     }
 
   private:
-    // It may be left over from another such object.
+    // True unless the place is left over from another object of this class.
     bool is_own(const Place& place) const {
         return &place >= &places_[0] && &place < &places_[kThreads] &&
                place.thread_.load(std::memory_order_relaxed) == own_thread();
