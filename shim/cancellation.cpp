@@ -11,6 +11,7 @@
 #include "policy/allocator/owner_lock.h"
 #include "policy/base/mutex.h"
 #include "policy/base/table_memory.h"
+#include "virtual_gpu/cache/capture_askers.h"
 #include "virtual_gpu/driver/libc.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 
@@ -146,6 +147,11 @@ void let_stores_be_seen() {
     errno = saved_errno;
 }
 
+void choose_asynchronous(bool asynchronous) {
+    HeldCancellation::choose_asynchronous(asynchronous);
+    CaptureAskers::choose_asynchronous(asynchronous);
+}
+
 }  // namespace
 
 void watch_cancellation_types() {
@@ -157,11 +163,24 @@ void watch_cancellation_types() {
 }
 
 constinit thread_local CancellationRecord* HeldCancellation::own_ = nullptr;
+constinit thread_local CancellationRecord* HeldCancellation::kept_ = nullptr;
+constinit thread_local bool HeldCancellation::asynchronous_ = false;
 
 bool HeldCancellation::held_by_record() { return own_ && own_->held.load(std::memory_order_relaxed); }
 
+void HeldCancellation::choose_asynchronous(bool asynchronous) {
+    asynchronous_ = asynchronous;
+    if (asynchronous && own_) {
+        kept_ = own_;
+        own_ = nullptr;
+    } else if (!asynchronous && kept_) {
+        own_ = kept_;
+        kept_ = nullptr;
+    }
+}
+
 [[gnu::noinline]] void HeldCancellation::begin_slowly() {
-    if (!by_records() || !(record_ = own_record())) return begin_by_calls();
+    if (asynchronous_ || !by_records() || !(record_ = own_record())) return begin_by_calls();
     own_ = record_;
     hold();
 }
@@ -181,9 +200,17 @@ bool HeldCancellation::held_by_record() { return own_ && own_->held.load(std::me
 // Sees which threads can be cancelled asynchronously: see asynchronous_threads.
 extern "C" __attribute__((visibility("default"))) int pthread_setcanceltype(int type, int* before) {
     using namespace cuslice;
-    if (type != PTHREAD_CANCEL_DEFERRED) asynchronous_threads.store(Asynchronous::seen, std::memory_order_relaxed);
     const SetType real = real_set_type();
-    return real ? real(type, before) : ENOSYS;
+    if (!real) return ENOSYS;
+    if (type != PTHREAD_CANCEL_ASYNCHRONOUS) {
+        const int result = real(type, before);
+        if (result == 0) choose_asynchronous(false);
+        return result;
+    }
+    // Before it can be cancelled so.
+    asynchronous_threads.store(Asynchronous::seen, std::memory_order_relaxed);
+    choose_asynchronous(true);
+    return real(type, before);
 }
 
 // Ends a thread that is in a hook when it leaves that: see HeldCancellation.

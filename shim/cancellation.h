@@ -55,6 +55,9 @@ class HeldCancellation {
 
     /// This thread is in such a hook, and no call was needed.
     static bool held_by_record();
+    /// This thread can be cancelled at any time from now on, or no longer. While it can, the calls are made in any case:
+    /// a pthread_cancel that isn't ours would strike wherever it is.
+    static void choose_asynchronous(bool asynchronous);
 
   private:
     // Between the store and the load lies the barrier of whoever asks (OwnerLock::barrier_in_all): either it is seen
@@ -71,7 +74,9 @@ class HeldCancellation {
     void call();
     void end_slowly();
 
-    static constinit thread_local CancellationRecord* own_;  // null: none yet, or the calls are made
+    static constinit thread_local CancellationRecord* own_;   // null: none yet, or the calls are made
+    static constinit thread_local CancellationRecord* kept_;  // its record, while it can be cancelled at any time
+    static constinit thread_local bool asynchronous_;
 
     CancellationRecord* record_ = nullptr;
     bool before_ = false;  // held by a hook further out

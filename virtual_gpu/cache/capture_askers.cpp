@@ -8,6 +8,7 @@ namespace cuslice {
 constinit CaptureAskers::Asker CaptureAskers::nobody_;
 constinit std::atomic<bool> CaptureAskers::refused_{false};
 constinit thread_local CaptureAskers::Asker* CaptureAskers::own_ = &CaptureAskers::nobody_;
+constinit thread_local CaptureAskers::Asker* CaptureAskers::kept_ = nullptr;
 
 void CaptureAskers::enter() {
     leave();
@@ -30,7 +31,18 @@ bool CaptureAskers::list() {
     return true;
 }
 
+void CaptureAskers::choose_asynchronous(bool asynchronous) {
+    if (asynchronous && own_ != &nobody_) {
+        kept_ = own_;
+        own_ = &nobody_;
+    } else if (!asynchronous && kept_) {
+        own_ = kept_;
+        kept_ = nullptr;
+    }
+}
+
 void CaptureAskers::unlist() {
+    choose_asynchronous(false);
     leave();
     if (own_ == &nobody_) return;
     for (Asker** link = &first_; *link; link = &(*link)->next) {
@@ -83,6 +95,7 @@ void CaptureAskers::give_up() {
 void CaptureAskers::forget_all() {
     first_ = nullptr;
     own_ = &nobody_;
+    kept_ = nullptr;
     inside_.release();
 }
 

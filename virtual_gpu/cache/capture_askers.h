@@ -40,11 +40,14 @@ class CaptureAskers {
     void leave();
 
     /// True if this thread has a record; without the lock. Where threads have to go by the lock none needs one.
-    static bool is_listed() { return own_ != &nobody_ || !OwnerLock::asymmetric(); }
+    static bool is_listed() { return own_ != &nobody_ || kept_ || !OwnerLock::asymmetric(); }
     /// Gives it one. False: there is no memory.
     bool list();
     /// Its thread ends.
     void unlist();
+    /// This thread can be cancelled at any time from now on, or no longer. While it can, enter_at_once() refuses it:
+    /// nothing holds its cancellation back there while the driver is called. Takes no lock.
+    static void choose_asynchronous(bool asynchronous);
 
     /// From now on all threads go by the lock, until let_in(). True if some didn't: then wait_for_barrier(), without
     /// the lock, before any_inside().
@@ -68,6 +71,7 @@ class CaptureAskers {
 
     static constinit Asker nobody_;  // of all threads that have no record
     static constinit thread_local Asker* own_;
+    static constinit thread_local Asker* kept_;  // its record, while it can be cancelled at any time
 
     Records<Asker> records_;
     Asker* first_ = nullptr;

@@ -36,8 +36,10 @@ inline bool ContextBacking::enter_if_sole(CaptureTracker::Inside** inside) const
     return context == gpu_state().contexts.sole() && CaptureTracker::enter_at_once(inside);
 }
 
-[[gnu::noinline]] int ContextBacking::quiesce_elsewhere(std::uint64_t address, bool for_program, CUresult asked,
-                                                        CUcontext current) {
+[[gnu::noinline]] int ContextBacking::quiesce_elsewhere(std::uint64_t address, bool for_program) {
+    const DisableCancellation uncancelled;
+    CUcontext current = nullptr;
+    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
     return quiesce_slowly(address, for_program, current || asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT);
 }
 

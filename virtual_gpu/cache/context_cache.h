@@ -39,7 +39,7 @@ struct ContextBacking {
   private:
     Quiescence& quiescence();
     bool enter_if_sole(CaptureTracker::Inside** inside) const;
-    int quiesce_elsewhere(std::uint64_t address, bool for_program, CUresult asked, CUcontext current);
+    int quiesce_elsewhere(std::uint64_t address, bool for_program);
     int quiesce_slowly(std::uint64_t address, bool for_program, CUresult in_context);
     Fence fence_slowly(std::uint64_t address);
     bool past_slowly(std::uint64_t address, Fence* fence);
@@ -49,14 +49,16 @@ struct ContextBacking {
 // Mostly the process has one context, which is current, and captures nothing. Then the thread is counted in by a store.
 // Inline, as every free with `strict` passes here; what else there is to do is apart, so that it saves few registers.
 inline int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
-    CUcontext asked_for = nullptr;
-    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent).filled(&asked_for);
-    const CUcontext current = asked_for;
-    if (!current || current != gpu_state().contexts.sole()) [[unlikely]]
-        return quiesce_elsewhere(address, for_program, asked, current);
     CaptureTracker::Inside* inside;
     if (!CaptureTracker::enter_at_once(&inside)) [[unlikely]]
-        return quiesce_slowly(address, for_program, CUDA_SUCCESS);
+        return quiesce_elsewhere(address, for_program);
+    CUcontext asked_for = nullptr;
+    CUSLICE_REAL(cuCtxGetCurrent).filled(&asked_for);
+    const CUcontext current = asked_for;
+    if (!current || current != gpu_state().contexts.sole()) [[unlikely]] {
+        CaptureTracker::leave_at_once(inside);
+        return quiesce_elsewhere(address, for_program);
+    }
     const CUresult result = CUSLICE_REAL(cuCtxSynchronize).filled();
     CaptureTracker::leave_at_once(inside);
     if (result == CUDA_SUCCESS) [[likely]]

@@ -108,6 +108,30 @@ TEST_CASE("a capture that begins waits for a thread that is in the driver, and l
     CHECK(Asking(scene.captures, Asking::Sure::no));
 }
 
+TEST_CASE("a thread that can be cancelled at any time goes by the lock for that long, with one record") {
+    OwnerLock::prepare();
+    CaptureScene scene;
+    const bool listed_first = GENERATE(false, true);
+    std::thread([&] {
+        if (listed_first) CHECK(scene.captures.list_thread() == OwnerLock::asymmetric());
+        CaptureAskers::choose_asynchronous(true);
+        CHECK_FALSE(enter_at_once());
+        CHECK(CaptureAskers::is_listed() == (listed_first || !OwnerLock::asymmetric()));
+        {
+            const Asking asking(scene.captures, Asking::Sure::no);
+            CHECK(asking);
+        }
+        CaptureAskers::choose_asynchronous(false);
+        scene.captures.list_thread();
+        CaptureTracker::Inside* const inside = enter_at_once();
+        CHECK((inside != nullptr) == OwnerLock::asymmetric());
+        if (inside) CaptureTracker::leave_at_once(inside);
+        CaptureAskers::choose_asynchronous(true);
+        scene.captures.thread_ends();
+        CHECK(CaptureAskers::is_listed() == !OwnerLock::asymmetric());
+    }).join();
+}
+
 TEST_CASE("a capture waits for a thread for so long, and once") {
     const Way way = GENERATE(Way::lock, Way::store);
     OwnerLock::prepare();
