@@ -1,5 +1,6 @@
 #include "shim/cancellation.h"
 
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -147,6 +148,26 @@ void let_stores_be_seen() {
     errno = saved_errno;
 }
 
+// Longer than a signal takes to its thread. Beyond it, the record says of an earlier thread of this name that it was
+// asked.
+constexpr unsigned kYields = 10'000;
+
+// Its signal isn't here yet: whoever cancels this thread has found it asynchronous. Nothing of ours is in progress.
+void await_end_if_asked() {
+    CancellationRecord* const record = HeldCancellation::record();
+    if (!record || record->asked.load(std::memory_order_acquire) != CancellationRecord::Asked::delivered) return;
+    int state = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    for (unsigned i = 0; state == PTHREAD_CANCEL_ENABLE && i < kYields; ++i) {
+        pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+        sched_yield();
+        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
+    }
+    pthread_setcancelstate(state, nullptr);
+    if (state == PTHREAD_CANCEL_ENABLE)
+        record->asked.store(CancellationRecord::Asked::never, std::memory_order_relaxed);
+}
+
 void choose_asynchronous(bool asynchronous) {
     HeldCancellation::choose_asynchronous(asynchronous);
     CaptureAskers::choose_asynchronous(asynchronous);
@@ -159,12 +180,19 @@ void watch_cancellation_types() {
     real_set_type();
     auto expected = Asynchronous::not_known;
     asynchronous_threads.compare_exchange_strong(expected, Asynchronous::none, std::memory_order_relaxed);
+    end_if_cancelled.store(await_end_if_asked, std::memory_order_relaxed);
     if constexpr (LockOrder::kChecked) LockOrder::watch_cancellation(HeldCancellation::held_by_record);
 }
 
 constinit thread_local CancellationRecord* HeldCancellation::own_ = nullptr;
 constinit thread_local CancellationRecord* HeldCancellation::kept_ = nullptr;
 constinit thread_local bool HeldCancellation::asynchronous_ = false;
+
+CancellationRecord* HeldCancellation::record() {
+    if (own_) return own_;
+    if (!kept_ && by_records()) kept_ = own_record();
+    return kept_;
+}
 
 bool HeldCancellation::held_by_record() { return own_ && own_->held.load(std::memory_order_relaxed); }
 
@@ -180,8 +208,10 @@ void HeldCancellation::choose_asynchronous(bool asynchronous) {
 }
 
 [[gnu::noinline]] void HeldCancellation::begin_slowly() {
-    if (asynchronous_ || !by_records() || !(record_ = own_record())) return begin_by_calls();
+    record_ = asynchronous_ ? nullptr : record();
+    if (!record_) return begin_by_calls();
     own_ = record_;
+    kept_ = nullptr;
     hold();
 }
 

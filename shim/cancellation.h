@@ -53,6 +53,8 @@ class HeldCancellation {
             end_slowly();
     }
 
+    /// This thread's record. Null if it can have none.
+    static CancellationRecord* record();
     /// This thread is in such a hook, and no call was needed.
     static bool held_by_record();
     /// This thread can be cancelled at any time from now on, or no longer. While it can, the calls are made in any case:

@@ -21,6 +21,7 @@ __attribute__((constructor)) void loaded() {
 __attribute__((destructor)) void ended() {
     // Most programs have never called CUDA.
     if (process().readiness() == Readiness::not_yet) return;
+    const DisableCancellation uncancelled;
     report_last_refusals();
     report_use();
     process().recording().finish();

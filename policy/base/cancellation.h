@@ -1,5 +1,7 @@
 #pragma once
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -12,9 +14,18 @@ namespace cuslice {
 enum class Asynchronous : std::uint8_t { none, not_known, seen };
 inline constinit std::atomic<Asynchronous> asynchronous_threads{Asynchronous::not_known};
 
+/// Called by a thread that was of the asynchronous type a moment ago: ends it if its cancellation is under way. Null
+/// where nobody watches.
+inline constinit std::atomic<void (*)()> end_if_cancelled{nullptr};
+
+// The signal of a cancellation may be on its way. C libraries from 2.34 to 2.36 let it strike in a system call that
+// comes later, even while cancellation is disabled: it arrives at the end of one that acts on nothing.
 [[gnu::cold, gnu::noinline]] inline int choose_default_type_by_call() {
     int before = 0;
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before);
+    if (before == PTHREAD_CANCEL_DEFERRED) return before;
+    syscall(SYS_getppid);
+    if (const auto end = end_if_cancelled.load(std::memory_order_relaxed)) end();
     return before;
 }
 

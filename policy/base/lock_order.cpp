@@ -45,6 +45,28 @@ constinit std::atomic<bool (*)()> held_back{nullptr};
                          static_cast<unsigned>(next.rank), static_cast<unsigned>(before.rank)));
 }
 
+bool is_held_back() {
+    const auto waits = held_back.load(std::memory_order_relaxed);
+    return waits && waits();
+}
+
+bool is_disabled() {
+    int state = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_setcancelstate(state, nullptr);
+    return state == PTHREAD_CANCEL_DISABLE;
+}
+
+// Under such a lock files are opened, and the driver and NVML are asked, where a deferred cancellation strikes.
+void refuse_if_cancellable_in_calls(LockRank rank) {
+    const bool over_calls = rank <= LockRank::ledger || rank == LockRank::driver_footprint;
+    if (!over_calls || !held_back.load(std::memory_order_relaxed) || is_disabled() || is_held_back()) return;
+    char text[128];
+    refuse(text, std::snprintf(text, sizeof text,
+                               "cuslice: a lock of rank %u is taken by a thread that can be cancelled in a call\n",
+                               static_cast<unsigned>(rank)));
+}
+
 // A thread that is ended in the midst of what the lock guards would leave it behind.
 void refuse_if_cancellable(LockRank rank) {
     if (asynchronous_threads.load(std::memory_order_relaxed) != Asynchronous::seen) return;
@@ -52,8 +74,7 @@ void refuse_if_cancellable(LockRank rank) {
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
     if (type == PTHREAD_CANCEL_DEFERRED) return;
     pthread_setcanceltype(type, nullptr);
-    const auto waits = held_back.load(std::memory_order_relaxed);
-    if (waits && waits()) return;
+    if (is_held_back()) return;
     char text[128];
     refuse(text, std::snprintf(text, sizeof text,
                                "cuslice: a lock of rank %u is taken by a thread that can be cancelled at any time\n",
@@ -68,6 +89,7 @@ void refuse_if_cancellable(LockRank rank) {
     for (unsigned i = 0; waits && i < count; i++)
         if (!may_follow(held[i], next) && on_one_stack(held[i].frame, next.frame)) refuse(held[i], next);
     if (count < kMax) held[count++] = next;
+    refuse_if_cancellable_in_calls(rank);
     refuse_if_cancellable(rank);
 }
 

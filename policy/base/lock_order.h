@@ -22,7 +22,8 @@ class LockOrder {
     // It has left whatever it was doing by a longjmp, and has no lock any more.
     static void left();
     // From now on a lock is also refused to a thread that can be cancelled asynchronously, unless `held_back` says that
-    // its cancellation waits in another way.
+    // its cancellation waits in another way; and one that is held over calls of the driver or the kernel, to a thread
+    // whose cancellation isn't disabled.
     static void watch_cancellation(bool (*held_back)());
 };
 

@@ -126,7 +126,21 @@ class CUSLICE_SCOPED_CAPABILITY LockGuard {
     Mutex& mutex_;
 };
 
-// The same without that look, for the busiest locks: every caller has deferred cancellation already. Builds for tests
+// The same for a lock that is held over calls of the driver or the kernel, in which a deferred cancellation strikes
+// too.
+class CUSLICE_SCOPED_CAPABILITY DisablingLockGuard {
+  public:
+    explicit DisablingLockGuard(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+    ~DisablingLockGuard() CUSLICE_RELEASE() { mutex_.unlock(); }
+    DisablingLockGuard(const DisablingLockGuard&) = delete;
+    DisablingLockGuard& operator=(const DisablingLockGuard&) = delete;
+
+  private:
+    const DisableCancellation uncancelled_;  // longer than the lock is held
+    Mutex& mutex_;
+};
+
+// LockGuard without its look, for the busiest locks: every caller has deferred cancellation already. Builds for tests
 // end a program in which one hasn't (LockOrder).
 class CUSLICE_SCOPED_CAPABILITY UncancelledLockGuard {
   public:

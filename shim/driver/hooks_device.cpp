@@ -12,6 +12,7 @@ constexpr auto shown_total = [](auto real, auto* bytes, CUdevice device) {
     if (result != CUDA_SUCCESS || inside_hook || !process().limits_anything()) return result;
     VirtualGpu* gpu = process().gpu_of(device);
     if (gpu && gpu->limited()) {
+        const DisableCancellation uncancelled;  // the ledger is read
         using Size = std::remove_pointer_t<decltype(bytes)>;
         *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, gpu->limit_to_come()));
     }

@@ -51,6 +51,7 @@ int index_of(const VirtualGpu& gpu) {
     if (identity.index >= 0) return identity.index;
     std::atomic<int>& known = known_indices[gpu.ordinal()];
     if (const int index = known.load(std::memory_order_relaxed)) return index > 0 ? index - 1 : -1;
+    const DisableCancellation uncancelled;
     NvmlGpu nvml;
     GpuIdentity seen;
     const bool there = process().start_nvml() && nvml.open(identity.uuid) && nvml.identity(&seen);

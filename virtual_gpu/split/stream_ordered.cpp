@@ -37,14 +37,14 @@ CUresult preset_of(int ordinal, CUmemoryPool* pool) CUSLICE_REQUIRES(pools_mutex
 }
 
 CUresult chosen_of(int ordinal, CUmemoryPool* pool) {
-    LockGuard lock(pools_mutex);
+    DisablingLockGuard lock(pools_mutex);
     if (!pools_of[ordinal].chosen) return preset_of(ordinal, pool);
     *pool = pools_of[ordinal].chosen;
     return CUDA_SUCCESS;
 }
 
 bool is_preset(CUmemoryPool pool) {
-    LockGuard lock(pools_mutex);
+    DisablingLockGuard lock(pools_mutex);
     for (const Pools& pools : pools_of)
         if (pool && pools.preset == pool) return true;
     return false;
@@ -82,7 +82,7 @@ bool note_imported(CUmemoryPool pool) {
 CUresult choose(int ordinal, CUmemoryPool pool) {
     const HandleOwner owner = owner_of(pool);
     if (!owner.known || owner.device != ordinal) return CUDA_ERROR_INVALID_VALUE;
-    LockGuard lock(pools_mutex);
+    DisablingLockGuard lock(pools_mutex);
     pools_of[ordinal].chosen = pool;
     return CUDA_SUCCESS;
 }
@@ -125,7 +125,7 @@ CUresult allocate(FromPool from_pool, CUdeviceptr* address, std::size_t bytes, C
 }  // namespace
 
 void forget_pools_of(CUdevice physical) {
-    LockGuard lock(pools_mutex);
+    DisablingLockGuard lock(pools_mutex);
     for (int i = 0; i < split().count(); i++) {
         if (split().device(i)->physical != physical) continue;
         if (pools_of[i].preset) handle_registry().remove(pools_of[i].preset, HandleKind::pool);
@@ -145,7 +145,7 @@ namespace split_driver {
 CUSLICE_SPLIT(cuDeviceGetDefaultMemPool, pool, ordinal) {
     if (!split().is_open() || !pool) return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, ordinal);
     if (!split().device(ordinal)) return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, CU_DEVICE_INVALID);
-    LockGuard lock(pools_mutex);
+    DisablingLockGuard lock(pools_mutex);
     return preset_of(ordinal, pool);
 }
 
@@ -218,7 +218,7 @@ CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
     }
     if (owner.is_unclaimed()) return result;
     // Where it was the chosen one the preset one is, from now on.
-    LockGuard lock(pools_mutex);
+    DisablingLockGuard lock(pools_mutex);
     if (pools_of[owner.device].chosen == pool) pools_of[owner.device].chosen = nullptr;
     return result;
 }
