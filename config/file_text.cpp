@@ -28,65 +28,42 @@ bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view re
     return refuse_item(item, reading.path, reason, reading.error);
 }
 
-bool is_path(Key key, std::string_view value) {
-    if (key == Key::driver || key == Key::record) return true;
+bool is_path(ValueType type, std::string_view value) {
+    if (type == ValueType::file || type == ValueType::absolute_file) return true;
     const bool toml = value.size() >= 5 && slice(value, value.size() - 5) == ".toml";
-    return key == Key::fake && (toml || value.find('/') != value.npos);
+    return type == ValueType::fake_gpus && (toml || value.find('/') != value.npos);
 }
 
 // A file is read from many folders, so a path in it cannot be relative to one.
-bool is_relative(Key key, std::string_view value) {
-    if (key == Key::log) {
+bool is_relative(ValueType type, std::string_view value) {
+    if (type == ValueType::log) {
         const std::size_t colon = value.find(':');
         return colon != value.npos && colon + 1 < value.size() && value[colon + 1] != '/';
     }
-    return is_path(key, value) && !value.empty() && value[0] != '/';
+    return is_path(type, value) && !value.empty() && value[0] != '/';
+}
+
+std::string_view kinds_of(const KeyTraits& traits) {
+    if (traits.type == ValueType::split) return "a number, a string or an array of strings";
+    const bool number = traits.type == ValueType::fraction || traits.type == ValueType::count;
+    return number ? "a number or a string" : "a string";
 }
 
 bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
     Reason why;
-    why.assign(traits.key == Key::fraction ? "a number or a string is needed, as "
-               : traits.key == Key::split  ? "a number, a string or an array of strings is needed, as "
-                                           : "a string is needed, as ");
-    why.append(traits.name).append(" = ");
-    // In the order of enum Key.
-    static constexpr std::string_view kExamples[] = {"0.4",
-                                                     "\"4GiB\"",
-                                                     "\"64MiB\"",
-                                                     "\"growth\"",
-                                                     "\"deferred\"",
-                                                     "\"10s\"",
-                                                     "true",
-                                                     "\"3,2\"",
-                                                     "[\"1GiB\", \"rest\"]",
-                                                     "true",
-                                                     "\"lab\"",
-                                                     "\"16GiB\"",
-                                                     "true",
-                                                     "\"first-context\"",
-                                                     "\"10m\"",
-                                                     "\"/dev/shm/cuslice\"",
-                                                     "\"info\"",
-                                                     "true",
-                                                     "\"/tmp/%p.csv\"",
-                                                     "\"\"",
-                                                     "\"/lib/libcuda.so.1\"",
-                                                     "\"4xh200\"",
-                                                     "\"skip\"",
-                                                     "\"new\""};
-    static_assert(std::size(kExamples) == static_cast<std::size_t>(Key::fake_machine) + 1);
-    return refuse(reading, item, why.append(kExamples[static_cast<std::size_t>(traits.key)]).view());
+    why.append(kinds_of(traits)).append(" is needed, as ");
+    return refuse(reading, item, why.append(traits.name).append(" = ").append(traits.example).view());
 }
 
-// fraction and split may be TOML numbers, split an array; everything else is a string, because it has a unit or is a
-// name.
+// Fractions, counts and splits may be TOML numbers, a split an array; everything else is a string, because it has a
+// unit or is a name.
 bool check_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
     if (item.kind == CUSLICE_TOML_STRING) return true;
     const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
     // A bare number of bytes goes on to the reader of sizes, which knows what to say.
-    if (number && traits.per_gpu) return true;
+    if (number && may_be_number(traits)) return true;
     if (item.kind == CUSLICE_TOML_BOOLEAN && traits.stands_alone) return true;
-    if (traits.key == Key::split && item.joined != nullptr) return true;
+    if (traits.type == ValueType::split && item.joined != nullptr) return true;
     return refuse_kind(reading, item, traits);
 }
 
@@ -120,7 +97,8 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
     if (traits == nullptr || !check_kind(reading, item, *traits)) return false;
     const bool list = item.joined != nullptr;
     const std::string_view value(list ? item.joined : item.value, list ? item.joined_size : item.value_size);
-    if (is_relative(traits->key, value)) return refuse(reading, item, "a path in a file is absolute: it begins with /");
+    if (is_relative(traits->type, value))
+        return refuse(reading, item, "a path in a file is absolute: it begins with /");
 
     Reason why;
     NewEntry entry{.key = traits->key, .ceiling = place.ceiling, .rank = {reading.source, 0}, .value = value};

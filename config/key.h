@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "config/row_text.h"
 #include "config/text.h"
 
 namespace cuslice {
@@ -39,25 +40,94 @@ enum class Key : std::uint8_t {
     fake_machine
 };
 
-/// Properties of a key. `name` is the word itself: the option is --name, the variable `variable`, the key of the file
-/// `name`.
+/// How a value is written, and how it is checked (value.h).
+enum class ValueType : std::uint8_t {
+    fraction,
+    limit,  // a size above 0
+    size,   // also one of the row's words
+    count,  // a whole number from 1 on
+    switch_,
+    duration,            // or one of the row's words
+    switch_or_duration,  // yes waits for ever
+    choice,              // one of the row's words
+    name,
+    group,
+    gpus,
+    split,
+    log,
+    fake_gpus,
+    file,
+    absolute_file,
+    absolute_folder
+};
+
+/// Headings of help and of the table of options, in their order.
+enum class Heading : std::uint8_t { memory, gpus, sharing, fake_gpus, messages, files, kCount };
+
+/// Commands that take an option, as bits. Those that start a program, or show what a program would get, take all.
+enum Takers : std::uint8_t {
+    kStarters = 0,
+    kListings = 1,    // ps, stats
+    kTop = 2,         // top
+    kSet = 4,         // set
+    kContainers = 8,  // cdi
+    kLedgers = kListings | kTop | kSet
+};
+
+/// Kinds of names that a shell completes a value with; names of the launcher's own are asked for at that moment.
+enum class Completes : std::uint8_t { words, files, folders, groups, profiles };
+
+/// A variable's name, spelled from the word: "free-mode" is CUSLICE_FREE_MODE.
+class VariableName : public RowText<28> {
+  public:
+    static constexpr std::string_view kStart = "CUSLICE_";
+    template <std::size_t Capacity>
+    constexpr VariableName(const RowText<Capacity>& word) {
+        for (const char c : kStart) bytes_[size_++] = c;
+        for (const char c : word.view()) bytes_[size_++] = upper(c);
+    }
+    static constexpr char upper(char c) {
+        if (c == '-') return '_';
+        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    }
+};
+
+/// A setting, whole: parsing, help, the manual, completion, JSON, the table of docs/configuration.md, Python's keywords
+/// and the Slurm plugin read its row. `name` is the word itself: the option is --name, the variable `variable`, the key
+/// of the file `name`.
 struct KeyTraits {
     Key key;
-    std::string_view name;
-    std::string_view variable;
+    RowText<18> name;
+    ValueType type;
+    Heading heading;
+    /// As Takers.
+    std::uint8_t takers = kStarters;
     /// One value for each GPU ("0=4GiB,1=1GiB") or one for the process.
-    bool per_gpu;
+    bool per_gpu = false;
     /// False: has no meaning in a file.
-    bool in_file;
+    bool in_file = true;
     /// May also be a ceiling of the system's file.
-    bool may_be_ceiling;
+    bool may_be_ceiling = false;
     /// May stand alone as an option, and then means "yes"; a value needs an equals sign.
-    bool stands_alone;
+    bool stands_alone = false;
+    /// "+context" may stand behind it.
+    bool takes_context = false;
+    Completes completes = Completes::words;
     /// Stands for the value in help texts.
-    std::string_view placeholder;
-    std::string_view default_value;
-    std::string_view help;
+    RowText<16> placeholder;
+    /// Words that the value may be, with spaces between them. Of `choice` a value's number is its word's place.
+    RowText<32> words = {};
+    /// How a refusal names the values; empty where it is clear from type and words.
+    RowText<64> needed = {};
+    /// As a file has it.
+    RowText<24> example;
+    RowText<28> default_value;
+    RowText<168> help;
+    VariableName variable = name;
 };
+
+/// "size", "choice": for programs that read the rows.
+std::string_view name_of(ValueType type);
 
 std::span<const KeyTraits> all_keys();
 const KeyTraits& traits_of(Key key);

@@ -11,6 +11,7 @@
 #include "config/gpu_selector.h"
 #include "config/key.h"
 #include "config/log_setting.h"
+#include "config/value.h"
 
 namespace cuslice {
 
@@ -41,9 +42,6 @@ constexpr Source kind_of_ceiling(Source source) {
 /// True for the files of settings: the named one, the current folder's, the user's and the system's.
 constexpr bool is_file(Source source) { return source >= Source::config_file && source <= Source::system_file; }
 
-/// `--wait` without a time, and any other yes.
-inline constexpr std::uint64_t kForEver = ~0ull;
-
 /// Handling of memory that a program frees.
 enum class AllocatorMode : std::uint8_t { direct, growth, prealloc };
 enum class FreeMode : std::uint8_t { strict, deferred };
@@ -72,10 +70,7 @@ struct Entry {
     GpuSelector selector;
     /// As written: "40%".
     std::string_view value;
-    /// limit, headroom, group-limit: bytes; fraction: parts of Fraction::kWhole; wait: milliseconds; wait,
-    /// per-process, oversubscribe, summary and no-framework-env: kForEver for yes; idle-release: milliseconds, or 0;
-    /// allocator: AllocatorMode; free: FreeMode; admission: Admission; split: how many equal parts, 0 for sizes; other
-    /// keys: 0.
+    /// As parse_value() (value.h) has read it.
     std::uint64_t number = 0;
     /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling; for a
     /// rule's "rule NAME (/etc/cuslice/rules.d/10-lab.toml:4:1)"; "dmem.max of cgroup /system.slice".
@@ -97,9 +92,6 @@ struct NewEntry {
     /// The bytes that `value` means, where it is written by another tool's rules; else the key's own rules read it.
     std::optional<std::uint64_t> bytes;
 };
-
-/// Reads a value as `key` needs it. `number` and `automatic` as in Entry. Pure.
-bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why);
 
 /// The settings, in space of their own: no allocation, about 50 KiB. Not copyable, since its entries point into it. One
 /// thread fills it; any number may read it afterwards.

@@ -16,7 +16,10 @@ bool all_digits(std::string_view text) {
     return !text.empty();
 }
 
-bool takes_decimals(Key key) { return is_amount(key) || key == Key::headroom || key == Key::group_limit; }
+bool takes_decimals(Key key) {
+    const ValueType type = traits_of(key).type;
+    return type == ValueType::fraction || type == ValueType::limit || type == ValueType::size;
+}
 
 Value replaced(std::string_view text, std::string_view characters, char by) {
     Value value;

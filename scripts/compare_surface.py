@@ -44,33 +44,6 @@ for line in sys.stdin:
     print(eval(line, globals()), flush=True)
 """
 START = ["cuda.cuInit(0)", "use(0)", "info()"]
-# Each key of a file of settings, with a value that is right for it.
-KEYS = {
-    "fraction": "0.5",
-    "limit": '"1GiB"',
-    "headroom": '"64MiB"',
-    "allocator": '"growth"',
-    "free": '"deferred"',
-    "idle-release": '"10s"',
-    "no-framework-env": "true",
-    "gpus": '"0"',
-    "split": "2",
-    "oversubscribe": "true",
-    "summary": "true",
-    "group": '"lab"',
-    "group-limit": '"1GiB"',
-    "per-process": "true",
-    "admission": '"first-context"',
-    "wait": '"10s"',
-    "dir": '"/dev/shm/x"',
-    "log": '"info"',
-    "record": '"/tmp/x.csv"',
-    "driver": '"/x/libcuda.so.1"',
-    "fake": '"1xt4"',
-    "fake-kernels": '"error"',
-    "fake-machine": '"new"',
-    "config": '"x"',
-}
 SECTIONS = ["", "memory", "gpu.0", "ceiling", "ceiling.gpu.0", "group", "fake"]
 # What is run, by a name: options of `cuslice run`, and what the program is then told.
 RUNS = {
@@ -244,11 +217,17 @@ def variables(build):
     return found
 
 
-def file_keys(build):
+def examples(build):
+    """Each key of a file of settings, with a value that is right for it."""
+    rows = json.loads(build.run(["help", "options", "--json"]).stdout)["settings"]
+    return {row["key"]: row["example"] for row in rows}
+
+
+def file_keys(build, keys):
     found = set()
     file = build.home / "settings.toml"
     for section in SECTIONS:
-        for key, value in KEYS.items():
+        for key, value in keys.items():
             group = 'group = "lab"\n' if key == "group-limit" and not section else ""
             file.write_text((f"[{section}]\n" if section else group) + f"{key} = {value}\n")
             if build.run(["config", "--config", str(file)]).returncode == 0:

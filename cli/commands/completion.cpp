@@ -1,99 +1,23 @@
 // cuslice completion: scripts that complete commands, options and values, out of the one list of keys.
 #include <cstdio>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/commands/completion_names.h"
+#include "cli/settings/own_options.h"
 
 namespace cuslice::cli {
 namespace {
 
-/// Candidates for an option's value.
-struct Values {
-    /// Words, with spaces between them; empty where only the user knows.
-    std::string_view words;
-    bool files = false, folders = false;
-    /// A kind of names that the launcher is asked for when somebody completes (completion_names.h); empty: none.
-    std::string_view names = {};
-};
-
-Values values_of(Key key) {
-    switch (key) {
-        case Key::allocator:
-            return {"direct growth prealloc"};
-        case Key::admission:
-            return {"launch first-context"};
-        case Key::free_mode:
-            return {"strict deferred"};
-        case Key::headroom:
-            return {"auto"};
-        case Key::idle_release:
-            return {"no"};
-        case Key::gpus:
-            return {"any all none"};
-        case Key::log:
-            return {"warn info debug"};
-        case Key::fake_kernels:
-            return {"skip error"};
-        case Key::fake_machine:
-            return {"new"};
-        case Key::no_framework_env:
-        case Key::oversubscribe:
-        case Key::per_process:
-        case Key::wait:
-        case Key::summary:
-            return {"yes no"};
-        case Key::config:
-        case Key::driver:
-        case Key::record:
-            return {.files = true};
-        case Key::fake:
-            return {.files = true, .names = "profiles"};
-        case Key::group:
-            return {.names = "groups"};
-        case Key::dir:
-            return {.folders = true};
-        case Key::fraction:
-        case Key::limit:
-        case Key::split:
-        case Key::group_limit:
-            return {};
-    }
-    return {};
+/// The kind of names that completion_names.h asks for; empty: none.
+std::string_view names_of(const KeyTraits& traits) {
+    if (traits.completes == Completes::groups) return "groups";
+    return traits.completes == Completes::profiles ? "profiles" : "";
 }
 
-/// The options of a command that are no settings.
-struct OwnOption {
-    Command command;
-    std::string_view name, placeholder, help;
-    bool file = false, process = false;
-};
-constexpr OwnOption kOwnOptions[] = {
-    {Command::demo, "json", "", "print JSON"},
-    {Command::doctor, "json", "", "print JSON"},
-    {Command::devices, "json", "", "print JSON"},
-    {Command::config, "explain", "PID", "print which rule holds for this process", false, true},
-    {Command::config, "json", "", "print JSON"},
-    {Command::ps, "json", "", "print JSON"},
-    {Command::ps, "prometheus", "", "print gauges for Prometheus"},
-    {Command::ps, "wide", "", "print lines and commands as long as they are"},
-    {Command::ps, "job", "NAME", "print the most that this job has held"},
-    {Command::stats, "json", "", "print JSON"},
-    {Command::top, "interval", "TIME", "the time from one frame to the next"},
-    {Command::top, "once", "", "print one frame"},
-    {Command::top, "json", "", "print JSON"},
-    {Command::top, "stream", "", "print JSON again and again, a line each"},
-    {Command::top, "nodes", "LIST", "the nodes to ask, as n1,n2 or gpu[01-04]"},
-    {Command::top, "over", "COMMAND", "the command that asks a node"},
-    {Command::top, "launcher", "PATH", "where cuslice is on the nodes"},
-    {Command::top, "timeout", "TIME", "the time in which a node has to answer"},
-    {Command::set, "job", "NAME", "the job, as cuslice ps names it"},
-    {Command::cdi, "output", "FILE", "the file to write", true},
-    {Command::install, "system", "", "change the machine"},
-    {Command::install, "root", "DIR", "an image's files", true},
-    {Command::uninstall, "system", "", "change the machine"},
-    {Command::uninstall, "root", "DIR", "an image's files", true},
-    {Command::plot, "output", "OUT", "the picture: OUT.html, OUT.svg or OUT.png", true},
-};
+bool completes_files(const KeyTraits& traits) {
+    return traits.completes == Completes::files || traits.completes == Completes::profiles;
+}
 
 bool has_options(Command command) {
     return command != Command::help && command != Command::version && command != Command::completion;
@@ -113,34 +37,54 @@ std::string quoted(std::string_view text) {
 }
 
 std::string bash_options(Command command) {
-    std::string options = "--help";
+    std::string options = "--help --help-all";
     for (const KeyTraits& traits : all_keys())
         if (takes(command, traits.key)) options.append(" --").append(traits.name);
-    for (const OwnOption& own : kOwnOptions)
-        if (own.command == command) options.append(" --").append(own.name);
+    for (const OwnOption& own : own_options())
+        if (own.is_of(command)) options.append(" --").append(own.name);
     return options;
 }
 
+// "--output | -o", as a pattern.
+std::string bash_pattern(const OwnOption& own) {
+    const std::string name = "--" + std::string(own.name);
+    return own.letter.empty() ? name : name + " | -" + std::string(own.letter);
+}
+
+// One case for each name of commands' own options: those of the same name take the same.
+std::string bash_own_values(std::string& with_value) {
+    constexpr std::string_view kValues[] = {
+        "return ;;\n", "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n",
+        "_cuslice_names jobs; return ;;\n",
+        "options=$(cd /proc && echo [0-9]*); COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); return ;;\n"};
+    std::string values;
+    std::set<std::string_view> seen;
+    for (const OwnOption& own : own_options()) {
+        if (own.placeholder.empty() || !seen.insert(own.name).second) continue;
+        with_value += (with_value.empty() ? "" : " | ") + bash_pattern(own);
+        values += "        " + bash_pattern(own) + ") ";
+        values += kValues[static_cast<std::size_t>(own.names)];
+    }
+    return values;
+}
+
+std::string bash_values(const KeyTraits& traits) {
+    if (const std::string_view names = names_of(traits); !names.empty())
+        return "_cuslice_names " + std::string(names) + "; return ;;\n";
+    if (completes_files(traits))
+        return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
+    if (traits.completes == Completes::folders)
+        return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n";
+    return "{ COMPREPLY=($(compgen -W '" + std::string(traits.words) + "' -- \"$word\")); return; } ;;\n";
+}
+
 std::string bash() {
-    std::string
-        with_value =
-            "--job | --interval | --nodes | --over | --launcher | --timeout | --explain | --output | -o | --root",
-        values, options;
+    std::string with_value, options;
+    std::string values = bash_own_values(with_value);
     for (const KeyTraits& traits : all_keys()) {
         const std::string name = "--" + std::string(traits.name);
-        const Values values_here = values_of(traits.key);
         if (!traits.stands_alone) with_value += " | " + name;
-        values += "        " + name + ") ";
-        if (traits.stands_alone) values += "((equals)) && ";
-        if (!values_here.names.empty())
-            values += "_cuslice_names " + std::string(values_here.names) + "; return ;;\n";
-        else if (values_here.files)
-            values += "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
-        else if (values_here.folders)
-            values += "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n";
-        else
-            values +=
-                "{ COMPREPLY=($(compgen -W '" + std::string(values_here.words) + "' -- \"$word\")); return; } ;;\n";
+        values += "        " + name + ") " + (traits.stands_alone ? "((equals)) && " : "") + bash_values(traits);
     }
     for (const CommandName& command : command_names())
         if (has_options(command.command))
@@ -163,7 +107,7 @@ _cuslice() {
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W ')" +
-           all_commands() + R"( --help --version' -- "$word"))
+           all_commands() + R"( --help --help-all --version' -- "$word"))
         return
     fi
     # Where the program begins. Bash has an equals sign as a word of its own.
@@ -198,10 +142,6 @@ _cuslice() {
         before=${COMP_WORDS[COMP_CWORD - 2]} equals=1
     fi
     case $before in
-        --job) _cuslice_names jobs; return ;;
-        --interval | --nodes | --over | --launcher | --timeout) return ;;
-        --explain) options=$(cd /proc && echo [0-9]*); COMPREPLY=($(compgen -W "$options" -- "$word")); return ;;
-        --output | -o | --root) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$word")); return ;;
 )" + values +
            R"(    esac
     case $command in
@@ -236,15 +176,27 @@ std::string zsh_text(std::string_view text) {
 }
 
 std::string zsh_option(const KeyTraits& traits) {
-    const Values values = values_of(traits.key);
     std::string option = "--" + std::string(traits.name) + (traits.stands_alone ? "=-[" : "=[");
     option += zsh_text(traits.help) + (traits.stands_alone ? "]::" : "]:") + zsh_text(traits.placeholder) + ":";
-    if (values.files && values.names.empty()) option += "_files";
-    if (!values.names.empty()) option += "_cuslice_names " + std::string(values.names);
-    if (values.folders) option += "_files -/";
-    if (!values.words.empty()) option += "(" + std::string(values.words) + ")";
+    const std::string_view names = names_of(traits);
+    if (!names.empty())
+        option += "_cuslice_names " + std::string(names);
+    else if (completes_files(traits))
+        option += "_files";
+    else if (traits.completes == Completes::folders)
+        option += "_files -/";
+    else if (!traits.words.empty())
+        option += "(" + std::string(traits.words) + ")";
     if (option.ends_with(':')) option += ' ';
     return quoted(option);
+}
+
+std::string zsh_option(const OwnOption& own) {
+    constexpr std::string_view kNames[] = {" ", "_files", "_cuslice_names jobs", "_pids"};
+    const std::string start = "--" + std::string(own.name), help = zsh_text(own.help);
+    if (own.placeholder.empty()) return quoted(start + "[" + help + "]");
+    return quoted(start + "=[" + help + "]:" + std::string(own.placeholder) + ":" +
+                  std::string(kNames[static_cast<std::size_t>(own.names)]));
 }
 
 std::string zsh() {
@@ -252,20 +204,12 @@ std::string zsh() {
     for (const CommandName& command : command_names()) {
         commands += "    " + quoted(std::string(command.name) + ":" + zsh_text(command.summary)) + "\n";
         if (!has_options(command.command)) continue;
-        cases += "    " + std::string(command.name) + ")\n      _arguments -S '(- *)'{-h,--help}'[print help]'";
+        cases +=
+            "    " + std::string(command.name) + ")\n      _arguments -S '(- *)'{-h,--help,--help-all}'[print help]'";
         for (const KeyTraits& traits : all_keys())
             if (takes(command.command, traits.key)) cases += " \\\n        " + zsh_option(traits);
-        for (const OwnOption& own : kOwnOptions)
-            if (own.command == command.command)
-                cases +=
-                    " \\\n        " +
-                    quoted("--" + std::string(own.name) + (own.placeholder.empty() ? "[" : "=[") + zsh_text(own.help) +
-                           "]" + (own.placeholder.empty() ? "" : ":" + std::string(own.placeholder) + ":") +
-                           (own.file                  ? "_files"
-                            : own.process             ? "_pids"
-                            : own.name == "job"       ? "_cuslice_names jobs"
-                            : own.placeholder.empty() ? ""
-                                                      : " "));
+        for (const OwnOption& own : own_options())
+            if (own.is_of(command.command)) cases += " \\\n        " + zsh_option(own);
         if (command.command == Command::run)
             cases += " \\\n        '(-):program: _command_names -e' \\\n        '*::arguments: _normal'";
         if (command.command == Command::plot) cases += " \\\n        '*:recording:_files'";
@@ -323,6 +267,29 @@ std::string fish_names(std::string_view kind) {
     return "'(cuslice completion names " + std::string(kind) + " 2>/dev/null)'";
 }
 
+std::string fish_values(const KeyTraits& traits) {
+    std::string text;
+    if (!traits.stands_alone) text += completes_files(traits) ? " -rF" : " -x";
+    if (traits.completes == Completes::folders) text += " -a '(__fish_complete_directories)'";
+    if (const std::string_view names = names_of(traits); !names.empty()) text += " -a " + fish_names(names);
+    if (!traits.words.empty() && !traits.stands_alone) text += " -a " + fish_quoted(traits.words);
+    return text;
+}
+
+std::string fish_values(const OwnOption& own) {
+    if (own.placeholder.empty()) return "";
+    switch (own.names) {
+        case OwnNames::files:
+            return " -rF";
+        case OwnNames::jobs:
+            return " -x -a " + fish_names("jobs");
+        case OwnNames::processes:
+            return " -x -a '(__fish_complete_pids)'";
+        default:
+            return " -x";
+    }
+}
+
 std::string fish() {
     std::string script = R"(# Completion of cuslice for fish, as `cuslice completion fish` prints it.
 complete -c cuslice -f
@@ -336,23 +303,13 @@ complete -c cuslice -f
             "complete -c cuslice -n '__fish_seen_subcommand_from " + std::string(command.name) + "' -l ";
         for (const KeyTraits& traits : all_keys()) {
             if (!takes(command.command, traits.key)) continue;
-            const Values values = values_of(traits.key);
-            script += start + std::string(traits.name);
-            if (!traits.stands_alone) script += values.files ? " -rF" : " -x";
-            if (values.folders) script += " -a '(__fish_complete_directories)'";
-            if (!values.names.empty()) script += " -a " + fish_names(values.names);
-            if (!values.words.empty() && !traits.stands_alone) script += " -a " + fish_quoted(values.words);
+            script += start + std::string(traits.name) + fish_values(traits);
             script += " -d " + fish_quoted(traits.help) + "\n";
         }
-        for (const OwnOption& own : kOwnOptions)
-            if (own.command == command.command)
-                script += start + std::string(own.name) +
-                          (own.file                  ? " -rF"
-                           : own.process             ? " -x -a '(__fish_complete_pids)'"
-                           : own.name == "job"       ? " -x -a " + fish_names("jobs")
-                           : own.placeholder.empty() ? ""
-                                                     : " -x") +
-                          " -d " + fish_quoted(own.help) + "\n";
+        for (const OwnOption& own : own_options())
+            if (own.is_of(command.command))
+                script += start + std::string(own.name) + fish_values(own) + " -d " + fish_quoted(own.help) + "\n";
+        script += start + "help-all -d 'print help, with each setting explained'\n";
         script += start + "help -d 'print help'\n";
     }
     return script +

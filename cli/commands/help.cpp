@@ -9,13 +9,16 @@ namespace cuslice::cli {
 
 void print_help(const Invocation& invocation, const char* version) {
     const Arguments& arguments = invocation.arguments;
+    const Detail detail = arguments.help_all ? Detail::all : Detail::most_used;
     std::string text;
     if (!arguments.page.empty())
         text = manual_page(arguments.page, version);
-    else if (arguments.shared_text.empty())
-        text = help_text(arguments.topic);
+    else if (arguments.shared_text == "options")
+        text = arguments.json ? options_json() : options_text();
+    else if (arguments.shared_text == "values")
+        text = values_text();
     else
-        text = arguments.shared_text == "options" ? options_text() : values_text();
+        text = help_text(arguments.topic, detail);
     std::fputs(text.c_str(), stdout);
 }
 

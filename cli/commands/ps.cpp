@@ -33,42 +33,65 @@ std::string command_of(const std::vector<std::string>& words, const std::string&
     return command_text(words, name, wide ? CommandDetail::whole : CommandDetail::line);
 }
 
-std::string as_table(const std::vector<Holder>& holding, bool wide) {
-    std::vector<std::vector<Cell>> cells = {{"GPU", "PID", "USER", "USED", "LIMIT", "COMMAND", "KIND", "NAME",
-                                             "JOB USED", "JOB PEAK", "RESERVED", "SINCE", "IDLE"}};
-    for (const Holder& row : holding) {
-        const bool nearly_full = static_cast<double>(row.together) >= 0.9 * static_cast<double>(row.limit);
-        const Tone tone = nearly_full ? Tone::nearly_full : Tone::plain;
-        cells.push_back({gpu_cell(row.gpu),
-                         std::to_string(row.pid),
-                         user_name(row.user),
-                         {size_text(row.used), tone},
-                         size_text(row.limit),
-                         command_of(row.command_line, row.command, wide),
-                         row.kind,
-                         row.name,
-                         {size_text(row.together), tone},
-                         size_text(row.peak),
-                         size_text(row.reserved),
-                         age_text(ledger::seconds_since(row.since)),
-                         age_text(row.idle_seconds)});
-    }
-    TableStyle style = style_of_output(2, wide);
-    style.flexible = 5;
-    style.right = {1, 3, 4, 8, 9, 10, 11, 12};
-    return format_table(cells, style);
+enum class Align { left, right, flexible };
+
+/// A column of a table: its heading, and its cell of a row.
+template <typename Row>
+struct Column {
+    std::string_view heading;
+    Align align;
+    Cell (*cell)(const Row& row, bool wide);
+};
+
+Tone tone_of(const Holder& row) {
+    const bool nearly_full = static_cast<double>(row.together) >= 0.9 * static_cast<double>(row.limit);
+    return nearly_full ? Tone::nearly_full : Tone::plain;
 }
 
-std::string as_table(const std::vector<WaitingProcess>& rows, bool wide) {
-    std::vector<std::vector<Cell>> cells = {{"GPU", "QUEUE", "PID", "USER", "WANTS", "COMMAND", "SINCE", "OVERTAKEN"}};
-    for (const WaitingProcess& row : rows)
-        cells.push_back({gpu_cell(row.gpu), std::to_string(row.position), std::to_string(row.waiter.pid),
-                         user_name(row.waiter.user), size_text(row.waiter.bytes),
-                         command_of(row.command_line, row.waiter.command, wide),
-                         age_text(ledger::seconds_since(row.waiter.since)), std::to_string(row.past)});
+Cell age_cell(std::uint64_t since) { return age_text(ledger::seconds_since(since)); }
+
+constexpr Column<Holder> kHolderColumns[] = {
+    {"GPU", Align::left, [](const Holder& row, bool) { return gpu_cell(row.gpu); }},
+    {"PID", Align::right, [](const Holder& row, bool) { return Cell(std::to_string(row.pid)); }},
+    {"USER", Align::left, [](const Holder& row, bool) { return Cell(user_name(row.user)); }},
+    {"USED", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.used), tone_of(row)); }},
+    {"LIMIT", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.limit)); }},
+    {"COMMAND", Align::flexible,
+     [](const Holder& row, bool wide) { return Cell(command_of(row.command_line, row.command, wide)); }},
+    {"KIND", Align::left, [](const Holder& row, bool) { return Cell(row.kind); }},
+    {"NAME", Align::left, [](const Holder& row, bool) { return Cell(row.name); }},
+    {"JOB USED", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.together), tone_of(row)); }},
+    {"JOB PEAK", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.peak)); }},
+    {"RESERVED", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.reserved)); }},
+    {"SINCE", Align::right, [](const Holder& row, bool) { return age_cell(row.since); }},
+    {"IDLE", Align::right, [](const Holder& row, bool) { return Cell(age_text(row.idle_seconds)); }},
+};
+
+constexpr Column<WaitingProcess> kWaitingColumns[] = {
+    {"GPU", Align::left, [](const WaitingProcess& row, bool) { return gpu_cell(row.gpu); }},
+    {"QUEUE", Align::right, [](const WaitingProcess& row, bool) { return Cell(std::to_string(row.position)); }},
+    {"PID", Align::right, [](const WaitingProcess& row, bool) { return Cell(std::to_string(row.waiter.pid)); }},
+    {"USER", Align::left, [](const WaitingProcess& row, bool) { return Cell(user_name(row.waiter.user)); }},
+    {"WANTS", Align::right, [](const WaitingProcess& row, bool) { return Cell(size_text(row.waiter.bytes)); }},
+    {"COMMAND", Align::flexible,
+     [](const WaitingProcess& row, bool wide) { return Cell(command_of(row.command_line, row.waiter.command, wide)); }},
+    {"SINCE", Align::right, [](const WaitingProcess& row, bool) { return age_cell(row.waiter.since); }},
+    {"OVERTAKEN", Align::right, [](const WaitingProcess& row, bool) { return Cell(std::to_string(row.past)); }},
+};
+
+template <typename Row, std::size_t Count>
+std::string as_table(const Column<Row> (&columns)[Count], const std::vector<Row>& rows, bool wide) {
     TableStyle style = style_of_output(2, wide);
-    style.flexible = 5;
-    style.right = {1, 2, 4, 6, 7};
+    std::vector<std::vector<Cell>> cells(1);
+    for (std::size_t i = 0; i < Count; ++i) {
+        cells[0].emplace_back(std::string(columns[i].heading));
+        if (columns[i].align == Align::flexible) style.flexible = i;
+        if (columns[i].align == Align::right) style.right.push_back(i);
+    }
+    for (const Row& row : rows) {
+        std::vector<Cell>& line = cells.emplace_back();
+        for (const Column<Row>& column : columns) line.push_back(column.cell(row, wide));
+    }
     return format_table(cells, style);
 }
 
@@ -127,12 +150,13 @@ int list_holders(const Invocation& invocation) {
         std::fputs(prometheus_text(find(settings, Key::fake) != nullptr ? found : without_fakes(found)).c_str(),
                    stdout);
     else if (!found.holding.empty())
-        std::fputs(as_table(found.holding, wide).c_str(), stdout);
+        std::fputs(as_table(kHolderColumns, found.holding, wide).c_str(), stdout);
     else if (!found.failures.empty())
         std::puts("Who holds what here could not be seen.");
     else
         std::puts("No job or group holds or reserves anything here.");
-    if (for_people && !found.waiting.empty()) std::fputs(("\n" + as_table(found.waiting, wide)).c_str(), stdout);
+    if (for_people && !found.waiting.empty())
+        std::fputs(("\n" + as_table(kWaitingColumns, found.waiting, wide)).c_str(), stdout);
     return found.own_failed ? kNoGpu : 0;
 }
 

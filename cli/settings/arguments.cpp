@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 
+#include "cli/settings/own_options.h"
 #include "cli/settings/unknown_command.h"
 #include "cli/text/exit_codes.h"
 #include "config/settings.h"
@@ -27,6 +28,15 @@ using Switches = std::map<Key, Switch>;
 int usage(ConfigError& error, std::string_view word, std::string_view why) {
     error.set(word, why);
     return kUsage;
+}
+
+bool is_help(const std::string& word) { return word == "-h" || word == "--help" || word == "--help-all"; }
+
+int ask_for_help(Command topic, bool all, Arguments& arguments) {
+    arguments.command = Command::help;
+    arguments.topic = topic;
+    arguments.help_all = all;
+    return 0;
 }
 
 // The value given to an option. `words` is the whole line, `rest` the part that CLI11 has not read yet.
@@ -117,7 +127,10 @@ int refuse_value(Command command, const KeyTraits& traits, const std::string& wo
 
 // `cuslice help`, and `cuslice help run`.
 int parse_topic(Words& rest, const Environment& environment, Arguments& arguments, ConfigError& error) {
-    if (!rest.empty() && (rest.back() == "-h" || rest.back() == "--help")) rest.pop_back();
+    if (!rest.empty() && is_help(rest.back())) {
+        arguments.help_all = rest.back() == "--help-all";
+        rest.pop_back();
+    }
     if (rest.empty()) return 0;
     const std::string word = rest.back();
     rest.pop_back();
@@ -126,6 +139,10 @@ int parse_topic(Words& rest, const Environment& environment, Arguments& argument
         if (!rest.empty()) rest.pop_back();
         if (arguments.page != "cuslice" && arguments.page != "cuslice.toml")
             return usage(error, arguments.page, "no such page: cuslice help --man [cuslice|cuslice.toml]");
+    }
+    if (word == "options" && !rest.empty() && rest.back() == "--json") {
+        arguments.json = true;
+        rest.pop_back();
     }
     if (!rest.empty()) return usage(error, rest.back(), "not expected here: cuslice help [COMMAND]");
     if (!arguments.page.empty()) return 0;
@@ -143,10 +160,7 @@ int parse_topic(Words& rest, const Environment& environment, Arguments& argument
 // `cuslice completion bash`
 int parse_shell(const Words& rest, Arguments& arguments, ConfigError& error) {
     const std::string shell = rest.empty() ? "" : rest.back();
-    if (shell == "-h" || shell == "--help") {
-        arguments.command = Command::help;
-        return 0;
-    }
+    if (is_help(shell)) return ask_for_help(Command::help, false, arguments);
     constexpr std::string_view kNames[] = {"profiles", "groups", "jobs", "pids"};
     if (shell == "names" && rest.size() == 2 && std::ranges::find(kNames, rest[0]) != std::end(kNames)) {
         arguments.names = rest[0];
@@ -164,10 +178,7 @@ int parse_plot(const Words& rest, Arguments& arguments, ConfigError& error) {
     for (const std::string& word : arguments.program) {
         if (word == "--") break;
         if (word == "-V" || word == "--version") arguments.command = Command::version;
-        if (word == "-h" || word == "--help") {
-            arguments.topic = Command::plot;
-            arguments.command = Command::help;
-        }
+        if (is_help(word)) ask_for_help(Command::plot, false, arguments);
         if (arguments.command != Command::plot) return 0;
     }
     return rest.empty() ? usage(error, "plot", "a recording is needed: cuslice plot FILE... [-o OUT]") : 0;
@@ -181,10 +192,7 @@ int parse_install(const Words& rest, Arguments& arguments, ConfigError& error) {
     for (std::size_t i = rest.size(); i-- > 0;) {
         const std::string& word = rest[i];
         if (word == "-V" || word == "--version") return arguments.command = Command::version, 0;
-        if (word == "-h" || word == "--help") {
-            arguments.topic = command;
-            return arguments.command = Command::help, 0;
-        }
+        if (is_help(word)) return ask_for_help(command, false, arguments);
         const bool together = word.starts_with("--root=");
         if (word == "--system") {
             system = true;
@@ -244,6 +252,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     CLI::App app;
     app.prefix_command();
     app.set_version_flag("-V,--version", "");
+    app.set_help_all_flag("--help-all", "");
     Switches switches;
     add_settings(app, command, words, rest, arguments.flags, switches, error);
     const auto add_own = [&](const std::string& name, const char* placeholder, std::string& into) {
@@ -277,7 +286,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     const auto no_value = [&](const std::string&) {
         if (words[rest.size()] == "--json=") throw CLI::ArgumentMismatch("--json");
     };
-    if (command != Command::run && command != Command::set && command != Command::cdi)
+    if (takes_own(command, "json"))
         app.add_flag("--json", arguments.json)->each(no_value)->trigger_on_parse()->disable_flag_override();
     if (command == Command::ps) app.add_flag("--prometheus", arguments.prometheus)->disable_flag_override();
     if (command == Command::ps) app.add_flag("--wide", arguments.wide)->disable_flag_override();
@@ -285,9 +294,9 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     try {
         app.parse(rest);
     } catch (const CLI::CallForHelp&) {
-        arguments.topic = command;
-        arguments.command = Command::help;
-        return 0;
+        return ask_for_help(command, false, arguments);
+    } catch (const CLI::CallForAllHelp&) {
+        return ask_for_help(command, true, arguments);
     } catch (const CLI::CallForVersion&) {
         arguments.command = Command::version;
         return 0;
@@ -364,22 +373,24 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
 }  // namespace
 
 bool takes(Command command, Key key) {
-    const bool finds_folder = key == Key::dir || key == Key::fake || key == Key::fake_machine || key == Key::config;
+    const std::uint8_t takers = traits_of(key).takers;
     switch (command) {
         case Command::ps:
         case Command::stats:
-            return finds_folder;
-        case Command::top:  // the GPUs are asked for as well
-            return finds_folder || key == Key::driver;
+            return takers & kListings;
+        case Command::top:
+            return takers & kTop;
         case Command::set:
-            return finds_folder || key == Key::group || is_amount(key);
+            return takers & kSet;
+        case Command::cdi:
+            return takers & kContainers;
         case Command::plot:
         case Command::install:
         case Command::uninstall:
+        case Command::completion:
+        case Command::help:
+        case Command::version:
             return false;
-        case Command::cdi:  // not what the launcher alone does, nor what names files of this machine
-            return key != Key::gpus && key != Key::wait && key != Key::no_framework_env && key != Key::record &&
-                   key != Key::config && key != Key::driver && key != Key::fake_machine;
         default:
             return true;
     }
@@ -390,10 +401,14 @@ int parse_arguments(const std::vector<std::string>& words, const Environment& en
     CLI::App app;
     app.prefix_command();
     app.set_version_flag("-V,--version", "");
+    app.set_help_all_flag("--help-all", "");
     Words rest(words.rbegin(), words.rend());
     try {
         app.parse(rest);
     } catch (const CLI::CallForHelp&) {
+        return 0;
+    } catch (const CLI::CallForAllHelp&) {
+        arguments.help_all = true;
         return 0;
     } catch (const CLI::CallForVersion&) {
         arguments.command = Command::version;

@@ -24,6 +24,8 @@ struct Arguments {
     Command topic = Command::help;
     /// For help: "options" or "values", the text that commands share; empty for another text.
     std::string shared_text;
+    /// For help: settings are explained as well, and not only named.
+    bool help_all = false;
     /// For help: the page of the manual to print as its source, "cuslice" or "cuslice.toml"; empty for a text.
     std::string page;
     /// For completion: the shell, or the kind of names that a shell asks for.

@@ -1,5 +1,6 @@
 #include "cli/settings/help.h"
 #include "cli/settings/help_options.h"
+#include "cli/settings/own_options.h"
 
 namespace cuslice::cli {
 namespace {
@@ -75,8 +76,6 @@ Examples:
   cuslice demo --fake 2xt4 --fraction 0=0.4,1=0.25
 )";
 
-constexpr std::string_view kOptions = "\nOptions:\n";
-
 constexpr std::string_view kExitDemo = R"(
 Exit codes: 0 every GPU was filled; 1 the program failed; otherwise those of
 run.
@@ -110,12 +109,6 @@ Examples:
   cuslice config --explain 812
 )";
 
-constexpr std::string_view kConfigOptions = R"(  --explain PID
-      print which rule of /etc/cuslice/rules.d holds for this process
-  --json
-      print JSON
-)";
-
 constexpr std::string_view kExitExplain = R"(
 Exit codes: 0; 64 invalid command line; 69 no such process, or you may not
 look at it; 78 invalid setting or rule.
@@ -146,16 +139,6 @@ Examples:
   cuslice ps --job slurm-42
 )";
 
-constexpr std::string_view kPsOptions = R"(  --job NAME
-      print the most that this job has held
-  --json
-      print JSON
-  --prometheus
-      print gauges for Prometheus
-  --wide
-      print lines and commands as long as they are
-)";
-
 constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once|--json|--stream] [options]
        cuslice top --nodes LIST [--over COMMAND] [--once] [--json]
 
@@ -178,18 +161,6 @@ Examples:
   cuslice top --nodes n1,n2 --over "ssh -p 2222 {}"
 )";
 
-constexpr std::string_view kTopOptions = R"(  --interval TIME   from one frame to the next: 500ms, 5s (default: 1s)
-  --once            print one frame
-  --json            print JSON
-  --stream          print JSON again and again, each time on one line
-  --nodes LIST      ask these nodes: n1,n2 or gpu[01-04,7]; @slurm: the job's
-  --over COMMAND    ask a node by this command (default: ssh, for @slurm srun).
-                    {} stands for the node, which is else put at the end.
-                    Words end at blanks; no shell reads them
-  --launcher PATH   cuslice on the nodes (default: cuslice)
-  --timeout TIME    how long to wait for a node's answer (default: 20s)
-)";
-
 constexpr std::string_view kExitTop = R"(
 Exit codes: 0; 64 invalid command line; 69 no driver or no GPU, a ledger of
 yours can't be read, or a node doesn't answer; 78 invalid setting.
@@ -205,10 +176,6 @@ their next allocation; no memory is taken away.
 Examples:
   cuslice set --group lab --limit 8GiB
   cuslice set --job 812-1f00c3aa --limit GPU-5f1c=2GiB
-)";
-
-constexpr std::string_view kSetOptions = R"(  --job NAME
-      the job, as cuslice ps names it
 )";
 
 constexpr std::string_view kStats = R"(Usage: cuslice stats PID [--json] [options]
@@ -239,10 +206,6 @@ Examples:
   cuslice run --limit 4GiB --record trace.csv -- python train.py
   cuslice plot trace.csv
   cuslice plot trace.csv trace.csv.* -o memory.svg
-
-Options:
-  -o OUT, --output OUT
-      where the picture goes (default: FILE, with .html as its ending)
 )";
 
 constexpr std::string_view kExitPlot = R"(
@@ -264,10 +227,6 @@ Examples:
   cuslice cdi -o /etc/cdi/cuslice.json
   cuslice cdi --fraction 0.25 --limit 4GiB --allocator growth
   podman run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE
-)";
-
-constexpr std::string_view kCdiOptions = R"(  -o FILE, --output FILE
-      where the specification goes (default: stdout)
 )";
 
 constexpr std::string_view kExitCdi = R"(
@@ -312,13 +271,7 @@ Examples:
   cuslice uninstall --system
 )";
 
-constexpr std::string_view kInstallOptions = R"(
-Options:
-  --system
-      change the machine; without it, nothing is done
-  --root DIR
-      an image's files, instead of this machine's (default: /)
-
+constexpr std::string_view kExitInstall = R"(
 Exit codes: 0; 64 invalid command line; 69 not possible, and nothing was
 changed; 78 this installation, or that in DIR, is not whole.
 )";
@@ -344,66 +297,41 @@ constexpr std::string_view kExitDoctor = R"(
 Exit codes: 0 nothing found; 1 a problem; 2 warnings alone; 64 invalid command
 line.
 )";
-constexpr std::string_view kExitConfig = R"(
-Exit codes: 0; 64 invalid command line; 78 invalid setting.
-)";
 
 constexpr std::string_view kExitPs = R"(
 Exit codes: 0; 64 invalid command line; 69 a ledger of yours can't be read, or
 none here remembers the job; 78 invalid setting.
 )";
 
+struct Text {
+    Command command;
+    std::string_view start, exit_codes;
+};
+constexpr Text kTexts[] = {
+    {Command::run, kRun, kExitRun},
+    {Command::demo, kDemo, kExitDemo},
+    {Command::devices, kDevices, kExitDevices},
+    {Command::config, kConfigHelp, kExitExplain},
+    {Command::ps, kPs, kExitPs},
+    {Command::top, kTop, kExitTop},
+    {Command::set, kSet, kExitSet},
+    {Command::stats, kStats, kExitStats},
+    {Command::plot, kPlot, kExitPlot},
+    {Command::cdi, kCdi, kExitCdi},
+    {Command::install, kInstall, kExitInstall},
+    {Command::uninstall, kUninstall, kExitInstall},
+    {Command::doctor, kDoctor, kExitDoctor},
+};
+
 }  // namespace
 
-std::string help_text(Command topic) {
-    constexpr std::string_view kJson = "  --json\n      print JSON\n";
-    std::string text;
-    switch (topic) {
-        case Command::run:
-            return text.append(kRun).append(options_in_short(topic)).append(kExitRun);
-        case Command::demo:
-            return text.append(kDemo).append(kOptions).append(kJson).append(options_in_short(topic)).append(kExitDemo);
-        case Command::devices:
-            text.append(kDevices).append(kOptions).append(kJson).append(options_in_short(topic));
-            return text.append(kExitDevices);
-        case Command::config:
-            text.append(kConfigHelp).append(kOptions).append(kConfigOptions).append(options_in_short(topic));
-            return text.append(kExitExplain);
-        case Command::ps:
-            return text.append(kPs).append(kOptions).append(kPsOptions).append(options_in_short(topic)).append(kExitPs);
-        case Command::top:
-            text.append(kTop).append(kOptions).append(kTopOptions).append(options_in_short(topic));
-            return text.append(kExitTop);
-        case Command::set:
-            return text.append(kSet)
-                .append(kOptions)
-                .append(kSetOptions)
-                .append(options_in_short(topic))
-                .append(kExitSet);
-        case Command::stats:
-            return text.append(kStats)
-                .append(kOptions)
-                .append(kJson)
-                .append(options_in_short(topic))
-                .append(kExitStats);
-        case Command::plot:
-            return text.append(kPlot).append(kExitPlot);
-        case Command::cdi:
-            return text.append(kCdi)
-                .append(kOptions)
-                .append(kCdiOptions)
-                .append(options_in_short(topic))
-                .append(kExitCdi);
-        case Command::install:
-            return text.append(kInstall).append(kInstallOptions);
-        case Command::uninstall:
-            return text.append(kUninstall).append(kInstallOptions);
-        case Command::doctor:
-            text.append(kDoctor).append(kOptions).append(kJson).append(options_in_short(topic));
-            return text.append(kExitDoctor);
-        default:
-            return text.append(kWhole);
+std::string help_text(Command topic, Detail detail) {
+    for (const Text& text : kTexts) {
+        if (text.command != topic) continue;
+        const std::string settings = detail == Detail::all ? options_text(topic) : options_in_short(topic);
+        return std::string(text.start).append(own_options_text(topic)).append(settings).append(text.exit_codes);
     }
+    return std::string(kWhole).append(detail == Detail::all ? options_text(Command::run) : "");
 }
 
 }  // namespace cuslice::cli

@@ -6,8 +6,11 @@
 
 namespace cuslice::cli {
 
+/// `all`, of --help-all: each setting is explained, and not only named.
+enum class Detail { most_used, all };
+
 /// The text of `cuslice --help`, or of `cuslice COMMAND --help`.
-std::string help_text(Command topic);
+std::string help_text(Command topic, Detail detail);
 
 /// The source of a page of the manual, in the macros of man(7): cuslice(1), or cuslice.toml(5) for "cuslice.toml".
 std::string manual_page(const std::string& page, const std::string& version);

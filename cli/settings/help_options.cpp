@@ -1,33 +1,28 @@
 #include "cli/settings/help_options.h"
 
+#include <iterator>
+#include <nlohmann/json.hpp>
+
 #include "cli/settings/arguments.h"
 #include "cli/text/table.h"
 
 namespace cuslice::cli {
 namespace {
 
-struct Heading {
-    std::string_view name;
-    std::span<const Key> keys;
-};
+// In the order of enum Heading.
+constexpr std::string_view kHeadings[] = {"Memory", "GPUs", "Sharing", "Fake GPUs", "Log", "Files"};
+static_assert(std::size(kHeadings) == static_cast<std::size_t>(Heading::kCount));
 
-constexpr Key kLimits[] = {Key::limit,       Key::fraction,    Key::headroom,  Key::group,
-                           Key::group_limit, Key::per_process, Key::admission, Key::wait};
-constexpr Key kGpus[] = {Key::gpus, Key::split, Key::oversubscribe};
-constexpr Key kCaching[] = {Key::allocator, Key::free_mode, Key::idle_release, Key::no_framework_env};
-constexpr Key kMessages[] = {Key::log, Key::summary, Key::record};
-constexpr Key kPlaces[] = {Key::config, Key::dir, Key::driver};
-constexpr Key kFake[] = {Key::fake, Key::fake_kernels, Key::fake_machine};
+std::string_view name_of(Heading heading) { return kHeadings[static_cast<std::size_t>(heading)]; }
 
-constexpr Heading kHeadings[] = {{"Limits", kLimits},     {"GPUs", kGpus},     {"Caching", kCaching},
-                                 {"Messages", kMessages}, {"Places", kPlaces}, {"Fake GPUs", kFake}};
-
-constexpr std::size_t keys_under_headings() {
-    std::size_t keys = 0;
-    for (const Heading& heading : kHeadings) keys += heading.keys.size();
-    return keys;
+template <typename Visit>
+void each_heading(Visit visit) {
+    for (unsigned i = 0; i < static_cast<unsigned>(Heading::kCount); ++i) visit(static_cast<Heading>(i));
 }
-static_assert(keys_under_headings() == static_cast<std::size_t>(Key::fake_machine) + 1, "every option has a heading");
+
+bool is_listed(const KeyTraits& traits, Heading heading, Command command) {
+    return traits.heading == heading && takes(command, traits.key);
+}
 
 constexpr std::string_view kValues = R"(A size needs a unit, in upper or lower case: KiB MiB GiB TiB (K or Ki means
 KiB, and so on; KB MB GB TB are powers of 1000). A fraction is above 0 and at
@@ -53,15 +48,40 @@ std::string option_text(const KeyTraits& traits) {
     return line + wrap(std::string(traits.help) + " (default: " + std::string(traits.default_value) + ")", 6);
 }
 
-// "  Limits     --limit --fraction …", wrapped below the first option.
-std::string names_in_short(const Heading& heading, Command command) {
+// "  Memory     --limit --fraction …", wrapped below the first option.
+std::string names_in_short(Heading heading, Command command) {
     constexpr std::size_t kNames = 13;
     std::string names;
-    for (const Key key : heading.keys)
-        if (takes(command, key)) names.append(names.empty() ? "--" : " --").append(traits_of(key).name);
+    for (const KeyTraits& traits : all_keys())
+        if (is_listed(traits, heading, command)) names.append(names.empty() ? "--" : " --").append(traits.name);
     if (names.empty()) return {};
-    std::string lines = wrap(names, kNames);
-    return lines.replace(2, heading.name.size(), heading.name);
+    return wrap(names, kNames).replace(2, name_of(heading).size(), name_of(heading));
+}
+
+std::string explained(Heading heading, Command command) {
+    std::string text;
+    for (const KeyTraits& traits : all_keys())
+        if (is_listed(traits, heading, command)) text += option_text(traits);
+    return text.empty() ? text : "\n" + std::string(name_of(heading)) + ":\n" + text;
+}
+
+nlohmann::ordered_json row_of(const KeyTraits& traits) {
+    nlohmann::ordered_json commands;
+    for (const CommandName& command : command_names())
+        if (takes(command.command, traits.key)) commands.push_back(command.name);
+    return {{"key", traits.name.view()},
+            {"option", written_option(traits)},
+            {"variable", traits.variable.view()},
+            {"type", name_of(traits.type)},
+            {"per_gpu", traits.per_gpu},
+            {"in_file", traits.in_file},
+            {"may_be_ceiling", traits.may_be_ceiling},
+            {"words", traits.words.view()},
+            {"example", traits.example.view()},
+            {"default", traits.default_value.view()},
+            {"heading", name_of(traits.heading)},
+            {"help", traits.help.view()},
+            {"commands", commands}};
 }
 
 }  // namespace
@@ -72,18 +92,28 @@ std::string written_option(const KeyTraits& traits) {
 }
 
 std::string options_in_short(Command command) {
-    std::string text = "\nSettings (cuslice help options explains them, cuslice help values their values):\n";
-    for (const Heading& heading : kHeadings) text += names_in_short(heading, command);
+    std::string names;
+    each_heading([&](Heading heading) { names += names_in_short(heading, command); });
+    if (names.empty()) return names;
+    return "\nSettings (--help-all explains them, cuslice help values their values):\n" + names;
+}
+
+std::string options_text(Command command) {
+    std::string text;
+    each_heading([&](Heading heading) { text += explained(heading, command); });
     return text;
 }
 
 std::string options_text() {
-    std::string text = "Options of cuslice run and other commands, and the variables that mean the same\n";
-    for (const Heading& heading : kHeadings) {
-        text.append("\n").append(heading.name).append(":\n");
-        for (const Key key : heading.keys) text += option_text(traits_of(key));
-    }
-    return text + "\ncuslice help values explains sizes, fractions, GPUs' names and where settings\ncome from.\n";
+    return "Options of cuslice run and other commands, and the variables that mean the same\n" +
+           options_text(Command::run) +
+           "\ncuslice help values explains sizes, fractions, GPUs' names and where settings\ncome from.\n";
+}
+
+std::string options_json() {
+    nlohmann::ordered_json rows;
+    for (const KeyTraits& traits : all_keys()) rows.push_back(row_of(traits));
+    return nlohmann::ordered_json{{"version", 1}, {"settings", rows}}.dump(2) + "\n";
 }
 
 std::string_view values_text() { return kValues; }

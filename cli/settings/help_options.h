@@ -11,11 +11,16 @@ namespace cuslice::cli {
 /// "--limit SIZE", "--wait[=TIME]": how a help text writes an option.
 std::string written_option(const KeyTraits& traits);
 
-/// A command's options by their names alone, under headings, and where they are explained.
+/// A command's settings by their names alone, under headings, and where they are explained. Empty if it takes none.
 std::string options_in_short(Command command);
 
-/// The text of `cuslice help options`: each option under its heading, with its variable, explanation and default.
+/// A command's settings, each under its heading, with its variable, explanation and default. Empty if it takes none.
+std::string options_text(Command command);
+/// The text of `cuslice help options`: all of them.
 std::string options_text();
+
+/// The rows of all settings, for programs: the text of `cuslice help options --json`.
+std::string options_json();
 
 /// The text of `cuslice help values`: sizes, fractions, names of GPUs, and where settings come from.
 std::string_view values_text();

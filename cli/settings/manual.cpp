@@ -1,7 +1,10 @@
 // The manual: cuslice(1) and cuslice.toml(5), out of the one list of keys.
+#include <set>
+
 #include "cli/settings/arguments.h"
 #include "cli/settings/help.h"
 #include "cli/settings/help_options.h"
+#include "cli/settings/own_options.h"
 
 namespace cuslice::cli {
 namespace {
@@ -123,6 +126,29 @@ cuslice run \-\-fake 4xh200 \-\- ./a.out
 .BR ld.so (8)
 )";
 
+// "print JSON" as a sentence, with the commands that take it.
+std::string own_sentence(const OwnOption& own) {
+    std::string commands;
+    for (const CommandName& command : command_names())
+        if (own.is_of(command.command)) commands.append(commands.empty() ? "" : ", ").append(command.name);
+    return plain(own.help) + "\n(" + plain(commands) + ").";
+}
+
+// One item for all options of a name and a value.
+std::string own_option_items() {
+    std::string items;
+    std::set<std::string> seen;
+    for (const OwnOption& first : own_options()) {
+        const std::string name = written_option(first);
+        if (!seen.insert(name).second) continue;
+        std::string sentences;
+        for (const OwnOption& own : own_options())
+            if (written_option(own) == name) sentences.append(sentences.empty() ? "" : "\n").append(own_sentence(own));
+        items += item(bold(name), sentences);
+    }
+    return items;
+}
+
 std::string cuslice_page(const std::string& version) {
     std::string page = title("CUSLICE", "1", version, "User Commands") + std::string(kStart);
     page += ".SH COMMANDS\n";
@@ -141,31 +167,9 @@ std::string cuslice_page(const std::string& version) {
         page += item(bold(written_option(traits)) + ", " + bold(traits.variable),
                      sentence(traits) + (also.empty() ? "" : "\nAlso taken by: " + also + "."));
     }
-    page +=
-        item(bold("--json"),
-             "Print JSON\n.RB ( demo \", \" devices \", \" config \", \" ps \", \" top \", \" stats \", \" doctor ).");
-    page += item(bold("--prometheus"), "Print gauges for Prometheus\n.RB ( ps ).");
-    page += item(bold("--wide"), "Print lines and commands as long as they are\n.RB ( ps ).");
-    page += item(bold("--explain PID"), "Print which rule of the system holds for this process\n.RB ( config ).");
-    page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
-    page += item(bold("--once"), "Print one frame\n.RB ( top ).");
-    page += item(bold("--stream"), "Print JSON again and again, each on a line\n.RB ( top ).");
-    page += item(bold("--nodes LIST"),
-                 "Ask these nodes, as n1,n2 or gpu[01\\-04];\n.B @slurm\nare those of the job\n.RB ( top ).");
-    page += item(bold("--over COMMAND"),
-                 "The command that asks a node, by default ssh, or srun for\n.BR @slurm ;\n.B {}\nis the node\n.RB ( "
-                 "top ).");
-    page += item(bold("--launcher PATH"), "Where cuslice is on the nodes\n.RB ( top ).");
-    page += item(bold("--timeout TIME"), "The time in which a node has to answer\n.RB ( top ).");
-    page += item(bold("--job NAME"),
-                 "The job, as\n.B cuslice ps\nnames it\n.RB ( set );\nthe same, to print the most that it has "
-                 "held\n.RB ( ps ).");
-    page +=
-        item(bold("-o OUT") + ", " + bold("--output OUT"),
-             "The picture: a name that ends in .html, .svg or .png\n.RB ( plot );\nthe file to write\n.RB ( cdi ).");
-    page += item(bold("--system"), "Change this machine\n.RB ( install \", \" uninstall ).");
-    page += item(bold("--root DIR"), "An image's files, instead of this machine's\n.RB ( install \", \" uninstall ).");
+    page += own_option_items();
     page += item(bold("-h") + ", " + bold("--help"), "Print help.");
+    page += item(bold("--help-all"), "Print help, with each setting explained.");
     page += item(bold("-V") + ", " + bold("--version"), "Print the version.");
     return page + std::string(kEnd);
 }

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "untrusted.h"
+#include "values.h"
 
 SPANK_PLUGIN(cuslice, 1)
 
@@ -34,9 +35,6 @@ enum {
     kPath = 4096,      // bytes of a path
     kList = 16 * 1024  // bytes of LD_PRELOAD
 };
-#define MOST_PARTS 64
-static const uint64_t kSmallestPart = 64ull << 20;  // bytes, as --split has it
-static const uint64_t kWhole = 1000000000;          // fractions are counted in parts of it, as the library counts them
 
 // Options as they were given; an empty one was not.
 static char limit_text[kText], fraction_text[kText], split_text[kText];
@@ -45,127 +43,29 @@ static uint64_t shards_per_gpu, gpu_memory;
 static bool report_to_user;
 static char library[kPath];
 
-// ---- values ---------------------------------------------------------------------------------------------------------
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// Bytes, or 0 with a reason: as `limit` in cuslice.toml, for all GPUs alike.
-static uint64_t parse_size(const char* text, const char** why) {
-    static const char* const kUnits[] = {"K", "M", "G", "T"};
-    __extension__ typedef unsigned __int128 Wide;
-    Wide number = 0, parts = 1;
-    int digits = 0, decimals = 0;
-    const char* at = text;
-    for (; is_digit(*at); at++, digits++) {
-        if (number <= UINT64_MAX) number = number * 10 + (unsigned)(*at - '0');
-    }
-    if (*at == '.')
-        for (at++; is_digit(*at); at++, decimals++) {
-            if (decimals >= 9 || number > UINT64_MAX) continue;
-            number = number * 10 + (unsigned)(*at - '0');
-            parts *= 10;
-        }
-    *why = "a size is needed, a number and its unit, as 4GiB";
-    if (digits + decimals == 0 || (at[-1] == '.')) return 0;
-    *why = "at most 9 digits after the point";
-    if (decimals > 9) return 0;
-    *why = "a size needs its unit, as 4GiB or 4096MiB";
-    if (!*at) return 0;
-    Wide unit = 1;
-    bool known = false;
-    for (unsigned i = 0; i < sizeof kUnits / sizeof kUnits[0] && !known; i++) {
-        const bool decimal = strlen(at) == 2 && (at[1] == 'b' || at[1] == 'B');
-        unit *= decimal ? 1000 : 1024;
-        known = !strncasecmp(at, kUnits[i], 1) &&
-                (!at[1] || decimal || !strcasecmp(at + 1, "i") || !strcasecmp(at + 1, "ib"));
-    }
-    *why = "not a unit of size: use KiB, MiB, GiB or TiB (KB, MB, GB, TB are powers of 1000)";
-    if (!known) return 0;
-    *why = "more bytes than 64 bits can count";
-    if (number > UINT64_MAX) return 0;
-    number = number * unit / parts;
-    if (number > UINT64_MAX) return 0;
-    *why = "0 leaves no memory";
-    return (uint64_t)number;
-}
-
-// Parts of kWhole, or 0 with a reason: above 0 and at most 1, or a percentage.
-static uint64_t parse_fraction(const char* text, const char** why) {
-    const size_t length = strlen(text);
-    const bool percent = length && text[length - 1] == '%';
-    uint64_t step = percent ? kWhole / 100 : kWhole, whole = 0, parts = 0;
-    int digits = 0, decimals = 0;
-    bool dropped = false;
-    const char* at = text;
-    for (; is_digit(*at); at++, digits++)
-        if (whole < kWhole) whole = whole * 10 + (unsigned)(*at - '0');
-    if (*at == '.')
-        for (at++; is_digit(*at); at++, decimals++) {
-            step /= 10;
-            parts += (unsigned)(*at - '0') * step;
-            dropped = dropped || (!step && *at != '0');
-        }
-    *why = "a fraction is a number above 0 and at most 1, as 0.25, or a percentage, as 25%";
-    if (digits + decimals == 0 || at[-1] == '.' || at != text + length - percent) return 0;
-    *why = percent ? "more than the whole GPU: at most 100%" : "more than the whole GPU: at most 1";
-    if (whole >= kWhole) return 0;
-    parts += whole * (percent ? kWhole / 100 : kWhole);
-    if (parts > kWhole || (parts == kWhole && dropped)) return 0;
-    *why = "0 leaves no memory: above 0 and at most 1";
-    return parts;
-}
-
-// A number of equal parts, or sizes with pluses, of which one may be `rest`. Places and priorities are left to
-// CUSLICE_SPLIT itself.
-static bool parse_split(const char* text, const char** why) {
-    if (*text && strspn(text, "0123456789") == strlen(text)) {
-        *why = "a number of equal parts is from 1 to 64; a size needs its unit, as 1GiB";
-        const unsigned long parts = strtoul(text, NULL, 10);
-        return strlen(text) < 4 && parts >= 1 && parts <= MOST_PARTS;
-    }
-    char copy[kText], *more = copy;
-    snprintf(copy, sizeof copy, "%s", text);
-    unsigned count = 0, rests = 0;
-    for (char* part; (part = strsep(&more, "+"));) {
-        *why = "more than 64 parts";
-        if (++count > MOST_PARTS) return false;
-        if (!strcmp(part, "rest")) {
-            *why = "rest is there twice: one part can have what the others leave";
-            if (++rests > 1) return false;
-            continue;
-        }
-        const char* unit = NULL;
-        const uint64_t bytes = parse_size(part, &unit);
-        *why = "a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest";
-        if (!bytes) return false;
-        *why = "a part has at least 64MiB";
-        if (bytes < kSmallestPart) return false;
-    }
-    return true;
-}
-
 // ---- options --------------------------------------------------------------------------------------------------------
 
 enum { kLimit = 1, kFraction, kSplit };
 
 static int refuse(const char* option, const char* value, const char* why) {
-    char shown[4 * kText];
-    slurm_error("cuslice: --cuslice-%s: %s: %s", option, printable(value, shown, sizeof shown), why);
+    char shown[4 * kText], reason[4 * sizeof((struct cuslice_value*)0)->why];
+    slurm_error("cuslice: --cuslice-%s: %s: %s", option, printable(value, shown, sizeof shown),
+                printable(why, reason, sizeof reason));
     return -1;
 }
 
 // Called by srun, sbatch and salloc with what their user wrote, and by slurmstepd with what they have checked.
 static int take_option(int which, const char* value, int remote) {
     (void)remote;
-    const char* why = "at most 255 bytes";
     const char* const name = which == kLimit ? "limit" : which == kFraction ? "fraction" : "split";
     char* const text = which == kLimit ? limit_text : which == kFraction ? fraction_text : split_text;
     if (!value) value = "";
-    if (strlen(value) >= kText) return refuse(name, value, why);
-    const bool good = which == kLimit      ? parse_size(value, &why) != 0
-                      : which == kFraction ? parse_fraction(value, &why) != 0
-                                           : parse_split(value, &why);
-    if (!good) return refuse(name, value, why);
+    if (strlen(value) >= kText) return refuse(name, value, "at most 255 bytes");
+    struct cuslice_value read;
+    const bool good = which == kLimit      ? cuslice_read_size(value, &read)
+                      : which == kFraction ? cuslice_read_fraction(value, &read)
+                                           : cuslice_read_split(value, &read);
+    if (!good) return refuse(name, value, read.why);
     snprintf(text, kText, "%s", value);
     if (*limit_text && *fraction_text)
         return refuse(name, value,
@@ -210,7 +110,7 @@ int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
     for (int i = 0; i < count; i++) {
         const char* const argument = arguments[i];
         const char* const value = strchr(argument, '=') ? strchr(argument, '=') + 1 : "";
-        const char* why = NULL;
+        struct cuslice_value read;
         if (!strncmp(argument, "library=", 8)) {
             // The loader splits its list at separators, expands dollar signs, and searches its folders for a name
             // without a slash.
@@ -219,12 +119,12 @@ int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
             snprintf(library, sizeof library, "%s", value);
         } else if (!strncmp(argument, "shards_per_gpu=", 15)) {
             char* end = NULL;
-            shards_per_gpu = is_digit(*value) ? strtoul(value, &end, 10) : 0;
+            shards_per_gpu = (*value >= '0' && *value <= '9') ? strtoul(value, &end, 10) : 0;
             if (!shards_per_gpu || *end || shards_per_gpu > 100000)
                 return wrong_argument(argument, "a number from 1 is needed, the shards of one GPU in gres.conf");
         } else if (!strncmp(argument, "gpu_memory=", 11)) {
-            gpu_memory = parse_size(value, &why);
-            if (!gpu_memory) return wrong_argument(argument, why);
+            if (!cuslice_read_size(value, &read)) return wrong_argument(argument, read.why);
+            gpu_memory = read.number;
         } else if (!strncmp(argument, "report=", 7)) {
             report_to_user = !strcmp(value, "stderr");
             if (!report_to_user && strcmp(value, "log") != 0)
@@ -257,7 +157,7 @@ static bool put_in_front(char* list, size_t size, const char* path) {
     return used < sizeof result && (size_t)snprintf(list, size, "%s", result) < size;
 }
 
-// Reads the job's share of each GPU, in parts of kWhole, 0 where it has no shards. Slurm sets the variable for each
+// Reads the job's share of each GPU, in parts of cuslice_whole, 0 where it has no shards. Slurm sets the variable for each
 // step, and takes it out where the step has none. Of several GPUs Slurm doesn't say how many shards each one gave:
 // then the share is the least that any of them can have given. False, with a line, where the share can't be told.
 static bool read_shards(spank_t spank, uint64_t* parts) {
@@ -283,14 +183,14 @@ static bool read_shards(spank_t spank, uint64_t* parts) {
     }
     const uint64_t elsewhere = (gpus - 1) * shards_per_gpu;
     const uint64_t here = shards > elsewhere ? shards - elsewhere : 1;
-    *parts = here * kWhole / shards_per_gpu;
+    *parts = here * cuslice_whole / shards_per_gpu;
     return true;
 }
 
 // The smaller one of shards and options as what CUSLICE_LIMIT or CUSLICE_FRACTION takes. `first`: the node's first
 // task, which says what is not as it was asked for.
 static bool choose_amount(uint64_t shard, bool first, char* limit, char* fraction) {
-    const char* why = NULL;
+    struct cuslice_value read;
     uint64_t parts = shard;
     if (*limit_text && shard && !gpu_memory) {
         slurm_error(
@@ -301,13 +201,15 @@ static bool choose_amount(uint64_t shard, bool first, char* limit, char* fractio
     }
     if (*limit_text) {
         __extension__ typedef unsigned __int128 Wide;
-        if (!shard || parse_size(limit_text, &why) <= (Wide)gpu_memory * shard / kWhole) {
+        cuslice_read_size(limit_text, &read);  // take_option() has
+        if (!shard || read.number <= (Wide)gpu_memory * shard / cuslice_whole) {
             snprintf(limit, kText, "%s", limit_text);
             return true;
         }
         if (first) slurm_spank_log("cuslice: --cuslice-limit=%s is more than the job's shards, which hold", limit_text);
     } else if (*fraction_text) {
-        parts = parse_fraction(fraction_text, &why);
+        cuslice_read_fraction(fraction_text, &read);
+        parts = read.number;
         if (shard && parts > shard) {
             if (first)
                 slurm_spank_log("cuslice: --cuslice-fraction=%s is more than the job's shards, which hold",
@@ -315,7 +217,7 @@ static bool choose_amount(uint64_t shard, bool first, char* limit, char* fractio
             parts = shard;
         }
     }
-    if (parts == kWhole)
+    if (parts == cuslice_whole)
         snprintf(fraction, kText, "1");
     else if (parts)
         snprintf(fraction, kText, "0.%09llu", (unsigned long long)parts);

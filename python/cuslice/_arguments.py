@@ -15,11 +15,15 @@ PerGpu = Union[Size, Mapping[Union[int, str], Size]]
 Fraction = Union[float, str, Mapping[Union[int, str], Union[float, str]]]
 Split = Union[int, str, Mapping[Union[int, str], Union[int, str]]]
 Gpus = Union[int, str, Sequence[Union[int, str]]]
+PerGpuTime = Union[float, str, Mapping[Union[int, str], Union[float, str]]]
+PerGpuWord = Union[str, Mapping[Union[int, str], str]]
 Path = Union[str, "os.PathLike[str]"]
 Command = Union[Path, Sequence[Path]]
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
+
+    from cuslice._settings import AllSettings, Setting, Settings
 
     _Stream = Union[None, int, IO[Any]]
 
@@ -48,28 +52,18 @@ if TYPE_CHECKING:
         process_group: Optional[int]
 
     class MoreArguments(ProcessArguments, total=False):
-        """What run() takes besides what it names itself."""
+        """Those of run() and popen() that are neither settings nor Popen's."""
 
-        allocator: Optional[str]
-        headroom: Optional[PerGpu]
-        group: Optional[str]
-        group_limit: Optional[PerGpu]
-        wait: Union[bool, float, str, None]
-        log: Optional[Path]
-        record: Optional[Path]
-        summary: bool
         options: Sequence[Path]
 
-    class OnMachine(MoreArguments, total=False):
-        """What FakeMachine.popen() takes: all but the GPUs, which are the machine's."""
+    class PopenArguments(MoreArguments, AllSettings, total=False):
+        """Arguments of popen()."""
 
-        limit: Optional[PerGpu]
-        fraction: Optional[Fraction]
-        split: Optional[Split]
-        gpus: Optional[Gpus]
+    class OnMachine(MoreArguments, Settings, total=False):
+        """Arguments of FakeMachine.popen(): all but the GPUs, which are the machine's."""
 
     class RunOnMachine(OnMachine, total=False):
-        """What FakeMachine.run() takes."""
+        """Arguments of FakeMachine.run()."""
 
         input: Union[str, bytes, None]
         capture_output: bool
@@ -137,21 +131,62 @@ def gpus_text(gpus: Gpus) -> str:
     return ",".join(map(str, names)) or "none"
 
 
+def duration_text(seconds: Union[float, str]) -> str:
+    """Seconds, as a time with its unit; 0 is no time."""
+    if isinstance(seconds, str):
+        return seconds
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"{seconds!r}: seconds, or a text such as '10m'")
+    if not math.isfinite(seconds) or seconds < 0:
+        raise ValueError(f"{seconds!r}: a number of seconds from 0 on")
+    return f"{math.ceil(seconds * 1000)}ms" if seconds else "no"
+
+
+def switch_text(value: Union[bool, str]) -> str:
+    if not isinstance(value, (bool, str)):
+        raise TypeError(f"{value!r}: True, False, or a text such as 'yes'")
+    return value if isinstance(value, str) else "yes" if value else "no"
+
+
 def wait_text(wait: Union[bool, float, str]) -> str:
-    """Seconds, as a time with its unit; True waits for ever, and False and 0 don't."""
-    if isinstance(wait, str):
-        return wait
-    if isinstance(wait, bool):
-        return "yes" if wait else "no"
-    if not isinstance(wait, (int, float)):
-        raise TypeError(f"wait: {wait!r}: seconds, True, False, or a text such as '10m'")
-    if math.isnan(wait) or wait < 0:
-        raise ValueError(f"wait: {wait!r}: a number of seconds from 0 on")
-    if math.isinf(wait):
-        return "yes"
-    return f"{math.ceil(wait * 1000)}ms" if wait else "no"
+    """Seconds, as a time with its unit; True and infinity wait for ever, and False and 0 don't."""
+    if isinstance(wait, bool) or wait == math.inf:
+        return switch_text(bool(wait))
+    return duration_text(wait)
+
+
+def count_text(count: Union[int, str]) -> str:
+    if isinstance(count, bool) or not isinstance(count, (int, str)):
+        raise TypeError(f"{count!r}: a whole number")
+    return str(count)
 
 
 def log_text(log: Path) -> str:
     """LEVEL or LEVEL:FILE; a path object is the file, at the level warn."""
     return log if isinstance(log, str) else f"warn:{os.fspath(log)}"
+
+
+#: How a value is written, by the type of its setting; paths and words, as they are.
+TEXTS: Mapping[str, Callable[[Any], str]] = {
+    "fraction": fraction_text,
+    "limit": size_text,
+    "size": size_text,
+    "count": count_text,
+    "switch": switch_text,
+    "duration": duration_text,
+    "switch-or-duration": wait_text,
+    "split": str,
+    "gpus": gpus_text,
+    "log": log_text,
+}
+
+
+def option_text(parameter: str, setting: "Setting", value: Any) -> str:
+    """A parameter as an option. Raises TypeError and ValueError, with the parameter's name."""
+    text = TEXTS.get(setting.type, os.fspath)
+    try:
+        written = per_gpu(value, text) if setting.per_gpu else text(value)
+    except (TypeError, ValueError) as error:
+        said = str(error)
+        raise type(error)(said if said.startswith(parameter) else f"{parameter}: {said}") from None
+    return f"--{setting.option}={written}"

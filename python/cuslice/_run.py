@@ -4,151 +4,57 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Union
 
 from cuslice._arguments import (
     Command,
-    Fraction,
-    Gpus,
     Path,
-    PerGpu,
-    Split,
     check_names,
-    fraction_text,
-    gpus_text,
-    log_text,
-    per_gpu,
+    option_text,
     process_parameters,
     refuse_not_taken,
-    size_text,
-    wait_text,
 )
 from cuslice._launcher import launcher, launcher_error
+from cuslice._settings import SETTINGS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from cuslice._arguments import MoreArguments, ProcessArguments
+    from cuslice._arguments import PopenArguments
 
 #: The parameters of popen() that are options of `cuslice run`.
-SLICE_PARAMETERS = (
-    "limit",
-    "fraction",
-    "split",
-    "gpus",
-    "allocator",
-    "headroom",
-    "group",
-    "group_limit",
-    "wait",
-    "fake",
-    "fake_machine",
-    "log",
-    "record",
-    "summary",
-    "options",
-)
+SLICE_PARAMETERS = (*SETTINGS, "options")
 #: Those of run() besides popen()'s.
 RUN_PARAMETERS = ("input", "capture_output", "timeout", "check")
 
 
-def words_of(
-    *,
-    limit: Optional[PerGpu] = None,
-    fraction: Optional[Fraction] = None,
-    split: Optional[Split] = None,
-    gpus: Optional[Gpus] = None,
-    allocator: Optional[str] = None,
-    headroom: Optional[PerGpu] = None,
-    group: Optional[str] = None,
-    group_limit: Optional[PerGpu] = None,
-    wait: Union[bool, float, str, None] = None,
-    fake: Optional[Path] = None,
-    fake_machine: Optional[str] = None,
-    log: Optional[Path] = None,
-    record: Optional[Path] = None,
-    summary: bool = False,
-    options: Sequence[Path] = (),
-) -> List[str]:
+def words_of(*, options: Sequence[Path] = (), **settings: Any) -> List[str]:
     """`cuslice run` with options, up to the program."""
     if isinstance(options, (str, os.PathLike)):
-        raise TypeError(f'options: {options!r}: a list of options, such as ["--per-process"]')
+        raise TypeError(f'options: {options!r}: a list of options, such as ["--limit=0=4GiB"]')
     words = [launcher(), "run"]
-
-    def add(name: str, value: Any, text: Callable[[Any], str] = str) -> None:
-        if value is not None:
-            words.append(f"--{name}={text(value)}")
-
-    add("limit", limit, lambda value: per_gpu(value, size_text))
-    add("fraction", fraction, lambda value: per_gpu(value, fraction_text))
-    add("split", split, lambda value: per_gpu(value, str))
-    add("gpus", gpus, gpus_text)
-    add("allocator", allocator)
-    add("headroom", headroom, lambda value: per_gpu(value, size_text))
-    add("group", group)
-    add("group-limit", group_limit, lambda value: per_gpu(value, size_text))
-    add("wait", wait, wait_text)
-    add("fake", fake, os.fspath)
-    add("fake-machine", fake_machine)
-    add("log", log, log_text)
-    add("record", record, os.fspath)
-    if summary:
-        words.append("--summary")
+    words += [option_text(name, SETTINGS[name], value) for name, value in settings.items() if value is not None]
     return [*words, *[os.fspath(option) for option in options], "--"]
 
 
-def popen(
-    command: Command,
-    *,
-    limit: Optional[PerGpu] = None,
-    fraction: Optional[Fraction] = None,
-    split: Optional[Split] = None,
-    gpus: Optional[Gpus] = None,
-    allocator: Optional[str] = None,
-    headroom: Optional[PerGpu] = None,
-    group: Optional[str] = None,
-    group_limit: Optional[PerGpu] = None,
-    wait: Union[bool, float, str, None] = None,
-    fake: Optional[Path] = None,
-    fake_machine: Optional[str] = None,
-    log: Optional[Path] = None,
-    record: Optional[Path] = None,
-    summary: bool = False,
-    options: Sequence[Path] = (),
-    **popen_arguments: "Unpack[ProcessArguments]",
-) -> "subprocess.Popen[Any]":
+def popen(command: Command, **arguments: "Unpack[PopenArguments]") -> "subprocess.Popen[Any]":
     """Starts a program in a slice and returns its process, which has the program's own id.
 
-    The parameters before `options` are the options of `cuslice run`: sizes are bytes, rounded down to KiB, or texts
-    such as "4GiB"; a mapping gives each GPU its own, by index, UUID or PCI id. `gpus` is an index, a list of indices
-    and UUIDs, or a text; `wait` a number of seconds, True to wait for ever, or a text such as "10m". `options` are
-    further ones, as they would be written. The rest goes to subprocess.Popen; `shell` and `executable` are not taken.
+    Each setting of `cuslice run` is a parameter, with underscores for hyphens: `limit`, `group_limit`. Sizes are bytes,
+    rounded down to KiB, or texts such as "4GiB"; a mapping gives each GPU its own, by index, UUID or PCI id. `gpus` is
+    an index, a list of indices and UUIDs, or a text; times are seconds, or texts such as "10m", and `wait=True` waits
+    for ever. None leaves a setting to the other sources. `options` are further ones, as they would be written. The rest
+    goes to subprocess.Popen; `shell` and `executable` are not taken.
 
     Returns when the program has been started: with `wait` when its slice is there. Raises TypeError for a name that it
     doesn't know, SliceTakenError if others hold the memory, LauncherError with the launcher's line if the program
     wasn't started for another reason, and LauncherNotFoundError without a launcher. May be called from any thread.
     """
-    check_names("popen", popen_arguments, (*SLICE_PARAMETERS, *process_parameters()))
-    words = words_of(
-        limit=limit,
-        fraction=fraction,
-        split=split,
-        gpus=gpus,
-        allocator=allocator,
-        headroom=headroom,
-        group=group,
-        group_limit=group_limit,
-        wait=wait,
-        fake=fake,
-        fake_machine=fake_machine,
-        log=log,
-        record=record,
-        summary=summary,
-        options=options,
-    )
-    arguments = dict(popen_arguments)
-    refuse_not_taken(arguments)
-    return _start(words, command, arguments)
+    given: "dict[str, Any]" = {**arguments}
+    check_names("popen", given, (*SLICE_PARAMETERS, *process_parameters()))
+    words = words_of(**{name: given.pop(name) for name in SLICE_PARAMETERS if name in given})
+    refuse_not_taken(given)
+    return _start(words, command, given)
 
 
 def _start(words: List[str], command: Command, arguments: "dict[str, Any]") -> "subprocess.Popen[Any]":
@@ -179,17 +85,11 @@ def _start(words: List[str], command: Command, arguments: "dict[str, Any]") -> "
 def run(
     command: Command,
     *,
-    limit: Optional[PerGpu] = None,
-    fraction: Optional[Fraction] = None,
-    split: Optional[Split] = None,
-    gpus: Optional[Gpus] = None,
-    fake: Optional[Path] = None,
-    fake_machine: Optional[str] = None,
     input: Union[str, bytes, None] = None,
     capture_output: bool = False,
     timeout: Optional[float] = None,
     check: bool = False,
-    **arguments: "Unpack[MoreArguments]",
+    **arguments: "Unpack[PopenArguments]",
 ) -> "subprocess.CompletedProcess[Any]":
     """Runs a program in a slice to its end, as subprocess.run does: `cuslice.run(["./a.out"], limit="4GiB")`.
 
@@ -206,16 +106,7 @@ def run(
         arguments["stdin"] = subprocess.PIPE
     if capture_output:
         arguments["stdout"] = arguments["stderr"] = subprocess.PIPE
-    process = popen(
-        command,
-        limit=limit,
-        fraction=fraction,
-        split=split,
-        gpus=gpus,
-        fake=fake,
-        fake_machine=fake_machine,
-        **arguments,
-    )
+    process = popen(command, **arguments)
     with process:
         try:
             out, err = process.communicate(input, timeout=timeout)

@@ -61,7 +61,9 @@ def problems_of(texts):
     yield from page.problems
     yield from found.unknown
     yield from compare_operations(found, page)
-    yield from compare_names("variable", found.variables, page.variables)
+    # A setting needs a row of its own only where it is more than read and handed on.
+    told = {name for name in page.variables if name not in found.settings}
+    yield from compare_names("variable", {n: p for n, p in found.variables.items() if n not in found.settings}, told)
     yield from compare_names("path", found.paths, page.paths)
     for row, cell in page.rows.items():
         if why := pages.wrong_cell(cell, tests):

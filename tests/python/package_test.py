@@ -95,7 +95,7 @@ class Package(unittest.TestCase):
                 "--gpus=0-2",
                 "--wait=yes",
                 "--record=/x.csv",
-                "--summary",
+                "--summary=yes",
                 "--per-process",
                 "--",
             ],
@@ -187,6 +187,10 @@ class Package(unittest.TestCase):
             ("log", pathlib.Path("/x.log"), "--log=warn:/x.log"),
             ("log", "info", "--log=info"),
             ("record", pathlib.Path("/x.csv"), "--record=/x.csv"),
+            ("idle_release", {0: 0.5, "GPU-5f": "2s"}, "--idle-release=0=500ms,GPU-5f=2s"),
+            ("allocator", {1: "growth"}, "--allocator=1=growth"),
+            ("per_process", True, "--per-process=yes"),
+            ("summary", False, "--summary=no"),
             ("options", [pathlib.Path("--dir=/x")], "--dir=/x"),
         ):
             with self.subTest(parameter=parameter, value=value):
@@ -197,6 +201,9 @@ class Package(unittest.TestCase):
             ("wait", -1, ValueError),
             ("wait", float("nan"), ValueError),
             ("wait", [1], TypeError),
+            ("idle_release", True, TypeError),
+            ("idle_release", float("inf"), ValueError),
+            ("summary", 1, TypeError),
             ("options", "--per-process", TypeError),
         ):
             with self.subTest(parameter=parameter, wrong=wrong), self.assertRaisesRegex(error, parameter):

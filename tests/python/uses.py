@@ -19,6 +19,8 @@ cuslice.run(PROGRAM, gpus=[0.5])  # wrong: no GPU
 cuslice.popen(PROGRAM, fraction=0.25, wait=True, log=pathlib.Path("log"), record=pathlib.Path("run.csv"))
 cuslice.popen(PROGRAM, fraction=0.25, wait=[30])  # wrong: no time
 cuslice.popen(PROGRAM, shell=True)  # wrong: not taken
+cuslice.popen(PROGRAM, idle_release={0: 0.5}, per_process=True, group_limit="2GiB")
+cuslice.popen(PROGRAM, per_process=2)  # wrong: neither yes nor no
 process = cuslice.popen(PROGRAM, split="1GiB+rest", stdout=subprocess.PIPE, cwd=pathlib.Path("/tmp"))
 print(process.pid, done.returncode)
 for gpu in cuslice.limit():

@@ -43,14 +43,19 @@ READ_BY_NAME = re.compile(r'(?:\b(?:secure_)?getenv\s*\(|\benvironment_?(?:\.|->
 READ_BY_CONSTANT = re.compile(r"\b(?:secure_)?getenv\s*\(\s*(?:\w+::)*(\w+)")
 NO_VARIABLES = re.compile(r"(?:CUDA|CUBLAS|CUDNN|CU)_(?:ERROR|STATUS|UNKNOWN|DEV)_|^(?:CUDNN_|CUBLAS_|LIBCUDA_)|"
                           r"^PCI_BUS_ID$")
+# The rows of settings spell their variables from their names.
+SETTING = re.compile(r'\.name = "([a-z][a-z-]*)"')
 PATH = re.compile(r'"((?:/(?:proc|sys|etc|dev|tmp|run|usr|var|bin|lib)\b)[\w./%{}-]*)"')
 
 
 class Found:
-    """operations: file → function → names of operations, counted; variables and paths: name → places."""
+    """operations: file → function → names of operations, counted; variables and paths: name → places; settings: their
+    variables, all of which are read and handed on in one way.
+    """
 
     def __init__(self):
         self.operations = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
+        self.settings = set()
         self.variables = collections.defaultdict(list)
         self.paths = collections.defaultdict(list)
         self.unknown = []
@@ -145,6 +150,9 @@ def _find_variables(source, constants, found):
     for one in VARIABLE.finditer(source.text):
         if not NO_VARIABLES.search(one[1]):
             found.variables[one[1]].append(source.name)
+    if source.name == "config/key.cpp":
+        for one in SETTING.finditer(source.text):
+            found.settings.add("CUSLICE_" + one[1].upper().replace("-", "_"))
     for one in READ_BY_CONSTANT.finditer(source.code):
         names = constants.get(one[1], set())
         for name in names:

@@ -1,7 +1,9 @@
 // Help, usage errors, and that the documentation leaves nothing out.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/settings/arguments.h"
+#include "cli/settings/own_options.h"
 #include "config/key.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
@@ -68,7 +70,7 @@ TEST_CASE("help explains every option, variable and exit code, with examples") {
             INFO(traits.name);
             CHECK(contains(unwrapped(help.out), " --" + std::string(traits.name) + " "));
         }
-        CHECK(contains(help.out, "cuslice help options"));
+        CHECK(contains(help.out, "--help-all"));
         CHECK(contains(cuslice({"--help"}).out, std::string("cuslice ") + command));
         CHECK(cuslice({command, "--limit", "4GiB", "-h"}).out == help.out);
     }
@@ -101,6 +103,62 @@ TEST_CASE("a command's help is no longer than 40 lines, and names its own settin
             if (own && !cli::takes(command, traits.key)) CHECK_FALSE(contains(unwrapped(settings_of(help)), word));
         }
     }
+}
+
+TEST_CASE("--help-all explains the settings that a command takes, and no others") {
+    for (const auto& [name, command, summary] : cli::command_names()) {
+        if (command == cli::Command::completion || command == cli::Command::version) continue;
+        const bool plain = command == cli::Command::plot || command == cli::Command::install ||
+                           command == cli::Command::uninstall || command == cli::Command::help;
+        const Outcome all = cuslice({std::string(name), "--help-all"});
+        INFO(all.out);
+        CHECK(all.exit_code == 0);
+        CHECK(all.err.empty());
+        check_width(all.out);
+        for (const KeyTraits& traits : all_keys()) {
+            const bool takes = !plain && cli::takes(command, traits.key);
+            const bool whole = command == cli::Command::help;
+            CHECK(contains(unwrapped(all.out), std::string(traits.help)) == (takes || whole));
+        }
+    }
+    CHECK(cuslice({"--help-all"}).out == cuslice({"help", "--help-all"}).out);
+    CHECK(contains(cuslice({"--help-all"}).out, "Usage:"));
+}
+
+TEST_CASE("a command's own options come before settings, each once, with what it does") {
+    for (const auto& [name, command, summary] : cli::command_names()) {
+        const std::string help = cuslice({"help", std::string(name)}).out;
+        const std::size_t settings = help.find("\nSettings (");
+        for (const cli::OwnOption& own : cli::own_options()) {
+            INFO(name << " " << own.name);
+            const std::string line = "\n  " + cli::written_option(own) + " ";
+            const std::size_t at = help.find(line);
+            if (own.is_of(command)) {
+                REQUIRE(at != help.npos);
+                CHECK(at < settings);
+                CHECK(help.find(line, at + 1) == help.npos);
+                CHECK(contains(unwrapped(help), std::string(own.help)));
+            }
+        }
+    }
+}
+
+TEST_CASE("help options --json has the rows of all settings, for programs") {
+    const Outcome outcome = cuslice({"help", "options", "--json"});
+    CHECK(outcome.exit_code == 0);
+    const auto rows = nlohmann::json::parse(outcome.out);
+    CHECK(rows["version"] == 1);
+    REQUIRE(rows["settings"].size() == all_keys().size());
+    for (std::size_t i = 0; i < all_keys().size(); ++i) {
+        const KeyTraits& traits = all_keys()[i];
+        const auto& row = rows["settings"][i];
+        CHECK(row["key"] == traits.name.view());
+        CHECK(row["variable"] == traits.variable.view());
+        CHECK(row["type"] == name_of(traits.type));
+        CHECK(row["per_gpu"] == traits.per_gpu);
+        CHECK_FALSE(row["commands"].empty());
+    }
+    CHECK(cuslice({"help", "values", "--json"}).exit_code == 64);
 }
 
 TEST_CASE("a command line that is not understood exits 64 with one line") {

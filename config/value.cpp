@@ -1,0 +1,195 @@
+#include "config/value.h"
+
+#include "config/fraction.h"
+#include "config/group_value.h"
+#include "config/log_setting.h"
+#include "config/plus_context.h"
+#include "config/size.h"
+#include "config/split/value.h"
+#include "config/visible.h"
+
+namespace cuslice {
+namespace {
+
+bool refuse(std::string_view reason, Reason& why) {
+    why.assign(reason);
+    return false;
+}
+
+/// Takes the first of `words` off them. Empty if there is none left.
+std::string_view next_word(std::string_view& words) {
+    const std::size_t end = words.find(' ');
+    const std::string_view word = slice(words, 0, end);
+    words = end == words.npos ? std::string_view() : slice(words, end + 1);
+    return word;
+}
+
+bool is_word(const KeyTraits& traits, std::string_view text) {
+    std::string_view words = traits.words;
+    while (!words.empty())
+        if (next_word(words) == text) return true;
+    return false;
+}
+
+// A newline in a path would break the one line of a message, and is always a mistake.
+bool has_control_character(std::string_view text) {
+    for (const char character : text) {
+        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) return true;
+    }
+    return false;
+}
+
+bool parse_limit(std::string_view text, std::uint64_t& number, Reason& why) {
+    // "did you mean 0GiB" would be no help.
+    if (text != "0" && !parse_size(text, number, why, BareNumber::gib)) return false;
+    return number != 0 || refuse("a limit of 0 leaves no memory: more than 0", why);
+}
+
+bool parse_size_or_word(const KeyTraits& traits, std::string_view text, std::uint64_t& number, bool& automatic,
+                        Reason& why) {
+    automatic = is_word(traits, text);
+    if (automatic || parse_size(text, number, why, BareNumber::mib)) return true;
+    why.append("; or ");
+    append_words(traits, why);
+    return false;
+}
+
+bool parse_count(std::string_view text, std::uint64_t& number, Reason& why) {
+    constexpr std::size_t kMostDigits = 18;
+    bool good = !text.empty() && text.size() <= kMostDigits;
+    for (const char digit : text) {
+        good = good && is_digit(digit);
+        number = good ? number * 10 + static_cast<std::uint64_t>(digit - '0') : 0;
+    }
+    return (good && number != 0) || refuse("a whole number is needed, 1 or more", why);
+}
+
+// Words alone: beside a time 1 would read as a second, and 0 as no time.
+bool parse_yes_or_no(std::string_view text, std::uint64_t& number) {
+    const bool yes = text == "yes" || text == "true", no = text == "no" || text == "false";
+    number = yes ? kForEver : 0;
+    return yes || no;
+}
+
+bool parse_switch(std::string_view text, std::uint64_t& number, Reason& why) {
+    const std::string_view word = text == "1" ? "yes" : text == "0" ? "no" : text;
+    return parse_yes_or_no(word, number) || refuse("yes or no", why);
+}
+
+bool parse_choice(const KeyTraits& traits, std::string_view text, std::uint64_t& number, Reason& why) {
+    std::string_view words = traits.words;
+    for (number = 0; !words.empty(); ++number)
+        if (next_word(words) == text) return true;
+    number = 0;
+    why.clear();
+    append_words(traits, why);
+    return false;
+}
+
+std::uint64_t milliseconds_in(std::string_view unit) {
+    if (unit == "ms") return 1;
+    if (unit == "s") return 1000;
+    if (unit == "m") return 60'000;
+    return unit == "h" ? 3'600'000 : 0;
+}
+
+// Milliseconds. Without a unit nobody could tell minutes from seconds.
+bool parse_duration(const KeyTraits& traits, std::string_view text, std::uint64_t& number, Reason& why) {
+    std::size_t digits = 0;
+    std::uint64_t count = 0;
+    while (digits < text.size() && is_digit(text[digits]) && digits < 9)
+        count = count * 10 + static_cast<std::uint64_t>(text[digits++] - '0');
+    const std::string_view unit = slice(text, digits);
+    number = count * milliseconds_in(unit);
+    if (digits != 0 && number != 0) return true;
+    why.assign(traits.needed);
+    if (count != 0 && unit.empty()) why.append("; did you mean ").append(text).append("s");
+    return false;
+}
+
+// It becomes a part of messages, tables, command lines and paths.
+bool parse_name(std::string_view text, Reason& why) {
+    bool plain = !text.empty() && text.size() < 64;
+    for (const char c : text)
+        plain = plain &&
+                ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '_' || c == '-');
+    return plain || refuse("a name of up to 63 letters, digits, '.', '_' and '-' is needed", why);
+}
+
+bool parse_path(std::string_view text, Reason& why) {
+    if (text.empty()) return refuse("empty: the path of a file is needed", why);
+    return !has_control_character(text) || refuse("a path has no control characters in it", why);
+}
+
+bool parse_absolute_path(std::string_view text, std::string_view if_relative, Reason& why) {
+    if (text.empty() || text[0] != '/') return refuse(if_relative, why);
+    return !has_control_character(text) || refuse("a path has no control characters in it", why);
+}
+
+}  // namespace
+
+void append_words(const KeyTraits& traits, Reason& to) {
+    std::string_view words = traits.words;
+    for (bool first = true; !words.empty(); first = false) {
+        const std::string_view word = next_word(words);
+        if (!first) to.append(words.empty() ? " or " : ", ");
+        to.append(word);
+    }
+}
+
+bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why) {
+    const KeyTraits& traits = traits_of(key);
+    number = 0;
+    automatic = false;
+    switch (traits.type) {
+        case ValueType::fraction: {
+            Fraction fraction;
+            if (!parse_fraction(text, fraction, why)) return false;
+            number = fraction.parts();
+            return true;
+        }
+        case ValueType::limit:
+            return parse_limit(traits.takes_context ? without_plus_context(text) : text, number, why);
+        case ValueType::size:
+            return parse_size_or_word(traits, text, number, automatic, why);
+        case ValueType::count:
+            return parse_count(text, number, why);
+        case ValueType::switch_:
+            return parse_switch(text, number, why);
+        case ValueType::duration:
+            return is_word(traits, text) || parse_duration(traits, text, number, why);
+        case ValueType::switch_or_duration:
+            return parse_yes_or_no(text, number) || parse_duration(traits, text, number, why);
+        case ValueType::choice:
+            return parse_choice(traits, text, number, why);
+        case ValueType::name:
+            return parse_name(text, why);
+        case ValueType::group:
+            if (text == kContainerGroup || parse_name(text, why)) return true;
+            why.append("; or ").append(kContainerGroup);
+            return false;
+        case ValueType::gpus:
+            return parse_gpus(text, why);
+        case ValueType::split:
+            return parse_split(text, number, why);
+        case ValueType::log: {
+            LogSetting log;
+            return parse_log(text, log, why);
+        }
+        case ValueType::fake_gpus:
+            if (text.empty()) return refuse("empty: fake GPUs are needed, as 4xh200, or a TOML file", why);
+            return !has_control_character(text) ||
+                   refuse("it has control characters: fake GPUs are written as 4xh200", why);
+        case ValueType::file:
+            return parse_path(text, why);
+        case ValueType::absolute_file:
+            if (text.empty()) return parse_path(text, why);
+            return parse_absolute_path(
+                text, "an absolute path is needed: only cuslice run knows the folder that it is relative to", why);
+        case ValueType::absolute_folder:
+            return parse_absolute_path(text, "an absolute path is needed, the same for everybody", why);
+    }
+    return refuse("no such key", why);
+}
+
+}  // namespace cuslice
