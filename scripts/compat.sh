@@ -13,10 +13,10 @@
 #   COMPAT_PRESET=dev scripts/compat.sh jax    another build than release
 #   COMPAT_INSTALLED=/opt/cuslice scripts/compat.sh jax    what is installed there; nothing is built
 #
-#   scripts/compat.sh --ways                writes docs/tensorflow-ways.md from a run of tensorflow-ways
+#   scripts/compat.sh --ways                writes docs/results/compatibility/tensorflow-ways.md from a run of tensorflow-ways
 #   scripts/compat.sh --ways limit growth   only these recipes anew; the others keep their rows of the last run here
 #
-#   scripts/compat.sh --page                writes docs/compatibility.md from runs of all packages that it lists
+#   scripts/compat.sh --page                writes docs/results/compatibility/packages.md from runs of all packages that it lists
 #   scripts/compat.sh --page torch numba    only these; the others keep their rows
 #   scripts/compat.sh --page none           only writes the page again, from tests/compat/page_runs.json
 #
@@ -44,7 +44,7 @@ fi
 # The recipes of tensorflow-ways that are run, all of them without any, and the page that is written.
 recipes=() ways_page=
 if [ "${1:-}" = --ways ]; then
-    recipes=("${@:2}") ways_page=docs/tensorflow-ways.md
+    recipes=("${@:2}") ways_page=docs/results/compatibility/tensorflow-ways.md
     set -- tensorflow-ways
 fi
 [ $# -gt 0 ] || set -- numba gpustat nvitop torch tensorflow keras jax tensorflow-ways

@@ -35,7 +35,7 @@ done
 # From this the same program is built over there, where nvcc is.
 cp "$root"/tests/hardware/{limit_runtime.cpp,management.h,report.h} "$top/tests/hardware"
 cp "$root/scripts/gpu_check.sh" "$root/LICENSE" "$top"
-cp "$root/docs/hardware/README.md" "$top/README.md"
+cp "$root/docs/gpu-check.md" "$top/README.md"
 git -C "$root" describe --always --dirty --abbrev=12 >"$top/commit" 2>/dev/null || rm "$top/commit"
 # Names stay, so that the stack of a program that hangs can be read.
 find "$top" -type f -exec sh -c 'for f; do head -c 4 "$f" | grep -qE "ELF|!<ar" && strip --strip-debug "$f"; done; true' sh {} +

@@ -5,7 +5,7 @@
 
 namespace cuslice {
 
-// An H200's driver hands small allocations out of chunks of 2 MiB and rounds larger ones up to that (docs/hardware/),
+// An H200's driver hands small allocations out of chunks of 2 MiB and rounds larger ones up to that (docs/results/),
 // so it holds more than was asked of it.
 inline constexpr std::uint64_t kMinHeadroom = 2 << 20;
 // The share of what the driver has taken so far that it may yet take unasked (lazily loaded kernels, local memory). In

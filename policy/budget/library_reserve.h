@@ -7,7 +7,7 @@
 
 namespace cuslice {
 
-// On an H200 cuBLAS takes 68 MiB with its handle and cuDNN 10 (docs/hardware/); the rest is for kernels that are loaded
+// On an H200 cuBLAS takes 68 MiB with its handle and cuDNN 10 (docs/results/); the rest is for kernels that are loaded
 // and convolutions' workspaces. With a fifth of the largest context beside it (derived_headroom), it stays
 // below 320 MiB, and below the 225 MiB that TensorFlow keeps of a small GPU.
 inline constexpr std::uint64_t kMaxLibraryReserve = 192ull << 20;

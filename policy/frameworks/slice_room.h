@@ -14,7 +14,7 @@
 
 namespace cuslice {
 
-/// Believed size of a context before there is one, in bytes: 518 MiB on an H200 (docs/hardware/), other GPUs not
+/// Believed size of a context before there is one, in bytes: 518 MiB on an H200 (docs/results/), other GPUs not
 /// measured. Too little would have JAX fill the slice before cuBLAS has its workspace.
 inline constexpr std::uint64_t kBelievedContext = 520ull << 20;
 

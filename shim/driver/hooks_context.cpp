@@ -97,7 +97,7 @@ CUSLICE_HOOK(cuCtxDetach, context) {
 namespace {
 
 // How many blocks of this limit's size the driver makes room for: one heap or print buffer, or a stack for each thread
-// that can be resident on the GPU, which an H200's driver takes at once (docs/hardware/). 0: the limit is no size.
+// that can be resident on the GPU, which an H200's driver takes at once (docs/results/). 0: the limit is no size.
 std::uint64_t times_held(const VirtualGpu& gpu, CUlimit limit) {
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE) return 1;
     if (limit != CU_LIMIT_STACK_SIZE) return 0;

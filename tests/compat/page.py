@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/compatibility.md from runs: what packages that others wrote do on the fake GPU, and in slices of it.
+"""Writes docs/results/compatibility/packages.md from runs: what packages that others wrote do on the fake GPU, and in slices of it.
 
   page.py CUSLICE                 installs and runs every package, one after the other, and then writes the page
   page.py CUSLICE torch numba     only these; the others keep their rows
@@ -26,7 +26,7 @@ import page_text
 
 ROOT = page_runs.HERE.parents[1]
 RUNS = page_runs.HERE / "page_runs.json"
-PAGE = ROOT / "docs/compatibility.md"
+PAGE = ROOT / "docs/results/compatibility/packages.md"
 WORK = ROOT / "build/compat/page"
 
 

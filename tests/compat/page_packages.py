@@ -1,4 +1,4 @@
-"""The packages of docs/compatibility.md: where each comes from, and the program that tries it."""
+"""The packages of docs/results/compatibility/packages.md: where each comes from, and the program that tries it."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Runs the program of a package in each mode of docs/compatibility.md, and notes what happened, without judging it."""
+"""Runs the program of a package in each mode of docs/results/compatibility/packages.md, and notes what happened, without judging it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The words of docs/compatibility.md, made of what page_runs.json says of the runs."""
+"""The words of docs/results/compatibility/packages.md, made of what page_runs.json says of the runs."""
 
 import re
 import textwrap
@@ -159,9 +159,10 @@ def block(lines):
 INTRODUCTION = """\
 # Compatibility
 
-What packages that others wrote do, unmodified, on the [fake GPU](fake-gpu.md) and in slices of it.
-Each cell is what happened in a run; none is written by hand. Nothing here was measured on a GPU,
-where kernels and NVIDIA's libraries run and take memory too ([hardware](hardware/README.md)).
+What packages that others wrote do, unmodified, on the [fake GPU](../../fake-gpu.md) and in slices
+of it. Each cell is what happened in a run; none is written by hand. Nothing here was measured on a
+GPU, where kernels and NVIDIA's libraries run and take memory too
+([hardware](../hardware/README.md)).
 
 Each package has a small program, in `tests/compat/fill/`, that takes memory in blocks of 64 MiB,
 then of 8, until the package refuses, gives all of it back and takes half of it again. A program
@@ -184,13 +185,13 @@ LEGEND = """
 - **not run**: a partial run left it out.
 
 Packages that carry NVIDIA's own CUDA runtime inside a library of theirs need a GPU ([the line that
-is not crossed](boundaries.md#the-line-that-is-not-crossed)): for them a failure in every column is
-the fake GPU's limit, and says nothing of a slice on a GPU.
+is not crossed](../../boundaries.md#the-line-that-is-not-crossed)): for them a failure in every
+column is the fake GPU's limit, and says nothing of a slice on a GPU.
 """
 
 
 def page(runs):
-    """docs/compatibility.md."""
+    """docs/results/compatibility/packages.md."""
     lines = [INTRODUCTION.rstrip("\n")]
     for mode, (options, sizes) in MODES.items():
         lines.append(f"| {mode} | {'`' + ' '.join(options) + '`' if options else '–'} | {listed(sizes)} |")

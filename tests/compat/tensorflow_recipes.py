@@ -18,25 +18,25 @@ class Reason:
 
 ALWAYS_LIMITED = Reason(
     "a device of CDI always has a limit: as `--fraction 1`",
-    "containers.md#slices-as-cdi-devices",
+    "../../containers.md#slices-as-cdi-devices",
 )
-COUNTED = Reason("a rule's limit counts the context: as without `+context`", "rules.md#a-file-of-rules")
+COUNTED = Reason("a rule's limit counts the context: as without `+context`", "../../rules.md#a-file-of-rules")
 BOUNDED = Reason(
     "the program's variable bounds `gpus`, in which there is another GPU: `cuInit` fails with a line, and TensorFlow "
     "goes on on the CPU, as with `--gpus none`",
-    "configuration.md#choosing-gpus",
+    "../../configuration.md#choosing-gpus",
     "is not among the GPUs that are left to choose from",
 )
 UNORDERED = Reason(
     "`cuInit` fails with a line, as the variable's numbers are CUDA's own, whose order of GPUs of several models isn't "
     "known: TensorFlow goes on on the CPU, as with `--gpus none`",
-    "configuration.md#choosing-gpus",
+    "../../configuration.md#choosing-gpus",
     "CUDA's order of GPUs of several models is not known here",
 )
 NO_GPU = Reason(
     "`cuInit` fails with a line where `cuslice run` refuses to start: TensorFlow goes on on the CPU, as with "
     "`--gpus none`",
-    "configuration.md#sources",
+    "../../configuration.md#sources",
     "no GPU will be used",
 )
 

@@ -1,5 +1,5 @@
-"""docs/tensorflow-ways.md has a row for each recipe; what a way is given says what the settings say; and a cell is not
-called equal, or different for a reason, unless the runs were. Runs no TensorFlow."""
+"""docs/results/compatibility/tensorflow-ways.md has a row for each recipe; what a way is given says what the settings
+say; and a cell is not called equal, or different for a reason, unless the runs were. Runs no TensorFlow."""
 
 import contextlib
 import io
@@ -15,7 +15,7 @@ import tensorflow_ways_page
 import ways
 from tensorflow_recipes import RECIPES, Difference, Reason, Recipe
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/tensorflow-ways.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/results/compatibility/tensorflow-ways.md"
 ABOUT = {"date": "2026-01-02", "cuslice": "1.2.3", "tensorflow": "2.21.0", "machine": "a machine"}
 
 

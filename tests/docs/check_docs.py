@@ -9,8 +9,8 @@
 - every variable CUSLICE_… that a source names is in a document;
 - every option in a cuslice command of any document exists;
 - docs/stability.md names every setting and every command once, and the formats that files have;
-- every file and folder that docs/architecture.md and docs/design/ name exists, and so does each function in the walks
-  of an allocation, in its file;
+- every file and folder that docs/architecture.md, docs/design/ and the results of benchmarks and mutants name exists,
+  and so does each function in the walks of an allocation, in its file;
 - README.zh-CN.md has the links, the commands and the rows of README.md;
 - no line is longer than 100 columns, but rows of tables, output of programs, what is generated, and Chinese, in which a
   line break would be shown as a space.
@@ -194,7 +194,8 @@ def check_stability():
 
 def check_paths():
     """`a/b.h` and `a/b/` are paths of this repository, or of what is installed and built."""
-    documents = [ROOT / "docs/architecture.md", *sorted((ROOT / "docs/design").glob("*.md"))]
+    folders = "docs/design", "docs/results/performance", "docs/results/tests"
+    documents = [ROOT / "docs/architecture.md", *sorted(page for name in folders for page in (ROOT / name).glob("*.md"))]
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "build"}
     found = 0
     for document in documents:
@@ -271,7 +272,7 @@ def lines_to_measure(document):
 
 def is_record(document):
     """What scripts/gpu_check.sh, or a terminal, showed, as it stands."""
-    return document.parent in (ROOT / "docs/results", ROOT / "docs/hardware") and document.name != "README.md"
+    return document.parent in (ROOT / "docs/results", ROOT / "docs/results/hardware") and document.name != "README.md"
 
 
 def check_widths():

@@ -80,7 +80,7 @@ NOT_RUN = {
         "pytest --fake-gpus 4xh200": PYTEST,
         "pytest --fake-gpus 2xa100-40g,1xt4 -n 8": PYTEST,
     },
-    "docs/compatibility.md": {
+    "docs/results/compatibility/packages.md": {
         "scripts/compat.sh --page": PACKAGES,
         "scripts/compat.sh --page torch numba": PACKAGES,
     },

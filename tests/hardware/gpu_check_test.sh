@@ -14,7 +14,7 @@ expect "all steps together take at most 560 s: $seconds" test "$seconds" -le 560
 expect "the first look has 20 s" test "$(steps | head -n 1 | cut -d ' ' -f 1,2)" = "smoke 20"
 while read -r name most _; do
     expect "the step $name is there" grep -qE "^$name\(\)" "$build"/tests/hardware/steps/*.sh
-    expect "$name and its $most s are in docs/hardware" grep -qF "| \`$name\` | $most |" "$1/docs/hardware/README.md"
+    expect "$name and its $most s are in docs/gpu-check.md" grep -qF "| \`$name\` | $most |" "$1/docs/gpu-check.md"
 done < <(steps)
 
 # ---- the archive ----------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class MemoryPools {
     void leave();
 
   private:
-    // An H200's driver lets pools grow by this (docs/hardware/). What other drivers do is seen when a pool grows.
+    // An H200's driver lets pools grow by this (docs/results/). What other drivers do is seen when a pool grows.
     static constexpr std::uint64_t kBelievedStep = 32 << 20;
 
     struct Pool {

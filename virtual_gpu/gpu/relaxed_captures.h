@@ -5,7 +5,7 @@ namespace cuslice {
 
 // Around calls of cuslice's own, which the program knows nothing of: as long as it lives, no capture forbids this
 // thread what may be unsafe in the midst of one (cuMemAlloc, cuMemFree, queries, a pool's figures), and none of it ends
-// a capture. docs/hardware/ has what an H200's driver forbids; waiting for the work of a stream that is captured, or of
+// a capture. docs/results/ has what an H200's driver forbids; waiting for the work of a stream that is captured, or of
 // its context, ends the capture in any mode. PyTorch's allocator does the same around its own calls. Drivers before
 // CUDA 10.1 have captures of one mode only, and none of this.
 class RelaxedCaptures {
@@ -30,7 +30,7 @@ class RelaxedCaptures {
 };
 
 // Within RelaxedCaptures: waits for all work on the current context's GPU, and ends no capture by that. A free of the
-// driver's waits (docs/hardware/), here that of a block which is there for nothing else. Not charged: a context's
+// driver's waits (docs/results/), here that of a block which is there for nothing else. Not charged: a context's
 // headroom has room for it. CUDA_ERROR_OUT_OF_MEMORY where there is no room for the block.
 inline CUresult wait_by_free() {
     CUdeviceptr block = 0;
