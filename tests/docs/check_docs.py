@@ -4,6 +4,7 @@
 - docs/coverage.md has a row for each file of hooks, and says of no function what isn't so;
 - docs/images/ has the pictures that its draw.py draws;
 - every relative link leads to a file, and to a heading if it names one;
+- docs/README.md has a list of three to six pages for each reader, and every page for users is in one of them;
 - docs/fake-gpu.md names every key of a fake GPU's file, every profile, and every variable of the fake GPU;
 - docs/troubleshooting.md names every finding of doctor's, and no others, and quotes messages as the sources have them;
 - every variable CUSLICE_… that a source names is in a document;
@@ -92,6 +93,18 @@ def check_links():
                 problems.append(f"{where} leads nowhere")
             elif anchor and anchor not in anchors(path):
                 problems.append(f"{where} names no heading there")
+
+
+def check_index():
+    index = ROOT / "docs/README.md"
+    text = index.read_text()
+    for reader, pages in re.findall(r"^## ([^\n]*)(.*?)(?=^## |\Z)", text, re.M | re.S):
+        entries = re.findall(r"^\d\. \[", pages, re.M)
+        if not 3 <= len(entries) <= 6:
+            problems.append(f"docs/README.md: {reader}: {len(entries)} pages, not three to six")
+    linked = {(index.parent / target.partition("#")[0]).resolve() for target in re.findall(r"\]\(([^)\s]+)\)", text)}
+    pages = {page for folder in ("docs", "docs/schedulers") for page in (ROOT / folder).glob("*.md")} - {index}
+    problems.extend(f"docs/README.md does not link to {page.relative_to(ROOT)}" for page in sorted(pages - linked))
 
 
 def check_fake_gpu():
@@ -286,7 +299,7 @@ def check_widths():
                 problems.append(f"{where}: {len(line)} columns, at most {MOST_COLUMNS}")
 
 
-for check in (check_pictures, check_coverage, check_links, check_fake_gpu, check_troubleshooting, check_variables,
+for check in (check_pictures, check_coverage, check_links, check_index, check_fake_gpu, check_troubleshooting, check_variables,
               check_options, check_stability, check_paths, check_walks, check_translation, check_widths):
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
