@@ -1,8 +1,8 @@
 #pragma once
 // Functions of the fake's driver that the fake's runtime calls past the exported ones. NVIDIA's runtime has a table of
-// its own for that, and is believed to make its primary context and to load its modules through it, unseen by a
-// library that stands before the driver's functions. The fake's runtime does the same, unless
-// CUSLICE_FAKE_RUNTIME=public.
+// its own, by which it could make its primary context and load its modules unseen by a library that stands before the
+// driver's functions; CUDA 13.0's on an H200 does both by exported ones (docs/results/). The fake's runtime does them
+// unseen, unless CUSLICE_FAKE_RUNTIME=public.
 
 #include <cuda.h>
 

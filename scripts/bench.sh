@@ -42,7 +42,7 @@ for when in strict deferred; do
     "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free "$when" -- \
         "$build/tests/bench/cuslice_bench_cached" "$build/lib/cuslice/fake/libcuda.so.1" "$when" >>"$figures"
 done
-# What others have published of a GPU's driver, as no GPU was at hand: see docs/performance.md.
+# As published of others' GPUs, before one was measured here: see docs/performance.md.
 delays=delay:cuMemAlloc_v2=97us,delay:cuMemFree_v2=450us,delay:cuCtxSynchronize=1900ns
 delays+=,delay:cuCtxRecordEvent=500ns,delay:cuEventQuery=500ns,delay:cuMemGetInfo_v2=10us
 # Nobody has published this one: long enough to be slept through, so that it shows whether threads wait for each other.

@@ -119,8 +119,8 @@ class Process {
     }
     // The calling thread's last answer.
     static const Current& last_current() { return last_context.current; }
-    // A context that is there, and maybe nobody saw begin: NVIDIA's runtime is believed to make its own where no hook
-    // is. Then it is measured here, and whoever set `on_new_context` is told. Its number.
+    // A context that is there, and maybe nobody saw begin: a runtime may make its own where no hook is (CUDA 13.0's
+    // doesn't). Then it is measured here, and whoever set `on_new_context` is told. Its number.
     Contexts::Id know_context(VirtualGpu* gpu, CUcontext context, CUdevice device,
                               CacheOfUnseen cache = CacheOfUnseen::prepared);
     void (*on_new_context)(VirtualGpu& gpu, CUcontext context, Contexts::Id id, CacheOfUnseen cache) = nullptr;
