@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/results/compatibility/packages.md from runs: what packages that others wrote do on the fake GPU, and in slices of it.
+"""Writes docs/results/compatibility/packages.md from runs: what packages that others wrote do on the fake GPU, and in
+slices of it.
 
   page.py CUSLICE                 installs and runs every package, one after the other, and then writes the page
   page.py CUSLICE torch numba     only these; the others keep their rows

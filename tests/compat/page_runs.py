@@ -1,4 +1,7 @@
-"""Runs the program of a package in each mode of docs/results/compatibility/packages.md, and notes what happened, without judging it."""
+"""Runs the program of a package in each mode of docs/results/compatibility/packages.md.
+
+What happened is noted and not judged.
+"""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""docs/results/compatibility/packages.md is what the runs of page_runs.json make of it, and nothing else; what page_text.py calls a
-success is one; and what scripts/compat.sh --page accepts."""
+"""docs/results/compatibility/packages.md is what the runs of page_runs.json make of it, and nothing else; what
+page_text.py calls a success is one; and what scripts/compat.sh --page accepts."""
 
 import copy
 import json

@@ -9,6 +9,7 @@
 - docs/troubleshooting.md names every finding of doctor's, and no others, and quotes messages as the sources have them;
 - every variable CUSLICE_… that a source names is in a document;
 - every option in a cuslice command of any document exists;
+- CHANGELOG.md says of the next version what a user notices: an entry a line, on two screens;
 - docs/stability.md names every setting and every command once, and the formats that files have;
 - every file and folder that docs/architecture.md, docs/design/ and the results of benchmarks and mutants name exists,
   and so does each function in the walks of an allocation, in its file;
@@ -31,6 +32,8 @@ import list_functions
 FAKE = ROOT / "fake"
 TRANSLATION = ROOT / "README.zh-CN.md"
 MOST_COLUMNS = 100
+MOST_UNRELEASED = 100
+GROUPS = "Added", "Changed", "Fixed", "Removed"
 problems = []
 
 
@@ -205,10 +208,23 @@ def check_stability():
             problems.append(f"docs/stability.md has another format of {what} than {file}")
 
 
+def check_changelog():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    section = re.search(r"^## Unreleased\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    lines = section[1].strip().splitlines() if section else []
+    if len(lines) > MOST_UNRELEASED:
+        problems.append(f"CHANGELOG.md: {len(lines)} lines are unreleased, at most {MOST_UNRELEASED}: history is in git")
+    groups = re.findall(r"^### (.*)", "\n".join(lines), re.M)
+    problems.extend(f"CHANGELOG.md: {group} is none of {', '.join(GROUPS)}" for group in groups if group not in GROUPS)
+    problems.extend(f"CHANGELOG.md: an entry has more than one line: {line.strip()}"
+                    for line in lines if line.startswith(" "))
+
+
 def check_paths():
     """`a/b.h` and `a/b/` are paths of this repository, or of what is installed and built."""
     folders = "docs/design", "docs/results/performance", "docs/results/tests"
-    documents = [ROOT / "docs/architecture.md", *sorted(page for name in folders for page in (ROOT / name).glob("*.md"))]
+    pages = sorted(page for name in folders for page in (ROOT / name).glob("*.md"))
+    documents = [ROOT / "docs/architecture.md", *pages]
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "build"}
     found = 0
     for document in documents:
@@ -299,8 +315,9 @@ def check_widths():
                 problems.append(f"{where}: {len(line)} columns, at most {MOST_COLUMNS}")
 
 
-for check in (check_pictures, check_coverage, check_links, check_index, check_fake_gpu, check_troubleshooting, check_variables,
-              check_options, check_stability, check_paths, check_walks, check_translation, check_widths):
+for check in (check_pictures, check_coverage, check_links, check_index, check_fake_gpu, check_troubleshooting,
+              check_variables, check_options, check_stability, check_changelog, check_paths, check_walks,
+              check_translation, check_widths):
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
 sys.exit(bool(problems))
