@@ -25,7 +25,7 @@ LIST = TESTS / "aarch64_excluded.txt"
 SHARED = ("checks", "fuzz")
 # Stands for tests that have no folder's label, as programs that were not built.
 NONE = "none"
-# What such a program has in place of its cases (scripts/cmake/CusliceTargets.cmake).
+# Stands in such a program for its cases (scripts/cmake/CusliceTargets.cmake).
 UNBUILT = "_was_not_built"
 
 

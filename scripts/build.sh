@@ -23,7 +23,7 @@ done
 [ ${#targets[@]} -eq 0 ] || targets=(--target "${targets[@]}")
 
 scripts/setup.sh
-# What setup.sh took from the Python index where it may not install anything.
+# Taken from the Python index by setup.sh where it may not install anything.
 PATH=$PATH:$PWD/build/tools/bin
 options=()
 zig=$(ls build/tools/lib/python3*/site-packages/ziglang/zig 2>/dev/null || true)

@@ -45,7 +45,7 @@ for line in sys.stdin:
 """
 START = ["cuda.cuInit(0)", "use(0)", "info()"]
 SECTIONS = ["", "memory", "gpu.0", "ceiling", "ceiling.gpu.0", "group", "fake"]
-# What is run, by a name: options of `cuslice run`, and what the program is then told.
+# Runs, by name: options of `cuslice run`, and the program's commands.
 RUNS = {
     "direct": (
         ["--fake=1xlaptop-2g", "--limit=1GiB"],

@@ -34,7 +34,7 @@ def main() -> int:
         print(f"        {name}")
         lines = [line.strip() for line in printed.get(name, "").partition("<end of output>")[0].splitlines()]
         lines = [line for line in lines if line.strip("-=.~")]
-        # What stands below such a line belongs to it: the check, and what it was with its values in.
+        # The lines below such a line belong to it: the check, and the same with its values in.
         telling = sorted({i + k for i, line in enumerate(lines) if TELLING.search(line) for k in (0, 1)})
         for line in [lines[i] for i in telling[:MAX_LINES] if i < len(lines)] or lines[-MAX_LINES:]:
             print(f"            {line[:MAX_COLUMNS]}")

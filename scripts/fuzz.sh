@@ -20,7 +20,7 @@ cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=cl
 cmake --build build/fuzz --target fuzzers --parallel "$(nproc)" >build/fuzz/build.log || { cat build/fuzz/build.log >&2; exit 1; }
 cd build/fuzz
 mkdir -p corpus/config corpus/ledger corpus/allocator
-# What is valid to begin with, so that it finds its way from there.
+# Valid input to begin with, so that the fuzzer finds its way from there.
 printf '\x000.4,0=40%%' >corpus/config/fraction
 printf '\x064GiB,GPU-5f=2048MiB' >corpus/config/limit
 printf '\x300=1GiB@1+rest@0,GPU-7=512MiB@3' >corpus/config/split

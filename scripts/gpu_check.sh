@@ -55,7 +55,7 @@ for name in ${only//,/ }; do
     exit 64
 done
 
-# Whatever slice or fake GPU this shell is in is not what is to be measured.
+# A slice or a fake GPU that this shell is in is not to be measured.
 for name in $(compgen -e | grep '^CUSLICE_') LD_PRELOAD CUDA_VISIBLE_DEVICES; do unset "$name"; done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -155,7 +155,7 @@ run_step() {
     if [ "$most" -gt $left ]; then most=$left; fi
     more=$((most < 16 ? most / 4 : 4))  # of its time, for the stacks
     printf '## %s. %s\n\n' $number "$title" >"$work/section"
-    # What it prints goes into the record at once, and is taken from there afterwards.
+    # Its output goes into the record at once, and is taken from there afterwards.
     write_record "$work/section"
     before=$(stat -c %s "$record")
     rm -f "$work/stacks"

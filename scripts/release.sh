@@ -31,7 +31,7 @@ case ${1:-all} in
     *) refuse 64 "x86_64, aarch64 or all, not $1" ;;
 esac
 
-# What runs a processor's programs here, in words that are a list of CMake's; nothing on a machine that has it.
+# The emulator of a processor's programs, as a list of CMake's; empty on a machine that has it.
 emulator() {
     [ "$1" != "$(uname -m)" ] || return 0
     local qemu root=/usr/$1-linux-gnu

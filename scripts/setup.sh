@@ -36,7 +36,7 @@ wanted=""
 pytest=""
 [ "${1:-}" != tests ] || pytest=tests/python/requirements.txt
 
-# What an earlier call took from the Python index.
+# Taken from the Python index by an earlier call.
 PATH=$PATH:$PWD/build/tools/bin
 missing=()
 for pair in $programs $checks; do

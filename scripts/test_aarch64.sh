@@ -32,11 +32,11 @@ absolute() { realpath --canonicalize-missing "$1"; }
 
 sources=$PWD
 root=$(absolute "${CUSLICE_AARCH64_ROOT:-build/aarch64-root}")
-# What tests and their scripts call, in the root. Their dependencies come along.
+# Programs that tests and their scripts call, in the root. Their dependencies come along.
 packages=(base-files libc6 libc-bin libstdc++6 libgcc-s1 libasan8 dash bash coreutils grep sed gawk findutils diffutils procps util-linux
           hostname gzip tar python3 cmake make git file binutils g++ mount)
-# What makes namespaces is this machine's own, where it is there: under qemu, clone(2) and unshare(2) make none. The programs
-# in them are emulated as all others.
+# Programs that make namespaces are this machine's own, where it has them: under qemu, clone(2) and unshare(2) make
+# none. The programs in them are emulated as all others.
 makers=(unshare bwrap runc)
 
 # --- On this machine ----------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ make_root() {
     for deb in "$apt"/archives/*.deb; do
         dpkg-deb --extract "$deb" "$root"
     done
-    # What the packages' own scripts would have made.
+    # Made by the packages' own scripts elsewhere.
     ln -sfn gawk "$root/usr/bin/awk"
     ln -sfn gcc "$root/usr/bin/cc"
     cp /etc/passwd /etc/group "$root/etc/"
@@ -100,7 +100,7 @@ complete_root() {
     done
 }
 
-# Whether a program is qemu of version 10 or newer.
+# Succeeds if a program is qemu of version 10 or newer.
 new_enough() { [ "$("$1" --version 2>/dev/null | sed -nE '1s/.* version ([0-9]+).*/\1/p')" -ge 10 ] 2>/dev/null; }
 
 # Finds an emulator that is new enough, or unpacks Debian 13's, from where this machine takes its own packages.
@@ -254,7 +254,7 @@ if [ "${1:-}" != --count ]; then
         # None of ctest's words has a space in it.
         # shellcheck disable=SC2086
         emulated --no-tests=ignore --exclude-regex "$excluded" --output-junit "$report" $chosen || failed=$?
-        # Of a folder of which all is excluded there is none.
+        # None is written of a folder of which all is excluded.
         [ -e "$report" ] || echo "<testsuite/>" >"$report"
     done <<<"$all"
 fi

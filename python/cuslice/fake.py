@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FakeMachine", "Holder"]
 
-# What an outer launcher has handed on, of another machine.
+# Handed on by an outer launcher, of another machine.
 _OF_ANOTHER_MACHINE = (
     "CUSLICE_SETTINGS",
     "CUSLICE_JOB",

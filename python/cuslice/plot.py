@@ -31,7 +31,7 @@ TITLE = "GPU memory over time, as cuslice has recorded it"
 COLORS = ("#deebf7", "#b7d4ea", "#85bcdb", "#4f9bcb", "#2877b8", "#0b4d94")
 LINES = {"limit": "#d62728", "held": "#222222", "refused": "#ff7f0e"}
 
-# Whatever a recording has in it, a page asks for nothing: all that it may use is its own.
+# A page asks for nothing, whatever a recording has in it: all that it may use is its own.
 POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
 
 MOST_LABELS = 12  # for each GPU

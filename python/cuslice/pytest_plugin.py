@@ -16,7 +16,7 @@ import pytest
 from cuslice._launcher import LauncherNotFoundError, launcher
 from cuslice.fake import FakeMachine, OwnMachine
 
-# Whether this process is the one that was started anew: exec keeps its id. No name that begins with CUSLICE_, which
+# Set in the process that was started anew: exec keeps its id. No name that begins with CUSLICE_, which
 # the library would take for a setting that it doesn't know.
 _STARTED = "PYTEST_CUSLICE_STARTED"
 _WORKER = "PYTEST_XDIST_WORKER"

@@ -1,4 +1,4 @@
-# What every target of ours is built with, and the three kinds of target there are.
+# Options that every target of ours is built with, and the three kinds of target.
 
 add_library(cuslice_flags INTERFACE)
 target_include_directories(cuslice_flags INTERFACE ${PROJECT_SOURCE_DIR})
@@ -75,7 +75,7 @@ endif()
 # busy with other things. No test fails of being slow.
 set(CUSLICE_TEST_TIMEOUT 1500)
 
-# What starts a test program in the build's look at its cases: an emulator, where the build is for another processor.
+# The command that starts a test program in the build's look at its cases: an emulator for another processor's build.
 #
 # tsan can't place its shadow where the kernel spreads mappings very widely. Off where that may be turned off;
 # scripts/test.sh does the same for the tests.

@@ -26,7 +26,7 @@ def quotas(count, strata):
     total = sum(len(found) for found in strata.values())
     shares = {name: 0 for name in strata}
     for _ in range(min(count, total)):
-        # Whoever lacks most; in the first round the largest folders.
+        # The folder that lacks most; in the first round the largest ones.
         lacks = lambda name: (shares[name] < len(strata[name]), shares[name] == 0,
                               count * len(strata[name]) / total - shares[name], name)
         shares[max(shares, key=lacks)] += 1

@@ -1,4 +1,4 @@
-// Which mutant is active in this process, and which ones it has reached. mutation/tree.py includes this file in the
+// The mutant that is active in this process, and those that it has reached. mutation/tree.py includes this file in the
 // sources that it mutates, with CUSLICE_MUTANTS for the file that all of it is read from and noted in.
 //
 // The code runs wherever the product's runs: in signal handlers, between fork and exec, in tests of a kernel without
@@ -79,7 +79,7 @@ template <int N>
 
 }  // namespace cuslice_mutants
 
-/// Whether mutant N is active. None is in what the compiler computes.
+/// True if mutant N is active. None is in what the compiler computes.
 template <int N>
 constexpr bool cuslice_mutant() noexcept {
     if (__builtin_is_constant_evaluated()) return false;

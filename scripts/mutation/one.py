@@ -34,7 +34,7 @@ def main():
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     take_own_folders(libc)
-    # What is only reserved, as addresses of a fake GPU are, doesn't count.
+    # Resident memory alone counts: addresses of a fake GPU are only reserved.
     resource.setrlimit(resource.RLIMIT_DATA, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (slot, slot))
     test = subprocess.Popen(sys.argv[4:], stdin=subprocess.DEVNULL)

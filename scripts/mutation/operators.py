@@ -2,7 +2,7 @@
 import collections
 import re
 
-# What stands at [start, end) of the text becomes `after`. The kind says how both are compiled at once: see schemata.py.
+# The text at [start, end) becomes `after`. The kind says how both are compiled at once: see schemata.py.
 Mistake = collections.namedtuple("Mistake", "operator kind start end after")
 
 SWAPS = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == ", " && ": " || ",

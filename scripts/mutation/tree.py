@@ -221,7 +221,7 @@ class Tree:
     def code(self, source, plain):
         """A fingerprint of its object code, without what is for debuggers; None if it can't be compiled."""
         out = self.place / "code.o"
-        # What is generated in the build folder stays there.
+        # Files that are generated in the build folder stay there.
         words = [word if str(self.build) in word else word.replace(str(self.root), str(plain))
                  for word in self.commands[source]]
         words[words.index("-o") + 1] = str(out)

@@ -28,7 +28,7 @@ VERSION_MACROS = (
 ZIG_PARTS = {"libcxx": b"St3__1", "libcxxabi": b"libc++abi: ", "libunwind": b"libunwind: "}
 
 
-# What the libraries are called whose headers lie in a folder of another name.
+# Names of libraries whose headers lie in a folder of another name.
 NAMES = {"CLI": "CLI11", "nlohmann": "nlohmann-json"}
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Fails on a comment that opens with a relative clause: "What …", "Whether …", "Of those …".
 
-Such a comment makes the reader wait for its subject. A comment says why, or is a noun phrase ("Bytes in use"), or a sentence whose actor
-is named ("True if …", "Returns …").
+Such a comment makes the reader wait for its subject. A comment says why, or is a noun phrase ("Bytes in use"), or a
+sentence whose actor is named ("True if …", "Returns …"). Looked at are the comments of C, C++ and assembly, and
+those of Python, shell and CMake.
 
   comments.py SOURCE_FOLDER
 """
@@ -11,27 +12,58 @@ import re
 import sys
 
 WORDS = "What|Whatever|Whether|Who|Whoever|Whose|Whom|Of|Those|Which|Whichever"
-OPENS = re.compile(rf"(?:^|\s)///?<?\s+(?:{WORDS})\b")
-COMMENT = re.compile(r"^\s*//")
-FOLDERS = ("cli", "config", "fake", "include", "integrations", "policy", "shim", "stub", "tests", "virtual_gpu")
+FOLDERS = (
+    ".ci", "cli", "config", "docs", "fake", "include", "integrations", "policy", "python", "scripts", "shim", "stub",
+    "tests", "virtual_gpu",
+)  # fmt: skip
+SLASHES = (".c", ".cpp", ".h", ".S", ".inc")
+HASHES = (".py", ".sh", ".cmake")
 
 
-def openings(lines):
-    """Numbers of lines in which a comment opens so. A comment that follows another line of comment goes on."""
-    inside = False
-    for number, line in enumerate(lines, 1):
-        is_comment = bool(COMMENT.match(line))
-        if OPENS.search(line) and not (inside and is_comment):
-            yield number
-        inside = is_comment
+class Style:
+    """How the comments of a language begin."""
+
+    def __init__(self, mark, more=""):
+        self.opens = re.compile(rf"(?:^|\s){mark}{more}\s+(?:{WORDS})\b")
+        self.comment = re.compile(rf"^\s*{mark}")
+
+    def openings(self, lines):
+        """Numbers of lines in which a comment opens so. A comment that follows another line of comment goes on."""
+        inside = False
+        for number, line in enumerate(lines, 1):
+            is_comment = bool(self.comment.match(line))
+            if self.opens.search(line) and not (inside and is_comment):
+                yield number
+            inside = is_comment
+
+
+STYLES = {"//": Style("//", "/?<?"), "#": Style("#(?!!)")}
+
+
+def is_script(path):
+    """True if the first line names an interpreter."""
+    with path.open("rb") as file:
+        return file.read(2) == b"#!"
+
+
+def style(path):
+    """The comments that a file has; None if it is no source."""
+    if path.suffix in SLASHES:
+        return STYLES["//"]
+    if path.suffix in HASHES or path.name == "CMakeLists.txt" or (not path.suffix and is_script(path)):
+        return STYLES["#"]
+    return None
 
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    files = [path for folder in FOLDERS for path in sorted((root / folder).rglob("*")) if path.suffix in (".c", ".cpp", ".h", ".S", ".inc")]
-    if not files:
-        sys.exit("no source was found")
-    found = [(path, number) for path in files for number in openings(path.read_text().splitlines())]
+    paths = [*root.iterdir(), *(path for folder in FOLDERS for path in (root / folder).rglob("*"))]
+    files = {path: style(path) for path in sorted(paths) if path.is_file() and "__pycache__" not in path.parts}
+    files = {path: how for path, how in files.items() if how}
+    missing = [mark for mark, how in STYLES.items() if how not in files.values()]
+    if missing:
+        sys.exit(f"no source with comments of {' or '.join(missing)} was found")
+    found = [(path, number) for path, how in files.items() for number in how.openings(path.read_text().splitlines())]
     for path, number in found:
         print(f"{path.relative_to(root)}:{number}: the comment opens with a relative clause")
     if found:

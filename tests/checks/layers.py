@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-# What a folder may include, besides itself. Longest prefix wins.
+# Folders that a folder may include, besides itself. Longest prefix wins.
 POLICY = ["policy/base", "policy/budget", "policy/frameworks", "policy/ledger", "policy/allocator", "policy/trace", "policy/stats"]
 GPU = ["virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split", "virtual_gpu/gpu", "virtual_gpu/cache", "virtual_gpu/selection"]
 CLI = ["config", "config/uuid", *POLICY, *GPU]

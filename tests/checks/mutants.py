@@ -53,7 +53,7 @@ made = {f"{one.line} {one.shown_after}" for one in mutants}
 wrong += [f"is not made: {after}" for after in sorted(EXPECTED - made)]
 wrong += [f"is made: {after}" for after in sorted(made - EXPECTED)]
 
-# What is added is one value or the other, and the mistake is not in which of them.
+# One value or the other is added, and the mistake is not in which of them.
 CHOICE = "void f() {\n    left -= fits ? of(a) : left;\n}\n"
 for one in drawing.mutants_of("policy/budget/f.cpp", CHOICE):
     if one.operator == "-= for +=":
@@ -126,7 +126,7 @@ with tempfile.TemporaryDirectory() as folder:
         alone = answer(schemata.alone(PROGRAM, one))
         expect(f"line {one.line}: {one.operator} answers {found[one]}, and alone {alone}", found[one] == alone)
 
-# What makes no difference is told from what does, also where a source needs more than sources.
+# Mutants that make no difference are told from others, also where a source needs more than sources.
 NEEDING = """\
 int numbers(int a) {
     const int all[] = {

@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 NEWEST = (2, 17)
-# What the C library 2.17 consists of. Newer ones have all of it in libc.so.6, and the others as empty names.
+# Libraries that make up the C library 2.17. Newer ones have all of it in libc.so.6, and the others as empty names.
 C_LIBRARY = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "libm.so.6", "librt.so.1", "ld-linux-x86-64.so.2",
              "ld-linux-aarch64.so.1"}
 wrong = []
@@ -77,7 +77,7 @@ def check_tree(tree):
     """What must hold of every compiled file of a release."""
     files = elf_files(tree)
     own = {path.name for path in files} | {"libcuda.so.1"}
-    # Which of the two runtimes a program has is not ours to bring.
+    # Not ours to bring: a program has one of the two runtimes.
     runtimes = {"libcudart.so.12", "libcudart.so.13"}
     expect(len(files) >= 13, f"{tree}: {len(files)} programs and libraries; this check is blind")
     for path in files:

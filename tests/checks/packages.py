@@ -29,10 +29,10 @@ import nothing_shipped  # noqa: E402
 import objects  # noqa: E402
 
 LARGEST_WHEEL = 10 * 1000 * 1000
-# Of each processor: what its packages' names end with, Debian's word for it, what an ELF file says that it is for, and
+# By processor: the end of its packages' names, Debian's word for it, its number in an ELF file, and
 # the largest page that its kernels may have, in bytes.
 MACHINES = {"x86_64": ("amd64", 62, 4096), "aarch64": ("arm64", 183, 65536)}
-# Of an ELF file of 64 bits: where it says at which byte the program headers begin, the size of one, and how many.
+# Offsets in an ELF file of 64 bits: of the program headers' first byte, of the size of one, and of their number.
 PROGRAM_HEADERS = ((32, 8), (54, 2), (56, 2))
 # Names of a release's other files, the version being VERSION.
 SOURCES, CHART = "cuslice-VERSION.tar.gz", "cuslice-VERSION.tgz"
@@ -270,7 +270,7 @@ def look_at_processor(source, machine, packages, folder):
         if path.read_bytes().startswith(b"\x7fELF")
     }
     common = {name: None if name in compiled else digest for name, digest in contents[tarball].items()}
-    # Which parts of the compiler's library are linked in is up to the processor.
+    # Parts of the compiler's library are linked in, other ones by processor.
     common.pop(pathlib.Path("share/doc/cuslice/THIRD-PARTY.txt"), None)
     return common, sum(len(nothing_shipped.files(tree)) for tree in trees.values())
 

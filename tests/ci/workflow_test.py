@@ -145,7 +145,7 @@ class Workflows(unittest.TestCase):
             subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
             for path in [path for path in tree.rglob("*") if path.is_symlink()]:
                 path.unlink()
-        # What debuggers want is most of a build for tests, and takes long to pack.
+        # Debuggers' data is most of a build for tests, and takes long to pack.
         programs = [path for path in tree.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
         subprocess.run(["strip", "--strip-debug", *programs], check=True)
         environment = {**os.environ, "PYTHON": str(TOOLS / "bin/python3"), "PIP_NO_INDEX": "1"}

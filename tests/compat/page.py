@@ -86,7 +86,7 @@ def main():
     if cuslice == "--known":
         return
     kept = {}
-    # Those that share an environment, one after the other.
+    # Packages that share an environment, one after the other.
     chosen = sorted((page_packages.named(name) for name in names), key=lambda package: package.environment or package.name)
     for package, after in zip(chosen, [*chosen[1:], None]):
         print(f"compat: {package.name}", flush=True)

@@ -47,7 +47,7 @@ def problems(package, run, mode):
         return [f"{len(shown)} GPUs are shown, not {len(sizes)}"]
     totals = [gpu.get("total") for gpu in shown]
     for total, size in zip(totals, sizes):
-        # Of a GPU without a limit, NVML's total counts what the driver keeps for itself.
+        # Without a limit, NVML's total counts what the driver keeps for itself.
         kept = MOST_KEPT if package.shows and mode == "fake" else 1
         if total is not None and not -1 <= total - size <= kept:
             found.append(f"{total:.0f} MiB are shown, not {size}")

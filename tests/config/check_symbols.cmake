@@ -15,7 +15,7 @@ foreach(line IN LISTS lines)
     if(MODE STREQUAL "needs" AND symbol MATCHES "^_ZNK?7cuslice")
       continue()
     endif()
-    # What a distribution's compiler adds for hardening, all of it old.
+    # Added by a distribution's compiler for hardening, all of it old.
     if(MODE STREQUAL "needs" AND symbol MATCHES "^__([a-z]+_chk|stack_chk_fail)$")
       continue()
     endif()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-# What is in this machine where a command names no fake GPUs: four, which have the names that documents use.
+# GPUs of this machine where a command names no fake ones: four, which have the names that documents use.
 MACHINE = """
 [[gpu]]
 profile = "t4"

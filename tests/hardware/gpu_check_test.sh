@@ -57,7 +57,7 @@ expect "nothing is wrong" test "$(grep -F '**' "$work/out" | grep -cvF '**where 
 
 # ---- the fake GPU, and what was measured ----------------------------------------------------------------------------
 
-# What was tried on the fake GPU makes no row; the same as a record does.
+# A plan that was tried on the fake GPU makes no row; the same as a record does.
 "$1/scripts/results_table.py" --row "$work/out" >"$work/row" 2>"$work/err"
 expect "a run on the fake GPU is no record" test $? = 65
 expect "and the line says so" has 'the plan on the fake GPU' "$work/err"
@@ -108,7 +108,7 @@ unset CUSLICE_FAKE CUSLICE_FAKE_DIR
 # An NVML that never returns in a slice: the first look says so, with stacks; what needs a slice is left out, and what
 # is measured without one goes on.
 cp "$build/tests/hardware/test/hanging_nvml.so" "$unpacked/lib/cuslice/fake/libnvidia-ml.so.1"
-# What hangs takes all of its time. On a busy machine the rest may not be done in it, and all is given more.
+# A step that hangs takes all of its time. On a busy machine the rest may not be done in it, and all is given more.
 # hanging STEPS PATTERN…: the first of these runs that has come to all that is to be found in its record.
 hanging() {
     local only=$1 patience pattern

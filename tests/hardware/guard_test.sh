@@ -17,7 +17,7 @@ expect "a program that isn't there is 127" test $? = 127
 "$guard" 60 true 2>"$work/err"
 expect "without the time for the stacks it says how it is used" test $? = 64
 
-# Whatever a program leaves behind goes with it, in a session of its own or not.
+# Children that a program leaves behind go with it, in a session of their own or not.
 "$guard" 60+1 bash -c "setsid bash -c 'echo \$\$ >$work/pid; exec sleep 120' & while [ ! -s $work/pid ]; do sleep 0.05; done"
 expect "the status of a program that left one behind" test $? = 0
 expect "what a program left behind is ended" test ! -e "/proc/$(cat "$work/pid")"

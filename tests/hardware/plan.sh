@@ -76,7 +76,7 @@ raw() {
     fi
 }
 
-# What starts a program in a slice, before the options.
+# The words that start a program in a slice, before the options.
 cuslice_run=("$CHECK_BUILD/bin/cuslice" run ${CHECK_FAKE:+--fake "$CHECK_FAKE"})
 # sliced LIMIT program args…
 sliced() { sliced_in direct "$@"; }

@@ -20,7 +20,7 @@ FOLDERS = [name for name in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"
 RUNC = shutil.which("runc", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
 PRELOAD = "/etc/ld.so.preload"
 
-# Which library is in the program, NVML's total, CUDA's, and how many blocks of 64 MiB it got.
+# Tells the library in the program, NVML's total, CUDA's, and how many blocks of 64 MiB it got.
 PROGRAM = """
 import ctypes, sys
 cuda, nvml = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnvidia-ml.so.1")

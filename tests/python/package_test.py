@@ -27,7 +27,7 @@ os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
 import cuslice  # noqa: E402
 from cuslice._run import words_of  # noqa: E402
 
-# What a program that is handed to Python as a text begins with.
+# The beginning of a program that is handed to Python as a text.
 START = f"""
 import json, sys
 sys.dont_write_bytecode = True

@@ -16,7 +16,7 @@ import unittest
 
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
 USES = SOURCE / "tests/python/uses.py"
-# Those that need nothing but the standard library.
+# Modules that need nothing but the standard library.
 MODULES = ("__init__", "__main__", "_arguments", "_failures", "_launcher", "_log", "_memory", "_numbers", "_run")
 MODULES += ("_settings", "fake")
 MODULES += ("recordings", "recording_compact", "recording_csv", "recording_moments", "recording_rows")

@@ -230,7 +230,7 @@ class Slices(unittest.TestCase):
         answers = self.take([one.fill.remote() for one in actors])
         for answer in answers:
             self.is_share(answer)
-        # What was a killed one's is to be had again.
+        # The memory of a killed one is to be had again.
         os.kill(answers[2][4], signal.SIGKILL)
         self.ended([answers[2][4]])
         actors[2] = actor(virtual_gpu=True)

@@ -31,7 +31,7 @@ import parts  # noqa: E402
 # A Python with what makes wheels, which scripts/setup.sh tests brings.
 PACKER = SOURCE / "build/pytest/bin/python3"
 
-# Whether both names of a library lead to one function.
+# Prints True if both names of a library lead to one function.
 NAMES = """
 import ctypes
 def of(library, function):
@@ -167,7 +167,7 @@ class Release(unittest.TestCase):
         self.assertIn("vl-convert-python", metadata)
         self.assertRegex(metadata, r"extra == .plot.")
         run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "cuslice")
-        # Of what lies below a folder without files of its own, pip would leave the folders.
+        # Pip would leave the folders below one that has no files of its own.
         self.assertEqual([path for path in place.rglob("*") if "cuslice" in path.name], [])
 
     def test_a_wheel_has_the_same_bytes_each_time(self):

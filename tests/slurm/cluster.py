@@ -116,7 +116,7 @@ GresTypes=gpu,shard
         self.daemon("slurmctld", "slurmctld", "-D")
         for node in self.nodes:
             (folder / f"spool-{node}").mkdir()
-            # What keeps the node's /dev/shm, which is not lost when slurmd is.
+            # A process that keeps the node's /dev/shm, which is not lost when slurmd is.
             self.daemon(node, "unshare", "--mount", "sh", "-c",
                         f"mount -t tmpfs tmpfs /dev/shm && echo $$ > {folder}/node-{node}.pid && exec sleep infinity")
             self.wait((folder / f"node-{node}.pid").exists, "the node has no files")

@@ -155,7 +155,7 @@ srun -Q true
         self.assertEqual(len(set(said)), 1, said)
         self.assertEqual([step for step, *_ in self.peaks(number)], ["0", "1", "2", "batch"])
         self.assertGreater(int(said[0][0]), 700)
-        # Who had no slice is not asked for, and who used no GPU has held nothing.
+        # A step without a slice is not asked for, and one that used no GPU has held nothing.
         for options in ([], ["--gres=shard:1"]):
             quiet = CLUSTER.call("srun", "-Q", *options, "true")
             self.assertEqual((quiet.returncode, quiet.stderr), (0, ""))
@@ -262,7 +262,7 @@ wait
         self.assertEqual(log.read_text().splitlines(), expected)
 
     def test_slurm_deals_shards_out_evenly_and_from_one_gpu(self):
-        # Whatever gres.conf says of two GPUs, here 2 and 6, of eight shards each has four; and five are never started.
+        # Each GPU has four of eight shards, whatever gres.conf says of the two (2 and 6); and five are never started.
         found, answers = self.pair_job(4, node="n4")
         self.assertEqual((found["SLURM_STEP_GPUS"], found["CUSLICE_FRACTION"]), ("0", "1"))
         self.assertEqual(answers[3][2], str(MEMORY))
@@ -271,7 +271,7 @@ wait
         self.assertIn("Unable to allocate resources", waits.stderr)
 
     def test_shards_of_several_gpus_give_each_what_it_gave_at_least(self):
-        # What Slurm 24.11 sets with MULTIPLE_SHARING_GRES_PJ, where a job's shards lie on two GPUs; 22.05 never does.
+        # Set by Slurm 24.11 with MULTIPLE_SHARING_GRES_PJ, where a job's shards lie on two GPUs; never by 22.05.
         source = CLUSTER.write("newer.c", """
 #include <slurm/spank.h>
 #include <stdlib.h>
@@ -431,6 +431,6 @@ int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
 if __name__ == "__main__":
     if INSIDE not in os.environ:
         sys.exit(outside())
-    # What this process was told is not for the jobs.
+    # Settings of this process are not for the jobs.
     CLUSTER = Cluster(pathlib.Path(os.environ.pop(INSIDE)), pairs=True)
     unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)

@@ -26,7 +26,7 @@ import tempfile
 MIB = 1 << 20
 PAGE = "docs/architecture.md"
 Scene = collections.namedtuple("Scene", "settings words")
-# What of the environment makes the mode, and what the guest does before the allocation that is walked: the last number.
+# Variables that make the mode, and the guest's commands before the allocation that is walked, which is the last number.
 SCENES = {
     "direct": Scene({}, [MIB, MIB]),
     "job": Scene({"CUSLICE_JOB": "walked"}, [MIB, MIB]),

@@ -32,7 +32,7 @@ struct Variables {
     float weight = 0, bias = 0;
 };
 
-// What a tower adds up over its shard. `ran` is for a GPU whose kernels aren't run, such as a fake one: the kernel of
+// Sums of a tower over its shard. `ran` is for a GPU whose kernels aren't run, such as a fake one: the kernel of
 // every example adds one to it.
 struct Sums {
     float weight = 0, bias = 0, squares = 0, ran = 0;

@@ -16,7 +16,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from telling import MIB, first_words, tell  # noqa: E402
 
-# Of a package that uses one GPU: which of those that it is shown. Only the program itself can say so of a part of a GPU.
+# The one GPU that a package uses, of those that it is shown. Only the program itself can choose a partition.
 if "COMPAT_GPU" in os.environ:
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["COMPAT_GPU"]
 

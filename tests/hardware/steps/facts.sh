@@ -1,4 +1,4 @@
-# What is true of this GPU and its driver, without and under cuslice.
+# Facts of this GPU and its driver, without and under cuslice.
 
 context_cost() {
     echo "Without cuslice:"
@@ -82,7 +82,7 @@ blocking() {
     return "${PIPESTATUS[0]}"
 }
 
-# What is the program's own to call must be answered in a slice as it is without. Two rows are cuslice's to answer: more
+# A program's own calls must be answered in a slice as they are without. Two rows are cuslice's to answer: more
 # than the limit is refused before the driver is asked, and a cache takes a block back without asking.
 captures() {
     local failed=0 mode own='^\| cuMem(Alloc_v2 of more than there is|Free_v2) \|'

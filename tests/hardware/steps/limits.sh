@@ -1,4 +1,4 @@
-# What limits, modes, jobs and splits promise, on our own programs.
+# Promises of limits, modes, jobs and splits, tried on our own programs.
 
 limit() {
     local failed=0 program
