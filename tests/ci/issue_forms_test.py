@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the forms in .github/ISSUE_TEMPLATE against what GitHub takes, and what they name against the sources.
+"""Holds the forms in .github/ISSUE_TEMPLATE against what GitHub takes, and what they and the template of pull requests
+name against the sources.
 
   issue_forms_test.py SOURCE
 
@@ -13,6 +14,7 @@ import unittest
 
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
 FORMS = sorted((SOURCE / ".github/ISSUE_TEMPLATE").glob("*.yml"))
+PULL_REQUEST = SOURCE / ".github/PULL_REQUEST_TEMPLATE.md"
 sys.path[:0] = map(str, (SOURCE / "build/pytest").glob("lib/python3*/site-packages"))
 
 try:
@@ -72,6 +74,14 @@ class Forms(unittest.TestCase):
         self.assertLessEqual({"SECURITY.md", "docs/results/README.md", "docs/troubleshooting.md"}, set(named))
         for name in named:
             self.assertTrue((SOURCE / name).is_file(), name)
+
+    def test_a_pull_request_is_asked_for_what_is_there(self):
+        text = PULL_REQUEST.read_text()
+        self.assertIn("`cuslice doctor`", text)
+        named = re.findall(r"(?:\.ci|scripts|docs)/[\w./-]*\w|\bdocs/|\b[A-Z]+\.md\b", text)
+        self.assertLessEqual({"CONTRIBUTING.md", "CHANGELOG.md", ".ci/run", "scripts/ci_full.sh"}, set(named))
+        for name in named:
+            self.assertTrue((SOURCE / name).exists(), name)
 
     def test_a_result_is_called_as_gpu_check_calls_it(self):
         (form,) = [form for path, form in self.each() if path.stem == "gpu-result"]
