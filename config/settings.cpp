@@ -156,7 +156,7 @@ bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, s
         if (key == Key::split && added.number == 0 && equals == item.npos && !first)
             return error.set(
                 origin, item,
-                "no GPU is named: a plus joins the parts of one GPU, as 0=1GiB+2GiB; *=SIZE is for every other");
+                "no GPU is named: a plus joins the partitions of one GPU, as 0=1GiB+2GiB; *=SIZE is for every other");
     }
     return true;
 }

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kForEver = ~0ull;
 ///   duration               milliseconds, or 0 for a word
 ///   switch_or_duration     milliseconds, kForEver or 0
 ///   choice                 the word's place among the row's words
-///   split                  how many equal parts, 0 for sizes
+///   split                  how many equal partitions, 0 for sizes
 ///   any other              0
 /// `automatic`: the size is the word `auto`.
 bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why);

@@ -67,7 +67,7 @@ const char* name_of(LockRank rank) {
         case LockRank::ipc_blocks:
             return "of IPC blocks";
         case LockRank::driver_footprint:
-            return "of a GPU's own part";
+            return "of a GPU's own partition";
         default:
             return "at";
     }

@@ -134,7 +134,7 @@ int run_program(const Invocation& invocation) {
     if (selection.split && reach.why_not.empty() && carries_static_runtime(program.path))
         warn(program.path +
              ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory "
-             "of its first part. Relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make");
+             "of its first partition. Relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make");
     if (const std::string ranks = explain_ranks(command, words, environment); selection.split && !ranks.empty())
         warn(ranks);
     warn_too_small(settings, launch.contexts, machine, selection);

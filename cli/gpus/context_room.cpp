@@ -56,7 +56,7 @@ void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
         together += part.bytes;
     }
     if (fits) return;
-    warn(beginning(gpu, need, "parts") + "its " + std::to_string(parts.view().size()) + " parts have " +
+    warn(beginning(gpu, need, "partitions") + "its " + std::to_string(parts.view().size()) + " partitions have " +
          text_of(together) + " together, so no program can use them");
 }
 

@@ -95,7 +95,7 @@ bool VirtualGpus::refuse_second_split(ConfigError& error) const {
         Reason why;
         append_gpu(gpu, "GPU ", why);
         why.append(" is split already by an outer cuslice run (").append(text_of(*outer)).append(" by ");
-        why.append(outer->origin).append("), and a part can't be split again: ");
+        why.append(outer->origin).append("), and a partition can't be split again: ");
         if (inner == nullptr) {
             why.append("that setting isn't found here any more, so say it as --split");
             return error.set("split", why.view());

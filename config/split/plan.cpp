@@ -70,10 +70,10 @@ bool split_equally(const Task& task, WrittenSplit& written, ConfigError& error) 
     for (std::size_t i = 0; i < written.count; ++i) written.parts[i].bytes = each;
     if (each >= kMinPart) return true;
     Reason why;
-    append_slice(task, why.append_number(written.equal).append(" parts of "));
-    why.append(" have ").append(format_size(each).view()).append(" each: a part has at least 64MiB");
+    append_slice(task, why.append_number(written.equal).append(" partitions of "));
+    why.append(" have ").append(format_size(each).view()).append(" each: a partition has at least 64MiB");
     const std::uint64_t most = task.slice.bytes / kMinPart;
-    if (most > 1) why.append("; at most ").append_number(most).append(" parts");
+    if (most > 1) why.append("; at most ").append_number(most).append(" partitions");
     return refuse_plan(task, why, error);
 }
 
@@ -85,10 +85,10 @@ bool refuse_sum(const Task& task, const WrittenSplit& written, std::uint64_t sum
     why.append(format_size(sum).view()).append(written.has_rest() ? " and a rest are more than " : " are more than ");
     append_slice(task, why);
     append_equal(task, written.count, why.append("; "))
-        .append(written.count == 1 ? " leaves it whole" : " gives equal parts");
+        .append(written.count == 1 ? " leaves it whole" : " gives equal partitions");
     // Alone it can't have more, and where there is to be a rest the others have to leave one.
     if (!written.has_rest() && written.count != 1 && !task.oversubscribe) {
-        why.append(", and --oversubscribe allows ").append(each_fits ? "it" : "parts of up to ");
+        why.append(", and --oversubscribe allows ").append(each_fits ? "it" : "partitions of up to ");
         if (!each_fits) why.append(format_size(task.slice.bytes).view()).append(" each");
     }
     return refuse_plan(task, why, error);
@@ -111,7 +111,7 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
         Reason why;
         why.append("the rest of ");
         append_slice(task, why).append(" is ").append(format_size(slice - sum).view());
-        return refuse_plan(task, why.append(": a part has at least 64MiB"), error);
+        return refuse_plan(task, why.append(": a partition has at least 64MiB"), error);
     }
     return true;
 }
@@ -143,8 +143,8 @@ bool add_parts(const Task& task, const WrittenSplit& written, Ordered& ordered, 
 bool refuse_order(const Task& task, bool has_places, const GpuIdentity& other, ConfigError& error) {
     Reason why;
     append_name(task.gpu, why)
-        .append(has_places ? "'s parts have places in the order, and those of "
-                           : "'s parts have no places in the order, and those of ");
+        .append(has_places ? "'s partitions have places in the order, and those of "
+                           : "'s partitions have no places in the order, and those of ");
     append_name(other, why).append(has_places ? " have none: all need them, or none" : " have: all need them, or none");
     return refuse_plan(task, why, error);
 }
@@ -197,7 +197,7 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
         if (first == nullptr) has_places = written.has_places();
         if (first == nullptr) first = &gpus[i];
         if (written.equal != 0 && written.plus_context) {
-            why.assign("equal parts are of the limit: write --split ").append_number(written.equal);
+            why.assign("equal partitions are of the limit: write --split ").append_number(written.equal);
             why.append(" and --limit SIZE+context");
             return refuse_plan(task, why, error);
         }

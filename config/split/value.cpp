@@ -39,16 +39,16 @@ bool is_fraction(std::string_view text) {
 bool read_equal(std::string_view text, unsigned& equal, Reason& why) {
     constexpr auto kMax = static_cast<unsigned>(kMaxParts);
     equal = count_of(text, kMax);
-    if (equal == 0) return refuse("0 parts leave no GPU: a number from 1, which leaves it whole, to 64", why);
+    if (equal == 0) return refuse("0 partitions leave no GPU: a number from 1, which leaves it whole, to 64", why);
     if (equal <= kMax) return true;
-    why.assign(text).append(" parts? at most 64; if a size is meant, it needs its unit, as ").append(text);
+    why.assign(text).append(" partitions? at most 64; if a size is meant, it needs its unit, as ").append(text);
     why.append("MiB");
     return false;
 }
 
 bool read_place(std::string_view text, unsigned& place, Reason& why) {
     if (!all_digits(text))
-        return refuse("a number is needed after the @, the part's place in the order, as 1GiB@1+2GiB@0", why);
+        return refuse("a number is needed after the @, the partition's place in the order, as 1GiB@1+2GiB@0", why);
     place = count_of(text, kMaxPlace);
     return place <= kMaxPlace || refuse("a place is a number up to 9999", why);
 }
@@ -57,17 +57,18 @@ bool read_number(std::string_view text, unsigned& number, Reason& why) {
     constexpr auto kLast = static_cast<unsigned>(kMaxParts) - 1;
     number = all_digits(text) ? count_of(text, kLast) : kNoNumber;
     return number <= kLast ||
-           refuse("a number from 0 to 63 is needed after the #, of which the part's identity is made, as rest#3", why);
+           refuse("a number from 0 to 63 is needed after the #, of which the partition's identity is made, as rest#3",
+                  why);
 }
 
 bool read_priority(std::string_view text, std::optional<int>& priority, Reason& why) {
     const bool urgent = starts_with(text, "-");
     const std::string_view digits = slice(text, urgent ? 1 : 0);
-    if (text.find('@') != text.npos) return refuse("a part's place comes before its priority, as 1GiB@1:-1", why);
-    if (text.find('#') != text.npos) return refuse("a part's number comes before its priority, as 1GiB#2:-1", why);
+    if (text.find('@') != text.npos) return refuse("a partition's place comes before its priority, as 1GiB@1:-1", why);
+    if (text.find('#') != text.npos) return refuse("a partition's number comes before its priority, as 1GiB#2:-1", why);
     if (!all_digits(digits))
-        return refuse("a whole number is needed after the colon, the priority of the part's streams, as 1GiB:-1+rest",
-                      why);
+        return refuse(
+            "a whole number is needed after the colon, the priority of the partition's streams, as 1GiB:-1+rest", why);
     const auto amount = static_cast<int>(count_of(digits, kFarthestPriority));
     priority = urgent ? -amount : amount;
     return amount <= static_cast<int>(kFarthestPriority) ||
@@ -80,7 +81,7 @@ bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
     text = slice(text, 0, colon);
     const std::size_t at = text.find('@');
     if (at != text.npos && text.find('#', at) != text.npos)
-        return refuse("a part's number comes before its place, as 1GiB#2@1", why);
+        return refuse("a partition's number comes before its place, as 1GiB#2@1", why);
     if (at != text.npos && !read_place(slice(text, at + 1), part.place, why)) return false;
     const std::string_view numbered = slice(text, 0, at);
     const std::size_t mark = numbered.find('#');
@@ -88,18 +89,19 @@ bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
     const std::string_view size = slice(numbered, 0, mark);
     part.rest = size == kRest;
     if (part.rest) return true;
-    if (size.empty()) return refuse("an empty part: a size is needed on both sides of a plus, as 1GiB+rest", why);
+    if (size.empty()) return refuse("an empty partition: a size is needed on both sides of a plus, as 1GiB+rest", why);
     if (is_fraction(size)) {
-        why.assign(size).append(" is a fraction: a part is a size, as 1GiB, or the rest; a number alone, as 4, is so ");
-        why.append("many equal parts");
+        why.assign(size).append(
+            " is a fraction: a partition is a size, as 1GiB, or the rest; a number alone, as 4, is so ");
+        why.append("many equal partitions");
         return false;
     }
     if (!parse_size(size, part.bytes, why)) {
-        if (!is_digit(size[0]) && size[0] != '-') why.append("; or rest, or a number of equal parts");
+        if (!is_digit(size[0]) && size[0] != '-') why.append("; or rest, or a number of equal partitions");
         return false;
     }
     if (part.bytes >= kMinPart) return true;
-    why.assign(size).append(" is too little for a GPU: a part has at least 64MiB");
+    why.assign(size).append(" is too little for a GPU: a partition has at least 64MiB");
     return false;
 }
 
@@ -117,27 +119,27 @@ bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
         WrittenPart part;
         if (!read_part(slice(text, 0, plus), part, why)) return false;
         if (part.rest && written.has_rest())
-            return refuse("rest is there twice: one part can have what the others leave", why);
-        if (written.count == kMaxParts) return refuse("more than 64 parts", why);
+            return refuse("rest is there twice: one partition can have what the others leave", why);
+        if (written.count == kMaxParts) return refuse("more than 64 partitions", why);
         if (part.number != kNoNumber && has_number(written, part.number))
-            return refuse("two parts have the same number, and would have the same identity", why);
+            return refuse("two partitions have the same number, and would have the same identity", why);
         written.parts[written.count++] = part;
         if ((part.number == kNoNumber) != (written.parts[0].number == kNoNumber))
-            return refuse("either each part has a number of its own, as in 1GiB#2+2GiB#5, or none has", why);
+            return refuse("either each partition has a number of its own, as in 1GiB#2+2GiB#5, or none has", why);
         if ((part.place == kNoPlace) != (written.parts[0].place == kNoPlace))
-            return refuse("either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has", why);
+            return refuse("either each partition has a place in the order, as in 1GiB@1+2GiB@0, or none has", why);
         text = more ? slice(text, plus + 1) : std::string_view();
     }
     return true;
 }
 
-// Refuses a mark behind equal parts that only sizes may have.
+// Refuses a mark behind equal partitions that only sizes may have.
 bool refuse_behind_equal(char mark, Reason& why) {
     if (mark == '#')
-        return refuse("equal parts are numbered as they come; sizes may have numbers, as 1GiB#2+2GiB#5", why);
+        return refuse("equal partitions are numbered as they come; sizes may have numbers, as 1GiB#2+2GiB#5", why);
     return refuse(mark == '@'
-                      ? "equal parts have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"
-                      : "equal parts have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0",
+                      ? "equal partitions have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"
+                      : "equal partitions have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0",
                   why);
 }
 
@@ -145,7 +147,7 @@ bool refuse_behind_equal(char mark, Reason& why) {
 
 bool read_split(std::string_view text, WrittenSplit& written, Reason& why) {
     if (text.empty())
-        return refuse("empty: a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest", why);
+        return refuse("empty: a number of equal partitions is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest", why);
     written.plus_context = has_plus_context(text);
     text = without_plus_context(text);
     if (all_digits(text)) return read_equal(text, written.equal, why);

@@ -38,7 +38,7 @@ struct WrittenPart {
 
 /// A value of `split`, taken apart.
 struct WrittenSplit {
-    /// How many equal parts; 0 if there are sizes.
+    /// How many equal partitions; 0 if there are sizes.
     unsigned equal = 0;
     WrittenPart parts[kMaxParts];
     std::size_t count = 0;
@@ -53,14 +53,14 @@ struct WrittenSplit {
     }
 };
 
-/// Reads a value of `split`: a number of equal parts (4; 1 leaves the GPU whole), or sizes with a plus between them,
-/// one of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have the number of which their identity
-/// is made behind them (1GiB#2+2GiB#5), each another; then all, or none, a place in the order of all the program's GPUs
-/// (1GiB@1+2GiB@0, 1GiB#2@1+2GiB#5@0), and any of them a stream priority behind that (1GiB@1:-1+2GiB@0, or
-/// 1GiB:-1+2GiB). "+context" after the last one (plus_context.h) holds for all. Pure.
+/// Reads a value of `split`: a number of equal partitions (4; 1 leaves the GPU whole), or sizes with a plus between
+/// them, one of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have the number of which their
+/// identity is made behind them (1GiB#2+2GiB#5), each another; then all, or none, a place in the order of all the
+/// program's GPUs (1GiB@1+2GiB@0, 1GiB#2@1+2GiB#5@0), and any of them a stream priority behind that (1GiB@1:-1+2GiB@0,
+/// or 1GiB:-1+2GiB). "+context" after the last one (plus_context.h) holds for all. Pure.
 bool read_split(std::string_view text, WrittenSplit& written, Reason& why);
 
-/// The same where only the number of equal parts is wanted: 0 if there are sizes. Pure.
+/// The same where only the number of equal partitions is wanted: 0 if there are sizes. Pure.
 bool parse_split(std::string_view text, std::uint64_t& equal, Reason& why);
 
 }  // namespace cuslice

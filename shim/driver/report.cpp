@@ -59,12 +59,13 @@ int index_of(const VirtualGpu& gpu) {
     return there ? seen.index : -1;
 }
 
-// "GPU 0 (NVIDIA H200)", and of a part, as the program counts, "virtual GPU 2 (part 3 of 4 of GPU 0, NVIDIA H200)".
+// "GPU 0 (NVIDIA H200)", and of a partition, as the program counts, "virtual GPU 2 (partition 3 of 4 of GPU 0, NVIDIA
+// H200)".
 void append_gpu(LogLine& line, const VirtualGpu& gpu) {
     if (const Split::Device* device = split().device(gpu.ordinal()); device && device->part.split)
         line.append("virtual GPU ")
             .append_number(static_cast<std::uint64_t>(gpu.ordinal()))
-            .append(" (part ")
+            .append(" (partition ")
             .append_number(device->part.part + 1u)
             .append(" of ")
             .append_number(device->part.parts)
@@ -127,11 +128,11 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
     const bool part = gpu.physical().is_split();
     line.append(": ").append(symbol).append(" failed: a context on this GPU takes ");
     line.append(format_size(why.requested).view())
-        .append(part ? " of this part, which has " : ", more than the limit of ");
+        .append(part ? " of this partition, which has " : ", more than the limit of ");
     line.append(format_size(gpu.limit()).view()).append(" from ").append(gpu.slice().origin.view());
     line.append(". With ").append(format_size(headroom).view());
     line.append(" kept for the driver (headroom), the ")
-        .append(part ? "part must have" : "limit must be")
+        .append(part ? "partition must have" : "limit must be")
         .append(" at least ");
     line.append_number((why.requested + headroom) / kMiB + 1).append("MiB");
     log_line(level, line);
@@ -221,7 +222,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     if (why.of == LimitOf::rule) line.append(" of rule ").append(gpu_state().sharing.rule_name());
     if (why.of == LimitOf::group) line.append(" of group ").append(gpu_state().sharing.group.view());
     line.append(" are in use ");
-    if (why.of == LimitOf::whole_gpu) line.append("by this part ");
+    if (why.of == LimitOf::whole_gpu) line.append("by this partition ");
     append_holdings(line.append('('), holdings_of(full));
     line.append(')');
     if (why.others) append_others(line, why.others, gpu);

@@ -72,7 +72,7 @@ void say_once(const Dl_info& module) {
     if (!why || said.exchange(true)) return;
     LogLine line;
     line.append("the CUDA runtime in ").append(module.dli_fname);
-    line.append(" sees each split GPU as one, with the memory of its first part").append(why);
+    line.append(" sees each split GPU as one, with the memory of its first partition").append(why);
     log_line(LogLevel::warn, line);
 }
 

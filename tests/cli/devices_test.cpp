@@ -97,10 +97,10 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
     CHECK(list("--split=0=2").at(0).at("index").is_null());
     const Outcome refused = devices({"--fake=2xstub", "--split=0=8GiB+8GiB"});
     CHECK(refused.exit_code == 78);
-    CHECK(
-        refused.err ==
-        "cuslice: --split: 0=8GiB+8GiB: 16.0 GiB are more than the 8192.0 MiB of GPU 0; --split 0=2 gives equal parts, "
-        "and --oversubscribe allows it\n");
+    CHECK(refused.err ==
+          "cuslice: --split: 0=8GiB+8GiB: 16.0 GiB are more than the 8192.0 MiB of GPU 0; --split 0=2 gives equal "
+          "partitions, "
+          "and --oversubscribe allows it\n");
 }
 
 TEST_CASE("devices says where the context comes on top of a limit") {

@@ -337,7 +337,7 @@ TEST_CASE("a split is looked at with the machine's GPUs, fake and real ones alik
         CHECK(outcome({"--split=4", "--gpus=1"}).out == "unset " + second + "\n");
         const Outcome refused = outcome({"--split=1=8GiB+rest"});
         CHECK(refused.err ==
-              "cuslice: --split: 1=8GiB+rest: the rest of the 8192.0 MiB of GPU 1 is 0 bytes: a part has at least "
+              "cuslice: --split: 1=8GiB+rest: the rest of the 8192.0 MiB of GPU 1 is 0 bytes: a partition has at least "
               "64MiB\n");
         CHECK(refused.exit_code == 78);
         CHECK(refused.out.empty());

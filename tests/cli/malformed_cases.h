@@ -28,18 +28,18 @@ struct Malformed {
 #define HAMI_FORM "HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m"
 #define MPS_FORM "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M"
 #define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
-#define WHICH_GPU "no GPU is named: a plus joins the parts of one GPU, as 0=1GiB+2GiB; *=SIZE is for every other"
-#define NO_SPLIT "empty: a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest"
-#define NO_PARTS "0 parts leave no GPU: a number from 1, which leaves it whole, to 64"
-#define MANY_PARTS "parts? at most 64; if a size is meant, it needs its unit, as "
-#define EMPTY_PART "an empty part: a size is needed on both sides of a plus, as 1GiB+rest"
+#define WHICH_GPU "no GPU is named: a plus joins the partitions of one GPU, as 0=1GiB+2GiB; *=SIZE is for every other"
+#define NO_SPLIT "empty: a number of equal partitions is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest"
+#define NO_PARTS "0 partitions leave no GPU: a number from 1, which leaves it whole, to 64"
+#define MANY_PARTS "partitions? at most 64; if a size is meant, it needs its unit, as "
+#define EMPTY_PART "an empty partition: a size is needed on both sides of a plus, as 1GiB+rest"
 #define PART_FRACTION \
-    "is a fraction: a part is a size, as 1GiB, or the rest; a number alone, as 4, is so many equal parts"
-#define ALL_OR_NONE "either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has"
-#define ALL_NUMBERED "either each part has a number of its own, as in 1GiB#2+2GiB#5, or none has"
-#define NO_NUMBER "a number from 0 to 63 is needed after the #, of which the part's identity is made, as rest#3"
-#define NO_PLACE "a number is needed after the @, the part's place in the order, as 1GiB@1+2GiB@0"
-#define NO_PRIORITY "a whole number is needed after the colon, the priority of the part's streams, as 1GiB:-1+rest"
+    "is a fraction: a partition is a size, as 1GiB, or the rest; a number alone, as 4, is so many equal partitions"
+#define ALL_OR_NONE "either each partition has a place in the order, as in 1GiB@1+2GiB@0, or none has"
+#define ALL_NUMBERED "either each partition has a number of its own, as in 1GiB#2+2GiB#5, or none has"
+#define NO_NUMBER "a number from 0 to 63 is needed after the #, of which the partition's identity is made, as rest#3"
+#define NO_PLACE "a number is needed after the @, the partition's place in the order, as 1GiB@1+2GiB@0"
+#define NO_PRIORITY "a whole number is needed after the colon, the priority of the partition's streams, as 1GiB:-1+rest"
 #define FAR_PRIORITY "a priority is a whole number from -32 to 32; most GPUs have priorities from 0 to -5"
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
 #define WAIT_FORM "yes, no, or the longest time to wait: 500ms, 90s, 10m, 2h"
@@ -185,11 +185,12 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=1.0", "--split: 1.0: 1.0 " PART_FRACTION},
     {Where::option, "--split=2.5", "--split: 2.5: 2.5 bytes? did you mean 2.5GiB"},
     {Where::option, "--split=rest+1GiB+rest",
-     "--split: rest+1GiB+rest: rest is there twice: one part can have what the others leave"},
+     "--split: rest+1GiB+rest: rest is there twice: one partition can have what the others leave"},
     {Where::option, "--split=1GiB+Rest",
-     "--split: 1GiB+Rest: not a size: a number and its unit are needed, as 4GiB; or rest, or a number of equal parts"},
+     "--split: 1GiB+Rest: not a size: a number and its unit are needed, as 4GiB; or rest, or a number of equal "
+     "partitions"},
     {Where::option, "--split=two",
-     "--split: two: not a size: a number and its unit are needed, as 4GiB; or rest, or a number of equal parts"},
+     "--split: two: not a size: a number and its unit are needed, as 4GiB; or rest, or a number of equal partitions"},
     {Where::option, "--split=-2", "--split: -2: a size is not negative: more than 0, as 4GiB"},
     {Where::option, "--split=1GiB++1GiB", "--split: 1GiB++1GiB: " EMPTY_PART},
     {Where::option, "--split=+1GiB", "--split: +1GiB: " EMPTY_PART},
@@ -198,12 +199,12 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=1GiB + 1GiB", "--split: 1GiB + 1GiB: a size has no spaces in it, as 4GiB"},
     {Where::option, "--split=2x1GiB", "--split: 2x1GiB: 'x1GiB' is not a unit of size: " UNITS},
     {Where::option, "--split=0=1GiB+63MiB",
-     "--split: 0=1GiB+63MiB: 63MiB is too little for a GPU: a part has at least 64MiB"},
+     "--split: 0=1GiB+63MiB: 63MiB is too little for a GPU: a partition has at least 64MiB"},
     {Where::option, "--split=0=0MiB+1GiB",
-     "--split: 0=0MiB+1GiB: 0MiB is too little for a GPU: a part has at least 64MiB"},
+     "--split: 0=0MiB+1GiB: 0MiB is too little for a GPU: a partition has at least 64MiB"},
     {Where::option, "--split=0=16777216TiB", "--split: 0=16777216TiB: " TOO_LARGE},
     {Where::option, "--split=4@2",
-     "--split: 4@2: equal parts have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"},
+     "--split: 4@2: equal partitions have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"},
     {Where::option, "--split=0=1GiB@1+2GiB", "--split: 0=1GiB@1+2GiB: " ALL_OR_NONE},
     {Where::option, "--split=0=1GiB+2GiB@0", "--split: 0=1GiB+2GiB@0: " ALL_OR_NONE},
     {Where::option, "--split=0=1GiB@+2GiB@0", "--split: 0=1GiB@+2GiB@0: " NO_PLACE},
@@ -212,7 +213,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=0=1GiB@1@2", "--split: 0=1GiB@1@2: " NO_PLACE},
     {Where::option, "--split=0=1GiB@10000", "--split: 0=1GiB@10000: a place is a number up to 9999"},
     {Where::option, "--split=0=4#2",
-     "--split: 0=4#2: equal parts are numbered as they come; sizes may have numbers, as 1GiB#2+2GiB#5"},
+     "--split: 0=4#2: equal partitions are numbered as they come; sizes may have numbers, as 1GiB#2+2GiB#5"},
     {Where::option, "--split=0=1GiB#", "--split: 0=1GiB#: " NO_NUMBER},
     {Where::option, "--split=0=rest#64", "--split: 0=rest#64: " NO_NUMBER},
     {Where::option, "--split=0=rest#4294967296", "--split: 0=rest#4294967296: " NO_NUMBER},
@@ -222,12 +223,13 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=0=1GiB#1+2GiB", "--split: 0=1GiB#1+2GiB: " ALL_NUMBERED},
     {Where::option, "--split=0=1GiB+2GiB#1", "--split: 0=1GiB+2GiB#1: " ALL_NUMBERED},
     {Where::option, "--split=0=1GiB#1+2GiB#01",
-     "--split: 0=1GiB#1+2GiB#01: two parts have the same number, and would have the same identity"},
-    {Where::option, "--split=0=1GiB@1#2", "--split: 0=1GiB@1#2: a part's number comes before its place, as 1GiB#2@1"},
+     "--split: 0=1GiB#1+2GiB#01: two partitions have the same number, and would have the same identity"},
+    {Where::option, "--split=0=1GiB@1#2",
+     "--split: 0=1GiB@1#2: a partition's number comes before its place, as 1GiB#2@1"},
     {Where::option, "--split=0=1GiB:-1#2",
-     "--split: 0=1GiB:-1#2: a part's number comes before its priority, as 1GiB#2:-1"},
+     "--split: 0=1GiB:-1#2: a partition's number comes before its priority, as 1GiB#2:-1"},
     {Where::option, "--split=0=4:-1",
-     "--split: 0=4:-1: equal parts have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0"},
+     "--split: 0=4:-1: equal partitions have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0"},
     {Where::option, "--split=0=1GiB:", "--split: 0=1GiB:: " NO_PRIORITY},
     {Where::option, "--split=0=1GiB:-+rest", "--split: 0=1GiB:-+rest: " NO_PRIORITY},
     {Where::option, "--split=0=1GiB:high", "--split: 0=1GiB:high: " NO_PRIORITY},
@@ -237,7 +239,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=0=1GiB:-33", "--split: 0=1GiB:-33: " FAR_PRIORITY},
     {Where::option, "--split=0=1GiB:4294967296", "--split: 0=1GiB:4294967296: " FAR_PRIORITY},
     {Where::option, "--split=0=1GiB:-1@1",
-     "--split: 0=1GiB:-1@1: a part's place comes before its priority, as 1GiB@1:-1"},
+     "--split: 0=1GiB:-1@1: a partition's place comes before its priority, as 1GiB@1:-1"},
     {Where::option, "--split=:-1+1GiB", "--split: :-1+1GiB: " EMPTY_PART},
     {Where::option, "--split=0=2,0=4", "--split: 0=4: given twice for the same GPU: 2 by --split; keep one of them"},
     {Where::option, "--split=0=1GiB,2GiB", "--split: 2GiB: " WHICH_GPU},

@@ -37,7 +37,7 @@ std::string uuid_of(unsigned gpu, unsigned part) { return identity_of_part(kGpus
 
 }  // namespace
 
-TEST_CASE("a GPU is split into equal parts, by sizes, or not at all") {
+TEST_CASE("a GPU is split into equal partitions, by sizes, or not at all") {
     CHECK(plan({}) == "0, 1, 2");
     CHECK(plan({.split = "0=2"}) == "0a 1536, 0b 1536, 1, 2");
     CHECK(plan({.split = "1=4"}) == "0, 1a 1024, 1b 1024, 1c 1024, 1d 1024, 2");
@@ -77,7 +77,7 @@ TEST_CASE("the context comes on top of all parts of a GPU, or of none") {
     CHECK(plan({.split = "0=1GiB@1+2GiB@0+context"}) == "0b 2048+, 0a 1024+, 1, 2");
     CHECK(plan({.split = "0=2", .limit = "0=1GiB+context"}) == "0a 512+, 0b 512+, 1, 2");
     CHECK(plan({.split = "0=2+context"}) ==
-          "cuslice: --split: 0=2+context: equal parts are of the limit: write --split 2 and --limit SIZE+context");
+          "cuslice: --split: 0=2+context: equal partitions are of the limit: write --split 2 and --limit SIZE+context");
 }
 
 TEST_CASE("an order is that of TensorFlow's device_ordinal: by place, then as written; whole GPUs are last") {
@@ -86,10 +86,12 @@ TEST_CASE("an order is that of TensorFlow's device_ordinal: by place, then as wr
     CHECK(plan({.split = "0=100MiB@1+200MiB@2,1=300MiB@1+400MiB@2"}) == "0a 100, 1a 300, 0b 200, 1b 400, 2");
     CHECK(plan({.split = "1=1GiB@7+rest@0,2=1GiB@9999"}) == "1b 3072, 1a 1024, 2a 1024, 0");
     CHECK(plan({.split = "0=1GiB@0+1GiB@1,1=1GiB+1GiB"}) ==
-          "cuslice: --split: 1=1GiB+1GiB: GPU 1's parts have no places in the order, and those of GPU 0 have: all need "
+          "cuslice: --split: 1=1GiB+1GiB: GPU 1's partitions have no places in the order, and those of GPU 0 have: all "
+          "need "
           "them, or none");
     CHECK(plan({.split = "0=2,1=1GiB@0"}) ==
-          "cuslice: --split: 1=1GiB@0: GPU 1's parts have places in the order, and those of GPU 0 have none: all need "
+          "cuslice: --split: 1=1GiB@0: GPU 1's partitions have places in the order, and those of GPU 0 have none: all "
+          "need "
           "them, or none");
 }
 
@@ -121,31 +123,35 @@ TEST_CASE("a part's identity is made of the number that is written behind its si
 TEST_CASE("parts that are more than the slice are refused, with what would be right") {
     CHECK(plan({.split = "0=1GiB+2049MiB"}) ==
           "cuslice: --split: 0=1GiB+2049MiB: 3073.0 MiB are more than the 3072.0 MiB of GPU 0; --split 0=2 gives equal "
-          "parts, and --oversubscribe allows it");
+          "partitions, and --oversubscribe allows it");
     CHECK(plan({.split = "1GiB+1GiB"}) ==
-          "cuslice: --split: 1GiB+1GiB: 2048.0 MiB are more than the 2002.0 MiB of GPU 2; --split 2 gives equal parts, "
+          "cuslice: --split: 1GiB+1GiB: 2048.0 MiB are more than the 2002.0 MiB of GPU 2; --split 2 gives equal "
+          "partitions, "
           "and --oversubscribe allows it");
     CHECK(plan({.split = "0=1GiB+4GiB"}) ==
           "cuslice: --split: 0=1GiB+4GiB: 5120.0 MiB are more than the 3072.0 MiB of GPU 0; --split 0=2 gives equal "
-          "parts, and --oversubscribe allows parts of up to 3072.0 MiB each");
+          "partitions, and --oversubscribe allows partitions of up to 3072.0 MiB each");
     CHECK(plan({.split = "0=1GiB+1GiB", .limit = "0=1GiB"}) ==
           "cuslice: --split: 0=1GiB+1GiB: 2048.0 MiB are more than the 1024.0 MiB of GPU 0 (--limit); --split 0=2 "
-          "gives equal parts, and --oversubscribe allows it");
+          "gives equal partitions, and --oversubscribe allows it");
     CHECK(plan({.split = "0=4GiB"}) ==
           "cuslice: --split: 0=4GiB: 4096.0 MiB are more than the 3072.0 MiB of GPU 0; --split 0=1 leaves it whole");
     CHECK(plan({.split = "0=4GiB+rest"}) ==
           "cuslice: --split: 0=4GiB+rest: 4096.0 MiB and a rest are more than the 3072.0 MiB of GPU 0; --split 0=2 "
-          "gives equal parts");
+          "gives equal partitions");
     CHECK(plan({.split = "0=16777215TiB+16777215TiB"}).find("17179869184.0 GiB are more than") != std::string::npos);
     CHECK(plan({.split = "0=3GiB+rest"}) ==
-          "cuslice: --split: 0=3GiB+rest: the rest of the 3072.0 MiB of GPU 0 is 0 bytes: a part has at least 64MiB");
+          "cuslice: --split: 0=3GiB+rest: the rest of the 3072.0 MiB of GPU 0 is 0 bytes: a partition has at least "
+          "64MiB");
     CHECK(plan({.split = "0=32"}).starts_with("0a 96, "));
     CHECK(plan({.split = "2=32"}) ==
-          "cuslice: --split: 2=32: 32 parts of the 2002.0 MiB of GPU 2 have 62.0 MiB each: a part has at least 64MiB; "
-          "at most 31 parts");
+          "cuslice: --split: 2=32: 32 partitions of the 2002.0 MiB of GPU 2 have 62.0 MiB each: a partition has at "
+          "least 64MiB; "
+          "at most 31 partitions");
     CHECK(plan({.split = "2=31"}).starts_with("0, 1, 2a 64, "));
     CHECK(plan({.split = "2", .limit = "100MiB"}) ==
-          "cuslice: --split: 2: 2 parts of the 100.0 MiB of GPU 0 (--limit) have 50.0 MiB each: a part has at least "
+          "cuslice: --split: 2: 2 partitions of the 100.0 MiB of GPU 0 (--limit) have 50.0 MiB each: a partition has "
+          "at least "
           "64MiB");
     CHECK(plan({.split = "0=40,1=25"}) == "cuslice: --split: 1=25: more than 64 virtual GPUs in all");
     const GpuIdentity unnamed{-1, "GPU-10aa", ""};
@@ -161,10 +167,10 @@ TEST_CASE("with oversubscribe only a part that is too large by itself is refused
     CHECK(plan({.split = "0=1GiB+rest", .oversubscribe = true}) == "0a 1024, 0b 2048, 1, 2");
     CHECK(plan({.split = "0=1GiB+4GiB", .oversubscribe = true}) ==
           "cuslice: --split: 0=1GiB+4GiB: 4096.0 MiB are more than the 3072.0 MiB of GPU 0; --split 0=2 gives equal "
-          "parts");
+          "partitions");
     CHECK(plan({.split = "0=2GiB+2GiB+rest", .oversubscribe = true}) ==
           "cuslice: --split: 0=2GiB+2GiB+rest: 4096.0 MiB and a rest are more than the 3072.0 MiB of GPU 0; --split "
-          "0=3 gives equal parts");
+          "0=3 gives equal partitions");
 }
 
 TEST_CASE("settings tell whether anything is to be split") {

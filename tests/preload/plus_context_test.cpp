@@ -146,7 +146,8 @@ TEST_CASE("parts whose context comes on top stay within their GPU's limit, which
     CHECK(beside.guest.finish() == 0);
     const Words said = beside.guest.complaints();
     REQUIRE(said.size() == 2);
-    CHECK(said[1].find(" of the 1024.0 MiB limit of the whole GPU are in use by this part (") != std::string::npos);
+    CHECK(said[1].find(" of the 1024.0 MiB limit of the whole GPU are in use by this partition (") !=
+          std::string::npos);
 }
 
 TEST_CASE("processes of a job share a limit plus the context, and each one's context comes on top") {

@@ -19,7 +19,7 @@ struct Figures {
         const std::string size = "([0-9.]+) MiB";
         std::smatch found;
         const std::regex all("tried to allocate " + size + "[^;]*; " + size + " of the " + size +
-                             " limit.* are in use " + R"((?:by this part )?\(([^)]*)\))");
+                             " limit.* are in use " + R"((?:by this partition )?\(([^)]*)\))");
         REQUIRE(std::regex_search(line, found, all));
         requested = std::stod(found[1]), used = std::stod(found[2]), limit = std::stod(found[3]);
         const std::string parts = found[4];
@@ -154,8 +154,8 @@ TEST_CASE("parts that have no room for their shares of a context are said to be 
         return run(machine.launch({"--split", split}, {"/bin/true"}), machine.outside()).err;
     };
     CHECK(said("0=100MiB+200MiB") ==
-          "cuslice: GPU 0: a context takes 300.0 MiB, and needs parts of at least 361MiB with its headroom; its 2 "
-          "parts have 300.0 MiB together, so no program can use them\n");
+          "cuslice: GPU 0: a context takes 300.0 MiB, and needs partitions of at least 361MiB with its headroom; its 2 "
+          "partitions have 300.0 MiB together, so no program can use them\n");
     CHECK(said("0=100MiB+262MiB").empty());
     CHECK(said("0=8").empty());
 
@@ -166,9 +166,9 @@ TEST_CASE("parts that have no room for their shares of a context are said to be 
     const Words lines = small->complaints();
     REQUIRE(lines.size() == 2);
     CHECK(
-        lines[1].ends_with("cuDevicePrimaryCtxRetain failed: a context on this GPU takes 200.0 MiB of this part, "
+        lines[1].ends_with("cuDevicePrimaryCtxRetain failed: a context on this GPU takes 200.0 MiB of this partition, "
                            "which has 200.0 MiB from --split. With 40.0 MiB kept for the driver (headroom), the "
-                           "part must have at least 241MiB"));
+                           "partition must have at least 241MiB"));
 }
 
 TEST_CASE("devices shows what a program then finds free, of a limit and of parts") {

@@ -106,14 +106,15 @@ TEST_CASE("a split that the machine's GPUs don't allow is refused before the pro
     const SplitMachine machine("2xlaptop-2g");
     CHECK(machine.refused({"--split", "0=1GiB+1GiB"}, 78) ==
           "cuslice: --split: 0=1GiB+1GiB: 2048.0 MiB are more than the 2002.0 MiB of GPU 0; --split 0=2 gives equal "
-          "parts, and --oversubscribe allows it\n");
+          "partitions, and --oversubscribe allows it\n");
     CHECK(machine.given_by({"--split", "0=1GiB+1GiB", "--oversubscribe"}) == "01, unset");
     CHECK(machine.refused({"--split", "2"}, 78, {"CUSLICE_FRACTION=0.05"}) ==
-          "cuslice: --split: 2: 2 parts of the 100.1 MiB of GPU 0 (CUSLICE_FRACTION) have 50.0 MiB each: a part has at "
+          "cuslice: --split: 2: 2 partitions of the 100.1 MiB of GPU 0 (CUSLICE_FRACTION) have 50.0 MiB each: a "
+          "partition has at "
           "least 64MiB\n");
     CHECK(machine.refused({"--split", "2=2"}, 78).find("'2' names no GPU that is here; there are 2 GPUs: 0 ") !=
           std::string::npos);
-    CHECK(machine.refused({"--split", "0=1GiB@0+512MiB@1,1=2"}, 78).find("1=2: GPU 1's parts have no places") !=
+    CHECK(machine.refused({"--split", "0=1GiB@0+512MiB@1,1=2"}, 78).find("1=2: GPU 1's partitions have no places") !=
           std::string::npos);
     CHECK(machine.refused({}, 78, {"CUSLICE_SPLIT=1=3GiB"}).starts_with("cuslice: CUSLICE_SPLIT: 1=3GiB: 3072.0 MiB"));
     // A split of a GPU that the program doesn't get would be nowhere.
@@ -238,7 +239,8 @@ TEST_CASE("a nested run splits what is whole, and no part again") {
     CHECK(machine.given_inside(outer, "CUDA_VISIBLE_DEVICES=1", {"--split", "3=2"}) == "32, 3b");
     CHECK(machine.refused_inside(outer, {"--split", "3=4"}) ==
           "cuslice: --split: 3=4: GPU 3 " + machine.uuids[3] +
-              " is split already by an outer cuslice run (3=2 by --split), and a part can't be split again: leave it "
+              " is split already by an outer cuslice run (3=2 by --split), and a partition can't be split again: leave "
+              "it "
               "out here, or say it there\n");
     CHECK(machine.refused_inside(outer, {"--split", "1"}).starts_with("cuslice: --split: 1: GPU 3 "));
     CHECK(machine.given_inside(outer, "CUDA_VISIBLE_DEVICES=2", {"--split", "2"}) == "32, 2a2b");

@@ -165,7 +165,7 @@ TEST_CASE("both versions in one process tell one story") {
     CHECK(lines_that_begin("other", split_lines(outcome.out)) == Words{"other 3 2"});
 }
 
-TEST_CASE("without its shim a runtime's program has its first part, and is told so once") {
+TEST_CASE("without its shim a runtime's program has its first partition, and is told so once") {
     Folder books;
     const Outcome outcome = run({kGuests + "/guest_split_runtime13"}, preloaded(preload_list(), books.path()));
     INFO(outcome.out << outcome.err);
@@ -189,7 +189,7 @@ TEST_CASE("with its shim behind it a runtime has its program's calls to itself, 
             lines_that_begin("count", split_lines(outcome.out)),
             std::count(lines.begin(), lines.end(),
                        "cuslice: the CUDA runtime in " + runtime +
-                           " sees each split GPU as one, with the memory of its first part: libcuslice-runtime.so "
+                           " sees each split GPU as one, with the memory of its first partition: libcuslice-runtime.so "
                            "has to stand before it in LD_PRELOAD"));
     };
     CHECK(said(runtime + ":" + kShim) == std::pair(Words{"count 1"}, std::ptrdiff_t{1}));

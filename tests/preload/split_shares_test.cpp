@@ -71,8 +71,8 @@ TEST_CASE("a part that is full refuses what the driver would take for another on
     const Words said = guest.complaints();
     REQUIRE(said.size() == 1);
     CAPTURE(said[0]);
-    CHECK(said[0].find("out of memory on virtual GPU 0 (part 1 of 2 of GPU 0, ") != std::string::npos);
-    CHECK(said[0].find(" on virtual GPU 1 (part 2 of 2 of GPU 0, ") != std::string::npos);
+    CHECK(said[0].find("out of memory on virtual GPU 0 (partition 1 of 2 of GPU 0, ") != std::string::npos);
+    CHECK(said[0].find(" on virtual GPU 1 (partition 2 of 2 of GPU 0, ") != std::string::npos);
     CHECK(said[0].find("), which shares its context; 800.0 MiB of the 800.0 MiB limit are in use (") !=
           std::string::npos);
 }

@@ -82,7 +82,8 @@ TEST_CASE("parts that are more than their GPU together are refused by the GPU's 
     const Words said = guest.complaints();
     REQUIRE(said.size() == 1);
     CAPTURE(said[0]);
-    CHECK(said[0].find(" of the 1200.0 MiB limit of the whole GPU are in use by this part (") != std::string::npos);
+    CHECK(said[0].find(" of the 1200.0 MiB limit of the whole GPU are in use by this partition (") !=
+          std::string::npos);
     CHECK(said[0].find("The limit is from CUSLICE_LIMIT. ") != std::string::npos);
 }
 
@@ -336,7 +337,7 @@ TEST_CASE("threads allocate and free on every part at once") {
     }
 }
 
-TEST_CASE("each part has a cache of its own, in every mode") {
+TEST_CASE("each partition has a cache of its own, in every mode") {
     for (const Words& settings : {Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_ALLOCATOR=prealloc"},
                                   Words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"}}) {
         INFO(settings.back());

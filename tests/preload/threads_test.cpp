@@ -1,5 +1,7 @@
 // Many threads, threads that are cancelled in the middle of a call, and forks in the middle of everything: the host
 // lives, and the count is right.
+#include <gnu/libc-version.h>
+
 #include <cstdio>
 
 #include "policy/base/lock_order.h"
@@ -14,6 +16,14 @@ namespace {
 const std::string kNoneUnderTsan =
     "asynchronous cancellation: every instrumented function has a clean-up at its end, which the unwinder finds from a "
     "call and not from between two instructions, where it ends the program";
+
+// True from glibc 2.34 on: whoever cancels finds the thread asynchronous, and its signal strikes in a system call that
+// the thread makes before it arrives, although cancellation is disabled by then.
+bool strikes_in_later_calls() {
+    unsigned major = 0, minor = 0;
+    std::sscanf(gnu_get_libc_version(), "%u.%u", &major, &minor);
+    return major == 2 && minor >= 34;
+}
 
 std::string bytes(std::uint64_t count) { return std::to_string(count); }
 
@@ -89,10 +99,16 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
 }
 
 TEST_CASE("a thread cancelled anywhere in a cache leaves no lock and no segment behind") {
-    const std::string type = GENERATE("deferred", "asynchronous"), past = GENERATE("", " past");
-    CAPTURE(type, past);
+    const std::string type = GENERATE("deferred", "asynchronous");
+    const bool past_us = GENERATE(false, true);
+    CAPTURE(type, past_us);
     if (kSanitizer == "thread" && type == "asynchronous") {
         skip(kNoneUnderTsan);
+        return;
+    }
+    // Its signal may be on its way longer than the library can wait for one that it doesn't know of.
+    if (past_us && type == "asynchronous" && strikes_in_later_calls()) {
+        skip("this C library lets it strike in a system call, even while cancellation is disabled");
         return;
     }
     const Folder books;
@@ -102,7 +118,7 @@ TEST_CASE("a thread cancelled anywhere in a cache leaves no lock and no segment 
     REQUIRE(guest.code("init") == 0);
     REQUIRE(guest.code("retain 0") == 0);
     for (const std::string what : {"large", "alloc"})
-        REQUIRE(guest.ask("cancel " + what + " " + type + " 20" + past) == "0 20");
+        REQUIRE(guest.ask("cancel " + what + " " + type + " 20" + (past_us ? " past" : "")) == "0 20");
     // Two of the blocks that the dead have left fill a segment at most; nobody waits for them.
     CHECK(guest.number("storm 8 50 16777216") == 0);
     CHECK(guest.code("alloc all 268435456") == 0);

@@ -29,7 +29,7 @@ TEST_CASE("with a split it is said before such a program starts what it will see
     CHECK(said({"--fake=2xstub", "--split=0=2"}, program) ==
           "cuslice: " + program +
               ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory of its "
-              "first part. "
+              "first partition. "
               "Relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make\n");
     CHECK(said({"--fake=2xstub"}, program).empty());
     // Where the library doesn't come at all, that is all there is to say.

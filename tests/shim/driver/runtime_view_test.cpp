@@ -175,10 +175,10 @@ TEST_CASE("a program that carries its runtime is told once how to relink it") {
     const std::vector<std::string> said = Within::said();
     REQUIRE(said.size() == 1);
     CHECK(said[0].starts_with("the CUDA runtime in "));
-    CHECK(
-        said[0].ends_with(" sees each split GPU as one, with the memory of its first part, as it is not the shared one "
-                          "of CUDA 12 or 13. Relink the program with nvcc -cudart shared: "
-                          "NVCC_APPEND_FLAGS=\"-cudart shared\" make"));
+    CHECK(said[0].ends_with(
+        " sees each split GPU as one, with the memory of its first partition, as it is not the shared one "
+        "of CUDA 12 or 13. Relink the program with nvcc -cudart shared: "
+        "NVCC_APPEND_FLAGS=\"-cudart shared\" make"));
 }
 
 TEST_CASE("a module is a runtime once it has asked as only one does") {

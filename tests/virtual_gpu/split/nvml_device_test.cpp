@@ -159,7 +159,7 @@ TEST_CASE("NVML's virtual GPUs are counted, and had by their numbers") {
     CHECK(CUSLICE_REAL_NVML(nvmlDeviceGetHandleByIndex_v2)(0, nullptr) == NVML_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("a UUID finds the part that has it, and a physical GPU's its first part") {
+TEST_CASE("a UUID finds the part that has it, and a physical GPU's its first partition") {
     const Scene scene;
     for (unsigned i = 0; i < scene.kCount; i++) CHECK(by_uuid(scene.uuid(i)) == static_cast<int>(i));
     CHECK(by_uuid(NvmlScene::gpus.identities[0].uuid) == static_cast<int>(scene.kFirstPart));
@@ -197,7 +197,7 @@ TEST_CASE("the sixteen bytes of a UUID, and its text in a structure, find the sa
     CHECK(by_structure(structure(NVML_UUID_TYPE_BINARY)) == kNotFound);
 }
 
-TEST_CASE("a PCI id finds the part that has it in any of its forms, and a physical GPU's its first part") {
+TEST_CASE("a PCI id finds the part that has it in any of its forms, and a physical GPU's its first partition") {
     const Scene scene;
     for (unsigned i = 0; i < scene.kCount; i++) {
         std::string pci = scene.pci(i);
@@ -214,7 +214,7 @@ TEST_CASE("a PCI id finds the part that has it in any of its forms, and a physic
     CHECK(CUSLICE_REAL_NVML(nvmlDeviceGetHandleByPciBusId_v2)("0000:81:00.0", nullptr) == NVML_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("a board's serial number finds its first part, and what the library doesn't find is its own answer") {
+TEST_CASE("a board's serial number finds its first partition, and what the library doesn't find is its own answer") {
     const Scene scene;
     CHECK(by_serial_number("0") == static_cast<int>(scene.kFirstPart));
     CHECK(by_serial_number("1") == static_cast<int>(scene.kWhole));

@@ -164,7 +164,7 @@ TEST_CASE("the GPU of a MIG instance is shown where it is whole, and not where i
     CHECK(calls == 0);
 }
 
-TEST_CASE("an event of a GPU's is its first part's, and one of a GPU that isn't the program's names none") {
+TEST_CASE("an event of a GPU's is its first partition's, and one of a GPU that isn't the program's names none") {
     const Scene scene;
     for (const bool second_form : {false, true}) {
         CAPTURE(second_form);

@@ -66,7 +66,7 @@ TEST_CASE("a handle of NVML's virtual GPUs is exact, and everything beside it is
     CHECK(virtual_nvml().find(real_handle(0)) == nullptr);
 }
 
-TEST_CASE("a GPU of the real library's is shown as its first part, in whatever order they are counted") {
+TEST_CASE("a GPU of the real library's is shown as its first partition, in whatever order they are counted") {
     const NvmlScene scene;
     scene.open();
     CHECK(virtual_nvml().first_of(real_handle(0)) == virtual_nvml().device(scene.kFirstPart));
