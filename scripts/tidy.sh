@@ -37,11 +37,14 @@ elif git rev-parse --quiet --verify "$1^{commit}" >/dev/null; then
 else
     files=("$@")
 fi
-[ -f build/dev/compile_commands.json ] || cmake --preset dev >/dev/null
-# Some sources are compiled once more in a test program, with a header that GCC has precompiled: clang can't read that.
-mkdir -p build/dev/tidy
-sed 's/ -Winvalid-pch -include [^ ]*cmake_pch[^ ]*//' build/dev/compile_commands.json >build/dev/tidy/compile_commands.json
+# A folder of its own: in build/dev sources are compiled in groups, and some once more in a test program, with a header that GCC
+# has precompiled.
+[ -f build/dev/CMakeCache.txt ] || cmake --preset dev >/dev/null
+mkdir -p build/tidy
+ln -sfn ../dev/cuda-headers build/tidy/cuda-headers # not fetched twice
+mapfile -t headers < <(sed -nE 's/^(CUSLICE_(CUDA|NVML)_INCLUDE):[A-Z]+=(.+)/-D\1=\3/p' build/dev/CMakeCache.txt)
+cmake --preset dev -B build/tidy -DCUSLICE_UNITY=OFF -DCUSLICE_TESTS=OFF "${headers[@]}" >/dev/null
 echo "tidy: ${#files[@]} files"
 [ ${#files[@]} -eq 0 ] ||
-    printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" "$tidy" -p build/dev/tidy --quiet 2>&1 |
+    printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" "$tidy" -p build/tidy --quiet 2>&1 |
     { grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header' || true; } || exit 1

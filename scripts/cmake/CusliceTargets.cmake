@@ -63,6 +63,26 @@ function(cuslice_place target folder)
   install(TARGETS ${target} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder} NAMELINK_SKIP)
 endfunction()
 
+# Compiles a target's sources in COUNT groups instead of one by one, which takes less time, where CUSLICE_UNITY is on.
+# A source's group follows from its name, so that a new one moves no other.
+#   ALONE    shares a name without linkage with others
+function(cuslice_in_groups target count)
+  if(NOT CUSLICE_UNITY)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ALONE")
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME)
+    string(MD5 hash ${name})
+    string(SUBSTRING ${hash} 0 4 hash)
+    math(EXPR group "0x${hash} % ${count}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # A test program on Catch2, whichever major version the distribution has. Each of its cases is a test of CTest's, named
 # "<name>: <case>"; what is left out is shown as skipped (tests/catch2_main.cpp).
 if(CUSLICE_TESTS)
