@@ -3,7 +3,7 @@
 
     scripts/aarch64_cases.py expression          for ctest's --exclude-regex: the cases of tests/aarch64_excluded.txt
     ctest --show-only=json-v1 | scripts/aarch64_cases.py folders
-                                                 the folders of tests/ that have cases, and ctest's words for each
+                                                 the folders of tests/ and lab/ that have cases, and ctest's words for each
     ctest --show-only=json-v1 | scripts/aarch64_cases.py count REPORT…
                                                  the figures of the folders that have a report, FOLDER.xml, from ctest's
                                                  --output-junit; exit code 1 unless all passed or are excluded
@@ -19,8 +19,8 @@ import re
 import sys
 import xml.etree.ElementTree
 
-TESTS = pathlib.Path(__file__).resolve().parent.parent / "tests"
-LIST = TESTS / "aarch64_excluded.txt"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIST = ROOT / "tests/aarch64_excluded.txt"
 # Labels that tests of other folders have too.
 SHARED = ("checks", "fuzz")
 # Stands for tests that have no folder's label, as programs that were not built.
@@ -53,7 +53,7 @@ def labels(test: dict) -> list[str]:
 
 def folders(tests: list[dict]) -> list[str]:
     """The labels that are folders, in the order in which they are run: a test belongs to the first that it has."""
-    found = {label for test in tests for label in labels(test) if (TESTS / label).is_dir()}
+    found = {label for test in tests for label in labels(test) if any((ROOT / top / label).is_dir() for top in ("tests", "lab"))}
     order = sorted(found - set(SHARED)) + [label for label in SHARED if label in found]
     return order + ([NONE] if any(folder_of(order, test) == NONE for test in tests) else [])
 

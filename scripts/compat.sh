@@ -18,7 +18,7 @@
 #
 #   scripts/compat.sh --page                writes docs/results/compatibility/packages.md from runs of all packages that it lists
 #   scripts/compat.sh --page torch numba    only these; the others keep their rows
-#   scripts/compat.sh --page none           only writes the page again, from tests/compat/page_runs.json
+#   scripts/compat.sh --page none           only writes the page again, from lab/compat/page_runs.json
 #
 # Each package of the page is installed into build/compat/page, and removed when it was tried.
 #
@@ -36,9 +36,9 @@ declare -A folders=([keras]=tensorflow [tensorflow-ways]=tensorflow)
 preset=${COMPAT_PRESET:-release}
 if [ "${1:-}" = --page ]; then
     shift
-    python3 tests/compat/page.py --known "$@" || exit
+    python3 lab/compat/page.py --known "$@" || exit
     [ "$*" = none ] || scripts/build.sh "$preset" product >&2
-    exec python3 tests/compat/page.py "$PWD/build/$preset/bin/cuslice" "$@"
+    exec python3 lab/compat/page.py "$PWD/build/$preset/bin/cuslice" "$@"
 fi
 
 # The recipes of tensorflow-ways that are run, all of them without any, and the page that is written.
@@ -76,22 +76,22 @@ install() {
 check_numba() {
     local python=build/compat/numba/bin/python recording=$CUSLICE_FAKE_DIR/numba.csv
     "$cuslice" run --fake 1xt4,1xlaptop-2g --limit 0=3GiB,1=1GiB --record "$recording" -- \
-        $python tests/compat/numba_slice.py 3072 1024 && $python tests/compat/recording.py "$recording" 6 &&
-        "$cuslice" run --fake 1xt4 --split 0=4 -- $python tests/compat/numba_slice.py 3776 3776 3776 3776
+        $python lab/compat/numba_slice.py 3072 1024 && $python lab/compat/recording.py "$recording" 6 &&
+        "$cuslice" run --fake 1xt4 --split 0=4 -- $python lab/compat/numba_slice.py 3776 3776 3776 3776
 }
 
 check_gpustat() {
     "$cuslice" run --fake 1xh200,2xa100-40g --limit 0=8GiB,1=3GiB -- \
-        build/compat/gpustat/bin/python tests/compat/gpustat_slice.py 8192 3072 whole &&
+        build/compat/gpustat/bin/python lab/compat/gpustat_slice.py 8192 3072 whole &&
         "$cuslice" run --fake 1xh200,1xa100-40g --split 0=8GiB+3GiB -- \
-            build/compat/gpustat/bin/python tests/compat/gpustat_slice.py 8192 3072 whole
+            build/compat/gpustat/bin/python lab/compat/gpustat_slice.py 8192 3072 whole
 }
 
 check_nvitop() {
     "$cuslice" run --fake 1xh200,2xa100-40g --limit 0=8GiB,1=3GiB -- \
-        build/compat/nvitop/bin/python tests/compat/nvitop_slice.py 8192 3072 whole &&
+        build/compat/nvitop/bin/python lab/compat/nvitop_slice.py 8192 3072 whole &&
         "$cuslice" run --fake 1xh200,1xa100-40g --split 0=8GiB+3GiB -- \
-            build/compat/nvitop/bin/python tests/compat/nvitop_slice.py 8192 3072 whole
+            build/compat/nvitop/bin/python lab/compat/nvitop_slice.py 8192 3072 whole
 }
 
 # With each form of PyTorch's own cache, over the driver's memory and over cuslice's cache, on two GPUs and on two parts of
@@ -104,20 +104,20 @@ check_torch() {
                 echo "--- PyTorch's cache: $cache; cuslice's allocator: $allocator; GPUs: $gpus"
                 # shellcheck disable=SC2086  # several words
                 "$cuslice" run --fake $gpus --allocator "$allocator" -- \
-                    build/compat/torch/bin/python tests/compat/torch_slice.py "$cache" 2048 1536 || bad=1
+                    build/compat/torch/bin/python lab/compat/torch_slice.py "$cache" 2048 1536 || bad=1
             done
         done
     done
     echo "--- four ranks under torchrun, on four parts of one GPU"
     "$cuslice" run --fake 1xt4 --split 0=4 -- build/compat/torch/bin/torchrun --nproc-per-node 4 \
-        tests/compat/torch_ranks.py 3776 || bad=1
+        lab/compat/torch_ranks.py 3776 || bad=1
     check_names torch || bad=1
     return "$bad"
 }
 
 # The fake GPU's libraries have every name of the genuine ones that came with a package.
 check_names() {
-    python3 tests/compat/library_names.py "${cuslice%/bin/*}/lib/cuslice/fake" build/compat/"$1"/lib/python3*/site-packages
+    python3 lab/compat/library_names.py "${cuslice%/bin/*}/lib/cuslice/fake" build/compat/"$1"/lib/python3*/site-packages
 }
 
 # TensorFlow 2.21 doesn't find libcusolver.so.11 by itself.
@@ -127,7 +127,7 @@ cusolver() {
 
 with_tensorflow() {
     LD_LIBRARY_PATH=$(cusolver)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
-        python3 "tests/compat/$1.py" "$cuslice" build/compat/tensorflow/bin/python "${@:2}"
+        python3 "lab/compat/$1.py" "$cuslice" build/compat/tensorflow/bin/python "${@:2}"
 }
 
 check_tensorflow() {
@@ -142,7 +142,7 @@ check_tensorflow() {
 check_tensorflow-ways() {
     local runs=build/compat/tensorflow-ways.json
     [ ${#recipes[@]} -gt 0 ] || rm -f "$runs"
-    python3 tests/compat/tensorflow_ways.py "$cuslice" build/compat/tensorflow/bin/python --libraries "$(cusolver)" \
+    python3 lab/compat/tensorflow_ways.py "$cuslice" build/compat/tensorflow/bin/python --libraries "$(cusolver)" \
         --runs "$runs" ${ways_page:+--table "$ways_page"} "${recipes[@]}"
 }
 
@@ -152,8 +152,8 @@ check_keras() {
 
 check_jax() {
     local bad=0
-    python3 tests/compat/jax_rows.py "$cuslice" build/compat/jax/bin/python || bad=1
-    python3 tests/compat/frameworks_sweep.py "$cuslice" build/compat/jax/bin/python jax_programs.py t4 laptop-2g h200 || bad=1
+    python3 lab/compat/jax_rows.py "$cuslice" build/compat/jax/bin/python || bad=1
+    python3 lab/compat/frameworks_sweep.py "$cuslice" build/compat/jax/bin/python jax_programs.py t4 laptop-2g h200 || bad=1
     return "$bad"
 }
 

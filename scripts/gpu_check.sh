@@ -8,7 +8,7 @@
 #   BUILD      the build folder; default build/dev, or the one that this copy of the script lies in
 #   --fake     try the plan on the fake GPU. Every line is marked NOT A GPU and goes to stdout, never into a record
 #   --record   where to write; default docs/results/<gpu>-<driver>-<date>.md, or the current folder without docs/results
-#   --only     these steps alone (tests/hardware/plan.sh steps lists them)
+#   --only     these steps alone (lab/hardware/plan.sh steps lists them)
 #   --seconds  the whole run's limit, 560
 #
 # Every figure is in the record as soon as it was measured: a run that is cut short leaves what it had. If the first
@@ -21,7 +21,7 @@ own=$(cd "$(dirname "$0")" && pwd)
 root=
 if [ -x "$own/watch" ]; then
     build=$own/../..  # the copy in a build folder
-elif [ -x "$own/tests/hardware/watch" ]; then
+elif [ -x "$own/lab/hardware/watch" ]; then
     build=$own  # the archive
 else
     root=$own/.. build=$own/../build/dev
@@ -43,14 +43,14 @@ while [ $# -gt 0 ]; do
     shift
 done
 build=$(cd "$build" 2>/dev/null && pwd) || { echo "gpu_check.sh: no such folder: the build is missing" >&2; exit 64; }
-for file in bin/cuslice tests/hardware/watch tests/hardware/plan.sh; do
+for file in bin/cuslice lab/hardware/watch lab/hardware/plan.sh; do
     [ -e "$build/$file" ] && continue
     echo "gpu_check.sh: $build/$file is missing: build with the tests first" \
         "(cmake --preset dev && cmake --build --preset dev)" >&2
     exit 64
 done
 for name in ${only//,/ }; do
-    bash "$build/tests/hardware/plan.sh" steps 2>/dev/null | grep -q "^$name " && continue
+    bash "$build/lab/hardware/plan.sh" steps 2>/dev/null | grep -q "^$name " && continue
     echo "gpu_check.sh: no step is called $name" >&2
     exit 64
 done
@@ -63,15 +63,15 @@ trap 'rm -rf "$work"' EXIT
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
 export CHECK_BUILD=$build CHECK_WORK=$work CHECK_FAKE=$fake CHECK_PATIENCE=${CHECK_PATIENCE:-$patience} CHECK_STOPPED=
 export CHECK_STACKS=$work/stacks
-plan=$build/tests/hardware/plan.sh guard=$build/tests/hardware/guard
+plan=$build/lab/hardware/plan.sh guard=$build/lab/hardware/guard
 # The fake GPU's books of this run alone, so that programs elsewhere on it don't count.
 if [ -n "$fake" ]; then export CUSLICE_FAKE_DIR=$work/books; fi
 
 about() {
     if [ -n "$fake" ]; then
-        CUSLICE_FAKE=$fake LD_LIBRARY_PATH=$build/lib/cuslice/fake "$build/tests/hardware/devices" about
+        CUSLICE_FAKE=$fake LD_LIBRARY_PATH=$build/lib/cuslice/fake "$build/lab/hardware/devices" about
     else
-        "$guard" 30+5 "$build/tests/hardware/devices" about
+        "$guard" 30+5 "$build/lab/hardware/devices" about
     fi
 }
 if ! about >"$work/about" 2>"$work/about.err"; then

@@ -2,11 +2,11 @@
 # Tries cuslice under schedulers, on this machine's fake GPUs. Needs no GPU, and the network only the first time: Ray
 # comes from the Python index into build/integrations/ray, Slurm from Debian (scripts/setup.sh slurm). Slurm needs root.
 #
-#   scripts/integrations.sh ray             the tests of tests/ray, on a cluster of Ray (750 MB of disk; two minutes)
+#   scripts/integrations.sh ray             the tests of lab/ray, on a cluster of Ray (750 MB of disk; two minutes)
 #   scripts/integrations.sh ray Slices.test_a_bundle_of_a_placement_group    one of them
 #   scripts/integrations.sh ray-start       how long 100 tasks and 100 actors take to start, with cuslice and without
 #   scripts/integrations.sh ray-start 10    the same with 10 of each
-#   scripts/integrations.sh slurm           the tests of tests/slurm on a cluster of Slurm; further words as above
+#   scripts/integrations.sh slurm           the tests of lab/slurm on a cluster of Slurm; further words as above
 #   scripts/integrations.sh slurm-start     how long 100 jobs take to start, with the plugin and without; or so many
 #   scripts/integrations.sh slurm-kills     500 jobs of Slurm with 1,000 kills, after which nothing may be left over
 #   scripts/integrations.sh slurm-kills 50 100       50 jobs with 100 kills
@@ -18,11 +18,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 want="ray[serve,train]==2.60.0"
 name=${1:-ray}
 case $name in
-    ray) program=tests/ray/ray_test.py ;;
-    ray-start) program=tests/ray/start_times.py ;;
-    slurm) program=tests/slurm/slurm_test.py ;;
-    slurm-start) program=tests/slurm/start_times.py ;;
-    slurm-kills) program=tests/slurm/storm.py ;;
+    ray) program=lab/ray/ray_test.py ;;
+    ray-start) program=lab/ray/start_times.py ;;
+    slurm) program=lab/slurm/slurm_test.py ;;
+    slurm-start) program=lab/slurm/start_times.py ;;
+    slurm-kills) program=lab/slurm/storm.py ;;
     *)
         echo "integrations: there is no $name here; it is one of: ray ray-start slurm slurm-start slurm-kills" >&2
         exit 64

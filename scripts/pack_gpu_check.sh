@@ -14,26 +14,26 @@ most=$((25 * 1000 * 1000))
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$work/cuslice-gpu-check
-mkdir -p "$top/tests"
+mkdir -p "$top/lab"
 
 missing=
-for file in bin/cuslice lib/cuslice/libcuslice.so lib/cuslice/fake/libcuda.so.1 tests/hardware/guard tests/hardware/plan.sh \
+for file in bin/cuslice lib/cuslice/libcuslice.so lib/cuslice/fake/libcuda.so.1 lab/hardware/guard lab/hardware/plan.sh \
     lib/cuslice/samples/towers_driver lib/cuslice/samples/towers_runtime12 lib/cuslice/samples/towers_runtime13; do
     [ -e "$build/$file" ] || missing="$missing $file"
 done
 [ -z "$missing" ] || { echo "pack_gpu_check.sh: $build lacks$missing: build everything first (scripts/build.sh dev)" >&2; exit 64; }
 
 cp -r "$build/bin" "$build/lib" "$top"
-mkdir "$top/tests/hardware"
-for file in "$build"/tests/hardware/*; do
+mkdir "$top/lab/hardware"
+for file in "$build"/lab/hardware/*; do
     case $file in
     */CMakeFiles | */gpu_check.sh | */test | *.cmake | *.cubin) ;;
     */limit_runtime_nvcc_static) ;;  # has NVIDIA's runtime inside, which is not ours to hand on
-    *) cp -r "$file" "$top/tests/hardware" ;;
+    *) cp -r "$file" "$top/lab/hardware" ;;
     esac
 done
 # From this the same program is built over there, where nvcc is.
-cp "$root"/tests/hardware/{limit_runtime.cpp,management.h,report.h} "$top/tests/hardware"
+cp "$root"/lab/hardware/{limit_runtime.cpp,management.h,report.h} "$top/lab/hardware"
 cp "$root/scripts/gpu_check.sh" "$root/LICENSE" "$top"
 cp "$root/docs/gpu-check.md" "$top/README.md"
 git -C "$root" describe --always --dirty --abbrev=12 >"$top/commit" 2>/dev/null || rm "$top/commit"

@@ -96,7 +96,7 @@ say "packing the sources and the chart"
 scripts/release/chart.py dist >/dev/null
 if [[ " ${machines[*]} " == *" $(uname -m) "* ]]; then
     say "building the GPU check"
-    scripts/build.sh dev product tests/hardware/all docs/samples/all >/dev/null
+    scripts/build.sh dev product lab/hardware/all docs/samples/all >/dev/null
     scripts/pack_gpu_check.sh build/dev "dist/cuslice-gpu-check-$(python3 scripts/release/changelog.py version).tar.gz" >/dev/null
 fi
 (cd dist && sha256sum -- * >SHA256SUMS)

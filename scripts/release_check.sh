@@ -24,7 +24,7 @@ check() {
     for name in proc dev; do mount --rbind "/$name" "$root/$name"; done
     rm -rf "$root/dist" "$root/home/user"
     mkdir -p "$root/dist" "$root/home/user"
-    cp dist/* tests/release/first_refusal.py "$root/dist"
+    cp dist/* lab/release/first_refusal.py "$root/dist"
     chown 1000:1000 "$root/home/user"
     user() { chroot --userspec=1000:1000 "$root" env -i PATH=/usr/bin:/bin HOME=/home/user sh -euc "$1"; }
 

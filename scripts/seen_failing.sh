@@ -105,7 +105,7 @@ run_script() { # a test that is a script, on the old sources and what was built 
 
 run_case() { # a program of Catch2's, and a case of it by its name
     local program name there status=0
-    program=$(find "$build/tests" -type f -name "$1" -perm -u+x | head -1)
+    program=$(find "$build/tests" $([ ! -d "$build/lab" ] || echo "$build/lab") -type f -name "$1" -perm -u+x | head -1)
     # In a test specification a comma means "or", and brackets and stars more.
     name=$(sed 's/[][,*"\\~]/\\&/g' <<<"$2")
     # Catch2 2 ends with the number of names as its status.

@@ -34,7 +34,7 @@ check() {
     cp "$tree/bin/cuslice" "$root/opt/cuslice/bin"
     cp -r "$tree/lib/cuslice" "$root/opt/cuslice/lib"
     [ ! -d build/dev/tests/stub/modules ] || cp -r build/dev/tests/stub/modules "$root/opt/modules"
-    cp tests/release/first_refusal.py "$root/opt"
+    cp lab/release/first_refusal.py "$root/opt"
     mkdir -p "$root/etc/cuslice/rules.d" "$root/opt/books"
 
     say() { echo "$suite: $*"; }

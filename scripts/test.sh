@@ -4,7 +4,7 @@
 #   scripts/test.sh                 the preset dev, in build/dev
 #   scripts/test.sh asan            another preset: asan or tsan
 #   scripts/test.sh dev -R route    more words go to ctest: here only the tests whose name contains `route`
-#   scripts/test.sh dev -LE slow    without the slow ones; labels are the folders of tests/, and what cases are tagged with
+#   scripts/test.sh dev -LE slow    without the slow ones; labels are the folders of tests/ and lab/, and what cases are tagged with
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,7 +23,7 @@ esac
 scripts/setup.sh tests
 items=()
 [ "$preset" = dev ] || items=(driver-535 cudart-12 cudart-13)
-timeout 300 python3 tests/genuine/fetch.py "${items[@]}" </dev/null &
+timeout 300 python3 lab/genuine/fetch.py "${items[@]}" </dev/null &
 fetching=$!
 
 scripts/build.sh "$preset"

@@ -4,7 +4,7 @@
 # instructions and calling convention. It says nothing of its order of memory accesses, of pages of 64 KiB, of speed.
 #
 #   scripts/test_aarch64.sh                  all but what tests/aarch64_excluded.txt names, with the reasons there
-#   scripts/test_aarch64.sh policy cli       the same, but only these folders of tests/
+#   scripts/test_aarch64.sh policy cli       the same, but only these folders of tests/ and lab/
 #   scripts/test_aarch64.sh -R 'test_cli'    words for ctest: these tests, excluded ones too
 #   scripts/test_aarch64.sh --no-build       what is built already (more words may follow)
 #   scripts/test_aarch64.sh --count          runs nothing, and shows the figures of the folders that were run
@@ -119,7 +119,7 @@ find_qemu() {
         echo "test_aarch64: unpacking qemu of Debian 13 into build/aarch64-qemu"
         make_apt "$apt" "$(dpkg --print-architecture)"
         mkdir -p "$apt/sources"
-        PYTHONPATH=tests/genuine python3 - "$apt/sources" <<'END'
+        PYTHONPATH=lab/genuine python3 - "$apt/sources" <<'END'
 import pathlib, sys, catalogue, fetch
 for kind, text in zip(("list", "sources"), fetch.sources_of(catalogue.release() or "bookworm", "trixie")):
     pathlib.Path(sys.argv[1], f"trixie.{kind}").write_text(text.replace("non-free", "main"))

@@ -65,7 +65,7 @@ CUresult refuse_unsafe_now();
 
 /// First check of every call that a capture may forbid: the call then fails, and the capture becomes invalid
 /// (cuThreadExchangeStreamCaptureMode documents in which mode). Few of these calls are documented: docs/results/
-/// lists those that an H200's driver forbids, as tests/hardware/captures.cpp finds them.
+/// lists those that an H200's driver forbids, as lab/hardware/captures.cpp finds them.
 inline CUresult refuse_unsafe() {
     return captures_in_progress.load(std::memory_order_relaxed) == 0 ? CUDA_SUCCESS : refuse_unsafe_now();
 }

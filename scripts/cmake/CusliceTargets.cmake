@@ -110,15 +110,15 @@ endif()
 # The cases of a test program, as tests of CTest's. What a case is tagged with is a label of its test.
 #   PREFIX       stands before each name; the program's if it isn't given
 #   WITHOUT      the cases with this tag are left out
-#   LABELS       of all of them; the folder in tests/ is one too
+#   LABELS       of all of them; the folder in tests/ or lab/ is one too
 #   PROPERTIES   of all of them, as set_tests_properties takes them
 function(cuslice_cases program)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PREFIX;WITHOUT" "LABELS;PROPERTIES")
   if(NOT arg_PREFIX)
     set(arg_PREFIX ${program})
   endif()
-  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE folder)
-  string(REGEX REPLACE "/.*" "" folder ${folder})
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
+  string(REGEX REPLACE "^[^/]+/([^/]+).*" "\\1" folder ${folder})
   list(PREPEND arg_LABELS ${folder})
   list(JOIN arg_LABELS "," labels)
   list(PREPEND arg_PROPERTIES TIMEOUT ${CUSLICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77)

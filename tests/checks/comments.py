@@ -13,8 +13,8 @@ import sys
 
 WORDS = "What|Whatever|Whether|Who|Whoever|Whose|Whom|Of|Those|Which|Whichever"
 FOLDERS = (
-    ".ci", "cli", "config", "docs", "fake", "include", "integrations", "policy", "python", "scripts", "shim", "stub",
-    "tests", "virtual_gpu",
+    ".ci", "cli", "config", "docs", "fake", "include", "integrations", "lab", "policy", "python", "scripts", "shim",
+    "stub", "tests", "virtual_gpu",
 )  # fmt: skip
 SLASHES = (".c", ".cpp", ".h", ".S", ".inc")
 HASHES = (".py", ".sh", ".cmake")

@@ -50,7 +50,7 @@ ALLOWED = {
     "cli/commands": [*CLI, *ROOMS, "cli"],
     "cli": [*CLI, *ROOMS],
 }
-ROOTS = ("include", "config", "policy", "virtual_gpu", "shim", "stub", "fake", "cli", "tests")
+ROOTS = ("include", "config", "policy", "virtual_gpu", "shim", "stub", "fake", "cli", "tests", "lab")
 SOURCES = (".cpp", ".h", ".c", ".S", ".inc", ".cu", ".py", ".sh")
 MOST_LINES = 500
 

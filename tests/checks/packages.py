@@ -24,7 +24,7 @@ import tarfile
 import tempfile
 import zipfile
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "genuine"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "lab/genuine"))
 import nothing_shipped  # noqa: E402
 import objects  # noqa: E402
 
@@ -121,7 +121,7 @@ def look_at_sources(path, folder):
         "scripts/packaging/backend.py",
     ):
         expect((tree / needed).is_file(), f"{path.name}: has no {needed}")
-    strangers = {"build", "dist", "tests", ".git"} & {inner.name for inner in tree.iterdir()}
+    strangers = {"build", "dist", "lab", "tests", ".git"} & {inner.name for inner in tree.iterdir()}
     expect(not strangers, f"{path.name}: has {sorted(strangers)}")
     nothing_shipped.look(path.name, nothing_shipped.files(tree), wrong)
 

@@ -15,14 +15,14 @@ sys.dont_write_bytecode = True
 from reach import page as pages  # noqa: E402
 from reach import sites  # noqa: E402
 
-READ = (*(folder + "/" for folder in sites.FOLDERS), "tests/", pages.PAGE)
+READ = (*(folder + "/" for folder in sites.FOLDERS), "tests/", "lab/", pages.PAGE)
 ENDINGS = (*sites.ENDINGS, "CMakeLists.txt", ".md", ".sh", ".yaml", ".service", ".conf", ".json", "Containerfile")
 
 
 def read(root):
     """What each file says, by its name."""
     texts = {}
-    for folder in (*sites.FOLDERS, "tests"):
+    for folder in (*sites.FOLDERS, "tests", "lab"):
         for path in sorted((root / folder).rglob("*")):
             if path.name.endswith(ENDINGS) and path.is_file():
                 texts[path.relative_to(root).as_posix()] = path.read_text(errors="replace")

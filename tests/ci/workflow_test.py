@@ -55,7 +55,7 @@ class Runner:
 
     def checkout(self, _):
         ignored = shutil.ignore_patterns("__pycache__")
-        for name in (".github", "docs", "scripts", "tests"):
+        for name in (".github", "docs", "lab", "scripts", "tests"):
             shutil.copytree(SOURCE / name, self.work / name, ignore=ignored)
 
     def setup_python(self, _):

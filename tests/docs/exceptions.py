@@ -8,13 +8,13 @@ RELEASE = "needs a release's files, which take minutes to build; scripts/release
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
 SYSTEM = "changes this machine, or an image; tests/stub/ does it in roots of its own"
 PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same where it is there"
-IMAGE = "needs a release's files; tests/release/image_test.py builds an image, loads it and runs the same in it"
-DROP_IN = "writes a folder of this machine; tests/kubernetes/drop_in_test.py writes one elsewhere"
-SLURM = "needs Slurm's daemons; tests/slurm/ runs them, with jobs like this one"
+IMAGE = "needs a release's files; lab/release/image_test.py builds an image, loads it and runs the same in it"
+DROP_IN = "writes a folder of this machine; lab/kubernetes/drop_in_test.py writes one elsewhere"
+SLURM = "needs Slurm's daemons; lab/slurm/ runs them, with jobs like this one"
 PYTEST = "needs pytest and a folder with tests; tests/python/ runs both with the plugin"
-PACKAGES = "installs gigabytes of packages; tests/compat/page_test.py holds the page against the runs that were made"
+PACKAGES = "installs gigabytes of packages; lab/compat/page_test.py holds the page against the runs that were made"
 
-CLUSTER = "needs a cluster; tests/kubernetes/ validates the manifests, and runs programs with what they say"
+CLUSTER = "needs a cluster; lab/kubernetes/ validates the manifests, and runs programs with what they say"
 
 SYSTEMD = "changes this machine's services; tests/recipes/ has systemd-analyze verify read the units, and runs their commands"
 
@@ -67,7 +67,7 @@ NOT_RUN = {
     "docs/schedulers/slurm.md": {
         "mkdir -p /opt/cuslice/lib/cuslice/slurm": "the build makes the plugin where Slurm's headers are",
         "gcc -std=gnu11 -O2 -shared -fPIC -o /opt/cuslice/lib/cuslice/slurm/cuslice.so integrations/slurm/cuslice.c -ldl":
-            "needs Slurm's headers; tests/slurm/ does it where they are",
+            "needs Slurm's headers; lab/slurm/ does it where they are",
         "srun --gres=shard:1 ./a.out": SLURM,
         "sbatch --gres=shard:2 script.sh": SLURM,
         "salloc --gres=shard:1 srun ./a.out": SLURM,
@@ -86,7 +86,7 @@ NOT_RUN = {
     },
     "docs/install.md": {
         "python3 -m venv ~/venv": RELEASE,
-        "~/venv/bin/pip install .": "builds all of the product; tests/packaging/ tries what it says and packs",
+        "~/venv/bin/pip install .": "builds all of the product; lab/packaging/ tries what it says and packs",
         "~/venv/bin/cuslice demo": RELEASE,
         "podman load -i cuslice-*-oci-x86_64.tar": IMAGE,
         "podman run --rm cuslice:0.2.0 demo": IMAGE,

@@ -4,7 +4,7 @@
   ways_test.py SOURCE BUILD GUEST STATIC
 
 GUEST is tests/preload/guest/, STATIC a statically linked program. Each way gives its programs what the file that
-belongs to it writes down: `cuslice cdi`, pod.yaml, Slurm's plugin (tests/slurm/ runs it under Slurm itself), or a rule
+belongs to it writes down: `cuslice cdi`, pod.yaml, Slurm's plugin (lab/slurm/ runs it under Slurm itself), or a rule
 with the stub in an /etc of the test's own.
 """
 import functools
@@ -158,7 +158,7 @@ class Kubernetes(Way):
 
 
 class Slurm(Way):
-    """What the plugin sets for a task of a job with --cuslice-limit, as tests/slurm/slurm_test.py finds it there."""
+    """What the plugin sets for a task of a job with --cuslice-limit, as lab/slurm/slurm_test.py finds it there."""
 
     name = "Slurm"
     job = 42

@@ -99,7 +99,7 @@ TEST_CASE("look-ups on NVIDIA's own driver are the driver's own") {
     const std::string version = GENERATE("driver-535", "driver-550", "driver-555");
     const std::string file = genuine(version, "libcuda.so.1");
     if (!std::filesystem::exists(file)) {
-        skip("there is no " + file + " (tests/genuine/fetch.py brings it)");
+        skip("there is no " + file + " (lab/genuine/fetch.py brings it)");
         return;
     }
     const std::string path = "LD_LIBRARY_PATH=" + std::filesystem::path(file).parent_path().string();

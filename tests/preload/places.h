@@ -16,7 +16,7 @@ inline const std::string kPython = CUSLICE_TEST_PYTHON;  // empty: there is none
 inline const std::string kSanitizer = CUSLICE_TEST_SANITIZER;
 inline const std::string kSanitizerRuntime = CUSLICE_TEST_SANITIZER_RUNTIME;
 
-/// A file of NVIDIA's own, which tests/genuine/fetch.py brings where it can be had.
+/// A file of NVIDIA's own, which lab/genuine/fetch.py brings where it can be had.
 inline std::string genuine(const std::string& item, const std::string& file) {
     const char* const cache = std::getenv("CUSLICE_GENUINE_CACHE");
     return (cache != nullptr && *cache != '\0' ? cache : CUSLICE_TEST_GENUINE) + ("/" + item + "/" + file);

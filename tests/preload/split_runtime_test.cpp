@@ -136,7 +136,7 @@ TEST_CASE("every name of the runtime resolves behind its shim, linked and opened
     REQUIRE(count > 400);
     for (const std::string& library : {kFakeFolder + "/libcudart.so." + major, original}) {
         if (!std::filesystem::exists(library)) {
-            skip("there is no " + library + " (tests/genuine/fetch.py brings it)");
+            skip("there is no " + library + " (lab/genuine/fetch.py brings it)");
             continue;
         }
         INFO(library);

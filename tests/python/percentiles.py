@@ -1,4 +1,4 @@
-"""What tests/ray/start_times.py and tests/slurm/start_times.py print of what they measure."""
+"""What lab/ray/start_times.py and lab/slurm/start_times.py print of what they measure."""
 import statistics
 
 

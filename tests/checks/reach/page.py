@@ -117,7 +117,7 @@ class Tests:
         return False
 
     def _is_named(self, name, folder):
-        while folder.startswith("tests"):
+        while folder.startswith(("tests", "lab")):
             if any(one.fullmatch(name) for one in self.names.get(folder, ())):
                 return True
             folder = folder.rpartition("/")[0]

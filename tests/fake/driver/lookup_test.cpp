@@ -147,7 +147,7 @@ TEST_CASE("a newer driver's functions are there when they are asked for, and not
 }
 
 // CUSLICE_TEST_GENUINE_DRIVER names an NVIDIA libcuda.so.1 (look-ups need no GPU); without it, it is one that
-// tests/genuine/fetch.py has brought.
+// lab/genuine/fetch.py has brought.
 TEST_CASE("where both have a function, a genuine driver answers every look-up the same") {
     const char* given = std::getenv("CUSLICE_TEST_GENUINE_DRIVER");
     const char* path = given != nullptr ? given : FAKE_GENUINE_DRIVER;
