@@ -157,8 +157,8 @@ static bool put_in_front(char* list, size_t size, const char* path) {
     return used < sizeof result && (size_t)snprintf(list, size, "%s", result) < size;
 }
 
-// Reads the job's share of each GPU, in parts of cuslice_whole, 0 where it has no shards. Slurm sets the variable for each
-// step, and takes it out where the step has none. Of several GPUs Slurm doesn't say how many shards each one gave:
+// Reads the job's share of each GPU, in parts of cuslice_whole, 0 where it has no shards. Slurm sets the variable for
+// each step, and takes it out where the step has none. Of several GPUs Slurm doesn't say how many shards each one gave:
 // then the share is the least that any of them can have given. False, with a line, where the share can't be told.
 static bool read_shards(spank_t spank, uint64_t* parts) {
     char text[32], gpus_text[32], shown[128];
