@@ -3,80 +3,41 @@
 // what ends with it.
 #include <algorithm>
 
-#include "policy/base/page_vector.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/holdings.h"
 #include "shim/driver/recorded.h"
+#include "shim/process/ending_context.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/gpu/context_kind.h"
 #include "virtual_gpu/gpu/visit.h"
-#include "virtual_gpu/split/context_end.h"
-#include "virtual_gpu/split/physical.h"
 
 namespace cuslice {
 
-// The allocations of a context that is about to end, out of the table, so that nobody else's allocation at the same
-// address is taken for one of them. Given back if the context lives on.
-class Ending {
+// One whose release is undone too if the hook is left by a longjmp (left_hook.cpp).
+class HookEndingContext : public EndingContext {
   public:
-    Ending(VirtualGpu* gpu, CUcontext context) : gpu_(gpu && gpu->limited() ? gpu : nullptr), context_(context) {
-        if (!gpu_) return;
-        note_holdings();
-        gpu_->budget().begin_release();
-        hook_frame.reserving = &gpu_->budget();
-        gpu_state().allocations.erase_context(gpu_state().contexts.known_id(context), take, this);
+    HookEndingContext(VirtualGpu* gpu, CUcontext context) : EndingContext(process(), gpu, context) {
+        if (gpu && gpu->limited()) hook_frame.reserving = &gpu->budget();
     }
-    ~Ending() {
-        hook_frame.reserving = nullptr;
-        allocations_.release();
-    }
-    Ending(const Ending&) = delete;
-    Ending& operator=(const Ending&) = delete;
-
-    void ended() {
-        if (const LeftMemory left; left)
-            for (const Allocation& allocation : allocations_)
-                if (!is_array(allocation)) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
-        if (gpu_) gpu_->managed_changed(-static_cast<std::int64_t>(managed_));
-        if (gpu_) gpu_->budget().end_release(bytes_);
-        gpu_state().contexts.ended(context_);
-        if (gpu_) gpu_->context_gone();
-        process().forget_contexts();
-    }
-    void lives_on() {
-        if (!gpu_) return;
-        for (const Allocation& allocation : allocations_) gpu_state().allocations.insert(allocation);
-        gpu_->budget().cancel_release();
-    }
-
-  private:
-    static void take(const Allocation& allocation, void* self) {
-        auto& ending = *static_cast<Ending*>(self);
-        ending.bytes_ += allocation.bytes;
-        if (is_managed(allocation)) ending.managed_ += allocation.bytes;
-        ending.allocations_.push_back(allocation);
-    }
-    VirtualGpu* gpu_;
-    CUcontext context_;
-    std::uint64_t bytes_ = 0, managed_ = 0;
-    PageVector<Allocation> allocations_;
+    ~HookEndingContext() { hook_frame.reserving = nullptr; }
 };
 
 // A call that ends a context: what was in it and what it took itself are given back. `gpu` and `context` may be null,
 // when we know nothing of it; `primary`, if it isn't the primary one.
 template <typename Call>
 CUresult counted_end(VirtualGpu* gpu, CUcontext context, const PrimaryContext* primary, Call call) {
+    const bool counts = gpu && gpu->limited();
     DriverFootprint::Step step;
-    if (gpu && gpu->limited()) step = gpu->before_driver_step();
+    if (counts) step = gpu->before_driver_step();
     CUresult result;
     {
         const ContextEnd end(context), no_retain(primary);
-        Ending ending(gpu, context);
+        if (counts) note_holdings();
+        HookEndingContext ending(gpu, context);
         result = recorded_end(context, call);
-        if (result == CUDA_SUCCESS && context && process().caches_anything()) process().caches().context_ended(context);
         result == CUDA_SUCCESS ? ending.ended() : ending.lives_on();
     }
-    if (result == CUDA_SUCCESS && gpu && gpu->limited()) gpu->after_context_end(step);
+    if (result == CUDA_SUCCESS && counts) gpu->after_context_end(step);
     return result;
 }
 

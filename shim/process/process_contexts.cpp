@@ -1,11 +1,9 @@
 // Tracks the current context and its GPU, and catches contexts whose beginning or end no hook has seen.
 #include "policy/base/cancellation.h"
-#include "policy/base/page_vector.h"
+#include "shim/process/ending_context.h"
 #include "shim/process/process.h"
-#include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/pushed_context.h"
 #include "virtual_gpu/gpu/visit.h"
-#include "virtual_gpu/split/context_end.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
 
@@ -108,35 +106,6 @@ void Process::look_for_ended(VirtualGpu& gpu) {
     if (has_ended()) forget_context(&gpu, primary);
 }
 
-void Process::forget_context(VirtualGpu* gpu, CUcontext context) {
-    struct Sum {
-        PageVector<Allocation> allocations;
-        std::uint64_t bytes = 0, managed = 0;
-    } sum;
-    if (gpu && gpu->limited()) {
-        gpu->budget().begin_release();
-        gpu_state().allocations.erase_context(
-            gpu_state().contexts.known_id(context),
-            [](const Allocation& allocation, void* argument) {
-                auto& all = *static_cast<Sum*>(argument);
-                all.bytes += allocation.bytes;
-                if (is_managed(allocation)) all.managed += allocation.bytes;
-                all.allocations.push_back(allocation);
-            },
-            &sum);
-    }
-    if (const LeftMemory left; left)
-        for (const Allocation& allocation : sum.allocations)
-            if (!is_array(allocation)) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
-    if (gpu && gpu->limited()) {
-        gpu->managed_changed(-static_cast<std::int64_t>(sum.managed));
-        gpu->budget().end_release(sum.bytes);
-    }
-    sum.allocations.release();
-    if (caches_anything()) caches_.context_ended(context);
-    gpu_state().contexts.ended(context);
-    if (gpu) gpu->context_gone();
-    forget_contexts();
-}
+void Process::forget_context(VirtualGpu* gpu, CUcontext context) { EndingContext(*this, gpu, context).ended(); }
 
 }  // namespace cuslice
