@@ -27,6 +27,13 @@ inline std::uint64_t coarse_clock() {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// The same in milliseconds.
+inline std::int64_t coarse_milliseconds() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
 // The same in seconds.
 inline std::uint64_t now_monotonic_seconds() {
     timespec now{};

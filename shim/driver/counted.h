@@ -3,6 +3,7 @@
 #include "shim/driver/report.h"
 #include "shim/entry.h"
 #include "virtual_gpu/gpu/charged_allocation.h"
+#include "virtual_gpu/gpu/driver_steps.h"
 #include "virtual_gpu/gpu/relaxed_captures.h"
 
 namespace cuslice {
@@ -30,6 +31,18 @@ inline CUresult record(CUdeviceptr address, std::uint64_t bytes, const Process::
     return noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+// The bytes to charge for a block of cuMemAlloc. An H200's driver gives memory in chunks of 2 MiB, and small blocks
+// share chunks. Where NVML lists the process, the next poll of the footprint finds what was rounded up; elsewhere
+// nothing would, so whole chunks are charged.
+inline std::uint64_t rounded_size(const VirtualGpu& gpu, std::uint64_t bytes) {
+    constexpr std::uint64_t kChunk = 2 << 20;
+    if (bytes <= kChunk / 2) [[likely]]
+        return bytes;
+    if (!gpu.physical().measures_steps()) return bytes;
+    const std::uint64_t up = (bytes + kChunk - 1) / kChunk * kChunk;
+    return up < bytes ? bytes : up;
+}
+
 // The driver may have less than the limit allows, because the caches hold it. True if they have given anything back,
 // and the driver is to be asked again.
 inline bool made_room(CUresult result, VirtualGpu& gpu, std::uint64_t bytes) {
@@ -52,7 +65,7 @@ template <typename Pointer, typename Call, typename Free>
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited()) return call(pointer);
     LimitError why;
-    const std::uint64_t taken = kind == Kind::memory ? gpu->taken_for(bytes) : bytes;
+    const std::uint64_t taken = kind == Kind::memory ? rounded_size(*gpu, bytes) : bytes;
     if (!gpu->reserve(taken, &why)) return refuse(function, *gpu, why, bytes);
     HookReservation reservation(*gpu, taken);
     OutParameter<Pointer> made(pointer);
@@ -61,7 +74,7 @@ template <typename Pointer, typename Call, typename Free>
         [&] {
             const CUresult recorded = record(*made, taken, current, kind);
             if (recorded == CUDA_SUCCESS && kind == Kind::managed)
-                gpu->managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
+                gpu->physical().managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
             return recorded;
         },
         [&] { free(*made); });
@@ -72,10 +85,10 @@ template <typename Pointer, typename Call, typename Free>
 // Memory without a record was freed: a pool's, which gives it back to the driver when the program synchronises, or some
 // that another process made.
 [[gnu::cold, gnu::noinline]] inline void note_pool_free() {
-    VirtualGpu* const current = VirtualGpu::some_watches_frees() ? process().current().gpu : nullptr;
-    if (current && current->watches_frees()) current->driver_gave_back();
+    VirtualGpu* const current = UnrecordedFrees::any_watched() ? process().current().gpu : nullptr;
+    if (current && current->unrecorded_frees().watched()) current->driver_gave_back();
     for (int i = 0, count = process().gpu_count(); i < count; i++)
-        if (VirtualGpu& gpu = process().gpu(i); gpu.pools().any()) gpu.tell_settled();
+        if (VirtualGpu& gpu = process().gpu(i); gpu.pools().any()) gpu.siblings().given_back().publish_settled();
 }
 
 // The shape of every hook that frees. (Looking the record up first would cost a miss of the cache before the driver's
@@ -95,9 +108,9 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
             // Without a record it is memory of a pool, or none that we counted.
             if (freed.address) {
                 VirtualGpu& gpu = process().gpu(freed.gpu);
-                if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
+                if (is_managed(freed)) gpu.physical().managed_changed(-static_cast<std::int64_t>(freed.bytes));
                 give_back(gpu, freed);
-            } else if (result == CUDA_SUCCESS && (VirtualGpu::some_shares() || VirtualGpu::some_watches_frees())) {
+            } else if (result == CUDA_SUCCESS && (Siblings::any_joined() || UnrecordedFrees::any_watched())) {
                 note_pool_free();
             }
             hook_frame.freeing = false;
@@ -124,18 +137,18 @@ CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, 
     if (!gpu || !gpu->limited()) return call();
     process().charge_unseen(*gpu, true);  // else it would be taken for what was there before
     LimitError why;
-    DriverFootprint::Step step = gpu->before_driver_step(makes_context(function));
-    if (least && !gpu->foresee(step, least, &why)) return refuse(function, *gpu, why);
+    DriverFootprint::Step step = DriverSteps(*gpu).before(makes_context(function));
+    if (least && !DriverSteps(*gpu).reserve_lower_bound(step, least, &why)) return refuse(function, *gpu, why);
     CUresult result = call();
     if (made_room(result, *gpu, ~0ull)) result = call();  // how much it needs is the driver's to know
     if (result != CUDA_SUCCESS) return result;
-    if (gpu->after_driver_step(step, &why)) return result;
-    DriverFootprint::Step back = gpu->before_driver_step();
+    if (DriverSteps(*gpu).after(step, &why)) return result;
+    DriverFootprint::Step back = DriverSteps(*gpu).before();
     {
         const RelaxedCaptures relaxed;
         undo();
     }
-    gpu->after_driver_step(back, nullptr);
+    DriverSteps(*gpu).after(back, nullptr);
     return refuse(function, *gpu, why);  // not before: the line says what is held without it
 }
 

@@ -25,7 +25,7 @@ inline void look_before_kernel() {
     const HookEntry entry;
     VirtualGpu* gpu = current_gpu(entry);
     if (!gpu || !gpu->limited()) return;
-    if (gpu->caches()) gpu->look_at_cached();
+    if (gpu->caches()) gpu->poll_cached();
     gpu->driver_gave_back();
 }
 
@@ -37,14 +37,14 @@ CUresult unload_beside(int ordinal, const VirtualGpu* current, const Call& call)
         VirtualGpu& gpu = process().gpu(ordinal);
         const bool is_current = current && &gpu.physical() == &current->physical();
         if (!gpu.limited() || !gpu.measured() || is_current || gpu.physical().parts().front() != &gpu) continue;
-        if (!gpu.measures_steps()) {
+        if (!gpu.physical().measures_steps()) {
             const CUresult result = unload_beside(ordinal + 1, current, call);
             if (result == CUDA_SUCCESS) gpu.driver_gave_back();
             return result;
         }
-        DriverFootprint::Step step = gpu.before_driver_step();
+        DriverFootprint::Step step = DriverSteps(gpu).before();
         const CUresult result = unload_beside(ordinal + 1, current, call);
-        if (result == CUDA_SUCCESS) gpu.after_driver_step(step, nullptr);
+        if (result == CUDA_SUCCESS) DriverSteps(gpu).after(step, nullptr);
         return result;
     }
     return call();
@@ -56,9 +56,9 @@ inline constexpr auto counted_unload = [](auto unload, auto handle) {
     if (!entry.counts()) return call();
     VirtualGpu* gpu = process().current().gpu;
     if (!gpu || !gpu->limited()) return unload_beside(0, nullptr, call);
-    DriverFootprint::Step step = gpu->before_driver_step();
+    DriverFootprint::Step step = DriverSteps(*gpu).before();
     const CUresult result = unload_beside(0, gpu, call);
-    if (result == CUDA_SUCCESS) gpu->after_driver_step(step, nullptr);
+    if (result == CUDA_SUCCESS) DriverSteps(*gpu).after(step, nullptr);
     return result;
 };
 

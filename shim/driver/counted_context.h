@@ -28,7 +28,7 @@ template <typename Call>
 CUresult counted_end(VirtualGpu* gpu, CUcontext context, const PrimaryContext* primary, Call call) {
     const bool counts = gpu && gpu->limited();
     DriverFootprint::Step step;
-    if (counts) step = gpu->before_driver_step();
+    if (counts) step = DriverSteps(*gpu).before();
     CUresult result;
     {
         const ContextEnd end(context), no_retain(primary);
@@ -37,7 +37,7 @@ CUresult counted_end(VirtualGpu* gpu, CUcontext context, const PrimaryContext* p
         result = recorded_end(context, call);
         result == CUDA_SUCCESS ? ending.ended() : ending.lives_on();
     }
-    if (result == CUDA_SUCCESS && counts) gpu->after_context_end(step);
+    if (result == CUDA_SUCCESS && counts) DriverSteps(*gpu).after_context_end(step);
     return result;
 }
 
@@ -63,8 +63,8 @@ inline std::uint64_t kind_of_context(const VirtualGpu* gpu, unsigned flags) {
 // The shape of every call that makes a context. One that is known not to fit is never made.
 template <typename Call, typename Undo>
 CUresult counted_first_context(Function function, VirtualGpu* gpu, std::uint64_t kind, Call call, Undo undo) {
-    const CUresult result = counted_step(function, gpu, call, undo, kind ? gpu->known_context(kind) : 0);
-    if (result == CUDA_SUCCESS && kind) gpu->note_context(kind);
+    const CUresult result = counted_step(function, gpu, call, undo, kind ? DriverSteps(*gpu).known_context(kind) : 0);
+    if (result == CUDA_SUCCESS && kind) DriverSteps(*gpu).note_context(kind);
     return result;
 }
 
@@ -92,7 +92,7 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
     if (released_one_of_several(primary, call, &result)) return result;
     const bool counts = gpu->limited();
     DriverFootprint::Step step;
-    if (counts) step = gpu->before_driver_step();
+    if (counts) step = DriverSteps(*gpu).before();
     if (counts) gpu->budget().begin_release();
     hook_frame.reserving = counts ? &gpu->budget() : nullptr;
     bool ended = false;
@@ -110,7 +110,7 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
     }
     hook_frame.reserving = nullptr;
     if (counts) gpu->budget().cancel_release();
-    if (counts && ended) gpu->after_context_end(step);
+    if (counts && ended) DriverSteps(*gpu).after_context_end(step);
     return result;
 }
 

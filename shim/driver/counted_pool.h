@@ -15,7 +15,7 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
     if (!(growing.enter() && gpu->reserve_at_once(reserved))) {
         // Before pools are trimmed for it: this one may have what is needed. Whoever waits is outside, so that nobody
         // waits for it.
-        gpu->tell_unsettled();
+        gpu->siblings().given_back().publish_unsettled();
         bool on_spare = growing.enter_on_spare();
         if (!on_spare && gpu->reserve(reserved, &why))
             growing.enter_when_free();
@@ -31,8 +31,9 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
     if (result != CUDA_SUCCESS) return result;
     growing.allocated(reserved, gpu->budget());
     reservation.disown();
-    if (pool == MemoryPools::kGraphs) gpu->tell_settled();  // its end gives back, where no hook is
-    if (gpu->within_limit_of_living(&why) || !undo()) return result;
+    if (pool == MemoryPools::kGraphs)
+        gpu->siblings().given_back().publish_settled();  // its end gives back, where no hook is
+    if (gpu->within_limit(&why) || gpu->siblings().given_back().within_limit() || !undo()) return result;
     gpu->refresh(true);
     why.requested = bytes;
     return refuse(function, *gpu, why);

@@ -1,6 +1,7 @@
 #include <bit>
 
 #include "shim/driver/counted_physical.h"
+#include "virtual_gpu/gpu/late_release.h"
 
 namespace cuslice {
 
@@ -15,7 +16,7 @@ void each_gpu(std::uint64_t gpus, F f) {
 
 // Between the driver's answer and the charge nobody may compare the two: so it is a free under way.
 void EndingMemory::begin() {
-    each_gpu(exported_, [&](int gpu) { before_[gpu] = process().gpu(gpu).before_exported_release(); });
+    each_gpu(exported_, [&](int gpu) { before_[gpu] = before_exported_release(process().gpu(gpu)); });
     hook_frame.freeing = true;
     gpu_state().frees.begin();
 }
@@ -23,15 +24,15 @@ void EndingMemory::begin() {
 void EndingMemory::end() {
     gpu_state().frees.end();
     hook_frame.freeing = false;
-    each_gpu(exported_, [&](int gpu) { process().gpu(gpu).after_exported_release(); });
+    each_gpu(exported_, [&](int gpu) { after_exported_release(process().gpu(gpu)); });
 }
 
 void EndingMemory::give_back(void* self, int gpu, std::uint64_t bytes, PhysicalMemory::Kept kept) {
     const EndingMemory& ending = *static_cast<EndingMemory*>(self);
     VirtualGpu& on = process().gpu(gpu);
     if (kept == PhysicalMemory::Kept::exported)
-        return on.release_exported(bytes, ending.exported_ >> gpu & 1 ? ending.before_[gpu] : 0);
-    if (kept == PhysicalMemory::Kept::by_array) return on.release_shared(bytes);
+        return release_exported(on, bytes, ending.exported_ >> gpu & 1 ? ending.before_[gpu] : 0);
+    if (kept == PhysicalMemory::Kept::by_array) return release_shared(on, bytes);
     on.budget().begin_release();
     on.budget().end_release(bytes);
 }

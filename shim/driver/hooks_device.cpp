@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "shim/driver/export.h"
+#include "virtual_gpu/gpu/memory_view.h"
 
 namespace cuslice {
 
@@ -14,7 +15,7 @@ constexpr auto shown_total = [](auto real, auto* bytes, CUdevice device) {
     if (gpu && gpu->limited()) {
         const DisableCancellation uncancelled;  // the ledger is read
         using Size = std::remove_pointer_t<decltype(bytes)>;
-        *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, gpu->limit_to_come()));
+        *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, limit_to_come(*gpu)));
     }
     return result;
 };

@@ -12,7 +12,7 @@ CUSLICE_HOOK(cuImportExternalMemory, memory, handle) {
 
 CUSLICE_HOOK(cuExternalMemoryGetMappedBuffer, address, memory, buffer) {
     const HookEntry entry;
-    if (VirtualGpu* gpu = current_gpu(entry)) gpu->watch_frees();
+    if (VirtualGpu* gpu = current_gpu(entry)) gpu->unrecorded_frees().watch();
     return counted_making(CUSLICE_REAL(cuExternalMemoryGetMappedBuffer), CUSLICE_REAL(cuMemFree_v2), current_gpu(entry),
                           address, memory, buffer);
 }

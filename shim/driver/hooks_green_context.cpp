@@ -58,14 +58,14 @@ CUSLICE_HOOK(cuGreenCtxDestroy, green) {
     VirtualGpu* gpu = gpu_if(entry.counts(), gpu_state().contexts.device_of(context));
     const bool last = gpu && gpu->primary().retains.load() <= 1;
     DriverFootprint::Step step;
-    if (gpu && gpu->limited() && !last) step = gpu->before_driver_step();
+    if (gpu && gpu->limited() && !last) step = DriverSteps(*gpu).before();
     CUresult result;
     {
         const ContextEnd end(context);
         result = counted_release(gpu, [&] { return CUSLICE_REAL(cuGreenCtxDestroy)(green); });
     }
     if (result != CUDA_SUCCESS || !gpu) return result;
-    if (gpu->limited() && !last) gpu->after_driver_step(step, nullptr);
+    if (gpu->limited() && !last) DriverSteps(*gpu).after(step, nullptr);
     gpu_state().contexts.name_ended(context);
     process().forget_contexts();
     return result;

@@ -33,14 +33,14 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     // A product that overflows is the driver's to refuse.
     if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected)) return call(pointer, pitch);
     LimitError why;
-    expected = gpu->taken_for(expected);
+    expected = rounded_size(*gpu, expected);
     if (!gpu->reserve(expected, &why)) return refuse(function, *gpu, why);
     HookReservation reservation(*gpu, expected);
     OutParameter<Pointer> made(pointer);
     OutParameter<Size> chosen(pitch);
     std::uint64_t padded = 0;
     const auto record_padded = [&] {
-        padded = gpu->taken_for(static_cast<std::uint64_t>(*chosen) * height);
+        padded = rounded_size(*gpu, static_cast<std::uint64_t>(*chosen) * height);
         const std::uint64_t more = padded > expected ? Budget::charged(padded) - Budget::charged(expected) : 0;
         if (!gpu->reserve(more, &why)) return refuse(function, *gpu, why);
         HookReservation padding(*gpu, more);

@@ -17,15 +17,15 @@ CUresult counted_destroy(Handle array, Destroy destroy) {
     VirtualGpu* gpu = known.address ? &process().gpu(known.gpu) : process().current().gpu;
     if (!gpu || !gpu->limited()) return destroy(array);
     DriverFootprint::Step step;
-    if (gpu->measures_steps()) step = gpu->before_driver_step();
+    if (gpu->physical().measures_steps()) step = DriverSteps(*gpu).before();
     const CUresult result = charged_free(
         name, [&] { return destroy(array); },
         [&](CUresult, const Allocation& freed) {
             if (freed.address) gpu->budget().release(freed.bytes);
         });
     if (result != CUDA_SUCCESS) return result;
-    if (gpu->measures_steps())
-        gpu->after_driver_step(step, nullptr);
+    if (gpu->physical().measures_steps())
+        DriverSteps(*gpu).after(step, nullptr);
     else
         gpu->driver_gave_back();  // the padding, or memory of another process's that it was mapped from
     return result;
@@ -38,7 +38,7 @@ CUresult counted_create(Create create, Destroy destroy, std::uint64_t least, Han
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited() || !array) return create(array, arguments...);
     LimitError why;
-    DriverFootprint::Step step = gpu->before_driver_step();
+    DriverFootprint::Step step = DriverSteps(*gpu).before();
     if (!least)
         gpu->budget().begin_release();
     else if (!gpu->reserve(least, &why))
@@ -51,7 +51,7 @@ CUresult counted_create(Create create, Destroy destroy, std::uint64_t least, Han
         [&] { return record(reinterpret_cast<CUdeviceptr>(made), least, current, Kind::array); },
         [&] { destroy(made); });
     if (result != CUDA_SUCCESS) return result;
-    if (gpu->after_driver_step(step, &why)) {
+    if (DriverSteps(*gpu).after(step, &why)) {
         *array = made;
         return result;
     }

@@ -3,6 +3,7 @@
 
 #include "shim/driver/cached.h"
 #include "shim/driver/export.h"
+#include "virtual_gpu/gpu/memory_view.h"
 
 namespace cuslice {
 
@@ -15,7 +16,7 @@ bool current_view(std::uint64_t physical_free, MemoryView* view) {
     const bool one = process().gpu_count() == 1 && process().gpu(0).measured();
     VirtualGpu* gpu = one ? &process().gpu(0) : process().current().gpu;
     if (!gpu || !gpu->bound()) return false;
-    *view = gpu->view(physical_free);
+    *view = memory_view(*gpu, physical_free);
     return true;
 }
 

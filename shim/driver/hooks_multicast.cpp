@@ -36,9 +36,9 @@ CUSLICE_HOOK(cuMulticastAddDevice, object, device) {
     const HookEntry entry;
     VirtualGpu* const gpu = named_gpu(entry, device);
     if (!gpu) return CUSLICE_REAL(cuMulticastAddDevice)(object, device);
-    DriverFootprint::Step step = gpu->before_driver_step();
+    DriverFootprint::Step step = DriverSteps(*gpu).before();
     const CUresult result = CUSLICE_REAL(cuMulticastAddDevice)(object, device);
-    if (result == CUDA_SUCCESS) gpu->after_driver_step(step, nullptr);
+    if (result == CUDA_SUCCESS) DriverSteps(*gpu).after(step, nullptr);
     return result;
 }
 

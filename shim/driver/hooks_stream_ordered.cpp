@@ -3,6 +3,7 @@
 #include "shim/driver/counted_pool.h"
 #include "shim/driver/export.h"
 #include "shim/driver/recorded.h"
+#include "virtual_gpu/gpu/late_release.h"
 
 namespace cuslice {
 
@@ -144,7 +145,8 @@ CUresult counted_managed(Function function, VirtualGpu& gpu, std::uint64_t bytes
         reservation, [&] { return ask_driver(gpu, bytes, [&] { return call(made); }); },
         [&] {
             const CUresult recorded = record(*made, bytes, nobody, Kind::managed);
-            if (recorded == CUDA_SUCCESS) gpu.managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
+            if (recorded == CUDA_SUCCESS)
+                gpu.physical().managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
             return recorded;
         },
         [&] { free_again<Form>(*made, stream); });
@@ -191,7 +193,7 @@ constexpr auto allocate_from =
 // Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is; the latter when
 // the stream gets there.
 void free_later(VirtualGpu& gpu, const Allocation& freed) {
-    is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.release_later(freed.bytes);
+    is_exported(freed) ? release_shared(gpu, freed.bytes) : release_later(gpu, freed.bytes);
 }
 
 // A block of a cache, to be free when the stream gets there: what a free waits for, or parks the block for, includes
@@ -252,15 +254,15 @@ CUSLICE_HOOK(cuMemPoolDestroy, pool) {
         return result;
     }
     // The driver keeps it until the last allocation is freed, and nothing says how much that still is.
-    gpu->watch_frees();
-    gpu->release_shared(charged);
+    gpu->unrecorded_frees().watch();
+    release_shared(*gpu, charged);
     return result;
 }
 
 CUSLICE_HOOK(cuMemPoolImportPointer, address, pool, data) {
     const HookEntry entry;
     VirtualGpu* const gpu = importing_gpu(entry);
-    if (gpu) gpu->watch_frees();
+    if (gpu) gpu->unrecorded_frees().watch();
     return counted_making(CUSLICE_REAL(cuMemPoolImportPointer), CUSLICE_REAL(cuMemFree_v2), gpu, address, pool, data);
 }
 

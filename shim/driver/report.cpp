@@ -141,15 +141,15 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
 
 // Once in a process and for a GPU. Where `cuslice run` has named the group, it has said the line for the whole job.
 void say_group(const VirtualGpu& gpu) {
-    const ledger::GroupTerms* const found = gpu.found_group();
+    const ledger::GroupTerms* const found = gpu.siblings().found_group();
     const Entry* const named = find(process().settings(), Key::group);
     if (!found || !named || named->rank.level != 0 || !grouped.first(*gpu.physical().parts().front())) return;
     ledger::GroupTerms terms = *found;
     if (shares_container(process().settings())) terms.similar[0] = '\0';  // nobody has chosen these names
     LogLine place;
     append_gpu(place, gpu);
-    const auto line =
-        ledger::describe_group(gpu_state().sharing.group.view(), place.view(), terms, gpu.whole_slice().group_limit);
+    const auto line = ledger::describe_group(gpu_state().sharing.group.view(), place.view(), terms,
+                                             gpu.physical().whole_slice().group_limit);
     if (!line.empty()) log_line(LogLevel::warn, LogLine(line.view()));
 }
 
@@ -171,7 +171,7 @@ LogLevel summary_level() {
 // Held by other processes. What one of them has cached and doesn't use none but itself can give back.
 void append_others(LogLine& line, std::uint64_t bytes, const VirtualGpu& gpu) {
     line.append(", ").append(format_size(bytes).view()).append(" by other processes (see cuslice ps)");
-    const ledger::CachingMember other = gpu.sharing().budget().largest_caching();
+    const ledger::CachingMember other = gpu.siblings().sharing().budget().largest_caching();
     if (other.bytes == 0) return;
     line.append(", of which ").append(format_size(other.bytes).view()).append(" by ");
     if (other.is_here)
@@ -232,7 +232,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
         line.append(", and ").append(format_size(headroom).view()).append(" are kept for the driver (headroom)");
     line.append(". ");
     line.append("The limit is from ")
-        .append(full.origin_of(why.of, why.limit))
+        .append(full.slice().origin_of(why.of, why.limit, full.physical().whole_slice()))
         .append(". Free memory, or raise the limit");
     if (const std::uint64_t hidden = level == LogLevel::warn ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);
@@ -264,7 +264,7 @@ void report_use() {
     note_holdings();
     for (int i = 0, count = process().gpu_count(); i < count; i++) {
         const VirtualGpu& gpu = process().gpu(i);
-        const std::uint64_t limit = gpu.limit(), most = std::min(gpu.most_used(), limit);
+        const std::uint64_t limit = gpu.limit(), most = std::min(gpu.polling().most_used(), limit);
         if (!gpu.bound() || !gpu.measured() || most == 0) continue;
         LogLine line;
         append_gpu(line, gpu);
@@ -276,7 +276,7 @@ void report_use() {
             holdings.sort();
             append_holdings(line.append("; what held most: "), holdings);
         }
-        if (const std::uint64_t all = gpu.sharing().budget().job_peak(); all > most)
+        if (const std::uint64_t all = gpu.siblings().sharing().budget().job_peak(); all > most)
             line.append("; all processes of the job held at most ").append(format_size(all).view()).append(" at once");
         if (const std::uint64_t refused = refusal_counts[i].load(std::memory_order_relaxed))
             line.append("; ")
@@ -436,7 +436,7 @@ void say_missed_variables() {
 
 // Nobody has joined yet where no hook has seen the context begin.
 void join_unseen(VirtualGpu& gpu) {
-    if (!gpu.slice().in_group || gpu.found_group()) return;
+    if (!gpu.slice().in_group || gpu.siblings().found_group()) return;
     const Scratch<Refusal> refusal;
     if (refusal && gpu.join(gpu_state().sharing, &*refusal)) say_group(gpu);
 }

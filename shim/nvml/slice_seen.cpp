@@ -6,6 +6,7 @@
 
 #include "shim/process/process.h"
 #include "shim/process/watchers.h"
+#include "virtual_gpu/gpu/memory_view.h"
 #include "virtual_gpu/nvml/nvml_gpu.h"
 #include "virtual_gpu/split/nvml.h"
 
@@ -23,10 +24,10 @@ SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
     gpu_ = process().find_gpu(identity.uuid);
     if (gpu_) {
         limited_ = gpu_->limited();
-        if (limited_) gpu_->view(~0ull);  // reads again what pools have given back: CUDA's figures do the same
-        total_ = gpu_->limit_to_come();
+        if (limited_) memory_view(*gpu_, ~0ull);  // reads again what pools have given back: CUDA's figures do the same
+        total_ = limit_to_come(*gpu_);
         used_ = gpu_->budget().used();
-        if (limited_ && gpu_->sharing().watch(plan, identity.uuid, &watched_)) used_ = watched_.used;
+        if (limited_ && gpu_->siblings().sharing().watch(plan, identity.uuid, &watched_)) used_ = watched_.used;
         if (gpu_->slice().only_group()) limited_ = watched_.limit != ledger::kNoLimitBytes;
     } else {
         // CUDA's bytes, of which a share is the same before CUDA starts as afterwards.
@@ -54,7 +55,7 @@ SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
 }
 
 std::uint64_t SliceSeen::free(std::uint64_t physical_free) const {
-    return gpu_ ? gpu_->view(physical_free).free : std::min(total_ - used_, physical_free);
+    return gpu_ ? memory_view(*gpu_, physical_free).free : std::min(total_ - used_, physical_free);
 }
 
 bool SliceSeen::has(unsigned pid) const {

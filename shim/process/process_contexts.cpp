@@ -2,6 +2,7 @@
 #include "policy/base/cancellation.h"
 #include "shim/process/ending_context.h"
 #include "shim/process/process.h"
+#include "virtual_gpu/gpu/driver_steps.h"
 #include "virtual_gpu/gpu/pushed_context.h"
 #include "virtual_gpu/gpu/visit.h"
 #include "virtual_gpu/split/physical.h"
@@ -48,7 +49,7 @@ Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice 
     if (!gpu || !gpu->limited()) return gpu_state().contexts.id_of(context, device);
     const DisableCancellation uncancelled;
     const MakingContext making;
-    gpu->meet_context();
+    DriverSteps(*gpu).charge_unseen_context();
     const Contexts::Id id = gpu_state().contexts.id_of(context, device);
     if (active_primary(device) == context) gpu->primary().is(context);
     if (on_new_context) on_new_context(*gpu, context, id, cache);
@@ -75,7 +76,7 @@ bool charge_unseen_of_all(VirtualGpu& gpu) {
     if (gpu.measured()) return true;
     if (CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&context, part->physical) != CUDA_SUCCESS) return false;
     const bool pushed = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
-    gpu.meet_context();
+    DriverSteps(gpu).charge_unseen_context();
     if (pushed) CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&context);
     CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(part->physical);
     return true;

@@ -6,8 +6,8 @@
 BEFORE and AFTER are folders with bin/cuslice and lib/cuslice in them (build/release, or an installation), PROGRAM is
 AFTER's cuslice_bench_pair, FOLDER has the fake GPU's libraries for both (default: those of BEFORE). callgrind counts
 the instructions of two runs that differ in the number of pairs alone, so that their difference is the pairs'.
-What is done by the clock is left out: a look at what the driver holds (VirtualGpu::look), ten in a second at most, of
-which a run under callgrind, fifty times slower, would have fifty times as many. The nanoseconds have it.
+What is done by the clock is left out: a poll of what the driver holds (VirtualGpu::poll_footprint), ten in a second at
+most, of which a run under callgrind, fifty times slower, would have fifty times as many. The nanoseconds have it.
 Nanoseconds are medians of N runs (default: 7) of each build, which take turns.
 """
 import argparse
@@ -27,7 +27,7 @@ FEW, MANY = 2000, 12000  # pairs of the two runs under callgrind
 # Small, as valgrind has no room for the addresses of a large one.
 GPU = "1xlaptop-2g"
 LIBRARY = "libcuslice.so"
-BY_THE_CLOCK = "cuslice::VirtualGpu::look()"
+BY_THE_CLOCK = ("cuslice::VirtualGpu::poll_footprint()", "cuslice::VirtualGpu::look()")  # and its name in older builds
 SIZES = {"512 B": 512, "4 KiB": 4 << 10, "64 KiB": 64 << 10, "100 KiB": 100 << 10, "1 MiB": 1 << 20,
          "16 MiB": 16 << 20, "64 MiB": 64 << 20}
 
@@ -95,7 +95,7 @@ class Build:
         with tempfile.NamedTemporaryFile() as out:
             self.run(pair, pairs, ["valgrind", "--tool=callgrind", "--quiet", "--dump-instr=yes", "--dump-line=no",
                                    "--compress-pos=no", "--compress-strings=no",
-                                   f"--toggle-collect={BY_THE_CLOCK}", "--collect-atstart=yes",
+                                   *(f"--toggle-collect={name}" for name in BY_THE_CLOCK), "--collect-atstart=yes",
                                    f"--callgrind-out-file={out.name}"])
             times = collections.defaultdict(collections.Counter)
             library, of_callee = None, False

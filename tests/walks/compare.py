@@ -38,7 +38,7 @@ SCENES = {
 # functions: no stops, but what stops are made of.
 LAYERS = ("config", "policy", "virtual_gpu", "shim")
 BASICS = ("config/", "policy/base/", "virtual_gpu/driver/")
-NOW_AND_THEN = ("VirtualGpu::look", "AllocationTable::insert_slowly")
+NOW_AND_THEN = ("VirtualGpu::poll_footprint", "AllocationTable::insert_slowly")
 ONCE = (("policy/budget/budget.h", "Budget::reserve"), ("driver", "cuMemAlloc_v2"),
         ("policy/budget/allocation_table.cpp", "AllocationTable::insert"), ("policy/budget/budget.h", "Budget::commit"))
 

@@ -191,7 +191,7 @@ void Caches::release_idle() {
         each([capturing](ContextCache& cache) {
             const std::uint64_t idle = cache.gpu->slice().idle_release * 1'000'000, now = coarse_clock();
             if (!idle || capturing) return;
-            if (cache.gpu->asked_to_trim()) return cache.allocator.help_out();
+            if (cache.gpu->siblings().trim_requested()) return cache.allocator.help_out();
             // Threads keep their own blocks as long as any operation goes on.
             const std::uint64_t operations = cache.allocator.operations();
             const bool asleep = operations == cache.operations_seen;

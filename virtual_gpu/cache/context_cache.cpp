@@ -104,14 +104,14 @@ void ContextBacking::drop_fence(Fence fence) { commons->quiescence.fences.drop(f
 // A free of a thread whose mode is relaxed ends no capture.
 bool ContextBacking::capturing() { return !RelaxedCaptures::possible() && commons->quiescence.captures.any_for_sure(); }
 
-bool ContextBacking::wanted() { return gpu->asked_to_trim(); }
+bool ContextBacking::wanted() { return gpu->siblings().trim_requested(); }
 
 bool ContextBacking::forget(std::uint64_t address) { return commons->attributes.forget(address); }
 
 void ContextBacking::thread_began() { commons->thread_began(*commons); }
 
 void ContextBacking::changed() {
-    gpu->look_at_cached();
+    gpu->poll_cached();
     commons->tell_changed(*commons, *gpu);
 }
 

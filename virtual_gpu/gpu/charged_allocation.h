@@ -4,6 +4,7 @@
 #include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/before_freeing.h"
 #include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/late_release.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
@@ -31,7 +32,7 @@ CUresult charged_allocation(Held& reservation, Call call, Record record, Undo un
 
 // Gives back the bytes of a freed allocation, unless another process may still hold them.
 inline void release_freed(VirtualGpu& gpu, const Allocation& freed) {
-    is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.budget().release(freed.bytes);
+    is_exported(freed) ? release_shared(gpu, freed.bytes) : gpu.budget().release(freed.bytes);
 }
 
 // `call` is the driver's free of `address`. Then `release` is given the driver's status and the record, without an

@@ -1,23 +1,76 @@
-// Around calls in which the driver takes or gives back memory by itself.
+#include "virtual_gpu/gpu/driver_steps.h"
+
 #include <algorithm>
 
+#include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/gpu/free_memory.h"
 #include "virtual_gpu/gpu/gpu_state.h"
-#include "virtual_gpu/gpu/virtual_gpu.h"
+#include "virtual_gpu/gpu/primary_context.h"
+#include "virtual_gpu/nvml/nvml_gpu.h"
+#include "virtual_gpu/nvml/own_pid.h"
 
 namespace cuslice {
 
-DriverFootprint::Step VirtualGpu::before_driver_step(bool makes_context) {
-    open_driver_footprint();
-    pools_.refresh(budget_, false);
-    return footprint().before(budgets(), makes_context);
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// The most that a first context is believed to take where neither NVML nor a figure from before it is to be had: what
+// TensorFlow leaves to the driver and its libraries, by compute capability (its MinSystemMemory).
+std::uint64_t first_context_at_most(CUdevice device) {
+    int major = 0;
+    CUSLICE_REAL(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    return (major <= 6 ? 500 : major == 7 ? 1050 : major == 8 ? 1536 : 1800) * kMiB;
 }
 
-// All partitions of the GPU are charged for memory that the driver takes, so all of them have to have room for it.
-bool VirtualGpu::all_within_limits(LimitError* why) const {
-    if (!within_limit(why)) return false;
-    if (!physical_->is_split()) return true;
-    for (const VirtualGpu* part : physical_->parts()) {
-        if (part == this || part->within_limit(why)) continue;
+}  // namespace
+
+// Not before the first context: a process that only counts GPUs does not pay for NVML.
+void DriverSteps::open_footprint() const {
+    if (gpu_.measured()) return;
+    NvmlGpu nvml;
+    const bool there = gpu_state().start_nvml() && nvml.open(physical_.identity().uuid);
+    const unsigned pid = there ? pid_in_nvml(pid_facts()) : 0;
+    const std::uint64_t at_most = first_context_at_most(gpu_.device());
+    const std::uint64_t on_top_at_most = gpu_.slice().plus_context ? at_most : 0;
+    const LockGuard lock(physical_.mutex());
+    if (gpu_.measured()) return;
+    footprint().open(nvml, pid, free_memory, at_most, on_top_at_most, gpu_state().frees, physical_.mutex());
+    for (VirtualGpu* part : physical_.parts()) part->begin_measured();
+}
+
+DriverFootprint::State DriverSteps::state() const { return physical_.state(gpu_state().contexts); }
+
+// Bytes that others of the same job or group hold on the whole GPU, according to the ledger.
+std::uint64_t DriverSteps::used_by_others() const {
+    ledger::Watched all;
+    GpuSharing& sharing = physical_.is_split() ? physical_.sharing() : gpu_.siblings().sharing();
+    if (footprint().exact() || !sharing.watch(gpu_state().sharing, physical_.identity().uuid, &all)) return 0;
+    const std::uint64_t own = sharing.joined() ? physical_.charged() : 0;
+    return all.used - std::min(all.used, own);
+}
+
+void DriverSteps::charge_unseen_context() const {
+    open_footprint();
+    DriverFootprint::State now = state();
+    now.contexts = std::max(now.contexts, 1u);
+    now.of_others = used_by_others();
+    footprint().meet(now, physical_.budgets());
+    const LockGuard lock(physical_.mutex());
+    physical_.publish_footprint();
+}
+
+DriverFootprint::Step DriverSteps::before(bool makes_context) const {
+    open_footprint();
+    gpu_.pools().refresh(gpu_.budget(), false);
+    return footprint().before(physical_.budgets(), makes_context);
+}
+
+bool DriverSteps::within_limits(LimitError* why) const {
+    if (!gpu_.within_limit(why)) return false;
+    if (!physical_.is_split()) return true;
+    for (const VirtualGpu* part : physical_.parts()) {
+        if (part == &gpu_ || part->within_limit(why)) continue;
         if (!why) return false;
         // A limit that they share is the same for this part.
         if (why->of == LimitOf::process || why->of == LimitOf::job) {
@@ -26,133 +79,140 @@ bool VirtualGpu::all_within_limits(LimitError* why) const {
         }
         return false;
     }
-    const std::uint64_t most = physical_->limit_of_all(), used = most ? physical_->counted_of_all() : 0;
+    const std::uint64_t most = physical_.limit_of_all(), used = most ? physical_.counted_of_all() : 0;
     if (used <= most) return true;
     if (why) *why = {.used = used, .ceiling = most, .limit = most, .of = LimitOf::whole_gpu};
     return false;
 }
 
-// Has the part give back what it has cached whose limit is exceeded. False if that is nothing.
-bool VirtualGpu::trim_for_driver(const LimitError& over) {
+// The same without what other members of the accounts have given back.
+bool DriverSteps::within_given_back() const {
+    for (VirtualGpu* part : physical_.parts())
+        if (!part->within_limit(nullptr) && !part->siblings().given_back().within_limit()) return false;
+    const std::uint64_t most = physical_.limit_of_all();
+    return !most || physical_.counted_of_all() <= most;
+}
+
+// Has the partition give back what it has cached whose limit is exceeded. False if that is nothing.
+bool DriverSteps::trim_for_driver(const LimitError& over) const {
     const std::uint64_t missing = over.used - std::min(over.used, over.ceiling);
-    for (VirtualGpu* part : physical_->parts())
-        if (part->caches() && (over.of == LimitOf::other_part ? part->ordinal() == over.part : part == this))
+    for (VirtualGpu* part : physical_.parts())
+        if (part->caches() && (over.of == LimitOf::other_part ? part->ordinal() == over.part : part == &gpu_))
             return gpu_state().reclaimer->trim(*part, missing) != 0;
     return false;
 }
 
 // Restates `over` as it was before `bytes` that the driver takes were charged in it, with the request and the
 // headroom of the limit that stood in the way.
-void VirtualGpu::less_driver_step(LimitError& over, std::uint64_t bytes) const {
+void DriverSteps::restate(LimitError& over, std::uint64_t bytes) const {
     const bool of_all = over.of == LimitOf::whole_gpu || over.of == LimitOf::group || over.of == LimitOf::rule;
-    const VirtualGpu* full = this;
-    for (const VirtualGpu* part : physical_->parts())
+    const VirtualGpu* full = &gpu_;
+    for (const VirtualGpu* part : physical_.parts())
         if (over.of == LimitOf::other_part && part->ordinal() == over.part) full = part;
-    over.requested = of_all ? bytes : physical_->share_of(*full, bytes);
+    over.requested = of_all ? bytes : physical_.share_of(*full, bytes);
     over.headroom = full->headroom(over.of);
     over.used -= std::min(over.used, Budget::charged(over.requested));
 }
 
-GpuSharing& VirtualGpu::accounts() { return sharing_.joined() ? sharing_ : physical_->sharing(); }
-
 // The ledger is believed up to what a context can plausibly take.
-std::uint64_t VirtualGpu::known_context(std::uint64_t kind) {
-    const std::uint64_t bytes = accounts().least_context(kind);
+std::uint64_t DriverSteps::known_context(std::uint64_t kind) const {
+    const std::uint64_t bytes = gpu_.siblings().known_by().least_context(kind);
     if (!bytes) return 0;
-    open_driver_footprint();
-    const bool first =
-        footprint().bytes() == 0 && driver_state().contexts == 0 && !physical_primary_is_active(device());
+    open_footprint();
+    const bool first = footprint().bytes() == 0 && state().contexts == 0 && !physical_primary_is_active(gpu_.device());
     return first && bytes <= footprint().context_at_most() ? bytes : 0;
 }
 
-void VirtualGpu::note_context(std::uint64_t kind) {
-    if (const std::uint64_t bytes = footprint().take_first_context()) accounts().note_context(kind, bytes);
+void DriverSteps::note_context(std::uint64_t kind) const {
+    if (const std::uint64_t bytes = footprint().take_first_context())
+        gpu_.siblings().known_by().note_context(kind, bytes);
 }
 
-// The same as foresee() with what others have given back. NVML is asked for that, so without the lock.
-bool VirtualGpu::fits_given_back(DriverFootprint::Step& step, std::uint64_t bytes) {
+// The same as reserve_lower_bound() with what others have given back. NVML is asked for that, so without the lock.
+bool DriverSteps::fits_given_back(DriverFootprint::Step& step, std::uint64_t bytes) const {
     {
-        const LockGuard lock(mutex());
+        const LockGuard lock(physical_.mutex());
         footprint().foresee(step, bytes);
     }
-    if (all_within_given_back()) return true;
-    const LockGuard lock(mutex());
+    if (within_given_back()) return true;
+    const LockGuard lock(physical_.mutex());
     footprint().take_back(step);
     return false;
 }
 
 // Charged first and looked at then, so that two at once can both be refused, and never both be served.
-bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why) {
+bool DriverSteps::reserve_lower_bound(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why) const {
     LimitError over;
     const auto fits = [&] {
-        const LockGuard lock(mutex());
+        const LockGuard lock(physical_.mutex());
         footprint().foresee(step, bytes);
-        if (all_within_limits(&over)) return true;
+        if (within_limits(&over)) return true;
         footprint().take_back(step);
         return false;
     };
-    follow_file();
+    Siblings& siblings = gpu_.siblings();
+    siblings.follow_file();
     if (fits()) return true;
-    gpu_state().look_for_ended(*this);
-    refresh(pools_.any());
-    take_back_dead();
-    // Each part may have something cached.
-    for (std::size_t tries = physical_->parts().size() + 1; tries > 0; tries--) {
+    gpu_state().look_for_ended(gpu_);
+    gpu_.refresh(gpu_.pools().any());
+    siblings.take_back_dead();
+    // Each partition may have something cached.
+    for (std::size_t tries = physical_.parts().size() + 1; tries > 0; tries--) {
         if (fits()) return true;
         if (!trim_for_driver(over)) break;
     }
-    if (fits_given_back(step, bytes) || fits_after_siblings(bytes, fits)) return true;
-    less_driver_step(over, bytes);
+    if (fits_given_back(step, bytes) || siblings.wait_until(bytes, fits)) return true;
+    restate(over, bytes);
     if (why) *why = over;
     return false;
 }
 
-bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, LimitError* why) {
-    pools_.refresh(budget_, false);
+bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
+    gpu_.pools().refresh(gpu_.budget(), false);
     const std::uint64_t before = footprint().bytes();
-    DriverFootprint::State state = driver_state();
-    if (!step.known()) state.of_others = used_by_others();
-    footprint().after(step, state, budgets());
+    DriverFootprint::State now = state();
+    if (!step.known()) now.of_others = used_by_others();
+    footprint().after(step, now, physical_.budgets());
     std::uint64_t more = 0;
     {
-        const LockGuard lock(mutex());
-        publish_parts();
-        if (footprint().unsettled()) driver_gave_back();
+        const LockGuard lock(physical_.mutex());
+        physical_.publish_footprint();
+        if (footprint().unsettled()) gpu_.driver_gave_back();
         more = footprint().measured() - std::min(footprint().measured(), before);
     }
     LimitError over;
-    bool fits = all_within_limits(&over);
+    bool fits = within_limits(&over);
     if (!fits) {
-        take_back_dead();
-        fits = all_within_limits(&over);
+        gpu_.siblings().take_back_dead();
+        fits = within_limits(&over);
     }
     // Cached memory makes room for the driver's own needs.
-    for (std::size_t tries = physical_->parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
-        fits = all_within_limits(&over);
-    fits = fits || all_within_given_back();
+    for (std::size_t tries = physical_.parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
+        fits = within_limits(&over);
+    fits = fits || within_given_back();
     if (!fits && why)
-        fits = fits_after_siblings(over.used - std::min(over.used, over.ceiling),
-                                   [&] { return all_within_limits(&over); });
-    for (VirtualGpu* part : physical_->parts())
+        fits = gpu_.siblings().wait_until(over.used - std::min(over.used, over.ceiling),
+                                          [&] { return within_limits(&over); });
+    for (VirtualGpu* part : physical_.parts())
         if (fits && part->caches()) gpu_state().reclaimer->top_up(*part);
     if (fits || !why) return fits;
-    less_driver_step(over, more);
+    restate(over, more);
     *why = over;
     return fits;
 }
 
 // A context that another thread is making is charged before it is known. It makes a step, or did before the first look
 // here and is counted as being made.
-void VirtualGpu::after_context_end(DriverFootprint::Step& step) {
+void DriverSteps::after_context_end(DriverFootprint::Step& step) const {
     const std::uint64_t steps = footprint().step_count();
-    const bool none = !footprint().exact() && gpu_state().contexts_being_made.load() == 0 &&
-                      driver_state().contexts == 0 && !physical_primary_is_active(device());
-    after_driver_step(step, nullptr);
+    const bool none = !footprint().exact() && gpu_state().contexts_being_made.load() == 0 && state().contexts == 0 &&
+                      !physical_primary_is_active(gpu_.device());
+    after(step, nullptr);
     if (!none) return;
-    const LockGuard lock(mutex());
+    const LockGuard lock(physical_.mutex());
     if (footprint().exact() || footprint().step_count() != steps + 1 || !footprint().at_rest()) return;
-    footprint().none_left(budgets());
-    publish_parts();
+    footprint().none_left(physical_.budgets());
+    physical_.publish_footprint();
 }
 
 }  // namespace cuslice

@@ -1,10 +1,8 @@
-// Memory that other members of the accounts have given back to the driver, and are charged with until they call again.
-#include <span>
+#include "virtual_gpu/gpu/given_back.h"
 
 #include "policy/base/cancellation.h"
 #include "policy/ledger/process_identity.h"
-#include "virtual_gpu/gpu/gpu_state.h"
-#include "virtual_gpu/gpu/virtual_gpu.h"
+#include "virtual_gpu/nvml/nvml_gpu.h"
 #include "virtual_gpu/nvml/own_pid.h"
 
 namespace cuslice {
@@ -12,8 +10,8 @@ namespace cuslice {
 namespace {
 
 // NVML's figures of the processes in this one's pid namespace. False where NVML lists them by other numbers.
-bool open_figures(const char* uuid, NvmlGpu* nvml, ledger::Figures* figures) {
-    if (!gpu_state().start_nvml() || !nvml->open(uuid)) return false;
+bool open_figures(const char* uuid, bool (*start_nvml)(), NvmlGpu* nvml, ledger::Figures* figures) {
+    if (!start_nvml() || !nvml->open(uuid)) return false;
     const PidFacts facts = pid_facts();
     if (pid_in_nvml(facts) != facts.own) return false;
     figures->self = nvml;
@@ -34,55 +32,47 @@ bool open_figures(const char* uuid, NvmlGpu* nvml, ledger::Figures* figures) {
 
 }  // namespace
 
-[[gnu::cold]] bool VirtualGpu::reserve_given_back(std::uint64_t bytes, LimitError* why) {
+[[gnu::cold]] bool GivenBack::reserve(std::uint64_t bytes, LimitError* why) {
     NvmlGpu nvml;
     ledger::Figures figures;
-    return sharing_.joined() && open_figures(physical_->identity().uuid, &nvml, &figures) &&
+    return sharing_.joined() && open_figures(physical_.identity().uuid, start_nvml_, &nvml, &figures) &&
            budget_.reserve_given_back(bytes, figures, why);
 }
 
-[[gnu::cold]] bool VirtualGpu::within_given_back() const {
+[[gnu::cold]] bool GivenBack::within_limit() {
     NvmlGpu nvml;
     ledger::Figures figures;
-    if (!sharing_.joined() || budget_.used() > own_limit()) return false;
-    return open_figures(physical_->identity().uuid, &nvml, &figures) && sharing_.budget().within_given_back(figures);
-}
-
-bool VirtualGpu::all_within_given_back() const {
-    for (const VirtualGpu* part : physical_->parts())
-        if (!part->within_limit(nullptr) && !part->within_given_back()) return false;
-    const std::uint64_t most = physical_->limit_of_all();
-    return !most || physical_->counted_of_all() <= most;
+    if (!sharing_.joined() || budget_.used() > process_limit_.load(std::memory_order_relaxed)) return false;
+    return open_figures(physical_.identity().uuid, start_nvml_, &nvml, &figures) &&
+           sharing_.budget().within_given_back(figures);
 }
 
 // Managed memory is charged wherever it is: less on the GPU doesn't mean that it was given back. Nor does less in
 // NVML's figure, where others keep what was exported. A context that is being made is charged before it is there.
-[[gnu::cold]] void VirtualGpu::tell_settled_now() {
+[[gnu::cold]] void GivenBack::publish_settled_now() {
     const DisableCancellation locked;
     const Budget::Snapshot now = budget_.snapshot();
     const SharedBudget::Operations operations = sharing_.budget().operations();
-    const bool figure_has_all = !managed() && !footprint().unlisted().any();
-    const bool settled = figure_has_all && !footprint().foresees() && budget_.settled(now);
+    const bool settled = physical_.figure_has_all() && budget_.settled(now);
     settled ? sharing_.budget().settled_after(operations) : sharing_.budget().not_settled();
-    if (physical_->is_split()) tell_settled_on_gpu();
+    if (physical_.is_split()) publish_settled_of_all();
 }
 
-// The same of all parts together, in the GPU's accounts.
-void VirtualGpu::tell_settled_on_gpu() {
-    SharedBudget& all = physical_->sharing().budget();
-    const std::span<VirtualGpu* const> parts = physical_->parts();
+// The same of all partitions together, in the GPU's accounts.
+void GivenBack::publish_settled_of_all() {
+    SharedBudget& all = physical_.sharing().budget();
+    const std::span<const DriverFootprint::Share> shares = physical_.shares();
     Budget::Snapshot now[PhysicalGpu::kMaxParts];
-    for (std::size_t i = 0; i < parts.size(); i++) now[i] = parts[i]->budget_.snapshot();
+    for (std::size_t i = 0; i < shares.size(); i++) now[i] = shares[i].budget->snapshot();
     const SharedBudget::Operations operations = all.operations();
-    bool settled = !footprint().foresees() && !footprint().unlisted().any();
-    for (std::size_t i = 0; i < parts.size(); i++)
-        settled = settled && !parts[i]->managed() && parts[i]->budget_.settled(now[i]);
+    bool settled = physical_.figure_has_all();
+    for (std::size_t i = 0; i < shares.size(); i++) settled = settled && shares[i].budget->settled(now[i]);
     settled ? all.settled_after(operations) : all.not_settled();
 }
 
-[[gnu::cold]] void VirtualGpu::tell_unsettled_now() {
+[[gnu::cold]] void GivenBack::publish_unsettled_now() {
     sharing_.budget().not_settled();
-    if (physical_->is_split()) physical_->sharing().budget().not_settled();
+    if (physical_.is_split()) physical_.sharing().budget().not_settled();
 }
 
 }  // namespace cuslice

@@ -6,6 +6,13 @@
 
 namespace cuslice {
 
+namespace {
+
+// So many of the process's contexts are counted; a program that has more has its own troubles.
+constexpr std::size_t kMaxContexts = 256;
+
+}  // namespace
+
 void PhysicalGpu::open(const GpuIdentity& identity, std::uint64_t total) {
     identity_ = identity;
     total_ = total;
@@ -19,15 +26,15 @@ void PhysicalGpu::split(const Slice& slice, std::uint64_t limits_of_parts, bool 
     limit_of_all_ = may_be_more || limits_of_parts > slice_.limit ? slice_.limit : 0;
 }
 
-void PhysicalGpu::add(VirtualGpu& part, Budget& budget, std::uint64_t limit) {
+void PhysicalGpu::add(const Part& part) {
     using Share = DriverFootprint::Share;
-    parts_[count_] = &part;
-    limits_[count_] = limit;
-    shares_[count_++].budget = &budget;
+    parts_[count_] = part.gpu;
+    details_[count_] = part;
+    shares_[count_++].budget = part.budget;
     std::uint64_t all = 0, so_far = 0;
-    for (std::size_t i = 0; i < count_; i++) all += limits_[i] / Budget::kUnit;
+    for (std::size_t i = 0; i < count_; i++) all += details_[i].slice->limit / Budget::kUnit;
     for (std::size_t i = 0; i < count_; i++) {
-        so_far += limits_[i] / Budget::kUnit;
+        so_far += details_[i].slice->limit / Budget::kUnit;
         shares_[i].end = i + 1 == count_ || !all ? Share::kWhole : so_far * Share::kWhole / all;
     }
 }
@@ -52,6 +59,41 @@ std::uint64_t PhysicalGpu::used_by_all() const {
     NvmlGpu nvml;
     std::uint64_t bytes = 0;
     return nvml.open(identity_.uuid) && nvml.used_by_all(&bytes) == Reading::ok ? bytes : 0;
+}
+
+DriverFootprint::State PhysicalGpu::state(Contexts& contexts) const {
+    DriverFootprint::State state{managed()};
+    state.steps = driver_footprint_.step_count();
+    CUcontext all[kMaxContexts];
+    CUdevice devices[kMaxContexts];
+    const std::size_t there = std::min(contexts.list(all, kMaxContexts, devices), kMaxContexts);
+    for (std::size_t part = 0; part < count_; part++)
+        for (std::size_t i = 0; i < there; i++) state.contexts += devices[i] == details_[part].device;
+    // All partitions of a GPU share one real context.
+    if (is_split()) state.contexts = std::min(state.contexts, 1u);
+    return state;
+}
+
+DriverFootprint::Budgets PhysicalGpu::budgets() {
+    DriverFootprint::Budgets all{shares()};
+    all.reread = [](void* self) {
+        const PhysicalGpu& gpu = *static_cast<PhysicalGpu*>(self);
+        for (std::size_t i = 0; i < gpu.count_; i++) gpu.details_[i].pools->refresh(*gpu.details_[i].budget, false);
+    };
+    all.self = this;
+    return all;
+}
+
+// The measured footprint is that of all parts together.
+void PhysicalGpu::publish_footprint() {
+    const std::uint64_t bytes = driver_footprint_.measured();
+    std::uint64_t begin = 0;
+    for (std::size_t i = 0; i < count_; i++) {
+        const std::uint64_t end = shares_[i].up_to(bytes);
+        details_[i].publish(*details_[i].gpu, end - begin);
+        begin = end;
+    }
+    sharing_.budget().set_margin(headroom());
 }
 
 bool PhysicalGpu::join(const SharingPlan& plan, Refusal* refusal) {

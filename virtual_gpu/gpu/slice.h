@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <string_view>
 
 #include "config/settings.h"
 #include "config/text.h"
+#include "policy/budget/headroom.h"
+#include "policy/budget/limit_error.h"
 #include "policy/ledger/ledger.h"
 
 namespace cuslice {
@@ -30,6 +33,21 @@ struct Slice {
     AllocatorMode allocator = AllocatorMode::direct;
     FreeMode free = FreeMode::strict;
     std::uint64_t idle_release = 0;  // milliseconds; 0: never
+
+    // Bytes to keep free for what the driver takes unasked, beside `taken` bytes that it has taken so far.
+    std::uint64_t headroom_for(std::uint64_t taken) const {
+        if (own_headroom) return headroom;
+        return plus_context ? 0 : derived_headroom(taken);
+    }
+
+    // Where the limit came from, of so many bytes, that has refused something, for people. `whole`: the slice of the
+    // whole GPU, which is this one where the GPU isn't split.
+    std::string_view origin_of(LimitOf of, std::uint64_t bytes, const Slice& whole) const {
+        if (of == LimitOf::rule) return whole.rule_origin.view();
+        // Another member may have brought it.
+        if (of == LimitOf::group) return bytes == whole.group_limit ? whole.group_origin.view() : "the group";
+        return of == LimitOf::whole_gpu ? whole.origin.view() : origin.view();
+    }
 
     // True if nothing but the group's limit holds, once it has one: until then `limit` is all that the GPU has.
     bool only_group() const { return limited && !bound; }

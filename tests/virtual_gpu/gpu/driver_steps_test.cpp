@@ -1,4 +1,5 @@
 // Calls in which the driver takes memory by itself: what has to have room for it, and what makes room.
+#include "virtual_gpu/gpu/driver_steps.h"
 #include "tests/virtual_gpu/gpu/measured_gpu.h"
 
 using namespace cuslice;
@@ -13,13 +14,13 @@ struct Alone : MeasuredMachine {
     }
     /// The driver takes so much in a call.
     bool step(std::int64_t bytes, LimitError* why) {
-        DriverFootprint::Step now = gpu->before_driver_step();
+        DriverFootprint::Step now = DriverSteps(*gpu).before();
         take(bytes);
-        return gpu->after_driver_step(now, why);
+        return DriverSteps(*gpu).after(now, why);
     }
     bool foresee(std::uint64_t bytes, LimitError* why) {
-        DriverFootprint::Step now = gpu->before_driver_step();
-        return gpu->foresee(now, bytes, why);
+        DriverFootprint::Step now = DriverSteps(*gpu).before();
+        return DriverSteps(*gpu).reserve_lower_bound(now, bytes, why);
     }
     std::uint64_t used() { return gpu->budget().used(); }
     std::unique_ptr<VirtualGpu> gpu;
@@ -32,11 +33,11 @@ struct Parts : MeasuredMachine {
         one = open(0, measured_slice(1024 * kMiB, 0));
         other = open(1, measured_slice(1024 * kMiB, 0));
         machine.listed = true;
-        one->meet_context();
+        DriverSteps(*one).charge_unseen_context();
     }
     bool foresee(std::uint64_t bytes, LimitError* why) {
-        DriverFootprint::Step now = one->before_driver_step();
-        return one->foresee(now, bytes, why);
+        DriverFootprint::Step now = DriverSteps(*one).before();
+        return DriverSteps(*one).reserve_lower_bound(now, bytes, why);
     }
     std::unique_ptr<VirtualGpu> one, other;
 };
@@ -98,8 +99,8 @@ TEST_CASE("what is foreseen for a call is charged while it lasts, and refused be
     scene.allocate(*scene.gpu, 700 * kMiB);
     LimitError why;
     {
-        DriverFootprint::Step step = scene.gpu->before_driver_step();
-        CHECK(scene.gpu->foresee(step, 24 * kMiB, &why));
+        DriverFootprint::Step step = DriverSteps(*scene.gpu).before();
+        CHECK(DriverSteps(*scene.gpu).reserve_lower_bound(step, 24 * kMiB, &why));
         CHECK(scene.used() == 1024 * kMiB);
         CHECK(scene.gpu->driver_footprint() == 300 * kMiB);
         CHECK_FALSE(scene.gpu->reserve_at_once(1));
@@ -159,19 +160,19 @@ TEST_CASE("with the last context goes what others have blurred, unless another o
     MeasuredMachine scene;
     machine.listed = false;
     const auto gpu = scene.open(0, measured_slice(1024 * kMiB, 0));
-    DriverFootprint::Step begins = gpu->before_driver_step(true);
+    DriverFootprint::Step begins = DriverSteps(*gpu).before(true);
     scene.take(300 * kMiB);
-    CHECK(gpu->after_driver_step(begins, nullptr));
+    CHECK(DriverSteps(*gpu).after(begins, nullptr));
     REQUIRE(gpu->budget().used() == 300 * kMiB);
     {
         const MakingContext another;
-        DriverFootprint::Step ends = gpu->before_driver_step();
+        DriverFootprint::Step ends = DriverSteps(*gpu).before();
         scene.take(-200 * std::int64_t{kMiB});  // and others took 100 MiB
-        gpu->after_context_end(ends);
+        DriverSteps(*gpu).after_context_end(ends);
         CHECK(gpu->budget().used() == 100 * kMiB);
     }
-    DriverFootprint::Step ends = gpu->before_driver_step();
-    gpu->after_context_end(ends);
+    DriverFootprint::Step ends = DriverSteps(*gpu).before();
+    DriverSteps(*gpu).after_context_end(ends);
     CHECK(gpu->budget().used() == 0);
     CHECK(gpu->driver_footprint() == 0);
 }

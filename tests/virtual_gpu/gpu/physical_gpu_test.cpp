@@ -18,9 +18,12 @@ constexpr std::uint64_t kTotal = 16384 * kMiB, kUnit = Budget::kUnit;
 
 /// A GPU with parts of these limits, which are looked at by their places alone.
 struct Scene {
-    explicit Scene(const std::vector<std::uint64_t>& limits) : budgets(limits.size()) {
+    explicit Scene(const std::vector<std::uint64_t>& limits) : budgets(limits.size()), slices(limits.size()) {
         gpu->open({}, kTotal);
-        for (std::size_t i = 0; i < limits.size(); i++) gpu->add(part(i), budgets[i], limits[i]);
+        for (std::size_t i = 0; i < limits.size(); i++) {
+            slices[i].limit = limits[i];
+            gpu->add({.gpu = &part(i), .device = static_cast<CUdevice>(i), .slice = &slices[i], .budget = &budgets[i]});
+        }
     }
     VirtualGpu& part(std::size_t i) { return *reinterpret_cast<VirtualGpu*>(&places[i]); }
     /// Each partition's share of this many bytes that the driver takes.
@@ -31,6 +34,7 @@ struct Scene {
     }
     std::unique_ptr<PhysicalGpu> gpu = std::make_unique<PhysicalGpu>();
     std::vector<Budget> budgets;
+    std::vector<Slice> slices;
     alignas(64) char places[8][64] = {};
 };
 
@@ -73,7 +77,7 @@ TEST_CASE("parts that are more than their GPU's slice together are held to that,
         gpu.split(slice_of(whole), parts, false);
         CHECK(gpu.is_split());
         CHECK(gpu.limit_of_all() == expected);
-        CHECK(gpu.slice().limit == std::min(whole, kTotal));
+        CHECK(gpu.whole_slice().limit == std::min(whole, kTotal));
         CHECK(gpu.total() == kTotal);
     }
 }

@@ -1,6 +1,5 @@
 // Exported memory that was released, and that NVML lists no process with: who is charged with it, and until when.
 #include "tests/virtual_gpu/gpu/footprint_scene.h"
-#include "tests/virtual_gpu/gpu/measured_gpu.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
@@ -222,26 +221,4 @@ TEST_CASE("what nobody is listed with is charged to the partition that had it, a
     CHECK(scene.part.refresh({0, 1}, both));
     CHECK(small.used() + large.used() == 0);
     CHECK(scene.part.on_top() == kContext);
-}
-
-TEST_CASE("a GPU looks at what others keep before every figure that it shows, and as long as they do") {
-    MeasuredMachine measured;
-    machine.listed = true;
-    MeasuredMachine::take(static_cast<std::int64_t>(kContext));
-    const std::unique_ptr<VirtualGpu> gpu = measured.open(0, measured_slice(1024 * kMiB, 16 * kMiB));
-    gpu->meet_context();
-    MeasuredMachine::allocate(*gpu, kPiece);
-    const std::uint64_t free = gpu->view(16384 * kMiB).free;
-
-    const std::uint64_t before = gpu->before_exported_release();
-    machine.process -= kPiece;
-    gpu->release_exported(kPiece, before);
-    gpu->after_exported_release();
-    CHECK(gpu->view(16384 * kMiB).free == free);
-    CHECK(gpu->driver_footprint() == kContext);
-    machine.all -= kPiece;
-    CHECK(gpu->view(16384 * kMiB).free == free + kPiece);
-    const int readings = machine.readings;
-    CHECK(gpu->view(16384 * kMiB).free == free + kPiece);
-    CHECK(machine.readings == readings);
 }

@@ -5,6 +5,7 @@
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 #include "tests/virtual_gpu/gpu/measured_gpu.h"
+#include "virtual_gpu/gpu/driver_steps.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
@@ -97,7 +98,7 @@ TEST_CASE("one part's first allocation makes all parts members, within the job's
     const LedgerFolder folder;
     Parts parts(folder);
     REQUIRE(parts.take(*parts.one, kMiB));
-    CHECK(parts.other->sharing().joined());
+    CHECK(parts.other->siblings().sharing().joined());
     CHECK(parts.physical->sharing().joined());
     CHECK(parts.other->limit() == 8 * kGiB);
     CHECK(parts.other->room() == 8 * kGiB);
@@ -118,7 +119,7 @@ TEST_CASE("a forked child's parts are members of their own, and the parent keeps
     Child child([&](char letter) {
         if (letter == 'f') {
             for (VirtualGpu* part : {parts.one.get(), parts.other.get()}) part->forget_sharing();
-            return parts.one->sharing().joined() ? 'n' : 'y';
+            return parts.one->siblings().sharing().joined() ? 'n' : 'y';
         }
         VirtualGpu& part = letter == '1' ? *parts.one : *parts.other;
         if (!part.reserve(4 * kMiB, nullptr)) return 'n';
@@ -132,7 +133,7 @@ TEST_CASE("a forked child's parts are members of their own, and the parent keeps
     CHECK(parts.held(Parts::kOne) >= 5 * kMiB);
     child.end();
     CHECK(parts.take(*parts.one, kMiB));
-    CHECK(parts.one->sharing().budget().limit() == 8 * kGiB);
+    CHECK(parts.one->siblings().sharing().budget().limit() == 8 * kGiB);
 }
 
 TEST_CASE("what others of the group hold on a GPU is not taken for what an unseen context took") {
@@ -151,11 +152,11 @@ TEST_CASE("what others of the group hold on a GPU is not taken for what an unsee
     REQUIRE(others.ask('j') == 'y');
     REQUIRE(others.ask('r') == 'y');
     machine.all = 5 * kGiB + 300 * kMiB;
-    gpu->meet_context();
+    DriverSteps(*gpu).charge_unseen_context();
     CHECK(gpu->driver_footprint() == 300 * kMiB);
     // Memory that others give back in the same instant is not deducted from the context, which is still there.
     machine.all -= 200 * kMiB;
-    gpu->meet_context();
+    DriverSteps(*gpu).charge_unseen_context();
     CHECK(gpu->driver_footprint() == 300 * kMiB);
     // With them, and with its own, it is within the group's limit.
     REQUIRE(gpu->reserve(kGiB, nullptr));

@@ -1,105 +1,13 @@
 // Charges of a GPU, and what a refusal leaves of them: a GPU by itself, and two partitions of one.
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
-#include <memory>
+#include <cstdint>
 #include <vector>
 
-#include "tests/catch.h"
-#include "virtual_gpu/gpu/gpu_state.h"
+#include "tests/virtual_gpu/gpu/sliced_gpu.h"
 
 using namespace cuslice;
-
-namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30, kUnit = Budget::kUnit, kHeadroom = 16 * kMiB;
-
-/// Caches that keep so many bytes of the GPU that is asked, and write down what is asked of them.
-class Kept : public MemoryReclaimer {
-  public:
-    std::uint64_t trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* but) override {
-        asked.push_back(bytes);
-        except = but;
-        const std::uint64_t given = std::min(bytes, kept);
-        kept -= given;
-        gpu.budget().release(given);
-        return given;
-    }
-    std::uint64_t unused(const VirtualGpu&) const override { return kept; }
-
-    std::uint64_t kept = 0;
-    std::vector<std::uint64_t> asked;
-    const ContextCache* except = nullptr;
-};
-
-Kept the_caches;
-unsigned looked_for_ended = 0;
-
-Slice slice(std::uint64_t limit, const char* origin) {
-    Slice made;
-    made.limited = true;
-    made.limit = limit;
-    made.own_headroom = true;
-    made.headroom = kHeadroom;
-    made.origin.assign(origin);
-    return made;
-}
-
-struct Gpu {
-    explicit Gpu(Slice made) : whole(std::make_shared<PhysicalGpu>()) {
-        whole->open({}, 2 * kGiB);
-        open(made, 0);
-    }
-    /// A part of a GPU.
-    Gpu(std::shared_ptr<PhysicalGpu> physical, Slice made, int ordinal) : whole(std::move(physical)) {
-        open(made, ordinal);
-    }
-    void open(const Slice& made, int ordinal) {
-        GpuState& state = gpu_state();
-        state.reclaimer = &the_caches;
-        state.start_nvml = [] { return false; };
-        state.look_for_ended = [](VirtualGpu&) { looked_for_ended++; };
-        the_caches.kept = 0;
-        the_caches.asked.clear();
-        gpu->open(ordinal, {}, *whole, "made up", made);
-    }
-    std::uint64_t used() { return gpu->budget().used(); }
-    void take(std::uint64_t bytes) {
-        REQUIRE(gpu->reserve(bytes, nullptr));
-        gpu->budget().commit();
-    }
-    /// Refused; nothing is charged for it or in flight.
-    LimitError refused(std::uint64_t bytes) {
-        const std::uint64_t before = used(), room = gpu->room();
-        LimitError why;
-        CHECK_FALSE(gpu->reserve(bytes, &why));
-        CHECK_FALSE(gpu->reserve(bytes, nullptr));
-        CHECK_FALSE(gpu->reserve_at_once(bytes));
-        CHECK(used() == before);
-        CHECK(gpu->room() == room);
-        CHECK(gpu->budget().settled(gpu->budget().snapshot()));
-        return why;
-    }
-
-    std::shared_ptr<PhysicalGpu> whole;
-    std::unique_ptr<VirtualGpu> gpu = std::make_unique<VirtualGpu>();
-};
-
-std::shared_ptr<PhysicalGpu> split_gpu(const Slice& whole, std::uint64_t limits_of_parts) {
-    auto gpu = std::make_shared<PhysicalGpu>();
-    gpu->open({}, 2 * kGiB);
-    gpu->split(whole, limits_of_parts, false);
-    return gpu;
-}
-
-/// Two parts of a GPU.
-struct Parts {
-    Parts(std::uint64_t each, std::uint64_t whole)
-        : one(split_gpu(slice(whole, "whole"), 2 * each), slice(each, "parts"), 0),
-          other(one.whole, slice(each, "parts"), 1) {}
-    Gpu one, other;
-};
-
-}  // namespace
+using namespace cuslice::tests;
 
 TEST_CASE("a GPU's slice is had to its last unit, less headroom, and a refusal charges nothing") {
     Gpu gpu(slice(kGiB, "limit"));
@@ -111,7 +19,7 @@ TEST_CASE("a GPU's slice is had to its last unit, less headroom, and a refusal c
     CHECK(why.ceiling == kGiB - kHeadroom);
     CHECK(why.limit == kGiB);
     CHECK(why.of == LimitOf::process);
-    CHECK(gpu.gpu->origin_of(why.of, why.limit) == "limit");
+    CHECK(gpu.origin_of(why.of, why.limit) == "limit");
     CHECK(gpu.gpu->room() == kUnit);
     gpu.take(kUnit);
     CHECK(gpu.gpu->room() == 0);
@@ -150,8 +58,8 @@ TEST_CASE("two parts that are more than their GPU's slice together get no more t
     CHECK(why.ceiling == 1200 * kMiB - kHeadroom);
     CHECK(why.limit == 1200 * kMiB);
     CHECK(why.of == LimitOf::whole_gpu);
-    CHECK(parts.other.gpu->origin_of(why.of, why.limit) == "whole");
-    CHECK(parts.other.gpu->origin_of(LimitOf::process, 0) == "parts");
+    CHECK(parts.other.origin_of(why.of, why.limit) == "whole");
+    CHECK(parts.other.origin_of(LimitOf::process, 0) == "parts");
     // A refused part refuses no less than before, and the other one no more.
     parts.other.take(400 * kMiB - kHeadroom);
     CHECK(parts.other.used() == 400 * kMiB - kHeadroom);
@@ -215,28 +123,4 @@ TEST_CASE("a cache that needs a segment is asked for none of its own memory") {
     CHECK(gpu.gpu->reserve_segment(2 * kMiB, *cache, &why));
     gpu.gpu->budget().commit();
     CHECK(gpu.used() == kGiB - kHeadroom);
-}
-
-TEST_CASE("what a program is shown is the slice, what its caches keep for it, and no more than there is") {
-    Slice growth = slice(kGiB, "limit");
-    growth.allocator = AllocatorMode::growth;
-    Gpu gpu(growth);
-    gpu.take(100 * kMiB);
-    the_caches.kept = 30 * kMiB;
-    CHECK(gpu.gpu->view(2 * kGiB).free == kGiB - kHeadroom - 70 * kMiB);
-    CHECK(gpu.gpu->view(2 * kGiB).total == kGiB);
-    CHECK(gpu.gpu->view(kMiB).free == 30 * kMiB);  // in whole segments
-    Gpu direct(slice(kGiB, "limit"));
-    the_caches.kept = 30 * kMiB;
-    CHECK(direct.gpu->view(2 * kGiB).free == kGiB - kHeadroom);
-}
-
-TEST_CASE("what another process may still hold stays charged, and what the driver has at a time of its own doesn't") {
-    // No figure of the driver's is read here, so nothing would ever say that it is gone.
-    Gpu gpu(slice(kGiB, "limit"));
-    gpu.take(100 * kMiB);
-    gpu.gpu->release_shared(60 * kMiB);
-    CHECK(gpu.used() == 100 * kMiB);
-    gpu.gpu->release_later(40 * kMiB);
-    CHECK(gpu.used() == 60 * kMiB);
 }

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "tests/virtual_gpu/gpu/measured_gpu.h"
+#include "virtual_gpu/gpu/driver_steps.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
@@ -14,7 +15,7 @@ struct Scene : MeasuredMachine {
     Scene() {
         machine.listed = true;
         take(300 * kMiB);
-        gpu->meet_context();
+        DriverSteps(*gpu).charge_unseen_context();
     }
     std::unique_ptr<VirtualGpu> gpu = open(0, measured_slice(1024 * kMiB, 16 * kMiB));
 };
@@ -30,7 +31,7 @@ std::int64_t coarse_now() {
 TEST_CASE("a context that nobody saw begin is measured when it is met, and charged") {
     Scene scene;
     CHECK(scene.gpu->measured());
-    CHECK_FALSE(scene.gpu->measures_steps());
+    CHECK_FALSE(scene.gpu->physical().measures_steps());
     CHECK(scene.gpu->driver_footprint() == 300 * kMiB);
     CHECK(scene.gpu->budget().used() == 300 * kMiB);
     CHECK(scene.gpu->room() == (1024 - 16 - 300) * kMiB);
@@ -39,13 +40,13 @@ TEST_CASE("a context that nobody saw begin is measured when it is met, and charg
 TEST_CASE("what the driver takes unasked is seen when cached blocks go round, and cached memory makes room for it") {
     Scene scene;
     scene.take(100 * kMiB);
-    scene.gpu->look_at_cached();
+    scene.gpu->poll_cached();
     CHECK(scene.gpu->driver_footprint() == 400 * kMiB);
     CHECK(kept_of_gpus.asked.empty());
     scene.allocate(*scene.gpu, 600 * kMiB);
     kept_of_gpus.kept[0] = 600 * kMiB;
     scene.take(100 * kMiB);
-    scene.gpu->look_at_cached();
+    scene.gpu->poll_cached();
     CHECK(scene.gpu->driver_footprint() == 500 * kMiB);
     CHECK(kept_of_gpus.asked == KeptOfGpus::Asked{{0, 76 * kMiB}});
     CHECK(scene.gpu->within_limit(nullptr));
@@ -57,7 +58,7 @@ TEST_CASE("far from the limit a look comes at a tick of the clock at most, and n
     std::int64_t ticks = 1;
     const int before = machine.readings;
     for (std::int64_t last = coarse_now(), i = 0; i < kRounds; i++) {
-        scene.gpu->look_at_cached();
+        scene.gpu->poll_cached();
         const std::int64_t now = coarse_now();
         ticks += now != last;
         last = now;
@@ -69,7 +70,7 @@ TEST_CASE("far from the limit a look comes at a tick of the clock at most, and n
     scene.take(10 * kMiB);
     scene.allocate(*scene.gpu, scene.gpu->room() - 15 * kMiB);
     scene.take(5 * kMiB);
-    scene.gpu->look_at_cached();
+    scene.gpu->poll_cached();
     CHECK(scene.gpu->driver_footprint() == 315 * kMiB);
     CHECK(scene.gpu->within_limit(nullptr));
 }
@@ -80,7 +81,7 @@ TEST_CASE("looks that find nothing become rare, however often cached blocks go r
     constexpr int kRounds = 200;
     const auto looks = [&] {
         const int before = machine.readings;
-        for (int i = 0; i < kRounds; i++) scene.gpu->look_at_cached();
+        for (int i = 0; i < kRounds; i++) scene.gpu->poll_cached();
         return machine.readings - before;
     };
     // So many at once; afterwards one in a tenth of a second.
@@ -93,7 +94,7 @@ TEST_CASE("looks that find nothing become rare, however often cached blocks go r
 TEST_CASE("a GPU of which nothing was measured yet isn't looked at") {
     MeasuredMachine scene;
     const auto unseen = scene.open(0, measured_slice(1024 * kMiB, 16 * kMiB));
-    unseen->look_at_cached();
+    unseen->poll_cached();
     unseen->refresh_if_stale();
     CHECK(machine.readings == 0);
     CHECK(unseen->budget().used() == 0);
