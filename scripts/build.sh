@@ -43,4 +43,4 @@ if [ ! -f "build/$preset/build.ninja" ]; then
         exit 1
     fi
 fi
-cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}" </dev/null
+cmake --build --preset "$preset" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" "${targets[@]}" </dev/null
