@@ -312,7 +312,7 @@ def runs(build):
     return {f"{text} (×{count})" if count > 1 else text for text, count in found.items()}
 
 
-def surface(folder):
+def surface(folder, after):
     build = Build(folder)
     options, words = helps(build)
     keys, formats = json_keys(build)
@@ -321,7 +321,7 @@ def surface(folder):
         "Options": options,
         "What --help names": words,
         "Variables in the binaries": variables(build),
-        "Keys of a file of settings": file_keys(build),
+        "Keys of a file of settings": file_keys(build, examples(Build(after))),
         "Keys of JSON": keys,
         "File formats": formats,
         "Exit codes, answers and numbers of fixed runs": runs(build),
@@ -331,7 +331,7 @@ def surface(folder):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    before, after = surface(sys.argv[1]), surface(sys.argv[2])
+    before, after = surface(sys.argv[1], sys.argv[2]), surface(sys.argv[2], sys.argv[2])
     lost = 0
     for part in before:
         gone, new = sorted(before[part] - after[part]), sorted(after[part] - before[part])
