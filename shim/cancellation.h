@@ -57,8 +57,8 @@ class HeldCancellation {
     static CancellationRecord* record();
     /// This thread is in such a hook, and no call was needed.
     static bool held_by_record();
-    /// This thread can be cancelled at any time from now on, or no longer. While it can, the calls are made in any case:
-    /// a pthread_cancel that isn't ours would strike wherever it is.
+    /// This thread can be cancelled at any time from now on, or no longer. While it can, the calls are made in any
+    /// case: a pthread_cancel that isn't ours would strike wherever it is.
     static void choose_asynchronous(bool asynchronous);
 
   private:

@@ -5,8 +5,8 @@
 
 // Defines the hook of an NVML function: CUSLICE_NVML_HOOK(nvmlInit) { ... }. The parameters' types are those of
 // NVIDIA's header. The body runs once settings and NVML are loaded; else the hook answers why they aren't. The entrance
-// finds it by the name CUSLICE_NVML_HOOKED(nvmlInit) (stubs_x86_64.S), where only a program's calls come through. A thread isn't
-// cancelled in it: NVML and the ledgers are asked under locks.
+// finds it by the name CUSLICE_NVML_HOOKED(nvmlInit) (stubs_x86_64.S), where only a program's calls come through. A
+// thread isn't cancelled in it: NVML and the ledgers are asked under locks.
 #define CUSLICE_NVML_HOOKED(name) cuslice_nvml_hook_##name
 #define CUSLICE_NVML_HOOK(name, ...)                                                         \
     static nvmlReturn_t hooked_##name(CUSLICE_PARAMETERS(name, __VA_ARGS__));                \

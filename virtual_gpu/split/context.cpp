@@ -20,7 +20,7 @@ CUresult create(CUcontext* handle, unsigned flags, CUdevice ordinal, Call call) 
     const unsigned how = flags & CU_CTX_SCHED_MASK;
     const bool one_way = how == (how & (0 - how));
     if (!handle || !one_way || flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) return CUDA_ERROR_INVALID_VALUE;
-    LockGuard lock(lifetimes_mutex());
+    DisablingLockGuard lock(lifetimes_mutex());
     CUcontext real = nullptr;
     CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
     if (result != CUDA_SUCCESS) return result;
@@ -40,7 +40,7 @@ CUresult create(CUcontext* handle, unsigned flags, CUdevice ordinal, Call call) 
 }
 
 CUresult destroy(VirtualContext& context) {
-    LockGuard lock(lifetimes_mutex());
+    DisablingLockGuard lock(lifetimes_mutex());
     if (!context.lives) return CUDA_ERROR_INVALID_CONTEXT;
     const Split::Device& device = *split().device(context.device);
     const bool company = virtual_contexts().has_company(context);

@@ -67,7 +67,7 @@ LeftMemory::~LeftMemory() {
     CUcontext popped = nullptr;
     if (pushed_) CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&popped);
     if (physical_ < 0) return;
-    LockGuard lock(lifetimes);
+    DisablingLockGuard lock(lifetimes);
     CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(physical_);
 }
 

@@ -31,7 +31,7 @@ template <typename Call>
 CUresult release(CUdevice ordinal, Call call) {
     const Split::Device* device = split().device(ordinal);
     if (!device) return to_physical(ordinal), call(ordinal);
-    LockGuard lock(lifetimes_mutex());
+    DisablingLockGuard lock(lifetimes_mutex());
     VirtualContext& context = virtual_contexts().primary(ordinal);
     if (!context.uses) return CUDA_ERROR_INVALID_CONTEXT;
     if (virtual_contexts().give_up(context)) return CUDA_SUCCESS;
@@ -44,7 +44,7 @@ template <typename Call>
 CUresult reset(CUdevice ordinal, Call call) {
     const Split::Device* device = split().device(ordinal);
     if (!device) return to_physical(ordinal), call(ordinal);
-    LockGuard lock(lifetimes_mutex());
+    DisablingLockGuard lock(lifetimes_mutex());
     VirtualContext& context = virtual_contexts().primary(ordinal);
     if (!context.lives) return CUDA_SUCCESS;
     if (virtual_contexts().has_company(context)) {
@@ -81,7 +81,7 @@ CUSLICE_SPLIT(cuDevicePrimaryCtxRetain, handle, ordinal) {
     if (!device) return to_physical(ordinal), CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(handle, ordinal);
     VirtualContext& context = virtual_contexts().primary(ordinal);
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
-    LockGuard lock(lifetimes_mutex());
+    DisablingLockGuard lock(lifetimes_mutex());
     if (context.lives) {
         virtual_contexts().use(context);
     } else {
