@@ -29,7 +29,7 @@ CEILINGS = {
     "tokens a line, library": 9.4,
     "functions of VirtualGpu": 45,
     "functions of FootprintPolling": 15,
-    "functions of Siblings": 26,
+    "functions of Siblings": 25,
     "functions of DriverSteps": 17,
     "functions of PhysicalGpu": 28,
     "functions of Ledger": 69,

@@ -79,7 +79,8 @@ VirtualGpu* gpu_of_address(CUdeviceptr address) {
 // No context's end frees it. What is captured is a part of a graph, which gets memory when it is launched. `call` is
 // given where to say which GPU it was for.
 template <typename Form, typename Call>
-CUresult recorded_async(const CUdeviceptr* pointer, std::uint64_t bytes, CUstream stream, Call call) {
+[[gnu::always_inline]] inline CUresult recorded_async(const CUdeviceptr* pointer, std::uint64_t bytes, CUstream stream,
+                                                      Call call) {
     const RecordedCall recorded;
     VirtualGpu* gpu = nullptr;
     const CUresult result = call(gpu);

@@ -49,7 +49,8 @@ bool open_figures(const char* uuid, bool (*start_nvml)(), NvmlGpu* nvml, ledger:
 
 // Managed memory is charged wherever it is: less on the GPU doesn't mean that it was given back. Nor does less in
 // NVML's figure, where others keep what was exported. A context that is being made is charged before it is there.
-[[gnu::cold]] void GivenBack::publish_settled_now() {
+[[gnu::cold]] void GivenBack::publish_settled() {
+    if (!sharing_.joined()) return;
     const DisableCancellation locked;
     const Budget::Snapshot now = budget_.snapshot();
     const SharedBudget::Operations operations = sharing_.budget().operations();
@@ -70,7 +71,8 @@ void GivenBack::publish_settled_of_all() {
     settled ? all.settled_after(operations) : all.not_settled();
 }
 
-[[gnu::cold]] void GivenBack::publish_unsettled_now() {
+[[gnu::cold]] void GivenBack::publish_unsettled() {
+    if (!sharing_.joined()) return;
     sharing_.budget().not_settled();
     if (physical_.is_split()) physical_.sharing().budget().not_settled();
 }

@@ -33,18 +33,12 @@ class GivenBack {
 
     /// Something has been given back that the charge doesn't show before the next poll of the footprint: if nothing is
     /// in flight now, the others are told that the charge can be compared.
-    void publish_settled() {
-        if (sharing_.joined()) publish_settled_now();
-    }
+    void publish_settled();
     /// An operation begins that reserves nothing, as it takes what is charged already: it can't.
-    void publish_unsettled() {
-        if (sharing_.joined()) publish_unsettled_now();
-    }
+    void publish_unsettled();
 
   private:
-    void publish_settled_now();
     void publish_settled_of_all();
-    void publish_unsettled_now();
 
     GpuSharing& sharing_;
     PhysicalGpu& physical_;

@@ -94,7 +94,11 @@ bool Siblings::wait(std::uint64_t bytes, bool (*fits)(void*), void* asked) {
     return false;
 }
 
-[[gnu::cold, gnu::noinline]] void Siblings::follow_file_now() {
+// Apart from the hooks, which it would make too large to be inlined in each other.
+GivenBack Siblings::given_back() { return {sharing_, *physical_, *budget_, process_limit_, start_nvml_}; }
+
+void Siblings::follow_file() {
+    if (!joined() || !sharing_.budget().retired()) return;
     const DisableCancellation locked;
     take_back_dead();
 }

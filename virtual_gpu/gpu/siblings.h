@@ -47,7 +47,8 @@ class Siblings {
     /// Bytes that this process may hold by itself within a limit that it shares: where the accounts are a group's
     /// alone, none of them holds the process's own limit.
     std::uint64_t process_limit() const { return process_limit_.load(std::memory_order_relaxed); }
-    std::uint64_t own_limit() const { return joined() ? process_limit() : slice_->limit; }
+    /// The same, or `unshared` where nothing is shared.
+    std::uint64_t own_limit(std::uint64_t unshared) const { return joined() ? process_limit() : unshared; }
     /// Bytes that can be reserved in the accounts while `used` is charged here; where a group has no limit, the GPU's
     /// end is the only one.
     std::uint64_t room(std::uint64_t used) const;
@@ -75,18 +76,14 @@ class Siblings {
     }
     /// Where the accounts' file is gone and has another one in its place: what others hold, and what they request, is
     /// there. A reservation finds that out by being refused, and nothing else does.
-    void follow_file() {
-        if (joined() && sharing_.budget().retired()) [[unlikely]]
-            follow_file_now();
-    }
+    void follow_file();
 
     /// Memory that members have given back to the driver and are charged with.
-    GivenBack given_back() { return {sharing_, *physical_, *budget_, process_limit_, start_nvml_}; }
+    GivenBack given_back();
 
   private:
     bool trim_requested_now();
     bool wait(std::uint64_t bytes, bool (*fits)(void*), void* asked);
-    void follow_file_now();
 
     GpuSharing sharing_;
     std::atomic<std::uint64_t> process_limit_{Budget::kUnlimited};

@@ -52,7 +52,7 @@ void VirtualGpu::publish(std::uint64_t driver_bytes) {
     const std::uint64_t room = headroom();
     // A shared limit may be changed by others at any time, and is looked at there.
     siblings_.sharing().budget().set_margin(room);
-    const std::uint64_t most = siblings_.own_limit();
+    const std::uint64_t most = siblings_.own_limit(slice_.limit);
     budget_.set_ceiling(most == Budget::kUnlimited ? most : most > room ? most - room : 0);
     polling_.restart(budget_.used(), slice_.plus_context ? derived_headroom(driver_bytes) : room);
 }

@@ -85,7 +85,7 @@ class VirtualGpu {
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
     bool within_limit(LimitError* why) const {
         if (siblings_.joined() && siblings_.sharing().budget().over(why)) return false;
-        const std::uint64_t used = budget_.used(), most = siblings_.own_limit();
+        const std::uint64_t used = budget_.used(), most = siblings_.own_limit(slice_.limit);
         if (used <= most) return true;
         if (why) *why = {.used = used, .ceiling = most, .limit = most};
         return false;

@@ -69,7 +69,7 @@ TEST_CASE("a process that shares its slice with nobody requests nothing, and not
     const LedgerFolder folder;
     Member alone(folder);
     CHECK_FALSE(alone.it->joined());
-    CHECK(alone.it->own_limit() == 6 * kGiB);
+    CHECK(alone.it->own_limit(6 * kGiB) == 6 * kGiB);
     CHECK_FALSE(alone.it->trim_requested());
     CHECK_FALSE(alone.it->wait_until(kGiB, [] {
         FAIL("nothing is waited for");
@@ -83,8 +83,8 @@ TEST_CASE("within a group's limit a process has its own, where no job has that")
     Member limited(folder, 3 * kGiB), free(folder);
     REQUIRE(limited.join());
     REQUIRE(free.join());
-    CHECK(limited.it->own_limit() == 3 * kGiB);
-    CHECK(free.it->own_limit() == Budget::kUnlimited);
+    CHECK(limited.it->own_limit(6 * kGiB) == 3 * kGiB);
+    CHECK(free.it->own_limit(6 * kGiB) == Budget::kUnlimited);
     CHECK(free.it->found_group()->limit == kGroupLimit);
     CHECK(Siblings::any_joined());
     limited.take(2 * kGiB);
