@@ -138,7 +138,10 @@ void append_words(const KeyTraits& traits, Reason& to) {
 }
 
 bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why) {
-    const KeyTraits& traits = traits_of(key);
+    return parse_value(traits_of(key), text, number, automatic, why);
+}
+
+bool parse_value(const KeyTraits& traits, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why) {
     number = 0;
     automatic = false;
     switch (traits.type) {

@@ -11,7 +11,7 @@ namespace cuslice {
 /// Number of `--wait` without a time, and of any other yes.
 inline constexpr std::uint64_t kForEver = ~0ull;
 
-/// Reads a value as `key` needs it, or says in `why` what is needed. Pure. `number` becomes, by the key's type:
+/// Reads a value as a setting needs it, or says in `why` what is needed. Pure. `number` becomes, by the setting's type:
 ///   limit, size            bytes
 ///   fraction               parts of Fraction::kWhole
 ///   count                  the number
@@ -22,6 +22,7 @@ inline constexpr std::uint64_t kForEver = ~0ull;
 ///   split                  how many equal partitions, 0 for sizes
 ///   any other              0
 /// `automatic`: the size is the word `auto`.
+bool parse_value(const KeyTraits& traits, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why);
 bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why);
 
 /// "direct, growth or prealloc", of the row's words. For refusals.

@@ -1,11 +1,13 @@
 // Sizes, fractions, names of GPUs, texts: the pure readers. The messages of what they refuse are held in tests/cli.
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "config/fraction.h"
 #include "config/gpu_selector.h"
 #include "config/log_setting.h"
 #include "config/size.h"
+#include "config/value.h"
 #include "tests/catch.h"
 
 namespace cuslice {
@@ -18,6 +20,53 @@ std::string format(std::uint64_t bytes) { return std::string(format_size(bytes).
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
+
+TEST_CASE("a count is a whole number from 1 on, also where a file has it without quotes") {
+    static constexpr KeyTraits kBlocks{.key = Key::limit,
+                                       .name = "max-blocks",
+                                       .type = ValueType::count,
+                                       .heading = Heading::memory,
+                                       .placeholder = "N",
+                                       .example = "1000",
+                                       .default_value = "no bound",
+                                       .help = "blocks at most"};
+    CHECK(kBlocks.variable == "CUSLICE_MAX_BLOCKS");
+    CHECK(may_be_number(kBlocks));
+    std::uint64_t number = 0;
+    bool automatic = true;
+    Reason why;
+    for (const auto& [text, value] :
+         {std::pair<const char*, std::uint64_t>{"1", 1}, {"007", 7}, {"999999999999999999", 999'999'999'999'999'999}}) {
+        CHECK(parse_value(kBlocks, text, number, automatic, why));
+        CHECK(number == value);
+        CHECK_FALSE(automatic);
+    }
+    for (const char* wrong : {"", "0", "000", "-1", "+1", "1.0", "1 ", "1k", "0x10", "1000000000000000000"}) {
+        CHECK_FALSE(parse_value(kBlocks, wrong, number, automatic, why));
+        CHECK(why.view() == "a whole number is needed, 1 or more");
+    }
+}
+
+TEST_CASE("a choice is one of its row's words, and its number is the word's place") {
+    static constexpr KeyTraits kMode{.key = Key::allocator,
+                                     .name = "mode",
+                                     .type = ValueType::choice,
+                                     .heading = Heading::memory,
+                                     .placeholder = "MODE",
+                                     .words = "one two three",
+                                     .example = "\"one\"",
+                                     .default_value = "one",
+                                     .help = "a mode"};
+    std::uint64_t number = 7;
+    bool automatic = false;
+    Reason why;
+    CHECK((parse_value(kMode, "three", number, automatic, why) && number == 2));
+    for (const char* wrong : {"", " ", "on", "one two", "two ", "four"}) {
+        CHECK_FALSE(parse_value(kMode, wrong, number, automatic, why));
+        CHECK(number == 0);
+        CHECK(why.view() == "one, two or three");
+    }
+}
 
 TEST_CASE("the largest sizes that fit are read, the next are not") {
     std::uint64_t bytes = 0;
