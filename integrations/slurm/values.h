@@ -17,7 +17,8 @@ extern const uint64_t cuslice_whole;
 /// A size in bytes above 0, and a fraction above 0 and at most 1. False, with the reason, for anything else. Pure.
 bool cuslice_read_size(const char* text, struct cuslice_value* value);
 bool cuslice_read_fraction(const char* text, struct cuslice_value* value);
-/// True if the library takes it as CUSLICE_SPLIT for every GPU. Its number means nothing. Pure.
+/// True if the library takes it as CUSLICE_SPLIT for every GPU. Its number means nothing. Pure. None of the three takes
+/// `+context`, as a job's slice counts its contexts.
 bool cuslice_read_split(const char* text, struct cuslice_value* value);
 
 #ifdef __cplusplus

@@ -127,6 +127,36 @@ TEST_CASE("slurm plugin: an option's value is shown as one printable line") {
     }
 }
 
+TEST_CASE("slurm plugin: values are the library's own, but for a context on top of a job's slice") {
+    const Folder folder;
+    end_step(folder.with_launcher(""));
+    const auto take = [](std::size_t option, const char* value) {
+        logged.clear();
+        return registered[option].cb(registered[option].val, value, 1) == 0 ? "taken" : logged.at(0);
+    };
+    enum { kLimit, kFraction, kSplit };
+    CHECK(take(kLimit, "1.5GiB") == "taken");
+    for (const char* split : {"1", "4", "64", "1GiB+rest", "64MiB"}) CHECK(take(kSplit, split) == "taken");
+    for (const char* split : {"1GiB@1+2GiB@0", "1GiB:-1+rest", "1GiB#2+2GiB#5"})
+        CHECK(take(kSplit, split) == std::string("cuslice: --cuslice-split: ") + split +
+                                         ": places, numbers and priorities are of one GPU's partitions: write "
+                                         "CUSLICE_SPLIT for them");
+    CHECK(take(kLimit, "4") == "cuslice: --cuslice-limit: 4: 4 bytes? did you mean 4GiB");
+    CHECK(take(kLimit, "0MiB") == "cuslice: --cuslice-limit: 0MiB: a limit of 0 leaves no memory: more than 0");
+    for (const char* wrong : {"0", "1.1", "101%", "-0.1", "0.5x", "4GiB", "1.", ".", "0.0000000001", "1.0000000001"}) {
+        const std::string line = take(kFraction, wrong);
+        CHECK(line.find("cuslice: --cuslice-fraction: " + std::string(wrong) + ": ") == 0);
+        CHECK(line.find("answers the same question") == line.npos);
+    }
+    for (const char* wrong : {"0", "65", "1GiB+", "+rest", "rest+rest", "0.5+0.5", "0=2", "2x", "9999999999"})
+        CHECK(take(kSplit, wrong) != "taken");
+    CHECK(take(kSplit, "1GiB+63MiB") ==
+          "cuslice: --cuslice-split: 1GiB+63MiB: 63MiB is too little for a GPU: a partition has at least 64MiB");
+    const std::string on_top = ": a job's slice counts its contexts: leave out +context";
+    CHECK(take(kLimit, "4GiB+context") == "cuslice: --cuslice-limit: 4GiB+context" + on_top);
+    CHECK(take(kSplit, "1GiB+rest+context") == "cuslice: --cuslice-split: 1GiB+rest+context" + on_top);
+}
+
 TEST_CASE("slurm plugin: what it starts inherits nothing of slurmstepd's, however many files there may be") {
     rlimit before{};
     REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);

@@ -378,10 +378,10 @@ int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
                 self.assertEqual(len(lines), 1, (word, lines))
                 self.assertIn(f"cuslice: --cuslice-{option}: {value}: ", lines[0])
         for submit in (["sbatch", "--cuslice-limit=4", script], ["salloc", "--cuslice-limit=4", script]):
-            self.assertIn("4: a size needs its unit, as 4GiB", self.refused(*submit)[0])
+            self.assertIn("4: 4 bytes? did you mean 4GiB", self.refused(*submit)[0])
         # As docs/schedulers/slurm.md shows it.
         self.assertEqual(CLUSTER.call("srun", "--cuslice-limit=4", script).stderr,
-                         "srun: error: cuslice: --cuslice-limit: 4: a size needs its unit, as 4GiB or 4096MiB\n"
+                         "srun: error: cuslice: --cuslice-limit: 4: 4 bytes? did you mean 4GiB\n"
                          "srun: error: Invalid --cuslice-limit argument: 4\n")
         both = self.refused("srun", "-Q", "--cuslice-limit=1GiB", "--cuslice-fraction=0.5", script)
         self.assertIn("answers the same question", both[0])
