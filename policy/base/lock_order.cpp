@@ -57,10 +57,10 @@ bool is_disabled() {
     return state == PTHREAD_CANCEL_DISABLE;
 }
 
-// Under such a lock files are opened, and the driver and NVML are asked, where a deferred cancellation strikes.
+// A deferred cancellation strikes in such a call.
 void refuse_if_cancellable_in_calls(LockRank rank) {
-    const bool over_calls = rank <= LockRank::ledger || rank == LockRank::driver_footprint;
-    if (!over_calls || !held_back.load(std::memory_order_relaxed) || is_disabled() || is_held_back()) return;
+    const bool watched = held_back.load(std::memory_order_relaxed);
+    if (!watched || !is_held_over_calls(rank) || is_disabled() || is_held_back()) return;
     char text[128];
     refuse(text, std::snprintf(text, sizeof text,
                                "cuslice: a lock of rank %u is taken by a thread that can be cancelled in a call\n",

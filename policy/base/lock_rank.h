@@ -44,6 +44,11 @@ enum class LockRank : std::uint8_t {
     enlisting = kCount,  // the list of all the others: a fork takes it last
 };
 
+// True for locks that are held over calls of the driver, of NVML's or of the kernel's.
+constexpr bool is_held_over_calls(LockRank rank) {
+    return rank <= LockRank::ledger || rank == LockRank::driver_footprint;
+}
+
 // True if a fork waits for the holder of such a lock, so that the data behind it is whole in the child. False for
 // locks that are held over calls of the driver, as a thread may be in there until the forking one does something, and
 // for locks held over files, which others may have locked. In the child these are free, and the data behind them is

@@ -113,44 +113,31 @@ class LockList {
 
 extern constinit LockList the_lock_list;
 
-// A thread that can be cancelled at any time can't be while it has the lock, which nobody would unlock.
-class CUSLICE_SCOPED_CAPABILITY LockGuard {
+// Locks for as long as it lives, and holds this thread's cancellation back by a `Cancellation` for a little longer: a
+// thread that ends meanwhile would leave the lock behind.
+template <typename Cancellation>
+class CUSLICE_SCOPED_CAPABILITY LockGuardWith {
   public:
-    explicit LockGuard(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
-    ~LockGuard() CUSLICE_RELEASE() { mutex_.unlock(); }
-    LockGuard(const LockGuard&) = delete;
-    LockGuard& operator=(const LockGuard&) = delete;
+    explicit LockGuardWith(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+    ~LockGuardWith() CUSLICE_RELEASE() { mutex_.unlock(); }
+    LockGuardWith(const LockGuardWith&) = delete;
+    LockGuardWith& operator=(const LockGuardWith&) = delete;
 
   private:
-    const DeferCancellation uncancelled_;  // longer than the lock is held
+    [[no_unique_address]] const Cancellation held_back_;
     Mutex& mutex_;
 };
 
-// The same for a lock that is held over calls of the driver or the kernel, in which a deferred cancellation strikes
-// too.
-class CUSLICE_SCOPED_CAPABILITY DisablingLockGuard {
-  public:
-    explicit DisablingLockGuard(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
-    ~DisablingLockGuard() CUSLICE_RELEASE() { mutex_.unlock(); }
-    DisablingLockGuard(const DisablingLockGuard&) = delete;
-    DisablingLockGuard& operator=(const DisablingLockGuard&) = delete;
-
-  private:
-    const DisableCancellation uncancelled_;  // longer than the lock is held
-    Mutex& mutex_;
+// Every caller holds it back already.
+struct CancellationHeldBack {
+    CancellationHeldBack() {}
 };
 
-// LockGuard without its look, for the busiest locks: every caller has deferred cancellation already. Builds for tests
-// end a program in which one hasn't (LockOrder).
-class CUSLICE_SCOPED_CAPABILITY UncancelledLockGuard {
-  public:
-    explicit UncancelledLockGuard(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
-    ~UncancelledLockGuard() CUSLICE_RELEASE() { mutex_.unlock(); }
-    UncancelledLockGuard(const UncancelledLockGuard&) = delete;
-    UncancelledLockGuard& operator=(const UncancelledLockGuard&) = delete;
-
-  private:
-    Mutex& mutex_;
-};
+// Where no call is made under the lock in which a deferred cancellation strikes.
+using LockGuard = LockGuardWith<DeferCancellation>;
+// Where the driver or the kernel is called under it (is_held_over_calls).
+using DisablingLockGuard = LockGuardWith<DisableCancellation>;
+// For the busiest locks. Builds for tests end a program in which a caller doesn't (LockOrder).
+using UncancelledLockGuard = LockGuardWith<CancellationHeldBack>;
 
 }  // namespace cuslice

@@ -80,7 +80,7 @@ Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, Le
 void Ledger::believes_others(std::uint64_t most_of_a_job) { others_most_.store(most_of_a_job); }
 
 void Ledger::reserves_under(const char* rule, std::uint64_t limit) {
-    const LockGuard guard(mutex_);
+    const DisablingLockGuard guard(mutex_);
     snprintf(rule_, sizeof rule_, "%s", rule ? rule : "");
     rule_limit_ = limit;
 }
@@ -226,7 +226,7 @@ void Ledger::enter(Account* account, Place* place, Membership* membership) {
 
 // The place is this process's alone; whoever has the lock next does away with an account without members.
 void Ledger::withdraw(const Claim& claim) {
-    const LockGuard guard(mutex_);
+    const DisablingLockGuard guard(mutex_);
     if (open_.file == claim.file) drop_claim(claim);
 }
 

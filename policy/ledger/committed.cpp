@@ -213,7 +213,7 @@ bool Ledger::add_foreign(const Deadline& deadline, Claims claims, Committed* com
     const Belief belief{others_most_.load(), capacity_, claims == Claims::open};
     UserFolder own;
     {
-        const LockGuard guard(mutex_);
+        const DisablingLockGuard guard(mutex_);
         where_.descriptor = folder_handle_.descriptor();
         own = where_;
     }

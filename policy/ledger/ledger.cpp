@@ -145,7 +145,7 @@ void Ledger::note_leftover(const char* name) {
     unsigned user = 0;
     std::uint64_t id = 0;
     if (!parse_presence_name(name, &user, &id)) return;
-    const LockGuard guard(mutex_);
+    const DisablingLockGuard guard(mutex_);
     const bool chosen = (id >> 16 ^ now_monotonic_seconds()) % kOneOf == 0;
     if (user != where_.user || !is_of_gpu(id, uuid_) || !chosen || leftover_count_ == std::size(leftovers_)) return;
     leftovers_[leftover_count_++] = id;
@@ -156,7 +156,7 @@ void Ledger::remove_leftovers() {
 }
 
 bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, LedgerError* why) {
-    LockGuard guard(mutex_);
+    DisablingLockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
     keep_over_exec_ = keep_over_exec;
@@ -171,7 +171,7 @@ bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, 
 }
 
 bool Ledger::open_existing(const char* folder, const char* uuid, LedgerError* why) {
-    LockGuard guard(mutex_);
+    DisablingLockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
     const bool done = enter_folder(folder, uuid, why) && ledger::open_existing(where_, uuid, &open_, path_, why);
@@ -191,7 +191,7 @@ void Ledger::leave_folder() {
 }
 
 void Ledger::close() {
-    LockGuard guard(mutex_);
+    DisablingLockGuard guard(mutex_);
     if (open_.there()) drop_ticket();
     waiting_ = {};
     leave_folder();
@@ -200,7 +200,7 @@ void Ledger::close() {
 }
 
 void Ledger::forget() {
-    LockGuard guard(mutex_);
+    DisablingLockGuard guard(mutex_);
     mine_count_ = 0;
     waiting_ = {};
     presence_.forget();
@@ -276,7 +276,7 @@ void Ledger::take_back_some_dead_locked(const Account* account) {
 }
 
 std::uint64_t Ledger::least_context(std::uint64_t kind) const {
-    const LockGuard guard(mutex_);
+    const DisablingLockGuard guard(mutex_);
     return open_.there() ? ledger::least_context(open_.file->header, kind) : 0;
 }
 

@@ -81,17 +81,17 @@ class Ledger {
     std::uint64_t capacity() const { return capacity_; }
     // Another file under the same name has another.
     std::uint64_t id() const {
-        const LockGuard lock(mutex_);
+        const DisablingLockGuard lock(mutex_);
         return open_.file->header.id;
     }
     // For a process that goes on without it. Not while it has a membership.
     void close();
     bool opened() const {
-        const LockGuard lock(mutex_);
+        const DisablingLockGuard lock(mutex_);
         return open_.there();
     }
     Found found() const {
-        const LockGuard lock(mutex_);
+        const DisablingLockGuard lock(mutex_);
         return open_.found;
     }
 
@@ -169,7 +169,7 @@ class Ledger {
 
       private:
         Ledger& ledger_;
-        LockGuard guard_;
+        DisablingLockGuard guard_;
         int saved_errno_;
         bool locked_ = false;
     };

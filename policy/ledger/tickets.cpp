@@ -27,13 +27,13 @@ std::uint64_t Ledger::next_order() {
 }
 
 bool Ledger::queued() const {
-    const LockGuard guard(mutex_);
+    const DisablingLockGuard guard(mutex_);
     return waiting_.placed;
 }
 
 // This process's number in the queue. A process that does not wait is behind all others.
 std::uint64_t Ledger::own_order() const {
-    const LockGuard guard(mutex_);
+    const DisablingLockGuard guard(mutex_);
     return waiting_.placed ? waiting_.order : ~0ull;
 }
 
@@ -84,7 +84,7 @@ void Ledger::take_back_tickets() {
 
 void Ledger::queue_up(std::uint64_t bytes, const char* command) {
     {
-        const LockGuard guard(mutex_);
+        const DisablingLockGuard guard(mutex_);
         if (!open_.there() || waiting_.waits) return;
     }
     const Locked locked(*this, Deadline(kPatience));
@@ -102,13 +102,13 @@ void Ledger::queue_up(std::uint64_t bytes, const char* command) {
 
 // The ticket is this process's alone, so that no lock is needed but that of its threads.
 void Ledger::leave_queue() {
-    const LockGuard guard(mutex_);
+    const DisablingLockGuard guard(mutex_);
     if (open_.there()) drop_ticket();
     waiting_ = {};
 }
 
 void Ledger::step_aside(bool aside) {
-    const LockGuard guard(mutex_);
+    const DisablingLockGuard guard(mutex_);
     waiting_.aside = aside;
     if (waiting_.placed) open_.file->tickets[waiting_.index].aside.store(aside);
 }

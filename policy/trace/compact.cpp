@@ -121,7 +121,7 @@ File::Appended Compact::place_of(File& file, const Row& row, Batch& batch, std::
 
 // Nobody has the number before it is defined in the file. Where there are no more, a definition goes with each event.
 File::Appended Compact::new_place(File& file, const Row& row, Batch& batch, std::uint8_t& place, int& error) {
-    const LockGuard lock(mutex_);
+    const DisablingLockGuard lock(mutex_);
     for (place = 1; place <= places_; place++) {
         if (gpus_[place] != row.ordinal || limits_[place].load(std::memory_order_relaxed) != row.limit) continue;
         last_[row.ordinal].store(place, std::memory_order_release);
@@ -164,7 +164,7 @@ File::Appended Compact::source_of(File& file, const Row& row, Batch& batch, std:
     if (same) return File::Appended::done;
     bool is_new = false;
     {
-        const LockGuard lock(mutex_);
+        const DisablingLockGuard lock(mutex_);
         source = sources_.number(row.thread, row.stream, &is_new);
     }
     const bool any = source == 0;

@@ -144,7 +144,7 @@ bool File::is_ours(int file) const { return file >= 0 && identity_of(file) == id
 // Programs close descriptors that they don't know, and what the number stands for then is not ours to write to.
 int File::descriptor() {
     if (const int file = file_.load(std::memory_order_acquire); is_ours(file)) return file;
-    const LockGuard lock(mutex_);
+    const DisablingLockGuard lock(mutex_);
     return descriptor_again();
 }
 
@@ -214,7 +214,7 @@ File::Appended File::append_slowly(std::string_view row, int& error) {
 // False: rows are written from now on.
 bool File::make_room() {
     if (by_write_.load(std::memory_order_acquire)) return false;
-    const LockGuard lock(mutex_);
+    const DisablingLockGuard lock(mutex_);
     if (windows_.has_room()) return true;
     if (!windows_.is_open()) return false;
     const int file = descriptor_again();
@@ -237,7 +237,7 @@ void File::settle() {
 // False, with errno: the file can't be had.
 bool File::settled() {
     if (by_write_.load(std::memory_order_acquire)) return true;
-    const LockGuard lock(mutex_);
+    const DisablingLockGuard lock(mutex_);
     if (!by_write_.load(std::memory_order_relaxed)) settle();
     return by_write_.load(std::memory_order_relaxed);
 }
@@ -259,7 +259,7 @@ void File::finish() {
     if (by_write_.load(std::memory_order_acquire) || !is_owner()) return;
     const int saved_errno = errno;
     {
-        const LockGuard lock(mutex_);
+        const DisablingLockGuard lock(mutex_);
         settle();
     }
     errno = saved_errno;

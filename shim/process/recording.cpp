@@ -98,7 +98,7 @@ void Recording::context_ends(Contexts::Id context, PageVector<Block>* blocks) {
 
 bool Recording::make_file() {
     if (state() == State::open) return true;
-    const LockGuard lock(mutex_);
+    const DisablingLockGuard lock(mutex_);
     if (state() != State::no_file_yet) return state() == State::open;
     Reason why;
     if (!log_.make(name_, why)) return end(why), false;

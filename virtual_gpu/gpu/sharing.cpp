@@ -149,7 +149,7 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
                       void* argument, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
     if (!plan.any()) {
-        const LockGuard lock(mutex_);
+        const DisablingLockGuard lock(mutex_);
         if (outer && outer->joined() && !budget_.joined()) budget_.lies_in(*outer);
         return true;
     }
@@ -157,7 +157,7 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
         if (state_.load(std::memory_order_acquire) == State::done) return true;
         refusal->in_use = in_use(argument);
         {
-            const LockGuard lock(mutex_);
+            const DisablingLockGuard lock(mutex_);
             if (state_.load(std::memory_order_relaxed) == State::done) return true;
             if (try_join(plan, slice, refusal->in_use, refusal)) {
                 ledger_.leave_queue();  // where it goes on without a reservation
@@ -208,7 +208,7 @@ void GpuSharing::take_back_dead_each_tenth() {
 }
 
 void GpuSharing::forget() {
-    LockGuard lock(mutex_);
+    DisablingLockGuard lock(mutex_);
     joined_ = 0;
     state_.store(State::not_yet, std::memory_order_release);
     budget_.forget();
