@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 programs
 tests dev
+failing_calls
 tests asan
 tests tsan
 fuzz

@@ -1,6 +1,8 @@
 // All that happens when the library is loaded, in every program: what can't be known any more when CUDA is first
 // called. And what happens when the program ends.
+#include "policy/base/kernel_memory.h"
 #include "shim/driver/report.h"
+#include "shim/host_memory.h"
 #include "shim/log.h"
 #include "shim/process/process.h"
 #include "virtual_gpu/gpu/gpu_state.h"
@@ -13,6 +15,7 @@ namespace {
 
 __attribute__((constructor)) void loaded() {
     note_stderr();
+    report_no_kernel_memory.store(&report_no_host_memory, std::memory_order_relaxed);
     keep_handed_on();
     set_growth_at_start();
 }

@@ -1,10 +1,11 @@
 #pragma once
 #include <sys/mman.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+
+#include "policy/base/kernel_memory.h"
 
 namespace cuslice {
 
@@ -47,12 +48,10 @@ class PageVector {
 
   private:
     bool grow() {
-        const int saved_errno = errno;
         const std::size_t first = sizeof(T) > 4096 ? sizeof(T) : 4096;
         const std::size_t bytes = capacity_ ? capacity_ * sizeof(T) * 2 : first;
-        void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        errno = saved_errno;
-        if (memory == MAP_FAILED) return false;
+        void* const memory = map_kernel_memory(bytes);
+        if (!memory) return false;
         if (data_) {
             std::memcpy(memory, data_, size_ * sizeof(T));
             munmap(data_, capacity_ * sizeof(T));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "policy/base/kernel_memory.h"
 #include "policy/base/mutex.h"
 
 namespace cuslice {
@@ -18,14 +19,9 @@ constexpr std::size_t kHugePage = 2 << 20;
 constexpr std::size_t kSmallestShared = 64 << 10;
 constexpr std::size_t kChunk = 4 * kHugePage;
 
-void* map(std::size_t bytes) {
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? nullptr : memory;
-}
-
 // Mapped on a huge page's boundary, by mapping more and giving both ends back.
 char* map_huge(std::size_t bytes) {
-    char* memory = static_cast<char*>(map(bytes + kHugePage));
+    char* memory = static_cast<char*>(map_kernel_memory(bytes + kHugePage));
     if (!memory) return nullptr;
     const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(memory) % kHugePage) % kHugePage;
     if (before) munmap(memory, before);
@@ -68,7 +64,9 @@ char* take_shared(std::size_t bytes) {
 
 void* take_table_memory(std::size_t bytes) {
     const int saved_errno = errno;
-    void* memory = bytes < kSmallestShared ? map(bytes) : bytes < kChunk ? take_shared(bytes) : map_huge(bytes);
+    void* memory = bytes < kSmallestShared ? map_kernel_memory(bytes)
+                   : bytes < kChunk        ? take_shared(bytes)
+                                           : map_huge(bytes);
     errno = saved_errno;
     return memory;
 }
