@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Fails calls of the library and the launcher into the C library, one a run: six of each place in the code, with two errors. The tests do
+# it with one of each, and the error that is likeliest. Needs the preset dev, built. Takes some minutes.
+#
+#   scripts/failing_calls.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+export CUSLICE_TEST_CALLS_OF_EACH_PLACE=6
+build/dev/tests/preload/test_preload_failing_calls
+CUSLICE_TEST_ERRNO=$(python3 -c 'import errno; print(errno.EINTR)') build/dev/tests/preload/test_preload_failing_calls
