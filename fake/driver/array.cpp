@@ -5,6 +5,7 @@
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/physical.h"
+#include "virtual_gpu/driver/array_format.h"
 
 namespace cuslice::fake {
 
@@ -16,36 +17,18 @@ namespace {
 constexpr unsigned all_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                                CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE;
 
-std::size_t format_bytes(CUarray_format format) {
-    switch (format) {
-        case CU_AD_FORMAT_UNSIGNED_INT8:
-        case CU_AD_FORMAT_SIGNED_INT8:
-            return 1;
-        case CU_AD_FORMAT_UNSIGNED_INT16:
-        case CU_AD_FORMAT_SIGNED_INT16:
-        case CU_AD_FORMAT_HALF:
-            return 2;
-        case CU_AD_FORMAT_UNSIGNED_INT32:
-        case CU_AD_FORMAT_SIGNED_INT32:
-        case CU_AD_FORMAT_FLOAT:
-            return 4;
-        default:
-            return 0;
-    }
-}
-
 }  // namespace
 
 CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
     const unsigned channels = descriptor.NumChannels;
-    if (descriptor.Width == 0 || (channels != 1 && channels != 2 && channels != 4)) return CUDA_ERROR_INVALID_VALUE;
+    if (descriptor.Width == 0 || !is_channel_count(channels)) return CUDA_ERROR_INVALID_VALUE;
     if (descriptor.Width > 131072 || descriptor.Height > 131072 || descriptor.Depth > 16384)
         return CUDA_ERROR_INVALID_VALUE;
     if (descriptor.Height == 0 && descriptor.Depth != 0 && (descriptor.Flags & CUDA_ARRAY3D_LAYERED) == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if ((descriptor.Flags & ~all_flags) != 0) CUSLICE_UNSUPPORTED("deferred arrays and those for video");
-    const std::size_t bytes = format_bytes(descriptor.Format);
+    const std::size_t bytes = channel_bytes(descriptor.Format);
     if (bytes == 0) CUSLICE_UNSUPPORTED("arrays of planar, normalized and block-compressed formats");
     array.descriptor = descriptor;
     array.element = bytes * channels;

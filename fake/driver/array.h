@@ -43,6 +43,9 @@ struct MipmappedArray {
 using MipmappedArrayTable = HandleTable<MipmappedArray, CUmipmappedArray, HandleKind::MipmappedArray>;
 extern MipmappedArrayTable mipmapped_arrays;
 
+/// True for as many channels as an element can have.
+constexpr bool is_channel_count(unsigned channels) { return channels == 1 || channels == 2 || channels == 4; }
+
 /// Fills in the shape of an array from its description, without memory; or returns why there can be no such array.
 CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array);
 /// Frees the block of an array that ends.

@@ -6,16 +6,15 @@
 #include <cstring>
 #include <map>
 
+#include "fake/bytes.h"
 #include "fake/driver/image.h"
 #include "fake/driver/readable.h"
+#include "virtual_gpu/driver/cubin.h"
 
 namespace cuslice::fake {
 namespace {
 
-constexpr std::uint16_t machine_cuda = 190;
 constexpr std::uint64_t kLargestImage = 1ULL << 32;
-constexpr unsigned char is_entry = 0x10;  // bit of st_other: a function that can be launched
-constexpr unsigned char is_managed = 0x04;
 
 // Attributes of .nv.info that matter here. Format 4 has a payload of so many bytes, the others carry 16 bits inline.
 constexpr unsigned char info_sized = 4, info_max_threads = 0x05, info_frame_size = 0x11, info_min_stack = 0x12,
@@ -27,23 +26,13 @@ constexpr std::uint32_t cuda_info = 1000;  // type of the note .note.nv.cuinfo
 constexpr int reserves_shared = 90;
 constexpr int reserved_shared_bytes = 1024;
 
-template <typename T>
-T at(const unsigned char* data) {
-    T value;
-    std::memcpy(&value, data, sizeof value);
-    return value;
-}
-
 /// Nothing of it is read before is_whole() has seen that all that it names lies in it.
 class Cubin {
   public:
     Cubin(const unsigned char* data, std::uint64_t size)
-        : data_(data), size_(size), header_(size < sizeof(Elf64_Ehdr) ? Elf64_Ehdr{} : at<Elf64_Ehdr>(data)) {}
+        : data_(data), size_(size), header_(size < sizeof(Elf64_Ehdr) ? Elf64_Ehdr{} : value_at<Elf64_Ehdr>(data)) {}
 
-    bool is_one() const {
-        return std::memcmp(header_.e_ident, ELFMAG, SELFMAG) == 0 && header_.e_ident[EI_CLASS] == ELFCLASS64 &&
-               header_.e_machine == machine_cuda;
-    }
+    bool is_one() const { return cuslice::is_cubin(header_); }
 
     bool read(Image& image) {
         if (!is_one() || !is_whole()) return false;
@@ -88,13 +77,13 @@ class Cubin {
         const Elf64_Shdr strings = section(table.sh_link);
         if (!is_strings(strings)) return false;
         for (std::uint64_t offset = 0; offset < table.sh_size; offset += sizeof(Elf64_Sym)) {
-            if (at<Elf64_Sym>(data_ + table.sh_offset + offset).st_name >= strings.sh_size) return false;
+            if (value_at<Elf64_Sym>(data_ + table.sh_offset + offset).st_name >= strings.sh_size) return false;
         }
         return true;
     }
 
     Elf64_Shdr section(unsigned index) const {
-        return at<Elf64_Shdr>(data_ + header_.e_shoff + index * sizeof(Elf64_Shdr));
+        return value_at<Elf64_Shdr>(data_ + header_.e_shoff + index * sizeof(Elf64_Shdr));
     }
     const char* name_of(const Elf64_Shdr& section_header) const {
         return reinterpret_cast<const char*>(data_ + section(header_.e_shstrndx).sh_offset + section_header.sh_name);
@@ -127,11 +116,11 @@ class Cubin {
     void read_symbols(const Elf64_Shdr& table, Image& image) {
         const Elf64_Shdr strings = section(table.sh_link);
         for (std::uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= table.sh_size; offset += sizeof(Elf64_Sym)) {
-            const auto symbol = at<Elf64_Sym>(data_ + table.sh_offset + offset);
+            const auto symbol = value_at<Elf64_Sym>(data_ + table.sh_offset + offset);
             const char* name = reinterpret_cast<const char*>(data_ + strings.sh_offset + symbol.st_name);
             if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= header_.e_shnum) continue;
             const unsigned type = ELF64_ST_TYPE(symbol.st_info);
-            if (type == STT_FUNC && (symbol.st_other & is_entry) != 0) {
+            if (type == STT_FUNC && (symbol.st_other & kKernelSymbol) != 0) {
                 kernel_of_symbol_[static_cast<std::uint32_t>(offset / sizeof(Elf64_Sym))] = image.kernels.size();
                 KernelInfo kernel;
                 kernel.name = name;
@@ -149,11 +138,11 @@ class Cubin {
         const Elf64_Shdr home = section(symbol.st_shndx);
         const std::string section_name = name_of(home);
         const bool constant = section_name.rfind(".nv.constant3", 0) == 0;
-        if (section_name.rfind(".nv.global", 0) != 0 && !constant) return;
+        if (section_name.rfind(kGlobals, 0) != 0 && !constant) return;
         VariableInfo variable;
         variable.name = name;
         variable.size = symbol.st_size;
-        variable.managed = (symbol.st_other & is_managed) != 0;
+        variable.managed = (symbol.st_other & kManagedSymbol) != 0;
         const bool inside = symbol.st_value <= home.sh_size && symbol.st_size <= home.sh_size - symbol.st_value;
         if (home.sh_type != SHT_NOBITS && home.sh_type != SHT_NULL && inside) {
             const unsigned char* start = data_ + home.sh_offset + symbol.st_value;
@@ -168,7 +157,7 @@ class Cubin {
         if (info_section.sh_type == SHT_NOBITS || info_section.sh_type == SHT_NULL) return;
         const unsigned char* info = data_ + info_section.sh_offset;
         for (std::uint64_t offset = 0; offset + 4 <= info_section.sh_size;) {
-            const unsigned size = info[offset] == info_sized ? at<std::uint16_t>(info + offset + 2) : 0U;
+            const unsigned size = info[offset] == info_sized ? value_at<std::uint16_t>(info + offset + 2) : 0U;
             if (offset + 4 + size > info_section.sh_size) break;
             f(info[offset + 1], info + offset + 4, size);
             offset += 4 + size;
@@ -185,9 +174,9 @@ class Cubin {
         if (!find(".nv.info", found)) return;
         each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
             if (size < 8) return;
-            const auto kernel = kernel_of_symbol_.find(at<std::uint32_t>(payload));
+            const auto kernel = kernel_of_symbol_.find(value_at<std::uint32_t>(payload));
             if (kernel == kernel_of_symbol_.end()) return;
-            const auto value = at<std::int32_t>(payload + 4);
+            const auto value = value_at<std::int32_t>(payload + 4);
             KernelInfo& info = image.kernels[kernel->second];
             if (attribute == info_registers) info.registers = value;
             // The stack with those of the functions that it calls; not known (-1) if they recur.
@@ -212,12 +201,13 @@ class Cubin {
             if (size < 12) return;
             if (attribute == info_parameter) {
                 // index, ordinal, offset; the size is in the top 14 bits of the last word
-                const auto ordinal = at<std::uint16_t>(payload + 4);
-                parameters[ordinal] = {at<std::uint16_t>(payload + 6), at<std::uint32_t>(payload + 8) >> 18};
+                const auto ordinal = value_at<std::uint16_t>(payload + 4);
+                parameters[ordinal] = {value_at<std::uint16_t>(payload + 6),
+                                       value_at<std::uint32_t>(payload + 8) >> 18};
             } else if (attribute == info_max_threads) {
-                kernel.max_threads = static_cast<int>(
-                    std::min<std::uint64_t>(1024, std::uint64_t{at<std::uint32_t>(payload)} *
-                                                      at<std::uint32_t>(payload + 4) * at<std::uint32_t>(payload + 8)));
+                kernel.max_threads = static_cast<int>(std::min<std::uint64_t>(
+                    1024, std::uint64_t{value_at<std::uint32_t>(payload)} * value_at<std::uint32_t>(payload + 4) *
+                              value_at<std::uint32_t>(payload + 8)));
             }
         });
         for (const auto& [ordinal, parameter] : parameters) kernel.parameters.push_back(parameter);
@@ -237,7 +227,7 @@ bool is_cubin(const unsigned char* data, std::uint64_t size) { return Cubin(data
 
 std::uint64_t size_of_cubin(const unsigned char* data) {
     if (!is_readable(data, sizeof(Elf64_Ehdr))) return 0;
-    const auto header = at<Elf64_Ehdr>(data);
+    const auto header = value_at<Elf64_Ehdr>(data);
     std::uint64_t size = sizeof header;
     const auto reach = [&](std::uint64_t offset, std::uint64_t bytes) {
         if (offset > kLargestImage || bytes > kLargestImage) return false;
@@ -250,7 +240,7 @@ std::uint64_t size_of_cubin(const unsigned char* data) {
         !is_readable(data + header.e_shoff, sections))
         return 0;
     for (unsigned i = 0; i < header.e_shnum; i++) {
-        const auto section = at<Elf64_Shdr>(data + header.e_shoff + i * sizeof(Elf64_Shdr));
+        const auto section = value_at<Elf64_Shdr>(data + header.e_shoff + i * sizeof(Elf64_Shdr));
         const bool takes_room = section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL;
         if (takes_room && !reach(section.sh_offset, section.sh_size)) return 0;
     }

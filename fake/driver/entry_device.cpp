@@ -4,7 +4,9 @@
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/architecture.h"
+#include "fake/driver/array.h"
 #include "fake/driver/state.h"
+#include "virtual_gpu/driver/array_format.h"
 
 using namespace cuslice::fake;
 
@@ -119,11 +121,7 @@ CUSLICE_ENTRY(cuDeviceGetByPCIBusId, device, id) {
 
 CUSLICE_ENTRY(cuDeviceGetTexture1DLinearMaxWidth, width, format, channels, device) {
     CUSLICE_FIND(Gpu, gpu, device_and(width, device, gpu));
-    const bool known = format == CU_AD_FORMAT_UNSIGNED_INT8 || format == CU_AD_FORMAT_SIGNED_INT8 ||
-                       format == CU_AD_FORMAT_UNSIGNED_INT16 || format == CU_AD_FORMAT_SIGNED_INT16 ||
-                       format == CU_AD_FORMAT_UNSIGNED_INT32 || format == CU_AD_FORMAT_SIGNED_INT32 ||
-                       format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT;
-    if (!known || (channels != 1 && channels != 2 && channels != 4)) return CUDA_ERROR_INVALID_VALUE;
+    if (cuslice::channel_bytes(format) == 0 || !is_channel_count(channels)) return CUDA_ERROR_INVALID_VALUE;
     *width = 268435456;
     return CUDA_SUCCESS;
 }

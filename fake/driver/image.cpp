@@ -1,10 +1,14 @@
 #include "fake/driver/image.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <cstring>
 
+#include "fake/bytes.h"
 #include "fake/driver/ptx_text.h"
 #include "fake/driver/readable.h"
+#include "virtual_gpu/driver/fat_binary.h"
 
 namespace cuslice::fake {
 namespace {
@@ -13,30 +17,22 @@ using Wrapper = FatBinaryWrapper;
 using Container = FatBinaryContainer;
 using Entry = FatBinaryEntry;
 
-template <typename T>
-T at(const unsigned char* data) {
-    T value;
-    std::memcpy(&value, data, sizeof value);
-    return value;
-}
-
 /// `size`: of the memory that it lies in.
 CUresult read_container(const unsigned char* data, std::uint64_t size, int capability, Image& image) {
     if (size < sizeof(Container)) return CUDA_ERROR_INVALID_IMAGE;
-    const auto container = at<Container>(data);
+    const auto container = value_at<Container>(data);
     if (container.magic != Container::kMagic || container.header_size < sizeof(Container) ||
         container.header_size > size || container.size > size - container.header_size)
         return CUDA_ERROR_INVALID_IMAGE;
     const auto all = std::make_shared<Image>();
     const unsigned char* entry_at = data + container.header_size;
     for (std::uint64_t left = container.size; left >= sizeof(Entry);) {
-        const auto entry = at<Entry>(entry_at);
-        if (entry.header_size < sizeof(Entry) || entry.header_size > left || entry.size > left - entry.header_size)
-            return CUDA_ERROR_INVALID_IMAGE;
+        const auto entry = value_at<Entry>(entry_at);
+        if (!entry.fits(left)) return CUDA_ERROR_INVALID_IMAGE;
         const unsigned char* code = entry_at + entry.header_size;
         const bool ptx = entry.kind == Entry::kPtx;
         all->targets.push_back({ptx, static_cast<int>(entry.capability)});
-        if ((entry.flags & Entry::kCompressed) == 0) {
+        if (!entry.is_compressed()) {
             const auto part = std::make_shared<Image>();
             const bool read = ptx ? read_ptx(reinterpret_cast<const char*>(code), entry.size, *part)
                                   : entry.kind == Entry::kCubin && read_cubin(code, entry.size, *part);
@@ -45,8 +41,8 @@ CUresult read_container(const unsigned char* data, std::uint64_t size, int capab
             if (ptx) part->ptx_capability = part->capability;
             if (read) all->parts.push_back(part);
         }
-        entry_at = code + entry.size;
-        left -= entry.header_size + entry.size;
+        entry_at += entry.bytes();
+        left -= entry.bytes();
     }
     if (all->parts.empty()) {
         all->opaque = "a fat binary whose parts are all compressed";
@@ -63,7 +59,7 @@ CUresult read_container(const unsigned char* data, std::uint64_t size, int capab
 /// A container whose end it says itself.
 CUresult read_unsized_container(const unsigned char* data, int capability, Image& image) {
     if (!is_readable(data, sizeof(Container))) return CUDA_ERROR_INVALID_IMAGE;
-    const auto container = at<Container>(data);
+    const auto container = value_at<Container>(data);
     if (container.size > std::uint64_t{1} << 32) return CUDA_ERROR_INVALID_IMAGE;
     const std::uint64_t size = container.header_size + container.size;
     return is_readable(data, size) ? read_container(data, size, capability, image) : CUDA_ERROR_INVALID_IMAGE;
@@ -72,7 +68,7 @@ CUresult read_unsized_container(const unsigned char* data, int capability, Image
 /// The magic number of an image, 0 if it is shorter.
 std::uint32_t magic_of(const unsigned char* data, std::uint64_t size) {
     const bool there = size == kUnknownSize ? is_readable(data, sizeof(std::uint32_t)) : size >= sizeof(std::uint32_t);
-    return there ? at<std::uint32_t>(data) : 0;
+    return there ? value_at<std::uint32_t>(data) : 0;
 }
 
 /// The same image with the target that a device takes.
@@ -135,10 +131,7 @@ CUresult read_image(const void* pointer, int capability, Image& image, std::uint
     if (size == 0 || !(sized || is_readable(data, 1)) || data[0] == '\0') return CUDA_ERROR_INVALID_IMAGE;
     const std::uint32_t magic = magic_of(data, size);
     std::uint32_t elf_magic = 0;
-    std::memcpy(&elf_magic,
-                "\x7f"
-                "ELF",
-                sizeof elf_magic);
+    std::memcpy(&elf_magic, ELFMAG, sizeof elf_magic);
     // A bare fat binary begins with a letter too, but no text goes on as it does.
     if (data[0] >= '\t' && data[0] < 0x7f && magic != Container::kMagic) {
         const std::string_view text(static_cast<const char*>(pointer),
@@ -156,7 +149,7 @@ CUresult read_image(const void* pointer, int capability, Image& image, std::uint
     } else if (magic == Wrapper::kMagic && !sized) {
         // In a file there is nothing that it could point to.
         if (!is_readable(data, sizeof(Wrapper))) return CUDA_ERROR_INVALID_IMAGE;
-        return read_unsized_container(at<Wrapper>(data).container, capability, image);
+        return read_unsized_container(value_at<Wrapper>(data).container, capability, image);
     } else if (magic == Container::kMagic) {
         return sized ? read_container(data, size, capability, image) : read_unsized_container(data, capability, image);
     } else {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fake/code_target.h"
 #include "fake/driver/cuda_api.h"
-#include "fake/fat_binary.h"
 
 namespace cuslice::fake {
 

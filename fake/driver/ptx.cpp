@@ -9,6 +9,7 @@
 
 #include "fake/driver/image.h"
 #include "fake/driver/ptx_text.h"
+#include "virtual_gpu/driver/ptx_type.h"
 
 namespace cuslice::fake {
 namespace {
@@ -20,18 +21,12 @@ std::size_t type_bytes(Token token) {
     static constexpr struct {
         std::string_view name;
         std::size_t bytes;
-    } types[] = {{".pred", 1}, {".texref", 8}, {".samplerref", 8}, {".surfref", 8}};
-    for (const auto& type : types) {
+    } kOthers[] = {{".pred", 1}, {".texref", 8}, {".samplerref", 8}, {".surfref", 8}};
+    for (const auto& type : kOthers) {
         if (token == type.name) return type.bytes;
     }
-    if (token.size() < 3 || token[0] != '.' || std::strchr("usbf", token[1]) == nullptr) return 0;
-    std::size_t bits = 0, at = 2;
-    for (; at < token.size() && std::isdigit(static_cast<unsigned char>(token[at])) != 0; at++) {
-        bits = bits * 10 + static_cast<std::size_t>(token[at] - '0');
-    }
-    const bool whole = at == token.size() || token.substr(at) == "x2";
-    if (!whole || (bits != 8 && bits != 16 && bits != 32 && bits != 64 && bits != 128)) return 0;
-    return bits / 8 * (at == token.size() ? 1 : 2);
+    const bool is_pair = token.size() > 2 && token.substr(token.size() - 2) == "x2";
+    return is_pair ? 2 * ptx_type_bytes(token.substr(0, token.size() - 2)) : ptx_type_bytes(token);
 }
 
 long long number(Token token) { return std::strtoll(std::string(token).c_str(), nullptr, 0); }

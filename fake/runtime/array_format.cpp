@@ -9,15 +9,9 @@ struct Format {
     CUarray_format format;
 };
 
-constexpr Format formats[] = {
-    {cudaChannelFormatKindUnsigned, 8, CU_AD_FORMAT_UNSIGNED_INT8},
-    {cudaChannelFormatKindUnsigned, 16, CU_AD_FORMAT_UNSIGNED_INT16},
-    {cudaChannelFormatKindUnsigned, 32, CU_AD_FORMAT_UNSIGNED_INT32},
-    {cudaChannelFormatKindSigned, 8, CU_AD_FORMAT_SIGNED_INT8},
-    {cudaChannelFormatKindSigned, 16, CU_AD_FORMAT_SIGNED_INT16},
-    {cudaChannelFormatKindSigned, 32, CU_AD_FORMAT_SIGNED_INT32},
-    {cudaChannelFormatKindFloat, 16, CU_AD_FORMAT_HALF},
-    {cudaChannelFormatKindFloat, 32, CU_AD_FORMAT_FLOAT},
+constexpr Format kFormats[] = {
+#define CUSLICE_ARRAY_FORMAT(format, kind, bits) {cudaChannelFormatKind##kind, bits, CU_AD_FORMAT_##format},
+#include "virtual_gpu/driver/array_formats.def"
 };
 
 }  // namespace
@@ -30,7 +24,7 @@ cudaError_t to_driver_format(const cudaChannelFormatDesc& description, CUarray_f
         if (bits[i] != 0) return cudaErrorInvalidChannelDescriptor;
     }
     if (used == 3) return cudaErrorInvalidChannelDescriptor;
-    for (const Format& known : formats) {
+    for (const Format& known : kFormats) {
         if (known.kind == description.f && known.bits == bits[0]) {
             *format = known.format;
             *channels = used;
@@ -41,7 +35,7 @@ cudaError_t to_driver_format(const cudaChannelFormatDesc& description, CUarray_f
 }
 
 cudaError_t from_driver_format(CUarray_format format, unsigned channels, cudaChannelFormatDesc* description) {
-    for (const Format& known : formats) {
+    for (const Format& known : kFormats) {
         if (known.format == format) {
             const auto bits = [&](unsigned channel) { return channel < channels ? known.bits : 0; };
             *description = {bits(0), bits(1), bits(2), bits(3), known.kind};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fake/fat_binary.h"
+#include "fake/code_target.h"
 
 namespace cuslice::fake {
 

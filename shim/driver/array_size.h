@@ -3,30 +3,12 @@
 #include <bit>
 #include <cstdint>
 
+#include "virtual_gpu/driver/array_format.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {
 
 // Sizes here count an array's elements alone. They are lower bounds: the driver adds padding.
-
-// Bytes per channel; 0 for formats in which elements share bytes.
-inline std::uint64_t channel_bytes(CUarray_format format) {
-    switch (format) {
-        case CU_AD_FORMAT_UNSIGNED_INT8:
-        case CU_AD_FORMAT_SIGNED_INT8:
-            return 1;
-        case CU_AD_FORMAT_UNSIGNED_INT16:
-        case CU_AD_FORMAT_SIGNED_INT16:
-        case CU_AD_FORMAT_HALF:
-            return 2;
-        case CU_AD_FORMAT_UNSIGNED_INT32:
-        case CU_AD_FORMAT_SIGNED_INT32:
-        case CU_AD_FORMAT_FLOAT:
-            return 4;
-        default:
-            return 0;
-    }
-}
 
 constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 constexpr unsigned kLayers = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;

@@ -9,7 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
+#include "virtual_gpu/driver/cubin.h"
+#include "virtual_gpu/driver/fat_binary.h"
 #include "virtual_gpu/gpu/ptx_size.h"
 
 namespace cuslice {
@@ -88,32 +91,9 @@ class Source {
     int file_ = -1;
 };
 
-constexpr std::uint16_t kMachineCuda = 190;
-constexpr unsigned char kManaged = 0x04;  // bit of st_other: its memory is managed
-constexpr std::uint32_t kWrapper = 0x466243b1, kContainer = 0xba55ed50;
-constexpr std::uint64_t kCompressed = 0x2000 | 0x8000;  // LZ4, Zstandard
-
-// Layout of a fat binary, as nvcc writes it: a wrapper in the program, which points to a container of entries.
-struct Wrapper {
-    std::uint32_t magic, version;
-    const void* container;
-    const void* name;
-};
-struct Container {
-    std::uint32_t magic;
-    std::uint16_t version, header_size;
-    std::uint64_t size;
-};
-struct Entry {
-    std::uint16_t kind, attributes;  // kind 1: PTX, 2: cubin
-    std::uint32_t header_size;
-    std::uint64_t size;
-    std::uint32_t compressed_size, reserved;
-    std::uint16_t minor, major;
-    std::uint32_t capability, name_offset, name_size;
-    std::uint64_t flags, reserved2, uncompressed_size;
-};
-static_assert(sizeof(Entry) == 64);
+using Wrapper = FatBinaryWrapper;
+using Container = FatBinaryContainer;
+using Entry = FatBinaryEntry;
 
 // The sections that variables lie in: few, whatever else there is.
 struct Sections {
@@ -132,7 +112,7 @@ std::uint64_t add_up_symbols(const Source& source, const Elf64_Shdr& table, cons
             sizeof(Elf64_Sym);
         if (!got) break;
         for (std::size_t i = 0; i < got; i++)
-            if (ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT && !(symbols[i].st_other & kManaged) &&
+            if (ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT && !(symbols[i].st_other & kManagedSymbol) &&
                 sections.has(symbols[i].st_shndx))
                 bytes = std::max(bytes, bytes + symbols[i].st_size);
         at += got * sizeof(Elf64_Sym);
@@ -146,17 +126,15 @@ std::uint64_t size_of_cubin(const Source& source) {
     const auto section_at = [&](unsigned index, Elf64_Shdr* into) {
         return source.read(header.e_shoff + index * sizeof(Elf64_Shdr), into);
     };
-    if (!source.read(0, &header) || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachineCuda ||
-        header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum ||
-        !section_at(header.e_shstrndx, &names))
+    if (!source.read(0, &header) || !is_cubin(header) || header.e_shentsize != sizeof(Elf64_Shdr) ||
+        header.e_shstrndx >= header.e_shnum || !section_at(header.e_shstrndx, &names))
         return 0;
-    constexpr char kName[] = ".nv.global";
     constexpr std::uint64_t kWritable = SHF_ALLOC | SHF_WRITE;
     Sections sections;
     for (unsigned i = 0; i < header.e_shnum && sections.count < Sections::kMax; i++) {
-        char name[sizeof kName - 1];
+        char name[kGlobals.size()];
         if (section_at(i, &section) && (section.sh_flags & kWritable) == kWritable &&
-            source.read(names.sh_offset + section.sh_name, &name) && std::memcmp(name, kName, sizeof name) == 0)
+            source.read(names.sh_offset + section.sh_name, &name) && std::string_view(name, sizeof name) == kGlobals)
             sections.indices[sections.count++] = i;
     }
     std::uint64_t bytes = 0;
@@ -179,26 +157,25 @@ std::uint64_t size_of_ptx(const Source& source, std::uint64_t size) {
     return ptx.bytes();
 }
 
+std::uint64_t size_of_entry(const Source& code, const Entry& entry) {
+    if (entry.is_compressed()) return 0;
+    if (entry.kind == Entry::kPtx) return size_of_ptx(code, entry.size);
+    return entry.kind == Entry::kCubin ? size_of_cubin(code) : 0;
+}
+
 // The driver picks one image of the fat binary: charge the smallest.
 std::uint64_t size_of_container(const Source& source) {
     Container container;
-    if (!source.read(0, &container) || container.magic != kContainer || container.header_size < sizeof container)
+    if (!source.read(0, &container) || container.magic != Container::kMagic || container.header_size < sizeof container)
         return 0;
     std::uint64_t least = ~0ull;
     std::uint64_t end;
     if (__builtin_add_overflow(container.size, container.header_size, &end)) return 0;
     for (std::uint64_t at = container.header_size; at + sizeof(Entry) <= end && least;) {
         Entry entry;
-        if (!source.read(at, &entry) || entry.header_size < sizeof entry || entry.header_size > end - at ||
-            entry.size > end - at - entry.header_size)
-            return 0;
-        const Source part = source.part(at + entry.header_size, entry.size);
-        const bool readable = (entry.flags & kCompressed) == 0;
-        least = std::min(least, !readable         ? 0
-                                : entry.kind == 1 ? size_of_ptx(part, entry.size)
-                                : entry.kind == 2 ? size_of_cubin(part)
-                                                  : 0);
-        at += entry.header_size + entry.size;
+        if (!source.read(at, &entry) || !entry.fits(end - at)) return 0;
+        least = std::min(least, size_of_entry(source.part(at + entry.header_size, entry.size), entry));
+        at += entry.bytes();
     }
     return least == ~0ull ? 0 : least;
 }
@@ -210,8 +187,8 @@ std::uint64_t size_of(const Source& source) {
     std::uint32_t magic;
     std::memcpy(&magic, first, sizeof magic);
     Wrapper wrapper;
-    if (magic == kWrapper) return source.read(0, &wrapper) ? size_of_container(Source(wrapper.container)) : 0;
-    if (magic == kContainer) return size_of_container(source);
+    if (magic == Wrapper::kMagic) return source.read(0, &wrapper) ? size_of_container(Source(wrapper.container)) : 0;
+    if (magic == Container::kMagic) return size_of_container(source);
     return size_of_ptx(source, ~0ull);
 }
 

@@ -1,17 +1,10 @@
 #include "virtual_gpu/gpu/ptx_size.h"
 
-#include "config/text.h"
+#include "virtual_gpu/driver/ptx_type.h"
 
 namespace cuslice {
 
 namespace {
-
-// ".b8" → 1, ".f64" → 8; 0 for anything else.
-std::uint64_t element_of(std::string_view word) {
-    if (word.size() < 3 || word[0] != '.' || std::string_view("busf").find(word[1]) == std::string_view::npos) return 0;
-    const std::string_view bits = slice(word, 2);
-    return bits == "8" ? 1 : bits == "16" ? 2 : bits == "32" ? 4 : bits == "64" ? 8 : bits == "128" ? 16 : 0;
-}
 
 bool in_word(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' ||
@@ -81,7 +74,7 @@ void PtxSize::end_word() {
         kept_ = true;
     } else if (word == ".v2" || word == ".v4") {
         lanes_ = word == ".v2" ? 2 : 4;
-    } else if (const std::uint64_t element = element_of(word)) {
+    } else if (const std::uint64_t element = ptx_type_bytes(word)) {
         element_ = element;
     }
 }

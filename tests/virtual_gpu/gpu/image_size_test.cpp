@@ -83,6 +83,9 @@ TEST_CASE("a cubin's variables are added up, and a fat binary takes what each of
     CHECK(least(part(2, 0, cubin) + part(1, 0, text)) == 4);
     CHECK(least(part(1, 0, text) + part(2, kCompressed, cubin)) == 0);
     CHECK(least("") == 0);
+    std::string no_elf = cubin;
+    no_elf[0] = 0;
+    CHECK(least(part(2, 0, no_elf)) == 0);
     std::string short_head = part(1, 0, text);
     short_head[4] = 63;  // an entry's head has 64 bytes
     CHECK(least(short_head) == 0);

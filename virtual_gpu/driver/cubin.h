@@ -1,0 +1,22 @@
+#pragma once
+// Cubins: ELF files of NVIDIA's GPUs. NVIDIA documents none of it; these are the values that ptxas 9.0 to 13.0 writes.
+
+#include <elf.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace cuslice {
+
+constexpr std::uint16_t kCudaMachine = 190;          // e_machine; <elf.h> of glibc 2.17 lacks EM_CUDA
+constexpr unsigned char kManagedSymbol = 0x04;       // bit of st_other: a variable in managed memory
+constexpr unsigned char kKernelSymbol = 0x10;        // bit of st_other: a function that can be launched
+constexpr std::string_view kGlobals = ".nv.global";  // begins the names of the sections of variables
+
+inline bool is_cubin(const Elf64_Ehdr& header) {
+    return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+           header.e_machine == kCudaMachine;
+}
+
+}  // namespace cuslice
