@@ -25,6 +25,8 @@ enum class CublasStatus : int {
 /// cublasOperation_t, without CUBLAS_OP_CONJG, which cublas_api.h calls not supported
 enum Operation : int { op_n = 0, op_t = 1, op_c = 2 };
 
+constexpr bool is_operation(int op) { return op == op_n || op == op_t || op == op_c; }
+
 /// cublasComputeType_t
 enum ComputeType : int {
     compute_16f = 64,

@@ -1,8 +1,7 @@
 // cublas<t>gemv, for 32-bit and 64-bit integers.
 
-#include "fake/cublas/handle.h"
-#include "fake/cublas/matrix.h"
 #include "fake/cublas/status.h"
+#include "fake/cublas/typed.h"
 #include "fake/libraries/gpu_work.h"
 
 #include <algorithm>
@@ -29,7 +28,7 @@ Matrix as_row(const void* address, std::int64_t step, int type) { return {addres
 
 CublasStatus multiply_vector(CublasHandle* handle, const VectorWork& work) {
     if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
-    const bool good = work.m >= 0 && work.n >= 0 && (work.op == op_n || work.op == op_t || work.op == op_c) &&
+    const bool good = work.m >= 0 && work.n >= 0 && is_operation(work.op) &&
                       work.a.ld >= std::max<std::int64_t>(1, work.m) && work.x_step != 0 && work.y_step != 0 &&
                       work.alpha != nullptr && work.beta != nullptr;
     if (!good) return CublasStatus::invalid_value;
@@ -46,7 +45,7 @@ CublasStatus multiply_vector(CublasHandle* handle, const VectorWork& work) {
 
 }  // namespace
 
-#define CUSLICE_GEMV(letter, type, integer, suffix)                                                             \
+#define CUSLICE_GEMV(integer, suffix, letter, type)                                                             \
     CublasStatus cublas##letter##gemv_v2##suffix(CublasHandle* handle, int op, integer m, integer n,            \
                                                  const void* alpha, const void* a, integer lda, const void* x,  \
                                                  integer x_step, const void* beta, void* y, integer y_step) {   \
@@ -56,12 +55,5 @@ CublasStatus multiply_vector(CublasHandle* handle, const VectorWork& work) {
     }
 
 extern "C" {
-CUSLICE_GEMV(S, real_32f, int, )
-CUSLICE_GEMV(D, real_64f, int, )
-CUSLICE_GEMV(C, complex_32f, int, )
-CUSLICE_GEMV(Z, complex_64f, int, )
-CUSLICE_GEMV(S, real_32f, std::int64_t, _64)
-CUSLICE_GEMV(D, real_64f, std::int64_t, _64)
-CUSLICE_GEMV(C, complex_32f, std::int64_t, _64)
-CUSLICE_GEMV(Z, complex_64f, std::int64_t, _64)
+CUSLICE_BLAS_TYPES(CUSLICE_GEMV)
 }

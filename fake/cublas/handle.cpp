@@ -45,6 +45,13 @@ CublasStatus check_handle(const CublasHandle* handle) {
 
 using namespace cuslice::fake;
 
+/// cublasSet<what> and cublasGet<what> for a number in the handle; `good` says which values there are.
+#define CUSLICE_SETTING(what, field, good)                          \
+    CublasStatus cublasSet##what(CublasHandle* handle, int value) { \
+        return set(handle, &CublasHandle::field, value, good);      \
+    }                                                               \
+    CublasStatus cublasGet##what(CublasHandle* handle, int* value) { return get(handle, &CublasHandle::field, value); }
+
 extern "C" {
 
 CublasStatus cublasCreate_v2(CublasHandle** out) {
@@ -123,37 +130,10 @@ CublasStatus cublasSetWorkspace_v2(CublasHandle* handle, void* workspace, std::s
     return CublasStatus::success;
 }
 
-CublasStatus cublasSetPointerMode_v2(CublasHandle* handle, int mode) {
-    return set(handle, &CublasHandle::pointer_mode, mode, mode == 0 || mode == 1);
-}
-CublasStatus cublasGetPointerMode_v2(CublasHandle* handle, int* mode) {
-    return get(handle, &CublasHandle::pointer_mode, mode);
-}
-
-CublasStatus cublasSetAtomicsMode(CublasHandle* handle, int mode) {
-    return set(handle, &CublasHandle::atomics_mode, mode, mode == 0 || mode == 1);
-}
-CublasStatus cublasGetAtomicsMode(CublasHandle* handle, int* mode) {
-    return get(handle, &CublasHandle::atomics_mode, mode);
-}
-
-CublasStatus cublasSetMathMode(CublasHandle* handle, int mode) {
-    return set(handle, &CublasHandle::math_mode, mode, is_math_mode(mode));
-}
-CublasStatus cublasGetMathMode(CublasHandle* handle, int* mode) { return get(handle, &CublasHandle::math_mode, mode); }
-
-CublasStatus cublasSetSmCountTarget(CublasHandle* handle, int count) {
-    return set(handle, &CublasHandle::multiprocessors, count, count >= 0);
-}
-CublasStatus cublasGetSmCountTarget(CublasHandle* handle, int* count) {
-    return get(handle, &CublasHandle::multiprocessors, count);
-}
-
-CublasStatus cublasSetEmulationStrategy(CublasHandle* handle, int strategy) {
-    return set(handle, &CublasHandle::emulation, strategy, strategy >= 0 && strategy <= 2);
-}
-CublasStatus cublasGetEmulationStrategy(CublasHandle* handle, int* strategy) {
-    return get(handle, &CublasHandle::emulation, strategy);
-}
+CUSLICE_SETTING(PointerMode_v2, pointer_mode, value == 0 || value == 1)
+CUSLICE_SETTING(AtomicsMode, atomics_mode, value == 0 || value == 1)
+CUSLICE_SETTING(MathMode, math_mode, is_math_mode(value))
+CUSLICE_SETTING(SmCountTarget, multiprocessors, value >= 0)
+CUSLICE_SETTING(EmulationStrategy, emulation, value >= 0 && value <= 2)
 
 }  // extern "C"

@@ -10,8 +10,6 @@
 namespace cuslice::fake {
 namespace {
 
-bool is_operation(int op) { return op == op_n || op == op_t || op == op_c; }
-
 CublasStatus check_numbers(const Multiplication& work) {
     const auto least = [](std::int64_t rows) { return std::max<std::int64_t>(1, rows); };
     const bool good = work.m >= 0 && work.n >= 0 && work.k >= 0 && work.count >= 0 && is_operation(work.op_a) &&

@@ -3,6 +3,34 @@
 #include "fake/cublas/api.h"
 
 namespace cuslice::fake {
+namespace {
+
+struct Status {
+    CublasStatus status;
+    const char *name, *text;
+};
+
+constexpr Status kStatuses[] = {
+    {CublasStatus::success, "CUBLAS_STATUS_SUCCESS", "success"},
+    {CublasStatus::not_initialized, "CUBLAS_STATUS_NOT_INITIALIZED", "the library was not initialized"},
+    {CublasStatus::alloc_failed, "CUBLAS_STATUS_ALLOC_FAILED", "the resource allocation failed"},
+    {CublasStatus::invalid_value, "CUBLAS_STATUS_INVALID_VALUE", "an invalid value was used as an argument"},
+    {CublasStatus::arch_mismatch, "CUBLAS_STATUS_ARCH_MISMATCH", "an absent device architectural feature is required"},
+    {CublasStatus::mapping_error, "CUBLAS_STATUS_MAPPING_ERROR", "an access to GPU memory space failed"},
+    {CublasStatus::execution_failed, "CUBLAS_STATUS_EXECUTION_FAILED", "the function failed to launch on the GPU"},
+    {CublasStatus::internal_error, "CUBLAS_STATUS_INTERNAL_ERROR", "an internal operation failed"},
+    {CublasStatus::not_supported, "CUBLAS_STATUS_NOT_SUPPORTED", "the functionality is not supported"},
+    {CublasStatus::license_error, "CUBLAS_STATUS_LICENSE_ERROR",
+     "the requested functionality requires some license and an error was detected"},
+};
+
+const char* find(CublasStatus status, const char* Status::*text) {
+    for (const Status& known : kStatuses)
+        if (known.status == status) return known.*text;
+    return nullptr;
+}
+
+}  // namespace
 
 std::size_t element_size(int type) {
     switch (type) {
@@ -27,56 +55,8 @@ std::size_t element_size(int type) {
     }
 }
 
-const char* status_name(CublasStatus status) {
-    switch (status) {
-        case CublasStatus::success:
-            return "CUBLAS_STATUS_SUCCESS";
-        case CublasStatus::not_initialized:
-            return "CUBLAS_STATUS_NOT_INITIALIZED";
-        case CublasStatus::alloc_failed:
-            return "CUBLAS_STATUS_ALLOC_FAILED";
-        case CublasStatus::invalid_value:
-            return "CUBLAS_STATUS_INVALID_VALUE";
-        case CublasStatus::arch_mismatch:
-            return "CUBLAS_STATUS_ARCH_MISMATCH";
-        case CublasStatus::mapping_error:
-            return "CUBLAS_STATUS_MAPPING_ERROR";
-        case CublasStatus::execution_failed:
-            return "CUBLAS_STATUS_EXECUTION_FAILED";
-        case CublasStatus::internal_error:
-            return "CUBLAS_STATUS_INTERNAL_ERROR";
-        case CublasStatus::not_supported:
-            return "CUBLAS_STATUS_NOT_SUPPORTED";
-        case CublasStatus::license_error:
-            return "CUBLAS_STATUS_LICENSE_ERROR";
-    }
-    return nullptr;
-}
+const char* status_name(CublasStatus status) { return find(status, &Status::name); }
 
-const char* status_text(CublasStatus status) {
-    switch (status) {
-        case CublasStatus::success:
-            return "success";
-        case CublasStatus::not_initialized:
-            return "the library was not initialized";
-        case CublasStatus::alloc_failed:
-            return "the resource allocation failed";
-        case CublasStatus::invalid_value:
-            return "an invalid value was used as an argument";
-        case CublasStatus::arch_mismatch:
-            return "an absent device architectural feature is required";
-        case CublasStatus::mapping_error:
-            return "an access to GPU memory space failed";
-        case CublasStatus::execution_failed:
-            return "the function failed to launch on the GPU";
-        case CublasStatus::internal_error:
-            return "an internal operation failed";
-        case CublasStatus::not_supported:
-            return "the functionality is not supported";
-        case CublasStatus::license_error:
-            return "the requested functionality requires some license and an error was detected";
-    }
-    return nullptr;
-}
+const char* status_text(CublasStatus status) { return find(status, &Status::text); }
 
 }  // namespace cuslice::fake

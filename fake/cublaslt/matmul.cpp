@@ -57,7 +57,6 @@ CublasStatus check_work(const char* function, const MatmulDescriptor* work, cons
         }
         if (!is_good_layout(*layout) || layout->count != at.d->count) return CublasStatus::invalid_value;
     }
-    const auto is_operation = [](int op) { return op == op_n || op == op_t || op == op_c; };
     if (!is_operation(work->op_a) || !is_operation(work->op_b) || work->op_c != op_n)
         return CublasStatus::invalid_value;
     const bool a_is_n = work->op_a == op_n;
