@@ -69,15 +69,15 @@ bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::s
     BooksHeader& header = file_->header;
     // Processes that open the books at the same time write the same values.
     if (header.magic == 0 && gpu != nullptr) {
-        header.version = books_version;
-        header.slots = books_slots;
+        header.version = kBooksVersion;
+        header.slots = kBooksSlots;
         header.capacity = gpu->memory;
         header.index = gpu->index;
         std::strncpy(header.uuid, uuid_text(*gpu).c_str(), sizeof header.uuid - 1);
         std::strncpy(header.name, gpu->name.c_str(), sizeof header.name - 1);
-        header.magic = books_magic;
+        header.magic = kBooksMagic;
     }
-    if (header.magic != books_magic || header.version != books_version || header.slots != books_slots) {
+    if (header.magic != kBooksMagic || header.version != kBooksVersion || header.slots != kBooksSlots) {
         error = path + " is not the books of a fake GPU of this version; remove it and " + path + ".lock";
         munmap(memory, sizeof(BooksFile));
         file_ = nullptr;
@@ -130,18 +130,18 @@ bool Books::end_the_dead() {
     return known;
 }
 
-std::uint32_t Books::choose_slot(const std::bitset<books_slots>& taken) const {
-    std::uint32_t free = books_slots, oldest = books_slots, ended = 0;
-    for (std::uint32_t i = 0; i < books_slots; i++) {
+std::uint32_t Books::choose_slot(const std::bitset<kBooksSlots>& taken) const {
+    std::uint32_t free = kBooksSlots, oldest = kBooksSlots, ended = 0;
+    for (std::uint32_t i = 0; i < kBooksSlots; i++) {
         const Slot& slot = file_->slots[i];
         if (taken[i]) continue;
         const SlotState state = slot.phase.load().state();
-        if (state == SlotState::Free && free == books_slots) free = i;
+        if (state == SlotState::Free && free == kBooksSlots) free = i;
         if (state != SlotState::Ended) continue;
         ended++;
-        if (oldest == books_slots || slot.ended_order < file_->slots[oldest].ended_order) oldest = i;
+        if (oldest == kBooksSlots || slot.ended_order < file_->slots[oldest].ended_order) oldest = i;
     }
-    return ended >= books_kept_ended || free == books_slots ? oldest : free;
+    return ended >= kBooksKeptEnded || free == kBooksSlots ? oldest : free;
 }
 
 bool Books::claim_slot(std::string& error) {
@@ -150,12 +150,12 @@ bool Books::claim_slot(std::string& error) {
     remove_stray_files();
     // Byte 0 may not have been waited for, and can be lost to an unlock by another thread of its holder's process, such
     // as NVML's: somebody may be claiming a slot that is still free to look at, or have had it meanwhile.
-    std::bitset<books_slots> taken;
+    std::bitset<kBooksSlots> taken;
     std::uint32_t chosen = 0;
     for (;; taken.set(chosen)) {
         chosen = choose_slot(taken);
-        if (chosen == books_slots) {
-            error = "the fake GPU has no room for another process: " + std::to_string(books_slots) + " are using it";
+        if (chosen == kBooksSlots) {
+            error = "the fake GPU has no room for another process: " + std::to_string(kBooksSlots) + " are using it";
             return false;
         }
         const off_t byte = 1 + static_cast<off_t>(chosen);
@@ -198,8 +198,8 @@ bool Books::charge_last(std::uint64_t bytes) {
     const FileLock lock(lock_file_);
     // Others may hold a claim that they are about to withdraw, and be interrupted meanwhile: as long as what is truly
     // used leaves room, that is waited for, and then their claims are cancelled. The dead are ended in between.
-    constexpr int at_once = 100, in_all = at_once + 2000;  // 2,000 naps of 100 µs: 200 ms
-    for (int attempt = 0; attempt < in_all; attempt++) {
+    constexpr int kAtOnce = 100, kInAll = kAtOnce + 2000;  // 2,000 naps of 100 µs: 200 ms
+    for (int attempt = 0; attempt < kInAll; attempt++) {
         end_the_dead();
         const Claim pending = claim(used_ + bytes);
         if (claimed() <= capacity_ && confirm(pending)) {
@@ -209,7 +209,7 @@ bool Books::charge_last(std::uint64_t bytes) {
         withdraw();
         const std::uint64_t used = used_now();
         if (used > capacity_ || bytes > capacity_ - used) return false;
-        if (attempt < at_once) {
+        if (attempt < kAtOnce) {
             sched_yield();
             continue;
         }

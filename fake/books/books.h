@@ -149,15 +149,15 @@ class Books {
     void drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on);
     /// For the slot of `phase`, which ends.
     void drop_all(std::uint32_t number, SlotPhase phase);
-    /// Bytes that a process pays for without having charged them itself; books_slots: those of all processes.
+    /// Bytes that a process pays for without having charged them itself; kBooksSlots: those of all processes.
     std::uint64_t inherited(std::uint32_t number) const;
     std::uint64_t inherited_by_all() const {
-        return file_->header.shared_high.load(std::memory_order_relaxed) == 0 ? 0 : inherited(books_slots);
+        return file_->header.shared_high.load(std::memory_order_relaxed) == 0 ? 0 : inherited(kBooksSlots);
     }
     bool any_described() const {
-        return file_->header.shared_high.load(std::memory_order_relaxed) != 0 && find_described(0) != books_shared;
+        return file_->header.shared_high.load(std::memory_order_relaxed) != 0 && find_described(0) != kBooksShared;
     }
-    /// The first from there on of physical memory that nobody holds and a descriptor may keep; books_shared: none.
+    /// The first from there on of physical memory that nobody holds and a descriptor may keep; kBooksShared: none.
     std::uint32_t find_described(std::uint32_t from) const;
     /// Ends such memory that no descriptor keeps.
     void end_undescribed();
@@ -185,7 +185,7 @@ class Books {
     void cancel_claims_of_others();
     std::uint64_t used_with_others();
     std::uint64_t used_now() const;
-    std::uint32_t choose_slot(const std::bitset<books_slots>& taken) const;
+    std::uint32_t choose_slot(const std::bitset<kBooksSlots>& taken) const;
     /// Ends the slots of the dead; false if it couldn't be seen of each whether it is.
     bool end_the_dead();
     void end(Slot& slot, std::uint32_t number, SlotPhase phase);

@@ -10,17 +10,17 @@
 
 namespace cuslice::fake {
 
-constexpr std::uint64_t books_magic = 0x736b6f6f62756647ULL;
-constexpr std::uint32_t books_version = 4;
-constexpr std::uint32_t books_slots = 1024;
+constexpr std::uint64_t kBooksMagic = 0x736b6f6f62756647ULL;
+constexpr std::uint32_t kBooksVersion = 4;
+constexpr std::uint32_t kBooksSlots = 1024;
 /// So many ended slots are kept readable before the least recently ended one is reused.
-constexpr std::uint32_t books_kept_ended = 64;
+constexpr std::uint32_t kBooksKeptEnded = 64;
 
 /// So many ancestors of a process are noted, so that a watcher knows whose child it was after it has ended.
-constexpr std::uint32_t books_ancestors = 16;
+constexpr std::uint32_t kBooksAncestors = 16;
 
 /// So many allocations can be shared between processes at a time.
-constexpr std::uint32_t books_shared = 4096;
+constexpr std::uint32_t kBooksShared = 4096;
 
 enum class SlotState : std::uint32_t { Free = 0, Live = 1, Ended = 2 };
 
@@ -73,7 +73,7 @@ struct alignas(256) Slot {
     std::atomic<std::uint64_t> start_time;  // field 22 of /proc/PID/stat
     std::atomic<std::uint64_t> mapped_at;   // where the owner maps this file: an exec drops the mapping but not the pid
     std::atomic<std::uint64_t> ended_order;                // counts up with every end
-    std::atomic<std::int32_t> ancestors[books_ancestors];  // its parent, that one's parent, …; 0 ends the list
+    std::atomic<std::int32_t> ancestors[kBooksAncestors];  // its parent, that one's parent, …; 0 ends the list
 };
 static_assert(sizeof(Slot) == 256);
 
@@ -88,15 +88,15 @@ inline std::uint64_t held_bytes(const Slot& slot) {
 struct SharedAllocation {
     std::atomic<std::uint64_t> id;  // 0: free
     std::atomic<std::uint64_t> bytes;
-    std::atomic<std::uint32_t> payer;  // the slot of its maker, who has charged it; or an heir's and payer_inherited
+    std::atomic<std::uint32_t> payer;  // the slot of its maker, who has charged it; or an heir's and kPayerInherited
     std::atomic<std::uint32_t> maker;  // of physical memory: its maker's slot, also when that one pays no more
     std::atomic<std::uint32_t> maker_owner;  // and the number of the slot's owner then
     std::atomic<std::uint32_t> physical;     // 1: of cuMemCreate, in a file of its own (memory_files.cpp); else 0
-    std::atomic<std::uint64_t> holders[books_slots / 64];
+    std::atomic<std::uint64_t> holders[kBooksSlots / 64];
 };
-constexpr std::uint32_t payer_inherited = 1U << 31;
+constexpr std::uint32_t kPayerInherited = 1U << 31;
 /// Physical memory that its maker has released: it is on the GPU, and no process is listed with it.
-constexpr std::uint32_t payer_nobody = ~0U;
+constexpr std::uint32_t kPayerNobody = ~0U;
 
 struct BooksHeader {
     std::uint64_t magic;
@@ -108,15 +108,15 @@ struct BooksHeader {
     std::atomic<std::uint64_t> ended;  // source of ended_order
     /// One bit for each live slot, so that a sum reads no more slots than there are processes. A slot that has just
     /// ended may still have one.
-    alignas(128) std::atomic<std::uint64_t> live[books_slots / 64];
+    alignas(128) std::atomic<std::uint64_t> live[kBooksSlots / 64];
     std::atomic<std::uint32_t> live_words;   // words [0, live_words) have ever had a bit set
     std::atomic<std::uint32_t> shared_high;  // allocations [0, shared_high) have ever been used
 };
 
 struct BooksFile {
     BooksHeader header;
-    Slot slots[books_slots];
-    SharedAllocation shared[books_shared];
+    Slot slots[kBooksSlots];
+    SharedAllocation shared[kBooksShared];
 };
 
 }  // namespace cuslice::fake

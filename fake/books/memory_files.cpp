@@ -20,11 +20,11 @@ namespace cuslice::fake {
 namespace {
 
 // Headers of the C library 2.17 lack the names.
-constexpr int ofd_getlk = 36, ofd_setlk = 37;
+constexpr int kOfdGetlk = 36, kOfdSetlk = 37;
 // The bytes that a descriptor has locked which was handed out, and a process that has the memory.
-constexpr off_t handed_out = 0, held = 1;
+constexpr off_t kHandedOut = 0, kHeld = 1;
 
-bool lock_open_file(int file, off_t byte) { return set_lock(file, byte, F_RDLCK, ofd_setlk) == 0; }
+bool lock_open_file(int file, off_t byte) { return set_lock(file, byte, F_RDLCK, kOfdSetlk) == 0; }
 
 /// True unless no open file has a lock there. `bytes`: 0 for all of them.
 bool may_be_locked(int file, off_t byte, off_t bytes) {
@@ -33,7 +33,7 @@ bool may_be_locked(int file, off_t byte, off_t bytes) {
     lock.l_whence = SEEK_SET;
     lock.l_start = byte;
     lock.l_len = bytes;
-    return fcntl(file, ofd_getlk, &lock) != 0 || lock.l_type != F_UNLCK;
+    return fcntl(file, kOfdGetlk, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 int open_locked(const std::string& path, int flags, off_t byte) {
@@ -60,7 +60,7 @@ std::string Books::memory_file_path(std::uint64_t id) const {
 int Books::make_memory_file(std::uint64_t id) {
     const FileLock lock(lock_file_);
     const std::string path = memory_file_path(id);
-    const int file = open_locked(path, O_CREAT | O_EXCL, held);
+    const int file = open_locked(path, O_CREAT | O_EXCL, kHeld);
     struct stat books {};
     // Every user who may read the books has to see the locks that keep the memory.
     if (file >= 0 && fstat(lock_file_, &books) == 0) fchmod(file, books.st_mode & 0666);
@@ -68,16 +68,16 @@ int Books::make_memory_file(std::uint64_t id) {
     return file;
 }
 
-int Books::hand_out_memory_file(std::uint64_t id) { return open_locked(memory_file_path(id), 0, handed_out); }
+int Books::hand_out_memory_file(std::uint64_t id) { return open_locked(memory_file_path(id), 0, kHandedOut); }
 
-int Books::open_memory_file(std::uint64_t id) { return open_locked(memory_file_path(id), 0, held); }
+int Books::open_memory_file(std::uint64_t id) { return open_locked(memory_file_path(id), 0, kHeld); }
 
 void Books::remove_memory_file(std::uint64_t id) { unlink(memory_file_path(id).c_str()); }
 
 bool Books::is_handed_out(std::uint64_t id) const {
     const int file = ::open(memory_file_path(id).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0) return errno != ENOENT;  // another user's may be
-    const bool is = may_be_locked(file, handed_out, 1);
+    const bool is = may_be_locked(file, kHandedOut, 1);
     close(file);
     return is;
 }

@@ -15,13 +15,13 @@ constexpr std::uint64_t kBeingMade = 1ULL << 63;  // in an id: its other bits ar
 bool is_made(std::uint64_t id) { return id != 0 && (id & kBeingMade) == 0; }
 constexpr std::uint64_t holder_bit(std::uint32_t number) { return 1ULL << number % 64; }
 
-/// The first that holds it, or books_slots.
+/// The first that holds it, or kBooksSlots.
 std::uint32_t first_holder(const SharedAllocation& shared) {
-    for (std::uint32_t word = 0; word < books_slots / 64; word++) {
+    for (std::uint32_t word = 0; word < kBooksSlots / 64; word++) {
         const std::uint64_t bits = shared.holders[word];
         if (bits != 0) return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
     }
-    return books_slots;
+    return kBooksSlots;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ SharedAllocation* Books::find_shared(std::uint64_t id) const {
 }
 
 bool Books::new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer, bool physical) {
-    SharedAllocation* const end = file_->shared + books_shared;
+    SharedAllocation* const end = file_->shared + kBooksShared;
     SharedAllocation* shared = file_->shared;
     for (;; shared++) {
         if (shared == end) return false;
@@ -68,7 +68,7 @@ bool Books::hold_from_owner(std::uint64_t id) {
     const FileLock lock(lock_file_);
     end_the_dead();
     SharedAllocation* shared = find_shared(id);
-    if (shared == nullptr || (shared->payer & payer_inherited) != 0) return false;
+    if (shared == nullptr || (shared->payer & kPayerInherited) != 0) return false;
     holders_word(*shared, own_number()) |= holder_bit(own_number());
     return true;
 }
@@ -85,7 +85,7 @@ bool Books::hold_physical(std::uint64_t id, std::uint64_t bytes) {
     // Everybody who held it is gone, and the descriptor that kept the contents isn't seen to (hand_out_memory_file).
     if (!charge(bytes)) return false;
     const FileLock lock(lock_file_);
-    const bool made = new_shared(id, bytes, payer_nobody, true);
+    const bool made = new_shared(id, bytes, kPayerNobody, true);
     release(bytes);
     return made;
 }
@@ -99,15 +99,15 @@ void Books::drop_shared(SharedAllocation& shared, std::uint32_t number, bool pas
     holders_word(shared, number) &= ~holder_bit(number);
     std::uint32_t payer = shared.payer;
     if (shared.physical != 0) {
-        if (payer == number) shared.payer = payer_nobody;
+        if (payer == number) shared.payer = kPayerNobody;
         return end_undescribed();
     }
-    if ((payer & ~payer_inherited) != number) return;
-    const std::uint32_t heir = pass_on ? first_holder(shared) : books_slots;
-    if (heir == books_slots) {
+    if ((payer & ~kPayerInherited) != number) return;
+    const std::uint32_t heir = pass_on ? first_holder(shared) : kBooksSlots;
+    if (heir == kBooksSlots) {
         shared.id = 0;
     } else {
-        shared.payer.compare_exchange_strong(payer, heir | payer_inherited);
+        shared.payer.compare_exchange_strong(payer, heir | kPayerInherited);
     }
 }
 
@@ -128,7 +128,7 @@ std::uint64_t Books::inherited(std::uint32_t number) const {
         const SharedAllocation& shared = file_->shared[i];
         const std::uint32_t payer = shared.payer;
         const bool counts =
-            number == books_slots ? (payer & payer_inherited) != 0 : payer == (number | payer_inherited);
+            number == kBooksSlots ? (payer & kPayerInherited) != 0 : payer == (number | kPayerInherited);
         if (is_made(shared.id) && counts) sum += shared.bytes;
     }
     return sum;
@@ -140,7 +140,7 @@ std::uint64_t Books::unlisted(std::uint32_t number, SlotPhase phase) const {
     for (std::uint32_t i = 0; i < high; i++) {
         const SharedAllocation& shared = file_->shared[i];
         const bool its_own = shared.maker == number && shared.maker_owner == phase.owner();
-        if (is_made(shared.id) && shared.payer == payer_nobody && its_own) sum += shared.bytes;
+        if (is_made(shared.id) && shared.payer == kPayerNobody && its_own) sum += shared.bytes;
     }
     return sum;
 }
@@ -149,13 +149,13 @@ std::uint32_t Books::find_described(std::uint32_t from) const {
     const std::uint32_t high = file_->header.shared_high;
     for (std::uint32_t i = from; i < high; i++) {
         const SharedAllocation& shared = file_->shared[i];
-        if (is_made(shared.id) && shared.payer == payer_nobody && first_holder(shared) == books_slots) return i;
+        if (is_made(shared.id) && shared.payer == kPayerNobody && first_holder(shared) == kBooksSlots) return i;
     }
-    return books_shared;
+    return kBooksShared;
 }
 
 void Books::end_undescribed() {
-    for (std::uint32_t i = find_described(0); i != books_shared; i = find_described(i + 1)) {
+    for (std::uint32_t i = find_described(0); i != kBooksShared; i = find_described(i + 1)) {
         SharedAllocation& shared = file_->shared[i];
         std::uint64_t id = shared.id;
         if (!is_made(id) || is_handed_out(id)) continue;

@@ -22,6 +22,7 @@
 
 #include "fake/books/books.h"
 #include "fake/books/vocabulary.h"
+#include "fake/units.h"
 
 using namespace cuslice::fake;
 
@@ -62,7 +63,7 @@ std::vector<Row> read_all() {
     return rows;
 }
 
-double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
 std::string escaped(const std::string& text) {
     std::string out;

@@ -76,26 +76,26 @@ struct LibraryVersion {
 };
 #ifdef CUSLICE_CUBLAS_MAJOR
 #if CUSLICE_CUBLAS_MAJOR == 12
-inline constexpr LibraryVersion library_version{12, 9, 3, 12090};
+inline constexpr LibraryVersion kLibraryVersion{12, 9, 3, 12090};
 #else
-inline constexpr LibraryVersion library_version{13, 4, 1, 13020};
+inline constexpr LibraryVersion kLibraryVersion{13, 4, 1, 13020};
 #endif
 // cublas_api.h: CUBLAS_VERSION
-inline constexpr int version_number =
-    library_version.major * 10000 + library_version.minor * 100 + library_version.patch;
+inline constexpr int kVersionNumber =
+    kLibraryVersion.major * 10000 + kLibraryVersion.minor * 100 + kLibraryVersion.patch;
 
 /// The answer of cublasGetProperty and cublasLtGetProperty.
 inline CublasStatus library_property(int property, int* value) {
     if (value == nullptr) return CublasStatus::invalid_value;
     switch (property) {
         case major_version:
-            *value = library_version.major;
+            *value = kLibraryVersion.major;
             return CublasStatus::success;
         case minor_version:
-            *value = library_version.minor;
+            *value = kLibraryVersion.minor;
             return CublasStatus::success;
         case patch_level:
-            *value = library_version.patch;
+            *value = kLibraryVersion.patch;
             return CublasStatus::success;
         default:
             return CublasStatus::invalid_value;

@@ -97,13 +97,13 @@ CublasStatus cublasGetVersion_v2(CublasHandle* handle, int* version) {
         if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
     }
     if (version == nullptr) return CublasStatus::invalid_value;
-    *version = version_number;
+    *version = kVersionNumber;
     return CublasStatus::success;
 }
 
 CublasStatus cublasGetProperty(int property, int* value) { return library_property(property, value); }
 
-std::size_t cublasGetCudartVersion() { return library_version.cudart; }
+std::size_t cublasGetCudartVersion() { return kLibraryVersion.cudart; }
 
 const char* cublasGetStatusName(CublasStatus status) { return status_name(status); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fake/cublas/api.h"
+#include "fake/units.h"
 
 #include <cuda.h>
 
@@ -28,9 +29,8 @@ CublasStatus check_handle(const CublasHandle* handle);
 /// Bytes of the GPU's memory that cublasCreate takes for its workspace, by the compute capability (90 is 9.0): the
 /// size that cuBLAS's manual recommends for cublasSetWorkspace. On an H200 NVIDIA's cublasCreate takes 68 MiB in all.
 constexpr std::size_t workspace_size(int architecture) {
-    constexpr std::size_t mib = std::size_t{1} << 20;
-    if (architecture >= 120) return 12 * mib;
-    return architecture >= 90 ? 32 * mib : 4 * mib;
+    if (architecture >= 120) return 12 * kMiB;
+    return architecture >= 90 ? 32 * kMiB : 4 * kMiB;
 }
 
 }  // namespace cuslice::fake

@@ -19,7 +19,7 @@ struct Field {
     { number, offsetof(structure, member) + (index) * sizeof(structure{}.member[0]), sizeof(structure{}.member[0]) }
 
 // cublasLtMatmulDescAttributes_t; 27 to 30 are CUDA 12's CUBLASLT_MATMUL_DESC_ATOMIC_SYNC_….
-constexpr Field matmul_fields[] = {
+constexpr Field kMatmulFields[] = {
     CUSLICE_FIELD(0, MatmulDescriptor, compute),
     CUSLICE_FIELD(1, MatmulDescriptor, scale_type),
     CUSLICE_FIELD(2, MatmulDescriptor, pointer_mode),
@@ -60,7 +60,7 @@ constexpr Field matmul_fields[] = {
 };
 
 // cublasLtMatrixLayoutAttribute_t
-constexpr Field layout_fields[] = {
+constexpr Field kLayoutFields[] = {
     CUSLICE_FIELD(0, LayoutDescriptor, type),       CUSLICE_FIELD(1, LayoutDescriptor, order),
     CUSLICE_FIELD(2, LayoutDescriptor, rows),       CUSLICE_FIELD(3, LayoutDescriptor, columns),
     CUSLICE_FIELD(4, LayoutDescriptor, ld),         CUSLICE_FIELD(5, LayoutDescriptor, count),
@@ -69,7 +69,7 @@ constexpr Field layout_fields[] = {
 };
 
 // cublasLtMatmulPreferenceAttributes_t
-constexpr Field preference_fields[] = {
+constexpr Field kPreferenceFields[] = {
     CUSLICE_FIELD(0, PreferenceDescriptor, search_mode),      CUSLICE_FIELD(1, PreferenceDescriptor, workspace),
     CUSLICE_FIELD(3, PreferenceDescriptor, reductions),       CUSLICE_ITEM(5, PreferenceDescriptor, alignments, 0),
     CUSLICE_ITEM(6, PreferenceDescriptor, alignments, 1),     CUSLICE_ITEM(7, PreferenceDescriptor, alignments, 2),
@@ -78,7 +78,7 @@ constexpr Field preference_fields[] = {
 };
 
 // cublasLtMatmulAlgoConfigAttributes_t
-constexpr Field algorithm_fields[] = {
+constexpr Field kAlgorithmFields[] = {
     CUSLICE_FIELD(0, Algorithm, id),
     CUSLICE_FIELD(1, Algorithm, tile),
     CUSLICE_FIELD(2, Algorithm, splits),
@@ -198,11 +198,11 @@ CublasStatus cublasLtMatmulDescInit_internal(MatmulDescriptor* out, std::size_t 
 CublasStatus cublasLtMatmulDescDestroy(MatmulDescriptor* descriptor) { return destroy(descriptor); }
 CublasStatus cublasLtMatmulDescSetAttribute(MatmulDescriptor* descriptor, int attribute, const void* from,
                                             std::size_t size) {
-    return set(descriptor, matmul_fields, attribute, from, size);
+    return set(descriptor, kMatmulFields, attribute, from, size);
 }
 CublasStatus cublasLtMatmulDescGetAttribute(const MatmulDescriptor* descriptor, int attribute, void* to,
                                             std::size_t size, std::size_t* written) {
-    return get(descriptor, matmul_fields, attribute, to, size, written);
+    return get(descriptor, kMatmulFields, attribute, to, size, written);
 }
 
 CublasStatus cublasLtMatrixLayoutCreate(LayoutDescriptor** out, int type, std::uint64_t rows, std::uint64_t columns,
@@ -216,11 +216,11 @@ CublasStatus cublasLtMatrixLayoutInit_internal(LayoutDescriptor* out, std::size_
 CublasStatus cublasLtMatrixLayoutDestroy(LayoutDescriptor* descriptor) { return destroy(descriptor); }
 CublasStatus cublasLtMatrixLayoutSetAttribute(LayoutDescriptor* descriptor, int attribute, const void* from,
                                               std::size_t size) {
-    return set(descriptor, layout_fields, attribute, from, size);
+    return set(descriptor, kLayoutFields, attribute, from, size);
 }
 CublasStatus cublasLtMatrixLayoutGetAttribute(const LayoutDescriptor* descriptor, int attribute, void* to,
                                               std::size_t size, std::size_t* written) {
-    return get(descriptor, layout_fields, attribute, to, size, written);
+    return get(descriptor, kLayoutFields, attribute, to, size, written);
 }
 
 CublasStatus cublasLtMatmulPreferenceCreate(PreferenceDescriptor** out) { return create(out, fresh_preference()); }
@@ -230,20 +230,20 @@ CublasStatus cublasLtMatmulPreferenceInit_internal(PreferenceDescriptor* out, st
 CublasStatus cublasLtMatmulPreferenceDestroy(PreferenceDescriptor* descriptor) { return destroy(descriptor); }
 CublasStatus cublasLtMatmulPreferenceSetAttribute(PreferenceDescriptor* descriptor, int attribute, const void* from,
                                                   std::size_t size) {
-    return set(descriptor, preference_fields, attribute, from, size);
+    return set(descriptor, kPreferenceFields, attribute, from, size);
 }
 CublasStatus cublasLtMatmulPreferenceGetAttribute(const PreferenceDescriptor* descriptor, int attribute, void* to,
                                                   std::size_t size, std::size_t* written) {
-    return get(descriptor, preference_fields, attribute, to, size, written);
+    return get(descriptor, kPreferenceFields, attribute, to, size, written);
 }
 
 CublasStatus cublasLtMatmulAlgoConfigSetAttribute(Algorithm* algorithm, int attribute, const void* from,
                                                   std::size_t size) {
-    return set(algorithm, algorithm_fields, attribute, from, size);
+    return set(algorithm, kAlgorithmFields, attribute, from, size);
 }
 CublasStatus cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* to, std::size_t size,
                                                   std::size_t* written) {
-    return get(algorithm, algorithm_fields, attribute, to, size, written);
+    return get(algorithm, kAlgorithmFields, attribute, to, size, written);
 }
 
 }  // extern "C"

@@ -16,7 +16,7 @@ enum class DescriptorKind : std::uint32_t {
 };
 
 struct MatmulDescriptor {
-    static constexpr DescriptorKind own_kind = DescriptorKind::matmul;
+    static constexpr DescriptorKind kOwnKind = DescriptorKind::matmul;
     DescriptorKind kind;
     std::int32_t compute, scale_type, pointer_mode, op_a, op_b, op_c, fill_mode;
     std::uint32_t epilogue;
@@ -34,7 +34,7 @@ struct MatmulDescriptor {
 static_assert(sizeof(MatmulDescriptor) <= sizeof(std::uint64_t[32]));  // cublasLtMatmulDescOpaque_t
 
 struct LayoutDescriptor {
-    static constexpr DescriptorKind own_kind = DescriptorKind::layout;
+    static constexpr DescriptorKind kOwnKind = DescriptorKind::layout;
     DescriptorKind kind;
     std::uint32_t type;
     std::uint64_t rows, columns;
@@ -45,7 +45,7 @@ struct LayoutDescriptor {
 static_assert(sizeof(LayoutDescriptor) <= sizeof(std::uint64_t[8]));  // cublasLtMatrixLayoutOpaque_t
 
 struct PreferenceDescriptor {
-    static constexpr DescriptorKind own_kind = DescriptorKind::preference;
+    static constexpr DescriptorKind kOwnKind = DescriptorKind::preference;
     DescriptorKind kind;
     std::uint32_t search_mode, reductions;
     std::uint64_t workspace;
@@ -57,7 +57,7 @@ static_assert(sizeof(PreferenceDescriptor) <= sizeof(std::uint64_t[8]));  // cub
 
 /// cublasLtMatmulAlgo_t
 struct Algorithm {
-    static constexpr DescriptorKind own_kind = DescriptorKind::algorithm;
+    static constexpr DescriptorKind kOwnKind = DescriptorKind::algorithm;
     DescriptorKind kind;
     std::int32_t id;
     std::uint32_t tile;
@@ -98,7 +98,7 @@ enum Epilogue : unsigned {
 /// True if a handle points to a structure of this type.
 template <class Descriptor>
 bool is_descriptor(const Descriptor* descriptor) {
-    return descriptor != nullptr && descriptor->kind == Descriptor::own_kind;
+    return descriptor != nullptr && descriptor->kind == Descriptor::kOwnKind;
 }
 
 /// CUBLAS_STATUS_NOT_INITIALIZED unless it is cuBLASLt's handle, or cuBLAS's, which does as well.

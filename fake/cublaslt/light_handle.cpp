@@ -50,9 +50,9 @@ CublasStatus cublasLtDestroy(void* handle) {
     return handles.destroy(static_cast<LightHandle*>(handle)) ? CublasStatus::success : CublasStatus::not_initialized;
 }
 
-std::size_t cublasLtGetVersion() { return version_number; }
+std::size_t cublasLtGetVersion() { return kVersionNumber; }
 
-std::size_t cublasLtGetCudartVersion() { return library_version.cudart; }
+std::size_t cublasLtGetCudartVersion() { return kLibraryVersion.cudart; }
 
 CublasStatus cublasLtGetProperty(int property, int* value) { return library_property(property, value); }
 

@@ -79,9 +79,9 @@ std::size_t cudnnGetCudartVersion() { return kCudartVersion; }
 
 CudnnStatus cudnnGetProperty(int property, int* value) {
     // libraryPropertyType_t
-    constexpr int numbers[] = {kMajor, kMinor, kPatch};
+    constexpr int kNumbers[] = {kMajor, kMinor, kPatch};
     if (value == nullptr || property < 0 || property > 2) return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
-    *value = numbers[property];
+    *value = kNumbers[property];
     return CudnnStatus::CUDNN_STATUS_SUCCESS;
 }
 

@@ -3,20 +3,20 @@
 #include <algorithm>
 
 #include "fake/driver/cuda_api.h"
+#include "fake/units.h"
 
 namespace cuslice::fake {
 namespace {
 
-constexpr int KiB = 1024;
-constexpr Architecture architectures[] = {
-    {50, 2048, 32, 64 * KiB, 48 * KiB, 65536},   {52, 2048, 32, 96 * KiB, 48 * KiB, 65536},
-    {53, 2048, 32, 64 * KiB, 48 * KiB, 32768},   {60, 2048, 32, 64 * KiB, 48 * KiB, 65536},
-    {61, 2048, 32, 96 * KiB, 48 * KiB, 65536},   {62, 2048, 32, 64 * KiB, 48 * KiB, 65536},
-    {70, 2048, 32, 96 * KiB, 96 * KiB, 65536},   {75, 1024, 16, 64 * KiB, 64 * KiB, 65536},
-    {80, 2048, 32, 164 * KiB, 163 * KiB, 65536}, {86, 1536, 16, 100 * KiB, 99 * KiB, 65536},
-    {87, 1536, 16, 164 * KiB, 163 * KiB, 65536}, {89, 1536, 24, 100 * KiB, 99 * KiB, 65536},
-    {90, 2048, 32, 228 * KiB, 227 * KiB, 65536}, {100, 2048, 32, 228 * KiB, 227 * KiB, 65536},
-    {120, 1536, 24, 100 * KiB, 99 * KiB, 65536},
+constexpr Architecture kArchitectures[] = {
+    {50, 2048, 32, 64 * kKiB, 48 * kKiB, 65536},   {52, 2048, 32, 96 * kKiB, 48 * kKiB, 65536},
+    {53, 2048, 32, 64 * kKiB, 48 * kKiB, 32768},   {60, 2048, 32, 64 * kKiB, 48 * kKiB, 65536},
+    {61, 2048, 32, 96 * kKiB, 48 * kKiB, 65536},   {62, 2048, 32, 64 * kKiB, 48 * kKiB, 65536},
+    {70, 2048, 32, 96 * kKiB, 96 * kKiB, 65536},   {75, 1024, 16, 64 * kKiB, 64 * kKiB, 65536},
+    {80, 2048, 32, 164 * kKiB, 163 * kKiB, 65536}, {86, 1536, 16, 100 * kKiB, 99 * kKiB, 65536},
+    {87, 1536, 16, 164 * kKiB, 163 * kKiB, 65536}, {89, 1536, 24, 100 * kKiB, 99 * kKiB, 65536},
+    {90, 2048, 32, 228 * kKiB, 227 * kKiB, 65536}, {100, 2048, 32, 228 * kKiB, 227 * kKiB, 65536},
+    {120, 1536, 24, 100 * kKiB, 99 * kKiB, 65536},
 };
 
 struct Attribute {
@@ -29,17 +29,17 @@ struct Attribute {
 /// Attributes with the same value on every GPU here. Texture and surface limits are those of the Programming Guide.
 /// What this driver does not do (RDMA, fabric handles, compression, stream memory operations …) isn't listed: it says 0
 /// whatever the profile.
-constexpr Attribute common_attributes[] = {
-    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, max_threads_per_block},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, max_block[0]},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, max_block[1]},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, max_block[2]},
-    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, max_grid[0]},
-    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, max_grid[1]},
-    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, max_grid[2]},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, shared_per_block},
-    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 * KiB},
-    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, warp_size},
+constexpr Attribute kCommonAttributes[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kMaxThreadsPerBlock},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, kMaxBlock[0]},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, kMaxBlock[1]},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, kMaxBlock[2]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, kMaxGrid[0]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, kMaxGrid[1]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, kMaxGrid[2]},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, kSharedPerBlock},
+    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 * kKiB},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, kWarpSize},
     {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
     {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
     {CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
@@ -80,7 +80,7 @@ constexpr Attribute common_attributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH, 16384},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT, 16384},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH, 16384},
-    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, 268435456},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, kLinearTextureWidth},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, 131072},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, 65000},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH, 2097120},
@@ -119,8 +119,8 @@ bool find(const Attributes& attributes, int attribute, int& value) {
 
 const Architecture& architecture_of(const GpuSpec& gpu) {
     const int capability = gpu.major * 10 + gpu.minor;
-    const Architecture* found = architectures;
-    for (const Architecture& row : architectures) {
+    const Architecture* found = kArchitectures;
+    for (const Architecture& row : kArchitectures) {
         if (row.capability <= capability) found = &row;
     }
     return *found;
@@ -151,7 +151,7 @@ bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
         {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, arch.blocks_per_multiprocessor},
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, arch.shared_per_multiprocessor},
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, arch.shared_per_block_optin},
-        {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, ampere ? KiB : 0},
+        {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, ampere ? kReservedShared : 0},
         {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu.major},
         {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu.minor},
         {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, gpu.major >= 6},
@@ -163,7 +163,7 @@ bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
         {CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, ampere ? gpu.l2_cache / 4 * 3 : 0},
         {CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, ampere ? 128 << 20 : 0},
     };
-    if (find(own_attributes, attribute, value) || find(common_attributes, attribute, value)) return true;
+    if (find(own_attributes, attribute, value) || find(kCommonAttributes, attribute, value)) return true;
     // Every other attribute of the header is a feature, and absent.
     value = 0;
     return attribute > 0 && attribute <= CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED;

@@ -14,11 +14,13 @@ struct Architecture {
     int registers_per_multiprocessor;
 };
 
-constexpr int max_threads_per_block = 1024;
-constexpr int shared_per_block = 48 << 10;
-constexpr int warp_size = 32;
-constexpr unsigned max_block[3] = {1024, 1024, 64};
-constexpr unsigned max_grid[3] = {2147483647, 65535, 65535};
+constexpr int kMaxThreadsPerBlock = 1024;
+constexpr int kSharedPerBlock = 48 << 10;
+constexpr int kReservedShared = 1 << 10;  // bytes of each block's shared memory that the hardware keeps, from 8.0 on
+constexpr int kWarpSize = 32;
+constexpr unsigned kMaxBlock[3] = {1024, 1024, 64};
+constexpr unsigned kMaxGrid[3] = {2147483647, 65535, 65535};
+constexpr int kLinearTextureWidth = 1 << 28;  // elements of a texture of one dimension in linear memory
 
 const Architecture& architecture_of(const GpuSpec& gpu);
 

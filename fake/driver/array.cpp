@@ -14,7 +14,7 @@ constinit MipmappedArrayTable mipmapped_arrays;
 
 namespace {
 
-constexpr unsigned all_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+constexpr unsigned kAllFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                                CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE;
 
 }  // namespace
@@ -27,7 +27,7 @@ CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
     if (descriptor.Height == 0 && descriptor.Depth != 0 && (descriptor.Flags & CUDA_ARRAY3D_LAYERED) == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if ((descriptor.Flags & ~all_flags) != 0) CUSLICE_UNSUPPORTED("deferred arrays and those for video");
+    if ((descriptor.Flags & ~kAllFlags) != 0) CUSLICE_UNSUPPORTED("deferred arrays and those for video");
     const std::size_t bytes = channel_bytes(descriptor.Format);
     if (bytes == 0) CUSLICE_UNSUPPORTED("arrays of planar, normalized and block-compressed formats");
     array.descriptor = descriptor;

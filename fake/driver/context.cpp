@@ -15,7 +15,7 @@ thread_local constinit CUcontext current_handle = nullptr;
 
 namespace {
 
-constexpr std::size_t least_stack = 1024;  // bytes a thread, which every context has
+constexpr std::size_t kLeastStack = 1024;  // bytes a thread, which every context has
 
 using Stack = std::vector<CUcontext>;
 thread_local constinit Stack* stack_below = nullptr;  // what lies under current_handle
@@ -70,7 +70,7 @@ void set_context(CUcontext handle) {
 
 std::uint64_t thread_bytes(const Gpu& gpu, std::size_t per_thread) {
     const int threads = architecture_of(gpu.spec).threads_per_multiprocessor;
-    return per_thread <= least_stack ? 0 : (per_thread - least_stack) * threads * gpu.spec.multiprocessors;
+    return per_thread <= kLeastStack ? 0 : (per_thread - kLeastStack) * threads * gpu.spec.multiprocessors;
 }
 
 std::uint64_t thread_bytes(const Context& context) {
@@ -95,7 +95,7 @@ CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& contex
     context->active = true;
     context->fault = CUDA_SUCCESS;
     context->local_bytes = 0;
-    context->limits = {{CU_LIMIT_STACK_SIZE, least_stack},
+    context->limits = {{CU_LIMIT_STACK_SIZE, kLeastStack},
                        {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
                        {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},
                        {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},

@@ -17,14 +17,13 @@ namespace {
 constexpr std::uint64_t kLargestImage = 1ULL << 32;
 
 // Attributes of .nv.info that matter here. Format 4 has a payload of so many bytes, the others carry 16 bits inline.
-constexpr unsigned char info_sized = 4, info_max_threads = 0x05, info_frame_size = 0x11, info_min_stack = 0x12,
-                        info_parameter = 0x17, info_registers = 0x2f;
+constexpr unsigned char kInfoSized = 4, kInfoMaxThreads = 0x05, kInfoFrameSize = 0x11, kInfoMinStack = 0x12,
+                        kInfoParameter = 0x17, kInfoRegisters = 0x2f;
 
-constexpr std::uint32_t cuda_info = 1000;  // type of the note .note.nv.cuinfo
+constexpr std::uint32_t kCudaInfo = 1000;  // type of the note .note.nv.cuinfo
 
 // From this capability on a kernel's section of shared memory begins with what the hardware keeps of it.
-constexpr int reserves_shared = 90;
-constexpr int reserved_shared_bytes = 1024;
+constexpr int kReservesShared = 90;
 
 /// Nothing of it is read before is_whole() has seen that all that it names lies in it.
 class Cubin {
@@ -109,7 +108,7 @@ class Cubin {
         if (header_.e_ident[EI_ABIVERSION] < 8) return static_cast<int>(header_.e_flags >> 16 & 0xff);
         if (!find(".note.nv.cuinfo", note) || note.sh_type != SHT_NOTE || note.sh_size < sizeof info) return 0;
         std::memcpy(&info, data_ + note.sh_offset, sizeof info);
-        const bool known = info.name_size == sizeof info.name && info.size >= 4 && info.type == cuda_info;
+        const bool known = info.name_size == sizeof info.name && info.size >= 4 && info.type == kCudaInfo;
         return known ? info.capability : 0;
     }
 
@@ -157,7 +156,7 @@ class Cubin {
         if (info_section.sh_type == SHT_NOBITS || info_section.sh_type == SHT_NULL) return;
         const unsigned char* info = data_ + info_section.sh_offset;
         for (std::uint64_t offset = 0; offset + 4 <= info_section.sh_size;) {
-            const unsigned size = info[offset] == info_sized ? value_at<std::uint16_t>(info + offset + 2) : 0U;
+            const unsigned size = info[offset] == kInfoSized ? value_at<std::uint16_t>(info + offset + 2) : 0U;
             if (offset + 4 + size > info_section.sh_size) break;
             f(info[offset + 1], info + offset + 4, size);
             offset += 4 + size;
@@ -178,9 +177,9 @@ class Cubin {
             if (kernel == kernel_of_symbol_.end()) return;
             const auto value = value_at<std::int32_t>(payload + 4);
             KernelInfo& info = image.kernels[kernel->second];
-            if (attribute == info_registers) info.registers = value;
+            if (attribute == kInfoRegisters) info.registers = value;
             // The stack with those of the functions that it calls; not known (-1) if they recur.
-            if (attribute == info_frame_size || attribute == info_min_stack)
+            if (attribute == kInfoFrameSize || attribute == kInfoMinStack)
                 info.local_bytes = std::max(info.local_bytes, value);
         });
     }
@@ -189,8 +188,7 @@ class Cubin {
         Elf64_Shdr found{};
         if (find(".nv.shared." + kernel.name, found)) {
             kernel.shared_bytes = static_cast<int>(found.sh_size);
-            if (capability >= reserves_shared)
-                kernel.shared_bytes -= std::min(kernel.shared_bytes, reserved_shared_bytes);
+            if (capability >= kReservesShared) kernel.shared_bytes -= std::min(kernel.shared_bytes, kReservedShared);
         }
         if (!find(".nv.info." + kernel.name, found)) {
             kernel.parameters_known = false;
@@ -199,15 +197,16 @@ class Cubin {
         std::map<unsigned, KernelParameter> parameters;  // the records are in no order
         each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
             if (size < 12) return;
-            if (attribute == info_parameter) {
+            if (attribute == kInfoParameter) {
                 // index, ordinal, offset; the size is in the top 14 bits of the last word
                 const auto ordinal = value_at<std::uint16_t>(payload + 4);
                 parameters[ordinal] = {value_at<std::uint16_t>(payload + 6),
                                        value_at<std::uint32_t>(payload + 8) >> 18};
-            } else if (attribute == info_max_threads) {
-                kernel.max_threads = static_cast<int>(std::min<std::uint64_t>(
-                    1024, std::uint64_t{value_at<std::uint32_t>(payload)} * value_at<std::uint32_t>(payload + 4) *
-                              value_at<std::uint32_t>(payload + 8)));
+            } else if (attribute == kInfoMaxThreads) {
+                kernel.max_threads = static_cast<int>(
+                    std::min<std::uint64_t>(kMaxThreadsPerBlock, std::uint64_t{value_at<std::uint32_t>(payload)} *
+                                                                     value_at<std::uint32_t>(payload + 4) *
+                                                                     value_at<std::uint32_t>(payload + 8)));
             }
         });
         for (const auto& [ordinal, parameter] : parameters) kernel.parameters.push_back(parameter);

@@ -9,7 +9,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr std::size_t most_stack = 512 << 10;  // bytes a thread: as much local memory as a thread can have
+constexpr std::size_t kMostStack = 512 << 10;  // bytes a thread: as much local memory as a thread can have
 
 /// The current context, checked together with the place for the answer.
 CUresult context_and(const void* out, Context*& context) {
@@ -59,7 +59,7 @@ CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
     const auto found = context->limits.find(limit);
     if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     if (limit == CU_LIMIT_STACK_SIZE) {
-        if (value > most_stack) return CUDA_ERROR_INVALID_VALUE;
+        if (value > kMostStack) return CUDA_ERROR_INVALID_VALUE;
         Gpu& gpu = *context->gpu;
         const std::uint64_t before = thread_bytes(*context), now = thread_bytes(gpu, value);
         if (now > before && !gpu.charge(now - before)) return CUDA_ERROR_OUT_OF_MEMORY;

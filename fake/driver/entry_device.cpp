@@ -88,14 +88,14 @@ CUSLICE_ENTRY(cuDeviceGetProperties, prop, device) {
         device_attribute(gpu->spec, attribute, number);
         return number;
     };
-    prop->maxThreadsPerBlock = max_threads_per_block;
+    prop->maxThreadsPerBlock = kMaxThreadsPerBlock;
     for (int i = 0; i < 3; i++) {
-        prop->maxThreadsDim[i] = static_cast<int>(max_block[i]);
-        prop->maxGridSize[i] = static_cast<int>(max_grid[i]);
+        prop->maxThreadsDim[i] = static_cast<int>(kMaxBlock[i]);
+        prop->maxGridSize[i] = static_cast<int>(kMaxGrid[i]);
     }
-    prop->sharedMemPerBlock = shared_per_block;
+    prop->sharedMemPerBlock = kSharedPerBlock;
     prop->totalConstantMemory = value(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
-    prop->SIMDWidth = warp_size;
+    prop->SIMDWidth = kWarpSize;
     prop->memPitch = value(CU_DEVICE_ATTRIBUTE_MAX_PITCH);
     prop->regsPerBlock = value(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
     prop->clockRate = value(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
@@ -122,7 +122,7 @@ CUSLICE_ENTRY(cuDeviceGetByPCIBusId, device, id) {
 CUSLICE_ENTRY(cuDeviceGetTexture1DLinearMaxWidth, width, format, channels, device) {
     CUSLICE_FIND(Gpu, gpu, device_and(width, device, gpu));
     if (cuslice::channel_bytes(format) == 0 || !is_channel_count(channels)) return CUDA_ERROR_INVALID_VALUE;
-    *width = 268435456;
+    *width = kLinearTextureWidth;
     return CUDA_SUCCESS;
 }
 

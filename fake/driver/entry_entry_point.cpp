@@ -23,7 +23,7 @@ namespace {
 
 using Index = std::unordered_map<std::string_view, std::vector<const Exported*>>;
 
-constexpr int never = 0x7fffffff;
+constexpr int kNever = 0x7fffffff;
 
 /// The version from which a look-up finds the row.
 int version_of(const Exported& row) {
@@ -43,14 +43,14 @@ bool too_new(const Exported& row) { return version_of(row) > driver_spec().cuda_
 int newest_version() {
     int newest = 0;
     for (const Exported& row : exported_functions()) {
-        if (version_of(row) != never) newest = std::max(newest, version_of(row));
+        if (version_of(row) != kNever) newest = std::max(newest, version_of(row));
     }
     return newest;
 }
 
 bool is_hidden(const char* symbol) {
     for (const Exported& row : exported_functions()) {
-        if (std::strcmp(row.symbol, symbol) == 0) return version_of(row) != never && too_new(row);
+        if (std::strcmp(row.symbol, symbol) == 0) return version_of(row) != kNever && too_new(row);
     }
     return false;
 }
@@ -60,7 +60,7 @@ const Index& index_by_name() {
     static const auto* index = [] {
         auto* made = new Index;
         for (const Exported& row : exported_functions()) {
-            if (version_of(row) != never && !too_new(row)) (*made)[row.name].push_back(&row);
+            if (version_of(row) != kNever && !too_new(row)) (*made)[row.name].push_back(&row);
         }
         return made;
     }();
@@ -101,10 +101,10 @@ bool takes_foreign_code(CUdevice device) {
 /// The newest form that is no newer than the version asked for. A function that has per-thread forms answers the
 /// per-thread flag with those alone; one that has none answers with the only forms there are.
 Answer look_up(const char* name, int version, cuuint64_t flags) {
-    static constexpr PrivateDriver private_driver{&cuDevicePrimaryCtxRetain, &cuDevicePrimaryCtxRelease_v2,
-                                                  &cuModuleLoadData, &cuStreamBeginCapture_v2, private_state};
+    static constexpr PrivateDriver kOwnDriver{&cuDevicePrimaryCtxRetain, &cuDevicePrimaryCtxRelease_v2,
+                                              &cuModuleLoadData, &cuStreamBeginCapture_v2, private_state};
     if (std::strcmp(name, kPrivateDriver) == 0)
-        return {const_cast<PrivateDriver*>(&private_driver), CU_GET_PROC_ADDRESS_SUCCESS};
+        return {const_cast<PrivateDriver*>(&kOwnDriver), CU_GET_PROC_ADDRESS_SUCCESS};
     if (std::strcmp(name, kTakesForeignCode) == 0)
         return {reinterpret_cast<void*>(&takes_foreign_code), CU_GET_PROC_ADDRESS_SUCCESS};
     if (std::strcmp(name, kInject) == 0) return {reinterpret_cast<void*>(&inject), CU_GET_PROC_ADDRESS_SUCCESS};
@@ -123,9 +123,9 @@ Answer look_up(const char* name, int version, cuuint64_t flags) {
     return {best->address, CU_GET_PROC_ADDRESS_SUCCESS};
 }
 
-constexpr cuuint64_t all_flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+constexpr cuuint64_t kAllFlags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
-bool valid_flags(cuuint64_t flags) { return (flags & ~all_flags) == 0; }
+bool valid_flags(cuuint64_t flags) { return (flags & ~kAllFlags) == 0; }
 
 }  // namespace
 

@@ -14,7 +14,7 @@ struct ErrorText {
     const char* meaning;
 };
 
-constexpr ErrorText error_texts[] = {
+constexpr ErrorText kErrorTexts[] = {
 #define ERROR(code, meaning) {code, #code, meaning},
 #include "fake/driver/errors.def"
 #undef ERROR
@@ -23,7 +23,7 @@ constexpr ErrorText error_texts[] = {
 CUresult error_text(CUresult error, const char* ErrorText::*part, const char** out) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = nullptr;
-    for (const ErrorText& text : error_texts) {
+    for (const ErrorText& text : kErrorTexts) {
         if (text.error == error) {
             *out = text.*part;
             return CUDA_SUCCESS;

@@ -56,8 +56,8 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
 }  // namespace
 
 CUSLICE_ENTRY(cuEventCreate, out, flags) {
-    constexpr unsigned all = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-    if (out == nullptr || (flags & ~all) != 0) return CUDA_ERROR_INVALID_VALUE;
+    constexpr unsigned kAll = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    if (out == nullptr || (flags & ~kAll) != 0) return CUDA_ERROR_INVALID_VALUE;
     const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
     if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Context, context, current_context(context));

@@ -17,12 +17,12 @@ namespace {
 CUresult check_shape(const LaunchShape& shape, const Function& function) {
     std::uint64_t threads = 1;
     for (int i = 0; i < 3; i++) {
-        if (shape.grid[i] == 0 || shape.grid[i] > max_grid[i] || shape.block[i] == 0 || shape.block[i] > max_block[i]) {
+        if (shape.grid[i] == 0 || shape.grid[i] > kMaxGrid[i] || shape.block[i] == 0 || shape.block[i] > kMaxBlock[i]) {
             return CUDA_ERROR_INVALID_VALUE;
         }
         threads *= shape.block[i];
     }
-    if (threads > max_threads_per_block) return CUDA_ERROR_INVALID_VALUE;
+    if (threads > kMaxThreadsPerBlock) return CUDA_ERROR_INVALID_VALUE;
     if (threads > static_cast<std::uint64_t>(function.info->max_threads)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     return shape.shared > static_cast<unsigned>(function.dynamic_shared) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -15,7 +15,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr unsigned most_parameter_bytes = 4096;
+constexpr unsigned kMostParameterBytes = 4096;
 
 /// Calls `set` with the function, the driver's lock held.
 template <typename Set>
@@ -28,8 +28,8 @@ CUresult with_function(CUfunction handle, Set set) {
 /// Parameters are checked where they are set, and kept nowhere: no kernel reads them.
 CUresult set_parameter(CUfunction handle, int offset, const void* from, unsigned bytes) {
     return with_function(handle, [&](const Function&) {
-        const bool fits = offset >= 0 && static_cast<unsigned>(offset) <= most_parameter_bytes &&
-                          bytes <= most_parameter_bytes - static_cast<unsigned>(offset);
+        const bool fits = offset >= 0 && static_cast<unsigned>(offset) <= kMostParameterBytes &&
+                          bytes <= kMostParameterBytes - static_cast<unsigned>(offset);
         return from != nullptr && fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     });
 }
@@ -57,10 +57,10 @@ CUSLICE_ENTRY(cuFuncSetBlockShape, handle, x, y, z) {
         const unsigned block[] = {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
         std::uint64_t threads = 1;
         for (int i = 0; i < 3; i++) {
-            if (block[i] > max_block[i]) return CUDA_ERROR_INVALID_VALUE;
+            if (block[i] > kMaxBlock[i]) return CUDA_ERROR_INVALID_VALUE;
             threads *= block[i];
         }
-        if (threads > max_threads_per_block) return CUDA_ERROR_INVALID_VALUE;
+        if (threads > kMaxThreadsPerBlock) return CUDA_ERROR_INVALID_VALUE;
         std::copy(std::begin(block), std::end(block), std::begin(function.old_block));
         return CUDA_SUCCESS;
     });
@@ -75,7 +75,7 @@ CUSLICE_ENTRY(cuFuncSetSharedSize, handle, bytes) {
 
 CUSLICE_ENTRY(cuParamSetSize, handle, bytes) {
     return with_function(handle, [&](const Function&) {
-        return bytes <= most_parameter_bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return bytes <= kMostParameterBytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     });
 }
 

@@ -14,12 +14,12 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr unsigned long long all_flags =
+constexpr unsigned long long kAllFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
 CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
-    if (out == nullptr || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (flags & ~kAllFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) CUSLICE_UNSUPPORTED("graphs that devices launch");
     Graph* graph = graphs.find(handle);
     if (graph == nullptr || graph->is_child) return CUDA_ERROR_INVALID_VALUE;

@@ -60,14 +60,14 @@ CUSLICE_ENTRY(cuGreenCtxGetDevResource, handle, out, type) {
 }
 
 CUSLICE_ENTRY(cuDevSmResourceSplitByCount, result, groups, input, remaining, flags, least) {
-    constexpr unsigned fine = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING;
-    constexpr unsigned clusters = CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
-    if (groups == nullptr || input == nullptr || (flags & ~(fine | clusters)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & clusters) != 0) CUSLICE_UNSUPPORTED("CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE");
+    constexpr unsigned kFine = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING;
+    constexpr unsigned kClusters = CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+    if (groups == nullptr || input == nullptr || (flags & ~(kFine | kClusters)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & kClusters) != 0) CUSLICE_UNSUPPORTED("CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE");
     int ordinal = 0;
     if (const CUresult bad = resource_gpu(*input, ordinal); bad != CUDA_SUCCESS) return bad;
     CUSLICE_FIND(const Gpu, gpu, find_gpu(ordinal, gpu));
-    return split_resource(gpu->spec, result, *groups, *input, remaining, flags == fine, least);
+    return split_resource(gpu->spec, result, *groups, *input, remaining, flags == kFine, least);
 }
 
 CUSLICE_ENTRY(cuDevResourceGenerateDesc, out, resources, count) {

@@ -7,10 +7,10 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr unsigned all_alloc_flags =
+constexpr unsigned kAllAllocFlags =
     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-constexpr unsigned all_register_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
-                                        CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+constexpr unsigned kAllRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                       CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
 /// The device's address of host memory: with unified addressing it is the same.
 CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
@@ -25,7 +25,7 @@ CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
 CUresult register_flagged(void* pointer, std::size_t bytes, unsigned flags) {
     // All that a program here can map is memory, and none of it a device's registers.
     const bool io_memory = (flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0;
-    if ((flags & ~all_register_flags) != 0 || io_memory) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~kAllRegisterFlags) != 0 || io_memory) return CUDA_ERROR_INVALID_VALUE;
     return register_host(pointer, bytes, flags);
 }
 
@@ -36,7 +36,7 @@ CUSLICE_ENTRY(cuMemAllocHost, out, bytes) { return allocate_host(out, bytes, 0);
 CUSLICE_ENTRY(cuMemAllocHost_v2, out, bytes) { return allocate_host(out, bytes, 0); }
 
 CUSLICE_ENTRY(cuMemHostAlloc, out, bytes, flags) {
-    if ((flags & ~all_alloc_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~kAllAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     return allocate_host(out, bytes, flags);
 }
 

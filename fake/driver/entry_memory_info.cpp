@@ -18,8 +18,8 @@ namespace {
 std::uint64_t host_use(const GpuSpec& gpu) {
     static std::atomic<unsigned> looks{0};
     if (!gpu.integrated) return 0;
-    constexpr std::uint64_t base = 4ULL << 30, step = 64ULL << 20;
-    return base + looks.fetch_add(1, std::memory_order_relaxed) * 5 % 8 * step;
+    constexpr std::uint64_t kBase = 4ULL << 30, kStep = 64ULL << 20;
+    return kBase + looks.fetch_add(1, std::memory_order_relaxed) * 5 % 8 * kStep;
 }
 
 /// Writes a number of bytes; the 32 bits of the oldest form clamp it.

@@ -20,7 +20,7 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
     SharingTicket ticket{};
     std::memcpy(&ticket, &handle, sizeof ticket);
     Address address = 0;
-    const CUresult result = open_shared(ticket, ipc_magic, context->number, address);
+    const CUresult result = open_shared(ticket, kIpcMagic, context->number, address);
     if (result == CUDA_SUCCESS) *out = address;
     return result;
 }
@@ -35,7 +35,7 @@ CUSLICE_ENTRY(cuIpcGetMemHandle, out, address) {
     // Documented for the base of an allocation of cuMemAlloc, and for nothing else.
     if (!found || found.base != address || found.record.kind != BlockKind::Device) return CUDA_ERROR_INVALID_VALUE;
     SharingTicket ticket{};
-    if (const CUresult bad = share_block(found, ipc_magic, 0, ticket); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = share_block(found, kIpcMagic, 0, ticket); bad != CUDA_SUCCESS) return bad;
     std::memcpy(out, &ticket, sizeof ticket);
     return CUDA_SUCCESS;
 }

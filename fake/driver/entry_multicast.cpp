@@ -34,6 +34,6 @@ CUSLICE_ENTRY(cuMulticastGetGranularity, granularity, prop, option) {
         static_cast<unsigned>(option) > CU_MULTICAST_GRANULARITY_RECOMMENDED) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *granularity = virtual_granularity;
+    *granularity = kVirtualGranularity;
     return CUDA_SUCCESS;
 }

@@ -15,9 +15,9 @@ using namespace cuslice::fake;
 namespace {
 
 /// Registers are handed out to warps in units of 256.
-constexpr int register_unit = 256;
+constexpr int kRegisterUnit = 256;
 
-constexpr unsigned all_flags = CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE;
+constexpr unsigned kAllFlags = CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE;
 
 struct Asked {
     Context* context = nullptr;
@@ -39,7 +39,7 @@ int blocks_of(const Asked& asked, int threads, std::size_t shared) {
 
 CUresult active_blocks(int* blocks, CUfunction handle, int threads, size_t shared, unsigned flags) {
     Asked asked;
-    if (blocks == nullptr || threads <= 0 || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (blocks == nullptr || threads <= 0 || (flags & ~kAllFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
     *blocks = blocks_of(asked, threads, shared);
@@ -50,7 +50,7 @@ CUresult active_blocks(int* blocks, CUfunction handle, int threads, size_t share
 CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize shared_of, size_t shared, int limit,
                     unsigned flags) {
     Asked asked;
-    if (grid == nullptr || block == nullptr || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (grid == nullptr || block == nullptr || (flags & ~kAllFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     // Both stay while the program's function runs without the lock.
     std::shared_ptr<const KernelInfo> info;
     std::size_t allowed = 0;
@@ -64,7 +64,7 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
     const KernelInfo& kernel = *info;
     const int most = limit > 0 ? std::min(limit, kernel.max_threads) : kernel.max_threads;
     int best_threads = 0, best = 0, best_blocks = 0;
-    for (int threads = (most + warp_size - 1) / warp_size * warp_size; threads > 0; threads -= warp_size) {
+    for (int threads = (most + kWarpSize - 1) / kWarpSize * kWarpSize; threads > 0; threads -= kWarpSize) {
         const int size = std::min(threads, most);
         const std::size_t wanted = shared_of != nullptr ? shared_of(size) : shared;
         const int blocks = wanted > allowed ? 0 : blocks_per_multiprocessor(kernel, gpu, size, wanted);
@@ -80,8 +80,8 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
 
 /// So many blocks of a cluster can be on one multiprocessor, however many others are: the only rule that the figure of
 /// an H200 (driver 580.159.04, 2026-11-27) is known to follow, of 8 blocks of 128 threads in clusters of 2.
-constexpr int most_clustered_blocks = 8;
-constexpr unsigned portable_cluster = 8, largest_cluster = 16;
+constexpr int kMostClusteredBlocks = 8;
+constexpr unsigned kPortableCluster = 8, kLargestCluster = 16;
 
 /// The cluster that a configuration asks for; one block where it asks for none.
 CUresult cluster_of(const CUlaunchConfig& config, const Function& function, int& size) {
@@ -93,7 +93,7 @@ CUresult cluster_of(const CUlaunchConfig& config, const Function& function, int&
         if (!divides_grid(config, config.attrs[i])) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
         blocks = std::uint64_t{cluster.x} * cluster.y * cluster.z;
     }
-    if (blocks > (function.non_portable_cluster ? largest_cluster : portable_cluster))
+    if (blocks > (function.non_portable_cluster ? kLargestCluster : kPortableCluster))
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     size = static_cast<int>(blocks);
     return CUDA_SUCCESS;
@@ -104,9 +104,9 @@ CUresult configured_blocks(const CUlaunchConfig& config, const Asked& asked, int
     const unsigned sides[] = {config.gridDimX,  config.gridDimY,  config.gridDimZ,
                               config.blockDimX, config.blockDimY, config.blockDimZ};
     if (std::find(std::begin(sides), std::end(sides), 0U) != std::end(sides)) return CUDA_ERROR_INVALID_VALUE;
-    const bool flat = config.blockDimY <= max_block[1] && config.blockDimZ <= max_block[2];
+    const bool flat = config.blockDimY <= kMaxBlock[1] && config.blockDimZ <= kMaxBlock[2];
     const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
-    const bool small = flat && config.blockDimX <= max_block[0] && threads <= max_threads_per_block;
+    const bool small = flat && config.blockDimX <= kMaxBlock[0] && threads <= kMaxThreadsPerBlock;
     blocks = small ? blocks_of(asked, static_cast<int>(threads), config.sharedMemBytes) : 0;
     return CUDA_SUCCESS;
 }
@@ -124,7 +124,7 @@ CUresult active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig*
     if (const CUresult bad = configured_blocks(*config, asked, blocks); bad != CUDA_SUCCESS) return bad;
     // Each of a cluster's blocks on a multiprocessor of its own. Which ones share a GPC isn't known here.
     *clusters =
-        static_cast<int>(asked.context->gpu->spec.multiprocessors) / size * std::min(blocks, most_clustered_blocks);
+        static_cast<int>(asked.context->gpu->spec.multiprocessors) / size * std::min(blocks, kMostClusteredBlocks);
     return CUDA_SUCCESS;
 }
 
@@ -136,7 +136,7 @@ CUresult largest_cluster_of(int* size, CUfunction handle, const CUlaunchConfig* 
     if (!has_clusters(asked)) CUSLICE_UNSUPPORTED("cuOccupancyMaxPotentialClusterSize before compute capability 9.0");
     int blocks = 0;
     if (const CUresult bad = configured_blocks(*config, asked, blocks); bad != CUDA_SUCCESS) return bad;
-    const unsigned most = asked.function->non_portable_cluster ? largest_cluster : portable_cluster;
+    const unsigned most = asked.function->non_portable_cluster ? kLargestCluster : kPortableCluster;
     *size = blocks == 0
                 ? 0
                 : static_cast<int>(std::min(most, static_cast<unsigned>(asked.context->gpu->spec.multiprocessors)));
@@ -157,16 +157,16 @@ bool divides_grid(const CUlaunchConfig& config, const CUlaunchAttribute& attribu
 int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int threads, std::size_t dynamic_shared) {
     const Architecture& arch = architecture_of(gpu);
     if (threads > kernel.max_threads) return 0;
-    const int warps = (threads + warp_size - 1) / warp_size;
+    const int warps = (threads + kWarpSize - 1) / kWarpSize;
     const std::size_t shared =
-        static_cast<std::size_t>(kernel.shared_bytes) + dynamic_shared + (gpu.major >= 8 ? 1024 : 0);
+        static_cast<std::size_t>(kernel.shared_bytes) + dynamic_shared + (gpu.major >= 8 ? kReservedShared : 0);
     const auto room = static_cast<std::size_t>(arch.shared_per_multiprocessor);
     if (static_cast<std::size_t>(kernel.shared_bytes) + dynamic_shared >
         static_cast<std::size_t>(arch.shared_per_block_optin))
         return 0;
     const int per_warp =
-        (std::max(kernel.registers, 1) * warp_size + register_unit - 1) / register_unit * register_unit;
-    int blocks = std::min(arch.blocks_per_multiprocessor, arch.threads_per_multiprocessor / (warps * warp_size));
+        (std::max(kernel.registers, 1) * kWarpSize + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+    int blocks = std::min(arch.blocks_per_multiprocessor, arch.threads_per_multiprocessor / (warps * kWarpSize));
     blocks = std::min(blocks, arch.registers_per_multiprocessor / (per_warp * warps));
     if (shared > 0) blocks = std::min(blocks, static_cast<int>(room / shared));
     return blocks;

@@ -31,8 +31,8 @@ CUresult begin_to_graph(CUstream handle, CUgraph graph, const CUgraphNode* depen
     if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;
     if (graphs.find(graph)->is_child) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; edges != nullptr && i < count; i++) {
-        constexpr CUgraphEdgeData none{};
-        if (std::memcmp(&edges[i], &none, sizeof none) != 0)
+        constexpr CUgraphEdgeData kNone{};
+        if (std::memcmp(&edges[i], &kNone, sizeof kNone) != 0)
             CUSLICE_UNSUPPORTED("cuStreamBeginCaptureToGraph with data of edges");
     }
     return begin_in(handle, graph, mode, form);

@@ -102,7 +102,7 @@ CUSLICE_ENTRY(cuMemPoolExportPointer, out, address) {
         identity = identity_of(*pool);
     }
     SharingTicket ticket{};
-    if (const CUresult bad = share_block(found, pool_pointer_magic, identity, ticket); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = share_block(found, kPoolPointerMagic, identity, ticket); bad != CUDA_SUCCESS) return bad;
     std::memcpy(out, &ticket, sizeof ticket);
     return CUDA_SUCCESS;
 }
@@ -117,12 +117,12 @@ CUSLICE_ENTRY(cuMemPoolImportPointer, out, handle, data) {
         const Pool* pool = pools.find(handle);
         // H200, driver 580.159.04, 2026-11-27: what is no export of this very pool's is a wrong value, not a wrong
         // handle.
-        if (pool == nullptr || !pool->imported || ticket.magic != pool_pointer_magic || ticket.pool != pool->identity)
+        if (pool == nullptr || !pool->imported || ticket.magic != kPoolPointerMagic || ticket.pool != pool->identity)
             return CUDA_ERROR_INVALID_VALUE;
         number = pool->number;
     }
     Address address = 0;
-    const CUresult result = open_shared(ticket, pool_pointer_magic, number, address);
+    const CUresult result = open_shared(ticket, kPoolPointerMagic, number, address);
     if (result == CUDA_SUCCESS) *out = address;
     return result;
 }

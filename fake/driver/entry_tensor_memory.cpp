@@ -12,11 +12,11 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr std::uintptr_t map_alignment = 64;
-constexpr unsigned most_in_box = 256, most_channels = 256, most_pixels = 1024;
+constexpr std::uintptr_t kMapAlignment = 64;
+constexpr unsigned kMostInBox = 256, kMostChannels = 256, kMostPixels = 1024;
 
 bool is_place(const CUtensorMap* map) {
-    return map != nullptr && reinterpret_cast<std::uintptr_t>(map) % map_alignment == 0;
+    return map != nullptr && reinterpret_cast<std::uintptr_t>(map) % kMapAlignment == 0;
 }
 
 std::uint64_t* words_of(CUtensorMap* map) { return reinterpret_cast<std::uint64_t*>(map); }
@@ -42,7 +42,7 @@ bool good_box(const TensorMap& map, const unsigned* box) {
     const TensorElement* element = tensor_element(map.type);
     if (box == nullptr || element == nullptr || map.rank > 5) return false;
     for (unsigned i = 0; i < map.rank; i++)
-        if (box[i] == 0 || box[i] > most_in_box) return false;
+        if (box[i] == 0 || box[i] > kMostInBox) return false;
     return map.rank == 0 || map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || box[0] * element->bits % 128 == 0;
 }
 
@@ -54,12 +54,12 @@ bool leaves_some(cuuint64_t dimension, int lower, int upper) {
 /// Each corner within its range, and a box that isn't empty. The manual names the corners' order {D, H, W}, while the
 /// dimensions begin with the channels and W: a box is refused that is empty in either order.
 bool good_corners(const TensorMap& map, const int* lower, const int* upper) {
-    constexpr int ends[] = {32768, 128, 16};
+    constexpr int kEnds[] = {32768, 128, 16};
     if (lower == nullptr || upper == nullptr || map.dimensions == nullptr || map.rank < 3 || map.rank > 5) return false;
     const unsigned count = map.rank - 2;
     bool forwards = true, backwards = true;
     for (unsigned i = 0; i < count; i++) {
-        const int end = ends[count - 1];
+        const int end = kEnds[count - 1];
         if (lower[i] < -end || lower[i] >= end || upper[i] < -end || upper[i] >= end) return false;
         forwards = forwards && leaves_some(map.dimensions[1 + i], lower[i], upper[i]);
         backwards = backwards && leaves_some(map.dimensions[count - i], lower[i], upper[i]);
@@ -68,7 +68,7 @@ bool good_corners(const TensorMap& map, const int* lower, const int* upper) {
 }
 
 bool good_pixels(unsigned channels, unsigned pixels) {
-    return channels > 0 && channels <= most_channels && pixels > 0 && pixels <= most_pixels;
+    return channels > 0 && channels <= kMostChannels && pixels > 0 && pixels <= kMostPixels;
 }
 
 }  // namespace
@@ -97,10 +97,10 @@ CUSLICE_ENTRY(cuTensorMapEncodeIm2colWide, out, type, rank, address, dimensions,
         const bool all_pixels = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128;
         const bool known_swizzle = swizzle == CU_TENSOR_MAP_SWIZZLE_64B || swizzle == CU_TENSOR_MAP_SWIZZLE_128B ||
                                    swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B;
-        constexpr int end = 32768;
+        constexpr int kEnd = 32768;
         if (static_cast<unsigned>(mode) > CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 || !known_swizzle ||
-            !good_pixels(channels, all_pixels ? 1 : pixels) || dimensions == nullptr || rank < 3 || lower < -end ||
-            lower >= end || upper < -end || upper >= end || !leaves_some(dimensions[1], lower, upper))
+            !good_pixels(channels, all_pixels ? 1 : pixels) || dimensions == nullptr || rank < 3 || lower < -kEnd ||
+            lower >= kEnd || upper < -kEnd || upper >= kEnd || !leaves_some(dimensions[1], lower, upper))
             return CUDA_ERROR_INVALID_VALUE;
         return encode(gpu, out, map, channels);
     });

@@ -9,8 +9,8 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr unsigned all_texture_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
-                                       CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
+constexpr unsigned kAllTextureFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
+                                      CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
 
 std::uint64_t device_number(const Context& context, CUdevice_attribute attribute) {
     int value = 0;
@@ -59,7 +59,7 @@ CUresult check_pitched(const Context& context, const CUDA_RESOURCE_DESC& resourc
 }
 
 bool good_texture(const CUDA_TEXTURE_DESC& texture, CUresourcetype type) {
-    if ((texture.flags & ~all_texture_flags) != 0) return false;
+    if ((texture.flags & ~kAllTextureFlags) != 0) return false;
     for (const CUaddress_mode mode : texture.addressMode)
         if (static_cast<unsigned>(mode) > CU_TR_ADDRESS_MODE_BORDER) return false;
     if (static_cast<unsigned>(texture.filterMode) > CU_TR_FILTER_MODE_LINEAR ||

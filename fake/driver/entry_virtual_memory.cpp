@@ -64,7 +64,7 @@ CUSLICE_ENTRY(cuMemGetAllocationGranularity, granularity, prop, option) {
     if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && driver().gpu(prop->location.id) == nullptr) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    *granularity = virtual_granularity;
+    *granularity = kVirtualGranularity;
     return CUDA_SUCCESS;
 }
 

@@ -13,12 +13,12 @@ namespace cuslice::fake {
 namespace {
 
 /// Beginnings of file names: what works without the tables.
-constexpr const char* content[] = {"libnvrtc",         "libnvJitLink", "libnvvm",
-                                   "libnvptxcompiler", "libcuda.so",   "libnvidia-"};
+constexpr const char* kContent[] = {"libnvrtc",         "libnvJitLink", "libnvvm",
+                                    "libnvptxcompiler", "libcuda.so",   "libnvidia-"};
 
 bool works_without(const std::string& path) {
     const std::string file = path.substr(path.rfind('/') + 1);
-    for (const char* start : content)
+    for (const char* start : kContent)
         if (file.rfind(start, 0) == 0) return true;
     return false;
 }

@@ -17,7 +17,7 @@ bool all_mapped(const Extents& extents) {
 std::size_t most_taken(const Extents& extents) {
     std::size_t bytes = 0;
     for (const Extent& extent : extents)
-        if (extent.space != nullptr) bytes += extent.size + 2 * page_bytes;
+        if (extent.space != nullptr) bytes += extent.size + 2 * kPageBytes;
     return bytes;
 }
 

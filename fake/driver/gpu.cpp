@@ -57,10 +57,10 @@ CUresult Gpu::allocate(Region& region, std::uint64_t bytes, BlockKind kind, std:
 }
 
 void Gpu::unshare(Region& region, const Block& block) {
-    const std::uint64_t bytes = (block.record->asked + page_bytes - 1) / page_bytes * page_bytes;
+    const std::uint64_t bytes = (block.record->asked + kPageBytes - 1) / kPageBytes * kPageBytes;
     if (block.record->adopted) {
         region.space.give_up(block.base, bytes);
-    } else if (block.record->asked >= page_bytes) {
+    } else if (block.record->asked >= kPageBytes) {
         region.space.discard(block.base, block.record->asked);
     }
     const auto found = shared.find(block.base);

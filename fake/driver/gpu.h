@@ -72,7 +72,7 @@ class Gpu {
         const BlockKind kind = block.record->kind;
         if (block.record->shared || block.record->adopted) [[unlikely]]
             unshare(region, block);
-        else if (block.record->touched && bytes >= page_bytes)
+        else if (block.record->touched && bytes >= kPageBytes)
             region.space.discard(block.base, bytes);
         region.heap.give_back(block);
         if (kind == BlockKind::Managed)

@@ -50,13 +50,13 @@ class HandleTable {
     std::pair<Public, T*> create(Args&&... args) {
         const std::lock_guard hold(lock_);
         std::uint32_t index = free_;
-        if (index != none) {
+        if (index != kNone) {
             free_ = cell(index)->next;
         } else {
             index = size_.load(std::memory_order_relaxed);
-            auto& chunk = chunks_[index / per_chunk];
+            auto& chunk = chunks_[index / kPerChunk];
             if (chunk.load(std::memory_order_relaxed) == nullptr)
-                chunk.store(new Cell[per_chunk], std::memory_order_release);
+                chunk.store(new Cell[kPerChunk], std::memory_order_release);
             size_.store(index + 1, std::memory_order_release);
         }
         Cell* made = cell(index);
@@ -111,17 +111,17 @@ class HandleTable {
     }
 
   private:
-    static constexpr std::uint32_t per_chunk = 256, most_chunks = 16384, none = ~0U;
+    static constexpr std::uint32_t kPerChunk = 256, kMostChunks = 16384, kNone = ~0U;
 
     struct Cell {
         std::atomic<std::uint32_t> generation{0};
-        std::uint32_t next = none;
+        std::uint32_t next = kNone;
         alignas(T) unsigned char storage[sizeof(T)];
         T* object() { return std::launder(reinterpret_cast<T*>(storage)); }
     };
 
     Cell* cell(std::uint32_t index) const {
-        return chunks_[index / per_chunk].load(std::memory_order_acquire) + index % per_chunk;
+        return chunks_[index / kPerChunk].load(std::memory_order_acquire) + index % kPerChunk;
     }
     // Most public handle types are pointers, some are integers.
     static std::uint64_t bits_of(Public handle) {
@@ -144,8 +144,8 @@ class HandleTable {
 
     std::mutex lock_;
     std::atomic<std::uint32_t> size_{0};
-    std::uint32_t free_ = none;
-    std::atomic<Cell*> chunks_[most_chunks] = {};
+    std::uint32_t free_ = kNone;
+    std::atomic<Cell*> chunks_[kMostChunks] = {};
 };
 
 }  // namespace cuslice::fake

@@ -8,13 +8,13 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::uint64_t unit = 512;
+constexpr std::uint64_t kUnit = 512;
 
 }  // namespace
 
 void Heap::open(Address base, std::size_t size) {
     base_ = base;
-    pages_ = size / page_bytes;
+    pages_ = size / kPageBytes;
     void* table = mmap(nullptr, pages_ * sizeof(Span*), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     span_of_page_ = table == MAP_FAILED ? nullptr : static_cast<Span**>(table);
@@ -35,14 +35,14 @@ std::uint64_t Heap::class_units(std::uint32_t size_class) {
 }
 
 Block Heap::allocate(std::uint64_t bytes, BlockKind kind, std::uint32_t owner) {
-    const std::uint32_t size_class = class_of((bytes + unit - 1) / unit);
+    const std::uint32_t size_class = class_of((bytes + kUnit - 1) / kUnit);
     Span* span = with_room_[size_class];
     if (span == nullptr) [[unlikely]] {
-        span = new_span(size_class, class_units(size_class) * unit);
+        span = new_span(size_class, class_units(size_class) * kUnit);
         if (span == nullptr) return {};
     }
     std::uint32_t number = span->free;
-    if (number != none) {
+    if (number != kNone) {
         span->free = span->records[number].owner;
     } else {
         number = span->fresh++;
@@ -64,7 +64,7 @@ Block Heap::allocate(std::uint64_t bytes, BlockKind kind, std::uint32_t owner) {
 }
 
 void Heap::give_back(const Block& block) {
-    Span* span = span_of_page_[(block.base - base_) / page_bytes];
+    Span* span = span_of_page_[(block.base - base_) / kPageBytes];
     if (span->live-- == span->count) {
         span->next = with_room_[span->size_class];
         with_room_[span->size_class] = span;
@@ -76,31 +76,31 @@ void Heap::give_back(const Block& block) {
 }
 
 Block Heap::find(Address address) const {
-    const std::uint64_t page = (address - base_) / page_bytes;
+    const std::uint64_t page = (address - base_) / kPageBytes;
     if (page >= pages_) return {};
     Span* span = span_of_page_[page];
     if (span == nullptr) return {};
     // Small spans are one page, so that 32 bits are enough and the division is cheap.
     const std::uint32_t number = span->count == 1 ? 0
-                                                  : static_cast<std::uint32_t>((address - span->base) / unit) /
-                                                        static_cast<std::uint32_t>(span->stride / unit);
+                                                  : static_cast<std::uint32_t>((address - span->base) / kUnit) /
+                                                        static_cast<std::uint32_t>(span->stride / kUnit);
     if (number >= span->fresh) return {};
     const Block block = block_of(*span, number);
     return block.record->asked != 0 && address - block.base < block.record->asked ? block : Block{};
 }
 
 Heap::Span* Heap::new_span(std::uint32_t size_class, std::uint64_t stride) {
-    const std::uint64_t pages = stride <= largest_small ? 1 : (stride + page_bytes - 1) / page_bytes;
+    const std::uint64_t pages = stride <= kLargestSmall ? 1 : (stride + kPageBytes - 1) / kPageBytes;
     std::uint64_t first = 0;
     if (!take_pages(pages, first)) {
         merge_free_spans();
         if (!take_pages(pages, first)) return nullptr;
     }
     auto span = std::make_unique<Span>();
-    span->base = base_ + first * page_bytes;
+    span->base = base_ + first * kPageBytes;
     span->stride = stride;
     span->pages = static_cast<std::uint32_t>(pages);
-    span->count = stride <= largest_small ? static_cast<std::uint32_t>(page_bytes / stride) : 1;
+    span->count = stride <= kLargestSmall ? static_cast<std::uint32_t>(kPageBytes / stride) : 1;
     span->size_class = size_class;
     span->records = std::make_unique<BlockRecord[]>(span->count);
     for (std::uint64_t page = first; page < first + pages; page++) span_of_page_[page] = span.get();
@@ -140,7 +140,7 @@ void Heap::merge_free_spans() {
             kept.push_back(std::move(span));
             continue;
         }
-        const std::uint64_t first = (span->base - base_) / page_bytes;
+        const std::uint64_t first = (span->base - base_) / kPageBytes;
         std::fill_n(span_of_page_ + first, span->pages, nullptr);
         runs_.push_back({first, span->pages});
     }

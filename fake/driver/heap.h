@@ -71,17 +71,17 @@ class Heap {
     }
 
   private:
-    static constexpr std::uint32_t none = ~0U;
-    static constexpr std::size_t classes = 512;
-    static constexpr std::uint64_t largest_small = std::uint64_t{256} << 10;
+    static constexpr std::uint32_t kNone = ~0U;
+    static constexpr std::size_t kClasses = 512;
+    static constexpr std::uint64_t kLargestSmall = std::uint64_t{256} << 10;
 
     struct Span {
         Address base = 0;
         std::uint64_t stride = 0;  // bytes from one block to the next
         std::uint32_t pages = 0;
-        std::uint32_t count = 0;    // blocks it has room for
-        std::uint32_t fresh = 0;    // blocks [0, fresh) have been used
-        std::uint32_t free = none;  // first of the freed blocks
+        std::uint32_t count = 0;     // blocks it has room for
+        std::uint32_t fresh = 0;     // blocks [0, fresh) have been used
+        std::uint32_t free = kNone;  // first of the freed blocks
         std::uint32_t live = 0;
         std::uint32_t size_class = 0;
         Span* next = nullptr;  // in the list of spans of its class with a free block
@@ -104,7 +104,7 @@ class Heap {
     std::uint64_t pages_ = 0;
     std::uint64_t unused_ = 0;  // pages [unused_, pages_) have never been in a span
     Span** span_of_page_ = nullptr;
-    std::array<Span*, classes> with_room_{};
+    std::array<Span*, kClasses> with_room_{};
     std::vector<std::unique_ptr<Span>> spans_;
     std::vector<Run> runs_;  // merged free pages
     std::uint32_t last_id_ = 0;

@@ -11,6 +11,7 @@
 #include "fake/driver/addresses.h"
 #include "fake/driver/capture.h"
 #include "fake/driver/find.h"
+#include "fake/driver/host_page.h"
 
 namespace cuslice::fake {
 namespace {
@@ -51,7 +52,7 @@ bool is_mapped(Address base, std::size_t bytes) {
     return true;
 }
 
-std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+std::size_t whole_pages(std::size_t bytes) { return (bytes + kHostPage - 1) / kHostPage * kHostPage; }
 
 /// Memory for a block that has all but its place.
 CUresult make_block(void** out, HostBlock block) {

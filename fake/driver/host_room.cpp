@@ -15,9 +15,9 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::size_t default_bound = std::size_t{8} << 30;
+constexpr std::size_t kDefaultBound = std::size_t{8} << 30;
 
-std::size_t bound = default_bound;
+std::size_t bound = kDefaultBound;
 constinit std::mutex files_lock;
 // Bytes that the files had when they were last measured, plus the most that can have been added since.
 std::atomic<std::size_t> known{0};
@@ -68,7 +68,7 @@ bool set_host_bound(const char* text, std::string& error) {
         bound = bytes;
         return true;
     }
-    bound = std::min(default_bound, machine_memory() / 2);
+    bound = std::min(kDefaultBound, machine_memory() / 2);
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fake/code_target.h"
+#include "fake/driver/architecture.h"
 #include "fake/driver/cuda_api.h"
 
 namespace cuslice::fake {
@@ -21,7 +22,7 @@ struct KernelInfo {
     std::string name;
     bool parameters_known = true;  // `.entry name` without a list: whatever a launch passes is taken unread
     std::vector<KernelParameter> parameters;
-    int max_threads = 1024;
+    int max_threads = kMaxThreadsPerBlock;
     int registers = 32;    // PTX does not say; this is what a small kernel takes
     int shared_bytes = 0;  // static
     int local_bytes = 0;

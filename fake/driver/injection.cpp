@@ -10,7 +10,7 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr const char* form =
+constexpr const char* kForm =
     "; an item is FUNCTION:N=CUresult (N: 3, 3+ or *), lost:DEVICE@CALLS, delay:FUNCTION=50us or meet:FUNCTION=2, "
     "items "
     "are separated by commas";
@@ -80,7 +80,7 @@ bool Injection::parse(const std::string& text, IsFunction is_function, std::stri
         const std::size_t comma = std::min(text.find(',', start), text.size());
         const std::string item = text.substr(start, comma - start);
         if (!parse_item(item, is_function, error)) {
-            error = "CUSLICE_FAKE_INJECT: '" + item + "': " + error + form;
+            error = "CUSLICE_FAKE_INJECT: '" + item + "': " + error + kForm;
             return false;
         }
         start = comma + 1;

@@ -5,10 +5,10 @@
 #include <iterator>
 #include <map>
 
+#include "fake/driver/host_page.h"
+
 namespace cuslice::fake {
 namespace {
-
-constexpr Address page_bytes_of_host = 4096;
 
 /// One block's hints: each holds from its address to the next one's.
 struct BlockHints {
@@ -30,7 +30,7 @@ std::map<Address, Hints>::iterator split(std::map<Address, Hints>& from, Address
     return from.emplace_hint(next, at, std::prev(next)->second);
 }
 
-Address page_of(Address address) { return address / page_bytes_of_host * page_bytes_of_host; }
+Address page_of(Address address) { return address / kHostPage * kHostPage; }
 
 bool same(const CUmemLocation& one, const CUmemLocation& other) { return one.type == other.type && one.id == other.id; }
 
@@ -39,9 +39,9 @@ bool same(const CUmemLocation& one, const CUmemLocation& other) { return one.typ
 void change_hints(const Found& block, Address from, std::size_t bytes,
                   void (*change)(Hints& hints, CUmemLocation place), CUmemLocation place) {
     auto& all = hints_of(block).from;
-    split(all, page_of(from + bytes - 1) + page_bytes_of_host);
+    split(all, page_of(from + bytes - 1) + kHostPage);
     const auto first = split(all, page_of(from));
-    const auto end = all.find(page_of(from + bytes - 1) + page_bytes_of_host);
+    const auto end = all.find(page_of(from + bytes - 1) + kHostPage);
     for (auto at = first; at != end; ++at) change(at->second, place);
 }
 

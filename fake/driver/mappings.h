@@ -14,7 +14,7 @@
 namespace cuslice::fake {
 
 /// Granularity of sizes, offsets and addresses.
-constexpr std::size_t virtual_granularity = page_bytes;
+constexpr std::size_t kVirtualGranularity = kPageBytes;
 
 struct Reservation {
     std::size_t size = 0;
@@ -47,7 +47,7 @@ typename Map::iterator around(Map& map, Address address) {
     return address - above->first < above->second.size ? above : map.end();
 }
 
-inline bool whole(std::size_t value) { return value % virtual_granularity == 0; }
+inline bool whole(std::size_t value) { return value % kVirtualGranularity == 0; }
 
 /// True if the address lies in reserved addresses, mapped or not. Takes the lock.
 bool in_reserved_addresses(Address address);

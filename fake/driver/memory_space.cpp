@@ -27,19 +27,19 @@ void fill_bytes(unsigned char* to, std::uint32_t pattern, std::size_t phase, std
 }
 
 std::size_t within_page(Address address, Address base, std::size_t size) {
-    return std::min(size, page_bytes - (address - base) % page_bytes);
+    return std::min(size, kPageBytes - (address - base) % kPageBytes);
 }
 
-constexpr int room_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+constexpr int kRoomFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 // Addresses below 2 GiB, for devices whose pointers have 32 bits.
 void* map_low(std::size_t size) {
 #if defined(MAP_32BIT)
-    return mmap(nullptr, size, PROT_NONE, room_flags | MAP_32BIT, -1, 0);
+    return mmap(nullptr, size, PROT_NONE, kRoomFlags | MAP_32BIT, -1, 0);
 #else
-    constexpr Address step = Address{64} << 20, end = Address{2} << 30;
-    for (Address at = step; at + size <= end; at += step) {
-        void* range = mmap(reinterpret_cast<void*>(at), size, PROT_NONE, room_flags | MAP_FIXED_NOREPLACE, -1, 0);
+    constexpr Address kStep = Address{64} << 20, kEnd = Address{2} << 30;
+    for (Address at = kStep; at + size <= kEnd; at += kStep) {
+        void* range = mmap(reinterpret_cast<void*>(at), size, PROT_NONE, kRoomFlags | MAP_FIXED_NOREPLACE, -1, 0);
         if (range == reinterpret_cast<void*>(at)) return range;
         if (range != MAP_FAILED) munmap(range, size);  // a kernel before 4.17 takes the address as a hint
     }
@@ -50,13 +50,13 @@ void* map_low(std::size_t size) {
 }  // namespace
 
 bool MemorySpace::reserve(std::size_t least, std::size_t wanted, bool low, bool shared, Address shift) {
-    least = (least + page_bytes - 1) / page_bytes * page_bytes;
+    least = (least + kPageBytes - 1) / kPageBytes * kPageBytes;
     // A sanitizer or a ulimit leaves less room than the machine has: halve until it fits.
-    for (std::size_t size = std::max(least, wanted / page_bytes * page_bytes); size >= least; size /= 2) {
-        void* range = low ? map_low(size + page_bytes) : mmap(nullptr, size + page_bytes, PROT_NONE, room_flags, -1, 0);
+    for (std::size_t size = std::max(least, wanted / kPageBytes * kPageBytes); size >= least; size /= 2) {
+        void* range = low ? map_low(size + kPageBytes) : mmap(nullptr, size + kPageBytes, PROT_NONE, kRoomFlags, -1, 0);
         if (range == MAP_FAILED) continue;
-        const Address base = (reinterpret_cast<Address>(range) + page_bytes - 1) / page_bytes * page_bytes;
-        const std::size_t whole = size / page_bytes * page_bytes;
+        const Address base = (reinterpret_cast<Address>(range) + kPageBytes - 1) / kPageBytes * kPageBytes;
+        const std::size_t whole = size / kPageBytes * kPageBytes;
         if (back(whole)) {
             void* seen = !shared ? range
                                  : mmap(reinterpret_cast<void*>(base), whole, PROT_READ | PROT_WRITE,
@@ -68,7 +68,7 @@ bool MemorySpace::reserve(std::size_t least, std::size_t wanted, bool low, bool 
                 return true;
             }
         }
-        munmap(range, size + page_bytes);
+        munmap(range, size + kPageBytes);
     }
     return false;
 }
@@ -78,7 +78,7 @@ bool MemorySpace::back(std::size_t size) {
     if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size)) != 0) return false;
     const int flags = MAP_SHARED | MAP_NORESERVE;
     void* contents = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, file_, 0);
-    const std::size_t table = size / page_bytes * sizeof(std::uint64_t);
+    const std::size_t table = size / kPageBytes * sizeof(std::uint64_t);
     void* pages = mmap(nullptr, table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (contents == MAP_FAILED || pages == MAP_FAILED) {
         if (contents != MAP_FAILED) munmap(contents, size);
@@ -102,15 +102,15 @@ bool MemorySpace::open_shared(std::size_t least, std::size_t wanted) { return re
 
 void MemorySpace::make_stored(Address address) {
     std::atomic<std::uint64_t>& page = page_of(address);
-    if (const std::uint64_t state = state_of(address); state == stored || state == lent) return;
+    if (const std::uint64_t state = state_of(address); state == kStored || state == kLent) return;
     const std::lock_guard hold(lock_);
     const std::uint64_t state = page.load(std::memory_order_relaxed);
-    if (state == lent) return;
-    if ((state & 3) == uniform) {
-        unsigned char* start = contents_ + (address - base_) / page_bytes * page_bytes;
-        fill_bytes(start, static_cast<std::uint32_t>(state >> 32), 0, page_bytes);
+    if (state == kLent) return;
+    if ((state & 3) == kUniform) {
+        unsigned char* start = contents_ + (address - base_) / kPageBytes * kPageBytes;
+        fill_bytes(start, static_cast<std::uint32_t>(state >> 32), 0, kPageBytes);
     }
-    page.store(stored, std::memory_order_release);
+    page.store(kStored, std::memory_order_release);
 }
 
 void MemorySpace::read(Address from, void* to, std::size_t size) {
@@ -118,7 +118,7 @@ void MemorySpace::read(Address from, void* to, std::size_t size) {
     while (size > 0) {
         const std::size_t part = within_page(from, base_, size);
         const std::uint64_t state = state_of(from);
-        if ((state & 3) == uniform) {
+        if ((state & 3) == kUniform) {
             fill_bytes(out, static_cast<std::uint32_t>(state >> 32), from % 4, part);
         } else {
             std::memcpy(out, at(from), part);  // a clean page is a hole and reads as zeros
@@ -146,9 +146,9 @@ void MemorySpace::copy(Address to, MemorySpace& source, Address from, std::size_
         std::size_t part = within_page(to, base_, size);
         part = within_page(from, source.base_, part);
         const std::uint64_t state = source.state_of(from);
-        if ((state & 3) == uniform && from % 4 == to % 4) {
+        if ((state & 3) == kUniform && from % 4 == to % 4) {
             fill(to, static_cast<std::uint32_t>(state >> 32), part);
-        } else if (state == clean) {
+        } else if (state == kClean) {
             fill(to, 0, part);
         } else {
             source.make_stored(from);
@@ -162,13 +162,13 @@ void MemorySpace::copy(Address to, MemorySpace& source, Address from, std::size_
 }
 
 void MemorySpace::fill(Address to, std::uint32_t pattern, std::size_t size) {
-    const std::uint64_t wanted = pattern == 0 ? clean : static_cast<std::uint64_t>(pattern) << 32 | uniform;
+    const std::uint64_t wanted = pattern == 0 ? kClean : static_cast<std::uint64_t>(pattern) << 32 | kUniform;
     while (size > 0) {
-        const std::size_t whole = (to - base_) % page_bytes == 0 ? size / page_bytes : 0;
-        if (whole > 0 && (shared_ ? pattern == 0 : state_of(to) != lent)) {
+        const std::size_t whole = (to - base_) % kPageBytes == 0 ? size / kPageBytes : 0;
+        if (whole > 0 && (shared_ ? pattern == 0 : state_of(to) != kLent)) {
             set_pages(to, whole, wanted);
-            to += whole * page_bytes;
-            size -= whole * page_bytes;
+            to += whole * kPageBytes;
+            size -= whole * kPageBytes;
             continue;
         }
         const std::size_t part = within_page(to, base_, size);
@@ -183,14 +183,14 @@ void MemorySpace::fill(Address to, std::uint32_t pattern, std::size_t size) {
 }
 
 void MemorySpace::discard(Address from, std::size_t size) {
-    const Address first = (from - base_ + page_bytes - 1) / page_bytes, end = (from - base_ + size) / page_bytes;
-    if (first < end) set_pages(base_ + first * page_bytes, end - first, clean);
+    const Address first = (from - base_ + kPageBytes - 1) / kPageBytes, end = (from - base_ + size) / kPageBytes;
+    if (first < end) set_pages(base_ + first * kPageBytes, end - first, kClean);
 }
 
 void MemorySpace::lend(Address from, std::size_t size) {
-    for (Address page = from; page - from < size; page += page_bytes) {
+    for (Address page = from; page - from < size; page += kPageBytes) {
         make_stored(page);
-        if (!shared_) page_of(page).store(lent, std::memory_order_release);
+        if (!shared_) page_of(page).store(kLent, std::memory_order_release);
     }
 }
 
@@ -204,35 +204,35 @@ bool MemorySpace::map_contents(Address from, std::size_t size, int file, std::si
 
 bool MemorySpace::adopt(Address from, std::size_t size, int file, std::size_t offset) {
     if (!map_contents(from, size, file, offset)) return false;
-    for (Address page = from; page - from < size; page += page_bytes) {
-        page_of(page).store(lent, std::memory_order_release);
+    for (Address page = from; page - from < size; page += kPageBytes) {
+        page_of(page).store(kLent, std::memory_order_release);
     }
     return true;
 }
 
 void MemorySpace::give_up(Address from, std::size_t size) {
     map_contents(from, size, file_, from - base_);
-    for (Address page = from; page - from < size; page += page_bytes) {
-        page_of(page).store(clean, std::memory_order_release);
+    for (Address page = from; page - from < size; page += kPageBytes) {
+        page_of(page).store(kClean, std::memory_order_release);
     }
 }
 
 void MemorySpace::set_pages(Address first, std::size_t count, std::uint64_t state) {
     const std::lock_guard hold(lock_);
     if (shared_) {
-        punch(first, count * page_bytes);
+        punch(first, count * kPageBytes);
         return;
     }
     std::atomic<std::uint64_t>* page = &page_of(first);
     for (std::size_t i = 0; i < count;) {
         // A run of stored pages is given back with one system call.
         std::size_t run = 0;
-        while (i + run < count && (page[i + run].load(std::memory_order_relaxed) == stored ||
-                                   page[i + run].load(std::memory_order_relaxed) == lent)) {
+        while (i + run < count && (page[i + run].load(std::memory_order_relaxed) == kStored ||
+                                   page[i + run].load(std::memory_order_relaxed) == kLent)) {
             page[i + run++].store(state, std::memory_order_release);
         }
         if (run > 0) {
-            punch(first + i * page_bytes, run * page_bytes);
+            punch(first + i * kPageBytes, run * kPageBytes);
             i += run;
         } else {
             page[i++].store(state, std::memory_order_release);

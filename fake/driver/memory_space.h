@@ -14,7 +14,7 @@ namespace cuslice::fake {
 
 using Address = std::uint64_t;
 
-constexpr std::size_t page_bytes = std::size_t{2} << 20;
+constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 
 class MemorySpace {
   public:
@@ -57,15 +57,15 @@ class MemorySpace {
   private:
     // A page's state: clean (zeros, nothing stored), stored (its bytes are in the memfd), lent (the same, and so they
     // stay: other processes see them), or uniform: pattern << 32 | 2.
-    static constexpr std::uint64_t clean = 0, stored = 1, uniform = 2, lent = 3;
+    static constexpr std::uint64_t kClean = 0, kStored = 1, kUniform = 2, kLent = 3;
 
     bool reserve(std::size_t least, std::size_t wanted, bool low, bool shared, Address shift = 0);
     bool back(std::size_t size);
     unsigned char* at(Address address) const { return contents_ + (address - base_); }
-    std::atomic<std::uint64_t>& page_of(Address address) const { return pages_[(address - base_) / page_bytes]; }
+    std::atomic<std::uint64_t>& page_of(Address address) const { return pages_[(address - base_) / kPageBytes]; }
     /// Where the host writes too, a page's bytes are always in the memfd, whatever the table says.
     std::uint64_t state_of(Address address) const {
-        return shared_ ? stored : page_of(address).load(std::memory_order_acquire);
+        return shared_ ? kStored : page_of(address).load(std::memory_order_acquire);
     }
     bool map_contents(Address from, std::size_t size, int file, std::size_t offset);
     void make_stored(Address address);

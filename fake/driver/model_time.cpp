@@ -11,7 +11,7 @@ constinit std::atomic<std::uint64_t> spent{0};
 
 }  // namespace
 
-void spend_model_time() { spent.fetch_add(model_work_nanoseconds, std::memory_order_relaxed); }
+void spend_model_time() { spent.fetch_add(kModelWorkNanoseconds, std::memory_order_relaxed); }
 
 std::uint64_t model_time() {
     timespec time{};

@@ -122,7 +122,7 @@ CUresult find_function(Module& module, const std::string& name, CUfunction& out)
     const auto [handle, function] = functions.create();
     function->module = module.handle;
     function->context = module.context;
-    function->dynamic_shared = (48 << 10) - info->shared_bytes;
+    function->dynamic_shared = kSharedPerBlock - info->shared_bytes;
     function->info = std::move(info);
     function->image = module.image;
     module.functions[name] = out = handle;
@@ -192,7 +192,7 @@ CUresult kernel_attribute(const KernelInfo& info, const Function* function, cons
             value = 0;
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            value = function != nullptr ? function->dynamic_shared : (48 << 10) - info.shared_bytes;
+            value = function != nullptr ? function->dynamic_shared : kSharedPerBlock - info.shared_bytes;
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
             value = function != nullptr ? function->carveout : -1;

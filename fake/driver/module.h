@@ -31,7 +31,7 @@ struct Function {
     std::shared_ptr<const KernelInfo> info;
     std::shared_ptr<const Image> image;
     bool loaded = false;  // launched once: its code is on the device
-    int dynamic_shared = 48 << 10;
+    int dynamic_shared = kSharedPerBlock;
     int carveout = -1;
     CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
     bool non_portable_cluster = false;

@@ -38,8 +38,8 @@ namespace cuslice::fake {
 
 bool newer_driver() {
     const char* newer = std::getenv("CUSLICE_FAKE_NEWER");
-    constexpr int known_here = 13000;  // what functions.def is made from
-    return (newer != nullptr && std::strcmp(newer, "1") == 0) || driver_spec().cuda_version() > known_here;
+    constexpr int kKnownHere = 13000;  // what functions.def is made from
+    return (newer != nullptr && std::strcmp(newer, "1") == 0) || driver_spec().cuda_version() > kKnownHere;
 }
 
 std::span<const Exported> newer_functions() {

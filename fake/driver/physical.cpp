@@ -210,7 +210,7 @@ CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std:
     Physical* physical = physicals.find(handle);
     if (physical == nullptr || physical->handles == 0 || physical->gpu != &gpu) return CUDA_ERROR_INVALID_VALUE;
     if ((physical->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (offset % tile_bytes != 0 || offset > physical->size || tiles > (physical->size - offset) / tile_bytes)
+    if (offset % kTileBytes != 0 || offset > physical->size || tiles > (physical->size - offset) / kTileBytes)
         return CUDA_ERROR_INVALID_VALUE;
     physical->mappings += static_cast<unsigned>(tiles);
     return CUDA_SUCCESS;

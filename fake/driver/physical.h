@@ -30,7 +30,7 @@ CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocatio
 std::size_t physical_size(CUmemGenericAllocationHandle handle);
 
 /// Sparse arrays consist of tiles of so many bytes, to which memory of a tile pool is bound.
-constexpr std::size_t tile_bytes = std::size_t{64} << 10;
+constexpr std::size_t kTileBytes = std::size_t{64} << 10;
 /// Binds tiles of a tile pool to an array of the GPU, as so many mappings; and gives one of them up.
 CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles);
 void unbind_physical(CUmemGenericAllocationHandle handle);

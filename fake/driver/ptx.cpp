@@ -29,6 +29,8 @@ std::size_t type_bytes(Token token) {
     return is_pair ? 2 * ptx_type_bytes(token.substr(0, token.size() - 2)) : ptx_type_bytes(token);
 }
 
+constexpr long long kMostThreads = kMaxThreadsPerBlock;
+
 long long number(Token token) { return std::strtoll(std::string(token).c_str(), nullptr, 0); }
 
 /// A variable or parameter as it is declared: name, size, alignment, initial value.
@@ -180,8 +182,9 @@ class Reader {
         while (at_ < tokens_.size() && peek() != "{" && peek() != ";" && peek() != ".entry" && peek() != ".visible") {
             const Token token = tokens_[at_++];
             if (token == ".maxntid" || token == ".reqntid") {
-                long long threads = std::clamp(number(next()), 1LL, 1024LL);
-                while (take(",")) threads = std::clamp(threads * std::clamp(number(next()), 1LL, 1024LL), 1LL, 1024LL);
+                const auto limited = [](long long count) { return std::clamp(count, 1LL, kMostThreads); };
+                long long threads = limited(number(next()));
+                while (take(",")) threads = limited(threads * limited(number(next())));
                 kernel.max_threads = static_cast<int>(threads);
             } else if (token == ".reqnctapercluster" || token == ".explicitcluster") {
                 kernel.cluster_required = true;

@@ -11,10 +11,10 @@ namespace {
 using Token = std::string_view;
 
 // The newest version of PTX that a driver of CUDA 13.0 compiles. Later ones may have instructions that aren't here.
-constexpr double newest_version = 9.0;
+constexpr double kNewestVersion = 9.0;
 
 // All instructions of the "Parallel Thread Execution ISA" 9.0, without their modifiers; sorted.
-constexpr Token instructions[] = {
+constexpr Token kInstructions[] = {
     "abs",          "activemask",    "add",       "addc",       "alloca",
     "and",          "applypriority", "atom",      "bar",        "barrier",
     "bfe",          "bfi",           "bfind",     "bmsk",       "bra",
@@ -43,7 +43,7 @@ constexpr Token instructions[] = {
     "vset2",        "vset4",         "vshl",      "vshr",       "vsub",
     "vsub2",        "vsub4",         "wgmma",     "wmma",       "xor",
 };
-static_assert(std::is_sorted(std::begin(instructions), std::end(instructions)));
+static_assert(std::is_sorted(std::begin(kInstructions), std::end(kInstructions)));
 
 template <std::size_t count>
 bool one_of(Token token, const Token (&list)[count]) {
@@ -87,7 +87,7 @@ class Checker {
         if (const Token first = next(); first != ".version") return wrong(first, "a text begins with .version");
         const Token version = next();
         if (!number(version)) return wrong(version, "no version of PTX");
-        known_instructions_ = std::atof(std::string(version).c_str()) <= newest_version;
+        known_instructions_ = std::atof(std::string(version).c_str()) <= kNewestVersion;
         if (const Token second = next(); second != ".target") return wrong(second, ".target follows .version");
         bool architecture = false;
         for (Token word = next();; word = next()) {
@@ -120,12 +120,12 @@ class Checker {
 
     /// One directive of the module.
     bool directive() {
-        static constexpr Token statements[] = {".global", ".const",  ".shared",  ".local",      ".param",  ".reg",
-                                               ".tex",    ".texref", ".surfref", ".samplerref", ".pragma", ".alias"};
-        static constexpr Token linkage[] = {".extern", ".visible", ".weak", ".common"};
+        static constexpr Token kStatements[] = {".global", ".const",  ".shared",  ".local",      ".param",  ".reg",
+                                                ".tex",    ".texref", ".surfref", ".samplerref", ".pragma", ".alias"};
+        static constexpr Token kLinkage[] = {".extern", ".visible", ".weak", ".common"};
         const Token token = next();
-        if (one_of(token, linkage)) return true;
-        if (one_of(token, statements)) return skip_statement();
+        if (one_of(token, kLinkage)) return true;
+        if (one_of(token, kStatements)) return skip_statement();
         if (token == ".entry" || token == ".func") return function();
         if (token == ".address_size") return number(peek()) ? (at_++, true) : misplaced(peek());
         if (token == ".file" || token == "@") {  // @@DWARF, in old texts
@@ -150,22 +150,22 @@ class Checker {
     }
 
     bool function() {
-        static constexpr Token others[] = {".entry", ".func", ".visible", ".extern", ".version", ".target", "}"};
+        static constexpr Token kOthers[] = {".entry", ".func", ".visible", ".extern", ".version", ".target", "}"};
         while (at_ < tokens_.size()) {
             const Token token = tokens_[at_++];
             if (token == ";") return true;
             if (token == "{") return body();
             // A kernel may be declared with its name alone.
-            if (one_of(token, others)) return at_--, token == "}" ? misplaced(token) : true;
+            if (one_of(token, kOthers)) return at_--, token == "}" ? misplaced(token) : true;
         }
         return true;
     }
 
     /// A block whose brace is taken.
     bool body() {
-        static constexpr Token statements[] = {".reg",           ".local",       ".shared",       ".param",
-                                               ".global",        ".const",       ".pragma",       ".tex",
-                                               ".branchtargets", ".calltargets", ".callprototype"};
+        static constexpr Token kStatements[] = {".reg",           ".local",       ".shared",       ".param",
+                                                ".global",        ".const",       ".pragma",       ".tex",
+                                                ".branchtargets", ".calltargets", ".callprototype"};
         for (;;) {
             const Token token = next();
             if (token == "}") return true;
@@ -174,7 +174,7 @@ class Checker {
                 skip_line();
             } else if (token == "{") {
                 if (!body()) return false;
-            } else if (one_of(token, statements)) {
+            } else if (one_of(token, kStatements)) {
                 if (!skip_statement()) return false;
             } else if (token == "@") {
                 if (peek() == "!") at_++;
@@ -192,7 +192,7 @@ class Checker {
         if (token.empty() || (std::isalpha(static_cast<unsigned char>(token[0])) == 0 && token[0] != '_'))
             return misplaced(token);
         const Token name = token.substr(0, token.find('.'));
-        if (known_instructions_ && !std::binary_search(std::begin(instructions), std::end(instructions), name))
+        if (known_instructions_ && !std::binary_search(std::begin(kInstructions), std::end(kInstructions), name))
             return wrong(token, "no instruction");
         return skip_statement();
     }

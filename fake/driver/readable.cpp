@@ -7,10 +7,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fake/driver/host_page.h"
+
 namespace cuslice::fake {
 namespace {
 
-constexpr std::uintptr_t kPage = 4096;
 constexpr std::size_t kPagesAtOnce = 256;
 
 }  // namespace
@@ -25,7 +26,7 @@ bool is_readable(const void* memory, std::uint64_t size) {
     const iovec into{bytes, sizeof bytes};
     for (std::uintptr_t at = begin; at < begin + size;) {
         std::size_t count = 0;
-        for (; count < kPagesAtOnce && at < begin + size; at = (at / kPage + 1) * kPage)
+        for (; count < kPagesAtOnce && at < begin + size; at = (at / kHostPage + 1) * kHostPage)
             pages[count++] = {reinterpret_cast<void*>(at), 1};
         const ssize_t got = process_vm_readv(getpid(), &into, 1, pages, count, 0);
         if (got < 0 && errno != EFAULT) return true;
@@ -37,7 +38,7 @@ bool is_readable(const void* memory, std::uint64_t size) {
 std::size_t readable_length(const char* text, bool& ended) {
     std::size_t length = 0;
     for (ended = false; !ended;) {
-        const std::size_t to_page_end = kPage - reinterpret_cast<std::uintptr_t>(text + length) % kPage;
+        const std::size_t to_page_end = kHostPage - reinterpret_cast<std::uintptr_t>(text + length) % kHostPage;
         if (!is_readable(text + length, to_page_end)) break;
         const std::size_t here = strnlen(text + length, to_page_end);
         ended = here < to_page_end;

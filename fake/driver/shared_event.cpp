@@ -27,7 +27,7 @@ struct SharedEvent::Page {
 
 namespace {
 
-constexpr std::uint32_t magic = 0x45504943;
+constexpr std::uint32_t kMagic = 0x45504943;
 
 /// Contents of this driver's CUipcEventHandle.
 struct Ticket {
@@ -74,7 +74,7 @@ std::shared_ptr<SharedEvent> SharedEvent::make() {
 CUresult SharedEvent::open(const CUipcEventHandle& handle, std::shared_ptr<SharedEvent>& out) {
     Ticket ticket;
     std::memcpy(&ticket, &handle, sizeof ticket);
-    if (ticket.magic != magic) return CUDA_ERROR_INVALID_HANDLE;
+    if (ticket.magic != kMagic) return CUDA_ERROR_INVALID_HANDLE;
     // As with memory: a process can't open what it exported itself.
     if (ticket.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
     const std::string path = "/proc/" + std::to_string(ticket.pid) + "/fd/" + std::to_string(ticket.file);
@@ -103,7 +103,7 @@ SharedEvent::~SharedEvent() {
 bool SharedEvent::handle(CUipcEventHandle& out) const {
     if (file_ < 0) return false;
     Ticket ticket{};
-    ticket.magic = magic;
+    ticket.magic = kMagic;
     ticket.pid = getpid();
     ticket.file = file_;
     ticket.id = page_->id;
@@ -131,11 +131,11 @@ bool SharedEvent::reached(std::uint32_t number) const {
 }
 
 void SharedEvent::wait(std::uint32_t number) const {
-    constexpr timespec moment = {0, 10'000'000};
+    constexpr timespec kMoment = {0, 10'000'000};
     for (;;) {
         const std::uint32_t now = page_->reached;
         if (reached(number)) return;
-        futex(page_->reached, FUTEX_WAIT, now, &moment);
+        futex(page_->reached, FUTEX_WAIT, now, &kMoment);
     }
 }
 

@@ -15,7 +15,7 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::uint64_t page_floor(std::uint64_t at) { return at / page_bytes * page_bytes; }
+constexpr std::uint64_t page_floor(std::uint64_t at) { return at / kPageBytes * kPageBytes; }
 
 /// The owner's file, as long as the owner lives; -1 otherwise.
 int open_file_of(const SharingTicket& ticket) {
@@ -48,7 +48,7 @@ Gpu* gpu_around(Address pointer) {
 /// A block of this process whose contents are the file's; with the lock held.
 CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, std::uint32_t owner, Block& block) {
     const std::uint64_t first = page_floor(ticket.offset);
-    const std::uint64_t bytes = page_floor(ticket.offset + ticket.size + page_bytes - 1) - first;
+    const std::uint64_t bytes = page_floor(ticket.offset + ticket.size + kPageBytes - 1) - first;
     block = gpu.device.heap.allocate(bytes, BlockKind::Imported, owner);
     if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!gpu.device.space.adopt(block.base, bytes, file, first)) {
@@ -99,7 +99,7 @@ CUresult share_block(const Found& found, std::uint32_t magic, std::uint64_t pool
         block.record->shared = true;
         const std::uint64_t end = block.base + block.record->asked;
         const std::uint64_t first = page_floor(block.base);
-        found.region->space.lend(first, page_floor(end + page_bytes - 1) - first);
+        found.region->space.lend(first, page_floor(end + kPageBytes - 1) - first);
     }
     ticket = {};
     ticket.magic = magic;
@@ -119,7 +119,7 @@ CUresult open_shared(const SharingTicket& ticket, std::uint32_t magic, std::uint
     // Seen of drivers: a process can't open what it exported itself, unless it is a pool's (H200, driver 580.159.04,
     // 2026-11-27).
     const bool own = ticket.pid == getpid();
-    if (own && magic != pool_pointer_magic) return CUDA_ERROR_INVALID_CONTEXT;
+    if (own && magic != kPoolPointerMagic) return CUDA_ERROR_INVALID_CONTEXT;
     Gpu* gpu = gpu_with_uuid(ticket.uuid);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold_driver(driver().lock);
@@ -142,8 +142,8 @@ CUresult open_shared(const SharingTicket& ticket, std::uint32_t magic, std::uint
     }
     close(file);
     if (result != CUDA_SUCCESS) return result;
-    out = block.base + ticket.offset % page_bytes;
-    gpu->shared[block.base] = {ticket.id, out, 1, magic == pool_pointer_magic, own};
+    out = block.base + ticket.offset % kPageBytes;
+    gpu->shared[block.base] = {ticket.id, out, 1, magic == kPoolPointerMagic, own};
     return CUDA_SUCCESS;
 }
 

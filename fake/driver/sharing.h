@@ -20,7 +20,7 @@ struct SharingTicket {
 };
 static_assert(sizeof(SharingTicket) == 64);
 
-constexpr std::uint32_t ipc_magic = 0x43504943, pool_pointer_magic = 0x50504943;
+constexpr std::uint32_t kIpcMagic = 0x43504943, kPoolPointerMagic = 0x50504943;
 
 /// A number that nobody else chooses; not 0.
 std::uint64_t new_sharing_id();

@@ -15,7 +15,7 @@ constinit StreamTable streams;
 
 namespace {
 
-constexpr int least_priority = 0, greatest_priority = -5;
+constexpr int kLeastPriority = 0, kGreatestPriority = -5;
 
 std::atomic<std::uint64_t> last_id{0};
 constinit std::mutex defaults_lock;
@@ -75,7 +75,7 @@ Stream& per_thread_stream(const Context& name) {
 
 }  // namespace
 
-int clamped_priority(int priority) { return std::clamp(priority, greatest_priority, least_priority); }
+int clamped_priority(int priority) { return std::clamp(priority, kGreatestPriority, kLeastPriority); }
 
 CUstream create_stream(const Context& name, unsigned flags, int priority) {
     // Complete before it can be found: another thread may be waiting for all streams of the context.

@@ -7,14 +7,14 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr unsigned most_dimensions = 5;
-constexpr std::uint64_t most_elements = std::uint64_t{1} << 32, stride_end = std::uint64_t{1} << 40;
-constexpr unsigned most_step = 8, line = 16;
+constexpr unsigned kMostDimensions = 5;
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 32, kStrideEnd = std::uint64_t{1} << 40;
+constexpr unsigned kMostStep = 8, kLine = 16;
 
 // The opaque value's parts, in words of 8 bytes. Programs may copy it, so that nothing here knows where it is.
-constexpr std::uint64_t mark = 0x70614d726f736e65;
-enum Word { is_map, address, alignment, kind, first_dimension, first_stride = first_dimension + most_dimensions };
-static_assert(first_stride + most_dimensions - 1 <= CU_TENSOR_MAP_NUM_QWORDS);
+constexpr std::uint64_t kMark = 0x70614d726f736e65;
+enum Word { is_map, address, alignment, kind, first_dimension, first_stride = first_dimension + kMostDimensions };
+static_assert(first_stride + kMostDimensions - 1 <= CU_TENSOR_MAP_NUM_QWORDS);
 
 std::uint64_t number_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -63,20 +63,20 @@ bool good_layout(const TensorMap& map) {
     const std::uint64_t unit = tensor_alignment(map);
     if (map.address == nullptr || number_of(map.address) % unit != 0) return false;
     for (unsigned i = 0; i < map.rank; i++)
-        if (map.dimensions[i] == 0 || map.dimensions[i] > most_elements) return false;
+        if (map.dimensions[i] == 0 || map.dimensions[i] > kMostElements) return false;
     // A stride of 0 breaks no rule of these: a dimension that is one element long has often no other.
     for (unsigned i = 0; i + 1 < map.rank; i++)
-        if (map.strides[i] % unit != 0 || map.strides[i] >= stride_end) return false;
+        if (map.strides[i] % unit != 0 || map.strides[i] >= kStrideEnd) return false;
     const bool first_counts = map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE;
     for (unsigned i = first_counts ? 0 : 1; i < map.rank; i++)
-        if (map.steps[i] == 0 || map.steps[i] > most_step) return false;
+        if (map.steps[i] == 0 || map.steps[i] > kMostStep) return false;
     return true;
 }
 
 }  // namespace
 
 const TensorElement* tensor_element(CUtensorMapDataType type) {
-    static constexpr TensorElement elements[] = {
+    static constexpr TensorElement kElements[] = {
         {8, false, false, false},   // UINT8
         {16, false, false, false},  // UINT16
         {32, false, false, false},  // UINT32
@@ -94,19 +94,19 @@ const TensorElement* tensor_element(CUtensorMapDataType type) {
         {4, false, true, true},     // 16U4_ALIGN16B
         {6, false, true, true},     // 16U6_ALIGN16B
     };
-    static_assert(std::size(elements) == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B + 1);
-    return static_cast<unsigned>(type) < std::size(elements) ? &elements[type] : nullptr;
+    static_assert(std::size(kElements) == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B + 1);
+    return static_cast<unsigned>(type) < std::size(kElements) ? &kElements[type] : nullptr;
 }
 
 unsigned tensor_alignment(const TensorMap& map) {
     const TensorElement* element = tensor_element(map.type);
     const bool wide = map.interleave == CU_TENSOR_MAP_INTERLEAVE_32B || (element != nullptr && element->is_padded);
-    return wide ? 2 * line : line;
+    return wide ? 2 * kLine : kLine;
 }
 
 CUresult check_tensor_map(const GpuSpec& gpu, const TensorMap& map, unsigned inner) {
     const TensorElement* element = tensor_element(map.type);
-    if (element == nullptr || map.rank == 0 || map.rank > most_dimensions || map.dimensions == nullptr ||
+    if (element == nullptr || map.rank == 0 || map.rank > kMostDimensions || map.dimensions == nullptr ||
         (map.rank > 1 && map.strides == nullptr) || map.steps == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     if (!good_enumerators(gpu, map, *element) || !good_layout(map)) return CUDA_ERROR_INVALID_VALUE;
@@ -128,7 +128,7 @@ CUresult check_tensor_map(const GpuSpec& gpu, const TensorMap& map, unsigned inn
 
 void write_tensor_map(std::uint64_t* out, const TensorMap& map) {
     std::uint64_t made[CU_TENSOR_MAP_NUM_QWORDS] = {};
-    made[is_map] = mark;
+    made[is_map] = kMark;
     made[address] = number_of(map.address);
     made[alignment] = tensor_alignment(map);
     made[kind] = map.type | map.rank << 8 | map.interleave << 16 | map.swizzle << 20 | map.promotion << 24 |
@@ -139,7 +139,7 @@ void write_tensor_map(std::uint64_t* out, const TensorMap& map) {
 }
 
 CUresult replace_tensor_address(std::uint64_t* map, void* place) {
-    if (map[is_map] != mark || place == nullptr || number_of(place) % map[alignment] != 0)
+    if (map[is_map] != kMark || place == nullptr || number_of(place) % map[alignment] != 0)
         return CUDA_ERROR_INVALID_VALUE;
     map[address] = number_of(place);
     return CUDA_SUCCESS;

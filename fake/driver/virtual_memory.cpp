@@ -38,7 +38,7 @@ std::size_t mappable_size(CUmemGenericAllocationHandle handle) {
 
 CUresult reserve_addresses(Address& out, std::size_t size, std::size_t alignment) {
     if (size == 0 || !whole(size) || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::size_t align = std::max(alignment, virtual_granularity);
+    const std::size_t align = std::max(alignment, kVirtualGranularity);
     if (size + align < size) return CUDA_ERROR_INVALID_VALUE;
     void* range = mmap(nullptr, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;

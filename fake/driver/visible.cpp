@@ -16,10 +16,10 @@ bool is_name(const std::string& item) { return item.rfind("GPU-", 0) == 0 || ite
 
 /// True if the name is the UUID or its beginning; hexadecimal digits match in either case.
 bool begins(const std::string& uuid, const std::string& name) {
-    constexpr std::size_t kind = 4;  // GPU- or MIG-
+    constexpr std::size_t kKind = 4;  // GPU- or MIG-
     const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
-    return uuid.compare(0, kind, name, 0, kind) == 0 && name.size() <= uuid.size() &&
-           std::equal(name.begin() + kind, name.end(), uuid.begin() + kind, same);
+    return uuid.compare(0, kKind, name, 0, kKind) == 0 && name.size() <= uuid.size() &&
+           std::equal(name.begin() + kKind, name.end(), uuid.begin() + kKind, same);
 }
 
 /// Position of the GPU that an item names, or -1: an index, or a UUID's beginning that only one GPU has.

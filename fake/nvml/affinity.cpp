@@ -12,7 +12,7 @@ using namespace cuslice::nvml;
 
 namespace {
 
-constexpr unsigned bits_of_word = 8 * sizeof(unsigned long);
+constexpr unsigned kBitsOfWord = 8 * sizeof(unsigned long);
 
 bool exists(unsigned processor) {
     return processor < static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_CONF), 1L));
@@ -34,8 +34,8 @@ CUSLICE_NVML(nvmlDeviceGetCpuAffinity, handle, words, mask) {
     return with_device(handle, mask, [&](const NvmlDevice&) {
         if (words == 0) return NVML_ERROR_INVALID_ARGUMENT;
         std::fill_n(mask, words, 0UL);
-        for (unsigned i = 0; i < words * bits_of_word && exists(i); i++)
-            mask[i / bits_of_word] |= 1UL << (i % bits_of_word);
+        for (unsigned i = 0; i < words * kBitsOfWord && exists(i); i++)
+            mask[i / kBitsOfWord] |= 1UL << (i % kBitsOfWord);
         return NVML_SUCCESS;
     });
 }

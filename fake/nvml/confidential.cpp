@@ -21,19 +21,19 @@ nvmlReturn_t from(int capability, const void* out, F&& f) {
     return answered(understood ? f() : NVML_ERROR_NOT_SUPPORTED);
 }
 
-constexpr int ampere = 80, hopper = 90;
+constexpr int kAmpere = 80, kHopper = 90;
 
 }  // namespace
 
 CUSLICE_NVML(nvmlSystemGetConfComputeCapabilities, out) {
-    return from(ampere, out, [&] {
+    return from(kAmpere, out, [&] {
         *out = {NVML_CC_SYSTEM_CPU_CAPS_NONE, NVML_CC_SYSTEM_GPUS_CC_NOT_CAPABLE};
         return NVML_SUCCESS;
     });
 }
 
 CUSLICE_NVML(nvmlSystemGetConfComputeState, out) {
-    return from(ampere, out, [&] {
+    return from(kAmpere, out, [&] {
         *out = {NVML_CC_SYSTEM_ENVIRONMENT_UNAVAILABLE, NVML_CC_SYSTEM_FEATURE_DISABLED,
                 NVML_CC_SYSTEM_DEVTOOLS_MODE_OFF};
         return NVML_SUCCESS;
@@ -41,7 +41,7 @@ CUSLICE_NVML(nvmlSystemGetConfComputeState, out) {
 }
 
 CUSLICE_NVML(nvmlSystemGetConfComputeSettings, out) {
-    return from(hopper, out, [&] {
+    return from(kHopper, out, [&] {
         if (out->version != struct_version<nvmlSystemConfComputeSettings_v1_t>(1))
             return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         out->environment = NVML_CC_SYSTEM_ENVIRONMENT_UNAVAILABLE;
@@ -54,5 +54,5 @@ CUSLICE_NVML(nvmlSystemGetConfComputeSettings, out) {
 
 /// The ready state is refused, as no GPU here can take confidential work.
 CUSLICE_NVML(nvmlSystemGetConfComputeGpusReadyState, out) {
-    return from(ampere, out, [] { return NVML_ERROR_NOT_SUPPORTED; });
+    return from(kAmpere, out, [] { return NVML_ERROR_NOT_SUPPORTED; });
 }

@@ -16,16 +16,16 @@ namespace {
 struct Range {
     unsigned first, last;
 };
-constexpr Range of_nvlink[] = {
+constexpr Range kOfNvlink[] = {
     {NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0, NVML_FI_DEV_NVLINK_BANDWIDTH_C1_TOTAL},
     {NVML_FI_DEV_NVLINK_SPEED_MBPS_L0, NVML_FI_DEV_NVLINK_LINK_COUNT},
     {NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6, NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX},
     {NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID, NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD},
     {NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX, NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_SUPPORTED},
     {NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0, NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15}};
-constexpr Range of_ecc[] = {{NVML_FI_DEV_ECC_CURRENT, NVML_FI_DEV_ECC_DBE_AGG_CBU}};
+constexpr Range kOfEcc[] = {{NVML_FI_DEV_ECC_CURRENT, NVML_FI_DEV_ECC_DBE_AGG_CBU}};
 // The link between a GPU and its processor, which boards in a PCIe slot or on an HGX board lack.
-constexpr Range of_c2c[] = {{NVML_FI_DEV_C2C_LINK_COUNT, NVML_FI_DEV_C2C_LINK_GET_MAX_BW},
+constexpr Range kOfC2c[] = {{NVML_FI_DEV_C2C_LINK_COUNT, NVML_FI_DEV_C2C_LINK_GET_MAX_BW},
                             {NVML_FI_DEV_C2C_LINK_ERROR_INTR, NVML_FI_DEV_C2C_LINK_POWER_STATE}};
 
 template <std::size_t size>
@@ -38,8 +38,8 @@ bool in(const Range (&ranges)[size], unsigned field) {
 
 /// True if NVIDIA's library refuses the field too, on a GPU of this kind.
 bool lacks(const GpuSpec& gpu, unsigned field) {
-    return (in(of_nvlink, field) && link_count(gpu) == 0) || (in(of_ecc, field) && !gpu.ecc) ||
-           (in(of_c2c, field) && !gpu.integrated);
+    return (in(kOfNvlink, field) && link_count(gpu) == 0) || (in(kOfEcc, field) && !gpu.ecc) ||
+           (in(kOfC2c, field) && !gpu.integrated);
 }
 
 /// A field that a GPU of this kind has, and this one hasn't: said once of each.

@@ -20,17 +20,17 @@ struct Generation {
     unsigned links;  // of the largest board
     nvmlNvlinkVersion_t version;
 };
-constexpr Generation generations[] = {{60, 4, NVML_NVLINK_VERSION_1_0},  {70, 6, NVML_NVLINK_VERSION_2_0},
-                                      {75, 2, NVML_NVLINK_VERSION_2_2},  {80, 12, NVML_NVLINK_VERSION_3_0},
-                                      {86, 4, NVML_NVLINK_VERSION_3_1},  {90, 18, NVML_NVLINK_VERSION_4_0},
-                                      {100, 18, NVML_NVLINK_VERSION_5_0}};
+constexpr Generation kGenerations[] = {{60, 4, NVML_NVLINK_VERSION_1_0},  {70, 6, NVML_NVLINK_VERSION_2_0},
+                                       {75, 2, NVML_NVLINK_VERSION_2_2},  {80, 12, NVML_NVLINK_VERSION_3_0},
+                                       {86, 4, NVML_NVLINK_VERSION_3_1},  {90, 18, NVML_NVLINK_VERSION_4_0},
+                                       {100, 18, NVML_NVLINK_VERSION_5_0}};
 
 /// Null for a GPU without NVLink.
 const Generation* generation_of(const GpuSpec& gpu) {
-    const auto* found = std::find_if(std::begin(generations), std::end(generations), [&](const Generation& one) {
+    const auto* found = std::find_if(std::begin(kGenerations), std::end(kGenerations), [&](const Generation& one) {
         return one.capability == gpu.major * 10 + gpu.minor;
     });
-    return gpu.nvlink && found != std::end(generations) ? found : nullptr;
+    return gpu.nvlink && found != std::end(kGenerations) ? found : nullptr;
 }
 
 /// True if another GPU is at the other end of its links.

@@ -99,8 +99,8 @@ CUSLICE_NVML(nvmlDeviceGetBAR1MemoryInfo, handle, out) {
     NvmlDevice* device = nullptr;
     if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return bad;
     if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    constexpr unsigned long long window = 256ULL << 20, taken = 2ULL << 20;
-    *out = {window, window - taken, taken};
+    constexpr unsigned long long kWindow = 256ULL << 20, kTaken = 2ULL << 20;
+    *out = {kWindow, kWindow - kTaken, kTaken};
     return NVML_SUCCESS;
 }
 

@@ -66,9 +66,9 @@ CUSLICE_NVML(nvmlDeviceGetMigMode, handle, current, pending) {
 }
 
 CUSLICE_NVML(nvmlDeviceGetMaxMigDeviceCount, handle, out) {
-    constexpr unsigned most = 7;
+    constexpr unsigned kMost = 7;
     return with_device(handle, out,
-                       [&](const NvmlDevice& device) { return give(out, has_mig(device.spec) ? most : 0); });
+                       [&](const NvmlDevice& device) { return give(out, has_mig(device.spec) ? kMost : 0); });
 }
 
 CUSLICE_NVML(nvmlDeviceIsMigDeviceHandle, handle, out) {
@@ -81,7 +81,7 @@ CUSLICE_NVML(nvmlDeviceGetMigDeviceHandleByIndex, handle, index, out) {
         if (device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
         if (device.spec.mig.empty()) return NVML_ERROR_NOT_SUPPORTED;
         const std::size_t place = nvml_state().instance(nvml_state().place_of(device), index);
-        return place == NvmlDevice::none ? NVML_ERROR_NOT_FOUND : give(out, nvml_state().handle(place));
+        return place == NvmlDevice::kNone ? NVML_ERROR_NOT_FOUND : give(out, nvml_state().handle(place));
     });
 }
 

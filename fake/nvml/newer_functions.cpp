@@ -14,7 +14,7 @@ struct Since {
     const char* symbol;
     unsigned branch;
 };
-constexpr Since newer[] = {
+constexpr Since kNewer[] = {
     {"nvmlDeviceGetMemoryInfo_v2", 510},
     {"nvmlDeviceGetComputeRunningProcesses_v3", 510},
     {"nvmlDeviceGetGraphicsRunningProcesses_v3", 510},
@@ -26,13 +26,13 @@ constexpr Since newer[] = {
 };
 
 bool is_hidden(const char* symbol) {
-    const auto* found = std::find_if(std::begin(newer), std::end(newer),
+    const auto* found = std::find_if(std::begin(kNewer), std::end(kNewer),
                                      [&](const Since& one) { return std::strcmp(one.symbol, symbol) == 0; });
-    return found != std::end(newer) && found->branch > driver_spec().branch();
+    return found != std::end(kNewer) && found->branch > driver_spec().branch();
 }
 
 [[gnu::constructor]] void hide_newer_functions() {
-    const auto last = std::max_element(std::begin(newer), std::end(newer),
+    const auto last = std::max_element(std::begin(kNewer), std::end(kNewer),
                                        [](const Since& a, const Since& b) { return a.branch < b.branch; });
     if (driver_spec().branch() < last->branch) hide_symbols(is_hidden);
 }

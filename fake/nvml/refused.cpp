@@ -30,7 +30,7 @@ bool before(const GpuSpec& gpu) {
 constexpr auto before_turing = before<75>, before_ampere = before<80>, before_hopper = before<90>,
                before_blackwell = before<100>;
 
-constexpr Refused refused[] = {
+constexpr Refused kRefused[] = {
     // "if the platform is not windows"
     {"nvmlDeviceGetDriverModel", always},
     {"nvmlDeviceGetDriverModel_v2", always},
@@ -126,8 +126,8 @@ constexpr Refused refused[] = {
 
 const Refused* find_refused(std::string_view name) {
     const Refused* found =
-        std::find_if(std::begin(refused), std::end(refused), [&](const Refused& r) { return r.name == name; });
-    return found == std::end(refused) ? nullptr : found;
+        std::find_if(std::begin(kRefused), std::end(kRefused), [&](const Refused& r) { return r.name == name; });
+    return found == std::end(kRefused) ? nullptr : found;
 }
 
 int unsupported(const char* name, std::atomic<bool>& said) {

@@ -8,14 +8,14 @@ using namespace cuslice::nvml;
 
 namespace {
 
-constexpr unsigned idle_temperature = 35, idle_fan = 30;
-constexpr unsigned sampling_us = 100000;
-constexpr unsigned long long reason_idle = 1;
+constexpr unsigned kIdleTemperature = 35, kIdleFan = 30;
+constexpr unsigned kSamplingUs = 100000;
+constexpr unsigned long long kReasonIdle = 1;
 
 nvmlReturn_t idle_utilization(nvmlDevice_t handle, unsigned* utilization, unsigned* sampling) {
     return with_device(handle, utilization, [&](const NvmlDevice&) {
         if (sampling == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-        *sampling = sampling_us;
+        *sampling = kSamplingUs;
         return give(utilization, 0);
     });
 }
@@ -77,7 +77,7 @@ CUSLICE_NVML(nvmlDeviceGetPcieThroughput, handle, counter, out) {
 
 CUSLICE_NVML(nvmlDeviceGetTemperature, handle, sensor, out) {
     return with_device(handle, out, [&](const NvmlDevice&) {
-        return sensor == NVML_TEMPERATURE_GPU ? give(out, idle_temperature) : NVML_ERROR_INVALID_ARGUMENT;
+        return sensor == NVML_TEMPERATURE_GPU ? give(out, kIdleTemperature) : NVML_ERROR_INVALID_ARGUMENT;
     });
 }
 
@@ -85,7 +85,7 @@ CUSLICE_NVML(nvmlDeviceGetTemperatureV, handle, out) {
     return with_device(handle, out, [&](const NvmlDevice&) {
         if (out->version != struct_version<nvmlTemperature_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         if (out->sensorType != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
-        return give(&out->temperature, idle_temperature);
+        return give(&out->temperature, kIdleTemperature);
     });
 }
 
@@ -112,14 +112,14 @@ CUSLICE_NVML(nvmlDeviceGetNumFans, handle, out) {
 
 CUSLICE_NVML(nvmlDeviceGetFanSpeed, handle, out) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
-        return device.spec.fan ? give(out, idle_fan) : NVML_ERROR_NOT_SUPPORTED;
+        return device.spec.fan ? give(out, kIdleFan) : NVML_ERROR_NOT_SUPPORTED;
     });
 }
 
 CUSLICE_NVML(nvmlDeviceGetFanSpeed_v2, handle, fan, out) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
         if (!device.spec.fan) return NVML_ERROR_NOT_SUPPORTED;
-        return fan == 0 ? give(out, idle_fan) : NVML_ERROR_INVALID_ARGUMENT;
+        return fan == 0 ? give(out, kIdleFan) : NVML_ERROR_INVALID_ARGUMENT;
     });
 }
 
@@ -154,8 +154,8 @@ CUSLICE_NVML(nvmlDeviceGetClock, handle, type, id, out) {
 }
 
 CUSLICE_NVML(nvmlDeviceGetCurrentClocksThrottleReasons, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, reason_idle); });
+    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, kReasonIdle); });
 }
 CUSLICE_NVML(nvmlDeviceGetSupportedClocksThrottleReasons, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, reason_idle); });
+    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, kReasonIdle); });
 }

@@ -22,10 +22,10 @@ nvmlReturn_t no_sessions(unsigned* count) { return give(count, 0); }
 }  // namespace
 
 CUSLICE_NVML(nvmlDeviceGetEncoderCapacity, handle, type, out) {
-    constexpr unsigned all = 100;
+    constexpr unsigned kAll = 100;
     return with_device(handle, out, [&](const NvmlDevice& device) {
         if (static_cast<unsigned>(type) > NVML_ENCODER_QUERY_AV1) return NVML_ERROR_INVALID_ARGUMENT;
-        return has_encoder(device.spec, type) ? give(out, all) : NVML_ERROR_NOT_SUPPORTED;
+        return has_encoder(device.spec, type) ? give(out, kAll) : NVML_ERROR_NOT_SUPPORTED;
     });
 }
 
@@ -55,8 +55,8 @@ CUSLICE_NVML(nvmlDeviceGetFBCSessions, handle, count, sessions) {
 }
 
 CUSLICE_NVML(nvmlDeviceGetVirtualizationMode, handle, out) {
-    constexpr unsigned none = 0;
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, none); });
+    constexpr unsigned kNone = 0;
+    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, kNone); });
 }
 
 CUSLICE_NVML(nvmlDeviceGetAccountingMode, handle, out) {

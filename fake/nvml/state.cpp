@@ -11,7 +11,7 @@ namespace cuslice::fake {
 namespace {
 
 // Handles are numbers, not addresses: "NVML", then the position.
-constexpr std::uint64_t handle_mark = 0x4e564d4c00000000ULL;
+constexpr std::uint64_t kHandleMark = 0x4e564d4c00000000ULL;
 
 }  // namespace
 
@@ -31,8 +31,8 @@ bool NvmlDevice::open() {
 }
 
 nvmlReturn_t Nvml::start(unsigned flags) {
-    constexpr unsigned all = NVML_INIT_FLAG_NO_GPUS | NVML_INIT_FLAG_NO_ATTACH | nvml::kInitFlagForceInit;
-    if ((flags & ~all) != 0) return NVML_ERROR_INVALID_ARGUMENT;
+    constexpr unsigned kAll = NVML_INIT_FLAG_NO_GPUS | NVML_INIT_FLAG_NO_ATTACH | nvml::kInitFlagForceInit;
+    if ((flags & ~kAll) != 0) return NVML_ERROR_INVALID_ARGUMENT;
     const std::lock_guard hold(count_lock_);
     if (!read_) {
         std::string error;
@@ -83,14 +83,14 @@ std::size_t Nvml::instance(std::size_t gpu, unsigned place) const {
     for (std::size_t i = gpus_; i < devices_.size(); i++) {
         if (devices_[i].parent == gpu && devices_[i].place == place) return i;
     }
-    return NvmlDevice::none;
+    return NvmlDevice::kNone;
 }
 
-nvmlDevice_t Nvml::handle(std::size_t index) const { return reinterpret_cast<nvmlDevice_t>(handle_mark + index); }
+nvmlDevice_t Nvml::handle(std::size_t index) const { return reinterpret_cast<nvmlDevice_t>(kHandleMark + index); }
 
 nvmlReturn_t Nvml::find(nvmlDevice_t handle, NvmlDevice*& device) {
     if (!started()) return NVML_ERROR_UNINITIALIZED;
-    const std::uint64_t index = reinterpret_cast<std::uint64_t>(handle) - handle_mark;
+    const std::uint64_t index = reinterpret_cast<std::uint64_t>(handle) - kHandleMark;
     if (index >= devices_.size()) return NVML_ERROR_INVALID_ARGUMENT;
     device = &devices_[index];
     return NVML_SUCCESS;

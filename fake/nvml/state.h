@@ -20,11 +20,11 @@
 namespace cuslice::fake {
 
 struct NvmlDevice {
-    static constexpr std::size_t none = ~std::size_t{0};
+    static constexpr std::size_t kNone = ~std::size_t{0};
 
     GpuSpec spec;
-    std::size_t parent = none;  // of a MIG instance, the place of the GPU that it is a part of
-    unsigned place = 0;         // of a MIG instance, its place among the GPU's
+    std::size_t parent = kNone;  // of a MIG instance, the place of the GPU that it is a part of
+    unsigned place = 0;          // of a MIG instance, its place among the GPU's
     Books books;
     bool opened = false;
     /// The books, opened at the first question; false if they can't be.

@@ -14,7 +14,7 @@ struct Meaning {
     nvmlReturn_t code;
     const char* text;
 };
-constexpr Meaning meanings[] = {
+constexpr Meaning kMeanings[] = {
     {NVML_SUCCESS, "The operation was successful"},
     {NVML_ERROR_UNINITIALIZED, "Uninitialized"},
     {NVML_ERROR_INVALID_ARGUMENT, "Invalid Argument"},
@@ -71,7 +71,7 @@ CUSLICE_NVML(nvmlInitWithFlags, flags) { return answered(nvml_state().start(flag
 CUSLICE_NVML(nvmlShutdown) { return nvml_state().stop(); }
 
 const char* nvmlErrorString(nvmlReturn_t code) {
-    for (const Meaning& meaning : meanings) {
+    for (const Meaning& meaning : kMeanings) {
         if (meaning.code == code) return meaning.text;
     }
     return "Unknown Error";

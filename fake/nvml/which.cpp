@@ -22,12 +22,12 @@ nvmlReturn_t by(nvmlDevice_t* out, nvmlReturn_t missing, Is&& is) {
         if (const nvmlReturn_t bad = nvmlDeviceGetHandleByIndex_v2(i, &handle); bad != NVML_SUCCESS) return bad;
         if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return answered(bad);
         const std::size_t gpu = nvml_state().place_of(*device);
-        std::size_t found = is(device->spec) ? gpu : NvmlDevice::none;
-        for (unsigned place = 0; found == NvmlDevice::none && place < device->spec.mig.size(); place++) {
+        std::size_t found = is(device->spec) ? gpu : NvmlDevice::kNone;
+        for (unsigned place = 0; found == NvmlDevice::kNone && place < device->spec.mig.size(); place++) {
             const std::size_t instance = nvml_state().instance(gpu, place);
             if (is(nvml_state().devices()[instance].spec)) found = instance;
         }
-        if (found == NvmlDevice::none) continue;
+        if (found == NvmlDevice::kNone) continue;
         *out = nvml_state().handle(found);
         return NVML_SUCCESS;
     }

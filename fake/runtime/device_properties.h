@@ -28,11 +28,11 @@ struct DeviceProperties12 {
 };
 
 /// Bytes that 12's unversioned cudaGetDeviceProperties writes: the structure of CUDA 11.
-inline constexpr std::size_t device_properties_11_bytes = 728;
+inline constexpr std::size_t kDeviceProperties11Bytes = 728;
 
 // Sizes and offsets as NVIDIA's 12.9 header has them on x86_64.
 static_assert(sizeof(DeviceProperties12) == 1032);
-static_assert(offsetof(DeviceProperties12, hostRegisterSupported) == device_properties_11_bytes);
+static_assert(offsetof(DeviceProperties12, hostRegisterSupported) == kDeviceProperties11Bytes);
 static_assert(offsetof(DeviceProperties12, totalGlobalMem) == 288);
 static_assert(offsetof(DeviceProperties12, major) == 360);
 static_assert(offsetof(DeviceProperties12, multiProcessorCount) == 388);

@@ -68,9 +68,9 @@ struct DriverFunction<Name, CUresult (*)(Parameters...), Version, Flags> {
 // the _ptsz and _ptds names (NVIDIA's header renames the definitions) and ask the driver for its per-thread forms,
 // which exist from CUDA 7.0 on.
 #ifdef __CUDA_API_PER_THREAD_DEFAULT_STREAM
-inline constexpr bool per_thread_unit = true;
+inline constexpr bool kPerThreadUnit = true;
 #else
-inline constexpr bool per_thread_unit = false;
+inline constexpr bool kPerThreadUnit = false;
 #endif
 
 template <FunctionName Name, class Function, int Version>
@@ -79,8 +79,8 @@ using PlainFunction = DriverFunction<Name, Function, Version, CU_GET_PROC_ADDRES
 /// A driver function that works on a stream: its legacy or per-thread form, as the translation unit is built.
 template <FunctionName Name, class Function, int Version>
 using StreamFunction =
-    DriverFunction<Name, Function, per_thread_unit ? std::max(Version, 7000) : Version,
-                   per_thread_unit ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT>;
+    DriverFunction<Name, Function, kPerThreadUnit ? std::max(Version, 7000) : Version,
+                   kPerThreadUnit ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT>;
 
 /// CU(cuMemAlloc, 3020)(&pointer, bytes): the driver's cuMemAlloc in the form of CUDA 3.2, with the signature that
 /// cudaTypedefs.h gives that form.

@@ -18,22 +18,22 @@ int by_name(const void* left, const void* right) {
 }
 
 // The version of PTX that CUDA 12.9 came with: it knows the targets of every GPU there is.
-constexpr char header_format[] = ".version 8.8\n.target sm_%d\n.address_size 64\n";
-constexpr char kernel_format[] = ".visible .entry %s\n{\n\ttrap;\n}\n";
-constexpr char variable_format[] = ".visible .global .align 8 .b8 %s[%zu];\n";
-constexpr std::size_t longest_number = 20;
+constexpr char kHeaderFormat[] = ".version 8.8\n.target sm_%d\n.address_size 64\n";
+constexpr char kKernelFormat[] = ".visible .entry %s\n{\n\ttrap;\n}\n";
+constexpr char kVariableFormat[] = ".visible .global .align 8 .b8 %s[%zu];\n";
+constexpr std::size_t kLongestNumber = 20;
 
 }  // namespace
 
 char* synthesize_ptx(const Binary& binary, int capability) {
     std::size_t count = 0;
-    std::size_t bytes = sizeof header_format + longest_number;
+    std::size_t bytes = sizeof kHeaderFormat + kLongestNumber;
     for (const RegisteredKernel* kernel = binary.kernels; kernel != nullptr; kernel = kernel->next, ++count) {
-        bytes += sizeof kernel_format + std::strlen(kernel->name);
+        bytes += sizeof kKernelFormat + std::strlen(kernel->name);
     }
     for (const RegisteredVariable* variable = binary.variables; variable != nullptr;
          variable = variable->next, ++count) {
-        bytes += sizeof variable_format + std::strlen(variable->name) + longest_number;
+        bytes += sizeof kVariableFormat + std::strlen(variable->name) + kLongestNumber;
     }
     auto* symbols = static_cast<Symbol*>(std::malloc((count + 1) * sizeof(Symbol)));
     auto* text = static_cast<char*>(std::malloc(bytes));
@@ -53,11 +53,11 @@ char* synthesize_ptx(const Binary& binary, int capability) {
     }
     // With relocatable device code every translation unit registers what it uses: a name may come more than once.
     std::qsort(symbols, filled, sizeof(Symbol), by_name);
-    auto end = static_cast<std::size_t>(std::snprintf(text, bytes, header_format, capability));
+    auto end = static_cast<std::size_t>(std::snprintf(text, bytes, kHeaderFormat, capability));
     for (std::size_t i = 0; i < filled; ++i) {
         if (i > 0 && by_name(&symbols[i - 1], &symbols[i]) == 0) continue;
-        const int length = symbols[i].is_kernel ? std::snprintf(text + end, bytes - end, kernel_format, symbols[i].name)
-                                                : std::snprintf(text + end, bytes - end, variable_format,
+        const int length = symbols[i].is_kernel ? std::snprintf(text + end, bytes - end, kKernelFormat, symbols[i].name)
+                                                : std::snprintf(text + end, bytes - end, kVariableFormat,
                                                                 symbols[i].name, symbols[i].size);
         end += static_cast<std::size_t>(length);
     }

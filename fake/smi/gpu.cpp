@@ -2,10 +2,10 @@
 
 #include <cstdio>
 
+#include "fake/units.h"
+
 namespace cuslice::fake {
 namespace {
-
-constexpr unsigned long long kMiB = 1 << 20;
 
 Value none() { return {std::string(kNone), ""}; }
 Value text(std::string words) { return {words.empty() ? std::string(kNone) : std::move(words), ""}; }

@@ -13,16 +13,16 @@ struct Release {
     unsigned branch;
     int cuda_version;
 };
-constexpr Release releases[] = {{470, 11040}, {495, 11050}, {510, 11060}, {515, 11070}, {520, 11080}, {525, 12000},
-                                {530, 12010}, {535, 12020}, {545, 12030}, {550, 12040}, {555, 12050}, {560, 12060},
-                                {565, 12070}, {570, 12080}, {575, 12090}, {580, 13000}, {590, 13010}};
+constexpr Release kReleases[] = {{470, 11040}, {495, 11050}, {510, 11060}, {515, 11070}, {520, 11080}, {525, 12000},
+                                 {530, 12010}, {535, 12020}, {545, 12030}, {550, 12040}, {555, 12050}, {560, 12060},
+                                 {565, 12070}, {570, 12080}, {575, 12090}, {580, 13000}, {590, 13010}};
 
 bool is_version(const std::string& text) {
     unsigned major = 0, minor = 0, patch = 0;
     int two = 0, three = 0;
     const int size = static_cast<int>(text.size());
     const int read = std::sscanf(text.c_str(), "%4u.%4u%n.%4u%n", &major, &minor, &two, &patch, &three);
-    return (read == 2 ? two == size : read == 3 && three == size) && major >= releases[0].branch;
+    return (read == 2 ? two == size : read == 3 && three == size) && major >= kReleases[0].branch;
 }
 
 // 13040 of "13.4"; 0 if it is no CUDA version.
@@ -40,8 +40,8 @@ unsigned DriverSpec::branch() const { return static_cast<unsigned>(std::strtoul(
 int DriverSpec::cuda_version() const { return cuda.empty() ? release_cuda_version() : cuda_version_of(cuda); }
 
 int DriverSpec::release_cuda_version() const {
-    int found = releases[0].cuda_version;
-    for (const Release& release : releases) {
+    int found = kReleases[0].cuda_version;
+    for (const Release& release : kReleases) {
         if (release.branch <= branch()) found = release.cuda_version;
     }
     return found;
@@ -70,7 +70,7 @@ bool set_driver_key(const DriverKey& key, const std::string& text, DriverSpec& d
             break;
         case DriverKeyKind::CudaVersion:
             why = "must look like \"13.4\", and be 11.4 or newer";
-            if (cuda_version_of(text) < releases[0].cuda_version) return false;
+            if (cuda_version_of(text) < kReleases[0].cuda_version) return false;
             break;
         case DriverKeyKind::Duration:
             why = "must be a duration with its unit, such as \"1s\" or \"5ms\"";

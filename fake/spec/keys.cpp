@@ -4,19 +4,18 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "fake/units.h"
+
 namespace cuslice::fake {
 namespace {
-
-constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB, TiB = 1024 * GiB;
 
 struct Unit {
     const char* name;
     std::uint64_t bytes;
 };
-constexpr Unit units[] = {{"KiB", KiB}, {"MiB", MiB},    {"GiB", GiB},       {"TiB", TiB},
-                          {"K", KiB},   {"M", MiB},      {"G", GiB},         {"T", TiB},
-                          {"KB", 1000}, {"MB", 1000000}, {"GB", 1000000000}, {"TB", 1000000000000},
-                          {"B", 1}};
+constexpr Unit kUnits[] = {{"KiB", kKiB},      {"MiB", kMiB},         {"GiB", kGiB}, {"TiB", kTiB}, {"K", kKiB},
+                           {"M", kMiB},        {"G", kGiB},           {"T", kTiB},   {"KB", 1000},  {"MB", 1000000},
+                           {"GB", 1000000000}, {"TB", 1000000000000}, {"B", 1}};
 
 }  // namespace
 
@@ -37,22 +36,22 @@ const std::vector<Key>& keys() {
         {"pci", Pci, {}, 0, 0, true, "PCI address such as 0000:81:00.0; default: derived from the position"},
         {"name", Text, &S::name, 0, 0, false, "the device's name"},
         {"brand", Brand, &S::brand, 0, 0, false, "geforce, tesla, nvidia, quadro or titan"},
-        {"memory", Size, &S::memory, 16 * MiB, 4 * TiB, false, "total memory, as cuDeviceTotalMem reports it"},
-        {"reserved", Size, &S::reserved, 0, 64 * GiB, false,
+        {"memory", Size, &S::memory, 16 * kMiB, 4 * kTiB, false, "total memory, as cuDeviceTotalMem reports it"},
+        {"reserved", Size, &S::reserved, 0, 64 * kGiB, false,
          "what the driver keeps for itself; NVML's total is memory + reserved"},
-        {"context", Size, &S::context, 0, TiB, false, "charged for each context"},
-        {"module", Size, &S::module, 0, TiB, false, "charged for each loaded module, beside its variables"},
-        {"lazy-load", Size, &S::lazy_load, 0, TiB, false, "charged at the first launch of each function"},
-        {"block-chunk", Size, &S::block_chunk, 0, 64 * MiB, false,
+        {"context", Size, &S::context, 0, kTiB, false, "charged for each context"},
+        {"module", Size, &S::module, 0, kTiB, false, "charged for each loaded module, beside its variables"},
+        {"lazy-load", Size, &S::lazy_load, 0, kTiB, false, "charged at the first launch of each function"},
+        {"block-chunk", Size, &S::block_chunk, 0, 64 * kMiB, false,
          "cuMemAlloc takes memory in steps of this; 0 is to the byte"},
-        {"pool-chunk", Size, &S::pool_chunk, 64 * KiB, 64 * GiB, false, "memory pools grow in steps of this"},
+        {"pool-chunk", Size, &S::pool_chunk, 64 * kKiB, 64 * kGiB, false, "memory pools grow in steps of this"},
         {"compute-capability", Capability, {}, 0, 0, false, "such as \"8.0\""},
         {"multiprocessors", Count, &S::multiprocessors, 1, 1024, false, "number of multiprocessors"},
         {"cores-per-multiprocessor", Count, &S::cores_per_multiprocessor, 1, 1024, false, "CUDA cores in each"},
         {"clock", Count, &S::clock, 1, 10000, false, "highest multiprocessor clock, MHz"},
         {"memory-clock", Count, &S::memory_clock, 1, 50000, false, "highest memory clock, MHz"},
         {"memory-bus-width", Count, &S::memory_bus_width, 8, 65536, false, "width of the memory bus in bits"},
-        {"l2-cache", Size, &S::l2_cache, 0, GiB, false, "size of the second-level cache"},
+        {"l2-cache", Size, &S::l2_cache, 0, kGiB, false, "size of the second-level cache"},
         {"copy-engines", Count, &S::copy_engines, 0, 16, false, "asynchronous copy engines"},
         {"power-limit", Count, &S::power_limit, 1, 100000, false, "highest power, watts"},
         {"pcie-generation", Count, &S::pcie_generation, 1, 7, false, "highest PCI Express generation"},
@@ -105,7 +104,7 @@ bool parse_size(const std::string& text, std::uint64_t& bytes, std::string& why)
         why = text + " bytes? A size needs its unit: did you mean \"" + text + "MiB\"?";
         return false;
     }
-    for (const Unit& unit : units) {
+    for (const Unit& unit : kUnits) {
         if (std::string(end) != unit.name) continue;
         const double product = number * static_cast<double>(unit.bytes);
         if (product >= 0x1p62) {

@@ -10,7 +10,7 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::size_t most_gpus = 64;
+constexpr std::size_t kMostGpus = 64;
 
 /// A UUID that depends on the profile, the memory and the position alone.
 Uuid derive_uuid(const GpuSpec& gpu) {
@@ -42,10 +42,10 @@ bool read_item(const std::string& item, const std::string& folder, MachineSpec& 
     std::uint64_t copies = 1;
     std::string name = item;
     if (digits > 0 && digits < item.size() && (item[digits] == 'x' || item[digits] == 'X')) {
-        copies = digits <= 4 ? std::strtoull(item.c_str(), nullptr, 10) : most_gpus + 1;
+        copies = digits <= 4 ? std::strtoull(item.c_str(), nullptr, 10) : kMostGpus + 1;
         name = item.substr(digits + 1);
     }
-    if (copies < 1 || copies > most_gpus) {
+    if (copies < 1 || copies > kMostGpus) {
         error = "'" + item + "' asks for " + item.substr(0, digits) + " GPUs; 1 to 64 are possible";
         return false;
     }
@@ -89,7 +89,7 @@ bool parse_machine(const std::string& spec, const std::string& folder, MachineSp
             start = comma + 1;
         }
     }
-    if (machine.size() > most_gpus) {
+    if (machine.size() > kMostGpus) {
         error = "'" + text + "' asks for " + std::to_string(machine.size()) + " GPUs; 64 are possible";
         return false;
     }

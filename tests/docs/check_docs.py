@@ -201,7 +201,7 @@ def check_stability():
     for what, file, pattern in (
         ("host ledger", "policy/ledger/layout.h", r"kVersion = (\d+)"),
         ("figures for `cuslice stats`", "policy/stats/layout.h", r"kVersion = (\d+)"),
-        ("a fake machine's accounting", "fake/books/layout.h", r"books_version = (\d+)"),
+        ("a fake machine's accounting", "fake/books/layout.h", r"kBooksVersion = (\d+)"),
     ):
         number = re.search(pattern, (ROOT / file).read_text())
         if not number or f"| {what} | {number[1]} |" not in text:

@@ -10,31 +10,31 @@ struct Text {
     const char* text;
 };
 
-constexpr Text texts[] = {
+constexpr Text kTexts[] = {
 #define ERROR(name, text) {name, #name, text},
 #include "fake/runtime/errors.def"
 #undef ERROR
 };
 
 const Text* find(cudaError_t code) {
-    for (const Text& text : texts) {
+    for (const Text& text : kTexts) {
         if (text.code == code) return &text;
     }
     return nullptr;
 }
 
-constexpr const char* unrecognized = "unrecognized error code";
+constexpr const char* kUnrecognized = "unrecognized error code";
 
 }  // namespace
 
 const char* cudaGetErrorName(cudaError_t error) {
     const Text* text = find(error);
-    return text == nullptr ? unrecognized : text->name;
+    return text == nullptr ? kUnrecognized : text->name;
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
     const Text* text = find(error);
-    return text == nullptr ? unrecognized : text->text;
+    return text == nullptr ? kUnrecognized : text->text;
 }
 
 cudaError_t cudaGetLastError() { return cuslice::fake::last_error(true); }

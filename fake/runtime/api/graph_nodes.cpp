@@ -91,9 +91,9 @@ cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t gra
                                           const cudaGraphEdgeData* edges, size_t count,
                                           cudaGraphNodeParams* parameters) {
     if (parameters == nullptr) return record(cudaErrorInvalidValue);
-    static constexpr cudaGraphEdgeData plain{};
+    static constexpr cudaGraphEdgeData kPlain{};
     for (size_t i = 0; edges != nullptr && i < count; ++i) {
-        if (std::memcmp(&edges[i], &plain, sizeof plain) != 0) return record(cudaErrorNotSupported);
+        if (std::memcmp(&edges[i], &kPlain, sizeof kPlain) != 0) return record(cudaErrorNotSupported);
     }
     switch (parameters->type) {
         case cudaGraphNodeTypeKernel: {

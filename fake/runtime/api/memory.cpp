@@ -19,7 +19,7 @@ cudaError_t allocate(void** pointer, Call call) {
 }
 
 /// The element size that cuMemAllocPitch aligns rows for: the one that suits all of 4, 8 and 16 (cuda.h).
-constexpr unsigned pitch_element_bytes = 16;
+constexpr unsigned kPitchElementBytes = 16;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t 
             *pitch = 0;
             return CUDA_SUCCESS;
         }
-        return CU(cuMemAllocPitch, 3020)(found, pitch, width, height, pitch_element_bytes);
+        return CU(cuMemAllocPitch, 3020)(found, pitch, width, height, kPitchElementBytes);
     });
 }
 

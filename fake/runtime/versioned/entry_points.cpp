@@ -10,7 +10,7 @@ namespace {
 cudaError_t find(const char* symbol, void** function, int version, unsigned long long flags,
                  cudaDriverEntryPointQueryResult* status) {
     if (symbol == nullptr || function == nullptr) return record(cudaErrorInvalidValue);
-    if (per_thread_unit && flags == cudaEnableDefault) flags = cudaEnablePerThreadDefaultStream;
+    if (kPerThreadUnit && flags == cudaEnableDefault) flags = cudaEnablePerThreadDefaultStream;
     return started([&] {
         CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
         const CUresult result = ask_driver(symbol, function, version, flags, &found);

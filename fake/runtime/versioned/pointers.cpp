@@ -20,10 +20,10 @@ static_assert(offsetof(cudaPointerAttributes, devicePointer) == offsetof(Pointer
 static_assert(offsetof(cudaPointerAttributes, hostPointer) == offsetof(PointerAttributes, host_pointer));
 
 #if CUSLICE_CUDART_VERSION >= 13000
-constexpr size_t bytes_told = sizeof(cudaPointerAttributes);
-static_assert(bytes_told == 88);
+constexpr size_t kBytesTold = sizeof(cudaPointerAttributes);
+static_assert(kBytesTold == 88);
 #else
-constexpr size_t bytes_told = sizeof(PointerAttributes);
+constexpr size_t kBytesTold = sizeof(PointerAttributes);
 #endif
 
 template <class Value>
@@ -64,9 +64,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
         PointerAttributes found{};
         const CUresult result = inspect(pointer, &found);
         if (result == CUDA_SUCCESS) {
-            unsigned char told[bytes_told] = {};
+            unsigned char told[kBytesTold] = {};
             std::memcpy(told, &found, sizeof found);
-            std::memcpy(static_cast<void*>(attributes), told, bytes_told);
+            std::memcpy(static_cast<void*>(attributes), told, kBytesTold);
         }
         return result;
     });

@@ -85,7 +85,7 @@ cudaError_t properties_of_12(void*, int) CUSLICE_EXPORT_AS(cudaGetDeviceProperti
 }
 
 cudaError_t properties_of_11(void* properties, int device) {
-    return tell(properties, device_properties_11_bytes, device);
+    return tell(properties, kDeviceProperties11Bytes, device);
 }
 
 cudaError_t properties_of_12(void* properties, int device) { return tell(properties, sizeof(Properties), device); }

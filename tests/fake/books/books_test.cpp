@@ -386,13 +386,13 @@ TEST_CASE("slots are used again, the least recently ended first, and a thousand 
               Books books;
               open_books(report, books);
               const auto holders = books.holders();
-              EXPECT(holders.size() <= books_kept_ended + 1);
-              EXPECT(holders.size() >= books_kept_ended);
+              EXPECT(holders.size() <= kBooksKeptEnded + 1);
+              EXPECT(holders.size() >= kBooksKeptEnded);
               std::uint64_t oldest = ~0ULL;
               for (const Holder& one : holders) {
                   if (!one.live) oldest = std::min(oldest, one.order);
               }
-              EXPECT_EQUAL(oldest, std::uint64_t{200 - books_kept_ended + 2});
+              EXPECT_EQUAL(oldest, std::uint64_t{200 - kBooksKeptEnded + 2});
           }) == "");
 }
 

@@ -13,7 +13,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr std::size_t size = 8 * page_bytes;
+constexpr std::size_t size = 8 * kPageBytes;
 
 unsigned char byte_at(MemorySpace& space, std::size_t offset) {
     unsigned char byte = 0xcc;
@@ -27,38 +27,38 @@ TEST_CASE("memory starts as zeros, and a uniform page keeps what is written into
     MemorySpace space;
     REQUIRE(space.open(size, size));
     CHECK(byte_at(space, 12345) == 0);
-    space.fill(space.base(), 0x44332211, 3 * page_bytes);
-    CHECK(byte_at(space, page_bytes) == 0x11);
-    CHECK(byte_at(space, page_bytes + 3) == 0x44);
+    space.fill(space.base(), 0x44332211, 3 * kPageBytes);
+    CHECK(byte_at(space, kPageBytes) == 0x11);
+    CHECK(byte_at(space, kPageBytes + 3) == 0x44);
     const unsigned char mark = 0x99;
-    space.write(space.base() + page_bytes + 100, &mark, 1);
-    CHECK(byte_at(space, page_bytes + 100) == 0x99);
-    CHECK(byte_at(space, page_bytes + 101) == 0x22);
-    CHECK(byte_at(space, 2 * page_bytes - 1) == 0x44);
-    CHECK(byte_at(space, 3 * page_bytes) == 0);
-    space.discard(space.base(), 3 * page_bytes);
-    CHECK(byte_at(space, page_bytes + 100) == 0);
+    space.write(space.base() + kPageBytes + 100, &mark, 1);
+    CHECK(byte_at(space, kPageBytes + 100) == 0x99);
+    CHECK(byte_at(space, kPageBytes + 101) == 0x22);
+    CHECK(byte_at(space, 2 * kPageBytes - 1) == 0x44);
+    CHECK(byte_at(space, 3 * kPageBytes) == 0);
+    space.discard(space.base(), 3 * kPageBytes);
+    CHECK(byte_at(space, kPageBytes + 100) == 0);
 }
 
 TEST_CASE("edges of a discarded range stay") {
     MemorySpace space;
     REQUIRE(space.open(size, size));
-    std::vector<unsigned char> ones(4 * page_bytes, 1);
+    std::vector<unsigned char> ones(4 * kPageBytes, 1);
     space.write(space.base(), ones.data(), ones.size());
-    space.discard(space.base() + 100, 2 * page_bytes);
+    space.discard(space.base() + 100, 2 * kPageBytes);
     CHECK(byte_at(space, 100) == 1);
-    CHECK(byte_at(space, page_bytes) == 0);
-    CHECK(byte_at(space, 2 * page_bytes) == 1);
+    CHECK(byte_at(space, kPageBytes) == 0);
+    CHECK(byte_at(space, 2 * kPageBytes) == 1);
 }
 
 TEST_CASE("a pattern keeps its phase wherever it is copied") {
     MemorySpace space;
     REQUIRE(space.open(size, size));
-    space.fill(space.base(), 0x04030201, 2 * page_bytes);
+    space.fill(space.base(), 0x04030201, 2 * kPageBytes);
     for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
-        space.copy(space.base() + 4 * page_bytes + shift, space, space.base(), page_bytes + 5);
-        for (std::size_t i = 0; i < page_bytes + 5; i += 9973)
-            CHECK(byte_at(space, 4 * page_bytes + shift + i) == i % 4 + 1);
+        space.copy(space.base() + 4 * kPageBytes + shift, space, space.base(), kPageBytes + 5);
+        for (std::size_t i = 0; i < kPageBytes + 5; i += 9973)
+            CHECK(byte_at(space, 4 * kPageBytes + shift + i) == i % 4 + 1);
     }
 }
 
@@ -66,8 +66,8 @@ TEST_CASE("shared memory is seen by both sides") {
     MemorySpace space;
     REQUIRE(space.open_shared(size, size));
     auto* host = reinterpret_cast<unsigned char*>(space.base());
-    host[5 * page_bytes + 7] = 42;
-    CHECK(byte_at(space, 5 * page_bytes + 7) == 42);
+    host[5 * kPageBytes + 7] = 42;
+    CHECK(byte_at(space, 5 * kPageBytes + 7) == 42);
     space.fill(space.base(), 0x07070707, size);
     CHECK(host[size - 1] == 7);
     space.fill(space.base(), 0, size);
@@ -75,7 +75,7 @@ TEST_CASE("shared memory is seen by both sides") {
     host[3] = 9;
     MemorySpace other;
     REQUIRE(other.open(size, size));
-    other.copy(other.base(), space, space.base(), 2 * page_bytes);
+    other.copy(other.base(), space, space.base(), 2 * kPageBytes);
     CHECK(byte_at(other, 3) == 9);
 }
 

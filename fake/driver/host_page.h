@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cuslice::fake {
+
+/// Bytes of a page of the host's memory, as managed and pinned memory are counted by.
+constexpr std::uint64_t kHostPage = 4096;
+
+}  // namespace cuslice::fake
