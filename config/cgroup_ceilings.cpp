@@ -23,10 +23,9 @@ struct Regions {
 
 bool has_word(std::string_view text, std::string_view word) {
     while (!text.empty()) {
-        std::size_t end = 0;
-        while (end < text.size() && text[end] != ' ' && text[end] != '\n') ++end;
+        const std::size_t end = text.find_first_of(" \n");
         if (slice(text, 0, end) == word) return true;
-        text = slice(text, end + 1);
+        text = end == text.npos ? std::string_view() : slice(text, end + 1);
     }
     return false;
 }
@@ -41,24 +40,28 @@ bool read_line(std::string_view line, std::string_view& gpu, std::uint64_t& byte
     gpu = slice(line, 0, end);
     GpuSelector selector;
     Reason unused;
-    if (!parse_gpu_selector(gpu, selector, unused) || selector.kind != GpuSelector::Kind::pci) return false;
+    const bool by_pci = parse_gpu_selector(gpu, selector, unused) && selector.kind == GpuSelector::Kind::pci;
+    if (!by_pci) return false;
     const std::size_t space = line.find(' ', end);
     const std::string_view number = slice(line, space == line.npos ? space : space + 1);
     bytes = 0;
-    if (number.empty() || number.size() > 19) return false;
-    for (const char digit : number) {
-        if (!is_digit(digit)) return false;
-        bytes = bytes * 10 + static_cast<std::uint64_t>(digit - '0');
-    }
+    if (!are_digits(number) || number.size() > 19) return false;
+    bytes = decimal_number(number);
     return true;
 }
 
+// A GPU's own, or a new one for it. Null where there is no room or nothing to lower.
+Region* region_to_lower(Regions& regions, std::string_view gpu, std::uint64_t bytes) {
+    for (std::size_t i = 0; i < regions.count; ++i) {
+        Region& region = regions.list[i];
+        if (region.gpu.view() == gpu) return bytes < region.bytes ? &region : nullptr;
+    }
+    return regions.count == Regions::kMax ? nullptr : &regions.list[regions.count++];
+}
+
 void note(Regions& regions, std::string_view gpu, std::uint64_t bytes, std::size_t cgroup_size) {
-    Region* region = regions.list;
-    while (region != regions.list + regions.count && region->gpu.view() != gpu) ++region;
-    const bool known = region != regions.list + regions.count;
-    if (known ? region->bytes <= bytes : regions.count == Regions::kMax) return;
-    regions.count += known ? 0 : 1;
+    Region* const region = region_to_lower(regions, gpu, bytes);
+    if (region == nullptr) return;
     region->gpu.assign(gpu);
     region->bytes = bytes;
     region->cgroup_size = cgroup_size;
@@ -89,6 +92,13 @@ bool add(Settings& settings, const Region& region, std::string_view cgroup, Conf
     return error.set(origin.view(), value.view(), why.view());
 }
 
+// A cgroup is the beginning of its children's paths, and the root is "/". 0 of the root.
+std::size_t size_of_parent(std::string_view path, std::size_t size) {
+    if (size == 1) return 0;
+    const std::size_t slash = slice(path, 0, size).rfind('/');
+    return slash == 0 ? 1 : slash;
+}
+
 }  // namespace
 
 bool load_cgroup_ceilings(Settings& settings, const SystemPlaces& system, ConfigError& error) {
@@ -100,7 +110,7 @@ bool load_cgroup_ceilings(Settings& settings, const SystemPlaces& system, Config
     TextFile::read(own, path.append("/proc/self/cgroup").c_str(), kMostOfFile);
     const std::string_view cgroup = own_cgroup(own.view());
     Regions regions;
-    for (std::size_t size = cgroup.size(); size != 0;) {
+    for (std::size_t size = cgroup.size(); size != 0; size = size_of_parent(cgroup, size)) {
         path.assign(system.root);
         path.append("/sys/fs/cgroup").append(slice(cgroup, 0, size)).append("/dmem.max");
         TextFile file;
@@ -109,10 +119,6 @@ bool load_cgroup_ceilings(Settings& settings, const SystemPlaces& system, Config
         std::uint64_t bytes = 0;
         while (take_line(text, line))
             if (read_line(line, gpu, bytes)) note(regions, gpu, bytes, size);
-        if (size == 1) break;
-        do --size;
-        while (cgroup[size] != '/');
-        if (size == 0) size = 1;
     }
     for (std::size_t i = 0; i < regions.count; ++i)
         if (!add(settings, regions.list[i], cgroup, error)) return false;

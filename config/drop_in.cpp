@@ -13,8 +13,8 @@ constexpr std::string_view kLogLevel = "LIBCUDA_LOG_LEVEL";
 
 bool add(Settings& settings, Key key, std::string_view value, std::string_view origin, ConfigError& error) {
     Reason why;
-    return settings.add({.key = key, .rank = {Source::other_tools, 0}, .value = value, .origin = origin}, why) ||
-           error.set(origin, value, why.view());
+    const NewEntry entry{.key = key, .rank = {Source::other_tools, 0}, .value = value, .origin = origin};
+    return settings.add(entry, why) || error.set(origin, value, why.view());
 }
 
 bool is_limited(const Settings& settings) {
@@ -29,18 +29,31 @@ bool has_plus_context(const Settings& settings) {
     return false;
 }
 
+bool is_per_process(const Settings& settings) {
+    const Entry* const entry = find(settings, Key::per_process);
+    return entry != nullptr && entry->number != 0;
+}
+
+// Limits are the container's unless something else was asked for.
+bool limits_container(const Settings& settings) {
+    if (is_per_process(settings) || find(settings, Key::group) != nullptr) return false;
+    return is_limited(settings) && !has_plus_context(settings);
+}
+
+// Empty: none that cuslice has.
+std::string_view log_of(std::string_view level) {
+    if (level.size() != 1) return {};
+    if (level == "3") return "info";
+    return level[0] >= '4' && level[0] <= '9' ? "debug" : std::string_view();
+}
+
 }  // namespace
 
 bool load_drop_in(Settings& settings, const char* const* environment, ConfigError& error) {
-    const Entry* per_process = find(settings, Key::per_process);
-    const bool each = per_process != nullptr && per_process->number != 0;
-    if (!each && find(settings, Key::group) == nullptr && is_limited(settings) && !has_plus_context(settings) &&
-        !add(settings, Key::group, kContainerGroup, kDropInName, error)) {
-        return false;
-    }
-    const std::string_view level = variable(environment, kLogLevel);
-    if (level.size() != 1 || level[0] < '3' || level[0] > '9') return true;
-    return add(settings, Key::log, level[0] == '3' ? "info" : "debug", kLogLevel, error);
+    const bool good = !limits_container(settings) || add(settings, Key::group, kContainerGroup, kDropInName, error);
+    if (!good) return false;
+    const std::string_view log = log_of(variable(environment, kLogLevel));
+    return log.empty() || add(settings, Key::log, log, kLogLevel, error);
 }
 
 }  // namespace cuslice

@@ -23,16 +23,24 @@ bool is_unreachable(const char* path) {
 }
 
 bool runs_code_or_writes_files(const Entry& entry) {
-    const bool writes_log = entry.key == Key::log && entry.value.find(':') != entry.value.npos;
-    return entry.key == Key::driver || entry.key == Key::record || entry.key == Key::dir || writes_log;
+    switch (entry.key) {
+        case Key::driver:
+        case Key::record:
+        case Key::dir:
+            return true;
+        case Key::log:
+            return entry.value.find(':') != entry.value.npos;
+        default:
+            return false;
+    }
 }
 
 // The user's file is found by a variable that programs hand on, as sudo may from one user to the next. Somebody else's
 // chooses limits at most.
 bool check_file_of_others(const Settings& settings, ConfigError& error) {
     for (const Entry& entry : settings.entries()) {
-        if (entry.rank.source != Source::user_file || entry.rank.level != 0 || !runs_code_or_writes_files(entry))
-            continue;
+        const bool of_this_file = entry.rank.source == Source::user_file && entry.rank.level == 0;
+        if (!of_this_file || !runs_code_or_writes_files(entry)) continue;
         Reason why(traits_of(entry.key).name);
         why.append(
             " is not taken from a file that another user can write: it could choose code to run or files to "
@@ -47,8 +55,12 @@ bool find_file(Settings& settings, const char* path, Source source, TextFile& fi
                ConfigError& error) {
     state = FileState::absent;
     const int code = file.open(path);
-    if (code == 0) return state = FileState::found, true;
-    if (source != Source::config_file && (code == ENOENT || code == ENOTDIR)) return true;
+    if (code == 0) {
+        state = FileState::found;
+        return true;
+    }
+    const bool none_there = code == ENOENT || code == ENOTDIR;
+    if (none_there && source != Source::config_file) return true;
     if (source == Source::user_file && code == EACCES && is_unreachable(path)) {
         state = FileState::unreachable;
         settings.pass_over(path);

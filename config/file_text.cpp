@@ -28,19 +28,45 @@ bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view re
     return refuse_item(item, reading.path, reason, reading.error);
 }
 
-bool is_path(ValueType type, std::string_view value) {
-    if (type == ValueType::file || type == ValueType::absolute_file) return true;
-    const bool toml = value.size() >= 5 && slice(value, value.size() - 5) == ".toml";
-    return type == ValueType::fake_gpus && (toml || value.find('/') != value.npos);
+bool is_table(const cuslice_toml_item& item) { return item.kind == CUSLICE_TOML_TABLE; }
+
+// Written without quotes.
+bool is_number(const cuslice_toml_item& item) {
+    return item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
+}
+
+bool need_table(Reading& reading, const cuslice_toml_item& item, std::string_view reason) {
+    return is_table(item) || refuse(reading, item, reason);
+}
+
+// Fake GPUs are a list of models, or a file of TOML.
+bool is_path_of_fake_gpus(std::string_view value) {
+    constexpr std::string_view kEnd = ".toml";
+    if (value.find('/') != value.npos) return true;
+    return value.size() >= kEnd.size() && slice(value, value.size() - kEnd.size()) == kEnd;
+}
+
+// The path in a value; empty if there is none.
+std::string_view path_in(ValueType type, std::string_view value) {
+    switch (type) {
+        case ValueType::file:
+        case ValueType::absolute_file:
+            return value;
+        case ValueType::fake_gpus:
+            return is_path_of_fake_gpus(value) ? value : std::string_view();
+        case ValueType::log: {
+            const std::size_t colon = value.find(':');
+            return colon == value.npos ? std::string_view() : slice(value, colon + 1);
+        }
+        default:
+            return {};
+    }
 }
 
 // A file is read from many folders, so a path in it cannot be relative to one.
 bool is_relative(ValueType type, std::string_view value) {
-    if (type == ValueType::log) {
-        const std::size_t colon = value.find(':');
-        return colon != value.npos && colon + 1 < value.size() && value[colon + 1] != '/';
-    }
-    return is_path(type, value) && !value.empty() && value[0] != '/';
+    const std::string_view path = path_in(type, value);
+    return !path.empty() && path[0] != '/';
 }
 
 std::string_view kinds_of(const KeyTraits& traits) {
@@ -59,42 +85,52 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
 // unit or is a name.
 bool check_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
     if (item.kind == CUSLICE_TOML_STRING) return true;
-    const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
     // A bare number of bytes goes on to the reader of sizes, which knows what to say.
-    if (number && may_be_number(traits)) return true;
-    if (item.kind == CUSLICE_TOML_BOOLEAN && traits.stands_alone) return true;
-    if (traits.type == ValueType::split && item.joined != nullptr) return true;
-    return refuse_kind(reading, item, traits);
+    const bool number = is_number(item) && may_be_number(traits);
+    const bool yes_or_no = item.kind == CUSLICE_TOML_BOOLEAN && traits.stands_alone;
+    const bool sizes = item.joined != nullptr && traits.type == ValueType::split;
+    return number || yes_or_no || sizes || refuse_kind(reading, item, traits);
+}
+
+bool refuse_unknown(Reading& reading, const cuslice_toml_item& item, std::string_view key) {
+    Reason why;
+    if (const LaterKey* later = find_later_key(key))
+        explain_later(*later, why);
+    else
+        explain_unknown(Spelling::key, key, why);
+    return refuse(reading, item, why.view());
 }
 
 // A key in the wrong table says where it belongs: the names are few, so the mistake is the place.
-const KeyTraits* known_key(Reading& reading, const cuslice_toml_item& item, const Place& place) {
-    Reason why;
-    const KeyTraits* traits = find_key(place.key);
-    if (traits == nullptr) {
-        if (const LaterKey* later = find_later_key(place.key)) {
-            explain_later(*later, why);
-        } else {
-            explain_unknown(Spelling::key, place.key, why);
-        }
-    } else if (!traits->in_file) {
-        why.assign(traits->name).append(" has no meaning in a file");
-    } else if (place.top && traits->per_gpu) {
-        why.assign("belongs in a table: [memory] for every GPU, or [gpu.0] for one");
-    } else if (!place.top && !traits->per_gpu) {
-        why.assign("belongs at the top of the file, before the first table");
-    } else if (place.ceiling && !traits->may_be_ceiling) {
-        why.assign("a ceiling is a fraction or a limit");
+std::string_view misplaced(const KeyTraits& traits, const Place& place) {
+    if (place.top && traits.per_gpu) return "belongs in a table: [memory] for every GPU, or [gpu.0] for one";
+    if (!place.top && !traits.per_gpu) return "belongs at the top of the file, before the first table";
+    if (place.ceiling && !traits.may_be_ceiling) return "a ceiling is a fraction or a limit";
+    return {};
+}
+
+bool check_place(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits, const Place& place) {
+    if (!traits.in_file) {
+        Reason why(traits.name);
+        return refuse(reading, item, why.append(" has no meaning in a file").view());
     }
-    if (why.empty()) return traits;
-    refuse(reading, item, why.view());
-    return nullptr;
+    const std::string_view reason = misplaced(traits, place);
+    return reason.empty() || refuse(reading, item, reason);
+}
+
+bool refuse_value(Reading& reading, const cuslice_toml_item& item, Reason& why) {
+    // The unit alone would not do: 4GiB without quotes is no TOML.
+    const bool has_suggestion = why.view().find("did you mean") != std::string_view::npos;
+    if (is_number(item) && has_suggestion) why.append(", in quotes");
+    return refuse(reading, item, why.view());
 }
 
 // The origin is the key's own place, which editors understand: path:line:column.
 bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& place) {
-    const KeyTraits* traits = known_key(reading, item, place);
-    if (traits == nullptr || !check_kind(reading, item, *traits)) return false;
+    const KeyTraits* const traits = find_key(place.key);
+    if (traits == nullptr) return refuse_unknown(reading, item, place.key);
+    if (!check_place(reading, item, *traits, place)) return false;
+    if (!check_kind(reading, item, *traits)) return false;
     const bool list = item.joined != nullptr;
     const std::string_view value(list ? item.joined : item.value, list ? item.joined_size : item.value_size);
     if (is_relative(traits->type, value))
@@ -102,33 +138,26 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
 
     Reason why;
     NewEntry entry{.key = traits->key, .ceiling = place.ceiling, .rank = {reading.source, 0}, .value = value};
-    if (!place.gpu.empty() && !parse_gpu_selector(place.gpu, entry.selector, why)) {
-        return refuse(reading, item, why.view());
-    }
+    const bool one_gpu = !place.gpu.empty();
+    if (one_gpu && !parse_gpu_selector(place.gpu, entry.selector, why)) return refuse(reading, item, why.view());
     FixedText<4300> origin(place.ceiling ? "ceiling " : "");
     origin.append(reading.path).append(":").append_number(item.line).append(":").append_number(item.column);
     entry.origin = origin.view();
     // Processes that share by a rule share in the system's own folder, even if only ceilings are taken from its file.
     if (traits->key == Key::dir && reading.source == Source::system_file) reading.settings.use_system_folder(value);
     if (reading.take == Take::ceilings && !place.ceiling) return true;
-    if (reading.settings.add(entry, why)) return true;
-    // The unit alone would not do: 4GiB without quotes is no TOML.
-    const bool bare = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
-    if (bare && why.view().find("did you mean") != std::string_view::npos) why.append(", in quotes");
-    return refuse(reading, item, why.view());
+    return reading.settings.add(entry, why) || refuse_value(reading, item, why);
 }
 
 // [gpu.X] and [ceiling.gpu.X]; `first` is where "gpu" stands in the path.
 bool read_gpu(Reading& reading, const cuslice_toml_item& item, std::size_t first, Place place) {
-    const bool table = item.kind == CUSLICE_TOML_TABLE;
-    if (item.depth == first + 1) {
-        return table || refuse(reading, item, "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]");
-    }
+    constexpr std::string_view kNeeded = "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]";
+    if (item.depth == first + 1) return need_table(reading, item, kNeeded);
     place.gpu = name_at(item, first + 1);
     if (item.depth == first + 2) {
         GpuSelector unused;
         Reason why;
-        if (!table) return refuse(reading, item, "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]");
+        if (!is_table(item)) return refuse(reading, item, kNeeded);
         return parse_gpu_selector(place.gpu, unused, why) || refuse(reading, item, why.view());
     }
     place.key = name_at(item, first + 2);
@@ -140,8 +169,7 @@ bool read_ceiling(Reading& reading, const cuslice_toml_item& item) {
     if (reading.source != Source::system_file) {
         return refuse(reading, item, "only the system's file sets ceilings: /etc/cuslice/cuslice.toml");
     }
-    if (item.depth == 1)
-        return item.kind == CUSLICE_TOML_TABLE || refuse(reading, item, "a table is needed: [ceiling]");
+    if (item.depth == 1) return need_table(reading, item, "a table is needed: [ceiling]");
     Place place{.ceiling = true};
     if (name_at(item, 1) == "gpu") return read_gpu(reading, item, 1, place);
     place.key = name_at(item, 1);
@@ -154,11 +182,11 @@ bool read_item(Reading& reading, const cuslice_toml_item& item) {
     if (first == "ceiling") return read_ceiling(reading, item);
     if (first == "memory") {
         if (item.depth > 1) return add_value(reading, item, {.key = name_at(item, 1)});
-        return item.kind == CUSLICE_TOML_TABLE || refuse(reading, item, "a table is needed: [memory]");
+        return need_table(reading, item, "a table is needed: [memory]");
     }
-    if (item.kind == CUSLICE_TOML_TABLE && find_key(first) == nullptr && find_later_key(first) == nullptr) {
+    const bool is_key = find_key(first) != nullptr || find_later_key(first) != nullptr;
+    if (is_table(item) && !is_key)
         return refuse(reading, item, "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]");
-    }
     return add_value(reading, item, {.key = first, .top = true});
 }
 
@@ -166,17 +194,19 @@ int on_item(void* context, const cuslice_toml_item* item) {
     return read_item(*static_cast<Reading*>(context), *item) ? 1 : 0;
 }
 
+// The text without the spaces around it.
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view kSpaces = " \t\r";
+    const std::size_t first = text.find_first_not_of(kSpaces);
+    if (first == text.npos) return {};
+    return slice(text, first, text.find_last_not_of(kSpaces) - first + 1);
+}
+
 // One line of a text, from 1, without the spaces around it.
 std::string_view line_at(std::string_view text, unsigned number) {
-    for (unsigned line = 1; line < number; ++line) {
-        const std::size_t end = text.find('\n');
-        text = end == text.npos ? std::string_view() : slice(text, end + 1);
-    }
-    text = slice(text, 0, text.find('\n'));
-    const auto is_space = [](char character) { return character == ' ' || character == '\t' || character == '\r'; };
-    while (!text.empty() && is_space(text[0])) text = slice(text, 1);
-    while (!text.empty() && is_space(text[text.size() - 1])) text = slice(text, 0, text.size() - 1);
-    return text;
+    bool more = true;
+    for (unsigned line = 1; line < number; ++line) take_item(text, '\n', more);
+    return trimmed(take_item(text, '\n', more));
 }
 
 bool refuse_text(Reading& reading, std::string_view text, const cuslice_toml_failure& failure) {
@@ -185,7 +215,7 @@ bool refuse_text(Reading& reading, std::string_view text, const cuslice_toml_fai
     why.assign("not TOML: ").append(failure.reason);
     // limit = 4GiB is what most people write first.
     const std::size_t equals = line.find('=');
-    const bool quoted = line.find('"') != line.npos || line.find('\'') != line.npos;
+    const bool quoted = line.find_first_of("\"'") != line.npos;
     if (equals != line.npos && !quoted) why.append("; a string is written in quotes, as limit = \"4GiB\"");
     reading.error.set(reading.path, line, why.view());
     reading.error.line = failure.line;

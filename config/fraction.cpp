@@ -10,6 +10,62 @@ bool refuse(std::string_view reason, Reason& why) {
     return false;
 }
 
+// A number before its point, where it can't overflow: beyond kWhole it is too much whatever follows.
+std::uint64_t whole_of(std::string_view digits) {
+    std::uint64_t whole = 0;
+    for (const char digit : digits)
+        if (whole < Fraction::kWhole) whole = whole * 10 + value_of_digit(digit);
+    return whole;
+}
+
+struct Decimals {
+    std::uint64_t parts = 0;
+    bool something_dropped = false;  // a digit that stands too far behind the point to count
+};
+
+// `one`: the parts that 1 stands for.
+Decimals decimals_of(std::string_view digits, std::uint64_t one) {
+    Decimals decimals;
+    std::uint64_t step = one;
+    for (const char digit : digits) {
+        step /= 10;
+        decimals.parts += value_of_digit(digit) * step;
+        if (step == 0 && digit != '0') decimals.something_dropped = true;
+    }
+    return decimals;
+}
+
+bool refuse_too_much(std::string_view number, bool percent, std::uint64_t whole, Reason& why) {
+    why.assign("more than the whole GPU: cuslice does not extend a GPU into host memory; at most ");
+    why.append(percent ? "100%" : "1");
+    const bool looks_like_percent = !percent && whole <= 100 && number.find('.') == number.npos;
+    if (looks_like_percent) why.append("; did you mean ").append(number).append("%");
+    return false;
+}
+
+// Not the same mistake: a zero that was written, and a number that is lost in rounding.
+bool refuse_zero(bool something_dropped, Reason& why) {
+    if (something_dropped) return refuse("too small: at least 0.000000001", why);
+    return refuse("0 leaves no memory: above 0 and at most 1", why);
+}
+
+// Digits, and with a point digits behind it.
+struct Written {
+    std::string_view whole;
+    std::string_view decimals;
+};
+
+bool read_digits(std::string_view number, Written& written, Reason& why) {
+    written.whole = leading_digits(number);
+    const std::string_view behind = slice(number, written.whole.size());
+    if (behind.empty()) return !written.whole.empty() || refuse(kForm, why);
+    if (behind[0] != '.') return refuse(kForm, why);
+    written.decimals = leading_digits(slice(behind, 1));
+    if (written.decimals.empty())
+        return refuse(written.whole.empty() ? kForm : "a digit is needed after the point, as 0.4", why);
+    return written.decimals.size() + 1 == behind.size() || refuse(kForm, why);
+}
+
 }  // namespace
 
 bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
@@ -17,41 +73,18 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
     if (text[0] == '-') return refuse("a fraction is not negative: above 0 and at most 1", why);
     const bool percent = text[text.size() - 1] == '%';
     const std::string_view number = percent ? slice(text, 0, text.size() - 1) : text;
+    Written written;
+    if (!read_digits(number, written, why)) return false;
 
     // Counted in parts of 10^9, so one percent is a step of 10^7 and its decimals begin two places further down.
     const std::uint64_t one = percent ? Fraction::kWhole / 100 : Fraction::kWhole;
-    std::size_t at = 0;
-    std::uint64_t whole = 0;
-    for (; at < number.size() && is_digit(number[at]); ++at) {
-        // Beyond this it is too much whatever follows; the count stays where it cannot overflow.
-        if (whole < Fraction::kWhole) whole = whole * 10 + static_cast<std::uint64_t>(number[at] - '0');
-    }
-    const std::size_t whole_digits = at;
-    std::uint64_t parts = whole * one;
-    bool something_dropped = false;
-    if (at < number.size() && number[at] == '.') {
-        const std::size_t point = at++;
-        for (std::uint64_t step = one / 10; at < number.size() && is_digit(number[at]); ++at, step /= 10) {
-            parts += static_cast<std::uint64_t>(number[at] - '0') * step;
-            something_dropped = something_dropped || (step == 0 && number[at] != '0');
-        }
-        const bool no_digit = at == point + 1;
-        if (no_digit && whole_digits != 0) return refuse("a digit is needed after the point, as 0.4", why);
-        if (no_digit) return refuse(kForm, why);
-    }
-    if (at == 0 || at != number.size()) return refuse(kForm, why);
-    if (whole >= Fraction::kWhole || parts > Fraction::kWhole || (parts == Fraction::kWhole && something_dropped)) {
-        why.assign("more than the whole GPU: cuslice does not extend a GPU into host memory; at most ");
-        why.append(percent ? "100%" : "1");
-        const bool looks_like_percent = !percent && whole <= 100 && number.find('.') == number.npos;
-        if (looks_like_percent) why.append("; did you mean ").append(number).append("%");
-        return false;
-    }
-    // Not the same mistake: a zero that was written, and a number that is lost in rounding.
-    if (parts == 0) {
-        return refuse(
-            something_dropped ? "too small: at least 0.000000001" : "0 leaves no memory: above 0 and at most 1", why);
-    }
+    const std::uint64_t whole = whole_of(written.whole);
+    const Decimals decimals = decimals_of(written.decimals, one);
+    const std::uint64_t parts = whole * one + decimals.parts;
+    const bool a_little_more = parts == Fraction::kWhole && decimals.something_dropped;
+    if (whole >= Fraction::kWhole || parts > Fraction::kWhole || a_little_more)
+        return refuse_too_much(number, percent, whole, why);
+    if (parts == 0) return refuse_zero(decimals.something_dropped, why);
     fraction = Fraction(parts);
     return true;
 }

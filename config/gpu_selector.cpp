@@ -15,15 +15,19 @@ struct PciId {
     bool operator==(const PciId&) const = default;
 };
 
+std::uint32_t hex_value(char digit) {
+    const char lower = to_lower(digit);
+    return static_cast<std::uint32_t>(is_digit(lower) ? lower - '0' : lower - 'a' + 10);
+}
+
 // Takes hex digits up to `end` off the front of `text`. False unless there are from `least` to `most` of them.
 bool take_hex(std::string_view& text, char end, std::size_t least, std::size_t most, std::uint32_t& value) {
     const std::size_t length = end == '\0' ? text.size() : text.find(end);
     if (length == text.npos || length < least || length > most) return false;
     value = 0;
     for (std::size_t i = 0; i < length; ++i) {
-        const char digit = to_lower(text[i]);
-        if (!is_hex_digit(digit)) return false;
-        value = value * 16 + static_cast<std::uint32_t>(is_digit(digit) ? digit - '0' : digit - 'a' + 10);
+        if (!is_hex_digit(text[i])) return false;
+        value = value * 16 + hex_value(text[i]);
     }
     text = slice(text, length + 1);
     return true;
@@ -33,9 +37,17 @@ bool parse_pci(std::string_view text, PciId& id) {
     const std::size_t colon = text.find(':');
     if (colon == text.npos) return false;
     // lspci leaves the domain out where there is only one.
-    if (slice(text, colon + 1).find(':') != text.npos && !take_hex(text, ':', 4, 8, id.domain)) return false;
-    return take_hex(text, ':', 2, 2, id.bus) && take_hex(text, '.', 2, 2, id.device) &&
-           take_hex(text, '\0', 1, 1, id.function);
+    const bool has_domain = slice(text, colon + 1).find(':') != text.npos;
+    if (has_domain && !take_hex(text, ':', 4, 8, id.domain)) return false;
+    if (!take_hex(text, ':', 2, 2, id.bus)) return false;
+    if (!take_hex(text, '.', 2, 2, id.device)) return false;
+    return take_hex(text, '\0', 1, 1, id.function);
+}
+
+bool same_pci(std::string_view left, std::string_view right) {
+    PciId first;
+    PciId second;
+    return parse_pci(left, first) && parse_pci(right, second) && first == second;
 }
 
 // The prefix is what tells a UUID from an index; without it GPUs could not be named by short prefixes.
@@ -44,26 +56,28 @@ bool has_uuid_start(std::string_view text) {
     return equal_ignoring_case(start, "GPU-") || equal_ignoring_case(start, "MIG-");
 }
 
+// A slash stands before the instances of a MIG device of older drivers: MIG-GPU-<uuid>/<instance>/<instance>.
+bool is_uuid_character(char character) {
+    if (is_hex_digit(character)) return true;
+    return character == '-' || character == '/';
+}
+
 bool is_uuid_prefix(std::string_view text) {
     constexpr std::size_t kUuidRoom = sizeof(GpuIdentity::uuid);
-    if (!has_uuid_start(text) || text.size() == 4 || text.size() >= kUuidRoom) return false;
+    if (!has_uuid_start(text)) return false;
+    if (text.size() == 4 || text.size() >= kUuidRoom) return false;
     text = slice(text, 4);
-    // MIG devices of older drivers: MIG-GPU-<uuid>/<instance>/<instance>.
     if (has_uuid_start(text)) text = slice(text, 4);
-    for (const char character : text) {
-        if (!is_hex_digit(character) && character != '-' && character != '/') return false;
-    }
+    for (const char character : text)
+        if (!is_uuid_character(character)) return false;
     return true;
 }
 
 // No leading zeros: 010 is eight for some readers.
 bool parse_index(std::string_view text, int& index) {
-    if (text.empty() || text.size() > 4 || (text.size() > 1 && text[0] == '0')) return false;
-    index = 0;
-    for (const char digit : text) {
-        if (!is_digit(digit)) return false;
-        index = index * 10 + (digit - '0');
-    }
+    const bool leading_zero = text.size() > 1 && text[0] == '0';
+    if (!are_digits(text) || text.size() > 4 || leading_zero) return false;
+    index = static_cast<int>(decimal_number(text));
     return true;
 }
 
@@ -73,10 +87,11 @@ bool is_mig_uuid(std::string_view uuid) { return equal_ignoring_case(slice(uuid,
 
 void write_uuid(const void* bytes, std::string_view name, char (&text)[sizeof(GpuIdentity::uuid)]) {
     constexpr char kHex[] = "0123456789abcdef";
+    constexpr unsigned kDashesBefore = 1u << 4 | 1u << 6 | 1u << 8 | 1u << 10;  // these bytes
     FixedText<sizeof text> uuid(name.find(" MIG ") != name.npos ? "MIG-" : "GPU-");
     for (unsigned i = 0; i < 16; ++i) {
         const unsigned byte = static_cast<const unsigned char*>(bytes)[i];
-        if (i == 4 || i == 6 || i == 8 || i == 10) uuid.append('-');
+        if ((kDashesBefore >> i & 1) != 0) uuid.append('-');
         uuid.append(kHex[byte >> 4]);
         uuid.append(kHex[byte & 15]);
     }
@@ -91,11 +106,8 @@ bool GpuSelector::matches(const GpuIdentity& gpu) const {
             return gpu.index >= 0 && gpu.index == index;
         case Kind::uuid:
             return equal_ignoring_case(slice(gpu.uuid, 0, text.size()), text);
-        case Kind::pci: {
-            PciId wanted;
-            PciId found;
-            return parse_pci(text, wanted) && parse_pci(gpu.pci, found) && wanted == found;
-        }
+        case Kind::pci:
+            return same_pci(text, gpu.pci);
     }
     return false;
 }
@@ -109,11 +121,8 @@ bool GpuSelector::same_as(const GpuSelector& other) const {
             return index == other.index;
         case Kind::uuid:
             return equal_ignoring_case(text, other.text);
-        case Kind::pci: {
-            PciId left;
-            PciId right;
-            return parse_pci(text, left) && parse_pci(other.text, right) && left == right;
-        }
+        case Kind::pci:
+            return same_pci(text, other.text);
     }
     return false;
 }
@@ -148,8 +157,9 @@ void append_gpu(const GpuIdentity& gpu, std::string_view separator, Reason& why)
 void explain_matches(const GpuSelector& selector, std::span<const GpuIdentity> gpus, int matches, Reason& why) {
     why.assign("'").append(selector.text).append("' names ");
     if (matches == 0) {
-        why.append("no GPU that is here; there ").append(gpus.size() == 1 ? "is " : "are ");
-        why.append_number(gpus.size()).append(gpus.size() == 1 ? " GPU" : " GPUs");
+        const bool one = gpus.size() == 1;
+        why.append("no GPU that is here; there ").append(one ? "is " : "are ");
+        why.append_number(gpus.size()).append(one ? " GPU" : " GPUs");
     } else {
         why.append_number(static_cast<std::uint64_t>(matches)).append(" GPUs; write more of its UUID");
     }

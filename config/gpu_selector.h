@@ -33,10 +33,14 @@ struct GpuSelector {
     int index = -1;
     std::string_view text = "*";
 
+    /// True of `*`.
+    bool is_general() const { return kind == Kind::every; }
     /// A GPU whose index (or UUID, or PCI id) is not known is matched by no selector of that kind.
     bool matches(const GpuIdentity& gpu) const;
     /// True if both are written for the same GPU as far as the text tells: 0000:81:00.0 is 00000000:81:00.0.
     bool same_as(const GpuSelector& other) const;
+    /// True if it selects all that `other` does, as far as the text tells.
+    bool covers(const GpuSelector& other) const { return is_general() || same_as(other); }
 };
 
 /// Reads `*`, an index (0 … 9999), a UUID prefix (GPU-5f, MIG-0c) or a PCI id (0000:81:00.0, 00000000:81:00.0,

@@ -1,10 +1,13 @@
 #include "config/handover.h"
 
+#include <algorithm>
+
 namespace cuslice {
 namespace {
 
 constexpr std::string_view kVersion = "1";
 constexpr std::string_view kCeiling = "ceiling.";
+constexpr std::string_view kHexDigits = "0123456789ABCDEF";
 constexpr std::size_t kSources = static_cast<std::size_t>(Source::other_tools) + 1;
 
 // Counts on past the end of the buffer, so that one comparison at the end tells whether all of it fitted.
@@ -20,16 +23,11 @@ class Writer {
         for (const char character : text) put(character);
     }
     void put_field(std::string_view text) {
-        constexpr char kHex[] = "0123456789ABCDEF";
         for (const char character : text) {
-            const auto byte = static_cast<unsigned char>(character);
-            if (byte > 0x20 && byte != 0x7f && byte != ';' && byte != '%') {
+            if (is_plain(character))
                 put(character);
-                continue;
-            }
-            put('%');
-            put(kHex[byte >> 4]);
-            put(kHex[byte & 15]);
+            else
+                put_escaped(static_cast<unsigned char>(character));
         }
     }
     /// The length without the NUL that it adds; 0 if something did not fit.
@@ -39,55 +37,85 @@ class Writer {
     }
 
   private:
+    static bool is_plain(char character) {
+        const bool blank_or_control = static_cast<unsigned char>(character) <= 0x20 || character == 0x7f;
+        return !blank_or_control && character != ';' && character != '%';
+    }
+    void put_escaped(unsigned char byte) {
+        put('%');
+        put(kHexDigits[byte >> 4]);
+        put(kHexDigits[byte & 15]);
+    }
+
     std::span<char> buffer_;
     std::size_t size_ = 0;
 };
+
+// Levels of outer jobs that are nearer than one, and farther.
+struct Neighbours {
+    int nearer = 0;
+    int farther = 0;
+};
+
+Neighbours neighbours_of(const Settings& settings, std::uint8_t level) {
+    bool known[256] = {};
+    for (const Entry& entry : settings.entries())
+        if (entry.rank.source == Source::outer_job) known[entry.rank.level] = true;
+    Neighbours neighbours;
+    for (int other = 0; other < level; ++other) neighbours.nearer += known[other];
+    for (int other = level + 1; other < 256; ++other) neighbours.farther += known[other];
+    return neighbours;
+}
 
 // The limits of outer jobs hold beside each other: of three at most, so that depth does not fill the environment. They
 // are the nearest and the two outermost, whose accounts a process joins in any case. Counted anew from 0.
 std::optional<std::uint8_t> level_on_the_way(const Settings& settings, std::uint8_t level) {
     constexpr int kAll = 3;
-    bool known[256] = {};
-    for (const Entry& entry : settings.entries())
-        if (entry.rank.source == Source::outer_job) known[entry.rank.level] = true;
-    int nearer = 0, farther = 0;
-    for (int other = 0; other < 256; ++other) {
-        nearer += known[other] && other < level;
-        farther += known[other] && other > level;
-    }
-    if (nearer != 0 && farther > kAll - 2) return std::nullopt;
-    const int most = kAll - 1 - farther;
-    return static_cast<std::uint8_t>(nearer == 0 || nearer < most ? nearer : most);
+    const auto [nearer, farther] = neighbours_of(settings, level);
+    if (nearer == 0) return std::uint8_t{0};
+    if (farther > kAll - 2) return std::nullopt;
+    return static_cast<std::uint8_t>(std::min(nearer, kAll - 1 - farther));
 }
 
-// False if the other side finds the entry by itself or would never use it.
-bool travels(const Settings& settings, const Entry& entry) {
-    if (entry.rank.source >= Source::other_tools) return false;
-    switch (entry.key) {
+// The level that an entry has for the other side; none where it doesn't travel.
+std::optional<std::uint8_t> level_of(const Settings& settings, const Entry& entry) {
+    const bool of_outer = entry.rank.source == Source::outer_job;
+    return of_outer ? level_on_the_way(settings, entry.rank.level) : std::optional(entry.rank.level);
+}
+
+// The launcher has acted on these.
+bool is_launchers(Key key) {
+    switch (key) {
         case Key::fake:
         case Key::fake_kernels:
         case Key::fake_machine:
         case Key::config:
-            return false;
+            return true;
         default:
-            break;
+            return false;
     }
+}
+
+bool is_answered_by(const Entry& other, const Entry& entry) {
+    const bool stronger = other.rank < entry.rank && other.ceiling == entry.ceiling;
+    return stronger && same_question(other.key, entry.key) && other.selector.same_as(entry.selector);
+}
+
+// False if the other side finds the entry by itself or would never use it.
+bool travels(const Settings& settings, const Entry& entry) {
+    if (entry.rank.source >= Source::other_tools || is_launchers(entry.key)) return false;
     // An empty list is a choice that the launcher has made already; no other value is empty.
     if (entry.value.empty()) return false;
-    if (entry.rank.source == Source::outer_job) return level_on_the_way(settings, entry.rank.level).has_value();
-    for (const Entry& other : settings.entries()) {
-        const bool same_question = other.key == entry.key || (is_amount(other.key) && is_amount(entry.key));
-        if (same_question && other.ceiling == entry.ceiling && other.rank < entry.rank &&
-            other.selector.same_as(entry.selector)) {
-            return false;
-        }
-    }
+    if (entry.rank.source == Source::outer_job) return level_of(settings, entry).has_value();
+    for (const Entry& other : settings.entries())
+        if (is_answered_by(other, entry)) return false;
     return true;
 }
 
+// -1 of anything but a digit as put_escaped() writes it.
 int hex_value(char digit) {
-    if (is_digit(digit)) return digit - '0';
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+    const std::size_t value = kHexDigits.find(digit);
+    return value == kHexDigits.npos ? -1 : static_cast<int>(value);
 }
 
 // Takes one field off the front of a record and undoes the %XX.
@@ -113,17 +141,15 @@ bool take_field(std::string_view& record, FixedText<Capacity>& field) {
 
 // Everything handed on was nearer to somebody else: one level weaker than what this process says itself.
 bool parse_rank(std::string_view text, Rank& rank) {
+    constexpr std::size_t kMostDigits = 3;
+    constexpr std::uint64_t kWeakest = 255;
     const std::size_t dot = text.find('.');
-    if (dot == text.npos || dot + 1 == text.size() || text.size() - dot > 4) return false;
-    unsigned level = 0;
-    for (const char digit : slice(text, dot + 1)) {
-        if (!is_digit(digit)) return false;
-        level = level * 10 + static_cast<unsigned>(digit - '0');
-    }
+    const std::string_view digits = dot == text.npos ? std::string_view() : slice(text, dot + 1);
+    if (!are_digits(digits) || digits.size() > kMostDigits) return false;
+    const std::uint64_t level = decimal_number(digits);
     for (std::size_t i = 0; i < kSources; ++i) {
         if (name_of(static_cast<Source>(i)) != slice(text, 0, dot)) continue;
-        constexpr unsigned kWeakest = 255;
-        rank = {static_cast<Source>(i), static_cast<std::uint8_t>(level < kWeakest ? level + 1 : kWeakest)};
+        rank = {static_cast<Source>(i), static_cast<std::uint8_t>(std::min(level + 1, kWeakest))};
         return true;
     }
     return false;
@@ -139,14 +165,19 @@ struct Record {
     FixedText<4300> origin;
 };
 
+bool take_record(std::string_view text, Record& record) {
+    if (!take_field(text, record.rank)) return false;
+    if (!take_field(text, record.key)) return false;
+    if (!take_field(text, record.gpu)) return false;
+    if (!take_field(text, record.value)) return false;
+    return take_field(text, record.origin) && text.empty();
+}
+
 // Values are checked again by Settings::add: the variable may have come from anywhere.
 bool add_record(Settings& settings, std::string_view text, HandOverPart part, Reason& why) {
     Record record;
     why.assign("not as this version of cuslice run writes it");
-    if (!take_field(text, record.rank) || !take_field(text, record.key) || !take_field(text, record.gpu) ||
-        !take_field(text, record.value) || !take_field(text, record.origin) || !text.empty()) {
-        return false;
-    }
+    if (!take_record(text, record)) return false;
     std::string_view key = record.key.view();
     NewEntry entry;
     entry.ceiling = starts_with(key, kCeiling);
@@ -155,8 +186,8 @@ bool add_record(Settings& settings, std::string_view text, HandOverPart part, Re
     if (traits == nullptr || !parse_rank(record.rank.view(), entry.rank)) return false;
     if (!parse_gpu_selector(record.gpu.view(), entry.selector, why)) return false;
     const Source source = entry.rank.source;
-    if (part == HandOverPart::without_files && (source == Source::user_file || source == Source::system_file))
-        return true;
+    const bool of_file = source == Source::user_file || source == Source::system_file;
+    if (of_file && part == HandOverPart::without_files) return true;
     entry.key = traits->key;
     entry.value = record.value.view();
     entry.origin = record.origin.view();
@@ -174,9 +205,7 @@ std::size_t write_handover(const Settings& settings, std::span<char> buffer) {
         writer.put_plain(name_of(entry.rank.source));
         writer.put('.');
         FixedText<8> level;
-        const auto of_outer = entry.rank.source == Source::outer_job ? level_on_the_way(settings, entry.rank.level)
-                                                                     : std::optional(entry.rank.level);
-        writer.put_plain(level.append_number(*of_outer).view());
+        writer.put_plain(level.append_number(*level_of(settings, entry)).view());
         writer.put(' ');
         if (entry.ceiling) writer.put_plain(kCeiling);
         writer.put_plain(traits_of(entry.key).name);
@@ -189,16 +218,14 @@ std::size_t write_handover(const Settings& settings, std::span<char> buffer) {
 }
 
 bool read_handover(Settings& settings, std::string_view text, HandOverPart part, ConfigError& error) {
-    const std::size_t first = text.find(';');
-    if (slice(text, 0, first) != kVersion) {
-        return error.set(kHandOver, slice(text, 0, first),
+    bool more = true;
+    const std::string_view version = take_item(text, ';', more);
+    if (version != kVersion) {
+        return error.set(kHandOver, version,
                          "not as this version of cuslice run writes it: unset it, or use one version of cuslice");
     }
-    text = first == text.npos ? std::string_view() : slice(text, first + 1);
     while (!text.empty()) {
-        const std::size_t end = text.find(';');
-        const std::string_view record = slice(text, 0, end);
-        text = end == text.npos ? std::string_view() : slice(text, end + 1);
+        const std::string_view record = take_item(text, ';', more);
         Reason why;
         if (!add_record(settings, record, part, why)) return error.set(kHandOver, record, why.view());
     }

@@ -138,6 +138,9 @@ const KeyTraits* find_variable(std::string_view variable);
 /// True for fraction and limit: two ways to answer the one question how much memory a GPU gives.
 constexpr bool is_amount(Key key) { return key == Key::fraction || key == Key::limit; }
 
+/// True if one value answers both, as a fraction and a limit do.
+constexpr bool same_question(Key a, Key b) { return a == b || (is_amount(a) && is_amount(b)); }
+
 /// A word of the design that a later version brings. It is refused by name, never ignored.
 struct LaterKey {
     std::string_view name;

@@ -9,6 +9,7 @@
 // settings: the two agree unless CUDA_VISIBLE_DEVICES or CUDA_DEVICE_ORDER changes the order (docs/configuration.md
 // says so).
 #include <limits>
+#include <span>
 
 #include "config/load.h"
 
@@ -18,36 +19,47 @@ namespace {
 constexpr std::string_view kHami = "CUDA_DEVICE_MEMORY_LIMIT";
 constexpr std::string_view kMps = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr std::string_view kMpsNeeds = "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M";
+constexpr std::string_view kHamiNeeds = "HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m";
 
-// The power of 1024 that a unit stands for; -1 for any other text.
-int shift_of(std::string_view unit, bool mps) {
-    if (equal_ignoring_case(unit, "g") || (mps && equal_ignoring_case(unit, "gb"))) return 30;
-    if (equal_ignoring_case(unit, "m") || (mps && equal_ignoring_case(unit, "mb"))) return 20;
-    if (!mps && equal_ignoring_case(unit, "k")) return 10;
-    return !mps && unit.empty() ? 0 : -1;
+// A unit, and the power of two that it stands for.
+struct Unit {
+    std::string_view name;
+    int shift;
+};
+constexpr Unit kHamiUnits[] = {{"", 0}, {"k", 10}, {"m", 20}, {"g", 30}};
+constexpr Unit kMpsUnits[] = {{"m", 20}, {"mb", 20}, {"g", 30}, {"gb", 30}};
+
+const Unit* find_unit(std::span<const Unit> units, std::string_view name) {
+    for (const Unit& unit : units)
+        if (equal_ignoring_case(unit.name, name)) return &unit;
+    return nullptr;
 }
 
-bool parse_foreign_size(std::string_view text, bool mps, std::uint64_t& bytes, Reason& why) {
+// False if the bytes don't fit into 64 bits.
+bool count_bytes(std::string_view digits, int shift, std::uint64_t& bytes) {
     bytes = 0;
-    bool overflow = false;
-    std::size_t at = 0;
-    for (; at < text.size() && is_digit(text[at]); ++at) {
-        const auto digit = static_cast<std::uint64_t>(text[at] - '0');
-        overflow = overflow || bytes > (kMax - digit) / 10;
-        bytes = bytes * 10 + digit;
+    for (const char digit : digits) {
+        const std::uint64_t value = value_of_digit(digit);
+        if (bytes > (kMax - value) / 10) return false;
+        bytes = bytes * 10 + value;
     }
-    const int shift = at == 0 ? -1 : shift_of(slice(text, at), mps);
-    if (shift >= 0 && !overflow && bytes <= kMax >> shift) {
-        bytes <<= shift;
-        return true;
+    if (bytes > kMax >> shift) return false;
+    bytes <<= shift;
+    return true;
+}
+
+// `needed`: what to say of anything that is no size.
+bool parse_foreign_size(std::string_view text, std::span<const Unit> units, std::string_view needed,
+                        std::uint64_t& bytes, Reason& why) {
+    const std::string_view digits = leading_digits(text);
+    const Unit* const unit = find_unit(units, slice(text, digits.size()));
+    if (digits.empty() || unit == nullptr) {
+        why.assign(needed);
+        return false;
     }
-    if (shift >= 0) {
-        why.assign("more bytes than 64 bits can count");
-    } else if (mps) {
-        why.assign("MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M");
-    } else {
-        why.assign("HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m");
-    }
+    if (count_bytes(digits, unit->shift, bytes)) return true;
+    why.assign("more bytes than 64 bits can count");
     return false;
 }
 
@@ -62,43 +74,47 @@ bool add_limit(Settings& settings, const GpuSelector& selector, std::string_view
                         why);
 }
 
+// CUDA_DEVICE_MEMORY_LIMIT_STRICT and the like are not ours to judge.
+bool is_hami_limit(std::string_view name, GpuSelector& selector) {
+    const std::string_view behind = slice(name, kHami.size());
+    if (behind.empty()) return true;
+    Reason unused;
+    if (behind[0] != '_' || !parse_gpu_selector(slice(behind, 1), selector, unused)) return false;
+    return selector.kind == GpuSelector::Kind::index;
+}
+
 bool load_hami(Settings& settings, std::string_view name, std::string_view value, ConfigError& error) {
     GpuSelector selector;
+    if (value.empty() || !is_hami_limit(name, selector)) return true;
     Reason why;
-    if (name.size() > kHami.size()) {
-        if (name[kHami.size()] != '_') return true;
-        // CUDA_DEVICE_MEMORY_LIMIT_STRICT and the like are not ours to judge.
-        if (!parse_gpu_selector(slice(name, kHami.size() + 1), selector, why)) return true;
-        if (selector.kind != GpuSelector::Kind::index) return true;
-    }
     std::uint64_t bytes = 0;
-    if (value.empty()) return true;
-    if (!parse_foreign_size(value, false, bytes, why)) return error.set(name, value, why.view());
+    if (!parse_foreign_size(value, kHamiUnits, kHamiNeeds, bytes, why)) return error.set(name, value, why.view());
     if (bytes == 0) return true;
     return add_limit(settings, selector, name, 0, value, bytes, why) || error.set(name, value, why.view());
 }
 
 // One level weaker than HAMi's, so that a machine on which both are set has an answer.
+bool add_mps_item(Settings& settings, std::string_view item, Reason& why) {
+    const std::size_t equals = item.find('=');
+    if (equals == item.npos) {
+        why.assign(kMpsNeeds);
+        return false;
+    }
+    GpuSelector selector;
+    std::uint64_t bytes = 0;
+    const std::string_view value = slice(item, equals + 1);
+    if (!parse_gpu_selector(slice(item, 0, equals), selector, why)) return false;
+    if (!parse_foreign_size(value, kMpsUnits, kMpsNeeds, bytes, why)) return false;
+    if (bytes != 0) return add_limit(settings, selector, kMps, 1, value, bytes, why);
+    why.assign("a limit of 0 leaves no memory: more than 0");
+    return false;
+}
+
 bool load_mps(Settings& settings, std::string_view text, ConfigError& error) {
     for (bool more = !text.empty(); more;) {
-        const std::size_t comma = text.find(',');
-        more = comma != text.npos;
-        const std::string_view item = slice(text, 0, comma);
-        text = more ? slice(text, comma + 1) : std::string_view();
-
+        const std::string_view item = take_item(text, ',', more);
         Reason why;
-        GpuSelector selector;
-        std::uint64_t bytes = 0;
-        const std::size_t equals = item.find('=');
-        if (equals == item.npos)
-            return error.set(kMps, item, "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M");
-        if (!parse_gpu_selector(slice(item, 0, equals), selector, why) ||
-            !parse_foreign_size(slice(item, equals + 1), true, bytes, why)) {
-            return error.set(kMps, item, why.view());
-        }
-        if (bytes == 0) return error.set(kMps, item, "a limit of 0 leaves no memory: more than 0");
-        const std::string_view value = slice(item, equals + 1);
-        if (!add_limit(settings, selector, kMps, 1, value, bytes, why)) return error.set(kMps, item, why.view());
+        if (!add_mps_item(settings, item, why)) return error.set(kMps, item, why.view());
     }
     return true;
 }

@@ -13,21 +13,41 @@ bool is_outers(const Entry& entry, bool handed_on) {
         case Source::environment:
         case Source::config_file:
             return !handed_on || entry.rank.level != 0;
-        case Source::user_file:
-        case Source::system_file:
-            return true;
         default:
-            return false;  // other tools' limits and the system's ceilings hold for the new job by themselves
+            return is_file(entry.rank.source);  // what isn't written by users holds for the new job by itself
     }
+}
+
+bool is_outers_amount(const Entry& entry, bool handed_on) {
+    const bool amount = is_amount(entry.key) && !entry.ceiling;
+    return amount && is_outers(entry, handed_on);
 }
 
 bool is_hidden_in_outer(std::span<const Entry> entries, const Entry& entry, bool handed_on) {
     for (const Entry& other : entries) {
-        if (other.ceiling || !is_amount(other.key) || !(other.rank < entry.rank) || !is_outers(other, handed_on))
-            continue;
-        if (other.selector.kind == GpuSelector::Kind::every || other.selector.same_as(entry.selector)) return true;
+        const bool stronger = other.rank < entry.rank && is_outers_amount(other, handed_on);
+        if (stronger && other.selector.covers(entry.selector)) return true;
     }
     return false;
+}
+
+// Then the outer launcher made no job of its own.
+bool is_outers_per_process(const Entry& entry, bool handed_on) {
+    const bool per_process = entry.key == Key::per_process && entry.number != 0;
+    return per_process && is_outers(entry, handed_on);
+}
+
+bool add_ceiling(Settings& settings, const Entry& entry, ConfigError& error) {
+    FixedText<4400> origin(entry.origin);
+    origin.append(" of the outer job");
+    const NewEntry added{.key = entry.key,
+                         .ceiling = true,
+                         .rank = {Source::outer_job, 0},
+                         .selector = entry.selector,
+                         .value = entry.value,
+                         .origin = origin.view()};
+    Reason why;
+    return settings.add(added, why) || refuse_entry(entry, why.view(), error);
 }
 
 }  // namespace
@@ -35,20 +55,10 @@ bool is_hidden_in_outer(std::span<const Entry> entries, const Entry& entry, bool
 bool add_outer_job(Settings& settings, bool handed_on, ConfigError& error) {
     const std::span<const Entry> entries = settings.entries();  // what is added comes behind them
     for (const Entry& entry : entries)
-        if (entry.key == Key::per_process && entry.number != 0 && is_outers(entry, handed_on)) return true;
+        if (is_outers_per_process(entry, handed_on)) return true;
     for (const Entry& entry : entries) {
-        if (entry.ceiling || !is_amount(entry.key) || !is_outers(entry, handed_on) ||
-            is_hidden_in_outer(entries, entry, handed_on))
-            continue;
-        FixedText<4400> origin(entry.origin);
-        origin.append(" of the outer job");
-        const NewEntry added{.key = entry.key,
-                             .ceiling = true,
-                             .rank = {Source::outer_job, 0},
-                             .selector = entry.selector,
-                             .value = entry.value,
-                             .origin = origin.view()};
-        if (Reason why; !settings.add(added, why)) return refuse_entry(entry, why.view(), error);
+        const bool holds = is_outers_amount(entry, handed_on) && !is_hidden_in_outer(entries, entry, handed_on);
+        if (holds && !add_ceiling(settings, entry, error)) return false;
     }
     return true;
 }

@@ -6,32 +6,65 @@ namespace cuslice {
 
 namespace {
 
+struct Range {
+    std::uint32_t first;
+    std::uint32_t last;
+};
+
+// Characters of one length in UTF-8: their first bytes and their codes.
+struct Form {
+    Range leads;
+    std::size_t length;
+    Range codes;
+};
+
+// As Unicode 15, table 3-7, has it: nothing overlong, no surrogates, nothing past U+10FFFF.
+constexpr Form kForms[] = {
+    {{0x00, 0x7f}, 1, {0x0, 0x7f}},
+    {{0xc2, 0xdf}, 2, {0x80, 0x7ff}},
+    {{0xe0, 0xef}, 3, {0x800, 0xffff}},
+    {{0xf0, 0xf4}, 4, {0x10000, 0x10ffff}},
+};
+constexpr Range kSurrogates = {0xd800, 0xdfff};
+
+constexpr Range kHarmful[] = {
+    {0x00, 0x1f},      // C0
+    {0x7f, 0x9f},      // DEL, C1
+    {0x061c, 0x061c},  // marks and orders of direction, and separators of lines
+    {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+};
+
 struct Character {
     std::uint32_t code = 0;
     std::size_t length = 0;  // 0: no UTF-8 begins here
 };
 
-// As Unicode 15, table 3-7, has it: nothing overlong, no surrogates, nothing past U+10FFFF.
+bool is_within(std::uint32_t code, const Range& range) { return code >= range.first && code <= range.last; }
+
+const Form* form_of(unsigned char lead) {
+    for (const Form& form : kForms)
+        if (is_within(lead, form.leads)) return &form;
+    return nullptr;
+}
+
 Character first_of(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char lead = byte(0);
-    if (lead < 0x80) return {lead, 1};
-    const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return {};
-    std::uint32_t code = lead & (0xff >> (length + 1));
-    for (std::size_t i = 1; i < length; ++i) {
+    const Form* const form = form_of(byte(0));
+    if (form == nullptr || text.size() < form->length) return {};
+    const unsigned bits_of_lead = form->length == 1 ? 0x7f : 0xffu >> (form->length + 1);
+    std::uint32_t code = byte(0) & bits_of_lead;
+    for (std::size_t i = 1; i < form->length; ++i) {
         if ((byte(i) & 0xc0) != 0x80) return {};
         code = code << 6 | (byte(i) & 0x3f);
     }
-    constexpr std::uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < kMin[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
-    return {code, length};
+    const bool allowed = is_within(code, form->codes) && !is_within(code, kSurrogates);
+    return allowed ? Character{code, form->length} : Character{};
 }
 
 bool is_harmless(std::uint32_t code) {
-    if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;  // C0, DEL, C1
-    if (code == 0x061c || code == 0x200e || code == 0x200f) return false;
-    return (code < 0x2028 || code > 0x202e) && (code < 0x2066 || code > 0x2069);
+    for (const Range& range : kHarmful)
+        if (is_within(code, range)) return false;
+    return true;
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "config/resolve.h"
 
+#include <algorithm>
+#include <compare>
+
 #include "config/fraction.h"
 
 namespace cuslice {
@@ -7,7 +10,7 @@ namespace {
 
 // fraction and limit answer one question, so whichever a source gives hides both of a weaker one.
 bool answers(const Entry& entry, Key key, bool ceiling) {
-    return entry.ceiling == ceiling && (entry.key == key || (is_amount(entry.key) && is_amount(key)));
+    return entry.ceiling == ceiling && same_question(entry.key, key);
 }
 
 // Sources of one ceiling each. There may be several outer jobs besides; the smallest of their limits holds.
@@ -19,23 +22,36 @@ struct Found {
     const Entry* rival = nullptr;
 };
 
-// One pass, keeping the best so far: the stronger rank first, then the GPU's own value before the general one.
-// `level`: of all entries that are looked at, or any.
-Found strongest(const Settings& settings, Key key, std::optional<Source> ceiling_of, const GpuIdentity& gpu,
-                std::optional<std::uint8_t> level = std::nullopt) {
+// A question to the settings.
+struct Question {
+    Key key = Key::limit;
+    std::optional<Source> ceiling_of = std::nullopt;   // none: a value
+    std::optional<std::uint8_t> level = std::nullopt;  // none: any
+};
+
+bool answers(const Entry& entry, const Question& question) {
+    if (!answers(entry, question.key, question.ceiling_of.has_value())) return false;
+    if (question.ceiling_of && kind_of_ceiling(entry.rank.source) != *question.ceiling_of) return false;
+    return !question.level || entry.rank.level == *question.level;
+}
+
+// The stronger rank first, then the GPU's own value before the general one.
+std::strong_ordering by_strength(const Entry& a, const Entry& b) {
+    if (a.rank != b.rank) return a.rank <=> b.rank;
+    return a.selector.is_general() <=> b.selector.is_general();
+}
+
+// One pass, keeping the best so far.
+Found strongest(const Settings& settings, const Question& question, const GpuIdentity& gpu) {
     Found found;
     for (const Entry& entry : settings.entries()) {
-        if (!answers(entry, key, ceiling_of.has_value()) || !entry.selector.matches(gpu)) continue;
-        if (ceiling_of && kind_of_ceiling(entry.rank.source) != *ceiling_of) continue;
-        if (level && entry.rank.level != *level) continue;
-        const Entry* best = found.entry;
-        const bool general = entry.selector.kind == GpuSelector::Kind::every;
-        const bool best_general = best != nullptr && best->selector.kind == GpuSelector::Kind::every;
-        if (best == nullptr || entry.rank < best->rank || (entry.rank == best->rank && best_general && !general)) {
+        if (!answers(entry, question) || !entry.selector.matches(gpu)) continue;
+        const bool first = found.entry == nullptr;
+        const std::strong_ordering order = first ? std::strong_ordering::less : by_strength(entry, *found.entry);
+        if (order < 0)
             found = {&entry, nullptr};
-        } else if (entry.rank == best->rank && best_general == general) {
+        else if (order == 0)
             found.rival = &entry;
-        }
     }
     return found;
 }
@@ -43,27 +59,34 @@ Found strongest(const Settings& settings, Key key, std::optional<Source> ceiling
 // Settings are written once for machines of several sizes: a limit above this GPU's total means all of it.
 std::uint64_t bytes_of(const Entry& entry, std::uint64_t total) {
     if (entry.key == Key::fraction) return Fraction(entry.number).bytes_of(total);
-    return entry.number < total ? entry.number : total;
+    return std::min(entry.number, total);
+}
+
+// The lowest level of an outer job that is `least` or more.
+std::optional<std::uint8_t> outer_level_from(const Settings& settings, unsigned least) {
+    std::optional<std::uint8_t> lowest;
+    for (const Entry& entry : settings.entries()) {
+        const std::uint8_t level = entry.rank.level;
+        if (entry.rank.source != Source::outer_job || level < least) continue;
+        if (!lowest || level < *lowest) lowest = level;
+    }
+    return lowest;
 }
 
 // Level of the launcher that was started in outer job `number`. A launcher without a limit has left no level.
 std::optional<std::uint8_t> level_of_outer(const Settings& settings, unsigned number) {
-    std::optional<std::uint8_t> level;
-    for (unsigned i = 0; i <= number; ++i) {
-        std::optional<std::uint8_t> next;
-        for (const Entry& entry : settings.entries()) {
-            const Rank rank = entry.rank;
-            if (rank.source == Source::outer_job && (!level || rank.level > *level) && (!next || rank.level < *next))
-                next = rank.level;
-        }
-        if (!next) return std::nullopt;
-        level = next;
-    }
+    std::optional<std::uint8_t> level = outer_level_from(settings, 0);
+    for (unsigned i = 0; level && i < number; ++i) level = outer_level_from(settings, *level + 1u);
     return level;
 }
 
 const Entry* find_outer(const Settings& settings, std::uint8_t level, const GpuIdentity& gpu) {
-    return strongest(settings, Key::limit, Source::outer_job, gpu, level).entry;
+    return strongest(settings, {Key::limit, Source::outer_job, level}, gpu).entry;
+}
+
+std::optional<std::uint64_t> bytes_if_any(const Entry* entry, std::uint64_t total) {
+    if (entry == nullptr) return std::nullopt;
+    return bytes_of(*entry, total);
 }
 
 void lower(Amount& amount, const Entry* ceiling, std::uint64_t total) {
@@ -97,13 +120,13 @@ bool refuse_rival(const Found& found, const GpuIdentity& gpu, ConfigError& error
 }  // namespace
 
 const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu) {
-    return strongest(settings, key, std::nullopt, gpu).entry;
+    return strongest(settings, {key}, gpu).entry;
 }
 
 const Entry* find(const Settings& settings, Key key) { return find(settings, key, GpuIdentity{}); }
 
 const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu) {
-    return strongest(settings, Key::limit, source, gpu).entry;
+    return strongest(settings, {Key::limit, source}, gpu).entry;
 }
 
 Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes) {
@@ -119,21 +142,19 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_
 
 std::optional<std::uint64_t> ceiling_for_all(const Settings& settings, const GpuIdentity& gpu,
                                              std::uint64_t total_bytes) {
-    const Entry* const entry = find_ceiling(settings, Source::system_file, gpu);
-    return entry ? std::optional(bytes_of(*entry, total_bytes)) : std::nullopt;
+    return bytes_if_any(find_ceiling(settings, Source::system_file, gpu), total_bytes);
 }
 
 std::optional<std::uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
                                              std::uint64_t total_bytes) {
     const auto level = level_of_outer(settings, number);
-    const Entry* const entry = level ? find_outer(settings, *level, gpu) : nullptr;
-    return entry ? std::optional(bytes_of(*entry, total_bytes)) : std::nullopt;
+    return level ? bytes_if_any(find_outer(settings, *level, gpu), total_bytes) : std::nullopt;
 }
 
 bool is_hidden(const Settings& settings, const Entry& entry) {
     for (const Entry& other : settings.entries()) {
-        if (!answers(other, entry.key, entry.ceiling) || !(other.rank < entry.rank)) continue;
-        if (other.selector.kind == GpuSelector::Kind::every || other.selector.same_as(entry.selector)) return true;
+        const bool stronger = other.rank < entry.rank && answers(other, entry.key, entry.ceiling);
+        if (stronger && other.selector.covers(entry.selector)) return true;
     }
     return false;
 }
@@ -156,9 +177,9 @@ AllocatorChoice allocator_for(const Settings& settings, const GpuIdentity& gpu) 
 }
 
 bool chooses_cache(const Settings& settings) {
+    constexpr auto kDirect = static_cast<std::uint64_t>(AllocatorMode::direct);
     for (const Entry& entry : settings.entries())
-        if (entry.key == Key::allocator && static_cast<AllocatorMode>(entry.number) != AllocatorMode::direct)
-            return true;
+        if (entry.key == Key::allocator && entry.number != kDirect) return true;
     return false;
 }
 
@@ -182,11 +203,12 @@ std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuI
 FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_folder) {
     FixedText<512> folder;
     // Nobody has a second slice by a folder of their own.
-    if (!settings.shared_rule().empty())
-        return folder.append(settings.system_folder().empty() ? traits_of(Key::dir).default_value
-                                                              : settings.system_folder());
+    const bool shared = !settings.shared_rule().empty();
+    if (shared && !settings.system_folder().empty()) return folder.append(settings.system_folder());
+    if (shared) return folder.append(traits_of(Key::dir).default_value);
     if (const Entry* entry = find(settings, Key::dir)) return folder.append(entry->value);
-    if (find(settings, Key::fake) && !fake_folder.empty()) return folder.append(fake_folder).append("/ledger");
+    const bool fake = find(settings, Key::fake) != nullptr && !fake_folder.empty();
+    if (fake) return folder.append(fake_folder).append("/ledger");
     return folder.append(traits_of(Key::dir).default_value);
 }
 
@@ -202,28 +224,40 @@ LogSetting log_for(const Settings& settings) {
     return log;
 }
 
+namespace {
+
+// Other tools and the kernel set limits for more GPUs than there are; our own settings name GPUs that somebody meant.
+bool names_gpu_that_is_meant(const Entry& entry) {
+    return entry.rank.source != Source::other_tools && entry.rank.source != Source::cgroup;
+}
+
+bool check_selector(const Entry& entry, std::span<const GpuIdentity> gpus, bool all_gpus, ConfigError& error) {
+    if (entry.selector.is_general()) return true;
+    int matches = 0;
+    for (const GpuIdentity& gpu : gpus) matches += entry.selector.matches(gpu);
+    const bool missing = matches == 0 && all_gpus && names_gpu_that_is_meant(entry);
+    const bool good = matches <= 1 && !missing;
+    return good || refuse_count(entry, gpus, matches, error);
+}
+
+bool check_rivals(const Settings& settings, Key key, const GpuIdentity& gpu, ConfigError& error) {
+    // Ceilings are a question of their own: a value and a ceiling on one GPU are no rivals.
+    for (const std::optional<Source> ceiling_of :
+         {std::optional<Source>(), {Source::system_file}, {Source::rule}, {Source::cgroup}}) {
+        const Found found = strongest(settings, {key, ceiling_of}, gpu);
+        if (found.rival != nullptr) return refuse_rival(found, gpu, error);
+    }
+    return true;
+}
+
+}  // namespace
+
 bool check_against(const Settings& settings, std::span<const GpuIdentity> gpus, bool all_gpus, ConfigError& error) {
-    for (const Entry& entry : settings.entries()) {
-        if (entry.selector.kind == GpuSelector::Kind::every) continue;
-        int matches = 0;
-        for (const GpuIdentity& gpu : gpus) matches += entry.selector.matches(gpu) ? 1 : 0;
-        // Other tools and the kernel set limits for more GPUs than there are; our own settings name GPUs that somebody
-        // meant.
-        const bool named = entry.rank.source != Source::other_tools && entry.rank.source != Source::cgroup;
-        const bool missing = matches == 0 && all_gpus && named;
-        if (missing || matches > 1) return refuse_count(entry, gpus, matches, error);
-    }
-    for (const GpuIdentity& gpu : gpus) {
-        for (const KeyTraits& traits : all_keys()) {
-            if (!traits.per_gpu) continue;
-            // Ceilings are a question of their own: a value and a ceiling on one GPU are no rivals.
-            for (const std::optional<Source> ceiling_of :
-                 {std::optional<Source>(), {Source::system_file}, {Source::rule}, {Source::cgroup}}) {
-                const Found found = strongest(settings, traits.key, ceiling_of, gpu);
-                if (found.rival != nullptr) return refuse_rival(found, gpu, error);
-            }
-        }
-    }
+    for (const Entry& entry : settings.entries())
+        if (!check_selector(entry, gpus, all_gpus, error)) return false;
+    for (const GpuIdentity& gpu : gpus)
+        for (const KeyTraits& traits : all_keys())
+            if (traits.per_gpu && !check_rivals(settings, traits.key, gpu, error)) return false;
     return true;
 }
 

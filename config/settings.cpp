@@ -1,6 +1,7 @@
 #include "config/settings.h"
 
 #include <new>
+#include <optional>
 
 #include "config/plus_context.h"
 #include "config/suggestion.h"
@@ -21,15 +22,35 @@ bool takes(Key key, std::string_view value) {
     return parse_value(key, value, number, automatic, unused);
 }
 
+// None where no person writes settings.
+std::optional<Spelling> spelling_in(Source source) {
+    if (source == Source::flag) return Spelling::option;
+    if (source == Source::environment) return Spelling::variable;
+    return is_file(source) ? std::optional(Spelling::key) : std::nullopt;
+}
+
 // Only of what a person has written here: other tools have formats of their own.
 void suggest_other(const NewEntry& entry, Reason& why) {
-    const Source source = entry.rank.source;
-    if (source != Source::flag && source != Source::environment && !is_file(source)) return;
-    const Spelling spelling = source == Source::flag          ? Spelling::option
-                              : source == Source::environment ? Spelling::variable
-                                                              : Spelling::key;
-    const bool every = entry.selector.kind == GpuSelector::Kind::every;
-    suggest({entry.key, entry.value, every ? std::string_view() : entry.selector.text, spelling, takes}, why);
+    const std::optional<Spelling> spelling = spelling_in(entry.rank.source);
+    if (!spelling) return;
+    const std::string_view gpu = entry.selector.is_general() ? std::string_view() : entry.selector.text;
+    suggest({entry.key, entry.value, gpu, *spelling, takes}, why);
+}
+
+// A file's key with its tables: "ceiling.gpu.0.limit".
+void append_key(const Entry& entry, ConfigError& error) {
+    const KeyTraits& traits = traits_of(entry.key);
+    const bool one_gpu = !entry.selector.is_general();
+    const bool of_every_gpu = traits.per_gpu && !one_gpu && !entry.ceiling;
+    if (entry.ceiling) error.key.append("ceiling.");
+    if (one_gpu) error.key.append("gpu.").append(entry.selector.text).append(".");
+    if (of_every_gpu) error.key.append("memory.");
+    error.key.append(traits.name);
+}
+
+bool is_second(const Entry& first, const NewEntry& second) {
+    const bool one_source = first.rank == second.rank && first.ceiling == second.ceiling;
+    return one_source && same_question(first.key, second.key) && first.selector.same_as(second.selector);
 }
 
 // Two values from one source for one GPU: nobody can tell which was meant, and the last one winning would hide a typo.
@@ -64,16 +85,12 @@ std::string_view Settings::keep(std::string_view text) {
 
 bool refuse_entry(const Entry& entry, std::string_view why, ConfigError& error) {
     const bool in_file = is_file(entry.rank.source);
-    const bool one_gpu = entry.selector.kind != GpuSelector::Kind::every;
+    const bool one_gpu = !entry.selector.is_general();
     FixedText<160> value;
     if (one_gpu && !in_file) value.append(entry.selector.text).append("=");
     error.set(entry.origin, value.append(entry.value).view(), why);
     error.key.clear();
-    if (!in_file) return false;
-    if (entry.ceiling) error.key.append("ceiling.");
-    if (one_gpu) error.key.append("gpu.").append(entry.selector.text).append(".");
-    if (!one_gpu && !entry.ceiling && traits_of(entry.key).per_gpu) error.key.append("memory.");
-    error.key.append(traits_of(entry.key).name);
+    if (in_file) append_key(entry, error);
     return false;
 }
 
@@ -95,11 +112,7 @@ bool Settings::add(const NewEntry& added, Reason& why) {
     entry.plus_context = traits_of(added.key).takes_context && !added.bytes && has_plus_context(added.value);
     // Names that are written alike are seen here; that an index and a UUID mean one GPU only check_against can see.
     for (const Entry& earlier : entries()) {
-        const bool same_question = earlier.key == added.key || (is_amount(earlier.key) && is_amount(added.key));
-        if (same_question && earlier.rank == added.rank && earlier.ceiling == added.ceiling &&
-            earlier.selector.same_as(added.selector)) {
-            return refuse_second(earlier, added, why);
-        }
+        if (is_second(earlier, added)) return refuse_second(earlier, added, why);
     }
     // One text for all the entries of one option or one variable.
     const bool same_origin = count_ != 0 && entries_[count_ - 1].origin == added.origin;
@@ -123,40 +136,44 @@ bool Settings::needs_index() const {
     return false;
 }
 
+namespace {
+
+// One item of a list: "4GiB" or "0=4GiB". `first`: of its list.
+bool add_item(Settings& settings, NewEntry entry, std::string_view item, bool first, ConfigError& error) {
+    const bool per_gpu = traits_of(entry.key).per_gpu;
+    const std::size_t equals = per_gpu ? item.find('=') : item.npos;
+    const bool named = equals != item.npos;
+    entry.value = named ? slice(item, equals + 1) : item;
+    Reason why;
+    if (named && !parse_gpu_selector(slice(item, 0, equals), entry.selector, why))
+        return error.set(entry.origin, item, why.view());
+    if (!settings.add(entry, why)) return error.set(entry.origin, item, why.view());
+    // A comma where a plus was meant: 0=1GiB,2GiB.
+    const bool sizes = entry.key == Key::split && settings.entries().back().number == 0;
+    if (sizes && !named && !first)
+        return error.set(
+            entry.origin, item,
+            "no GPU is named: a plus joins the partitions of one GPU, as 0=1GiB+2GiB; *=SIZE is for every other");
+    return true;
+}
+
+}  // namespace
+
 // Items are refused one by one, so that the message shows the one that is wrong and not the whole list.
 bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, std::string_view text,
               ConfigError& error) {
     const bool per_gpu = traits_of(key).per_gpu;
-    const std::string_view whole = text;
-    for (bool more = true; more;) {
+    bool first = true;
+    for (bool more = true; more; first = false) {
         std::string_view decimal;
         if (begins_with_decimal_comma(key, takes, text, decimal)) {
             Reason why;
             suggest_point(decimal, why);
             return error.set(origin, decimal, why.view());
         }
-        const std::size_t comma = per_gpu ? text.find(',') : text.npos;
-        more = comma != text.npos;
-        const std::string_view item = slice(text, 0, comma);
-        text = more ? slice(text, comma + 1) : std::string_view();
-
-        NewEntry entry{.key = key, .rank = rank, .value = item, .origin = origin};
-        const std::size_t equals = per_gpu ? item.find('=') : item.npos;
-        Reason why;
-        if (equals != item.npos) {
-            if (!parse_gpu_selector(slice(item, 0, equals), entry.selector, why)) {
-                return error.set(origin, item, why.view());
-            }
-            entry.value = slice(item, equals + 1);
-        }
-        if (!settings.add(entry, why)) return error.set(origin, item, why.view());
-        const Entry& added = settings.entries().back();
-        const bool first = item.data() == whole.data();
-        // A comma where a plus was meant: 0=1GiB,2GiB.
-        if (key == Key::split && added.number == 0 && equals == item.npos && !first)
-            return error.set(
-                origin, item,
-                "no GPU is named: a plus joins the partitions of one GPU, as 0=1GiB+2GiB; *=SIZE is for every other");
+        more = false;
+        const std::string_view item = per_gpu ? take_item(text, ',', more) : text;
+        if (!add_item(settings, {.key = key, .rank = rank, .origin = origin}, item, first, error)) return false;
     }
     return true;
 }

@@ -10,15 +10,27 @@ using Value = FixedText<160>;
 
 bool contains(std::string_view text, char character) { return text.find(character) != text.npos; }
 
-bool all_digits(std::string_view text) {
-    for (const char digit : text)
-        if (!is_digit(digit)) return false;
-    return !text.empty();
+bool takes_decimals(Key key) {
+    switch (traits_of(key).type) {
+        case ValueType::fraction:
+        case ValueType::limit:
+        case ValueType::size:
+            return true;
+        default:
+            return false;
+    }
 }
 
-bool takes_decimals(Key key) {
-    const ValueType type = traits_of(key).type;
-    return type == ValueType::fraction || type == ValueType::limit || type == ValueType::size;
+bool is_fraction(std::string_view text) {
+    Fraction unused;
+    Reason why;
+    return parse_fraction(text, unused, why);
+}
+
+bool names_gpu(std::string_view text) {
+    GpuSelector unused;
+    Reason why;
+    return parse_gpu_selector(text, unused, why);
 }
 
 Value replaced(std::string_view text, std::string_view characters, char by) {
@@ -30,25 +42,28 @@ Value replaced(std::string_view text, std::string_view characters, char by) {
 // "--fraction 0=50%", "CUSLICE_FRACTION=0=50%", or in a file, whose table names the GPU, "fraction = "50%"".
 void append_setting(const Refused& refused, Key key, Reason& why) {
     const KeyTraits& traits = traits_of(key);
-    const bool in_file = refused.spelling == Spelling::key;
+    if (refused.spelling == Spelling::key) {
+        why.append(traits.name).append(" = \"").append(refused.value).append("\"");
+        return;
+    }
     if (refused.spelling == Spelling::option)
         why.append("--").append(traits.name).append(" ");
-    else if (in_file)
-        why.append(traits.name).append(" = \"");
     else
         why.append(traits.variable).append("=");
-    if (!refused.gpu.empty() && !in_file) why.append(refused.gpu).append("=");
-    why.append(refused.value).append(in_file ? "\"" : "");
+    if (!refused.gpu.empty()) why.append(refused.gpu).append("=");
+    why.append(refused.value);
 }
 
 bool suggest_fraction(const Refused& refused, Reason& why) {
-    Fraction unused;
-    Reason unused_why;
     const bool percent = contains(refused.value, '%');
-    if (refused.key != Key::limit || (!percent && !contains(refused.value, '.'))) return false;
-    if (!parse_fraction(refused.value, unused, unused_why)) return false;
+    const bool looks_so = percent || contains(refused.value, '.');
+    if (refused.key != Key::limit || !looks_so) return false;
+    if (!is_fraction(refused.value)) return false;
     // 0.5 without a unit can be half a GPU or half a GiB.
-    percent ? why.assign("a share of the GPU is a fraction: did you mean ") : why.append(", or ");
+    if (percent)
+        why.assign("a share of the GPU is a fraction: did you mean ");
+    else
+        why.append(", or ");
     append_setting(refused, Key::fraction, why);
     return true;
 }
@@ -67,14 +82,17 @@ bool suggest_decimal_point(const Refused& refused, Reason& why) {
     return true;
 }
 
-bool suggest_commas(const Refused& refused, Reason& why) {
-    if (is_amount(refused.key) && contains(refused.value, ';')) {
-        why.assign("values of several GPUs are divided by commas, each with its GPU: ");
-        why.append(refused.key == Key::limit ? "0=4GiB,1=1GiB" : "0=0.4,1=0.25");
-        return true;
-    }
+bool suggest_commas_of_amounts(const Refused& refused, Reason& why) {
+    if (!is_amount(refused.key) || !contains(refused.value, ';')) return false;
+    why.assign("values of several GPUs are divided by commas, each with its GPU: ");
+    why.append(refused.key == Key::limit ? "0=4GiB,1=1GiB" : "0=0.4,1=0.25");
+    return true;
+}
+
+bool suggest_commas_of_gpus(const Refused& refused, Reason& why) {
+    if (refused.key != Key::gpus) return false;
     const Value list = replaced(refused.value, ":; ", ',');
-    if (refused.key != Key::gpus || list.cut() || !refused.takes(Key::gpus, list.view())) return false;
+    if (list.cut() || !refused.takes(Key::gpus, list.view())) return false;
     why.assign("GPUs are divided by commas: did you mean ").append(list.view());
     return true;
 }
@@ -82,11 +100,11 @@ bool suggest_commas(const Refused& refused, Reason& why) {
 // 0:1GiB, as people write who know YAML.
 bool suggest_equals_sign(const Refused& refused, Reason& why) {
     const std::size_t colon = refused.value.rfind(':');
-    if (!traits_of(refused.key).per_gpu || colon == refused.value.npos || !refused.gpu.empty()) return false;
-    const std::string_view gpu = slice(refused.value, 0, colon), value = slice(refused.value, colon + 1);
-    GpuSelector unused;
-    Reason unused_why;
-    if (!parse_gpu_selector(gpu, unused, unused_why) || !refused.takes(refused.key, value)) return false;
+    const bool could_name_gpu = traits_of(refused.key).per_gpu && refused.gpu.empty();
+    if (colon == refused.value.npos || !could_name_gpu) return false;
+    const std::string_view gpu = slice(refused.value, 0, colon);
+    const std::string_view value = slice(refused.value, colon + 1);
+    if (!names_gpu(gpu) || !refused.takes(refused.key, value)) return false;
     if (refused.spelling == Spelling::key) {
         why.assign("a GPU's own value is in its table: [gpu.").append(gpu).append("]");
         return true;
@@ -99,9 +117,11 @@ bool suggest_equals_sign(const Refused& refused, Reason& why) {
 }  // namespace
 
 void suggest(const Refused& refused, Reason& why) {
-    static_cast<void>(suggest_fraction(refused, why) || suggest_limit(refused, why) ||
-                      suggest_decimal_point(refused, why) || suggest_commas(refused, why) ||
-                      suggest_equals_sign(refused, why));
+    using Suggest = bool (*)(const Refused&, Reason&);
+    constexpr Suggest kAll[] = {suggest_fraction,          suggest_limit,          suggest_decimal_point,
+                                suggest_commas_of_amounts, suggest_commas_of_gpus, suggest_equals_sign};
+    for (const Suggest makes_one : kAll)
+        if (makes_one(refused, why)) return;
 }
 
 bool begins_with_decimal_comma(Key key, Takes* takes, std::string_view text, std::string_view& value) {
@@ -114,7 +134,7 @@ bool begins_with_decimal_comma(Key key, Takes* takes, std::string_view text, std
     if (equals != value.npos && equals < comma) value = slice(value, equals + 1);
     const std::size_t mark = value.find(',');
     const std::string_view decimals = slice(value, mark + 1);
-    if (!all_digits(slice(value, 0, mark)) || decimals.empty() || !is_digit(decimals[0])) return false;
+    if (!are_digits(slice(value, 0, mark)) || leading_digits(decimals).empty()) return false;
     return takes(key, replaced(value, ",", '.').view());
 }
 

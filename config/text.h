@@ -87,6 +87,60 @@ constexpr bool is_hex_digit(char character) {
     return is_digit(character) || (to_lower(character) >= 'a' && to_lower(character) <= 'f');
 }
 
+constexpr bool is_letter(char character) {
+    const char lower = to_lower(character);
+    return lower >= 'a' && lower <= 'z';
+}
+
+/// True of the characters that names of ours may have: letters, digits, '.', '_' and '-'.
+constexpr bool is_name_character(char character) {
+    if (is_letter(character) || is_digit(character)) return true;
+    return std::string_view("._-").find(character) != std::string_view::npos;
+}
+
+constexpr bool are_name_characters(std::string_view text) {
+    for (const char character : text)
+        if (!is_name_character(character)) return false;
+    return true;
+}
+
+/// True if there is a control character of ASCII in it, as a newline, which would break the one line of a message.
+constexpr bool has_control_character(std::string_view text) {
+    for (const char character : text)
+        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) return true;
+    return false;
+}
+
+/// The decimal digits that the text begins with; all of it at most.
+constexpr std::string_view leading_digits(std::string_view text) {
+    std::size_t count = 0;
+    while (count < text.size() && is_digit(text[count])) ++count;
+    return slice(text, 0, count);
+}
+
+/// True of one decimal digit or more, and nothing else.
+constexpr bool are_digits(std::string_view text) { return !text.empty() && leading_digits(text).size() == text.size(); }
+
+/// The number that one decimal digit stands for.
+constexpr std::uint64_t value_of_digit(char digit) { return static_cast<std::uint64_t>(digit - '0'); }
+
+/// The number that decimal digits write; 0 of none. As many of them as 64 bits can hold.
+constexpr std::uint64_t decimal_number(std::string_view digits) {
+    std::uint64_t number = 0;
+    for (const char digit : digits) number = number * 10 + value_of_digit(digit);
+    return number;
+}
+
+/// Takes the first item of a list off its front, with the `mark` that ends it. `more` says if another one follows,
+/// which may be empty: a list of no characters is one empty item.
+constexpr std::string_view take_item(std::string_view& list, char mark, bool& more) {
+    const std::size_t end = list.find(mark);
+    const std::string_view item = slice(list, 0, end);
+    more = end != list.npos;
+    list = more ? slice(list, end + 1) : std::string_view();
+    return item;
+}
+
 constexpr bool equal_ignoring_case(std::string_view left, std::string_view right) {
     if (left.size() != right.size()) return false;
     for (std::size_t i = 0; i < left.size(); ++i) {

@@ -31,12 +31,11 @@ bool is_word(const KeyTraits& traits, std::string_view text) {
     return false;
 }
 
-// A newline in a path would break the one line of a message, and is always a mistake.
-bool has_control_character(std::string_view text) {
-    for (const char character : text) {
-        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) return true;
-    }
-    return false;
+bool parse_fraction(std::string_view text, std::uint64_t& number, Reason& why) {
+    Fraction fraction;
+    if (!parse_fraction(text, fraction, why)) return false;
+    number = fraction.parts();
+    return true;
 }
 
 bool parse_limit(std::string_view text, std::uint64_t& number, Reason& why) {
@@ -48,7 +47,8 @@ bool parse_limit(std::string_view text, std::uint64_t& number, Reason& why) {
 bool parse_size_or_word(const KeyTraits& traits, std::string_view text, std::uint64_t& number, bool& automatic,
                         Reason& why) {
     automatic = is_word(traits, text);
-    if (automatic || parse_size(text, number, why, BareNumber::mib)) return true;
+    if (automatic) return true;
+    if (parse_size(text, number, why, BareNumber::mib)) return true;
     why.append("; or ");
     append_words(traits, why);
     return false;
@@ -56,24 +56,22 @@ bool parse_size_or_word(const KeyTraits& traits, std::string_view text, std::uin
 
 bool parse_count(std::string_view text, std::uint64_t& number, Reason& why) {
     constexpr std::size_t kMostDigits = 18;
-    bool good = !text.empty() && text.size() <= kMostDigits;
-    for (const char digit : text) {
-        good = good && is_digit(digit);
-        number = good ? number * 10 + static_cast<std::uint64_t>(digit - '0') : 0;
-    }
-    return (good && number != 0) || refuse("a whole number is needed, 1 or more", why);
+    if (are_digits(text) && text.size() <= kMostDigits) number = decimal_number(text);
+    return number != 0 || refuse("a whole number is needed, 1 or more", why);
 }
 
 // Words alone: beside a time 1 would read as a second, and 0 as no time.
 bool parse_yes_or_no(std::string_view text, std::uint64_t& number) {
-    const bool yes = text == "yes" || text == "true", no = text == "no" || text == "false";
+    const bool yes = text == "yes" || text == "true";
+    const bool no = text == "no" || text == "false";
     number = yes ? kForEver : 0;
     return yes || no;
 }
 
 bool parse_switch(std::string_view text, std::uint64_t& number, Reason& why) {
-    const std::string_view word = text == "1" ? "yes" : text == "0" ? "no" : text;
-    return parse_yes_or_no(word, number) || refuse("yes or no", why);
+    if (text == "1") return parse_yes_or_no("yes", number);
+    if (text == "0") return parse_yes_or_no("no", number);
+    return parse_yes_or_no(text, number) || refuse("yes or no", why);
 }
 
 bool parse_choice(const KeyTraits& traits, std::string_view text, std::uint64_t& number, Reason& why) {
@@ -90,18 +88,18 @@ std::uint64_t milliseconds_in(std::string_view unit) {
     if (unit == "ms") return 1;
     if (unit == "s") return 1000;
     if (unit == "m") return 60'000;
-    return unit == "h" ? 3'600'000 : 0;
+    if (unit == "h") return 3'600'000;
+    return 0;
 }
 
 // Milliseconds. Without a unit nobody could tell minutes from seconds.
 bool parse_duration(const KeyTraits& traits, std::string_view text, std::uint64_t& number, Reason& why) {
-    std::size_t digits = 0;
-    std::uint64_t count = 0;
-    while (digits < text.size() && is_digit(text[digits]) && digits < 9)
-        count = count * 10 + static_cast<std::uint64_t>(text[digits++] - '0');
-    const std::string_view unit = slice(text, digits);
+    constexpr std::size_t kMostDigits = 9;
+    const std::string_view digits = leading_digits(slice(text, 0, kMostDigits));
+    const std::string_view unit = slice(text, digits.size());
+    const std::uint64_t count = decimal_number(digits);
     number = count * milliseconds_in(unit);
-    if (digits != 0 && number != 0) return true;
+    if (number != 0) return true;
     why.assign(traits.needed);
     if (count != 0 && unit.empty()) why.append("; did you mean ").append(text).append("s");
     return false;
@@ -109,21 +107,47 @@ bool parse_duration(const KeyTraits& traits, std::string_view text, std::uint64_
 
 // It becomes a part of messages, tables, command lines and paths.
 bool parse_name(std::string_view text, Reason& why) {
-    bool plain = !text.empty() && text.size() < 64;
-    for (const char c : text)
-        plain = plain &&
-                ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '_' || c == '-');
-    return plain || refuse("a name of up to 63 letters, digits, '.', '_' and '-' is needed", why);
+    const bool fits = !text.empty() && text.size() < 64;
+    if (fits && are_name_characters(text)) return true;
+    return refuse("a name of up to 63 letters, digits, '.', '_' and '-' is needed", why);
+}
+
+bool parse_group(std::string_view text, Reason& why) {
+    if (text == kContainerGroup) return true;
+    if (parse_name(text, why)) return true;
+    why.append("; or ").append(kContainerGroup);
+    return false;
+}
+
+bool parse_log(std::string_view text, Reason& why) {
+    LogSetting log;
+    return parse_log(text, log, why);
+}
+
+bool parse_fake_gpus(std::string_view text, Reason& why) {
+    if (text.empty()) return refuse("empty: fake GPUs are needed, as 4xh200, or a TOML file", why);
+    if (!has_control_character(text)) return true;
+    return refuse("it has control characters: fake GPUs are written as 4xh200", why);
+}
+
+bool check_path(std::string_view text, Reason& why) {
+    return !has_control_character(text) || refuse("a path has no control characters in it", why);
 }
 
 bool parse_path(std::string_view text, Reason& why) {
     if (text.empty()) return refuse("empty: the path of a file is needed", why);
-    return !has_control_character(text) || refuse("a path has no control characters in it", why);
+    return check_path(text, why);
 }
 
 bool parse_absolute_path(std::string_view text, std::string_view if_relative, Reason& why) {
-    if (text.empty() || text[0] != '/') return refuse(if_relative, why);
-    return !has_control_character(text) || refuse("a path has no control characters in it", why);
+    if (!starts_with(text, "/")) return refuse(if_relative, why);
+    return check_path(text, why);
+}
+
+bool parse_absolute_file(std::string_view text, Reason& why) {
+    if (text.empty()) return parse_path(text, why);
+    return parse_absolute_path(
+        text, "an absolute path is needed: only cuslice run knows the folder that it is relative to", why);
 }
 
 }  // namespace
@@ -145,12 +169,8 @@ bool parse_value(const KeyTraits& traits, std::string_view text, std::uint64_t& 
     number = 0;
     automatic = false;
     switch (traits.type) {
-        case ValueType::fraction: {
-            Fraction fraction;
-            if (!parse_fraction(text, fraction, why)) return false;
-            number = fraction.parts();
-            return true;
-        }
+        case ValueType::fraction:
+            return parse_fraction(text, number, why);
         case ValueType::limit:
             return parse_limit(traits.takes_context ? without_plus_context(text) : text, number, why);
         case ValueType::size:
@@ -168,27 +188,19 @@ bool parse_value(const KeyTraits& traits, std::string_view text, std::uint64_t& 
         case ValueType::name:
             return parse_name(text, why);
         case ValueType::group:
-            if (text == kContainerGroup || parse_name(text, why)) return true;
-            why.append("; or ").append(kContainerGroup);
-            return false;
+            return parse_group(text, why);
         case ValueType::gpus:
             return parse_gpus(text, why);
         case ValueType::split:
             return parse_split(text, number, why);
-        case ValueType::log: {
-            LogSetting log;
-            return parse_log(text, log, why);
-        }
+        case ValueType::log:
+            return parse_log(text, why);
         case ValueType::fake_gpus:
-            if (text.empty()) return refuse("empty: fake GPUs are needed, as 4xh200, or a TOML file", why);
-            return !has_control_character(text) ||
-                   refuse("it has control characters: fake GPUs are written as 4xh200", why);
+            return parse_fake_gpus(text, why);
         case ValueType::file:
             return parse_path(text, why);
         case ValueType::absolute_file:
-            if (text.empty()) return parse_path(text, why);
-            return parse_absolute_path(
-                text, "an absolute path is needed: only cuslice run knows the folder that it is relative to", why);
+            return parse_absolute_file(text, why);
         case ValueType::absolute_folder:
             return parse_absolute_path(text, "an absolute path is needed, the same for everybody", why);
     }

@@ -5,12 +5,8 @@
 namespace cuslice::rules {
 
 bool parse_number(std::string_view text, unsigned& number) {
-    std::uint64_t value = 0;
-    if (text.empty() || text.size() > 10) return false;
-    for (const char digit : text) {
-        if (!is_digit(digit)) return false;
-        value = value * 10 + static_cast<std::uint64_t>(digit - '0');
-    }
+    if (!are_digits(text) || text.size() > 10) return false;
+    const std::uint64_t value = decimal_number(text);
     number = static_cast<unsigned>(value);
     return value < 0xffffffff;
 }
@@ -18,7 +14,7 @@ bool parse_number(std::string_view text, unsigned& number) {
 bool find_number(std::string_view file, std::string_view name, unsigned& number) {
     std::string_view line;
     while (take_line(file, line)) {
-        if (!starts_with(line, name) || line.size() <= name.size() || line[name.size()] != ':') continue;
+        if (!starts_with(line, name) || !starts_with(slice(line, name.size()), ":")) continue;
         const std::size_t second = line.find(':', name.size() + 1);
         if (second == line.npos) continue;
         const std::string_view rest = slice(line, second + 1);

@@ -18,8 +18,31 @@ void step_over_stars(std::string_view pattern, Places& places) {
         if (places.at[i] && pattern[i] == '*') places.at[i + 1] = true;
 }
 
-bool is_one_of(std::string_view pattern, std::size_t star) {
-    return (star + 1 < pattern.size() && pattern[star + 1] == '*') || (star > 0 && pattern[star - 1] == '*');
+// One of two stars in a row, which stand for slashes as well.
+bool is_one_of_two(std::string_view pattern, std::size_t star) {
+    const bool before_another = star + 1 < pattern.size() && pattern[star + 1] == '*';
+    const bool behind_another = star > 0 && pattern[star - 1] == '*';
+    return before_another || behind_another;
+}
+
+bool star_takes(std::string_view pattern, std::size_t star, char character) {
+    return character != '/' || is_one_of_two(pattern, star);
+}
+
+bool takes_once(char pattern, char character) { return pattern == '?' ? character != '/' : character == pattern; }
+
+// One step in the path, from all places at once.
+Places after(std::string_view pattern, const Places& now, char character) {
+    Places next;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+        if (!now.at[i]) continue;
+        if (pattern[i] == '*')
+            next.at[i] |= star_takes(pattern, i, character);
+        else if (takes_once(pattern[i], character))
+            next.at[i + 1] = true;
+    }
+    step_over_stars(pattern, next);
+    return next;
 }
 
 }  // namespace
@@ -29,19 +52,7 @@ bool fits_glob(std::string_view pattern, std::string_view path) {
     Places now;
     now.at[0] = true;
     step_over_stars(pattern, now);
-    for (const char character : path) {
-        Places next;
-        for (std::size_t i = 0; i < pattern.size(); ++i) {
-            if (!now.at[i]) continue;
-            if (pattern[i] == '*') {
-                if (character != '/' || is_one_of(pattern, i)) next.at[i] = true;
-            } else if (pattern[i] == character || (pattern[i] == '?' && character != '/')) {
-                next.at[i + 1] = true;
-            }
-        }
-        step_over_stars(pattern, next);
-        now = next;
-    }
+    for (const char character : path) now = after(pattern, now, character);
     return now.at[pattern.size()];
 }
 

@@ -25,6 +25,12 @@ bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view re
     return refuse_item(item, reading.path, reason, reading.error);
 }
 
+bool is_table(const cuslice_toml_item& item) { return item.kind == CUSLICE_TOML_TABLE; }
+
+bool is_number(const cuslice_toml_item& item) {
+    return item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
+}
+
 bool refuse_rule(Reading& reading, std::string_view reason) {
     reading.error.set(reading.path, reason);
     reading.error.line = reading.rule.line;
@@ -58,31 +64,33 @@ bool begin_rule(Reading& reading, const cuslice_toml_item& item) {
 // It becomes a part of messages.
 bool read_name(Reading& reading, const cuslice_toml_item& item) {
     const std::string_view name(item.value, item.value_size);
-    bool plain = item.kind == CUSLICE_TOML_STRING && !name.empty() && name.size() <= Rule::kMaxName;
-    for (const char c : name)
-        plain =
-            plain && (is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z') || c == '.' || c == '_' || c == '-');
-    if (!plain) return refuse(reading, item, "a name of up to 40 letters, digits, '.', '_' and '-' is needed");
+    const bool fits = !name.empty() && name.size() <= Rule::kMaxName;
+    const bool plain = item.kind == CUSLICE_TOML_STRING && are_name_characters(name);
+    if (!fits || !plain) return refuse(reading, item, "a name of up to 40 letters, digits, '.', '_' and '-' is needed");
     Reason why;
     if (!reading.names.add(name, why)) return refuse(reading, item, why.view());
     reading.rule.name.assign(name);
     return true;
 }
 
+Share share_of(std::string_view word) {
+    if (word == "user") return Share::user;
+    if (word == "cgroup") return Share::cgroup;
+    return Share::nobody;
+}
+
 bool read_share(Reading& reading, const cuslice_toml_item& item) {
     const std::string_view value(item.value, item.value_size);
-    const bool text = item.kind == CUSLICE_TOML_STRING;
-    if (!text || (value != "user" && value != "cgroup"))
+    const Share share = item.kind == CUSLICE_TOML_STRING ? share_of(value) : Share::nobody;
+    if (share == Share::nobody)
         return refuse(reading, item, "\"user\" or \"cgroup\" is needed; without share nothing is shared");
-    reading.rule.share = value == "user" ? Share::user : Share::cgroup;
+    reading.rule.share = share;
     return true;
 }
 
 bool add_value(Reading& reading, const cuslice_toml_item& item, Values& values, bool pattern, std::string_view value) {
     if (value.empty()) return refuse(reading, item, "an empty value fits nobody: leave the condition out");
-    for (const char c : value)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-            return refuse(reading, item, "no control characters, please");
+    if (has_control_character(value)) return refuse(reading, item, "no control characters, please");
     if (pattern && value[0] != '/') return refuse(reading, item, "a pattern begins with /");
     if (pattern && value.size() > kMostOfPattern) return refuse(reading, item, "longer than 512 characters");
     return values.add(value) || refuse(reading, item, "more than 4 KiB of values: make two rules of it");
@@ -98,31 +106,45 @@ bool read_values(Reading& reading, const cuslice_toml_item& item, Values& values
     return true;
 }
 
+// Empty: every GPU.
 bool same_gpu(std::string_view a, std::string_view b) {
+    if (a.empty() || b.empty()) return a.empty() == b.empty();
     GpuSelector first, second;
     Reason unused;
-    if (a.empty() || b.empty()) return a.empty() && b.empty();
-    return parse_gpu_selector(a, first, unused) && parse_gpu_selector(b, second, unused) && first.same_as(second);
+    const bool known = parse_gpu_selector(a, first, unused) && parse_gpu_selector(b, second, unused);
+    return known && first.same_as(second);
+}
+
+bool has_limit(const Rule& rule, std::string_view gpu) {
+    for (const Limit& limit : rule.limit_list())
+        if (same_gpu(limit.gpu.view(), gpu)) return true;
+    return false;
+}
+
+bool refuse_key(Reading& reading, const cuslice_toml_item& item, std::string_view gpu) {
+    if (!gpu.empty()) return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
+    return refuse(reading, item,
+                  "no such key; a rule has name, user, group, cgroup, executable, share, limit, fraction and gpu.X");
+}
+
+bool check_limit(Reading& reading, const cuslice_toml_item& item, Key key, std::string_view value) {
+    const bool right_kind = item.kind == CUSLICE_TOML_STRING || is_number(item);
+    if (!right_kind) return refuse(reading, item, "a number or a string is needed");
+    Reason why;
+    std::uint64_t unused = 0;
+    bool automatic = false;
+    if (!parse_value(key, value, unused, automatic, why)) return refuse(reading, item, why.view());
+    return !has_plus_context(value) || refuse(reading, item, "+context can't be had in a rule");
 }
 
 bool read_limit(Reading& reading, const cuslice_toml_item& item, std::string_view key, std::string_view gpu) {
     const KeyTraits* const traits = find_key(key);
-    if (traits == nullptr || !traits->may_be_ceiling)
-        return refuse(reading, item,
-                      gpu.empty() ? "no such key; a rule has name, user, group, cgroup, executable, share, "
-                                    "limit, fraction and gpu.X"
-                                  : "a rule's ceiling is a fraction or a limit");
-    const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
-    if (item.kind != CUSLICE_TOML_STRING && !number) return refuse(reading, item, "a number or a string is needed");
+    const bool is_ceiling = traits != nullptr && traits->may_be_ceiling;
+    if (!is_ceiling) return refuse_key(reading, item, gpu);
     const std::string_view value(item.value, item.value_size);
-    Reason why;
-    std::uint64_t unused = 0;
-    bool automatic = false;
-    if (!parse_value(traits->key, value, unused, automatic, why)) return refuse(reading, item, why.view());
-    if (has_plus_context(value)) return refuse(reading, item, "+context can't be had in a rule");
+    if (!check_limit(reading, item, traits->key, value)) return false;
     Rule& rule = reading.rule;
-    for (const Limit& earlier : rule.limit_list())
-        if (same_gpu(earlier.gpu.view(), gpu)) return refuse(reading, item, "given twice for the same GPU: keep one");
+    if (has_limit(rule, gpu)) return refuse(reading, item, "given twice for the same GPU: keep one");
     if (rule.limit_count == Rule::kMaxLimits) return refuse(reading, item, "more than 64 ceilings in one rule");
     Limit& limit = rule.limits[rule.limit_count++];
     limit.key = traits->key;
@@ -130,19 +152,20 @@ bool read_limit(Reading& reading, const cuslice_toml_item& item, std::string_vie
     limit.value.assign(value);
     limit.line = item.line;
     limit.column = item.column;
-    return (!limit.gpu.cut() && !limit.value.cut()) || refuse(reading, item, "too long");
+    const bool cut = limit.gpu.cut() || limit.value.cut();
+    return !cut || refuse(reading, item, "too long");
 }
 
 // rule.gpu, rule.gpu.X and rule.gpu.X.limit
 bool read_gpu(Reading& reading, const cuslice_toml_item& item) {
-    const bool table = item.kind == CUSLICE_TOML_TABLE;
     if (item.depth > 4) return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
     if (item.depth == 4) return read_limit(reading, item, item.path[3], item.path[2]);
-    if (!table)
+    if (!is_table(item))
         return refuse(reading, item, "a table is needed for each GPU, as [rule.gpu.0] or gpu.0.limit = \"8GiB\"");
+    if (item.depth == 2) return true;
     GpuSelector unused;
     Reason why;
-    return item.depth == 2 || parse_gpu_selector(item.path[2], unused, why) || refuse(reading, item, why.view());
+    return parse_gpu_selector(item.path[2], unused, why) || refuse(reading, item, why.view());
 }
 
 bool read_item(Reading& reading, const cuslice_toml_item& item) {
@@ -150,12 +173,12 @@ bool read_item(Reading& reading, const cuslice_toml_item& item) {
     if (std::string_view(item.path[0]) != "rule") return refuse(reading, item, kOnlyRules);
     if (item.depth == 1) {
         if (item.kind == CUSLICE_TOML_TABLES) return true;  // its tables follow
-        if (item.kind == CUSLICE_TOML_TABLE && item.element) return begin_rule(reading, item);
+        if (is_table(item) && item.element) return begin_rule(reading, item);
         return refuse(reading, item, "two brackets are needed: [[rule]]");
     }
     const std::string_view key = item.path[1];
     if (key == "gpu") return read_gpu(reading, item);
-    if (item.kind == CUSLICE_TOML_TABLE || item.depth > 2) return refuse(reading, item, "no such table in a rule");
+    if (is_table(item) || item.depth > 2) return refuse(reading, item, "no such table in a rule");
     if (key == "name") return read_name(reading, item);
     if (key == "share") return read_share(reading, item);
     if (key == "user") return read_values(reading, item, reading.rule.user, false);
@@ -174,11 +197,11 @@ int on_item(void* context, const cuslice_toml_item* item) {
 }  // namespace
 
 bool Names::add(std::string_view name, Reason& why) {
-    for (std::size_t i = 0; i < count_; ++i)
-        if (names_[i].view() == name) {
-            why.assign("there is a rule of this name already");
-            return false;
-        }
+    for (std::size_t i = 0; i < count_; ++i) {
+        if (names_[i].view() != name) continue;
+        why.assign("there is a rule of this name already");
+        return false;
+    }
     if (count_ == kMax) {
         why.assign("more than 512 rules");
         return false;

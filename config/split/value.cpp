@@ -15,12 +15,6 @@ bool refuse(std::string_view reason, Reason& why) {
     return false;
 }
 
-bool all_digits(std::string_view text) {
-    for (const char digit : text)
-        if (!is_digit(digit)) return false;
-    return !text.empty();
-}
-
 // Stays at `most` + 1 where it is more.
 unsigned count_of(std::string_view digits, unsigned most) {
     unsigned count = 0;
@@ -47,7 +41,7 @@ bool read_equal(std::string_view text, unsigned& equal, Reason& why) {
 }
 
 bool read_place(std::string_view text, unsigned& place, Reason& why) {
-    if (!all_digits(text))
+    if (!are_digits(text))
         return refuse("a number is needed after the @, the partition's place in the order, as 1GiB@1+2GiB@0", why);
     place = count_of(text, kMaxPlace);
     return place <= kMaxPlace || refuse("a place is a number up to 9999", why);
@@ -55,10 +49,22 @@ bool read_place(std::string_view text, unsigned& place, Reason& why) {
 
 bool read_number(std::string_view text, unsigned& number, Reason& why) {
     constexpr auto kLast = static_cast<unsigned>(kMaxParts) - 1;
-    number = all_digits(text) ? count_of(text, kLast) : kNoNumber;
+    number = are_digits(text) ? count_of(text, kLast) : kNoNumber;
     return number <= kLast ||
            refuse("a number from 0 to 63 is needed after the #, of which the partition's identity is made, as rest#3",
                   why);
+}
+
+// What stands before a mark, and behind it.
+struct Halves {
+    std::string_view before;
+    std::optional<std::string_view> behind;  // none without the mark
+};
+
+Halves halves_of(std::string_view text, char mark) {
+    const std::size_t at = text.find(mark);
+    if (at == text.npos) return {text, std::nullopt};
+    return {slice(text, 0, at), slice(text, at + 1)};
 }
 
 bool read_priority(std::string_view text, std::optional<int>& priority, Reason& why) {
@@ -66,7 +72,7 @@ bool read_priority(std::string_view text, std::optional<int>& priority, Reason& 
     const std::string_view digits = slice(text, urgent ? 1 : 0);
     if (text.find('@') != text.npos) return refuse("a partition's place comes before its priority, as 1GiB@1:-1", why);
     if (text.find('#') != text.npos) return refuse("a partition's number comes before its priority, as 1GiB#2:-1", why);
-    if (!all_digits(digits))
+    if (!are_digits(digits))
         return refuse(
             "a whole number is needed after the colon, the priority of the partition's streams, as 1GiB:-1+rest", why);
     const auto amount = static_cast<int>(count_of(digits, kFarthestPriority));
@@ -75,18 +81,21 @@ bool read_priority(std::string_view text, std::optional<int>& priority, Reason& 
            refuse("a priority is a whole number from -32 to 32; most GPUs have priorities from 0 to -5", why);
 }
 
-bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
-    const std::size_t colon = text.find(':');
-    if (colon != text.npos && !read_priority(slice(text, colon + 1), part.priority, why)) return false;
-    text = slice(text, 0, colon);
-    const std::size_t at = text.find('@');
-    if (at != text.npos && text.find('#', at) != text.npos)
-        return refuse("a partition's number comes before its place, as 1GiB#2@1", why);
-    if (at != text.npos && !read_place(slice(text, at + 1), part.place, why)) return false;
-    const std::string_view numbered = slice(text, 0, at);
-    const std::size_t mark = numbered.find('#');
-    if (mark != numbered.npos && !read_number(slice(numbered, mark + 1), part.number, why)) return false;
-    const std::string_view size = slice(numbered, 0, mark);
+// What is written behind a size. `text`: without it.
+bool read_marks(std::string_view& text, WrittenPart& part, Reason& why) {
+    const Halves priority = halves_of(text, ':');
+    if (priority.behind && !read_priority(*priority.behind, part.priority, why)) return false;
+    const Halves place = halves_of(priority.before, '@');
+    const bool number_behind_place = place.behind && place.behind->find('#') != text.npos;
+    if (number_behind_place) return refuse("a partition's number comes before its place, as 1GiB#2@1", why);
+    if (place.behind && !read_place(*place.behind, part.place, why)) return false;
+    const Halves number = halves_of(place.before, '#');
+    text = number.before;
+    return !number.behind || read_number(*number.behind, part.number, why);
+}
+
+bool read_part(std::string_view size, WrittenPart& part, Reason& why) {
+    if (!read_marks(size, part, why)) return false;
     part.rest = size == kRest;
     if (part.rest) return true;
     if (size.empty()) return refuse("an empty partition: a size is needed on both sides of a plus, as 1GiB+rest", why);
@@ -112,23 +121,27 @@ bool has_number(const WrittenSplit& written, unsigned number) {
     return false;
 }
 
+bool add_part(WrittenSplit& written, const WrittenPart& part, Reason& why) {
+    if (part.rest && written.has_rest())
+        return refuse("rest is there twice: one partition can have what the others leave", why);
+    if (written.count == kMaxParts) return refuse("more than 64 partitions", why);
+    const bool numbered = part.number != kNoNumber;
+    if (numbered && has_number(written, part.number))
+        return refuse("two partitions have the same number, and would have the same identity", why);
+    written.parts[written.count++] = part;
+    const WrittenPart& first = written.parts[0];
+    if (numbered != (first.number != kNoNumber))
+        return refuse("either each partition has a number of its own, as in 1GiB#2+2GiB#5, or none has", why);
+    if ((part.place == kNoPlace) != (first.place == kNoPlace))
+        return refuse("either each partition has a place in the order, as in 1GiB@1+2GiB@0, or none has", why);
+    return true;
+}
+
 bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
     for (bool more = true; more;) {
-        const std::size_t plus = text.find('+');
-        more = plus != text.npos;
         WrittenPart part;
-        if (!read_part(slice(text, 0, plus), part, why)) return false;
-        if (part.rest && written.has_rest())
-            return refuse("rest is there twice: one partition can have what the others leave", why);
-        if (written.count == kMaxParts) return refuse("more than 64 partitions", why);
-        if (part.number != kNoNumber && has_number(written, part.number))
-            return refuse("two partitions have the same number, and would have the same identity", why);
-        written.parts[written.count++] = part;
-        if ((part.number == kNoNumber) != (written.parts[0].number == kNoNumber))
-            return refuse("either each partition has a number of its own, as in 1GiB#2+2GiB#5, or none has", why);
-        if ((part.place == kNoPlace) != (written.parts[0].place == kNoPlace))
-            return refuse("either each partition has a place in the order, as in 1GiB@1+2GiB@0, or none has", why);
-        text = more ? slice(text, plus + 1) : std::string_view();
+        if (!read_part(take_item(text, '+', more), part, why)) return false;
+        if (!add_part(written, part, why)) return false;
     }
     return true;
 }
@@ -137,10 +150,10 @@ bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
 bool refuse_behind_equal(char mark, Reason& why) {
     if (mark == '#')
         return refuse("equal partitions are numbered as they come; sizes may have numbers, as 1GiB#2+2GiB#5", why);
-    return refuse(mark == '@'
-                      ? "equal partitions have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"
-                      : "equal partitions have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0",
-                  why);
+    if (mark == '@')
+        return refuse("equal partitions have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0",
+                      why);
+    return refuse("equal partitions have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0", why);
 }
 
 }  // namespace
@@ -150,10 +163,10 @@ bool read_split(std::string_view text, WrittenSplit& written, Reason& why) {
         return refuse("empty: a number of equal partitions is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest", why);
     written.plus_context = has_plus_context(text);
     text = without_plus_context(text);
-    if (all_digits(text)) return read_equal(text, written.equal, why);
+    if (are_digits(text)) return read_equal(text, written.equal, why);
     const std::size_t mark = text.find_first_of("#@:");
-    if (text.find('+') == text.npos && mark != text.npos && all_digits(slice(text, 0, mark)))
-        return refuse_behind_equal(text[mark], why);
+    const bool one = mark != text.npos && text.find('+') == text.npos;
+    if (one && are_digits(slice(text, 0, mark))) return refuse_behind_equal(text[mark], why);
     return read_sizes(text, written, why);
 }
 

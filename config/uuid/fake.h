@@ -2,6 +2,7 @@
 // which a GPU is no more than a UUID, can tell that there is no such GPU. A real one looks so once in 2^48.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -17,6 +18,15 @@ constexpr std::uint64_t fake_uuid_seal(const unsigned char (&first)[10]) {
     return (hash ^ hash >> 17) & 0xffffffffffff;
 }
 
+/// The value of a hexadecimal digit, in any case; 16 of anything else.
+constexpr unsigned uuid_digit(char digit) {
+    constexpr std::string_view kSmall = "0123456789abcdef";
+    constexpr std::string_view kCapital = "0123456789ABCDEF";
+    const std::size_t small = kSmall.find(digit);
+    const std::size_t either = small == kSmall.npos ? kCapital.find(digit) : small;
+    return either == kSmall.npos ? 16 : static_cast<unsigned>(either);
+}
+
 /// True of "GPU-…" and "MIG-…" of a fake GPU, or of a partition of one. Pure; safe from any thread.
 constexpr bool is_fake_uuid(std::string_view uuid) {
     constexpr std::size_t kPrefix = 4, kDigits = 32, kDashes = 4;
@@ -26,10 +36,8 @@ constexpr bool is_fake_uuid(std::string_view uuid) {
     std::size_t digits = 0;
     for (const char character : uuid.substr(kPrefix)) {
         if (character == '-') continue;
-        const char lower = character >= 'A' && character <= 'F' ? static_cast<char>(character + 32) : character;
-        const bool letter = lower >= 'a' && lower <= 'f';
-        if (!letter && (lower < '0' || lower > '9')) return false;
-        const unsigned value = static_cast<unsigned>(letter ? lower - 'a' + 10 : lower - '0');
+        const unsigned value = uuid_digit(character);
+        if (value >= 16) return false;
         if (digits < 20)
             first[digits / 2] = static_cast<unsigned char>(first[digits / 2] << 4 | value);
         else
