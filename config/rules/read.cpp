@@ -106,6 +106,19 @@ bool read_values(Reading& reading, const cuslice_toml_item& item, Values& values
     return true;
 }
 
+// Conditions of a rule.
+struct KeyOfValues {
+    std::string_view name;
+    Values Rule::*values;
+    bool patterns;  // of paths
+};
+constexpr KeyOfValues kKeysOfValues[] = {
+    {"user", &Rule::user, false},
+    {"group", &Rule::group, false},
+    {"cgroup", &Rule::cgroup, true},
+    {"executable", &Rule::executable, true},
+};
+
 // Empty: every GPU.
 bool same_gpu(std::string_view a, std::string_view b) {
     if (a.empty() || b.empty()) return a.empty() == b.empty();
@@ -181,10 +194,8 @@ bool read_item(Reading& reading, const cuslice_toml_item& item) {
     if (is_table(item) || item.depth > 2) return refuse(reading, item, "no such table in a rule");
     if (key == "name") return read_name(reading, item);
     if (key == "share") return read_share(reading, item);
-    if (key == "user") return read_values(reading, item, reading.rule.user, false);
-    if (key == "group") return read_values(reading, item, reading.rule.group, false);
-    if (key == "cgroup") return read_values(reading, item, reading.rule.cgroup, true);
-    if (key == "executable") return read_values(reading, item, reading.rule.executable, true);
+    for (const KeyOfValues& values : kKeysOfValues)
+        if (key == values.name) return read_values(reading, item, reading.rule.*values.values, values.patterns);
     return read_limit(reading, item, key, {});
 }
 

@@ -55,7 +55,7 @@ bool read_number(std::string_view text, unsigned& number, Reason& why) {
                   why);
 }
 
-// What stands before a mark, and behind it.
+// A text, divided at a mark.
 struct Halves {
     std::string_view before;
     std::optional<std::string_view> behind;  // none without the mark
@@ -81,7 +81,7 @@ bool read_priority(std::string_view text, std::optional<int>& priority, Reason& 
            refuse("a priority is a whole number from -32 to 32; most GPUs have priorities from 0 to -5", why);
 }
 
-// What is written behind a size. `text`: without it.
+// Number, place and priority, which stand behind a size. They are taken off `text`.
 bool read_marks(std::string_view& text, WrittenPart& part, Reason& why) {
     const Halves priority = halves_of(text, ':');
     if (priority.behind && !read_priority(*priority.behind, part.priority, why)) return false;
