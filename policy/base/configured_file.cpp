@@ -41,8 +41,9 @@ bool is_proc(int folder) {
 bool is_hosts_root(uid_t user) {
     const int proc = open("/proc", kFolder);
     struct stat info {};
-    const bool is = proc >= 0 && is_proc(proc) && stat_of(proc, info) && info.st_uid == user;
-    if (proc >= 0) close(proc);
+    if (proc < 0) return false;
+    const bool is = is_proc(proc) && stat_of(proc, info) && info.st_uid == user;
+    close(proc);
     return is;
 }
 
@@ -67,6 +68,15 @@ int in_kernels_words(ConfiguredFile::Access access) {
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
+bool same_change(const struct stat& a, const struct stat& b) {
+    return a.st_ctim.tv_sec == b.st_ctim.tv_sec && a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
+}
+
+bool is_link(int folder, const char* name) {
+    struct stat info {};
+    return stat_at(folder, name, info) && S_ISLNK(info.st_mode);
+}
+
 }  // namespace
 
 const char* FileError::text() const { return refused ? refused : strerror(error); }
@@ -74,17 +84,19 @@ const char* FileError::text() const { return refused ? refused : strerror(error)
 ConfiguredFile::ConfiguredFile(std::string_view path, Access access) : access_(in_kernels_words(access)) {
     if (path.empty()) {
         failure_.error = ENOENT;
-    } else if (path.size() >= sizeof rest_) {
-        failure_.error = ENAMETOOLONG;
-    } else {
-        memcpy(rest_, path.data(), path.size());
-        rest_[path.size()] = '\0';
-        folder_ = open(rest_[0] == '/' ? "/" : ".", kFolder);
-        if (folder_ < 0)
-            failure_.error = errno;
-        else
-            walk();
+        return;
     }
+    if (path.size() >= sizeof rest_) {
+        failure_.error = ENAMETOOLONG;
+        return;
+    }
+    memcpy(rest_, path.data(), path.size());
+    rest_[path.size()] = '\0';
+    folder_ = open(rest_[0] == '/' ? "/" : ".", kFolder);
+    if (folder_ < 0)
+        failure_.error = errno;
+    else
+        walk();
 }
 
 ConfiguredFile::~ConfiguredFile() {
@@ -98,17 +110,14 @@ void ConfiguredFile::walk() {
         at += strspn(at, "/");
         char* const end = at + strcspn(at, "/");
         const bool last = end[strspn(end, "/")] == '\0';
-        if (*at == '\0' || (last && *end != '\0')) {
+        const bool ends_in_slash = last && *end != '\0';
+        if (*at == '\0' || ends_in_slash) {
             failure_.error = EISDIR;
             return;
         }
         others_write_ = others_can_write(folder_);
         if (last) {
-            struct stat info {};
-            const bool link = stat_at(folder_, at, info) && S_ISLNK(info.st_mode);
-            name_ = at;
-            magic_ = link && !others_write_ && is_proc(folder_);
-            if (!link || magic_) return;
+            if (arrive(at)) return;
         } else {
             *end = '\0';
             if (enter(at)) {
@@ -118,30 +127,41 @@ void ConfiguredFile::walk() {
             if (failure_.error != 0) return;
             *end = '/';
         }
-        // The rest of the path stays behind the link's text.
-        char name[256];
-        const auto length = static_cast<std::size_t>(end - at);
-        if (length >= sizeof name) {
-            failure_.error = ENAMETOOLONG;
-            return;
-        }
-        memcpy(name, at, length);
-        name[length] = '\0';
-        memmove(rest_, end, strlen(end) + 1);
-        if (!follow(name)) return;
+        if (!replace(at, end)) return;
         at = rest_;
     }
+}
+
+// At the last component. False: it is a link that has to be followed.
+bool ConfiguredFile::arrive(const char* component) {
+    name_ = component;
+    const bool link = is_link(folder_, component);
+    magic_ = link && !others_write_ && is_proc(folder_);
+    return !link || magic_;
+}
+
+// Puts a link's text in the place of its name. The rest of the path stays behind it.
+bool ConfiguredFile::replace(const char* component, const char* end) {
+    char name[256];
+    const auto length = static_cast<std::size_t>(end - component);
+    if (length >= sizeof name) {
+        failure_.error = ENAMETOOLONG;
+        return false;
+    }
+    memcpy(name, component, length);
+    name[length] = '\0';
+    memmove(rest_, end, strlen(end) + 1);
+    return follow(name);
 }
 
 // False without a failure: it is a link.
 bool ConfiguredFile::enter(const char* component) {
     int next = openat(folder_, component, kFolder | O_NOFOLLOW);
     const int error = errno;
-    if (next < 0 && (error == ENOTDIR || error == ELOOP)) {
-        struct stat info {};
-        const bool link = stat_at(folder_, component, info) && S_ISLNK(info.st_mode);
-        if (link && (others_write_ || !is_proc(folder_))) return false;
-        if (link) next = openat(folder_, component, kFolder);
+    const bool no_folder = next < 0 && (error == ENOTDIR || error == ELOOP);
+    if (no_folder && is_link(folder_, component)) {
+        if (others_write_ || !is_proc(folder_)) return false;
+        next = openat(folder_, component, kFolder);
     }
     if (next < 0) {
         failure_.error = error;
@@ -209,33 +229,49 @@ bool ConfiguredFile::stays(int file, const struct stat& first) const {
     constexpr unsigned kLooks = 8;
     for (unsigned look = 0; others_write_ && look < kLooks; look++) {
         await_removals(folder_);
-        struct stat named {
-        }, counted{};
+        struct stat named {};
+        struct stat counted {};
         const bool there = stat_at(folder_, name_, named) && same_file(named, first);
         if (!there || !stat_of(file, counted)) return false;
-        const bool changed =
-            counted.st_ctim.tv_sec != first.st_ctim.tv_sec || counted.st_ctim.tv_nsec != first.st_ctim.tv_nsec;
-        if (counted.st_nlink != 1 || named.st_nlink != 1 || changed) return false;
+        const bool one_name = named.st_nlink == 1 && counted.st_nlink == 1;
+        if (!one_name || !same_change(counted, first)) return false;
     }
     return true;
 }
 
-// Looked at before it is opened, since opening a device can already do something; and again afterwards.
+// Before it is opened, since opening a device can already do something.
+FileError ConfiguredFile::look_before(struct stat& before) const {
+    if (magic_) return {};
+    if (!stat_at(folder_, name_, before)) return {errno, nullptr};
+    if (S_ISDIR(before.st_mode)) return {EISDIR, nullptr};
+    const char* const refused = refusal(before);
+    return {refused ? EPERM : 0, refused};
+}
+
+// And again afterwards. EAGAIN: it isn't the file that was looked at.
+FileError ConfiguredFile::look_after(int file, const struct stat& before) const {
+    struct stat after {};
+    if (!stat_of(file, after)) return {EAGAIN, nullptr};
+    if (const char* const refused = refusal(after)) return {EPERM, refused};
+    const bool same = magic_ || (same_file(before, after) && stays(file, after));
+    return {same ? 0 : EAGAIN, nullptr};
+}
+
 int ConfiguredFile::open_there(FileError& error) {
     for (unsigned attempt = 0; attempt < kMaxTries; attempt++) {
-        struct stat before {
-        }, after{};
-        if (!magic_ && !stat_at(folder_, name_, before)) return error = {errno, nullptr}, -1;
-        if (S_ISDIR(before.st_mode)) return error = {EISDIR, nullptr}, -1;
-        if (const char* refused = magic_ ? nullptr : refusal(before)) return error = {EPERM, refused}, -1;
+        struct stat before {};
+        error = look_before(before);
+        if (error.error != 0) return -1;
         const int file = openat(folder_, name_, kAppend | access_ | (magic_ ? 0 : O_NOFOLLOW));
         if (file < 0 && errno == ELOOP) continue;
-        if (file < 0) return error = {errno, nullptr}, -1;
-        const bool seen = stat_of(file, after);
-        const char* const refused = seen ? refusal(after) : nullptr;
-        if (seen && !refused && (magic_ || (same_file(before, after) && stays(file, after)))) return file;
+        if (file < 0) {
+            error = {errno, nullptr};
+            return -1;
+        }
+        error = look_after(file, before);
+        if (error.error == 0) return file;
         close(file);
-        if (refused) return error = {EPERM, refused}, -1;
+        if (error.error != EAGAIN) return -1;
     }
     error = {EAGAIN, nullptr};
     return -1;
@@ -256,8 +292,11 @@ int ConfiguredFile::append(FileError& error) {
 
 int ConfiguredFile::append_or_make(FileError& error) {
     for (unsigned attempt = 0; attempt < kMaxTries; attempt++) {
-        if (const int file = append(error); file >= 0 || error.error != ENOENT || failure_.error != 0) return file;
-        if (const int file = make(error); file >= 0 || error.error != EEXIST) return file;
+        const int there = append(error);
+        const bool could_be_made = failure_.error == 0 && error.error == ENOENT;
+        if (there >= 0 || !could_be_made) return there;
+        const int made = make(error);
+        if (made >= 0 || error.error != EEXIST) return made;
     }
     return -1;
 }

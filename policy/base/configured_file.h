@@ -49,8 +49,12 @@ class ConfiguredFile {
     static constexpr std::size_t kLinkBytes = 1024;
 
     void walk();
+    bool arrive(const char* component);
+    bool replace(const char* component, const char* end);
     bool enter(const char* component);
     bool follow(const char* component);
+    FileError look_before(struct stat& before) const;
+    FileError look_after(int file, const struct stat& before) const;
     int open_there(FileError& error);
     const char* refusal(const struct stat& info) const;
     bool stays(int file, const struct stat& first) const;

@@ -9,23 +9,18 @@ namespace {
 // The kernel's highest number of a signal that isn't for real time.
 constexpr int kLastStandard = 31;
 
+constexpr int kNeverHeld[] = {
+    SIGSEGV, SIGBUS,  SIGFPE, SIGILL, SIGTRAP, SIGABRT,
+    SIGSYS,   // by seccomp: the kernel ends a process that blocks it
+    SIGPWR,   // collectors stop threads with it
+    SIGXCPU,  // and let them go on with this one
+    SIGKILL, SIGSTOP,
+};
+
 bool may_be_held(int signal) {
-    switch (signal) {
-        case SIGSEGV:
-        case SIGBUS:
-        case SIGFPE:
-        case SIGILL:
-        case SIGTRAP:
-        case SIGABRT:
-        case SIGSYS:   // by seccomp: the kernel ends a process that blocks it
-        case SIGPWR:   // collectors stop threads with it
-        case SIGXCPU:  // and let them go on with this one
-        case SIGKILL:
-        case SIGSTOP:
-            return false;
-        default:
-            return true;
-    }
+    for (const int never : kNeverHeld)
+        if (signal == never) return false;
+    return true;
 }
 
 bool has_handler(int signal) {
