@@ -56,6 +56,9 @@ CUresult wait_for_work_of(CUcontext context) {
     return during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+// A context that has ended meanwhile has waited for its own work.
+bool has_ended(int result) { return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT; }
+
 int wait_for_work_in_capture(CUcontext context) {
     const DisableCancellation uncancelled;
     const CurrentContext during(context, CurrentContext::Of::known);
@@ -74,9 +77,8 @@ int Quiescence::wait_for_all(CUcontext context, CUdeviceptr address, Wait wait) 
     if (count > std::size(all)) return kNotNow;
     for (std::size_t i = 0; i < count; i++) {
         const int result = wait(all[i]);
-        // One that has ended meanwhile has waited for its own work.
-        const bool ended = result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT;
-        if (result != CUDA_SUCCESS && !ended) return is_of_capture(result) ? kNotNow : result;
+        if (is_of_capture(result)) return kNotNow;
+        if (result != CUDA_SUCCESS && !has_ended(result)) return result;
     }
     return 0;
 }

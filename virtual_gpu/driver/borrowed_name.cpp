@@ -76,8 +76,8 @@ bool is_usual(const struct stat& file, std::size_t which) {
 bool is_beside(const struct stat& file, const char* name) {
     char folder[1024];
     PathBuffer path;
-    return folder_of(kOwnPlace, folder, sizeof(folder)) && path.join(folder, "/fake/", name) &&
-           is_at(file, path.text());
+    if (!folder_of(kOwnPlace, folder, sizeof(folder))) return false;
+    return path.join(folder, "/fake/", name) && is_at(file, path.text());
 }
 
 bool is_opened(const struct stat& file, const char* name) {
@@ -93,8 +93,10 @@ const char* by_file(const char* path) {
     if (!is_link && info.st_nlink < 2) return nullptr;
     if (is_link && !about(path, &info)) return nullptr;
     if (!S_ISREG(info.st_mode)) return nullptr;
-    for (std::size_t i = 0; i < 2; i++)
-        if (is_opened(info, kNames[i]) || is_beside(info, kNames[i]) || is_usual(info, i)) return kNames[i];
+    for (std::size_t i = 0; i < 2; i++) {
+        const bool is_it = is_opened(info, kNames[i]) || is_beside(info, kNames[i]) || is_usual(info, i);
+        if (is_it) return kNames[i];
+    }
     return nullptr;
 }
 
@@ -108,21 +110,30 @@ bool is_there(const char* name, const void* caller) {
     return found;
 }
 
+const char* matching(const char* file) {
+    for (const char* const own : kNames)
+        if (match(file, own) != Match::none) return own;
+    return nullptr;
+}
+
+// A name with a version is left to NVIDIA's libraries where one of them asks, and means nothing without such a file.
+bool is_borrowed(Match how, const char* name, const void* caller) {
+    if (how == Match::name) return true;
+    return !in_real_library(caller) && is_there(name, caller);
+}
+
 }  // namespace
 
 const char* borrowed_name(const char* name, const void* caller) {
     const char* const slash = std::strrchr(name, '/');
     const char* const file = slash ? slash + 1 : name;
     const int saved_errno = errno;
+    const char* const own = matching(file);
     const char* borrowed = nullptr;
-    bool named = false;
-    for (const char* const own : kNames) {
-        const Match how = match(file, own);
-        if (how == Match::none) continue;
-        named = true;
-        if (how == Match::name || (!in_real_library(caller) && is_there(name, caller))) borrowed = own;
-    }
-    if (!named && slash) borrowed = by_file(name);
+    if (own)
+        borrowed = is_borrowed(match(file, own), name, caller) ? own : nullptr;
+    else if (slash)
+        borrowed = by_file(name);
     errno = saved_errno;
     return borrowed;
 }

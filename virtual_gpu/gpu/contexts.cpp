@@ -8,13 +8,16 @@ Contexts::Entry* Contexts::find(CUcontext context) {
     return nullptr;
 }
 
+Contexts::Entry* Contexts::find_known(CUcontext context) { return context ? find(context) : nullptr; }
+
 // Null if there are too many.
 Contexts::Entry* Contexts::add(const Entry& entry) {
     if (Entry* free = find(nullptr)) {
         *free = entry;
         return free;
     }
-    return entries_.size() < 0xffff && entries_.push_back(entry) ? entries_.end() - 1 : nullptr;
+    const bool room = entries_.size() < 0xffff && entries_.push_back(entry);
+    return room ? entries_.end() - 1 : nullptr;
 }
 
 Contexts::Id Contexts::number_of(const Entry* entry) const {
@@ -34,7 +37,7 @@ Contexts::Id Contexts::id_of(CUcontext context, CUdevice device) {
 void Contexts::count() {
     CUcontext sole = nullptr;
     for (const Entry& entry : entries_) {
-        if (!entry.context || entry.number) continue;
+        if (!entry.is_context()) continue;
         if (sole) return sole_.store(nullptr, std::memory_order_release);
         sole = entry.context;
     }
@@ -45,9 +48,11 @@ std::size_t Contexts::list(CUcontext* into, std::size_t most, CUdevice* devices)
     LockGuard lock(mutex_);
     std::size_t there = 0;
     for (const Entry& entry : entries_) {
-        if (!entry.context || entry.number || there++ >= most) continue;
-        into[there - 1] = entry.context;
-        if (devices) devices[there - 1] = entry.device;
+        if (!entry.is_context()) continue;
+        const std::size_t place = there++;
+        if (place >= most) continue;
+        into[place] = entry.context;
+        if (devices) devices[place] = entry.device;
     }
     return there;
 }
@@ -61,27 +66,30 @@ bool Contexts::any_on(CUdevice device) {
 
 CUcontext Contexts::handle_of(Id id) {
     LockGuard lock(mutex_);
-    return id && id <= entries_.size() ? entries_[id - 1u].context : nullptr;
+    const bool given = id != 0 && id <= entries_.size();
+    return given ? entries_[id - 1u].context : nullptr;
 }
 
 Contexts::Id Contexts::known_id(CUcontext context) {
     LockGuard lock(mutex_);
-    return number_of(context ? find(context) : nullptr);
+    return number_of(find_known(context));
 }
 
 void Contexts::add_name(CUcontext name, CUcontext context, CUdevice device) {
     LockGuard lock(mutex_);
-    if (const Id number = number_of(find(context)); number && !find(name)) add({name, device, 1, number});
+    const Id number = number_of(find(context));
+    if (number && !find(name)) add({name, device, 1, number});
 }
 
 void Contexts::name_ended(CUcontext name) {
     LockGuard lock(mutex_);
-    if (Entry* entry = name ? find(name) : nullptr; entry && entry->number) *entry = {};
+    Entry* const entry = find_known(name);
+    if (entry && entry->number) *entry = {};
 }
 
 bool Contexts::is_name(CUcontext context) {
     LockGuard lock(mutex_);
-    const Entry* entry = context ? find(context) : nullptr;
+    const Entry* entry = find_known(context);
     return entry && entry->number;
 }
 
@@ -103,13 +111,13 @@ void Contexts::detached(CUcontext context) {
 
 void Contexts::ended(CUcontext context) {
     LockGuard lock(mutex_);
-    if (Entry* entry = context ? find(context) : nullptr) *entry = {};
+    if (Entry* entry = find_known(context)) *entry = {};
     count();
 }
 
 CUdevice Contexts::device_of(CUcontext context) {
     LockGuard lock(mutex_);
-    const Entry* entry = context ? find(context) : nullptr;
+    const Entry* entry = find_known(context);
     return entry ? entry->device : -1;
 }
 

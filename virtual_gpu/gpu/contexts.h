@@ -51,8 +51,12 @@ class Contexts {
         CUdevice device;
         std::uint32_t uses;
         Id number;  // of the context that this is another name of; 0: it is one itself
+
+        bool is_context() const { return context && !number; }
     };
     Entry* find(CUcontext context) CUSLICE_REQUIRES(mutex_);
+    // The same, and null for null, by which a free entry is found.
+    Entry* find_known(CUcontext context) CUSLICE_REQUIRES(mutex_);
     void count() CUSLICE_REQUIRES(mutex_);
     Entry* add(const Entry& entry) CUSLICE_REQUIRES(mutex_);
     Id number_of(const Entry* entry) const CUSLICE_REQUIRES(mutex_);

@@ -2,16 +2,25 @@
 
 namespace cuslice {
 
+namespace {
+
+bool is_known(CUcontext context) { return gpu_state().contexts.known_id(context) != 0; }
+
+}  // namespace
+
 bool is_own(CUcontext context) {
+    if (!context) return false;
     CUcontext now = nullptr;
-    return context && CUSLICE_REAL(cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now == context;
+    if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS) return false;
+    return now == context;
 }
 
 CurrentContext::CurrentContext(CUcontext context, Of of, bool takes) {
     const bool own = is_own(context);
     if (!own || takes) {
         visit_.emplace(context, takes);
-        if (!*visit_ || (of == Of::known && !gpu_state().contexts.known_id(context))) return;
+        if (!*visit_) return;
+        if (of == Of::known && !is_known(context)) return;
     }
     is_current_ = own || pushed_.push(context);
 }
@@ -19,7 +28,7 @@ CurrentContext::CurrentContext(CUcontext context, Of of, bool takes) {
 NamedContext::NamedContext(CUcontext context) : is_there_(is_own(context)) {
     if (is_there_) return;
     visit_.emplace(context);
-    is_there_ = *visit_ && gpu_state().contexts.known_id(context);
+    is_there_ = *visit_ && is_known(context);
 }
 
 }  // namespace cuslice

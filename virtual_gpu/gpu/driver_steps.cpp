@@ -20,8 +20,26 @@ constexpr std::uint64_t kMiB = 1 << 20;
 std::uint64_t first_context_at_most(CUdevice device) {
     int major = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-    return (major <= 6 ? 500 : major == 7 ? 1050 : major == 8 ? 1536 : 1800) * kMiB;
+    if (major <= 6) return 500 * kMiB;
+    if (major == 7) return 1050 * kMiB;
+    if (major == 8) return 1536 * kMiB;
+    return 1800 * kMiB;
 }
+
+// Bytes by which the limit is exceeded.
+std::uint64_t missing(const LimitError& over) { return over.used - std::min(over.used, over.ceiling); }
+
+// The partition whose limit is exceeded: one of those beside `gpu`, or itself.
+VirtualGpu& partition_of(const LimitError& over, VirtualGpu& gpu) {
+    if (over.of != LimitOf::other_part) return gpu;
+    for (VirtualGpu* part : gpu.physical().parts())
+        if (part->ordinal() == over.part) return *part;
+    return gpu;
+}
+
+bool is_of_several(LimitOf of) { return of == LimitOf::whole_gpu || of == LimitOf::group || of == LimitOf::rule; }
+
+bool is_shared_by_partitions(LimitOf of) { return of == LimitOf::process || of == LimitOf::job; }
 
 }  // namespace
 
@@ -73,7 +91,7 @@ bool DriverSteps::within_limits(LimitError* why) const {
         if (part == &gpu_ || part->within_limit(why)) continue;
         if (!why) return false;
         // A limit that they share is the same for this part.
-        if (why->of == LimitOf::process || why->of == LimitOf::job) {
+        if (is_shared_by_partitions(why->of)) {
             why->of = LimitOf::other_part;
             why->part = part->ordinal();
         }
@@ -87,30 +105,26 @@ bool DriverSteps::within_limits(LimitError* why) const {
 
 // The same without what other members of the accounts have given back.
 bool DriverSteps::within_given_back() const {
-    for (VirtualGpu* part : physical_.parts())
-        if (!part->within_limit(nullptr) && !part->siblings().given_back().within_limit()) return false;
+    for (VirtualGpu* part : physical_.parts()) {
+        const bool within = part->within_limit(nullptr) || part->siblings().given_back().within_limit();
+        if (!within) return false;
+    }
     const std::uint64_t most = physical_.limit_of_all();
     return !most || physical_.counted_of_all() <= most;
 }
 
 // Has the partition give back what it has cached whose limit is exceeded. False if that is nothing.
 bool DriverSteps::trim_for_driver(const LimitError& over) const {
-    const std::uint64_t missing = over.used - std::min(over.used, over.ceiling);
-    for (VirtualGpu* part : physical_.parts())
-        if (part->caches() && (over.of == LimitOf::other_part ? part->ordinal() == over.part : part == &gpu_))
-            return gpu_state().reclaimer->trim(*part, missing) != 0;
-    return false;
+    VirtualGpu& full = partition_of(over, gpu_);
+    return full.caches() && gpu_state().reclaimer->trim(full, missing(over)) != 0;
 }
 
 // Restates `over` as it was before `bytes` that the driver takes were charged in it, with the request and the
 // headroom of the limit that stood in the way.
 void DriverSteps::restate(LimitError& over, std::uint64_t bytes) const {
-    const bool of_all = over.of == LimitOf::whole_gpu || over.of == LimitOf::group || over.of == LimitOf::rule;
-    const VirtualGpu* full = &gpu_;
-    for (const VirtualGpu* part : physical_.parts())
-        if (over.of == LimitOf::other_part && part->ordinal() == over.part) full = part;
-    over.requested = of_all ? bytes : physical_.share_of(*full, bytes);
-    over.headroom = full->headroom(over.of);
+    const VirtualGpu& full = partition_of(over, gpu_);
+    over.requested = is_of_several(over.of) ? bytes : physical_.share_of(full, bytes);
+    over.headroom = full.headroom(over.of);
     over.used -= std::min(over.used, Budget::charged(over.requested));
 }
 
@@ -119,8 +133,10 @@ std::uint64_t DriverSteps::known_context(std::uint64_t kind) const {
     const std::uint64_t bytes = gpu_.siblings().known_by().least_context(kind);
     if (!bytes) return 0;
     open_footprint();
-    const bool first = footprint().bytes() == 0 && state().contexts == 0 && !physical_primary_is_active(gpu_.device());
-    return first && bytes <= footprint().context_at_most() ? bytes : 0;
+    const bool plausible = bytes <= footprint().context_at_most();
+    const bool none_yet = footprint().bytes() == 0 && state().contexts == 0;
+    const bool first = none_yet && !physical_primary_is_active(gpu_.device());
+    return plausible && first ? bytes : 0;
 }
 
 void DriverSteps::note_context(std::uint64_t kind) const {
@@ -190,9 +206,8 @@ bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
     for (std::size_t tries = physical_.parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
         fits = within_limits(&over);
     fits = fits || within_given_back();
-    if (!fits && why)
-        fits = gpu_.siblings().wait_until(over.used - std::min(over.used, over.ceiling),
-                                          [&] { return within_limits(&over); });
+    const bool waits = !fits && why;
+    if (waits) fits = gpu_.siblings().wait_until(missing(over), [&] { return within_limits(&over); });
     for (VirtualGpu* part : physical_.parts())
         if (fits && part->caches()) gpu_state().reclaimer->top_up(*part);
     if (fits || !why) return fits;
@@ -205,12 +220,13 @@ bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
 // here and is counted as being made.
 void DriverSteps::after_context_end(DriverFootprint::Step& step) const {
     const std::uint64_t steps = footprint().step_count();
-    const bool none = !footprint().exact() && gpu_state().contexts_being_made.load() == 0 && state().contexts == 0 &&
-                      !physical_primary_is_active(gpu_.device());
+    const bool none_made = gpu_state().contexts_being_made.load() == 0 && state().contexts == 0;
+    const bool none = none_made && !footprint().exact() && !physical_primary_is_active(gpu_.device());
     after(step, nullptr);
     if (!none) return;
     const LockGuard lock(physical_.mutex());
-    if (footprint().exact() || footprint().step_count() != steps + 1 || !footprint().at_rest()) return;
+    const bool undisturbed = footprint().step_count() == steps + 1 && footprint().at_rest();
+    if (footprint().exact() || !undisturbed) return;
     footprint().none_left(physical_.budgets());
     physical_.publish_footprint();
 }

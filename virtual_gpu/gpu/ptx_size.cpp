@@ -6,9 +6,20 @@ namespace cuslice {
 
 namespace {
 
+// 0 for what is no number, or too large a one.
+std::uint64_t extent_of(std::string_view word) {
+    if (!are_digits(word)) return 0;
+    std::uint64_t number = 0;
+    for (const char digit : word) {
+        if (__builtin_mul_overflow(number, 10u, &number)) return 0;
+        if (__builtin_add_overflow(number, value_of_digit(digit), &number)) return 0;
+    }
+    return number;
+}
+
 bool in_word(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' ||
-           c == '$' || c == '%';
+    if (is_letter(c) || is_digit(c)) return true;
+    return std::string_view("._$%").find(c) != std::string_view::npos;
 }
 
 }  // namespace
@@ -21,19 +32,32 @@ void PtxSize::take(char c) {
             if (c == '\n') in_ = In::text;
             return;
         case In::comment:
-            if (last == '*' && c == '/') in_ = In::text, last_ = '\0';
+            if (last == '*' && c == '/') leave_comment();
             return;
         case In::quotes:
             if (c == '"') in_ = In::text;
             return;
         case In::text:
-            if (last == '/' && (c == '/' || c == '*')) {
-                in_ = c == '/' ? In::line_comment : In::comment;
-                last_ = '\0';
-            } else {
-                take_text(c);
-            }
+            if (!enter_comment(last, c)) take_text(c);
     }
+}
+
+// True if these two characters begin one.
+bool PtxSize::enter_comment(char last, char c) {
+    if (last != '/') return false;
+    if (c == '/')
+        in_ = In::line_comment;
+    else if (c == '*')
+        in_ = In::comment;
+    else
+        return false;
+    last_ = '\0';
+    return true;
+}
+
+void PtxSize::leave_comment() {
+    in_ = In::text;
+    last_ = '\0';
 }
 
 void PtxSize::take_text(char c) {
@@ -42,55 +66,93 @@ void PtxSize::take_text(char c) {
         return;
     }
     end_word();
-    if (c == '"') in_ = In::quotes;
-    if (c == '{' || c == '(') depth_++;
-    if ((c == '}' || c == ')') && depth_) depth_--;
+    switch (c) {
+        case '"':
+            in_ = In::quotes;
+            return;
+        case '{':
+        case '(':
+            depth_++;
+            return;
+        case '}':
+        case ')':
+            close(c);
+            return;
+        default:
+            if (!depth_) take_mark(c);
+    }
+}
+
+void PtxSize::close(char c) {
+    if (depth_) depth_--;
     // A function's body ends its statement, a variable's value doesn't.
-    if (c == '}' && !depth_ && !value_) end_statement();
-    if (depth_) return;
-    if (c == '[') in_extent_ = true;
-    if (c == ']') in_extent_ = false;
-    if (c == '=') value_ = true;
-    if (c == ',') end_variable();
-    if (c == ';') end_statement();
+    const bool end_of_body = c == '}' && !depth_ && !value_;
+    if (end_of_body) end_statement();
+}
+
+// Outside of braces.
+void PtxSize::take_mark(char c) {
+    switch (c) {
+        case '[':
+            in_extent_ = true;
+            return;
+        case ']':
+            in_extent_ = false;
+            return;
+        case '=':
+            value_ = true;
+            return;
+        case ',':
+            end_variable();
+            return;
+        case ';':
+            end_statement();
+            return;
+        default:
+            return;
+    }
 }
 
 void PtxSize::end_word() {
     const std::string_view word(word_, length_);
     length_ = 0;
     if (word == ".managed" || word == ".extern") elsewhere_ = true;  // also in .attribute(.managed)
-    if (word.empty() || depth_ || value_) return;
-    if (in_extent_) {
-        std::uint64_t number = 0;
-        bool known = true;
-        for (const char digit : word) {
-            known = known && digit >= '0' && digit <= '9' && !__builtin_mul_overflow(number, 10u, &number) &&
-                    !__builtin_add_overflow(number, static_cast<unsigned>(digit - '0'), &number);
-        }
-        if (!known || __builtin_mul_overflow(count_, number, &count_)) count_ = 0;
-    } else if (word == ".global") {
-        global_ = true;
-    } else if (word == ".visible" || word == ".weak") {
-        kept_ = true;
-    } else if (word == ".v2" || word == ".v4") {
-        lanes_ = word == ".v2" ? 2 : 4;
-    } else if (const std::uint64_t element = ptx_type_bytes(word)) {
-        element_ = element;
-    }
+    const bool declares = !depth_ && !value_;
+    if (word.empty() || !declares) return;
+    if (in_extent_)
+        take_extent(word);
+    else
+        take_directive(word);
+}
+
+void PtxSize::take_extent(std::string_view word) {
+    if (__builtin_mul_overflow(count_, extent_of(word), &count_)) count_ = 0;
+}
+
+void PtxSize::take_directive(std::string_view word) {
+    if (word == ".global") global_ = true;
+    if (word == ".visible" || word == ".weak") kept_ = true;
+    if (word == ".v2") lanes_ = 2;
+    if (word == ".v4") lanes_ = 4;
+    if (const std::uint64_t element = ptx_type_bytes(word)) element_ = element;
 }
 
 void PtxSize::end_variable() {
     std::uint64_t bytes = 0;
-    if (global_ && kept_ && !elsewhere_ && !__builtin_mul_overflow(count_, element_ * lanes_, &bytes) &&
-        bytes_ + bytes >= bytes_)
-        bytes_ += bytes;
+    const bool counts = global_ && kept_ && !elsewhere_;
+    const bool too_large =
+        __builtin_mul_overflow(count_, element_ * lanes_, &bytes) || __builtin_add_overflow(bytes_, bytes, &bytes);
+    if (counts && !too_large) bytes_ = bytes;
     count_ = 1;
-    value_ = in_extent_ = false;
+    value_ = false;
+    in_extent_ = false;
 }
 
 void PtxSize::end_statement() {
     end_variable();
-    global_ = kept_ = elsewhere_ = false;
+    global_ = false;
+    kept_ = false;
+    elsewhere_ = false;
     element_ = 0;
     lanes_ = 1;
 }

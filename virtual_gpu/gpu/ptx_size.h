@@ -15,8 +15,14 @@ class PtxSize {
 
   private:
     void take(char c);
+    bool enter_comment(char last, char c);
+    void leave_comment();
     void take_text(char c);
+    void close(char c);
+    void take_mark(char c);
     void end_word();
+    void take_extent(std::string_view word);
+    void take_directive(std::string_view word);
     void end_variable();
     void end_statement();
 

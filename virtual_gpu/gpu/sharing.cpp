@@ -8,6 +8,7 @@
 #include "config/container_group.h"
 #include "config/handover.h"
 #include "config/load.h"
+#include "config/number.h"
 #include "config/resolve.h"
 #include "policy/base/cancellation.h"
 #include "policy/ledger/process_identity.h"
@@ -88,20 +89,54 @@ std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
         made_in.remove_prefix(1);  // the @
         std::string_view one = made_in.substr(0, made_in.find('@'));
         made_in.remove_prefix(one.size());
-        if (one.size() != uuid.size() + 1 + kDigits || one.substr(0, uuid.size()) != uuid || one[uuid.size()] != '=')
-            continue;
-        one.remove_prefix(uuid.size() + 1);
+        const std::size_t equals = one.find('=');
+        if (one.substr(0, equals) != uuid) continue;
+        one.remove_prefix(uuid.size());
+        if (one.size() != 1 + kDigits) continue;
+        one.remove_prefix(1);
         std::uint64_t id = 0;
-        for (const char digit : one)
-            id = id * 16 + static_cast<unsigned>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+        for (const char digit : one) id = id * 16 + digit_value(digit);
         return id;
     }
     return 0;
 }
 
+namespace {
+
+bool has_rule(const SharingPlan& plan, const GpuSharing::Slice& slice) {
+    return !plan.rule.empty() && slice.rule_limit != ledger::kNoLimitBytes;
+}
+
+// The account of one of the jobs, outermost first, then the group's, then the rule's. `job`: the job's name.
+ledger::Request request_for(const SharingPlan& plan, const GpuSharing::Slice& slice, unsigned account,
+                            const FixedText<64>& job) {
+    const bool is_job = account < plan.job_count;
+    const bool is_group = account == plan.job_count && !plan.group.empty();
+    ledger::Request request;
+    request.inner = account != 0 || !is_job;
+    if (is_job) {
+        request.name = job.c_str();
+        request.limit = limit_of_job(plan, account, slice);
+    } else if (is_group) {
+        request.kind = ledger::AccountKind::group;
+        request.name = plan.group.c_str();
+        request.limit = slice.group_limit;
+    } else {
+        request.kind = ledger::AccountKind::rule;
+        request.name = plan.rule.c_str();
+        request.limit = slice.rule_limit;
+    }
+    const bool reserves = !request.inner && request.limit != ledger::kNoLimitBytes;
+    request.reserved = reserves ? request.limit : 0;
+    return request;
+}
+
+}  // namespace
+
 bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
     const std::uint64_t made_in = plan.job_count ? ledger_of_job(plan.made_in.view(), slice.uuid) : 0;
-    const bool group = !plan.group.empty(), rule = !plan.rule.empty() && slice.rule_limit != ledger::kNoLimitBytes;
+    const bool group = !plan.group.empty();
+    const bool rule = has_rule(plan, slice);
     // Alone it would have a limit of its own in place of the shared one, or none.
     const bool closed = rule || group || made_in || limits_any_job(plan, slice);
     refusal->failure = {};
@@ -115,24 +150,9 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
     refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;
     const unsigned accounts = plan.job_count + (group ? 1 : 0) + (rule ? 1 : 0);
     for (; joined_ < accounts; joined_++) {
-        const bool is_job = joined_ < plan.job_count;
-        const FixedText<64> job = is_job ? plan.job(joined_) : FixedText<64>();
-        ledger::Request request;
-        request.inner = joined_ != 0 || !is_job;
-        if (is_job) {
-            request.name = job.c_str();
-            request.limit = limit_of_job(plan, joined_, slice);
-            if (joined_ == 0) request.made_in = made_in;
-        } else if (group && joined_ == plan.job_count) {
-            request.kind = ledger::AccountKind::group;
-            request.name = plan.group.c_str();
-            request.limit = slice.group_limit;
-        } else {
-            request.kind = ledger::AccountKind::rule;
-            request.name = plan.rule.c_str();
-            request.limit = slice.rule_limit;
-        }
-        request.reserved = request.inner || request.limit == ledger::kNoLimitBytes ? 0 : request.limit;
+        const FixedText<64> job = joined_ < plan.job_count ? plan.job(joined_) : FixedText<64>();
+        ledger::Request request = request_for(plan, slice, joined_, job);
+        if (!request.inner) request.made_in = made_in;
         refusal->asked = request.reserved;
         refusal->how =
             budget_.join(ledger_, request, in_use, &refusal->committed, &refusal->available, &refusal->failure);
@@ -181,19 +201,23 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
 // The file stays open: closing it would give up the place that this process may have in it, or take later.
 bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched) {
     if (!plan.any()) return false;
-    if (!ledger_.opened() && !ledger_.open_existing(plan.folder.c_str(), uuid, nullptr)) return false;
+    const bool open = ledger_.opened() || ledger_.open_existing(plan.folder.c_str(), uuid, nullptr);
+    if (!open) return false;
     bool any = false;
-    for (unsigned i = 0; i < plan.job_count; i++)
-        any = ledger_.watch(ledger::AccountKind::job, plan.job(i).c_str(), watched) || any;
-    if (!plan.group.empty()) any = ledger_.watch(ledger::AccountKind::group, plan.group.c_str(), watched) || any;
-    if (!plan.rule.empty()) any = ledger_.watch(ledger::AccountKind::rule, plan.rule.c_str(), watched) || any;
+    const auto watch = [&](ledger::AccountKind kind, const FixedText<64>& name) {
+        any |= ledger_.watch(kind, name.c_str(), watched);
+    };
+    for (unsigned i = 0; i < plan.job_count; i++) watch(ledger::AccountKind::job, plan.job(i));
+    if (!plan.group.empty()) watch(ledger::AccountKind::group, plan.group);
+    if (!plan.rule.empty()) watch(ledger::AccountKind::rule, plan.rule);
     return any;
 }
 
 std::uint64_t GpuSharing::group_limit(const SharingPlan& plan, const char* uuid) {
     ledger::GroupTerms terms;
     if (plan.group.empty()) return ledger::kNoLimitBytes;
-    if (!ledger_.opened() && !ledger_.open_existing(plan.folder.c_str(), uuid, nullptr)) return ledger::kNoLimitBytes;
+    const bool open = ledger_.opened() || ledger_.open_existing(plan.folder.c_str(), uuid, nullptr);
+    if (!open) return ledger::kNoLimitBytes;
     return ledger_.look_at_group(plan.group.c_str(), &terms) ? terms.limit : ledger::kNoLimitBytes;
 }
 

@@ -20,6 +20,9 @@ std::uint64_t unseen_on(const PhysicalGpu& gpu) {
     return free_memory(&free, &total) ? total - free - gpu.held() : FootprintPolling::kUnknown;
 }
 
+// 0 where there is less than what is taken off.
+std::uint64_t less(std::uint64_t bytes, std::uint64_t taken_off) { return bytes - std::min(bytes, taken_off); }
+
 }  // namespace
 
 void VirtualGpu::open(int ordinal, const GpuIdentity& identity, PhysicalGpu& physical, const char* name,
@@ -53,7 +56,7 @@ void VirtualGpu::publish(std::uint64_t driver_bytes) {
     // A shared limit may be changed by others at any time, and is looked at there.
     siblings_.sharing().budget().set_margin(room);
     const std::uint64_t most = siblings_.own_limit(slice_.limit);
-    budget_.set_ceiling(most == Budget::kUnlimited ? most : most > room ? most - room : 0);
+    budget_.set_ceiling(most == Budget::kUnlimited ? most : less(most, room));
     polling_.restart(budget_.used(), slice_.plus_context ? derived_headroom(driver_bytes) : room);
 }
 
@@ -62,7 +65,8 @@ void VirtualGpu::publish(std::uint64_t driver_bytes) {
     const std::uint64_t at_most = std::min(bytes, physical_->total());
     const FootprintPolling::Mark mark = polling_.reach(used, bytes, at_most);
     if (mark == FootprintPolling::Mark::moved) return;
-    if (mark == FootprintPolling::Mark::near && (!polling_.due() || !worth_polling(bytes))) return;
+    const bool may_wait = mark == FootprintPolling::Mark::near;
+    if (may_wait && (!polling_.due() || !worth_polling(bytes))) return;
     poll_footprint();
     polling_.advance(at_most);
 }
@@ -127,7 +131,7 @@ bool VirtualGpu::fits_in_whole(std::uint64_t bytes, LimitError* why) {
         const std::uint64_t room = physical_->headroom(), most = physical_->limit_of_all();
         *why = {.requested = bytes,
                 .used = used - Budget::charged(bytes),
-                .ceiling = most > room ? most - room : 0,
+                .ceiling = less(most, room),
                 .limit = most,
                 .of = LimitOf::whole_gpu};
     }
@@ -191,11 +195,11 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
 
 std::uint64_t VirtualGpu::room() const {
     const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
-    std::uint64_t own = used < ceiling ? ceiling - used : 0;
+    std::uint64_t own = less(ceiling, used);
     if (siblings_.joined()) own = std::min(own, siblings_.room(used));
     if (!physical_->limit_of_all()) return own;
     const std::uint64_t all = physical_->counted_of_all() + physical_->headroom(), whole = physical_->limit_of_all();
-    return std::min(own, all < whole ? whole - all : 0);
+    return std::min(own, less(whole, all));
 }
 
 }  // namespace cuslice

@@ -28,27 +28,35 @@ bool keep(std::string_view line) {
 
 std::string_view name_of(std::string_view line) { return slice(line, 0, line.find('=')); }
 
+bool is_set(const char* const* lines, std::string_view name) { return variable(lines, name).data() != nullptr; }
+
+// `lines`, then what was kept and isn't among them. False if there is no memory for it.
+bool merge(const char* const* lines, PageVector<const char*>& merged) {
+    for (const char* const* line = lines; *line; line++)
+        if (!merged.push_back(*line)) return false;
+    for (const std::size_t start : kept_lines) {
+        const char* const line = kept_text.begin() + start;
+        if (is_set(lines, name_of(line))) continue;
+        if (!merged.push_back(line)) return false;
+    }
+    return merged.push_back(nullptr);
+}
+
 }  // namespace
 
 CUSLICE_AT_LOAD bool has_more_rights() { return getauxval(AT_SECURE) != 0; }
 
 CUSLICE_AT_LOAD void keep_handed_on() {
-    if (has_more_rights() || !variable(now(), kHandOver).data()) return;
+    if (has_more_rights() || !is_set(now(), kHandOver)) return;
     for (const char* const* line = now(); *line; line++)
         if (starts_with(*line, "CUSLICE_")) keep(*line);
 }
 
-bool was_cleared() { return kept_lines.size() != 0 && !variable(now(), kHandOver).data(); }
+bool was_cleared() { return kept_lines.size() != 0 && !is_set(now(), kHandOver); }
 
 HostEnvironment::HostEnvironment() : lines_(has_more_rights() ? kNothing : now()) {
-    if (has_more_rights() || !was_cleared()) return;
-    bool whole = true;
-    for (const char* const* line = lines_; *line; line++) whole = whole && merged_.push_back(*line);
-    for (const std::size_t start : kept_lines) {
-        const char* const line = kept_text.begin() + start;
-        if (!variable(lines_, name_of(line)).data()) whole = whole && merged_.push_back(line);
-    }
-    if (whole && merged_.push_back(nullptr)) lines_ = merged_.begin();
+    const bool merges = !has_more_rights() && was_cleared();
+    if (merges && merge(lines_, merged_)) lines_ = merged_.begin();
 }
 
 }  // namespace cuslice

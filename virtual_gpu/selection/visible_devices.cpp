@@ -21,7 +21,8 @@ const Entry* open_setting(const Settings& settings, const char* const* environme
     const Entry* gpus = find(settings, Key::gpus);
     if (gpus && gpus->value == kAllGpus) return nullptr;  // what is visible stays so
     const bool resolved = variable(environment, kChosenVariable).data() != nullptr;
-    return gpus && (gpus->rank.level == 0 || !resolved) ? gpus : nullptr;
+    const bool open = gpus && (gpus->rank.level == 0 || !resolved);
+    return open ? gpus : nullptr;
 }
 
 // The host's GPUs, and those MIG devices that are named somewhere and that NVML knows. They are looked up by name, as
@@ -33,18 +34,15 @@ class KnownGpus {
             if (count_ < GpuPlaces::kMax) list_[count_++] = gpu;
     }
     void add_mig(std::string_view names) {
-        while (!names.empty()) {
-            const std::size_t comma = names.find(',');
-            add_one_mig(slice(names, 0, comma));
-            names = comma == names.npos ? std::string_view() : slice(names, comma + 1);
-        }
+        bool more = true;
+        while (!names.empty()) add_one_mig(take_item(names, ',', more));
     }
     std::span<const GpuIdentity> view() const { return {list_, count_}; }
 
   private:
     void add_one_mig(std::string_view name) {
         GpuIdentity gpu;
-        if (!equal_ignoring_case(slice(name, 0, 4), "MIG-") || name.size() >= sizeof(gpu.uuid)) return;
+        if (!is_mig_uuid(name) || name.size() >= sizeof(gpu.uuid)) return;
         std::memcpy(gpu.uuid, name.data(), name.size());
         for (const GpuIdentity& known : view())
             if (std::strcmp(known.uuid, gpu.uuid) == 0) return;
@@ -172,7 +170,8 @@ bool physical_list(const Settings& settings, std::span<const GpuIdentity> gpus, 
 
 VisibleDuringInit::VisibleDuringInit(std::string_view list, bool set) : before_(visible_line()) {
     const std::string_view now = before_ ? slice(before_, sizeof("CUDA_VISIBLE_DEVICES")) : std::string_view();
-    changed_ = set ? !before_ || now != list : before_ != nullptr;
+    const bool as_wanted = set ? before_ && now == list : !before_;
+    changed_ = !as_wanted;
     if (!changed_) return;
     if (set)
         during_ = set_visible(list);

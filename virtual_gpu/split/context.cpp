@@ -11,32 +11,41 @@ namespace cuslice {
 
 namespace {
 
+// The ways to wait are one bit each, of which a context has one or none.
+bool are_context_flags(unsigned flags) {
+    const unsigned how = flags & CU_CTX_SCHED_MASK;
+    const bool one_way = how == (how & (0 - how));
+    return one_way && (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0;
+}
+
+// A context in the place of a real one, and current. Nothing is left of it where that fails.
+CUresult create_in(CUcontext real, const Split::Device& device, CUdevice ordinal, unsigned flags, CUcontext* handle) {
+    const CUresult checked = check_priority(device, real);
+    if (checked != CUDA_SUCCESS) return checked;
+    VirtualContext* const context = virtual_contexts().create(ordinal, real, flags);
+    if (!context) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult pushed = CurrentVirtual::push({context, real});
+    if (pushed == CUDA_SUCCESS)
+        *handle = context->handle();
+    else
+        virtual_contexts().end(*context);
+    return pushed;
+}
+
 // `call` is what the driver would do, for where the GPUs are not open yet.
 template <typename Call>
 CUresult create(CUcontext* handle, unsigned flags, CUdevice ordinal, Call call) {
     if (!split().is_open()) return call();
     const Split::Device* device = split().device(ordinal);
     if (!device) return CUDA_ERROR_INVALID_DEVICE;
-    const unsigned how = flags & CU_CTX_SCHED_MASK;
-    const bool one_way = how == (how & (0 - how));
-    if (!handle || !one_way || flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || !are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
     DisablingLockGuard lock(lifetimes_mutex());
     CUcontext real = nullptr;
-    CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
-    if (result != CUDA_SUCCESS) return result;
-    result = check_priority(*device, real);
-    VirtualContext* context = nullptr;
-    if (result == CUDA_SUCCESS) {
-        context = virtual_contexts().create(ordinal, real, flags);
-        result = context ? CurrentVirtual::push({context, real}) : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (result == CUDA_SUCCESS) {
-        *handle = context->handle();
-        return result;
-    }
-    if (context) virtual_contexts().end(*context);
-    CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
-    return result;
+    const CUresult retained = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
+    if (retained != CUDA_SUCCESS) return retained;
+    const CUresult created = create_in(real, *device, ordinal, flags, handle);
+    if (created != CUDA_SUCCESS) CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
+    return created;
 }
 
 CUresult destroy(VirtualContext& context) {
@@ -57,27 +66,37 @@ CUresult destroy(VirtualContext& context) {
     return CUDA_SUCCESS;
 }
 
+bool has_ended(CUcontext handle, const VirtualContexts::Resolved& resolved) { return handle && !resolved.real; }
+
 template <typename Call>
 CUresult destroy(CUcontext handle, Call call) {
     const VirtualContexts::Resolved resolved = virtual_contexts().resolve(handle);
-    if (!resolved.context) return resolved.real || !handle ? call() : CUDA_ERROR_INVALID_CONTEXT;
-    // A primary one isn't ended in this way, nor one that has ended.
-    return resolved.context->primary() || !resolved.real ? CUDA_ERROR_INVALID_CONTEXT : destroy(*resolved.context);
+    if (has_ended(handle, resolved)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!resolved.context) return call();
+    // A primary one isn't ended in this way.
+    return resolved.context->primary() ? CUDA_ERROR_INVALID_CONTEXT : destroy(*resolved.context);
 }
 
 CUresult set(CUcontext handle) {
     const VirtualContexts::Resolved resolved = virtual_contexts().resolve(handle);
-    return resolved.real || !handle ? CurrentVirtual::set(resolved) : CUDA_ERROR_INVALID_CONTEXT;
+    return has_ended(handle, resolved) ? CUDA_ERROR_INVALID_CONTEXT : CurrentVirtual::set(resolved);
 }
 
 CUresult push(CUcontext handle) {
     const VirtualContexts::Resolved resolved = virtual_contexts().resolve(handle);
-    return resolved.real || !handle ? CurrentVirtual::push(resolved) : CUDA_ERROR_INVALID_CONTEXT;
+    return has_ended(handle, resolved) ? CUDA_ERROR_INVALID_CONTEXT : CurrentVirtual::push(resolved);
 }
 
 // The same of a named context as of the current one, which no name stands for.
 VirtualContexts::Resolved named(CUcontext handle) {
     return handle ? virtual_contexts().resolve(handle) : CurrentVirtual::get();
+}
+
+// The virtual GPU of a context on this physical one.
+int device_of(const VirtualContexts::Resolved& context, CUdevice physical) {
+    if (context.context) return context.context->device;
+    const HandleOwner green = handle_registry().find(context.real, HandleKind::green_context);
+    return green.known ? green.device : split().first_of(physical);
 }
 
 }  // namespace
@@ -99,16 +118,17 @@ CUSLICE_SPLIT(cuCtxCreate_v2, context, flags, device) {
 
 // A share of the multiprocessors, or of another API's queues, can't be had in a context that others share.
 CUSLICE_SPLIT(cuCtxCreate_v3, context, parameters, count, flags, device) {
-    if (split().is_open() && (count < 0 || (count && !parameters))) return CUDA_ERROR_INVALID_VALUE;
+    const bool wrong = count < 0 || (count && !parameters);
+    if (split().is_open() && wrong) return CUDA_ERROR_INVALID_VALUE;
     if (split().is_open() && count) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return create(context, flags, device,
                   [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v3)(context, parameters, count, flags, device); });
 }
 
 CUSLICE_SPLIT(cuCtxCreate_v4, context, parameters, flags, device) {
-    if (split().is_open() && parameters && parameters->numExecAffinityParams > 0)
-        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-    if (split().is_open() && parameters && parameters->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
+    const bool has_wishes = split().is_open() && parameters;
+    if (has_wishes && parameters->numExecAffinityParams > 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (has_wishes && parameters->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
     return create(context, flags, device,
                   [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v4)(context, parameters, flags, device); });
 }
@@ -123,7 +143,8 @@ CUSLICE_SPLIT(cuCtxDestroy_v2, context) {
 
 CUSLICE_SPLIT(cuCtxAttach, handle, flags) {
     const VirtualContexts::Resolved now = CurrentVirtual::get();
-    if (!now.context || now.context->primary() || !handle) {
+    const bool made_by_program = now.context && !now.context->primary();
+    if (!made_by_program || !handle) {
         const CUresult result = CUSLICE_PHYSICAL(cuCtxAttach)(handle, flags);
         if (result == CUDA_SUCCESS && handle) *handle = CurrentVirtual::handle();
         return result;
@@ -162,11 +183,10 @@ CUSLICE_SPLIT(cuCtxGetDevice, device) {
 
 CUSLICE_SPLIT(cuCtxGetDevice_v2, device, handle) {
     const VirtualContexts::Resolved resolved = named(handle);
-    if (handle && !resolved.real) return CUDA_ERROR_INVALID_CONTEXT;
+    if (has_ended(handle, resolved)) return CUDA_ERROR_INVALID_CONTEXT;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetDevice_v2)(device, resolved.real);
     if (result != CUDA_SUCCESS) return result;
-    const HandleOwner green = handle_registry().find(resolved.real, HandleKind::green_context);
-    *device = resolved.context ? int{resolved.context->device} : green.known ? green.device : split().first_of(*device);
+    *device = device_of(resolved, *device);
     return result;
 }
 
@@ -188,7 +208,7 @@ CUSLICE_SPLIT(cuCtxSetFlags, flags) {
 
 CUSLICE_SPLIT(cuCtxGetApiVersion, handle, version) {
     const VirtualContexts::Resolved resolved = named(handle);
-    if (handle && !resolved.real) return CUDA_ERROR_INVALID_CONTEXT;
+    if (has_ended(handle, resolved)) return CUDA_ERROR_INVALID_CONTEXT;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetApiVersion)(resolved.real, version);
     if (result == CUDA_SUCCESS && resolved.context && resolved.context->version) *version = resolved.context->version;
     return result;
@@ -196,7 +216,7 @@ CUSLICE_SPLIT(cuCtxGetApiVersion, handle, version) {
 
 CUSLICE_SPLIT(cuCtxGetId, handle, id) {
     const VirtualContexts::Resolved resolved = named(handle);
-    if (handle && !resolved.real) return CUDA_ERROR_INVALID_CONTEXT;
+    if (has_ended(handle, resolved)) return CUDA_ERROR_INVALID_CONTEXT;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetId)(resolved.real, id);
     // Not the real one's, which has numbers from one up, too.
     constexpr std::uint64_t kOurs = 1ull << 63;

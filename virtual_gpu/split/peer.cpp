@@ -17,35 +17,57 @@ void to_physical(CUdevice& a, CUdevice& b) {
     cuslice::to_physical(b);
 }
 
+// Between parts of one GPU, as of the fastest of links.
+CUresult attribute_within_gpu(int* value, CUdevice_P2PAttribute attribute) {
+    switch (attribute) {
+        case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+            *value = 1;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+        case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
+            *value = 0;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+// The current context and a named one, both as the program and as the driver knows them.
+struct Ends {
+    explicit Ends(CUcontext handle) : peer(virtual_contexts().resolve(handle)), here(CurrentVirtual::get()) {}
+
+    // False where the driver has the only say.
+    bool are_virtual() const { return here.real && here.context && peer.context; }
+    bool are_one_for_driver() const { return here.real == peer.real; }
+
+    VirtualContexts::Resolved peer, here;
+};
+
+CUresult check_ends(const Ends& ends, unsigned flags) {
+    if (!ends.peer.real) return CUDA_ERROR_INVALID_CONTEXT;
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    const VirtualContext &peer = *ends.peer.context, &here = *ends.here.context;
+    if (&peer == &here) return CUDA_ERROR_INVALID_CONTEXT;
+    return peer.device == here.device ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 namespace split_driver {
 
 CUSLICE_SPLIT(cuDeviceCanAccessPeer, can, device, peer) {
-    if (can && one_gpu(device, peer)) return *can = 1, CUDA_SUCCESS;
+    if (can && one_gpu(device, peer)) {
+        *can = 1;
+        return CUDA_SUCCESS;
+    }
     to_physical(device, peer);
     return CUSLICE_PHYSICAL(cuDeviceCanAccessPeer)(can, device, peer);
 }
 
 CUSLICE_SPLIT(cuDeviceGetP2PAttribute, value, attribute, from, to) {
-    if (value && one_gpu(from, to)) {
-        // As of the fastest of links.
-        switch (attribute) {
-            case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-            case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-            case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-                *value = 1;
-                return CUDA_SUCCESS;
-            case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-                *value = 0;
-                return CUDA_SUCCESS;
-            case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
-                *value = 0;
-                return CUDA_SUCCESS;
-            default:
-                return CUDA_ERROR_INVALID_VALUE;
-        }
-    }
+    if (value && one_gpu(from, to)) return attribute_within_gpu(value, attribute);
     to_physical(from, to);
     return CUSLICE_PHYSICAL(cuDeviceGetP2PAttribute)(value, attribute, from, to);
 }
@@ -59,33 +81,34 @@ CUSLICE_SPLIT(cuDeviceGetP2PAtomicCapabilities, capabilities, operations, count,
 }
 
 CUSLICE_SPLIT(cuCtxEnablePeerAccess, handle, flags) {
-    const VirtualContexts::Resolved peer = virtual_contexts().resolve(handle), here = CurrentVirtual::get();
-    if (!here.real || !peer.context || !here.context) return CUSLICE_PHYSICAL(cuCtxEnablePeerAccess)(peer.real, flags);
-    if (!peer.real) return CUDA_ERROR_INVALID_CONTEXT;
-    if (flags) return CUDA_ERROR_INVALID_VALUE;
-    if (peer.context == here.context) return CUDA_ERROR_INVALID_CONTEXT;
-    if (peer.context->device == here.context->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    const PeerAccess::Pair pair{here.context->number, peer.context->number, here.real, peer.real};
+    const Ends ends(handle);
+    CUcontext const real = ends.peer.real;
+    if (!ends.are_virtual()) return CUSLICE_PHYSICAL(cuCtxEnablePeerAccess)(real, flags);
+    const CUresult wrong = check_ends(ends, flags);
+    if (wrong != CUDA_SUCCESS) return wrong;
+    const PeerAccess::Pair pair{ends.here.context->number, ends.peer.context->number, ends.here.real, real};
     bool first = false;
     if (!the_peer_access.allow(pair, &first)) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    if (here.real == peer.real || !first) return CUDA_SUCCESS;
-    CUresult result = CUSLICE_PHYSICAL(cuCtxEnablePeerAccess)(peer.real, flags);
+    if (ends.are_one_for_driver() || !first) return CUDA_SUCCESS;
+    const CUresult result = CUSLICE_PHYSICAL(cuCtxEnablePeerAccess)(real, flags);
     // A context that has ended since, of the same GPU, was the first to be told of.
-    if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) result = CUDA_SUCCESS;
+    const bool enabled = result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    if (enabled) return CUDA_SUCCESS;
     bool last = false;
-    if (result != CUDA_SUCCESS) the_peer_access.forbid(pair.from, pair.to, &last);
+    the_peer_access.forbid(pair.from, pair.to, &last);
     return result;
 }
 
 CUSLICE_SPLIT(cuCtxDisablePeerAccess, handle) {
-    const VirtualContexts::Resolved peer = virtual_contexts().resolve(handle), here = CurrentVirtual::get();
-    if (!here.real || !peer.context || !here.context) return CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(peer.real);
-    if (!peer.real) return CUDA_ERROR_INVALID_CONTEXT;
+    const Ends ends(handle);
+    CUcontext const real = ends.peer.real;
+    if (!ends.are_virtual()) return CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(real);
+    if (!real) return CUDA_ERROR_INVALID_CONTEXT;
     bool last = false;
-    if (!the_peer_access.forbid(here.context->number, peer.context->number, &last))
+    if (!the_peer_access.forbid(ends.here.context->number, ends.peer.context->number, &last))
         return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-    if (here.real == peer.real || !last) return CUDA_SUCCESS;
-    const CUresult result = CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(peer.real);
+    if (ends.are_one_for_driver() || !last) return CUDA_SUCCESS;
+    const CUresult result = CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(real);
     return result == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED ? CUDA_SUCCESS : result;
 }
 

@@ -10,11 +10,15 @@ PeerAccess::Pair* PeerAccess::find(std::uint64_t from, std::uint64_t to) {
     return nullptr;
 }
 
+bool PeerAccess::needs_real(const Pair& pair) const {
+    for (const Pair& other : pairs_)
+        if (other.real_from == pair.real_from && other.real_to == pair.real_to) return true;
+    return false;
+}
+
 bool PeerAccess::allow(const Pair& pair, bool* first) {
     LockGuard lock(mutex_);
-    *first = true;
-    for (const Pair& other : pairs_)
-        *first = *first && (other.real_from != pair.real_from || other.real_to != pair.real_to);
+    *first = !needs_real(pair);
     return !find(pair.from, pair.to) && pairs_.push_back(pair);
 }
 
@@ -24,9 +28,7 @@ bool PeerAccess::forbid(std::uint64_t from, std::uint64_t to, bool* last) {
     if (!pair) return false;
     const Pair was = *pair;
     pairs_.remove_at(static_cast<std::size_t>(pair - pairs_.begin()));
-    *last = true;
-    for (const Pair& other : pairs_)
-        *last = *last && (other.real_from != was.real_from || other.real_to != was.real_to);
+    *last = !needs_real(was);
     return true;
 }
 

@@ -23,6 +23,8 @@ class PeerAccess {
 
   private:
     Pair* find(std::uint64_t from, std::uint64_t to) CUSLICE_REQUIRES(mutex_);
+    // True if a pair is kept whose real contexts these are.
+    bool needs_real(const Pair& pair) const CUSLICE_REQUIRES(mutex_);
     Mutex mutex_{LockRank::peer_access};
     PageVector<Pair> pairs_ CUSLICE_GUARDED_BY(mutex_);
 };

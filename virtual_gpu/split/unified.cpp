@@ -1,4 +1,7 @@
 // Attributes of pointers: the virtual GPU and the context that own the memory.
+#include <algorithm>
+#include <span>
+
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
@@ -24,27 +27,17 @@ class Owner {
         if (split().find_owner && split().find_owner(base, &device_, &context_)) return;
         if (take(reinterpret_cast<const void*>(base), HandleKind::host_memory)) return;
         CUmemoryPool pool = nullptr;
-        if (ask(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) && pool) {
+        const bool of_pool = ask(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) && pool;
+        if (of_pool)
             take(pool, HandleKind::pool);
-            return;
-        }
-        CUmemGenericAllocationHandle handle = 0;
-        if (!driver_slot(Function::cuMemRetainAllocationHandle) ||
-            CUSLICE_PHYSICAL(cuMemRetainAllocationHandle)(&handle, reinterpret_cast<void*>(address)) != CUDA_SUCCESS)
-            return;
-        take(reinterpret_cast<const void*>(handle), HandleKind::physical_memory);
-        CUSLICE_PHYSICAL(cuMemRelease)(handle);
+        else
+            take_physical_memory(reinterpret_cast<void*>(address));
     }
 
     void correct(CUpointer_attribute attribute, void* data) const {
         if (!data) return;
-        if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
-            auto& ordinal = *static_cast<int*>(data);
-            if (ordinal >= 0) ordinal = device_ >= 0 ? device_ : to_virtual(CUdevice{ordinal});
-        } else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
-            auto& context = *static_cast<CUcontext*>(data);
-            if (context) context = context_ ? context_ : to_virtual(context);
-        }
+        if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) correct(*static_cast<int*>(data));
+        if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) correct(*static_cast<CUcontext*>(data));
     }
 
   private:
@@ -52,9 +45,24 @@ class Owner {
         const HandleOwner owner = handle_registry().find(handle, kind);
         if (!owner.known || !split().device(owner.device)) return false;
         device_ = owner.device;
-        if (const VirtualContext* made_in = owner.context ? virtual_contexts().numbered(owner.context) : nullptr)
-            context_ = made_in->handle();
+        const VirtualContext* const made_in = owner.context ? virtual_contexts().numbered(owner.context) : nullptr;
+        if (made_in) context_ = made_in->handle();
         return true;
+    }
+    void take_physical_memory(void* address) {
+        if (!driver_slot(Function::cuMemRetainAllocationHandle)) return;
+        CUmemGenericAllocationHandle handle = 0;
+        if (CUSLICE_PHYSICAL(cuMemRetainAllocationHandle)(&handle, address) != CUDA_SUCCESS) return;
+        take(reinterpret_cast<const void*>(handle), HandleKind::physical_memory);
+        CUSLICE_PHYSICAL(cuMemRelease)(handle);
+    }
+    void correct(int& ordinal) const {
+        if (ordinal < 0) return;
+        ordinal = device_ >= 0 ? device_ : to_virtual(CUdevice{ordinal});
+    }
+    void correct(CUcontext& context) const {
+        if (!context) return;
+        context = context_ ? context_ : to_virtual(context);
     }
     int device_ = -1;
     CUcontext context_ = nullptr;
@@ -64,26 +72,45 @@ bool about_owner(CUpointer_attribute attribute) {
     return attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || attribute == CU_POINTER_ATTRIBUTE_CONTEXT;
 }
 
+bool about_place(CUmem_range_attribute attribute) {
+    switch (attribute) {
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+        case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
+            return true;
+        default:
+            return false;
+    }
+}
+
 // Places of managed memory. Which part it was that advised is not kept: all of a GPU's are one place.
 void correct(CUmem_range_attribute attribute, void* data, std::size_t size) {
-    const bool is_place = attribute == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION ||
-                          attribute == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION ||
-                          attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
-    auto* places = static_cast<int*>(data);
-    for (std::size_t i = 0; is_place && places && i < size / sizeof(int); i++)
-        if (places[i] >= 0) places[i] = to_virtual(CUdevice{places[i]});
+    if (!data || !about_place(attribute)) return;
+    for (int& place : std::span(static_cast<int*>(data), size / sizeof(int)))
+        if (place >= 0) place = to_virtual(CUdevice{place});
+}
+
+bool is_gpu(CUmem_range_attribute type_of, CUdeviceptr address, std::size_t bytes) {
+    CUmemLocationType type = CU_MEM_LOCATION_TYPE_INVALID;
+    if (CUSLICE_PHYSICAL(cuMemRangeGetAttribute)(&type, sizeof(type), type_of, address, bytes) != CUDA_SUCCESS)
+        return false;
+    return type == CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+bool id_is_gpus(CUmem_range_attribute attribute, CUdeviceptr address, std::size_t bytes) {
+    switch (attribute) {
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+            return is_gpu(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, address, bytes);
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+            return is_gpu(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE, address, bytes);
+        default:
+            return false;
+    }
 }
 
 // An id is a GPU's only if the type beside it says so.
 void correct_id(CUmem_range_attribute attribute, void* data, CUdeviceptr address, std::size_t bytes) {
-    const bool preferred = attribute == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID;
-    if (!data || (!preferred && attribute != CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID)) return;
-    CUmemLocationType type = CU_MEM_LOCATION_TYPE_INVALID;
-    const CUmem_range_attribute about =
-        preferred ? CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE : CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE;
-    if (CUSLICE_PHYSICAL(cuMemRangeGetAttribute)(&type, sizeof(type), about, address, bytes) != CUDA_SUCCESS ||
-        type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return;
+    if (!data || !id_is_gpus(attribute, address, bytes)) return;
     auto& id = *static_cast<int*>(data);
     id = to_virtual(CUdevice{id});
 }
@@ -101,9 +128,7 @@ CUSLICE_SPLIT(cuPointerGetAttribute, data, attribute, address) {
 CUSLICE_SPLIT(cuPointerGetAttributes, count, attributes, data, address) {
     const CUresult result = CUSLICE_PHYSICAL(cuPointerGetAttributes)(count, attributes, data, address);
     if (result != CUDA_SUCCESS) return result;
-    bool any = false;
-    for (unsigned i = 0; i < count; i++) any = any || about_owner(attributes[i]);
-    if (!any) return result;
+    if (std::none_of(attributes, attributes + count, about_owner)) return result;
     const Owner owner(address);
     for (unsigned i = 0; i < count; i++) owner.correct(attributes[i], data[i]);
     return result;
