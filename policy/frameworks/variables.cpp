@@ -26,25 +26,27 @@ constexpr unsigned kJaxDefault = 7500, kWhole = 10000;
 // A setting counts unless a stronger source answers the same question on that GPU.
 bool holds(const Entry& entry, const Settings& settings) {
     for (const Entry& other : settings.entries()) {
-        const bool covers = other.selector.kind == GpuSelector::Kind::every || other.selector.same_as(entry.selector);
-        if (other.key == entry.key && other.rank < entry.rank && covers) return false;
+        const bool stronger = other.key == entry.key && other.rank < entry.rank;
+        if (stronger && other.selector.covers(entry.selector)) return false;
     }
     return true;
 }
 
-bool is_growth(std::string_view text) {
-    std::uint64_t mode = 0;
-    bool automatic = false;
-    Reason unused;
-    return parse_value(Key::allocator, text, mode, automatic, unused) &&
-           mode == static_cast<std::uint64_t>(AllocatorMode::growth);
-}
+constexpr auto kGrowth = static_cast<std::uint64_t>(AllocatorMode::growth);
 
-bool is_yes(Key key, std::string_view text) {
+// 0 if it is none: so are `no` and the first word of a choice.
+std::uint64_t number_in(Key key, std::string_view text) {
     std::uint64_t number = 0;
     bool automatic = false;
     Reason unused;
-    return parse_value(key, text, number, automatic, unused) && number != 0;
+    return parse_value(key, text, number, automatic, unused) ? number : 0;
+}
+static_assert(kGrowth != 0);
+
+const FrameworkVariable* named(std::string_view name) {
+    for (const FrameworkVariable& variable : kVariables)
+        if (name == variable.name) return &variable;
+    return nullptr;
 }
 
 std::size_t place_of(const FrameworkVariable& variable) { return static_cast<std::size_t>(variable.key); }
@@ -60,8 +62,7 @@ bool leaves_frameworks_alone(const Settings& settings) {
 
 bool any_grows(const Settings& settings) {
     for (const Entry& entry : settings.entries()) {
-        const bool growth =
-            entry.key == Key::allocator && entry.number == static_cast<std::uint64_t>(AllocatorMode::growth);
+        const bool growth = entry.key == Key::allocator && entry.number == kGrowth;
         if (growth && holds(entry, settings)) return true;
     }
     return false;
@@ -69,13 +70,12 @@ bool any_grows(const Settings& settings) {
 
 CUSLICE_AT_LOAD bool grows_by_environment(const char* const* environment) {
     const std::string_view none = variable(environment, traits_of(Key::no_framework_env).variable);
-    if (none.data() && is_yes(Key::no_framework_env, none)) return false;
+    if (none.data() && number_in(Key::no_framework_env, none) != 0) return false;
     std::string_view list = variable(environment, traits_of(Key::allocator).variable);
+    bool more = true;
     while (!list.empty()) {
-        const std::size_t comma = list.find(',');
-        const std::string_view item = slice(list, 0, comma);
-        if (is_growth(slice(item, item.rfind('=') + 1))) return true;
-        list = comma == list.npos ? std::string_view() : slice(list, comma + 1);
+        const std::string_view item = take_item(list, ',', more);
+        if (number_in(Key::allocator, slice(item, item.rfind('=') + 1)) == kGrowth) return true;
     }
     return false;
 }
@@ -115,20 +115,20 @@ FrameworkValues::Text FrameworkValues::reserve() const {
 FrameworkValues::Text FrameworkValues::fraction() const {
     Text text;
     const unsigned fraction = least_fraction_.value_or(0);
-    if (fraction == 0 || (!fraction_known_ && fraction < kJaxDefault)) return text;
+    const bool poor_guess = !fraction_known_ && fraction < kJaxDefault;
+    if (fraction == 0 || poor_guess) return text;
     text.append("0.");
     for (unsigned digit = kWhole / 10; digit > 0; digit /= 10) text.append_number(fraction / digit % 10);
     return text;
 }
 
 FrameworkRecord::FrameworkRecord(std::string_view text) {
+    bool more = true;
     while (!text.empty()) {
-        const std::size_t comma = text.find(',');
-        const std::string_view item = slice(text, 0, comma);
+        const std::string_view item = take_item(text, ',', more);
         const std::size_t equals = item.find('=');
-        for (const FrameworkVariable& variable : kVariables)
-            if (equals != item.npos && slice(item, 0, equals) == variable.name) set(variable, slice(item, equals + 1));
-        text = comma == text.npos ? std::string_view() : slice(text, comma + 1);
+        const FrameworkVariable* const known = equals == item.npos ? nullptr : named(slice(item, 0, equals));
+        if (known) set(*known, slice(item, equals + 1));
     }
 }
 
@@ -156,8 +156,10 @@ FixedText<256> FrameworkRecord::text() const {
 
 FrameworkChange plan_change(const FrameworkVariable& one, std::string_view wanted, const char* const* environment,
                             FrameworkRecord& record) {
-    const std::string_view present = variable(environment, one.name), ours = record.find(one);
-    if (present.data() && (!ours.data() || present != ours)) {
+    const std::string_view present = variable(environment, one.name);
+    const std::string_view ours = record.find(one);
+    const bool is_ours = ours.data() && present == ours;
+    if (present.data() && !is_ours) {
         record.drop(one);  // the user's
         return FrameworkChange::keep;
     }
