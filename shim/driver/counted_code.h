@@ -29,14 +29,20 @@ inline void look_before_kernel() {
     gpu->driver_gave_back();
 }
 
+// True of a limited GPU that is in use: of one of its partitions alone, as one step measures all of them.
+inline bool may_be_unloaded_from(VirtualGpu& gpu, const VirtualGpu* current) {
+    if (!gpu.limited() || !gpu.measured()) return false;
+    const bool is_current = current && &gpu.physical() == &current->physical();
+    return !is_current && gpu.physical().parts().front() == &gpu;
+}
+
 // The code to unload may be in another context than the current one. So the call is measured as a step on every GPU
 // in use from `ordinal` on: once on a split one, and not on the current one, which the caller measures.
 template <typename Call>
 CUresult unload_beside(int ordinal, const VirtualGpu* current, const Call& call) {
     for (; ordinal < process().gpu_count(); ordinal++) {
         VirtualGpu& gpu = process().gpu(ordinal);
-        const bool is_current = current && &gpu.physical() == &current->physical();
-        if (!gpu.limited() || !gpu.measured() || is_current || gpu.physical().parts().front() != &gpu) continue;
+        if (!may_be_unloaded_from(gpu, current)) continue;
         if (!gpu.physical().measures_steps()) {
             const CUresult result = unload_beside(ordinal + 1, current, call);
             if (result == CUDA_SUCCESS) gpu.driver_gave_back();

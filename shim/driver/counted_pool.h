@@ -3,6 +3,20 @@
 
 namespace cuslice {
 
+enum class PoolRoom { none, reserved, spare };
+
+// Before pools are trimmed for it: this one may have what is needed to spare. Whoever waits is outside, so that nobody
+// waits for it.
+inline PoolRoom room_to_grow(VirtualGpu& gpu, MemoryPools::Growing& growing, std::uint64_t bytes, LimitError* why) {
+    gpu.siblings().given_back().publish_unsettled();
+    if (growing.enter_on_spare()) return PoolRoom::spare;
+    if (gpu.reserve(bytes, why)) {
+        growing.enter_when_free();
+        return PoolRoom::reserved;
+    }
+    return growing.enter_on_spare(true) ? PoolRoom::spare : PoolRoom::none;
+}
+
 // The shape of every hook in which a memory pool can grow. `undo` gives the allocation back and waits until the pool
 // has it; false: it can't.
 template <typename Call, typename Undo>
@@ -12,16 +26,11 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
     MemoryPools::Growing growing(gpu->pools(), pool, bytes);
     std::uint64_t reserved = growing.at_most();
     LimitError why;
-    if (!(growing.enter() && gpu->reserve_at_once(reserved))) {
-        // Before pools are trimmed for it: this one may have what is needed. Whoever waits is outside, so that nobody
-        // waits for it.
-        gpu->siblings().given_back().publish_unsettled();
-        bool on_spare = growing.enter_on_spare();
-        if (!on_spare && gpu->reserve(reserved, &why))
-            growing.enter_when_free();
-        else if (!on_spare && !(on_spare = growing.enter_on_spare(true)))
-            return refuse(function, *gpu, why, bytes);
-        if (on_spare) {
+    const bool at_once = growing.enter() && gpu->reserve_at_once(reserved);
+    if (!at_once) {
+        const PoolRoom room = room_to_grow(*gpu, growing, reserved, &why);
+        if (room == PoolRoom::none) return refuse(function, *gpu, why, bytes);
+        if (room == PoolRoom::spare) {
             reserved = 0;
             gpu->budget().begin_release();
         }
@@ -33,7 +42,8 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
     reservation.disown();
     if (pool == MemoryPools::kGraphs)
         gpu->siblings().given_back().publish_settled();  // its end gives back, where no hook is
-    if (gpu->within_limit(&why) || gpu->siblings().given_back().within_limit() || !undo()) return result;
+    if (gpu->within_limit(&why) || gpu->siblings().given_back().within_limit()) return result;
+    if (!undo()) return result;
     gpu->refresh(true);
     why.requested = bytes;
     return refuse(function, *gpu, why);

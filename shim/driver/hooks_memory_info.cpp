@@ -20,24 +20,31 @@ bool current_view(std::uint64_t physical_free, MemoryView* view) {
     return true;
 }
 
+// Programs may ask for one of two figures.
+template <typename Out, typename Value>
+void put(Out* out, Value value) {
+    if (out) *out = static_cast<Out>(value);
+}
+
+// In a segment and in no block: nobody's memory.
+bool is_unused(CUdeviceptr address) { return process().caches_anything() && process().caches().map().segment(address); }
+
 template <typename Real, typename Pointer, typename Size>
 CUresult range(Real real, Pointer* base, Size* size, Pointer address) {
     const CUresult result = real(base, size, address);
     if (result != CUDA_SUCCESS) return result;
     const ContextAllocator::Found block = cached_block(address);
     if (block.address) {
-        if (base) *base = static_cast<Pointer>(block.address);
-        if (size) *size = static_cast<Size>(block.requested);
+        put(base, block.address);
+        put(size, block.requested);
         return result;
     }
     if (const std::uint64_t bytes = process().caches().ipc_blocks().bytes_at(address)) {
-        if (base) *base = static_cast<Pointer>(address);
-        if (size) *size = static_cast<Size>(bytes);
+        put(base, address);
+        put(size, bytes);
         return result;
     }
-    // In a segment and in no block: nobody's memory.
-    const bool nobodys = process().caches_anything() && process().caches().map().segment(address);
-    return nobodys ? CUDA_ERROR_NOT_FOUND : result;
+    return is_unused(address) ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 }  // namespace
@@ -46,8 +53,8 @@ CUSLICE_HOOK(cuMemGetInfo_v2, free, total) {
     const CUresult result = CUSLICE_REAL(cuMemGetInfo_v2)(free, total);
     MemoryView view;
     if (result != CUDA_SUCCESS || !current_view(free ? *free : 0, &view)) return result;
-    if (free) *free = view.free;
-    if (total) *total = view.total;
+    put(free, view.free);
+    put(total, view.total);
     return result;
 }
 

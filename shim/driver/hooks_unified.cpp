@@ -22,14 +22,26 @@ void correct(const Found& block, CUpointer_attribute attribute, void* data) {
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
             *static_cast<std::size_t*>(data) = block.requested;
             break;
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-            if (const std::uint64_t id =
-                    caches.block_attributes().buffer_id(caches.map(), block.address, caches.context_of(block)))
-                *static_cast<unsigned long long*>(data) = id;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID: {
+            const Contexts::Id context = caches.context_of(block);
+            const std::uint64_t id = caches.block_attributes().buffer_id(caches.map(), block.address, context);
+            if (id) *static_cast<unsigned long long*>(data) = id;
             break;
+        }
         default:
             break;
     }
+}
+
+bool asks_for_tokens(unsigned count, const CUpointer_attribute* attributes) {
+    if (!attributes) return false;
+    return std::find(attributes, attributes + count, CU_POINTER_ATTRIBUTE_P2P_TOKENS) != attributes + count;
+}
+
+// The block of a cache that the driver has just answered for; its address is 0 where there is none.
+Found block_at(CUresult result, CUdeviceptr address) {
+    const bool can_be_cached = result == CUDA_SUCCESS && process().caches_anything();
+    return can_be_cached ? cached_block(address) : Found{};
 }
 
 }  // namespace
@@ -38,26 +50,25 @@ void correct(const Found& block, CUpointer_attribute attribute, void* data) {
 // gdrdrv) pin the memory for another device. Nobody can see that here.
 
 CUSLICE_HOOK(cuPointerGetAttribute, data, attribute, address) {
-    if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS && !keep_from_reuse(address, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (asks_for_tokens(1, &attribute) && !keep_from_reuse(address, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = CUSLICE_REAL(cuPointerGetAttribute)(data, attribute, address);
-    if (result != CUDA_SUCCESS || !process().caches_anything()) return result;
-    if (const Found block = cached_block(address); block.address) correct(block, attribute, data);
+    const Found block = block_at(result, address);
+    if (block.address) correct(block, attribute, data);
     return result;
 }
 
 CUSLICE_HOOK(cuPointerGetAttributes, count, attributes, data, address) {
-    for (unsigned i = 0; attributes && i < count; i++)
-        if (attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS && !keep_from_reuse(address, 1))
-            return CUDA_ERROR_OUT_OF_MEMORY;
+    if (asks_for_tokens(count, attributes) && !keep_from_reuse(address, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = CUSLICE_REAL(cuPointerGetAttributes)(count, attributes, data, address);
-    if (result != CUDA_SUCCESS || !process().caches_anything()) return result;
-    if (const Found block = cached_block(address); block.address)
-        for (unsigned i = 0; i < count; i++) correct(block, attributes[i], data[i]);
+    const Found block = block_at(result, address);
+    if (!block.address) return result;
+    for (unsigned i = 0; i < count; i++) correct(block, attributes[i], data[i]);
     return result;
 }
 
 CUSLICE_HOOK(cuPointerSetAttribute, value, attribute, address) {
-    const bool on = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && *static_cast<const unsigned*>(value);
+    const bool synchronous = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
+    const bool on = synchronous && *static_cast<const unsigned*>(value);
     if (on && !keep_from_reuse(address, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
     return CUSLICE_REAL(cuPointerSetAttribute)(value, attribute, address);
 }

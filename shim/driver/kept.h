@@ -3,6 +3,16 @@
 
 namespace cuslice {
 
+inline CUdeviceptr next_multiple(CUdeviceptr address, std::uint64_t step) { return address / step * step + step; }
+
+// The first address behind `at`, which is in a segment and in no block, that can be in one.
+inline CUdeviceptr behind_gap(const AddressMap& map, CUdeviceptr at) {
+    const AddressMap::Here here = map.at(at);
+    if (here.span) return next_multiple(at, SizeClass::kUnit);
+    const bool before_block = here.block && here.begin > at;
+    return before_block ? here.begin : next_multiple(at, SizeClass::kGranule);
+}
+
 // Keeps blocks of caches in this range from being reused once they are freed. Their holder may go on using them after
 // the free, as a device does that reads and writes memory by itself. False if there is no memory to note it in.
 inline bool keep_from_reuse(CUdeviceptr address, std::uint64_t bytes) {
@@ -10,17 +20,15 @@ inline bool keep_from_reuse(CUdeviceptr address, std::uint64_t bytes) {
     Caches& caches = process().caches();
     const AddressMap& map = caches.map();
     const CUdeviceptr end = bytes > ~0ull - address ? ~0ull : address + bytes;
-    const auto after = [](CUdeviceptr at, std::uint64_t step) { return at / step * step + step; };
-    for (CUdeviceptr at = address; at < end && map.segment(at);) {
-        if (const ContextAllocator::Found block = ContextAllocator::find(caches.map(), at); block.address) {
-            if (!caches.exported(block)) return false;
-            at = after(block.address + block.requested - 1, SizeClass::kUnit);
+    CUdeviceptr at = address;
+    while (at < end && map.segment(at)) {
+        const ContextAllocator::Found block = ContextAllocator::find(caches.map(), at);
+        if (!block.address) {
+            at = behind_gap(map, at);
             continue;
         }
-        const AddressMap::Here here = map.at(at);
-        at = here.span                       ? after(at, SizeClass::kUnit)
-             : here.block && here.begin > at ? here.begin
-                                             : after(at, SizeClass::kGranule);
+        if (!caches.exported(block)) return false;
+        at = next_multiple(block.address + block.requested - 1, SizeClass::kUnit);
     }
     return true;
 }

@@ -27,6 +27,9 @@ class SliceSeen {
     std::uint64_t held_by(unsigned pid, std::uint64_t physical) const;
 
   private:
+    void see_own(const char* uuid);
+    void see_from_outside(const char* uuid, const Slice& slice, std::uint64_t physical_total);
+    void take_group_limit(const Slice& slice);
     std::uint64_t own() const { return gpu_ ? gpu_->budget().used() : 0; }
 
     bool limited_ = false, is_part_ = false;
