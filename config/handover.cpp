@@ -121,22 +121,22 @@ int hex_value(char digit) {
 // Takes one field off the front of a record and undoes the %XX.
 template <std::size_t Capacity>
 bool take_field(std::string_view& record, FixedText<Capacity>& field) {
+    bool more = false;
+    const std::string_view written = take_item(record, ' ', more);
     field.clear();
-    std::size_t at = 0;
-    for (; at < record.size() && record[at] != ' '; ++at) {
-        if (record[at] != '%') {
-            field.append(record[at]);
+    for (std::size_t at = 0; at < written.size(); ++at) {
+        if (written[at] != '%') {
+            field.append(written[at]);
             continue;
         }
-        if (record.size() - at < 3) return false;
-        const int high = hex_value(record[at + 1]);
-        const int low = hex_value(record[at + 2]);
+        if (written.size() - at < 3) return false;
+        const int high = hex_value(written[at + 1]);
+        const int low = hex_value(written[at + 2]);
         if (high < 0 || low < 0) return false;
         field.append(static_cast<char>(high * 16 + low));
         at += 2;
     }
-    record = slice(record, at + 1);
-    return at != 0 && !field.cut();
+    return !written.empty() && !field.cut();
 }
 
 // Everything handed on was nearer to somebody else: one level weaker than what this process says itself.

@@ -84,9 +84,8 @@ bool TextFile::read(TextFile& file, const char* path, std::size_t most) {
 
 bool take_line(std::string_view& text, std::string_view& line) {
     if (text.empty()) return false;
-    const std::size_t end = text.find('\n');
-    line = slice(text, 0, end);
-    text = end == text.npos ? std::string_view() : slice(text, end + 1);
+    bool more = false;
+    line = take_item(text, '\n', more);
     return true;
 }
 

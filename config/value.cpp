@@ -18,10 +18,8 @@ bool refuse(std::string_view reason, Reason& why) {
 
 /// Takes the first of `words` off them. Empty if there is none left.
 std::string_view next_word(std::string_view& words) {
-    const std::size_t end = words.find(' ');
-    const std::string_view word = slice(words, 0, end);
-    words = end == words.npos ? std::string_view() : slice(words, end + 1);
-    return word;
+    bool more = false;
+    return take_item(words, ' ', more);
 }
 
 bool is_word(const KeyTraits& traits, std::string_view text) {

@@ -251,7 +251,7 @@ bool parse_gpus(std::string_view text, Reason& why) {
             return false;
         }
         GpuSelector& selector = selectors[count];
-        if (!parse_gpu_selector(item, selector, why) || selector.kind == GpuSelector::Kind::every) {
+        if (!parse_gpu_selector(item, selector, why) || selector.is_general()) {
             why.assign("'")
                 .append(slice(item, 0, 64))
                 .append("' names no GPU: use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) ");

@@ -18,7 +18,7 @@ struct Task {
 
 bool refuse_plan(const Task& task, const Reason& why, ConfigError& error) {
     FixedText<160> value;
-    if (task.entry.selector.kind != GpuSelector::Kind::every) value.append(task.entry.selector.text).append("=");
+    if (!task.entry.selector.is_general()) value.append(task.entry.selector.text).append("=");
     value.append(task.entry.value);
     return error.set(task.entry.origin, value.view(), why.view());
 }
@@ -38,7 +38,7 @@ Reason& append_slice(const Task& task, Reason& why) {
 // "--split 0=2", as it could be written instead.
 Reason& append_equal(const Task& task, std::uint64_t parts, Reason& why) {
     why.append("--split ");
-    if (task.entry.selector.kind != GpuSelector::Kind::every) why.append(task.entry.selector.text).append("=");
+    if (!task.entry.selector.is_general()) why.append(task.entry.selector.text).append("=");
     return why.append_number(parts);
 }
 
