@@ -49,7 +49,7 @@ void report_bad_priority(const Split::Device& part, int least, int greatest) {
         return text.append_number(static_cast<std::uint64_t>(number < 0 ? -number : number));
     };
     Reason value, why;
-    if (entry->selector.kind != GpuSelector::Kind::every) value.append(entry->selector.text).append("=");
+    if (!entry->selector.is_general()) value.append(entry->selector.text).append("=");
     value.append(entry->value);
     append(why.append("the GPU has no stream priority "), *part.part.priority);
     append(why.append(": it has "), least).append(" (the least urgent) to ");

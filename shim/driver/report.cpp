@@ -387,7 +387,7 @@ bool is_seen(const GpuSelector& selector) {
     return false;
 }
 
-bool names_one_gpu(const Entry& entry) { return entry.selector.kind != GpuSelector::Kind::every; }
+bool names_one_gpu(const Entry& entry) { return !entry.selector.is_general(); }
 
 // By a variable that is set here and now, and is not what a launcher handed over.
 bool is_said_here(const Entry& entry) {

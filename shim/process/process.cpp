@@ -291,7 +291,7 @@ bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list,
 // here, so only NVML can tell which GPU is meant. It is loaded only if somebody names a GPU.
 bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error) {
     bool named = false;
-    for (const Entry& entry : settings().entries()) named = named || entry.selector.kind != GpuSelector::Kind::every;
+    for (const Entry& entry : settings().entries()) named = named || !entry.selector.is_general();
     if (!named) return true;
 
     struct Host {

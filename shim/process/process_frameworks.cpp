@@ -26,11 +26,10 @@ class ContextSizes {
     }
     std::optional<std::uint64_t> of(std::string_view uuid) const {
         for (std::string_view rest = text_; !rest.empty();) {
-            const std::size_t end = rest.find('\n');
-            const std::string_view line = slice(rest, 0, end);
-            if (starts_with(line, uuid) && line.size() > uuid.size() && line[uuid.size()] == ' ')
-                return read_number(line.data() + uuid.size() + 1);
-            rest = end == rest.npos ? std::string_view() : slice(rest, end + 1);
+            bool more = false;
+            const std::string_view line = take_item(rest, '\n', more);
+            const bool is_its = starts_with(line, uuid) && starts_with(slice(line, uuid.size()), " ");
+            if (is_its) return read_number(line.data() + uuid.size() + 1);
         }
         return std::nullopt;
     }

@@ -47,11 +47,8 @@ bool ProgramGpus::read(const Settings& settings, const char* const* environment,
     if (!physical_list(settings, gpus, environment, list, &chosen, error)) return false;
     if (!chosen)
         for (const GpuIdentity& gpu : gpus) add(gpu.uuid, gpus);
-    for (std::string_view names = list.view(); !names.empty();) {
-        const std::size_t comma = names.find(',');
-        add(slice(names, 0, comma), gpus);
-        names = comma == names.npos ? std::string_view() : slice(names, comma + 1);
-    }
+    bool more = true;
+    for (std::string_view names = list.view(); !names.empty();) add(take_item(names, ',', more), gpus);
     return true;
 }
 
