@@ -1,5 +1,6 @@
 #include "virtual_gpu/gpu/ptx_size.h"
 
+#include "config/text.h"
 #include "virtual_gpu/driver/ptx_type.h"
 
 namespace cuslice {
