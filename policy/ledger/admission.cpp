@@ -1,16 +1,15 @@
-// Joining: a place for this process, and a reservation if it is an account's first.
+#include "policy/ledger/admission.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <algorithm>
 
 #include "policy/base/kernel_clock.h"
-#include "policy/ledger/accounts.h"
+#include "policy/ledger/foreign.h"
 #include "policy/ledger/group_terms.h"
-#include "policy/ledger/ledger.h"
-#include "policy/ledger/process_identity.h"
-#include "policy/ledger/total.h"
+#include "policy/ledger/locked.h"
+#include "policy/ledger/queue.h"
+#include "policy/ledger/rule_share.h"
+#include "policy/ledger/unreserved.h"
 
 namespace cuslice::ledger {
 
@@ -23,6 +22,7 @@ constexpr unsigned kPatienceToJoin = 1000;  // milliseconds
 constexpr unsigned kPatienceWithOthers = 100;  // milliseconds
 // For each look at the other users' files.
 constexpr unsigned kPatienceToRead = 1000;  // milliseconds
+constexpr unsigned kPatienceToLook = 1000;  // milliseconds
 
 void say(LedgerError* why, const char* text) {
     if (why) snprintf(why->text, sizeof why->text, "%s", text);
@@ -39,69 +39,22 @@ void say_no_account(LedgerError* why, AccountKind kind) {
 
 }  // namespace
 
-// ---- places ---------------------------------------------------------------------------------------------------------
+void AdmissionControl::believes_others(std::uint64_t most_of_a_job) { others_most_.store(most_of_a_job); }
 
-Joiner::Joiner(const char* text) : process(this_process()) {
-    if (text)
-        snprintf(command, sizeof command, "%s", text);
-    else
-        command_of_this_process(command, sizeof command);
-}
-
-Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, LedgerError* why) {
-    File& file = *open_.file;
-    if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return say(why, "too many accounts for one process"), nullptr;
-    std::uint32_t number = 0;
-    while (number < kMembers && (file.members[number].state.load() != MemberState::free || is_mine(number))) number++;
-    if (number == kMembers) return say(why, "there is no room for one more process"), nullptr;
-    if (!make_room(open_, path_, number + 1)) return say(why, "there is no room for the ledger to grow"), nullptr;
-    Place& place = mine_[mine_count_++];
-    place = {};
-    place.number = number;
-
-    Member& member = file.members[number];
-    member.account = index_of(account);
-    member.caches.store(0);
-    member.pid = self.process.pid;
-    member.pid_namespace = self.process.pid_namespace;
-    member.start_time = self.process.start_time;
-    member.since = now_realtime();
-    member.image = image_number();
-    show_presence(number);
-    member.role = keep_over_exec_ ? MemberRole::launcher : MemberRole::user;
-    static_assert(sizeof member.command == sizeof self.command);
-    memcpy(member.command, self.command, sizeof member.command);
-    for (std::uint32_t stripe = 0; stripe < kStripes; stripe++)
-        file.stripes[number * kStripes + stripe].last_use.store(now_monotonic_seconds());
-    if (number >= file.header.members) file.header.members = number + 1;
-    return &place;
-}
-
-void Ledger::believes_others(std::uint64_t most_of_a_job) { others_most_.store(most_of_a_job); }
-
-void Ledger::reserves_under(const char* rule, std::uint64_t limit) {
-    const DisablingLockGuard guard(mutex_);
+void AdmissionControl::reserves_under(const char* rule, std::uint64_t limit) {
+    const DisablingLockGuard guard(roster_.file.mutex());
     snprintf(rule_, sizeof rule_, "%s", rule ? rule : "");
     rule_limit_ = limit;
 }
 
-Ledger::Place* Ledger::empty_place(const Account* account) {
-    for (unsigned i = 0; i < mine_count_; i++) {
-        const Member& member = open_.file->members[mine_[i].number];
-        if (!mine_[i].membership && member.account == index_of(account) && !is_launchers(member.role)) return &mine_[i];
-    }
-    return nullptr;
-}
-
-std::uint32_t Ledger::enter_rule(const Joiner& self) {
+std::uint32_t AdmissionControl::enter_rule(const Joiner& self) {
     if (!rule_[0]) return kMembers;
-    Account* account = find(AccountKind::rule, rule_);
-    for (unsigned i = 0; account && i < mine_count_; i++)
-        if (open_.file->members[mine_[i].number].account == index_of(account)) return kMembers;
-    const bool first = !account || !has_members(index_of(account));
-    if (!account) account = make_account(AccountKind::rule);
+    Account* account = roster_.find(AccountKind::rule, rule_);
+    if (account && roster_.places().has_any_in(roster_.file, roster_.index_of(account))) return kMembers;
+    const bool first = !roster_.has_members(account);
+    if (!account) account = roster_.make_account(AccountKind::rule);
     if (!account) return kMembers;
-    const Place* const place = take_place(account, self, nullptr);
+    const OwnPlace* const place = roster_.places().take(roster_.file, roster_.index_of(account), self, nullptr);
     if (!place) return kMembers;
     if (first) {
         Terms terms{AccountKind::rule, true, {}, rule_limit_, 0};
@@ -110,61 +63,23 @@ std::uint32_t Ledger::enter_rule(const Joiner& self) {
         set_terms(account, terms);
         account->state.store(AccountState::open);
     }
-    open_.file->members[place->number].state.store(MemberState::live);
+    roster_.file.contents().members[place->number].state.store(MemberState::live);
     return place->number;
 }
 
-void Ledger::leave_rule(std::uint32_t number) {
-    for (unsigned i = 0; i < mine_count_; i++)
-        if (mine_[i].number == number) return drop_place(&mine_[i]);
-}
-
-void Ledger::drop_claim(const Claim& claim) {
-    drop_place(claim.place);
-    leave_rule(claim.place_in_rule);
-}
-
-void Ledger::drop_place(Place* place) {
-    open_.file->members[place->number].state.store(MemberState::free);
-    *place = mine_[--mine_count_];
-}
-
-// The launcher that became this program keeps its place, and the reservation with it, for whatever the program becomes
-// next. What the program holds is in a place of its own, which goes with the program. For people they are one.
-void Ledger::adopt_launcher(const Account* account, Member* member) {
-    File& file = *open_.file;
-    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
-        const Member& launcher = file.members[i];
-        if (launcher.state.load() != MemberState::live || launcher.account != index_of(account) ||
-            !is_launchers(launcher.role) || is_mine(i) || !is_this_process(launcher))
-            continue;
-        member->since = launcher.since;
-        memcpy(member->command, launcher.command, sizeof member->command);
-        if (is_carried(launcher.role)) return;  // it has no lock that an exec would keep, and needs none
-        if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return;
-        if (!launchers_.adopt(where_, launcher.presence.load(), launcher.descriptor)) return;
-        mine_[mine_count_] = {};
-        mine_[mine_count_++].number = i;
-        show_launchers();
-        return;
-    }
-}
-
-// Where none is free, dead processes may have all of them: a join looks at a few only (take_back_some_dead_locked).
-Account* Ledger::make_account(AccountKind kind) {
-    Account* const account = new_account(*open_.file, kind);
-    if (account || !take_back_dead_locked()) return account;
-    return new_account(*open_.file, kind);
+void AdmissionControl::drop_claim(const Claim& claim) {
+    roster_.places().drop(roster_.file, claim.place);
+    roster_.places().drop(roster_.file, claim.place_in_rule);
 }
 
 // ---- joining --------------------------------------------------------------------------------------------------------
 
-Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership,
-                           Claim* claim, LedgerError* why) {
-    take_back_some_dead_locked(find(request.kind, request.name));
-    Account* account = find(request.kind, request.name);
-    const bool known = account != nullptr, first = !account || !has_members(index_of(account));
-    if (!known && request.made_in && request.made_in != open_.file->header.id) {
+AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joiner& self, bool may_claim,
+                                               Membership* membership, Claim* claim, LedgerError* why) {
+    roster_.take_back_some_dead(roster_.find(request.kind, request.name));
+    Account* account = roster_.find(request.kind, request.name);
+    const bool known = account != nullptr, first = !roster_.has_members(account);
+    if (!known && request.made_in && request.made_in != roster_.file.contents().header.id) {
         say(why,
             "the ledger that this job began in was removed or damaged, and none of the job's processes has put it "
             "back, or its folder is not mounted in this container, or the launcher is another user: nothing is "
@@ -176,62 +91,66 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
     if (claims && !may_claim) return Step::refused;
     const std::uint32_t place_in_rule = claims ? enter_rule(self) : kMembers;
     const auto fail = [&] {
-        mutex_.is_held();
-        leave_rule(place_in_rule);
+        roster_.file.mutex().is_held();
+        roster_.places().drop(roster_.file, place_in_rule);
         return Step::failed;
     };
-    if (!account) account = make_account(request.kind);
+    if (!account) account = roster_.make_account(request.kind);
     if (!account) return say_no_account(why, request.kind), fail();
 
     // First the place, then the claim: a claim without a living member is nobody's.
-    Place* place = request.kind == AccountKind::rule && !keep_over_exec_ ? empty_place(account) : nullptr;
-    if (!place) place = take_place(account, self, why);
-    if (!place && take_back_dead_locked()) place = take_place(account, self, why);
+    OwnPlace* place = request.kind == AccountKind::rule && !roster_.file.keeps_over_exec()
+                          ? roster_.places().empty_in(roster_.file, roster_.index_of(account))
+                          : nullptr;
+    if (!place) place = roster_.places().take(roster_.file, roster_.index_of(account), self, why);
+    if (!place && roster_.take_back_dead())
+        place = roster_.places().take(roster_.file, roster_.index_of(account), self, why);
     if (!place) return fail();
-    Member& member = open_.file->members[place->number];
+    Member& member = roster_.file.contents().members[place->number];
     membership->terms_ = {request.kind, request.inner, {}, request.limit, request.reserved};
     memcpy(membership->terms_.name, request.name, strlen(request.name));
     if (request.kind == AccountKind::group)
-        membership->found_ = find_terms(*open_.file, known ? account : nullptr, request.name);
+        membership->found_ = find_terms(roster_.file.contents(), known ? account : nullptr, request.name);
     if (first) {
         set_terms(account, membership->terms_);
-        take_ticket();
-        account->ticket = waiting_.placed ? waiting_.order : next_order();
+        roster_.take_ticket();
+        account->ticket =
+            roster_.ticket().placed() ? roster_.ticket().order() : next_order(roster_.file.contents().header);
     } else {
-        adopt_launcher(account, &member);
+        roster_.places().adopt_launcher(roster_.file, roster_.index_of(account), &member);
         // A rule's limit is the system's, which may have changed it by now.
         if (request.kind == AccountKind::rule) account->limit.store(request.limit);
         if (request.kind == AccountKind::group) bring_limit(account, request.limit);
     }
     member.state.store(MemberState::live);
     if (claims) {
-        *claim = {open_.file, account, place, known, place_in_rule};
+        *claim = {roster_.file.now().file, account, place, known, place_in_rule};
         return Step::claimed;
     }
     enter(account, place, membership);
     return Step::joined;
 }
 
-void Ledger::enter(Account* account, Place* place, Membership* membership) {
+void AdmissionControl::enter(Account* account, OwnPlace* place, Membership* membership) {
     if (account->state.load() == AccountState::claimed) account->state.store(AccountState::open);
     place->membership = membership;
-    membership->open_ = open_;
-    membership->path_ = path_;
-    membership->file_ = open_.file;
-    membership->stripes_ = open_.file->stripes;
+    membership->open_ = roster_.file.now();
+    membership->path_ = roster_.file.path();
+    membership->file_ = roster_.file.now().file;
+    membership->stripes_ = roster_.file.contents().stripes;
     membership->number_ = place->number;
     __atomic_store_n(&membership->account_, account, __ATOMIC_RELEASE);
     membership->remember();
 }
 
 // The place is this process's alone; whoever has the lock next does away with an account without members.
-void Ledger::withdraw(const Claim& claim) {
-    const DisablingLockGuard guard(mutex_);
-    if (open_.file == claim.file) drop_claim(claim);
+void AdmissionControl::withdraw(const Claim& claim) {
+    const DisablingLockGuard guard(roster_.file.mutex());
+    if (roster_.file.now().file == claim.file) drop_claim(claim);
 }
 
-Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
-                    std::uint64_t* available, LedgerError* why) {
+Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Membership* membership,
+                              Committed* committed, std::uint64_t* available, LedgerError* why) {
     if (strlen(request.name) >= sizeof Account::name) return say(why, "the name is too long"), Joined::unavailable;
     Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);
@@ -241,7 +160,7 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     Claim claim;
     for (Step step = Step::busy; step == Step::busy;) {
         {
-            const Locked locked(*this, deadline, why);
+            const Locked locked(roster_, deadline, why);
             if (!locked) return Joined::unavailable;
             step = begin(request, self, may_claim, membership, &claim, why);
         }
@@ -261,23 +180,24 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
         bool undecided = false;
         const Claims claims = with_others.passed() ? Claims::granted : Claims::open;
         // Waiting for the lock may have used the deadline up, as when hundreds of programs start at once.
-        if (!add_foreign(Deadline(kPatienceToRead), claims, committed, &undecided, why)) {
+        if (!add_foreign(roster_.file, others_most_.load(), Deadline(kPatienceToRead), claims, committed, &undecided,
+                         why)) {
             withdraw(claim);
             return Joined::unavailable;
         }
         {
-            const Locked locked(*this, deadline, why);
+            const Locked locked(roster_, deadline, why);
             if (!locked) break;
-            if (open_.file != claim.file) return say(why, "the ledger was removed"), Joined::unavailable;
-            take_back_dead_locked();
-            remove_leftovers();
+            if (roster_.file.now().file != claim.file) return say(why, "the ledger was removed"), Joined::unavailable;
+            roster_.take_back_dead();
+            roster_.file.folder().remove_leftovers(roster_.file.contents());
             add_own(claim.account, committed, &undecided);
             if (!undecided || deadline.passed()) {
                 *available = room(in_use, committed);
                 if (committed->fits(request.reserved, *available)) {
-                    note_granted(open_.file->header, ticket);
-                    drop_ticket();
-                    waiting_ = {};
+                    note_granted(roster_.file.contents().header, ticket);
+                    roster_.ticket().drop(roster_.file.contents());
+                    roster_.ticket() = {};
                     return enter(claim.account, claim.place, membership), Joined::yes;
                 }
                 drop_claim(claim);
@@ -290,6 +210,108 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     }
     withdraw(claim);
     return Joined::unavailable;
+}
+
+// ---- looking, and waiting -------------------------------------------------------------------------------------------
+
+void AdmissionControl::add_own(const Account* but, Committed* committed, bool* undecided) const {
+    const File& file = roster_.file.contents();
+    const unsigned self = roster_.file.folder().where().user;
+    const std::uint64_t now = now_realtime();
+    committed->queue.granted_all(file.header.granted, now);
+    for (std::uint32_t i = 0; i < kTickets; i++)
+        if (roster_.ticket().is_at(i) || waits(file.tickets[i], roster_.file.folder().where()))
+            committed->queue.add(waiter_of(file.tickets[i], self, now));
+    bool counted[kAccounts] = {};
+    for (std::uint32_t i = 0; i < kAccounts; i++) {
+        const Account& account = file.accounts[i];
+        if (account.state.load() == AccountState::free || account.inner) continue;
+        const Member* first = nullptr;
+        for (std::uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
+            const Member& member = file.members[k];
+            if (member.state.load() != MemberState::live || member.account != i) continue;
+            first = &member;
+            break;
+        }
+        if (!first) continue;
+        if (&account == but)
+            committed->used += __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
+        else
+            counted[i] = add_account(account, self, *first, true, committed, undecided);
+    }
+    committed->left_of_rule = rule_[0] ? rule_limit_ : kNoLimitBytes;
+    const Contents contents{file.accounts, file.members, roster_.file.members()};
+    count_rules(contents, counted, rule_[0] ? rule_ : nullptr, committed);
+    add_unreserved(contents, file, self, committed);
+}
+
+// Bytes left for this request. Notes in `committed` how much of the rest is kept, and for whom.
+std::uint64_t AdmissionControl::room(std::uint64_t in_use, Committed* committed) const {
+    const std::uint64_t outside = in_use > committed->used ? in_use - committed->used : 0;
+    const std::uint64_t gone = committed->promised + outside;
+    const std::uint64_t left = gone < roster_.file.capacity() ? roster_.file.capacity() - gone : 0;
+    const std::uint64_t possible = outside < roster_.file.capacity() ? roster_.file.capacity() - outside : 0;
+    const Waiter* kept_for = nullptr;
+    const std::uint64_t had = committed->queue.room(left, possible, &kept_for);
+    committed->kept = left - had;
+    if (kept_for) committed->kept_for = *kept_for;
+    committed->keeps =
+        roster_.ticket().placed() && roster_.ticket().bytes() <= possible && committed->queue.past() >= kMaxPast;
+    return had;
+}
+
+bool AdmissionControl::look(std::uint64_t in_use, Committed* committed, std::uint64_t* available) {
+    const Deadline deadline(kPatienceToLook);
+    bool undecided = false;
+    *committed = {};
+    committed->queue.asks(own_order());
+    if (!roster_.file.opened()) return false;
+    if (!add_foreign(roster_.file, others_most_.load(), deadline, Claims::open, committed, &undecided, nullptr))
+        return false;
+    const Locked locked(roster_, deadline);
+    if (!locked) return false;
+    roster_.take_back_dead();
+    roster_.take_ticket();
+    if (roster_.ticket().placed())
+        committed->queue.asks(roster_.ticket().order());  // a ticket that it has just got, too
+    add_own(nullptr, committed, &undecided);
+    *available = room(in_use, committed);
+    return true;
+}
+
+bool AdmissionControl::queued() const {
+    const DisablingLockGuard guard(roster_.file.mutex());
+    return roster_.ticket().placed();
+}
+
+// This process's number in the queue. A process that does not wait is behind all others.
+std::uint64_t AdmissionControl::own_order() const {
+    const DisablingLockGuard guard(roster_.file.mutex());
+    return roster_.ticket().order();
+}
+
+void AdmissionControl::queue_up(std::uint64_t bytes, const char* command) {
+    {
+        const DisablingLockGuard guard(roster_.file.mutex());
+        if (!roster_.file.there() || roster_.ticket().waits()) return;
+    }
+    const Locked locked(roster_, Deadline(Locked::kPatience));
+    roster_.ticket().wait_for(bytes, command);
+    if (!locked) return;
+    roster_.take_back_dead();
+    roster_.take_ticket();
+}
+
+// The ticket is this process's alone, so that no lock is needed but that of its threads.
+void AdmissionControl::leave_queue() {
+    const DisablingLockGuard guard(roster_.file.mutex());
+    if (roster_.file.there()) roster_.ticket().drop(roster_.file.contents());
+    roster_.ticket() = {};
+}
+
+void AdmissionControl::step_aside(bool aside) {
+    const DisablingLockGuard guard(roster_.file.mutex());
+    roster_.ticket().step_aside(roster_.file.now().file, aside);
 }
 
 }  // namespace cuslice::ledger

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -108,6 +109,16 @@ std::int32_t locker_of(const Header& header) {
     const std::int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_RELAXED);
     const std::uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
     return pid > 0 && space && space == own_pid_namespace() ? pid : 0;
+}
+
+void name_locker(const Header& header, LedgerError* why) {
+    if (!why) return;
+    const std::int32_t pid = locker_of(header);
+    if (pid <= 0)
+        snprintf(why->text, sizeof why->text, "the ledger is locked by a process that does not let go of it");
+    else
+        snprintf(why->text, sizeof why->text, "the ledger is locked by pid %d, which %s", pid,
+                 is_stopped(pid) ? "is stopped (kill -CONT lets it go on)" : "does not let go of it");
 }
 
 }  // namespace cuslice::ledger

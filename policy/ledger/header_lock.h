@@ -21,5 +21,7 @@ bool lock_header_until(Header& header, const Locker& self, Deadline deadline);
 void unlock_header(Header& header, const Locker& self);
 /// The process that has the lock, in this pid namespace; 0 where that can't be told.
 std::int32_t locker_of(const Header& header);
+/// Says in `why`, which may be null, who has the lock and doesn't let go of it.
+void name_locker(const Header& header, LedgerError* why);
 
 }  // namespace cuslice::ledger

@@ -79,7 +79,9 @@ class Membership {
     void forget();
 
   private:
-    friend class Ledger;
+    friend class AdmissionControl;
+    friend class OwnPlaces;
+    friend class Roster;
     class InStripe;
 
     // No GPU has 256 TiB: such a limit is none, or text that somebody wrote over it.

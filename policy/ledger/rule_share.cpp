@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "policy/ledger/accounts.h"
-#include "policy/ledger/ledger.h"
+#include "policy/ledger/committed.h"
 #include "policy/ledger/process_identity.h"
 
 namespace cuslice::ledger {

@@ -1,7 +1,8 @@
 // Memory of processes for which nothing is reserved: members of groups and rules that are in no job.
 #pragma once
 
-#include "policy/ledger/ledger.h"
+#include "policy/ledger/committed.h"
+#include "policy/ledger/folder.h"
 #include "policy/ledger/rule_share.h"
 
 namespace cuslice::ledger {
