@@ -2,39 +2,63 @@
 
 #include <string.h>
 
+#include <algorithm>
+
 namespace cuslice::ledger {
 
+namespace {
+
+bool is_free(const Account& account) { return account.state.load() == AccountState::free; }
+
+bool is_live_member(const Member& member, std::uint32_t account) {
+    return member.state.load() == MemberState::live && member.account == account;
+}
+
+// The one of two that its members have left first. `before` may be null.
+Account* left_first(Account* before, Account& account) {
+    return before && before->left <= account.left ? before : &account;
+}
+
+// Groups outlive their members for a while, so that their limit is known to the next.
+bool is_left_group(const File& file, std::uint32_t account) {
+    return file.accounts[account].left != 0 && !has_members(file, account);
+}
+
+}  // namespace
+
 Account* find_account(File& file, AccountKind kind, const char* name) {
-    for (Account& account : file.accounts)
-        if (account.state.load() != AccountState::free && account.kind == kind &&
-            strncmp(account.name, name, sizeof account.name) == 0)
-            return &account;
+    for (Account& account : file.accounts) {
+        if (is_free(account) || account.kind != kind) continue;
+        if (strncmp(account.name, name, sizeof account.name) == 0) return &account;
+    }
     return nullptr;
 }
 
 bool has_members(const File& file, std::uint32_t account) {
-    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++)
-        if (file.members[i].state.load() == MemberState::live && file.members[i].account == account) return true;
+    const std::uint32_t count = std::min<std::uint32_t>(file.header.members, kMembers);
+    for (std::uint32_t i = 0; i < count; i++)
+        if (is_live_member(file.members[i], account)) return true;
     return false;
 }
 
 Account* new_account(File& file, AccountKind kind) {
-    Account *free = nullptr, *left = nullptr;
+    Account* free = nullptr;  // whose members left first: what the others held can still be said (peaks in holders.h)
+    Account* left = nullptr;
     unsigned groups = 0;
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         Account& account = file.accounts[i];
-        if (account.state.load() == AccountState::free) {
-            // The one that ended first: of the others it can still be said what they held (see peaks in holders.h).
-            if (!free || account.left < free->left) free = &account;
+        if (is_free(account)) {
+            free = left_first(free, account);
             continue;
         }
         if (account.kind != AccountKind::group) continue;
         groups++;
-        if (account.left && !has_members(file, i) && (!left || account.left < left->left)) left = &account;
+        if (is_left_group(file, i)) left = left_first(left, account);
     }
-    if (!free || (kind == AccountKind::group && groups >= kMaxGroups)) free = left;
-    if (free) free->state.store(AccountState::free);
-    return free;
+    const bool too_many_groups = kind == AccountKind::group && groups >= kMaxGroups;
+    Account* const chosen = free && !too_many_groups ? free : left;
+    if (chosen) chosen->state.store(AccountState::free);
+    return chosen;
 }
 
 void set_terms(Account* account, const Terms& terms) {

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "policy/ledger/presence.h"
 #include "policy/ledger/process_identity.h"
 
@@ -19,6 +22,11 @@ bool owner_lives(const Owner& owner, const UserFolder& where, Trusted trusted) {
     return life == Life::unknown || (life == Life::missing && trusted == Trusted::own);
 }
 
+bool is_same_process(const Member& a, const Member& b) {
+    if (a.pid != b.pid || a.pid_namespace != b.pid_namespace) return false;
+    return may_be_same_start(a.start_time, b.start_time);
+}
+
 }  // namespace
 
 bool is_this_process(const Member& member) {
@@ -31,12 +39,11 @@ bool is_this_process(const Member& member) {
 
 bool is_doubled(const File& file, const Member& member) {
     if (!is_launchers(member.role)) return false;
-    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
+    const std::uint32_t count = std::min<std::uint32_t>(file.header.members, kMembers);
+    for (std::uint32_t i = 0; i < count; i++) {
         const Member& other = file.members[i];
-        if (other.state.load() == MemberState::live && !is_launchers(other.role) && other.account == member.account &&
-            other.pid == member.pid && may_be_same_start(other.start_time, member.start_time) &&
-            other.pid_namespace == member.pid_namespace)
-            return true;
+        if (other.state.load() != MemberState::live || is_launchers(other.role)) continue;
+        if (other.account == member.account && is_same_process(other, member)) return true;
     }
     return false;
 }

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace cuslice::ledger {
 
 void Granted::note(std::uint64_t order) {
@@ -34,12 +37,14 @@ void Queue::add(const Waiter& waiter) {
 }
 
 void Queue::drop(unsigned user, std::uint64_t order) {
-    for (unsigned i = 0; i < count_; i++) {
-        if (front_[i].order != order || front_[i].user != user) continue;
-        for (; i + 1 < count_; i++) front_[i] = front_[i + 1];
-        count_--, ahead_--, total_--;
-        return;
-    }
+    const auto is_its = [&](const Waiter& waiter) { return waiter.order == order && waiter.user == user; };
+    Waiter* const end = front_ + count_;
+    Waiter* const its = std::find_if(front_, end, is_its);
+    if (its == end) return;
+    std::move(its + 1, end, its);
+    count_--;
+    ahead_--;
+    total_--;
 }
 
 std::uint64_t Queue::room(std::uint64_t left, std::uint64_t possible, const Waiter** kept_for) const {
