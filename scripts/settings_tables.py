@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what other languages and documents say of the settings, from the launcher's own rows.
+"""Writes what other languages and documents say of settings and of the columns of `cuslice ps`, from the launcher's own rows.
 
     settings_tables.py --write LAUNCHER [SOURCE]
     settings_tables.py --check LAUNCHER [SOURCE]    ends with 1 where a file isn't as it would be written
 
-Written are python/cuslice/_settings.py, whole, and the table of docs/configuration.md between its
+Written are python/cuslice/_settings.py, whole, and the tables of docs/configuration.md and docs/sharing.md between their
 two marks. The rows are those of `cuslice help options --json`.
 """
 
@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 
-BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 #: Python's types of a value, by the row's type: for the process, and for each GPU.
 TYPES = {
     "fraction": ("Union[float, str]", "Fraction"),
@@ -117,17 +116,32 @@ def table(rows):
     return "\n".join(lines)
 
 
+def columns_table(rows):
+    lines = ["| column | key | in JSON | |", "|---|---|---|---|"]
+    for row in sorted(rows, key=lambda row: (row["heading"] == "", row["place"])):
+        lines.append(f"| {row['heading']} | `{row['key']}` | {row['unit']} | {row['meaning']} |")
+    return "\n".join(lines)
+
+
+def page_with(page, name, table):
+    """The page with the table between the marks of that name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    text = page.read_text()
+    if begin not in text or end not in text:
+        raise SystemExit(f"{page}: the marks of the table are missing: {begin} and {end}")
+    before, after = text.split(begin)[0], text.split(end)[1]
+    return before + begin + "\n" + table + "\n" + end + after
+
+
 def files(launcher, source):
     """What each file is to be, by its path."""
-    rows = json.loads(subprocess.check_output([launcher, "help", "options", "--json"]))["settings"]
-    page = source / "docs/configuration.md"
-    text = page.read_text()
-    if BEGIN not in text or END not in text:
-        raise SystemExit(f"{page}: the marks of the table are missing: {BEGIN} and {END}")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    rows = json.loads(subprocess.check_output([launcher, "help", "options", "--json"]))
+    settings = source / "docs/configuration.md"
+    columns = source / "docs/sharing.md"
     return {
-        source / "python/cuslice/_settings.py": python_module(rows),
-        page: before + BEGIN + "\n" + table(rows) + "\n" + END + after,
+        source / "python/cuslice/_settings.py": python_module(rows["settings"]),
+        settings: page_with(settings, "settings", table(rows["settings"])),
+        columns: page_with(columns, "columns", columns_table(rows["columns"])),
     }
 
 
@@ -143,7 +157,7 @@ def main(arguments):
         if arguments[0] == "--write":
             path.write_text(text)
         else:
-            print(f"{path}: not as the rows of config/key.cpp say: scripts/settings_tables.py --write {arguments[1]}")
+            print(f"{path}: not as the rows of config/key.cpp and cli/ledger/holder.cpp say: scripts/settings_tables.py --write {arguments[1]}")
             wrong = 1
     return wrong
 

@@ -21,76 +21,45 @@
 namespace cuslice::cli {
 namespace {
 
-std::string size_text(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : format_memory(bytes); }
-
-// The start of a UUID is enough to name a GPU by.
-Cell gpu_cell(const std::string& uuid) {
-    const std::string start = uuid.substr(0, 12);
-    return is_fake_uuid(uuid) ? Cell(start + " fake", Tone::faint) : Cell(start);
-}
-
-std::string command_of(const std::vector<std::string>& words, const std::string& name, bool wide) {
-    return command_text(words, name, wide ? CommandDetail::whole : CommandDetail::line);
-}
-
-enum class Align { left, right, flexible };
-
 /// A column of a table: its heading, and its cell of a row.
 template <typename Row>
 struct Column {
     std::string_view heading;
     Align align;
-    Cell (*cell)(const Row& row, bool wide);
+    Cell (*cell)(const Row& row, Form form);
 };
 
-Tone tone_of(const Holder& row) {
-    const bool nearly_full = static_cast<double>(row.together) >= 0.9 * static_cast<double>(row.limit);
-    return nearly_full ? Tone::nearly_full : Tone::plain;
+const std::vector<Column<WaitingProcess>> kWaitingColumns = {
+    {"GPU", Align::left, [](const WaitingProcess& row, Form) { return gpu_cell(row.gpu); }},
+    {"QUEUE", Align::right, [](const WaitingProcess& row, Form) { return Cell(std::to_string(row.position)); }},
+    {"PID", Align::right, [](const WaitingProcess& row, Form) { return Cell(std::to_string(row.waiter.pid)); }},
+    {"USER", Align::left, [](const WaitingProcess& row, Form) { return Cell(user_name(row.waiter.user)); }},
+    {"WANTS", Align::right, [](const WaitingProcess& row, Form form) { return size_cell(row.waiter.bytes, form); }},
+    {"COMMAND", Align::flexible,
+     [](const WaitingProcess& row, Form form) { return command_cell(row.command_line, row.waiter.command, form); }},
+    {"SINCE", Align::right, [](const WaitingProcess& row, Form) { return age_cell(row.waiter.since); }},
+    {"OVERTAKEN", Align::right, [](const WaitingProcess& row, Form) { return Cell(std::to_string(row.past)); }},
+};
+
+std::vector<Column<Holder>> columns_of_holders() {
+    std::vector<Column<Holder>> columns;
+    for (const HolderColumn* column : ps_columns())
+        columns.push_back({column->heading, column->kind.align, column->kind.cell});
+    return columns;
 }
 
-Cell age_cell(std::uint64_t since) { return age_text(ledger::seconds_since(since)); }
-
-constexpr Column<Holder> kHolderColumns[] = {
-    {"GPU", Align::left, [](const Holder& row, bool) { return gpu_cell(row.gpu); }},
-    {"PID", Align::right, [](const Holder& row, bool) { return Cell(std::to_string(row.pid)); }},
-    {"USER", Align::left, [](const Holder& row, bool) { return Cell(user_name(row.user)); }},
-    {"USED", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.used), tone_of(row)); }},
-    {"LIMIT", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.limit)); }},
-    {"COMMAND", Align::flexible,
-     [](const Holder& row, bool wide) { return Cell(command_of(row.command_line, row.command, wide)); }},
-    {"KIND", Align::left, [](const Holder& row, bool) { return Cell(row.kind); }},
-    {"NAME", Align::left, [](const Holder& row, bool) { return Cell(row.name); }},
-    {"JOB USED", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.together), tone_of(row)); }},
-    {"JOB PEAK", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.peak)); }},
-    {"RESERVED", Align::right, [](const Holder& row, bool) { return Cell(size_text(row.reserved)); }},
-    {"SINCE", Align::right, [](const Holder& row, bool) { return age_cell(row.since); }},
-    {"IDLE", Align::right, [](const Holder& row, bool) { return Cell(age_text(row.idle_seconds)); }},
-};
-
-constexpr Column<WaitingProcess> kWaitingColumns[] = {
-    {"GPU", Align::left, [](const WaitingProcess& row, bool) { return gpu_cell(row.gpu); }},
-    {"QUEUE", Align::right, [](const WaitingProcess& row, bool) { return Cell(std::to_string(row.position)); }},
-    {"PID", Align::right, [](const WaitingProcess& row, bool) { return Cell(std::to_string(row.waiter.pid)); }},
-    {"USER", Align::left, [](const WaitingProcess& row, bool) { return Cell(user_name(row.waiter.user)); }},
-    {"WANTS", Align::right, [](const WaitingProcess& row, bool) { return Cell(size_text(row.waiter.bytes)); }},
-    {"COMMAND", Align::flexible,
-     [](const WaitingProcess& row, bool wide) { return Cell(command_of(row.command_line, row.waiter.command, wide)); }},
-    {"SINCE", Align::right, [](const WaitingProcess& row, bool) { return age_cell(row.waiter.since); }},
-    {"OVERTAKEN", Align::right, [](const WaitingProcess& row, bool) { return Cell(std::to_string(row.past)); }},
-};
-
-template <typename Row, std::size_t Count>
-std::string as_table(const Column<Row> (&columns)[Count], const std::vector<Row>& rows, bool wide) {
-    TableStyle style = style_of_output(2, wide);
+template <typename Row>
+std::string as_table(const std::vector<Column<Row>>& columns, const std::vector<Row>& rows, Form form) {
+    TableStyle style = style_of_output(2, form == Form::whole);
     std::vector<std::vector<Cell>> cells(1);
-    for (std::size_t i = 0; i < Count; ++i) {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
         cells[0].emplace_back(std::string(columns[i].heading));
         if (columns[i].align == Align::flexible) style.flexible = i;
         if (columns[i].align == Align::right) style.right.push_back(i);
     }
     for (const Row& row : rows) {
         std::vector<Cell>& line = cells.emplace_back();
-        for (const Column<Row>& column : columns) line.push_back(column.cell(row, wide));
+        for (const Column<Row>& column : columns) line.push_back(column.cell(row, form));
     }
     return format_table(cells, style);
 }
@@ -142,7 +111,7 @@ int list_holders(const Invocation& invocation) {
         return show_peaks(invocation.arguments.job, folder, invocation.arguments.json);
     const Holders found = read_holders(folder);
     for (const std::string& text : found.failures) warn("ps: " + text);
-    const bool wide = invocation.arguments.wide;
+    const Form form = invocation.arguments.wide ? Form::whole : Form::line;
     const bool for_people = !invocation.arguments.json && !invocation.arguments.prometheus;
     if (invocation.arguments.json)
         std::fputs(as_json(found).c_str(), stdout);
@@ -150,13 +119,13 @@ int list_holders(const Invocation& invocation) {
         std::fputs(prometheus_text(find(settings, Key::fake) != nullptr ? found : without_fakes(found)).c_str(),
                    stdout);
     else if (!found.holding.empty())
-        std::fputs(as_table(kHolderColumns, found.holding, wide).c_str(), stdout);
+        std::fputs(as_table(columns_of_holders(), found.holding, form).c_str(), stdout);
     else if (!found.failures.empty())
         std::puts("Who holds what here could not be seen.");
     else
         std::puts("No job or group holds or reserves anything here.");
     if (for_people && !found.waiting.empty())
-        std::fputs(("\n" + as_table(kWaitingColumns, found.waiting, wide)).c_str(), stdout);
+        std::fputs(("\n" + as_table(kWaitingColumns, found.waiting, form)).c_str(), stdout);
     return found.own_failed ? kNoGpu : 0;
 }
 

@@ -40,43 +40,13 @@ ledger::Trusted trusted(const LedgerFiles::One& one) {
     return one.own ? ledger::Trusted::own : ledger::Trusted::others;
 }
 
-std::string name_of(ledger::AccountKind kind) {
-    if (kind == ledger::AccountKind::rule) return "rule";
-    return kind == ledger::AccountKind::group ? "group" : "job";
-}
-
 void add_holders(const ledger::File& file, const LedgerFiles::One& one, std::vector<Holder>& holding) {
     for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++) {
         const ledger::Member& member = file.members[i];
         if (member.state.load() != ledger::MemberState::live || member.account >= ledger::kAccounts ||
             !ledger::lives(member, one.where, trusted(one)) || ledger::is_doubled(file, member))
             continue;
-        const ledger::Account& account = file.accounts[member.account];
-        Holder row;
-        row.gpu = one.uuid;
-        row.user = one.where.user;
-        row.kind = name_of(account.kind);
-        row.inner = account.inner != 0;
-        row.name.assign(account.name, strnlen(account.name, sizeof account.name));
-        row.pid = member.pid;
-        row.command.assign(member.command, strnlen(member.command, sizeof member.command));
-        row.command_line = read_command_line({member.pid, member.pid_namespace, member.start_time}, one.where.owner);
-        std::int64_t held = 0;
-        std::uint64_t last_use = 0;
-        for (std::uint32_t stripe = 0; stripe < ledger::kStripes; stripe++) {
-            held = ledger::plus(held, file.stripes[i * ledger::kStripes + stripe].held.load());
-            last_use = std::max(last_use, file.stripes[i * ledger::kStripes + stripe].last_use.load());
-        }
-        row.used = held > 0 ? static_cast<std::uint64_t>(held) : 0;
-        row.together = account.total.bytes;
-        row.peak = ledger::peak_of(account);
-        row.reserved = account.reserved.load();
-        row.limit = account.limit.load();
-        row.since = member.since;
-        const std::uint64_t now = now_monotonic_seconds();
-        // Both in whole seconds, of two clocks: nobody is idle for longer than since the beginning.
-        row.idle_seconds = std::min(now > last_use ? now - last_use : 0, ledger::seconds_since(row.since));
-        holding.push_back(row);
+        holding.push_back(holder_of(file, i, one));
     }
 }
 
@@ -195,25 +165,6 @@ Json json_of(const JobPeak& peak) {
             {"ended", peak.ended}};
 }
 
-Json json_of(const Holder& holder) {
-    return {{"gpu", holder.gpu},
-            {"fake", is_fake_uuid(holder.gpu)},
-            {"uid", holder.user},
-            {"user", user_name(holder.user)},
-            {"kind", holder.kind},
-            {"name", holder.name},
-            {"pid", holder.pid},
-            {"command", holder.command},
-            {"command_line", json_of_words(holder.command_line)},
-            {"used", holder.used},
-            {"together", holder.together},
-            {"peak", holder.peak},
-            {"reserved", holder.reserved},
-            {"limit", holder.limit == ledger::kNoLimitBytes ? Json() : Json(holder.limit)},
-            {"seconds", ledger::seconds_since(holder.since)},
-            {"idle_seconds", holder.idle_seconds}};
-}
-
 Json json_of(const WaitingProcess& waiting) {
     return {{"gpu", waiting.gpu},
             {"fake", is_fake_uuid(waiting.gpu)},
@@ -227,7 +178,5 @@ Json json_of(const WaitingProcess& waiting) {
             {"seconds", ledger::seconds_since(waiting.waiter.since)},
             {"passed", waiting.past}};
 }
-
-std::string age_text(std::uint64_t seconds) { return std::string(ledger::format_age(seconds).view()); }
 
 }  // namespace cuslice::cli

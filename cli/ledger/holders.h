@@ -6,25 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/ledger/holder.h"
 #include "cli/text/json.h"
 #include "policy/ledger/queue.h"
 
 namespace cuslice::cli {
-
-/// One process in one account. Sizes are in bytes, `gpu` is a UUID. Names are what other users wrote.
-struct Holder {
-    std::string gpu;
-    unsigned user = 0;
-    std::string kind, name;  // the account's: "job", "group" or "rule"
-    bool inner = false;      // the account lies within another one, and is no further part of what is committed
-    int pid = 0;
-    std::string command;
-    std::vector<std::string> command_line;      // empty: it can't be had (cli/text/command_line.h)
-    std::uint64_t used = 0, together = 0;       // by the process, and by all of its account
-    std::uint64_t peak = 0;                     // the most that all of the account have held at once
-    std::uint64_t reserved = 0, limit = 0;      // of the account; a limit of ledger::kNoLimitBytes is none
-    std::uint64_t since = 0, idle_seconds = 0;  // since: CLOCK_REALTIME, nanoseconds
-};
 
 /// One process that waits for a slice of a GPU.
 struct WaitingProcess {
@@ -63,11 +49,7 @@ std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& na
 /// The same without fake GPUs, which exist for the programs alone that were started on them.
 Holders without_fakes(Holders found);
 
-Json json_of(const Holder& holder);
 Json json_of(const JobPeak& peak);
 Json json_of(const WaitingProcess& waiting);
-
-/// "12 s", "3 min", "5 h".
-std::string age_text(std::uint64_t seconds);
 
 }  // namespace cuslice::cli

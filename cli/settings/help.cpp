@@ -1,6 +1,10 @@
 #include "cli/settings/help.h"
+
+#include <algorithm>
+
 #include "cli/settings/help_options.h"
 #include "cli/settings/own_options.h"
+#include "cli/text/table.h"
 
 namespace cuslice::cli {
 namespace {
@@ -117,10 +121,7 @@ look at it; 78 invalid setting or rule.
 constexpr std::string_view kPs = R"(Usage: cuslice ps [--json|--prometheus|--wide] [options]
        cuslice ps --job NAME [--json] [options]
 
-Lists every process of a job or a group, of all users: the memory it holds
-(USED), the limit, its command, what its job or group holds in total (JOB USED)
-and has held at most (JOB PEAK), what is reserved, when it joined, and how long
-ago it last allocated (IDLE). Below are the waiting processes: position in the
+Lists every process of a job or a group, of all users: {columns}. Below are the waiting processes: position in the
 GPU's queue, size, waiting time, and how often others went first (OVERTAKEN).
 The tables are as wide as the terminal; the command is cut off, or printed
 whole with --wide. A GPU of cuslice run --fake is marked as fake.
@@ -323,13 +324,29 @@ constexpr Text kTexts[] = {
     {Command::doctor, kDoctor, kExitDoctor},
 };
 
+// The text with `columns` in the place of their mark, and the lines of that paragraph filled anew.
+std::string with_columns(std::string_view text, std::string_view columns) {
+    constexpr std::string_view kMark = "{columns}", kParagraph = "\n\n";
+    const std::size_t mark = text.find(kMark);
+    if (mark == text.npos) return std::string(text);
+    const std::size_t start = text.rfind(kParagraph, mark) + kParagraph.size();
+    const std::size_t end = text.find(kParagraph, mark);
+    std::string paragraph(text.substr(start, mark - start));
+    paragraph.append(columns).append(text.substr(mark + kMark.size(), end - mark - kMark.size()));
+    std::ranges::replace(paragraph, '\n', ' ');
+    return std::string(text.substr(0, start)).append(wrap(paragraph, 0)).append(text.substr(end + 1));
+}
+
 }  // namespace
 
-std::string help_text(Command topic, Detail detail) {
+std::string help_text(Command topic, Detail detail, std::string_view columns) {
     for (const Text& text : kTexts) {
         if (text.command != topic) continue;
         const std::string settings = detail == Detail::all ? options_text(topic) : options_in_short(topic);
-        return std::string(text.start).append(own_options_text(topic)).append(settings).append(text.exit_codes);
+        return with_columns(text.start, columns)
+            .append(own_options_text(topic))
+            .append(settings)
+            .append(text.exit_codes);
     }
     return std::string(kWhole).append(detail == Detail::all ? options_text(Command::run) : "");
 }

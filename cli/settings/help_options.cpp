@@ -110,10 +110,10 @@ std::string options_text() {
            "\ncuslice help values explains sizes, fractions, GPUs' names and where settings\ncome from.\n";
 }
 
-std::string options_json() {
-    nlohmann::ordered_json rows;
+Json json_of_options() {
+    Json rows = Json::array();
     for (const KeyTraits& traits : all_keys()) rows.push_back(row_of(traits));
-    return nlohmann::ordered_json{{"version", 1}, {"settings", rows}}.dump(2) + "\n";
+    return rows;
 }
 
 std::string_view values_text() { return kValues; }

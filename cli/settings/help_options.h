@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/settings/command.h"
+#include "cli/text/json.h"
 #include "config/key.h"
 
 namespace cuslice::cli {
@@ -19,8 +20,8 @@ std::string options_text(Command command);
 /// The text of `cuslice help options`: all of them.
 std::string options_text();
 
-/// The rows of all settings, for programs: the text of `cuslice help options --json`.
-std::string options_json();
+/// The rows of all settings, for programs.
+Json json_of_options();
 
 /// The text of `cuslice help values`: sizes, fractions, names of GPUs, and where settings come from.
 std::string_view values_text();

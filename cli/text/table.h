@@ -24,6 +24,9 @@ struct Cell {
     Cell(const char* words) : text(words) {}
 };
 
+/// Numbers stand at the right; a flexible column is cut off before the table becomes several.
+enum class Align : std::uint8_t { left, right, flexible };
+
 struct TableStyle {
     static constexpr std::size_t kNone = SIZE_MAX;
 

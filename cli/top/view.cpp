@@ -30,8 +30,6 @@ std::string label_of(const Snapshot& snapshot, const std::string& uuid, const Lo
     return std::to_string(place.index) + (place.partition ? "/" + std::to_string(*place.partition) : "");
 }
 
-std::string size_or_dash(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : memory_text(bytes); }
-
 // No longer than a line: /proc may have given much more.
 std::string command_shown(const std::vector<std::string>& words, std::string_view name, const Look& look) {
     return clipped(shown(command_text(words, name, CommandDetail::line), look), look.width, look);
@@ -135,6 +133,19 @@ void add_gpus(const Snapshot& snapshot, const Look& look, Lines& lines) {
     for (const GpuLoad& load : snapshot.gpus) add_gpu(snapshot, load, look, lines);
 }
 
+constexpr TopColumn::Of kOfAccount = TopColumn::Of::account, kOfProcess = TopColumn::Of::process;
+
+void add_columns(TopColumn::Of of, std::vector<Column>& columns) {
+    for (const HolderColumn* column : top_columns(of))
+        columns.push_back({std::string(column->top.heading), column->top.rank, column->kind.align == Align::right});
+}
+
+// Cells of those columns, which stay empty without a holder.
+void add_cells(TopColumn::Of of, const Holder* holder, const Look& look, std::vector<Cell>& row) {
+    for (const HolderColumn* column : top_columns(of))
+        row.push_back({holder == nullptr ? "" : shown(column->kind.cell(*holder, Form::tight).text, look)});
+}
+
 // Holders in one account, which stand next to one another.
 using Members = std::vector<const Holder*>;
 
@@ -147,30 +158,29 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
     if (group) command = first.kind + " " + name + ": " + command;
     const std::uint64_t most = first.limit == ledger::kNoLimitBytes ? 0 : first.limit;
     const std::uint64_t beyond = first.reserved > first.together ? first.reserved - first.together : 0;
-    grid.add({{label_of(snapshot, first.gpu, look)},
-              {shown(snapshot.user_called(first.user), look)},
-              {alone ? std::to_string(first.pid) : "-"},
-              {command},
-              {memory_text(first.together)},
-              {memory_text(first.peak)},
-              {memory_text(first.reserved)},
-              {size_or_dash(first.limit)},
-              {"", Tone::plain, bar_of(first.together, beyond, most)},
-              {alone ? age_text(first.idle_seconds) : ""},
-              {group ? first.kind : name, Tone::faint}});
+    std::vector<Cell> row = {{label_of(snapshot, first.gpu, look)},
+                             {shown(snapshot.user_called(first.user), look)},
+                             {alone ? std::to_string(first.pid) : "-"},
+                             {command},
+                             {memory_text(first.together)}};
+    add_cells(kOfAccount, &first, look, row);
+    row.push_back({"", Tone::plain, bar_of(first.together, beyond, most)});
+    add_cells(kOfProcess, alone ? &first : nullptr, look, row);
+    row.push_back({group ? first.kind : name, Tone::faint});
+    grid.add(std::move(row));
     if (alone) return;
-    for (const Holder* member : members)
-        grid.add({{},
-                  {},
-                  {std::to_string(member->pid)},
-                  {"  " + command_shown(member->command_line, member->command, look)},
-                  {memory_text(member->used)},
-                  {},
-                  {},
-                  {},
-                  {"", Tone::plain, Bar{member->used, 0, most}},
-                  {age_text(member->idle_seconds)},
-                  {}});
+    for (const Holder* member : members) {
+        row = {{},
+               {},
+               {std::to_string(member->pid)},
+               {"  " + command_shown(member->command_line, member->command, look)},
+               {memory_text(member->used)}};
+        add_cells(kOfAccount, nullptr, look, row);
+        row.push_back({"", Tone::plain, Bar{member->used, 0, most}});
+        add_cells(kOfProcess, member, look, row);
+        row.emplace_back();
+        grid.add(std::move(row));
+    }
 }
 
 void add_section(const char* heading, const Grid& grid, const Look& look, Lines& lines) {
@@ -182,17 +192,16 @@ void add_section(const char* heading, const Grid& grid, const Look& look, Lines&
 
 void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
     const auto& holding = snapshot.holders.holding;
-    Grid grid({Column{"GPU", 0, false, 8},
-               {"USER", 1, false, 4},
-               {"PID", 0, true},
-               {"COMMAND", 0, false, 8, 0, 32},
-               {"USED", 0, true},
-               {"PEAK", 3, true},
-               {"RESERVED", 4, true},
-               {"LIMIT", 0, true},
-               {"", 2, false, 10, 30},
-               {"IDLE", 5, true},
-               {"NAME", 6}});
+    std::vector<Column> columns = {{"GPU", 0, false, 8},
+                                   {"USER", 1, false, 4},
+                                   {"PID", 0, true},
+                                   {"COMMAND", 0, false, 8, 0, 32},
+                                   {"USED", 0, true}};
+    add_columns(kOfAccount, columns);
+    columns.push_back({"", 2, false, 10, 30});
+    add_columns(kOfProcess, columns);
+    columns.push_back({"NAME", 6});
+    Grid grid(std::move(columns));
     for (std::size_t i = 0; i < holding.size();) {
         Members members;
         for (; i < holding.size() && (members.empty() || account_of(holding[i]) == account_of(*members.front())); ++i)

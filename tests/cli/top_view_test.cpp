@@ -181,6 +181,16 @@ TEST_CASE("top: 40 columns are enough for who holds how much of which limit, and
     for (std::size_t width = 20; width <= 200; ++width) drawn(busy_machine(), {width, width % 2 == 0});
 }
 
+TEST_CASE("top: a terminal that is wide enough shows each column that the table of columns has for top") {
+    const std::string text = drawn(busy_machine(), {400, true});
+    for (const auto of : {cli::TopColumn::Of::account, cli::TopColumn::Of::process})
+        for (const cli::HolderColumn* column : cli::top_columns(of)) {
+            CAPTURE(std::string(column->key));
+            CHECK(contains(text, "  " + std::string(column->top.heading)));
+            CHECK(contains(text, "  " + column->kind.cell(busy_machine().holders.holding[0], cli::Form::tight).text));
+        }
+}
+
 TEST_CASE("top: without UTF-8 everything is ASCII") {
     Snapshot snapshot = busy_machine();
     snapshot.holders.holding[0].command = "schön";

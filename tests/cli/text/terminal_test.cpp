@@ -1,6 +1,7 @@
 // Tables on a terminal of a test's own: their width and their colours.
 #include "tests/cli/terminal.h"
 
+#include "cli/ledger/holder.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/made_up_job.h"
@@ -34,7 +35,7 @@ TEST_CASE("ps is as wide as its terminal, or as COLUMNS says") {
     CHECK(narrow.size() > 2);
     for (const std::string& line : narrow) CHECK(line.size() <= 82);  // an ellipsis has three bytes in one column
     REQUIRE(wide.size() == 2);
-    CHECK(wide[0].ends_with("IDLE"));
+    CHECK(wide[0].ends_with(cli::ps_columns().back()->heading));
     CHECK(wide[1].find("  python ") != std::string::npos);
     CHECK(lines_of(folder, 80, with(plain, {"COLUMNS=300"})).size() == 2);
     for (const char* wrong : {"COLUMNS=", "COLUMNS=x", "COLUMNS=3", "COLUMNS=-5", "COLUMNS=99999999999999999999"})
