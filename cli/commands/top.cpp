@@ -12,6 +12,7 @@
 #include "cli/text/exit_codes.h"
 #include "cli/text/report.h"
 #include "cli/text/terminal.h"
+#include "cli/top/canvas.h"
 #include "cli/top/live.h"
 #include "cli/top/node_names.h"
 #include "cli/top/nodes.h"
@@ -27,7 +28,9 @@ void print_frame(const std::function<top::Lines(const top::Look&)>& draw) {
     const top::Look look{output_columns(), locale_is_utf8()};
     const top::Lines lines = draw(look);
     const bool colours = ::isatty(STDOUT_FILENO) != 0 && terminal_has_colours();
-    std::fputs((colours ? top::coloured_text(lines) : top::plain_text(lines)).c_str(), stdout);
+    top::TextCanvas canvas(look.utf8, colours);
+    top::draw(lines, canvas);
+    canvas.flush();
 }
 
 bool is_live(const Arguments& arguments) { return !arguments.json && !arguments.once && top::is_terminal(); }

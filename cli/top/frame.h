@@ -1,7 +1,10 @@
-// Parts of a frame of `cuslice top`: lines of text in tones, measured in columns of a terminal. Pure.
+// Parts of a frame of `cuslice top`: lines of texts in tones and of bars, measured in columns. How they are drawn is a
+// canvas's (cli/top/canvas.h). Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +19,18 @@ using cli::columns_of;
 using cli::first_of;
 using cli::Tone;
 
+/// Bytes as a part of others.
+struct Bar {
+    std::uint64_t used = 0, reserved = 0, most = 0;  // reserved: beyond what is used
+    Tone tone = Tone::used;
+};
+
+/// A text, or a bar that is so many columns wide.
 struct Span {
     std::string text;
     Tone tone = Tone::plain;
+    std::optional<Bar> bar = {};
+    std::size_t columns = 0;
 };
 using Line = std::vector<Span>;
 using Lines = std::vector<Line>;
@@ -39,19 +51,8 @@ std::string clipped(std::string_view text, std::size_t columns, const Look& look
 /// A line that is cut off at the width of `look`.
 Line clipped(const Line& line, const Look& look);
 
-/// Bytes as a part of others.
-struct Bar {
-    std::uint64_t used = 0, reserved = 0, most = 0;  // reserved: beyond what is used
-    Tone tone = Tone::used;
-};
 /// Adds a bar of exactly `columns` columns.
-void append_bar(Line& line, const Bar& bar, std::size_t columns, const Look& look);
-
-/// The lines without tones, each ending in a newline and none in blanks.
-std::string plain_text(const Lines& lines);
-
-/// The same with each span in its colour.
-std::string coloured_text(const Lines& lines);
+void append_bar(Line& line, const Bar& bar, std::size_t columns);
 
 /// "4096MiB", "39.6GiB": format_memory() in fewer columns.
 std::string memory_text(std::uint64_t bytes);

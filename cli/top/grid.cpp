@@ -52,7 +52,7 @@ Line Grid::draw_row(const std::vector<Cell>& row, const std::vector<std::size_t>
         if (widths[i] == 0) continue;
         if (!line.empty()) line.push_back({std::string(kGap, ' ')});
         if (row[i].bar) {
-            append_bar(line, *row[i].bar, widths[i], look);
+            append_bar(line, *row[i].bar, widths[i]);
             continue;
         }
         const std::string text = clipped(row[i].text, widths[i], look);

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "cli/text/terminal.h"
+#include "cli/top/canvas.h"
 
 namespace cuslice::cli::top {
 namespace {
@@ -77,6 +78,41 @@ std::string variable(const char* name) {
     return value == nullptr ? "" : value;
 }
 
+// The sequences that draw a frame from the first row on; lines below the last row are left out.
+class Frame : public CharacterCanvas {
+  public:
+    Frame(const Look& look, std::size_t rows, bool colours)
+        : CharacterCanvas(look.utf8), width_(look.width), rows_(rows), colours_(colours) {}
+
+    void text(const std::string& text, Tone tone) override {
+        if (columns_ == 0 && line_.empty()) line_ = place(row_);
+        line_ += coloured(text, tone, colours_);
+        columns_ += columns_of(text);
+    }
+    void end_line() override {
+        if (line_.empty()) line_ = place(row_);
+        // Not where the last column was written: the cursor is still on it.
+        if (columns_ < width_) line_ += "\x1b[K";
+        if (row_ < rows_) sequences_ += line_;
+        ++row_;
+        line_.clear();
+        columns_ = 0;
+    }
+    bool flush() override {
+        if (row_ < rows_) sequences_ += place(row_) + "\x1b[J";
+        return true;
+    }
+    const std::string& sequences() const { return sequences_; }
+
+  private:
+    static std::string place(std::size_t row) { return "\x1b[" + std::to_string(row + 1) + ";1H"; }
+
+    const std::size_t width_, rows_;
+    const bool colours_;
+    std::size_t row_ = 0, columns_ = 0;
+    std::string line_, sequences_;
+};
+
 }  // namespace
 
 Screen::Screen(bool utf8, bool colours) : utf8_(utf8), colours_(colours), output_(-1) {
@@ -116,19 +152,10 @@ Look Screen::look() const { return {size_now().ws_col, utf8_}; }
 std::size_t Screen::rows() const { return size_now().ws_row; }
 
 bool Screen::draw(const Lines& lines, int interrupted) {
-    const Look now = look();
-    std::string frame;
-    const std::size_t last = std::min(lines.size(), rows());
-    for (std::size_t i = 0; i < last; ++i) {
-        frame += "\x1b[" + std::to_string(i + 1) + ";1H";
-        for (const Span& span : clipped(lines[i], now)) {
-            frame += coloured(span.text, span.tone, colours_);
-        }
-        // Not where the last column was written: the cursor is still on it.
-        if (columns_of(lines[i]) < now.width) frame += "\x1b[K";
-    }
-    if (last < rows()) frame += "\x1b[" + std::to_string(last + 1) + ";1H\x1b[J";
-    return write(frame, interrupted, -1);
+    Frame frame(look(), rows(), colours_);
+    for (const Line& line : lines) top::draw(clipped(line, look()), frame);
+    frame.flush();
+    return write(frame.sequences(), interrupted, -1);
 }
 
 bool Screen::write(std::string_view text, int interrupted, int patience) const {

@@ -97,7 +97,7 @@ void add_gpu(const Snapshot& snapshot, const GpuLoad& load, const Look& look, Li
     Line bar = {{"  "}};
     // As wide for every GPU as the longest text leaves.
     const std::size_t room = look.width < 70 ? look.width - std::min(look.width, taken) : look.width - 58;
-    append_bar(bar, bar_of(used, beyond, gpu.total), std::clamp<std::size_t>(room, 4, 60), look);
+    append_bar(bar, bar_of(used, beyond, gpu.total), std::clamp<std::size_t>(room, 4, 60));
     bar.push_back({"  " + said});
     lines.push_back(clipped(bar, look));
     if (load.limit)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "cli/top/canvas.h"
 #include "cli/top/live.h"
 #include "cli/top/view.h"
 #include "config/split/identity.h"
@@ -88,13 +89,19 @@ std::vector<std::string> lines_of(const std::string& text) {
     return lines;
 }
 
+std::string plain_text(const Lines& lines, bool utf8 = true) {
+    TextCanvas canvas(utf8, false);
+    draw(lines, canvas);
+    return canvas.drawn();
+}
+
 std::string drawn(const Snapshot& snapshot, const Look& look) {
     const Lines lines = draw(snapshot, look);
     for (const Line& line : lines) {
-        CAPTURE(plain_text({line}));
+        CAPTURE(plain_text(Lines{line}));
         CHECK(columns_of(line) <= look.width);
     }
-    return plain_text(lines);
+    return plain_text(lines, look.utf8);
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
@@ -286,14 +293,40 @@ TEST_CASE("top: what doesn't fit into the terminal can be scrolled to, and its l
     CHECK(frame[23] == "q quits");
 }
 
+TEST_CASE("top: a frame can be drawn on any canvas, which is told of texts, their tones, and bars") {
+    class Recording : public Canvas {
+      public:
+        void text(const std::string& text, Tone tone) override {
+            if (text.find_first_not_of(' ') != text.npos) calls.push_back("text " + std::to_string(int(tone)));
+        }
+        void bar(const Bar& bar, std::size_t columns) override {
+            calls.push_back("bar " + std::to_string(bar.used / kMiB) + "+" + std::to_string(bar.reserved / kMiB) +
+                            " of " + std::to_string(bar.most / kMiB) + " in " + std::to_string(columns));
+        }
+        void end_line() override { calls.emplace_back("end"); }
+        bool flush() override { return true; }
+
+        std::vector<std::string> calls;
+    } recording;
+    const Look look{100, true};
+    const Lines lines = draw(busy_machine(), look);
+    draw(lines, recording);
+    CHECK(std::ranges::count(recording.calls, "end") == static_cast<std::ptrdiff_t>(lines.size()));
+    CHECK(std::ranges::count(recording.calls, "bar 7000+1000 of 16000 in 42") == 1);
+    CHECK(std::ranges::count(recording.calls, "bar 1000+1000 of 2500 in 30") == 1);
+    CHECK(recording.calls.front() == "text " + std::to_string(int(Tone::heading)));
+}
+
 TEST_CASE("top: a bar draws something where there is something, and is full only where all is taken") {
     const auto bar = [](std::uint64_t used, std::uint64_t reserved, std::uint64_t most, bool utf8 = true) {
-        Line line;
-        append_bar(line, {used, reserved, most}, 8, {80, utf8});
-        CHECK(columns_of(line) == 8);
-        std::string text;
-        for (const Span& span : line) text += span.text;
-        return text;
+        TextCanvas canvas(utf8, false);
+        canvas.text("|", Tone::plain);
+        canvas.bar({used, reserved, most}, 8);
+        canvas.text("|", Tone::plain);
+        canvas.end_line();
+        std::string text = canvas.drawn();
+        CHECK(columns_of(text.substr(0, text.size() - 1)) == 10);
+        return text.substr(1, text.size() - 3);
     };
     CHECK(bar(0, 0, 100) == "        ");
     CHECK(bar(1, 0, 1000) == "▏       ");
