@@ -93,7 +93,7 @@ VirtualContexts::Resolved named(CUcontext handle) {
 }
 
 // The virtual GPU of a context on this physical one.
-int device_of(const VirtualContexts::Resolved& context, CUdevice physical) {
+int virtual_device_of(const VirtualContexts::Resolved& context, CUdevice physical) {
     if (context.context) return context.context->device;
     const HandleOwner green = handle_registry().find(context.real, HandleKind::green_context);
     return green.known ? green.device : split().first_of(physical);
@@ -186,7 +186,7 @@ CUSLICE_SPLIT(cuCtxGetDevice_v2, device, handle) {
     if (has_ended(handle, resolved)) return CUDA_ERROR_INVALID_CONTEXT;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetDevice_v2)(device, resolved.real);
     if (result != CUDA_SUCCESS) return result;
-    *device = device_of(resolved, *device);
+    *device = virtual_device_of(resolved, *device);
     return result;
 }
 
