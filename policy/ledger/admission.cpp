@@ -24,10 +24,6 @@ constexpr unsigned kPatienceWithOthers = 100;  // milliseconds
 constexpr unsigned kPatienceToRead = 1000;  // milliseconds
 constexpr unsigned kPatienceToLook = 1000;  // milliseconds
 
-void say(LedgerError* why, const char* text) {
-    if (why) snprintf(why->text, sizeof why->text, "%s", text);
-}
-
 void say_no_account(LedgerError* why, AccountKind kind) {
     const bool group = kind == AccountKind::group;
     if (why)
@@ -80,10 +76,10 @@ AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joi
     Account* account = roster_.find(request.kind, request.name);
     const bool known = account != nullptr, first = !roster_.has_members(account);
     if (!known && request.made_in && request.made_in != roster_.file.contents().header.id) {
-        say(why,
-            "the ledger that this job began in was removed or damaged, and none of the job's processes has put it "
-            "back, or its folder is not mounted in this container, or the launcher is another user: nothing is "
-            "granted, for the limit could be exceeded; start the job again");
+        set_text(why,
+                 "the ledger that this job began in was removed or damaged, and none of the job's processes has put it "
+                 "back, or its folder is not mounted in this container, or the launcher is another user: nothing is "
+                 "granted, for the limit could be exceeded; start the job again");
         return Step::lost;
     }
     if (!first && account->state.load() == AccountState::claimed) return Step::busy;
@@ -151,7 +147,7 @@ void AdmissionControl::withdraw(const Claim& claim) {
 
 Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Membership* membership,
                               Committed* committed, std::uint64_t* available, LedgerError* why) {
-    if (strlen(request.name) >= sizeof Account::name) return say(why, "the name is too long"), Joined::unavailable;
+    if (strlen(request.name) >= sizeof Account::name) return set_text(why, "the name is too long"), Joined::unavailable;
     Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);
     // A process that waits looks before it claims: until a claim is decided, others have to count it as granted.
@@ -169,7 +165,7 @@ Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Memb
         if (step == Step::lost) return Joined::lost;
         if (step == Step::failed) return Joined::unavailable;
         if (step == Step::busy && !deadline.pause())
-            return say(why, "another process of the same job is being admitted"), Joined::unavailable;
+            return set_text(why, "another process of the same job is being admitted"), Joined::unavailable;
     }
 
     const std::uint64_t ticket = claim.account->ticket;
@@ -188,7 +184,8 @@ Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Memb
         {
             const Locked locked(roster_, deadline, why);
             if (!locked) break;
-            if (roster_.file.now().file != claim.file) return say(why, "the ledger was removed"), Joined::unavailable;
+            if (roster_.file.now().file != claim.file)
+                return set_text(why, "the ledger was removed"), Joined::unavailable;
             roster_.take_back_dead();
             roster_.file.folder().remove_leftovers(roster_.file.contents());
             add_own(claim.account, committed, &undecided);

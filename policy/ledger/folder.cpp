@@ -15,6 +15,10 @@
 
 namespace cuslice::ledger {
 
+void set_text(LedgerError* why, const char* text) {
+    if (why) snprintf(why->text, sizeof why->text, "%s", text);
+}
+
 void set_failure(LedgerError* why, const char* what, const char* path) {
     if (why) snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(errno));
 }

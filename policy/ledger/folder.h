@@ -18,7 +18,9 @@ struct LedgerError {
     unsigned stranger_user = 0;
 };
 
-// Sets why->text to "`what` `path`: " and what errno means. `why` may be null.
+// Sets why->text. `why` may be null.
+void set_text(LedgerError* why, const char* text);
+// Sets it to "`what` `path`: " and what errno means. `why` may be null.
 void set_failure(LedgerError* why, const char* what, const char* path);
 // Sets it to say that another user has every name that this user's ledger could have. `why` may be null.
 void set_taken(LedgerError* why, const char* folder, unsigned user);

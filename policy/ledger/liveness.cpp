@@ -22,12 +22,12 @@ bool owner_lives(const Owner& owner, const UserFolder& where, Trusted trusted) {
     return life == Life::unknown || (life == Life::missing && trusted == Trusted::own);
 }
 
+}  // namespace
+
 bool is_same_process(const Member& a, const Member& b) {
     if (a.pid != b.pid || a.pid_namespace != b.pid_namespace) return false;
     return may_be_same_start(a.start_time, b.start_time);
 }
-
-}  // namespace
 
 bool is_this_process(const Member& member) {
     if (member.pid != getpid()) return false;  // as it mostly is

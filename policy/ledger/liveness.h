@@ -11,6 +11,9 @@ enum class Trusted : bool { others, own };
 // True if the member is of this process, as it is or as it was before an exec.
 bool is_this_process(const Member& member);
 
+// True of two places of one process, as far as can be told.
+bool is_same_process(const Member& a, const Member& b);
+
 // The launcher's place, of a process that has one of its own in the same account by now: nothing to be shown.
 bool is_doubled(const File& file, const Member& member);
 

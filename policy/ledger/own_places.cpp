@@ -15,10 +15,6 @@ namespace cuslice::ledger {
 
 namespace {
 
-void say(LedgerError* why, const char* text) {
-    if (why) snprintf(why->text, sizeof why->text, "%s", text);
-}
-
 MemberRole own_role(const LedgerFile& file) CUSLICE_REQUIRES(file.mutex()) {
     return file.keeps_over_exec() ? MemberRole::launcher : MemberRole::user;
 }
@@ -70,12 +66,12 @@ void OwnPlaces::remember_terms(LedgerFile& file) {
 
 OwnPlace* OwnPlaces::take(LedgerFile& file, std::uint32_t account, const Joiner& self, LedgerError* why) {
     File& contents = file.contents();
-    if (count_ == kMost) return say(why, "too many accounts for one process"), nullptr;
+    if (count_ == kMost) return set_text(why, "too many accounts for one process"), nullptr;
     std::uint32_t number = 0;
     while (number < kMembers && (contents.members[number].state.load() != MemberState::free || has(number))) number++;
-    if (number == kMembers) return say(why, "there is no room for one more process"), nullptr;
+    if (number == kMembers) return set_text(why, "there is no room for one more process"), nullptr;
     if (!make_room(file.now(), file.path(), number + 1))
-        return say(why, "there is no room for the ledger to grow"), nullptr;
+        return set_text(why, "there is no room for the ledger to grow"), nullptr;
     OwnPlace& place = places_[count_++];
     place = {};
     place.number = number;

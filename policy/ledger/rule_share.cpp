@@ -6,16 +6,11 @@
 
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/committed.h"
-#include "policy/ledger/process_identity.h"
+#include "policy/ledger/liveness.h"
 
 namespace cuslice::ledger {
 
 namespace {
-
-bool is_same_process(const Member& member, const Member& other) {
-    return member.pid == other.pid && may_be_same_start(member.start_time, other.start_time) &&
-           member.pid_namespace == other.pid_namespace;
-}
 
 // Finds, for each account that is `counted`, the rule's account in which one of its processes is, too; kAccounts:
 // none. One pass over all pairs of members: another user's file can make it no longer than that.
