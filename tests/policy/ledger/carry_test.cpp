@@ -12,6 +12,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 #include "tests/policy/rounds.h"
 
 using namespace cuslice::ledger;
@@ -38,30 +39,30 @@ TEST_CASE("what an idle member of a removed ledger holds is counted in the new o
     const bool by_member = GENERATE(true, false);
     CAPTURE(by_member);
     Child idle(member(folder)), other(member(folder)), newcomer(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(other.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(other.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
-    if (by_member) other.ask('d');
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(newcomer.ask('t') == '5');
-    CHECK(newcomer.ask('r') == 'n');
+    if (by_member) other.ask(Step::take_back_dead);
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(newcomer.ask(Step::read_total) == gib(5));
+    CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::refused);
     // It is refused in the old one, though nothing there is over the limit, and goes on in the new one.
-    CHECK(idle.ask('s') == 'n');
-    CHECK(idle.ask('d') == 'n');
-    CHECK(idle.ask('s') == 'y');
-    CHECK(newcomer.ask('t') == '6');
-    CHECK(other.ask('r') == 'n');
+    CHECK(idle.ask(Step::reserve_1_gib) == Answer::refused);
+    CHECK(idle.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
+    CHECK(idle.ask(Step::reserve_1_gib) == Answer::reserved);
+    CHECK(newcomer.ask(Step::read_total) == gib(6));
+    CHECK(other.ask(Step::reserve_5_gib) == Answer::refused);
     SECTION("and is there again once it is given back") {
-        CHECK(idle.ask('g') == 'y');
-        CHECK(newcomer.ask('r') == 'y');
-        CHECK(newcomer.ask('t') == '6');
+        CHECK(idle.ask(Step::give_back_5_gib) == Answer::given_back);
+        CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::reserved);
+        CHECK(newcomer.ask(Step::read_total) == gib(6));
     }
     SECTION("and once it is killed") {
         idle.kill();
-        CHECK(newcomer.ask('d') == 'y');
-        CHECK(newcomer.ask('t') == '0');
-        CHECK(newcomer.ask('r') == 'y');
+        CHECK(newcomer.ask(Step::take_back_dead) == Answer::taken_back);
+        CHECK(newcomer.ask(Step::read_total) == gib(0));
+        CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::reserved);
     }
 }
 
@@ -70,52 +71,52 @@ TEST_CASE("the peak goes on in the new ledger, whoever makes it") {
     const bool by_member = GENERATE(true, false);
     CAPTURE(by_member);
     Child idle(member(folder)), newcomer(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
-    REQUIRE(idle.ask('s') == 'y');
-    REQUIRE(idle.ask('s') == 'y');
-    REQUIRE(idle.ask('g') == 'y');
-    CHECK(idle.ask('p') == '7');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
+    REQUIRE(idle.ask(Step::reserve_1_gib) == Answer::reserved);
+    REQUIRE(idle.ask(Step::reserve_1_gib) == Answer::reserved);
+    REQUIRE(idle.ask(Step::give_back_5_gib) == Answer::given_back);
+    CHECK(idle.ask(Step::read_peak) == gib(7));
     std::filesystem::remove(folder.file());
-    if (by_member) idle.ask('d');
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(newcomer.ask('t') == '2');
-    CHECK(newcomer.ask('p') == '7');
-    CHECK(newcomer.ask('r') == 'y');
-    CHECK(newcomer.ask('s') == 'y');
-    CHECK(newcomer.ask('p') == '8');
-    idle.ask('d');
-    CHECK(idle.ask('p') == '8');
+    if (by_member) idle.ask(Step::take_back_dead);
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(newcomer.ask(Step::read_total) == gib(2));
+    CHECK(newcomer.ask(Step::read_peak) == gib(7));
+    CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(newcomer.ask(Step::reserve_1_gib) == Answer::reserved);
+    CHECK(newcomer.ask(Step::read_peak) == gib(8));
+    idle.ask(Step::take_back_dead);
+    CHECK(idle.ask(Step::read_peak) == gib(8));
 }
 
 TEST_CASE("a member that is killed before it has found the new ledger holds nothing there") {
     const LedgerFolder folder;
     Child idle(member(folder)), newcomer(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(newcomer.ask('d') == 'n');
-    CHECK(newcomer.ask('r') == 'n');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(newcomer.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
+    CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::refused);
     idle.kill();
-    CHECK(newcomer.ask('d') == 'y');
-    CHECK(newcomer.ask('t') == '0');
-    CHECK(newcomer.ask('r') == 'y');
+    CHECK(newcomer.ask(Step::take_back_dead) == Answer::taken_back);
+    CHECK(newcomer.ask(Step::read_total) == gib(0));
+    CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::reserved);
 }
 
 TEST_CASE("what a member gives back before it has found the new ledger can be had once it has") {
     const LedgerFolder folder;
     Child idle(member(folder)), newcomer(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(idle.ask('g') == 'y');
-    CHECK(newcomer.ask('t') == '5');
-    idle.ask('d');
-    CHECK(newcomer.ask('t') == '0');
-    CHECK(newcomer.ask('r') == 'y');
-    CHECK(idle.ask('r') == 'n');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(idle.ask(Step::give_back_5_gib) == Answer::given_back);
+    CHECK(newcomer.ask(Step::read_total) == gib(5));
+    idle.ask(Step::take_back_dead);
+    CHECK(newcomer.ask(Step::read_total) == gib(0));
+    CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(idle.ask(Step::reserve_5_gib) == Answer::refused);
 }
 
 TEST_CASE("a ledger that is removed again before all have found the first one loses nobody") {
@@ -126,47 +127,47 @@ TEST_CASE("a ledger that is removed again before all have found the first one lo
     CAPTURE(closed, first_lives);
     if (closed && !first_lives) return;
     Child idle(member(folder)), first(member(folder)), second(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
-    REQUIRE(first.ask('j') == 'y');
-    REQUIRE(first.ask('s') == 'y');
-    if (closed) REQUIRE(idle.ask('c') == 'y');
+    REQUIRE(first.ask(Step::join) == Answer::joined);
+    REQUIRE(first.ask(Step::reserve_1_gib) == Answer::reserved);
+    if (closed) REQUIRE(idle.ask(Step::close_descriptors) == Answer::closed);
     std::filesystem::remove(folder.file());
     if (!first_lives) first.kill();
-    REQUIRE(second.ask('j') == 'y');
-    CHECK(second.ask('t') == (first_lives ? '6' : '5'));
-    CHECK(second.ask('r') == 'n');
-    idle.ask('d');
-    first.ask('d');
-    CHECK(second.ask('t') == (first_lives ? '6' : '5'));
-    CHECK(idle.ask('g') == 'y');
-    CHECK(second.ask('t') == (first_lives ? '1' : '0'));
+    REQUIRE(second.ask(Step::join) == Answer::joined);
+    CHECK(second.ask(Step::read_total) == gib(first_lives ? 6 : 5));
+    CHECK(second.ask(Step::reserve_5_gib) == Answer::refused);
+    idle.ask(Step::take_back_dead);
+    first.ask(Step::take_back_dead);
+    CHECK(second.ask(Step::read_total) == gib(first_lives ? 6 : 5));
+    CHECK(idle.ask(Step::give_back_5_gib) == Answer::given_back);
+    CHECK(second.ask(Step::read_total) == gib(first_lives ? 1 : 0));
 }
 
 TEST_CASE("of who has a place in one removed ledger and an entry in another one, the place says what is held") {
     const LedgerFolder folder;
     Child idle(member(folder)), first(member(folder)), second(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
-    REQUIRE(first.ask('j') == 'y');
-    CHECK(idle.ask('g') == 'y');  // where it has its place
-    CHECK(first.ask('t') == '5');
+    REQUIRE(first.ask(Step::join) == Answer::joined);
+    CHECK(idle.ask(Step::give_back_5_gib) == Answer::given_back);  // where it has its place
+    CHECK(first.ask(Step::read_total) == gib(5));
     std::filesystem::remove(folder.file());
-    REQUIRE(second.ask('j') == 'y');
-    CHECK(second.ask('t') == '0');
-    CHECK(second.ask('r') == 'y');
+    REQUIRE(second.ask(Step::join) == Answer::joined);
+    CHECK(second.ask(Step::read_total) == gib(0));
+    CHECK(second.ask(Step::reserve_5_gib) == Answer::reserved);
 }
 
 TEST_CASE("a new ledger has a slot for each member that is carried over, and no other is in use") {
     const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
-    REQUIRE(a.ask('j') == 'y');
+    REQUIRE(a.ask(Step::join) == Answer::joined);
     for (const std::uint32_t members : {1u, 2u}) {
         CAPTURE(members);
-        if (members == 2) REQUIRE(b.ask('j') == 'y');
-        a.ask('d');  // is in the file that is there now
+        if (members == 2) REQUIRE(b.ask(Step::join) == Answer::joined);
+        a.ask(Step::take_back_dead);  // is in the file that is there now
         std::filesystem::remove(folder.file());
         Place place;
         REQUIRE(place.open(folder));
@@ -179,26 +180,26 @@ TEST_CASE("a new ledger has a slot for each member that is carried over, and no 
 TEST_CASE("who has gone to another ledger has no place there but its own, whatever number it had before") {
     const LedgerFolder folder;
     Child first(member(folder)), a(member(folder)), newcomer(member(folder));
-    REQUIRE(first.ask('j') == 'y');
-    REQUIRE(a.ask('j') == 'y');  // the second place
+    REQUIRE(first.ask(Step::join) == Answer::joined);
+    REQUIRE(a.ask(Step::join) == Answer::joined);  // the second place
     first.kill();
     std::filesystem::remove(folder.file());
-    REQUIRE(newcomer.ask('j') == 'y');  // has the second one of the new ledger
-    REQUIRE(newcomer.ask('r') == 'y');
-    a.ask('d');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);  // has the second one of the new ledger
+    REQUIRE(newcomer.ask(Step::reserve_5_gib) == Answer::reserved);
+    a.ask(Step::take_back_dead);
     newcomer.kill();
-    CHECK(a.ask('d') == 'y');
-    CHECK(a.ask('t') == '0');
-    CHECK(a.ask('r') == 'y');
+    CHECK(a.ask(Step::take_back_dead) == Answer::taken_back);
+    CHECK(a.ask(Step::read_total) == gib(0));
+    CHECK(a.ask(Step::reserve_5_gib) == Answer::reserved);
 }
 
 TEST_CASE("who has carried others over has nothing of the removed ledger any more") {
     const LedgerFolder folder;
     Child idle(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
     std::filesystem::remove(folder.file());
     Child newcomer([&, inner = member(folder)](char letter) {
-        if (letter == 'j') return inner(letter);
+        if (letter == Step::join) return inner(letter);
         unsigned count = 0;
         for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
             std::error_code gone;
@@ -208,15 +209,15 @@ TEST_CASE("who has carried others over has nothing of the removed ledger any mor
         for (std::string line; std::getline(maps, line);) count += line.ends_with(folder.file() + " (deleted)");
         return static_cast<char>('0' + count);
     });
-    REQUIRE(newcomer.ask('j') == 'y');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
     CHECK(newcomer.ask('c') == '0');
 }
 
 TEST_CASE("a new ledger whose maker was killed over it is finished by whoever has it locked next") {
     const LedgerFolder folder;
     Child idle(member(folder)), newcomer(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
     {
         Place maker;
@@ -233,13 +234,13 @@ TEST_CASE("a new ledger whose maker was killed over it is finished by whoever ha
     file.accounts[0].total.bytes = 0;
     for (std::uint32_t i = 0; i < kStripes; i++) file.stripes[i].held.store(0);
     file.header.unfinished = 1;
-    REQUIRE(newcomer.ask('j') == 'y');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
     CHECK(file.header.unfinished == 0);
-    CHECK(newcomer.ask('t') == '5');
-    CHECK(newcomer.ask('r') == 'n');
-    CHECK(idle.ask('g') == 'y');
-    idle.ask('d');
-    CHECK(newcomer.ask('t') == '0');
+    CHECK(newcomer.ask(Step::read_total) == gib(5));
+    CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::refused);
+    CHECK(idle.ask(Step::give_back_5_gib) == Answer::given_back);
+    idle.ask(Step::take_back_dead);
+    CHECK(newcomer.ask(Step::read_total) == gib(0));
 }
 
 TEST_CASE("once a ledger has been put back nobody has it locked, nor the one that was removed") {
@@ -256,7 +257,7 @@ TEST_CASE("once a ledger has been put back nobody has it locked, nor the one tha
     }
     SECTION("by somebody else, whom another process lets nobody follow") {
         Child newcomer(member(folder));
-        REQUIRE(newcomer.ask('j') == 'y');
+        REQUIRE(newcomer.ask(Step::join) == Answer::joined);
         CHECK(old.file->header.handed_on > before);  // so nobody went anywhere meanwhile
         const Keeper keeper(folder);
         CHECK_FALSE(place.ledger.take_back_dead());
@@ -281,7 +282,7 @@ TEST_CASE("a reservation is carried over to the new ledger, a launcher's as a me
                    : 'n';
     };
     Child one(holder);
-    REQUIRE(one.ask('j') == 'y');
+    REQUIRE(one.ask(Step::join) == Answer::joined);
     std::filesystem::remove(folder.file());
     const auto left = [&] {
         Place place;
@@ -303,6 +304,20 @@ TEST_CASE("a reservation is carried over to the new ledger, a launcher's as a me
     CHECK(left() == kCapacity);
 }
 
+namespace {
+
+// Steps of a pid namespace's first process, which has two members as its children.
+struct Inside {
+    static constexpr char mount_proc = 'm';
+    static constexpr char start_idle = 'i';
+    static constexpr char start_neighbour = 'n';
+    static constexpr char kill_idle = 'k';
+    static constexpr char neighbour_takes_back = 'd';
+    static constexpr char kill_neighbour = 'e';
+};
+
+}  // namespace
+
 TEST_CASE("who was carried over in another pid namespace counts for as long as it lives, whoever looks") {
     if (!can_unshare(CLONE_NEWPID | CLONE_NEWNS)) return;
     const LedgerFolder folder;
@@ -312,75 +327,75 @@ TEST_CASE("who was carried over in another pid namespace counts for as long as i
         // Process 1 of the namespace, and its children.
         Child first([&, idle = std::shared_ptr<Child>(), neighbour = std::shared_ptr<Child>()](char letter) mutable {
             switch (letter) {
-                case 'm':
+                case Inside::mount_proc:
                     return unshare(CLONE_NEWNS) == 0 &&
                                    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                                    mount("proc", "/proc", "proc", 0, nullptr) == 0
-                               ? 'y'
-                               : 'n';
-                case 'i':
+                               ? Answer::done
+                               : Answer::refused;
+                case Inside::start_idle:
                     idle = std::make_shared<Child>(member(folder));
-                    return idle->ask('j') == 'y' ? idle->ask('r') : 'n';
-                case 'n':
+                    return idle->ask(Step::join) == Answer::joined ? idle->ask(Step::reserve_5_gib) : Answer::refused;
+                case Inside::start_neighbour:
                     neighbour = std::make_shared<Child>(member(folder));
-                    return neighbour->ask('j');
-                case 'k':
+                    return neighbour->ask(Step::join);
+                case Inside::kill_idle:
                     idle->kill();
-                    return 'y';
-                case 'd':
-                    return neighbour->ask('d');
-                case 'e':
+                    return Answer::done;
+                case Inside::neighbour_takes_back:
+                    return neighbour->ask(Step::take_back_dead);
+                case Inside::kill_neighbour:
                     neighbour->kill();
-                    return 'y';
+                    return Answer::done;
                 default:
                     return '?';
             }
         });
         REQUIRE(setns(here, CLONE_NEWPID) == 0);
         close(here);
-        REQUIRE(first.ask('m') == 'y');
-        REQUIRE(first.ask('i') == 'y');
+        REQUIRE(first.ask(Inside::mount_proc) == Answer::done);
+        REQUIRE(first.ask(Inside::start_idle) == Answer::reserved);
         std::filesystem::remove(folder.file());
-        REQUIRE(first.ask('n') == 'y');
+        REQUIRE(first.ask(Inside::start_neighbour) == Answer::joined);
         Child outside(member(folder));
-        REQUIRE(outside.ask('j') == 'y');
-        CHECK(outside.ask('t') == '5');
-        CHECK(outside.ask('d') == 'n');
-        CHECK(outside.ask('r') == 'n');
+        REQUIRE(outside.ask(Step::join) == Answer::joined);
+        CHECK(outside.ask(Step::read_total) == gib(5));
+        CHECK(outside.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
+        CHECK(outside.ask(Step::reserve_5_gib) == Answer::refused);
         const bool seen = GENERATE(true, false);
         CAPTURE(seen);
-        CHECK(first.ask('k') == 'y');
+        CHECK(first.ask(Inside::kill_idle) == Answer::done);
         if (seen) {
-            CHECK(first.ask('d') == 'y');
-            CHECK(outside.ask('d') == 'n');
+            CHECK(first.ask(Inside::neighbour_takes_back) == Answer::taken_back);
+            CHECK(outside.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
         } else {
-            CHECK(first.ask('e') == 'y');
-            CHECK(outside.ask('d') == 'y');
+            CHECK(first.ask(Inside::kill_neighbour) == Answer::done);
+            CHECK(outside.ask(Step::take_back_dead) == Answer::taken_back);
         }
-        CHECK(outside.ask('t') == '0');
-        CHECK(outside.ask('r') == 'y');
+        CHECK(outside.ask(Step::read_total) == gib(0));
+        CHECK(outside.ask(Step::reserve_5_gib) == Answer::reserved);
     }
 }
 
 TEST_CASE("where no new ledger can be made the members go on in the one that was removed, under its limit") {
     const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
-    REQUIRE(a.ask('j') == 'y');
-    REQUIRE(b.ask('j') == 'y');
-    REQUIRE(a.ask('r') == 'y');
+    REQUIRE(a.ask(Step::join) == Answer::joined);
+    REQUIRE(b.ask(Step::join) == Answer::joined);
+    REQUIRE(a.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
     // Something else is in its place, which nobody can replace.
     std::filesystem::create_directory(folder.file());
-    b.ask('d');
-    CHECK(b.ask('t') == '5');
-    CHECK(b.ask('r') == 'n');
-    CHECK(b.ask('s') == 'y');
-    CHECK(a.ask('t') == '6');
+    b.ask(Step::take_back_dead);
+    CHECK(b.ask(Step::read_total) == gib(5));
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::refused);
+    CHECK(b.ask(Step::reserve_1_gib) == Answer::reserved);
+    CHECK(a.ask(Step::read_total) == gib(6));
     std::filesystem::remove(folder.file());
-    b.ask('d');
+    b.ask(Step::take_back_dead);
     Child newcomer(member(folder));
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(newcomer.ask('t') == '6');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(newcomer.ask(Step::read_total) == gib(6));
 }
 
 TEST_CASE("a ledger removed again and again under processes that are killed at random: the limit holds all the time") {
@@ -392,8 +407,8 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
     void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     auto* const held = static_cast<std::atomic<std::uint64_t>*>(memory);
     Child idle(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     pid_t workers[kWorkers] = {};
     const auto start = [&](unsigned index) {
         held[index] = 0;
@@ -450,11 +465,11 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
     CHECK(most <= 8 * kGiB);
     // And nothing is held but by the one that has slept all the while.
     Child newcomer(member(folder));
-    REQUIRE(newcomer.ask('j') == 'y');
-    newcomer.ask('d');
-    CHECK(newcomer.ask('t') == '5');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    newcomer.ask(Step::take_back_dead);
+    CHECK(newcomer.ask(Step::read_total) == gib(5));
     CHECK(used_in(folder) == 5 * kGiB);
-    CHECK(idle.ask('g') == 'y');
-    idle.ask('d');
+    CHECK(idle.ask(Step::give_back_5_gib) == Answer::given_back);
+    idle.ask(Step::take_back_dead);
     CHECK(used_in(folder) == 0);
 }
