@@ -4,6 +4,7 @@
 #include "policy/ledger/total.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -52,8 +53,8 @@ TEST_CASE("what a stripe holds can be told wherever its process stands in an ope
 TEST_CASE("a program that another one has become begins with nothing, whatever was carried over") {
     const LedgerFolder folder;
     Child idle(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask(Step::join) == Answer::joined);
+    REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
     Place place;
     REQUIRE(place.open(folder));
