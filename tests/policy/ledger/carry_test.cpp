@@ -20,6 +20,9 @@ using namespace cuslice::tests;
 
 namespace {
 
+// Step of a child that counts the descriptors and mappings it has of files that were removed.
+constexpr char kCountRemovedFiles = 'c';
+
 // As the others see it.
 std::uint64_t used_in(const LedgerFolder& folder, const char* name = "lab") {
     Ledger ledger;
@@ -198,8 +201,8 @@ TEST_CASE("who has carried others over has nothing of the removed ledger any mor
     Child idle(member(folder));
     REQUIRE(idle.ask(Step::join) == Answer::joined);
     std::filesystem::remove(folder.file());
-    Child newcomer([&, inner = member(folder)](char letter) {
-        if (letter == Step::join) return inner(letter);
+    Child newcomer([&, inner = member(folder)](char step) {
+        if (step == Step::join) return inner(step);
         unsigned count = 0;
         for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
             std::error_code gone;
@@ -207,10 +210,10 @@ TEST_CASE("who has carried others over has nothing of the removed ledger any mor
         }
         std::ifstream maps("/proc/self/maps");
         for (std::string line; std::getline(maps, line);) count += line.ends_with(folder.file() + " (deleted)");
-        return static_cast<char>('0' + count);
+        return digit(count);
     });
     REQUIRE(newcomer.ask(Step::join) == Answer::joined);
-    CHECK(newcomer.ask('c') == '0');
+    CHECK(newcomer.ask(kCountRemovedFiles) == digit(0));
 }
 
 TEST_CASE("a new ledger whose maker was killed over it is finished by whoever has it locked next") {
@@ -278,8 +281,8 @@ TEST_CASE("a reservation is carried over to the new ledger, a launcher's as a me
         return place.ledger.open(folder.path.c_str(), kUuid, kCapacity, launcher, &place.failure) &&
                        place.join("job", 4 * kGiB, 4 * kGiB, AccountKind::job) == Joined::yes &&
                        place.ledger.set_limit(AccountKind::job, "job", 6 * kGiB)
-                   ? 'y'
-                   : 'n';
+                   ? Answer::joined
+                   : Answer::refused;
     };
     Child one(holder);
     REQUIRE(one.ask(Step::join) == Answer::joined);
@@ -325,8 +328,8 @@ TEST_CASE("who was carried over in another pid namespace counts for as long as i
     REQUIRE(unshare(CLONE_NEWPID) == 0);
     {
         // Process 1 of the namespace, and its children.
-        Child first([&, idle = std::shared_ptr<Child>(), neighbour = std::shared_ptr<Child>()](char letter) mutable {
-            switch (letter) {
+        Child first([&, idle = std::shared_ptr<Child>(), neighbour = std::shared_ptr<Child>()](char step) mutable {
+            switch (step) {
                 case Inside::mount_proc:
                     return unshare(CLONE_NEWNS) == 0 &&
                                    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -348,7 +351,7 @@ TEST_CASE("who was carried over in another pid namespace counts for as long as i
                     neighbour->kill();
                     return Answer::done;
                 default:
-                    return '?';
+                    return Answer::unknown;
             }
         });
         REQUIRE(setns(here, CLONE_NEWPID) == 0);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "policy/ledger/ledger.h"
+#include "tests/policy/ledger/steps.h"
 
 namespace cuslice::tests {
 
@@ -96,7 +97,7 @@ struct Mapped {
     ledger::File* file;
 };
 
-// A process that answers a letter with a letter, until its input ends or it is killed.
+// A process that answers each step (steps.h), one letter, with another letter, until its input ends or it is killed.
 class Child {
   public:
     explicit Child(const std::function<char(char)>& answer) {
@@ -125,11 +126,11 @@ class Child {
         close(out_);
         std::erase(parents_, out_);
     }
-    char ask(char letter) { return tell(letter) ? hear() : '!'; }
-    bool tell(char letter) { return write(in_, &letter, 1) == 1; }
+    char ask(char step) { return tell(step) ? hear() : Answer::none; }
+    bool tell(char step) { return write(in_, &step, 1) == 1; }
     char hear() {
-        char answer = '?';
-        return read(out_, &answer, 1) == 1 ? answer : '!';
+        char answer = Answer::unknown;
+        return read(out_, &answer, 1) == 1 ? answer : Answer::none;
     }
     void kill() {
         ::kill(pid_, SIGKILL);
@@ -162,10 +163,11 @@ struct Keeper {
     explicit Keeper(const LedgerFolder& folder, bool stopped = false)
         : child([&folder](char) {
               static Living self(folder);
-              return ledger::lock_header_until(Mapped(folder).file->header, self.locker(), ledger::Deadline(500)) ? 'y'
-                                                                                                                  : 'n';
+              return ledger::lock_header_until(Mapped(folder).file->header, self.locker(), ledger::Deadline(500))
+                         ? Answer::locked
+                         : Answer::not_locked;
           }) {
-        if (child.ask('k') != 'y') std::abort();
+        if (child.ask(Step::keep_locked) != Answer::locked) std::abort();
         if (!stopped) return;
         ::kill(child.pid(), SIGSTOP);
         int status = 0;
@@ -175,28 +177,34 @@ struct Keeper {
     Child child;
 };
 
-// Joins the group "lab" of 8 GiB; r takes 5 GiB, s takes 1, g gives 5 back, t says the total in GiB, p the peak.
+/// The answer to Step::join where it matters why a process could not join.
+inline char answer_of(ledger::Joined joined) {
+    if (joined == ledger::Joined::yes) return Answer::joined;
+    return joined == ledger::Joined::refused ? Answer::refused : Answer::unavailable;
+}
+
+// A member of the group "lab", of 8 GiB, which does the steps of steps.h.
 inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_t limit = 8 * kGiB,
                                         std::uint64_t reserved = 0) {
-    return [&folder, limit, reserved, place = std::make_shared<Place>()](char letter) {
-        switch (letter) {
-            case 'j':
-                if (!place->open(folder)) return 'x';
-                return place->join("lab", limit, reserved) == ledger::Joined::yes ? 'y' : 'n';
-            case 'r':
-                return place->membership.reserve(5 * kGiB, 0, nullptr) ? 'y' : 'n';
-            case 's':
-                return place->membership.reserve(kGiB, 0, nullptr) ? 'y' : 'n';
-            case 'g':
+    return [&folder, limit, reserved, place = std::make_shared<Place>()](char step) {
+        switch (step) {
+            case Step::join:
+                if (!place->open(folder)) return Answer::not_opened;
+                return place->join("lab", limit, reserved) == ledger::Joined::yes ? Answer::joined : Answer::refused;
+            case Step::reserve_5_gib:
+                return place->membership.reserve(5 * kGiB, 0, nullptr) ? Answer::reserved : Answer::refused;
+            case Step::reserve_1_gib:
+                return place->membership.reserve(kGiB, 0, nullptr) ? Answer::reserved : Answer::refused;
+            case Step::give_back_5_gib:
                 place->membership.change(-static_cast<std::int64_t>(5 * kGiB));
-                return 'y';
-            case 'd':
-                return place->ledger.take_back_dead() ? 'y' : 'n';
-            case 't':
-                return static_cast<char>('0' + place->membership.used() / kGiB);
-            case 'p':
-                return static_cast<char>('0' + place->membership.peak() / kGiB);
-            case 'c':  // a program that closes every descriptor it finds
+                return Answer::given_back;
+            case Step::take_back_dead:
+                return place->ledger.take_back_dead() ? Answer::taken_back : Answer::nothing_to_take_back;
+            case Step::read_total:
+                return gib(place->membership.used() / kGiB);
+            case Step::read_peak:
+                return gib(place->membership.peak() / kGiB);
+            case Step::close_descriptors:  // a program that closes every descriptor it finds
                 for (int file = 3; file < 256; file++)
                     if (char path[64], target[512]; snprintf(path, sizeof path, "/proc/self/fd/%d", file) > 0) {
                         const ssize_t length = readlink(path, target, sizeof target - 1);
@@ -204,12 +212,12 @@ inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_
                             std::string(target, static_cast<std::size_t>(length)).find("/cuslice") != std::string::npos)
                             close(file);
                     }
-                return 'y';
-            case 'f':
+                return Answer::closed;
+            case Step::leave_child_behind:
                 Child::leave_one_behind();
-                return 'y';
+                return Answer::done;
             default:
-                return '?';
+                return Answer::unknown;
         }
     };
 }

@@ -4,6 +4,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -13,8 +14,13 @@ namespace {
 constexpr const char* kRule = "lab";
 constexpr std::uint64_t kSlice = 8 * kGiB;
 
-/// Reservation that a process makes for a job of its own. The process obeys letters. j: makes it; l: tells how much is
-/// left, in GiB; r: joins the rule's account as well, as a process that has used CUDA does; t: takes 5 GiB of it.
+// Steps of a process under a rule, in the rule's account, beside those of steps.h.
+struct RuleStep {
+    static constexpr char join_rule = 'r';  // as a process that has used CUDA does
+    static constexpr char reserve_5_gib = 't';
+};
+
+/// Reservation that a process makes for a job of its own, at Step::join.
 struct Job {
     const char* name;
     std::uint64_t reserved;
@@ -24,25 +30,22 @@ struct Job {
 };
 
 std::function<char(char)> process(const LedgerFolder& folder, const Job& job) {
-    return [&folder, job, place = std::make_shared<Place>(),
-            rule = std::make_shared<Membership>()](char letter) -> char {
+    return [&folder, job, place = std::make_shared<Place>(), rule = std::make_shared<Membership>()](char step) -> char {
         Ledger& ledger = place->ledger;
         if (!ledger.opened()) {
             if (job.user != 0 &&
                 (setresgid(job.user, job.user, job.user) != 0 || setresuid(job.user, job.user, job.user) != 0))
-                return 'x';
-            if (!place->open(folder)) return 'x';
+                return Answer::not_opened;
+            if (!place->open(folder)) return Answer::not_opened;
             if (job.rule) ledger.reserves_under(job.rule, kSlice);
         }
-        switch (letter) {
-            case 'j': {
-                const Joined joined = place->join(job.name, job.reserved, job.reserved, AccountKind::job, job.in_use);
-                return joined == Joined::yes ? 'y' : joined == Joined::refused ? 'n' : 'u';
-            }
-            case 'l':
-                if (!ledger.look(job.in_use, &place->committed, &place->available)) return 'x';
-                return static_cast<char>('0' + place->available / kGiB);
-            case 'r': {
+        switch (step) {
+            case Step::join:
+                return answer_of(place->join(job.name, job.reserved, job.reserved, AccountKind::job, job.in_use));
+            case Step::read_available:
+                if (!ledger.look(job.in_use, &place->committed, &place->available)) return Answer::not_opened;
+                return gib(place->available / kGiB);
+            case RuleStep::join_rule: {
                 Request request;
                 request.kind = AccountKind::rule;
                 request.name = kRule;
@@ -50,13 +53,13 @@ std::function<char(char)> process(const LedgerFolder& folder, const Job& job) {
                 request.inner = true;
                 return ledger.join(request, 0, rule.get(), &place->committed, &place->available, &place->failure) ==
                                Joined::yes
-                           ? 'y'
-                           : 'n';
+                           ? Answer::joined
+                           : Answer::refused;
             }
-            case 't':
-                return rule->reserve(5 * kGiB, 0, nullptr) ? 'y' : 'n';
+            case RuleStep::reserve_5_gib:
+                return rule->reserve(5 * kGiB, 0, nullptr) ? Answer::reserved : Answer::refused;
             default:
-                return '?';
+                return Answer::unknown;
         }
     };
 }
@@ -72,47 +75,45 @@ unsigned members_of(const LedgerFolder& folder, AccountKind kind) {
     return count;
 }
 
-char digit(std::uint64_t count) { return static_cast<char>('0' + count); }
-
 }  // namespace
 
 TEST_CASE("jobs of a rule count as no more than its slice, and others may have the rest") {
     const LedgerFolder folder;
     Child a(process(folder, {"a", 6 * kGiB})), b(process(folder, {"b", 6 * kGiB}));
     Child other(process(folder, {"other", 8 * kGiB, nullptr})), late(process(folder, {"late", kGiB, nullptr}));
-    CHECK(a.ask('j') == 'y');
-    CHECK(late.ask('l') == digit(10));
-    CHECK(b.ask('j') == 'y');
-    CHECK(late.ask('l') == digit(8));
-    CHECK(other.ask('j') == 'y');
-    CHECK(late.ask('l') == digit(0));
+    CHECK(a.ask(Step::join) == Answer::joined);
+    CHECK(late.ask(Step::read_available) == gib(10));
+    CHECK(b.ask(Step::join) == Answer::joined);
+    CHECK(late.ask(Step::read_available) == gib(8));
+    CHECK(other.ask(Step::join) == Answer::joined);
+    CHECK(late.ask(Step::read_available) == gib(0));
     // The rule's slice is reserved already: its jobs still fit, and nobody else does.
     Child c(process(folder, {"c", 8 * kGiB}));
-    CHECK(c.ask('j') == 'y');
-    CHECK(late.ask('j') == 'n');
+    CHECK(c.ask(Step::join) == Answer::joined);
+    CHECK(late.ask(Step::join) == Answer::refused);
     // The slice is reserved as long as any of them needs it.
     a.kill();
     c.kill();
-    CHECK(late.ask('l') == digit(2));
+    CHECK(late.ask(Step::read_available) == gib(2));
     b.kill();
-    CHECK(late.ask('l') == digit(8));
+    CHECK(late.ask(Step::read_available) == gib(8));
 }
 
 TEST_CASE("a job of a rule is refused where what it adds to the others' is not left, and leaves nothing behind") {
     const LedgerFolder folder;
     Child a(process(folder, {"a", 6 * kGiB})), other(process(folder, {"other", 9 * kGiB, nullptr}));
-    CHECK(a.ask('j') == 'y');
-    CHECK(other.ask('j') == 'y');
+    CHECK(a.ask(Step::join) == Answer::joined);
+    CHECK(other.ask(Step::join) == Answer::joined);
     const unsigned before = members_of(folder, AccountKind::rule);
     CHECK(before == 1);
     Child b(process(folder, {"b", 2 * kGiB})), c(process(folder, {"c", kGiB})),
         stranger(process(folder, {"s", 2 * kGiB, nullptr}));
-    CHECK(b.ask('j') == 'n');
-    CHECK(b.ask('l') == digit(1));
-    CHECK(stranger.ask('j') == 'n');
+    CHECK(b.ask(Step::join) == Answer::refused);
+    CHECK(b.ask(Step::read_available) == gib(1));
+    CHECK(stranger.ask(Step::join) == Answer::refused);
     CHECK(members_of(folder, AccountKind::rule) == before);
     CHECK(members_of(folder, AccountKind::job) == 2);
-    CHECK(c.ask('j') == 'y');
+    CHECK(c.ask(Step::join) == Answer::joined);
     CHECK(members_of(folder, AccountKind::rule) == 2);
 }
 
@@ -120,44 +121,44 @@ TEST_CASE("jobs of two rules, and of none, count each by itself") {
     const LedgerFolder folder;
     Child a(process(folder, {"a", 6 * kGiB})), b(process(folder, {"b", 6 * kGiB, "another"}));
     Child c(process(folder, {"c", 6 * kGiB, nullptr})), d(process(folder, {"d", 6 * kGiB}));
-    CHECK(a.ask('j') == 'y');
-    CHECK(b.ask('j') == 'y');
-    CHECK(c.ask('j') == 'n');
-    CHECK(d.ask('l') == digit(4));
-    CHECK(d.ask('j') == 'y');  // 2 of them
-    CHECK(d.ask('l') == digit(2));
+    CHECK(a.ask(Step::join) == Answer::joined);
+    CHECK(b.ask(Step::join) == Answer::joined);
+    CHECK(c.ask(Step::join) == Answer::refused);
+    CHECK(d.ask(Step::read_available) == gib(4));
+    CHECK(d.ask(Step::join) == Answer::joined);  // 2 of them
+    CHECK(d.ask(Step::read_available) == gib(2));
 }
 
 TEST_CASE("what a rule's processes hold in no job can't be had by its jobs, and doesn't count twice") {
     const LedgerFolder folder;
     Child bare(process(folder, {"", 0})), a(process(folder, {"a", 6 * kGiB}));
-    CHECK(bare.ask('r') == 'y');
-    CHECK(bare.ask('t') == 'y');
-    CHECK(a.ask('j') == 'y');
+    CHECK(bare.ask(RuleStep::join_rule) == Answer::joined);
+    CHECK(bare.ask(RuleStep::reserve_5_gib) == Answer::reserved);
+    CHECK(a.ask(Step::join) == Answer::joined);
     // 5 are in use, and the job can take 3 more.
     Child other(process(folder, {"other", 9 * kGiB, nullptr, 0, 5 * kGiB}));
-    CHECK(other.ask('l') == digit(8));
-    CHECK(other.ask('j') == 'n');
+    CHECK(other.ask(Step::read_available) == gib(8));
+    CHECK(other.ask(Step::join) == Answer::refused);
     bare.kill();
     Child later(process(folder, {"later", 9 * kGiB, nullptr}));
-    CHECK(later.ask('l') == digit(10));
+    CHECK(later.ask(Step::read_available) == gib(10));
 }
 
 TEST_CASE("a process that reserved under a rule has one place in it, whatever it does there") {
     const LedgerFolder folder;
     Child a(process(folder, {"a", 6 * kGiB})), b(process(folder, {"b", 6 * kGiB}));
-    CHECK(a.ask('j') == 'y');
+    CHECK(a.ask(Step::join) == Answer::joined);
     CHECK(members_of(folder, AccountKind::rule) == 1);
-    CHECK(a.ask('r') == 'y');
+    CHECK(a.ask(RuleStep::join_rule) == Answer::joined);
     CHECK(members_of(folder, AccountKind::rule) == 1);
-    CHECK(a.ask('t') == 'y');
-    CHECK(b.ask('r') == 'y');
-    CHECK(b.ask('j') == 'y');
+    CHECK(a.ask(RuleStep::reserve_5_gib) == Answer::reserved);
+    CHECK(b.ask(RuleStep::join_rule) == Answer::joined);
+    CHECK(b.ask(Step::join) == Answer::joined);
     CHECK(members_of(folder, AccountKind::rule) == 2);
-    CHECK(b.ask('t') == 'n');
+    CHECK(b.ask(RuleStep::reserve_5_gib) == Answer::refused);
     a.kill();
-    CHECK(b.ask('l') == digit(10));
-    CHECK(b.ask('t') == 'y');
+    CHECK(b.ask(Step::read_available) == gib(10));
+    CHECK(b.ask(RuleStep::reserve_5_gib) == Answer::reserved);
 }
 
 TEST_CASE("what another user's jobs have reserved under a rule counts as no more than its slice") {
@@ -166,18 +167,18 @@ TEST_CASE("what another user's jobs have reserved under a rule counts as no more
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     Child a(process(folder, {"a", 6 * kGiB, kRule, 60001})), b(process(folder, {"b", 6 * kGiB, kRule, 60001}));
     Child bob(process(folder, {"bob", 8 * kGiB, kRule, 60002}));
-    CHECK(a.ask('j') == 'y');
-    CHECK(b.ask('j') == 'y');
-    CHECK(bob.ask('l') == digit(8));
-    CHECK(bob.ask('j') == 'y');  // a slice of the same rule of his own
-    CHECK(bob.ask('l') == digit(0));
+    CHECK(a.ask(Step::join) == Answer::joined);
+    CHECK(b.ask(Step::join) == Answer::joined);
+    CHECK(bob.ask(Step::read_available) == gib(8));
+    CHECK(bob.ask(Step::join) == Answer::joined);  // a slice of the same rule of his own
+    CHECK(bob.ask(Step::read_available) == gib(0));
 }
 
 TEST_CASE("who waits under a rule gets in as soon as what it adds is left") {
     const LedgerFolder folder;
     Child a(process(folder, {"a", 6 * kGiB})), other(process(folder, {"other", 10 * kGiB, nullptr}));
-    CHECK(a.ask('j') == 'y');
-    CHECK(other.ask('j') == 'y');
+    CHECK(a.ask(Step::join) == Answer::joined);
+    CHECK(other.ask(Step::join) == Answer::joined);
     Place waiter;
     REQUIRE(waiter.open(folder));
     waiter.ledger.reserves_under(kRule, kSlice);
@@ -186,5 +187,5 @@ TEST_CASE("who waits under a rule gets in as soon as what it adds is left") {
     other.kill();
     Child less(process(folder, {"less", 8 * kGiB, nullptr}));
     CHECK(waiter.join("w", 6 * kGiB, 6 * kGiB, AccountKind::job) == Joined::yes);
-    CHECK(less.ask('j') == 'y');
+    CHECK(less.ask(Step::join) == Answer::joined);
 }

@@ -1,5 +1,8 @@
-// Steps that a test asks of a child with member() (place.h), and the child's answers, each one letter in a pipe.
+// Steps that a test asks of a child (place.h), and the child's answers, each one letter in a pipe. Steps that only one
+// file's children know are named there.
 #pragma once
+
+#include <cstdint>
 
 namespace cuslice::tests {
 
@@ -12,6 +15,10 @@ struct Step {
     static constexpr char read_total = 't';
     static constexpr char read_peak = 'p';
     static constexpr char close_descriptors = 'c';
+    static constexpr char leave_child_behind = 'f';
+    static constexpr char become_other_user = 'u';
+    static constexpr char keep_locked = 'k';
+    static constexpr char read_available = 'l';
 };
 
 // Several names for one letter: the step says which of them an assertion means.
@@ -22,11 +29,20 @@ struct Answer {
     static constexpr char given_back = 'y';
     static constexpr char taken_back = 'y';
     static constexpr char closed = 'y';
+    static constexpr char locked = 'y';
     static constexpr char refused = 'n';
     static constexpr char nothing_to_take_back = 'n';
+    static constexpr char not_locked = 'n';
+    static constexpr char unavailable = 'u';
+    static constexpr char not_opened = 'x';
+    static constexpr char unknown = '?';
+    static constexpr char none = '!';
 };
 
-/// The answer to read_total and read_peak. At most 9 GiB fit a digit.
-constexpr char gib(unsigned amount) { return static_cast<char>('0' + amount); }
+/// A number as one character, from '0' on: above 9 it is what comes behind the digits.
+constexpr char digit(std::uint64_t number) { return static_cast<char>('0' + number); }
+
+/// The answer to read_total, read_peak and read_available.
+constexpr char gib(std::uint64_t amount) { return digit(amount); }
 
 }  // namespace cuslice::tests
