@@ -15,52 +15,57 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
 
 namespace {
 
-// A process that wants so much of the GPU, of which `outside` bytes are in use outside cuslice. It answers in digits:
-// w: queues up, and says at which place it is; u: becomes another user; l: looks, and says how much it could have, in
-// GiB; j: tries to have it, y or n; k: how much is kept for others; p: how often it was passed; q: leaves the queue; f:
-// leaves a child behind.
-std::function<char(char)> wants(const LedgerFolder& folder, std::uint64_t gib, std::uint64_t outside = 0) {
-    return [&folder, gib, outside, place = std::make_shared<Place>()](char letter) -> char {
-        if (letter == 'u')
-            return setresgid(60002, 60002, 60002) == 0 && setresuid(60002, 60002, 60002) == 0 ? 'y' : 'n';
-        if (!place->open(folder)) return 'x';
-        const auto digit = [](std::uint64_t number) { return static_cast<char>('0' + number); };
+// Steps of a process that waits for memory, beside those of steps.h.
+struct QueueStep {
+    static constexpr char queue_up = 'w';  // the answer is its position
+    static constexpr char leave = 'q';
+    static constexpr char read_kept = 'k';  // in GiB, for others
+    static constexpr char read_times_passed = 'p';
+};
+
+constexpr char position(std::uint64_t number) { return digit(number); }
+constexpr char times(std::uint64_t number) { return digit(number); }
+
+// A process that wants so many GiB of the GPU, of which `outside` are in use outside cuslice. Step::join tries to have
+// them.
+std::function<char(char)> wants(const LedgerFolder& folder, std::uint64_t wanted, std::uint64_t outside = 0) {
+    return [&folder, wanted, outside, place = std::make_shared<Place>()](char step) -> char {
+        if (step == Step::become_other_user)
+            return setresgid(60002, 60002, 60002) == 0 && setresuid(60002, 60002, 60002) == 0 ? Answer::done
+                                                                                              : Answer::refused;
+        if (!place->open(folder)) return Answer::not_opened;
         const std::string job = "job-" + std::to_string(getpid());
-        switch (letter) {
-            case 'w':
-                place->ledger.queue_up(gib * kGiB, nullptr);
+        switch (step) {
+            case QueueStep::queue_up:
+                place->ledger.queue_up(wanted * kGiB, nullptr);
                 [[fallthrough]];
-            case 'l':
+            case Step::read_available:
                 // Bytes in use: those outside cuslice, and those that members hold, which are none here.
-                if (!place->ledger.look(outside * kGiB, &place->committed, &place->available)) return '!';
-                return digit(letter == 'w' ? place->committed.queue.position() : place->available / kGiB);
-            case 'j':
-                switch (place->join(job.c_str(), gib * kGiB, gib * kGiB, AccountKind::job, outside * kGiB)) {
-                    case Joined::yes:
-                        return 'y';
-                    case Joined::refused:
-                        return 'n';
-                    default:
-                        return 'u';
-                }
-            case 'k':
-                return digit(place->committed.kept / kGiB);
-            case 'p':
-                return digit(place->committed.queue.past());
-            case 'q':
+                if (!place->ledger.look(outside * kGiB, &place->committed, &place->available)) return Answer::none;
+                return step == QueueStep::queue_up ? position(place->committed.queue.position())
+                                                   : gib(place->available / kGiB);
+            case Step::join:
+                return answer_of(
+                    place->join(job.c_str(), wanted * kGiB, wanted * kGiB, AccountKind::job, outside * kGiB));
+            case QueueStep::read_kept:
+                return gib(place->committed.kept / kGiB);
+            case QueueStep::read_times_passed:
+                return times(place->committed.queue.past());
+            case QueueStep::leave:
                 place->ledger.leave_queue();
-                return 'y';
-            case 'f':
+                return Answer::done;
+            case Step::leave_child_behind:
                 Child::leave_one_behind();
-                return 'y';
+                return Answer::done;
             default:
-                return '?';
+                return Answer::unknown;
         }
     };
 }
@@ -78,7 +83,7 @@ unsigned pass(const LedgerFolder& folder, unsigned most) {
     std::unique_ptr<Child> before;
     for (unsigned i = 0; i < most; i++) {
         auto small = std::make_unique<Child>(wants(folder, 5));
-        if (small->ask('j') != 'y') break;
+        if (small->ask(Step::join) != Answer::joined) break;
         served++;
         before = std::move(small);
     }
@@ -159,57 +164,57 @@ TEST_CASE("numbers of requests that nobody can have been given yet are not belie
 TEST_CASE("who waits is served in the order in which they came") {
     const LedgerFolder folder;
     Child holder(wants(folder, 10)), first(wants(folder, 12)), second(wants(folder, 11)), third(wants(folder, 4));
-    REQUIRE(holder.ask('j') == 'y');
-    CHECK(first.ask('w') == '1');
-    CHECK(second.ask('w') == '2');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
+    CHECK(first.ask(QueueStep::queue_up) == position(1));
+    CHECK(second.ask(QueueStep::queue_up) == position(2));
     holder.kill();
-    CHECK(second.ask('l') == '4');
-    CHECK(second.ask('k') == static_cast<char>('0' + 12));
-    CHECK(second.ask('j') == 'n');
-    CHECK(third.ask('j') == 'y');  // beside what is kept
-    CHECK(first.ask('j') == 'y');
-    CHECK(second.ask('w') == '1');
+    CHECK(second.ask(Step::read_available) == gib(4));
+    CHECK(second.ask(QueueStep::read_kept) == gib(12));
+    CHECK(second.ask(Step::join) == Answer::refused);
+    CHECK(third.ask(Step::join) == Answer::joined);  // beside what is kept
+    CHECK(first.ask(Step::join) == Answer::joined);
+    CHECK(second.ask(QueueStep::queue_up) == position(1));
     third.kill();
-    CHECK(second.ask('j') == 'n');
+    CHECK(second.ask(Step::join) == Answer::refused);
     first.kill();
-    CHECK(second.ask('j') == 'y');
+    CHECK(second.ask(Step::join) == Answer::joined);
     CHECK(waiting(*Mapped(folder).file) == 0);
 }
 
 TEST_CASE("a request that waits is passed a bounded number of times, and then what is left is kept for it") {
     const LedgerFolder folder;
     Child holder(wants(folder, 6)), large(wants(folder, 14));
-    REQUIRE(holder.ask('j') == 'y');
-    CHECK(large.ask('j') == 'n');
-    CHECK(large.ask('w') == '1');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
+    CHECK(large.ask(Step::join) == Answer::refused);
+    CHECK(large.ask(QueueStep::queue_up) == position(1));
     CHECK(pass(folder, 10) == kMaxPast);
-    CHECK(large.ask('l') == static_cast<char>('0' + 10));
-    CHECK(large.ask('p') == static_cast<char>('0' + kMaxPast));
+    CHECK(large.ask(Step::read_available) == gib(10));
+    CHECK(large.ask(QueueStep::read_times_passed) == times(kMaxPast));
 
     const bool waits = GENERATE(false, true);  // those that come later, too
     Child later(wants(folder, 1));
-    if (waits) CHECK(later.ask('w') == '2');
-    CHECK(later.ask('j') == 'n');
-    CHECK(later.ask('k') == static_cast<char>('0' + 10));
+    if (waits) CHECK(later.ask(QueueStep::queue_up) == position(2));
+    CHECK(later.ask(Step::join) == Answer::refused);
+    CHECK(later.ask(QueueStep::read_kept) == gib(10));
     SECTION("it is served as soon as it fits") {
         holder.kill();
-        CHECK(later.ask('j') == 'y');  // beside it
-        CHECK(large.ask('j') == 'y');
+        CHECK(later.ask(Step::join) == Answer::joined);  // beside it
+        CHECK(large.ask(Step::join) == Answer::joined);
         CHECK(waiting(*Mapped(folder).file) == 0);
         CHECK(pass(folder, 10) == 0);  // nobody waits: it is full
     }
     SECTION("nothing is kept for one that gives up") {
-        CHECK(large.ask('q') == 'y');
-        CHECK(later.ask('j') == 'y');
+        CHECK(large.ask(QueueStep::leave) == Answer::done);
+        CHECK(later.ask(Step::join) == Answer::joined);
     }
     SECTION("nothing is kept for one that was killed") {
         large.kill();
-        CHECK(later.ask('j') == 'y');
+        CHECK(later.ask(Step::join) == Answer::joined);
     }
     SECTION("nothing is kept for one that was killed, whose child lives on") {
-        CHECK(large.ask('f') == 'y');
+        CHECK(large.ask(Step::leave_child_behind) == Answer::done);
         large.kill();
-        CHECK(later.ask('j') == 'y');
+        CHECK(later.ask(Step::join) == Answer::joined);
     }
     SECTION("nothing is kept for one that has not looked for long, until it looks again") {
         REQUIRE(kill(large.pid(), SIGSTOP) == 0);
@@ -217,40 +222,40 @@ TEST_CASE("a request that waits is passed a bounded number of times, and then wh
             const Mapped mapped(folder);
             for (Ticket& ticket : mapped.file->tickets) ticket.looked.store(ticket.looked.load() - kLooksWithin);
         }
-        CHECK(later.ask('j') == 'y');
+        CHECK(later.ask(Step::join) == Answer::joined);
         REQUIRE(kill(large.pid(), SIGCONT) == 0);
-        CHECK(large.ask('l') == '9');
+        CHECK(large.ask(Step::read_available) == gib(9));
         Child latest(wants(folder, 1));
-        CHECK(latest.ask('j') == 'n');
-        CHECK(latest.ask('k') == '9');
+        CHECK(latest.ask(Step::join) == Answer::refused);
+        CHECK(latest.ask(QueueStep::read_kept) == gib(9));
     }
     SECTION("nothing is kept for one that what is in use outside cuslice keeps out") {
         Child beside(wants(folder, 1, 3));
-        CHECK(beside.ask('j') == 'y');
+        CHECK(beside.ask(Step::join) == Answer::joined);
     }
 }
 
 TEST_CASE("where the clock was set back, who comes later still comes after those who wait, and passes them as often") {
     const LedgerFolder folder;
     Child holder(wants(folder, 6)), large(wants(folder, 14)), another(wants(folder, 13));
-    REQUIRE(holder.ask('j') == 'y');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
     const Mapped mapped(folder);
     const std::uint64_t before = mapped.file->header.last_order + 3'600'000'000'000;  // an hour
     mapped.file->header.last_order = before;
-    CHECK(large.ask('w') == '1');
+    CHECK(large.ask(QueueStep::queue_up) == position(1));
     CHECK(mapped.file->tickets[0].order == before + 1);
-    CHECK(another.ask('w') == '2');
+    CHECK(another.ask(QueueStep::queue_up) == position(2));
     CHECK(pass(folder, 10) == kMaxPast);
     holder.kill();
-    CHECK(another.ask('j') == 'n');
-    CHECK(large.ask('j') == 'y');
+    CHECK(another.ask(Step::join) == Answer::refused);
+    CHECK(large.ask(Step::join) == Answer::joined);
 }
 
 TEST_CASE("a refusal says for whom what is left is kept") {
     const LedgerFolder folder;
     Child holder(wants(folder, 10)), first(wants(folder, 12));
-    REQUIRE(holder.ask('j') == 'y');
-    CHECK(first.ask('w') == '1');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
+    CHECK(first.ask(QueueStep::queue_up) == position(1));
     holder.kill();
     static Refusal refusal;  // too large for a stack
     Place place;
@@ -275,7 +280,7 @@ TEST_CASE("a refusal says for whom what is left is kept") {
 TEST_CASE("a request that waits on several GPUs, and has what is left of one kept, steps aside on the others") {
     const LedgerFolder folder;
     Child holder(wants(folder, 6));
-    REQUIRE(holder.ask('j') == 'y');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
     Place large;
     REQUIRE(large.open(folder));
     large.ledger.queue_up(14 * kGiB, "large");
@@ -300,8 +305,8 @@ TEST_CASE("a ledger that is lost is put back with the places in its queue, and h
     REQUIRE(holder.open(folder));
     REQUIRE(holder.join("job", 6 * kGiB, 6 * kGiB, AccountKind::job) == Joined::yes);
     Child first(wants(folder, 14)), second(wants(folder, 13));
-    CHECK(first.ask('w') == '1');
-    CHECK(second.ask('w') == '2');
+    CHECK(first.ask(QueueStep::queue_up) == position(1));
+    CHECK(second.ask(QueueStep::queue_up) == position(2));
     CHECK(pass(folder, 10) == kMaxPast);
     holder.ledger.take_back_dead();
     if (how == "removed")
@@ -309,32 +314,32 @@ TEST_CASE("a ledger that is lost is put back with the places in its queue, and h
     else
         std::fstream(folder.file(), std::ios::in | std::ios::out | std::ios::binary)
             << std::string(offsetof(File, members), 'e');
-    second.ask('l');
+    second.ask(Step::read_available);
     holder.ledger.take_back_dead();
-    first.ask('l');
-    CHECK(first.ask('w') == '1');
-    CHECK(second.ask('w') == '2');
+    first.ask(Step::read_available);
+    CHECK(first.ask(QueueStep::queue_up) == position(1));
+    CHECK(second.ask(QueueStep::queue_up) == position(2));
     CHECK(waiting(*Mapped(folder).file) == 2);
     if (how == "removed")
         CHECK(pass(folder, 10) == 0);
     else
         CHECK(pass(folder, 10) == kMaxPast);  // counted from the beginning
-    CHECK(second.ask('l') == '0');
+    CHECK(second.ask(Step::read_available) == gib(0));
     holder.ledger.close();
-    CHECK(second.ask('j') == 'n');
-    CHECK(first.ask('j') == 'y');
+    CHECK(second.ask(Step::join) == Answer::refused);
+    CHECK(first.ask(Step::join) == Answer::joined);
 }
 
 TEST_CASE("who waits claims nothing that it can't have: others would have to count it as granted for that moment") {
     const LedgerFolder folder;
     Child holder(wants(folder, 6)), large(wants(folder, 14));
-    REQUIRE(holder.ask('j') == 'y');
-    CHECK(large.ask('w') == '1');
-    CHECK(large.ask('j') == 'n');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
+    CHECK(large.ask(QueueStep::queue_up) == position(1));
+    CHECK(large.ask(Step::join) == Answer::refused);
     const Mapped mapped(folder);
     for (const Account& account : mapped.file->accounts) CHECK(account.ticket != mapped.file->tickets[0].order);
     holder.kill();
-    CHECK(large.ask('j') == 'y');
+    CHECK(large.ask(Step::join) == Answer::joined);
     CHECK(std::any_of(std::begin(mapped.file->accounts), std::end(mapped.file->accounts),
                       [&](const Account& account) { return account.ticket == mapped.file->tickets[0].order; }));
 }
@@ -348,17 +353,17 @@ TEST_CASE("a request that is being granted counts once: by its account, and not 
     REQUIRE(another.open(folder));
     another.ledger.queue_up(6 * kGiB, "another");
     const Mapped mapped(folder);
-    CHECK(Child(wants(folder, 5)).ask('j') == 'n');  // six of the ten that are left are kept
+    CHECK(Child(wants(folder, 5)).ask(Step::join) == Answer::refused);  // six of the ten that are left are kept
     // As it is between the grant and the end of the ticket.
     mapped.file->tickets[0].order = granted.membership.account().ticket;
-    CHECK(Child(wants(folder, 5)).ask('j') == 'y');
+    CHECK(Child(wants(folder, 5)).ask(Step::join) == Answer::joined);
     another.ledger.close();
 }
 
 TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers are written over with bounds nothing") {
     const LedgerFolder folder;
     Child holder(wants(folder, 6)), large(wants(folder, 14)), small(wants(folder, 5));
-    REQUIRE(holder.ask('j') == 'y');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
     const Mapped mapped(folder);
     const auto invent = [](Ticket& ticket, std::uint64_t order) {
         ticket.state.store(TicketState::waiting);
@@ -369,27 +374,27 @@ TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers ar
         ticket.lock = LockKind::open_file;
     };
     for (Ticket& ticket : mapped.file->tickets) invent(ticket, 1);
-    CHECK(large.ask('w') == '1');
+    CHECK(large.ask(QueueStep::queue_up) == position(1));
     CHECK(waiting(*mapped.file) == 1);
     for (std::uint32_t i = 1; i < kTickets; i++) memset(static_cast<void*>(&mapped.file->tickets[i]), 0xff, 128);
     for (std::uint64_t& order : mapped.file->header.granted) order = ~0ull;
     mapped.file->header.last_order = ~0ull;
-    CHECK(small.ask('j') == 'y');
-    CHECK(large.ask('l') == '5');
-    CHECK(large.ask('p') == '1');
+    CHECK(small.ask(Step::join) == Answer::joined);
+    CHECK(large.ask(Step::read_available) == gib(5));
+    CHECK(large.ask(QueueStep::read_times_passed) == times(1));
     // Its own is as it was again at its next look, whatever somebody wrote.
     memset(static_cast<void*>(&mapped.file->tickets[0]), 0xff, 128);
-    CHECK(large.ask('l') == '5');
+    CHECK(large.ask(Step::read_available) == gib(5));
     CHECK(waiting(*mapped.file) == 1);
     small.kill();
     CHECK(pass(folder, 10) == kMaxPast - 1);
-    CHECK(large.ask('w') == '1');
+    CHECK(large.ask(QueueStep::queue_up) == position(1));
 }
 
 TEST_CASE("more may wait than there are tickets: the others get one as soon as there is one") {
     const LedgerFolder folder;
     Child holder(wants(folder, 6));
-    REQUIRE(holder.ask('j') == 'y');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
     std::vector<std::unique_ptr<Place>> places;
     for (std::uint32_t i = 0; i < kTickets + 1; i++) {
         places.push_back(std::make_unique<Place>());
@@ -414,23 +419,23 @@ TEST_CASE("users wait in one queue, and pass each other no more often than their
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     Child holder(wants(folder, 6)), large(wants(folder, 14)), another(wants(folder, 15));
-    REQUIRE(holder.ask('j') == 'y');
-    REQUIRE(large.ask('u') == 'y');
-    CHECK(large.ask('w') == '1');
-    CHECK(another.ask('w') == '2');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
+    REQUIRE(large.ask(Step::become_other_user) == Answer::done);
+    CHECK(large.ask(QueueStep::queue_up) == position(1));
+    CHECK(another.ask(QueueStep::queue_up) == position(2));
     CHECK(pass(folder, 1) == 1);
     {
         Child small(wants(folder, 5));
-        REQUIRE(small.ask('u') == 'y');
-        CHECK(small.ask('j') == 'y');
+        REQUIRE(small.ask(Step::become_other_user) == Answer::done);
+        CHECK(small.ask(Step::join) == Answer::joined);
     }
     CHECK(pass(folder, 10) == kMaxPast - 2);
-    CHECK(large.ask('l') == static_cast<char>('0' + 10));
-    CHECK(large.ask('p') == static_cast<char>('0' + kMaxPast));
+    CHECK(large.ask(Step::read_available) == gib(10));
+    CHECK(large.ask(QueueStep::read_times_passed) == times(kMaxPast));
     holder.kill();
-    CHECK(another.ask('j') == 'n');
-    CHECK(another.ask('k') == static_cast<char>('0' + 16 - 2));
-    CHECK(large.ask('j') == 'y');
+    CHECK(another.ask(Step::join) == Answer::refused);
+    CHECK(another.ask(QueueStep::read_kept) == gib(16 - 2));
+    CHECK(large.ask(Step::join) == Answer::joined);
     large.kill();
-    CHECK(another.ask('j') == 'y');
+    CHECK(another.ask(Step::join) == Answer::joined);
 }
