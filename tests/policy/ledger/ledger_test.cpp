@@ -20,69 +20,81 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 #include "tests/policy/rounds.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
 
+namespace {
+
+// Steps of a process with a job of its own, beside Step::join and Step::become_other_user.
+struct JobStep {
+    static constexpr char look = 'l';
+    static constexpr char read_available = 'a';     // in GiB, as it was found last
+    static constexpr char read_first_holder = 'h';  // the last digit of its user's number
+};
+
+}  // namespace
+
 TEST_CASE("members of a group share one limit") {
     const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
-    CHECK(a.ask('j') == 'y');
-    CHECK(b.ask('j') == 'y');
-    CHECK(a.ask('r') == 'y');
-    CHECK(b.ask('r') == 'n');
-    CHECK(a.ask('g') == 'y');
-    CHECK(b.ask('r') == 'y');
-    CHECK(a.ask('t') == '5');
+    CHECK(a.ask(Step::join) == Answer::joined);
+    CHECK(b.ask(Step::join) == Answer::joined);
+    CHECK(a.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::refused);
+    CHECK(a.ask(Step::give_back_5_gib) == Answer::given_back);
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(a.ask(Step::read_total) == gib(5));
 }
 
 TEST_CASE("what a killed member held is taken back before anybody is refused, and not before") {
     const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
-    REQUIRE(a.ask('j') == 'y');
-    REQUIRE(b.ask('j') == 'y');
-    REQUIRE(a.ask('r') == 'y');
-    CHECK(b.ask('d') == 'n');
+    REQUIRE(a.ask(Step::join) == Answer::joined);
+    REQUIRE(b.ask(Step::join) == Answer::joined);
+    REQUIRE(a.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(b.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
     SECTION("killed") {}
     SECTION("stopped first") { ::kill(a.pid(), SIGSTOP); }
-    SECTION("after it closed every descriptor") { CHECK(a.ask('c') == 'y'); }
-    CHECK(b.ask('d') == 'n');  // alive, so it keeps what it has
+    SECTION("after it closed every descriptor") { CHECK(a.ask(Step::close_descriptors) == Answer::closed); }
+    CHECK(b.ask(Step::take_back_dead) == Answer::nothing_to_take_back);  // alive, so it keeps what it has
     a.kill();
-    CHECK(b.ask('d') == 'y');
-    CHECK(b.ask('t') == '0');
-    CHECK(b.ask('r') == 'y');
+    CHECK(b.ask(Step::take_back_dead) == Answer::taken_back);
+    CHECK(b.ask(Step::read_total) == gib(0));
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::reserved);
 }
 
 TEST_CASE("a forked child that lives on holds nothing of its parent's") {
     const LedgerFolder folder;
     Child b(member(folder));
-    REQUIRE(b.ask('j') == 'y');
+    REQUIRE(b.ask(Step::join) == Answer::joined);
     {
         Child a(member(folder));
-        REQUIRE(a.ask('j') == 'y');
-        REQUIRE(a.ask('r') == 'y');
-        REQUIRE(a.ask('f') == 'y');
+        REQUIRE(a.ask(Step::join) == Answer::joined);
+        REQUIRE(a.ask(Step::reserve_5_gib) == Answer::reserved);
+        REQUIRE(a.ask(Step::leave_child_behind) == Answer::done);
         a.kill();
     }
-    CHECK(b.ask('d') == 'y');
-    CHECK(b.ask('t') == '0');
+    CHECK(b.ask(Step::take_back_dead) == Answer::taken_back);
+    CHECK(b.ask(Step::read_total) == gib(0));
 }
 
 TEST_CASE("a limit that is set anew counts from the next reservation on") {
     const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
-    REQUIRE(a.ask('j') == 'y');
-    REQUIRE(b.ask('j') == 'y');
-    REQUIRE(a.ask('r') == 'y');
+    REQUIRE(a.ask(Step::join) == Answer::joined);
+    REQUIRE(b.ask(Step::join) == Answer::joined);
+    REQUIRE(a.ask(Step::reserve_5_gib) == Answer::reserved);
     Place operators;
     REQUIRE(operators.open(folder));
-    CHECK(b.ask('r') == 'n');
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::refused);
     CHECK(operators.ledger.set_limit(AccountKind::group, "lab", 10 * kGiB));
-    CHECK(b.ask('r') == 'y');
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::reserved);
     CHECK(operators.ledger.set_limit(AccountKind::group, "lab", 4 * kGiB));
-    CHECK(b.ask('g') == 'y');
-    CHECK(b.ask('r') == 'n');
+    CHECK(b.ask(Step::give_back_5_gib) == Answer::given_back);
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::refused);
     CHECK_FALSE(operators.ledger.set_limit(AccountKind::group, "nobody", kGiB));
     CHECK_FALSE(operators.ledger.set_limit(AccountKind::job, "lab", kGiB));
 }
@@ -90,38 +102,38 @@ TEST_CASE("a limit that is set anew counts from the next reservation on") {
 TEST_CASE("what is reserved can't be had by others, and ends with who reserved it") {
     const LedgerFolder folder;
     const auto job = [&](const char* name, std::uint64_t in_use = 0) {
-        return [&folder, name, in_use, place = std::make_shared<Place>()](char letter) {
-            if (letter == 'l')
-                return place->open(folder) && place->ledger.look(in_use, &place->committed, &place->available) ? 'y'
-                                                                                                               : 'n';
-            if (letter != 'j') return static_cast<char>('0' + place->available / kGiB);
-            if (!place->open(folder)) return 'x';
-            const Joined joined = place->join(name, 6 * kGiB, 6 * kGiB, AccountKind::job, in_use);
-            return joined == Joined::yes ? 'y' : joined == Joined::refused ? 'n' : 'u';
+        return [&folder, name, in_use, place = std::make_shared<Place>()](char step) {
+            if (step == JobStep::look)
+                return place->open(folder) && place->ledger.look(in_use, &place->committed, &place->available)
+                           ? Answer::done
+                           : Answer::refused;
+            if (step != Step::join) return gib(place->available / kGiB);
+            if (!place->open(folder)) return Answer::not_opened;
+            return answer_of(place->join(name, 6 * kGiB, 6 * kGiB, AccountKind::job, in_use));
         };
     };
     Child a(job("a")), b(job("b")), c(job("c")), again(job("a"));
-    CHECK(a.ask('j') == 'y');
-    CHECK(b.ask('j') == 'y');
-    CHECK(c.ask('j') == 'n');
-    CHECK(c.ask('a') == '4');
+    CHECK(a.ask(Step::join) == Answer::joined);
+    CHECK(b.ask(Step::join) == Answer::joined);
+    CHECK(c.ask(Step::join) == Answer::refused);
+    CHECK(c.ask(JobStep::read_available) == gib(4));
     Child watcher(job("w"));
-    CHECK(watcher.ask('l') == 'y');  // sees what could be had, and has none of it
-    CHECK(watcher.ask('a') == '4');
-    CHECK(again.ask('j') == 'y');  // another process of a job has the job's reservation
+    CHECK(watcher.ask(JobStep::look) == Answer::done);  // sees what could be had, and has none of it
+    CHECK(watcher.ask(JobStep::read_available) == gib(4));
+    CHECK(again.ask(Step::join) == Answer::joined);  // another process of a job has the job's reservation
     a.kill();
-    CHECK(c.ask('j') == 'n');  // the job lives on in its other process
+    CHECK(c.ask(Step::join) == Answer::refused);  // the job lives on in its other process
     again.kill();
-    CHECK(watcher.ask('l') == 'y');
-    CHECK(watcher.ask('a') == static_cast<char>('0' + 10));
-    CHECK(c.ask('j') == 'y');
+    CHECK(watcher.ask(JobStep::look) == Answer::done);
+    CHECK(watcher.ask(JobStep::read_available) == gib(10));
+    CHECK(c.ask(Step::join) == Answer::joined);
 
     SECTION("memory that is used outside cuslice counts as well") {
         Child d(job("d", 11 * kGiB)), e(job("e"));
         b.kill();
-        CHECK(d.ask('j') == 'n');
-        CHECK(d.ask('a') == '0');  // 16 less 6 reserved less 11 used
-        CHECK(e.ask('j') == 'y');
+        CHECK(d.ask(Step::join) == Answer::refused);
+        CHECK(d.ask(JobStep::read_available) == gib(0));  // 16 less 6 reserved less 11 used
+        CHECK(e.ask(Step::join) == Answer::joined);
     }
 }
 
@@ -129,12 +141,13 @@ TEST_CASE("each account's first member is named as who holds it, in whatever ord
     const LedgerFolder folder;
     const auto job = [&](const char* name) {
         return [&folder, name, place = std::make_shared<Place>()](char) {
-            return place->open(folder) && place->join(name, 2 * kGiB, 2 * kGiB, AccountKind::job) == Joined::yes ? 'y'
-                                                                                                                 : 'n';
+            return place->open(folder) && place->join(name, 2 * kGiB, 2 * kGiB, AccountKind::job) == Joined::yes
+                       ? Answer::joined
+                       : Answer::refused;
         };
     };
     Child a(job("a")), b(job("b")), of_a(job("a")), c(job("c"));
-    for (Child* child : {&a, &b, &of_a, &c}) REQUIRE(child->ask('j') == 'y');
+    for (Child* child : {&a, &b, &of_a, &c}) REQUIRE(child->ask(Step::join) == Answer::joined);
     Place place;
     REQUIRE(place.open(folder));
     REQUIRE(place.ledger.look(0, &place.committed, &place.available));
@@ -152,9 +165,10 @@ TEST_CASE("each account's first member is named as who holds it, in whatever ord
 TEST_CASE("whoever finds its job claimed and undecided waits for the answer, and not for ever") {
     const LedgerFolder folder;
     Child first([&, place = std::make_shared<Place>()](char) {
-        return place->open(folder) && place->join("job", kGiB, kGiB, AccountKind::job) == Joined::yes ? 'y' : 'n';
+        return place->open(folder) && place->join("job", kGiB, kGiB, AccountKind::job) == Joined::yes ? Answer::joined
+                                                                                                      : Answer::refused;
     });
-    REQUIRE(first.ask('j') == 'y');
+    REQUIRE(first.ask(Step::join) == Answer::joined);
     const Mapped mapped(folder);
     mapped.file->accounts[0].state.store(AccountState::claimed);
     Place second;
@@ -191,31 +205,31 @@ TEST_CASE("two users, with nothing set up by an administrator: what one reserves
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     const auto user = [&](unsigned id, const char* name) {
-        return [&folder, id, name, place = std::make_shared<Place>()](char letter) -> char {
-            if (letter == 'u') return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0 ? 'y' : 'n';
-            if (letter == 'a') return static_cast<char>('0' + place->available / kGiB);
-            if (letter == 'h') return static_cast<char>('0' + place->committed.holders[0].user % 10);
-            if (!place->open(folder)) return 'x';
-            const Joined joined = place->join(name, 10 * kGiB, 10 * kGiB, AccountKind::job);
-            return joined == Joined::yes ? 'y' : joined == Joined::refused ? 'n' : 'u';
+        return [&folder, id, name, place = std::make_shared<Place>()](char step) -> char {
+            if (step == Step::become_other_user)
+                return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0 ? Answer::done : Answer::refused;
+            if (step == JobStep::read_available) return gib(place->available / kGiB);
+            if (step == JobStep::read_first_holder) return digit(place->committed.holders[0].user % 10);
+            if (!place->open(folder)) return Answer::not_opened;
+            return answer_of(place->join(name, 10 * kGiB, 10 * kGiB, AccountKind::job));
         };
     };
     Child alice(user(60001, "a")), bob(user(60002, "b"));
-    REQUIRE(alice.ask('u') == 'y');
-    REQUIRE(bob.ask('u') == 'y');
-    CHECK(alice.ask('j') == 'y');
-    CHECK(bob.ask('j') == 'n');
-    CHECK(bob.ask('a') == '6');
-    CHECK(bob.ask('h') == '1');
+    REQUIRE(alice.ask(Step::become_other_user) == Answer::done);
+    REQUIRE(bob.ask(Step::become_other_user) == Answer::done);
+    CHECK(alice.ask(Step::join) == Answer::joined);
+    CHECK(bob.ask(Step::join) == Answer::refused);
+    CHECK(bob.ask(JobStep::read_available) == gib(6));
+    CHECK(bob.ask(JobStep::read_first_holder) == digit(60001 % 10));
     alice.kill();
-    CHECK(bob.ask('j') == 'y');
+    CHECK(bob.ask(Step::join) == Answer::joined);
 
     // A file that bears another user's name than its owner's is not believed.
     Child forger(user(60001, "c"));
-    REQUIRE(forger.ask('u') == 'y');
-    CHECK(forger.ask('j') == 'n');
+    REQUIRE(forger.ask(Step::become_other_user) == Answer::done);
+    CHECK(forger.ask(Step::join) == Answer::refused);
     std::filesystem::rename(folder.file_of(60002), folder.file_of(60003));
-    CHECK(forger.ask('j') == 'y');
+    CHECK(forger.ask(Step::join) == Answer::joined);
 }
 
 TEST_CASE("two users who claim the same memory at once: one has it") {
@@ -227,18 +241,20 @@ TEST_CASE("two users who claim the same memory at once: one has it") {
         std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
         const auto user = [&](unsigned id) {
             return [&folder, id, place = std::make_shared<Place>()](char) -> char {
-                if (geteuid() == 0) return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0 ? 'y' : 'n';
-                if (!place->open(folder)) return 'x';
-                return place->join("j", 10 * kGiB, 10 * kGiB, AccountKind::job) == Joined::yes ? 'y' : 'n';
+                if (geteuid() == 0)
+                    return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0 ? Answer::done : Answer::refused;
+                if (!place->open(folder)) return Answer::not_opened;
+                return place->join("j", 10 * kGiB, 10 * kGiB, AccountKind::job) == Joined::yes ? Answer::joined
+                                                                                               : Answer::refused;
             };
         };
         Child a(user(60001)), b(user(60002));
-        REQUIRE(a.ask('u') == 'y');
-        REQUIRE(b.ask('u') == 'y');
-        a.tell('j'), b.tell('j');
+        REQUIRE(a.ask(Step::become_other_user) == Answer::done);
+        REQUIRE(b.ask(Step::become_other_user) == Answer::done);
+        a.tell(Step::join), b.tell(Step::join);
         const char one = a.hear(), other = b.hear();
-        both += one == 'y' && other == 'y';
-        neither += one == 'n' && other == 'n';
+        both += one == Answer::joined && other == Answer::joined;
+        neither += one == Answer::refused && other == Answer::refused;
     }
     CHECK(both == 0);
     CHECK(neither == 0);
@@ -432,16 +448,16 @@ TEST_CASE("processes killed at random while they reserve: no reservation is left
 TEST_CASE("many short processes leave nothing behind") {
     const LedgerFolder folder;
     Child watcher(member(folder));
-    REQUIRE(watcher.ask('j') == 'y');
+    REQUIRE(watcher.ask(Step::join) == Answer::joined);
     const int count = rounds(300, 10'000);
     for (int i = 0; i < count; i++) {
         Child one(member(folder));
-        REQUIRE(one.ask('j') == 'y');
-        REQUIRE(one.ask('r') == 'y');
+        REQUIRE(one.ask(Step::join) == Answer::joined);
+        REQUIRE(one.ask(Step::reserve_5_gib) == Answer::reserved);
         if (i % 2) one.kill();
     }
-    watcher.ask('d');
-    CHECK(watcher.ask('t') == '0');
+    watcher.ask(Step::take_back_dead);
+    CHECK(watcher.ask(Step::read_total) == gib(0));
     Place place;
     REQUIRE(place.open(folder));
     Watched watched;
