@@ -14,6 +14,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 #include "tests/policy/rounds.h"
 #include "tests/skip.h"
 
@@ -44,9 +45,9 @@ TEST_CASE("whoever puts a ledger back is seen to live, whatever else was removed
     const std::string how = GENERATE("removed", "removed with its folder", "written over");
     CAPTURE(how);
     Child a(member(folder)), b(member(folder));
-    for (Child* one : {&a, &b}) REQUIRE(one->ask('j') == 'y');
+    for (Child* one : {&a, &b}) REQUIRE(one->ask(Step::join) == Answer::joined);
     lose(folder, how);
-    for (Child* one : {&a, &b}) one->ask('d');
+    for (Child* one : {&a, &b}) one->ask(Step::take_back_dead);
     const Living watcher(folder);
     const Mapped mapped(folder);
     unsigned living = 0;
@@ -83,17 +84,18 @@ TEST_CASE("a program that has given its rights back makes no file in the name of
     if (!can_be_other_users()) return;
     const LedgerFolder folder;
     REQUIRE(chmod(folder.path.c_str(), 01777) == 0);
-    Child child([&, inner = member(folder)](char letter) {
-        if (letter == 'u') return setgid(60002) == 0 && setuid(60002) == 0 ? 'y' : 'n';
-        return inner(letter);
+    Child child([&, inner = member(folder)](char step) {
+        if (step == Step::become_other_user)
+            return setgid(60002) == 0 && setuid(60002) == 0 ? Answer::done : Answer::refused;
+        return inner(step);
     });
-    REQUIRE(child.ask('j') == 'y');
-    REQUIRE(child.ask('r') == 'y');
-    REQUIRE(child.ask('u') == 'y');
+    REQUIRE(child.ask(Step::join) == Answer::joined);
+    REQUIRE(child.ask(Step::reserve_5_gib) == Answer::reserved);
+    REQUIRE(child.ask(Step::become_other_user) == Answer::done);
     for (const auto& entry : std::filesystem::directory_iterator(folder.path)) std::filesystem::remove(entry);
-    child.ask('d');
-    CHECK(child.ask('t') == '5');
-    CHECK(child.ask('r') == 'n');
+    child.ask(Step::take_back_dead);
+    CHECK(child.ask(Step::read_total) == gib(5));
+    CHECK(child.ask(Step::reserve_5_gib) == Answer::refused);
     CHECK(std::filesystem::is_empty(folder.path));
 }
 
@@ -102,47 +104,47 @@ TEST_CASE("a ledger that is lost under its members is put back by them, with wha
     const std::string how = GENERATE("removed", "removed with its folder", "replaced", "written over");
     CAPTURE(how);
     Child a(member(folder)), b(member(folder)), c(member(folder));
-    REQUIRE(a.ask('j') == 'y');
-    REQUIRE(b.ask('j') == 'y');
-    REQUIRE(a.ask('r') == 'y');
+    REQUIRE(a.ask(Step::join) == Answer::joined);
+    REQUIRE(b.ask(Step::join) == Answer::joined);
+    REQUIRE(a.ask(Step::reserve_5_gib) == Answer::reserved);
     lose(folder, how);
-    a.ask('d');
-    CHECK(a.ask('t') == '5');
-    CHECK(c.ask('j') == 'y');
-    CHECK(c.ask('t') == '5');
-    CHECK(c.ask('r') == 'n');
-    b.ask('d');
-    CHECK(b.ask('t') == '5');
-    CHECK(b.ask('r') == 'n');
-    CHECK(a.ask('g') == 'y');
-    CHECK(b.ask('r') == 'y');
-    CHECK(c.ask('t') == '5');
+    a.ask(Step::take_back_dead);
+    CHECK(a.ask(Step::read_total) == gib(5));
+    CHECK(c.ask(Step::join) == Answer::joined);
+    CHECK(c.ask(Step::read_total) == gib(5));
+    CHECK(c.ask(Step::reserve_5_gib) == Answer::refused);
+    b.ask(Step::take_back_dead);
+    CHECK(b.ask(Step::read_total) == gib(5));
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::refused);
+    CHECK(a.ask(Step::give_back_5_gib) == Answer::given_back);
+    CHECK(b.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(c.ask(Step::read_total) == gib(5));
     // And what one of them held is taken back there.
     b.kill();
-    CHECK(a.ask('d') == 'y');
-    CHECK(c.ask('t') == '0');
+    CHECK(a.ask(Step::take_back_dead) == Answer::taken_back);
+    CHECK(c.ask(Step::read_total) == gib(0));
 }
 
 TEST_CASE("what a dead member of a removed ledger held is taken back there, where no other file can be made") {
     const LedgerFolder folder;
     Child first(member(folder)), second(member(folder));
-    REQUIRE(first.ask('j') == 'y');
-    REQUIRE(second.ask('j') == 'y');
-    REQUIRE(first.ask('r') == 'y');
+    REQUIRE(first.ask(Step::join) == Answer::joined);
+    REQUIRE(second.ask(Step::join) == Answer::joined);
+    REQUIRE(first.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
     std::filesystem::create_directory(folder.file());  // nor is there another file where there is no room for one
     first.kill();
-    CHECK(second.ask('t') == '5');
-    CHECK(second.ask('d') == 'y');
-    CHECK(second.ask('t') == '0');
+    CHECK(second.ask(Step::read_total) == gib(5));
+    CHECK(second.ask(Step::take_back_dead) == Answer::taken_back);
+    CHECK(second.ask(Step::read_total) == gib(0));
     // Where one can be made again, it is.
     std::filesystem::remove(folder.file());
-    second.ask('d');
+    second.ask(Step::take_back_dead);
     CHECK(std::filesystem::is_regular_file(folder.file()));
-    CHECK(second.ask('r') == 'y');
+    CHECK(second.ask(Step::reserve_5_gib) == Answer::reserved);
     Child newcomer(member(folder));
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(newcomer.ask('t') == '5');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(newcomer.ask(Step::read_total) == gib(5));
 }
 
 TEST_CASE("a ledger is put back with the limits and reservations that were in it") {
@@ -158,10 +160,10 @@ TEST_CASE("a ledger is put back with the limits and reservations that were in it
     Child other([&](char) {
         Place another;
         return another.open(folder) && another.join("more", 14 * kGiB, 14 * kGiB, AccountKind::job) == Joined::refused
-                   ? static_cast<char>('0' + another.available / kGiB)
-                   : '?';
+                   ? gib(another.available / kGiB)
+                   : Answer::unknown;
     });
-    CHECK(other.ask('j') == static_cast<char>('0' + 12));
+    CHECK(other.ask(Step::join) == gib(12));
 }
 
 TEST_CASE("a limit that somebody wrote text over is not believed") {
@@ -181,23 +183,23 @@ TEST_CASE("a limit that somebody wrote text over is not believed") {
 TEST_CASE("a member that closed every descriptor still takes back what the dead held") {
     const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
-    REQUIRE(a.ask('j') == 'y');
-    REQUIRE(b.ask('j') == 'y');
-    REQUIRE(b.ask('r') == 'y');
-    CHECK(a.ask('c') == 'y');
+    REQUIRE(a.ask(Step::join) == Answer::joined);
+    REQUIRE(b.ask(Step::join) == Answer::joined);
+    REQUIRE(b.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(a.ask(Step::close_descriptors) == Answer::closed);
     b.kill();
-    CHECK(a.ask('d') == 'y');
-    CHECK(a.ask('t') == '0');
-    CHECK(a.ask('r') == 'y');
+    CHECK(a.ask(Step::take_back_dead) == Answer::taken_back);
+    CHECK(a.ask(Step::read_total) == gib(0));
+    CHECK(a.ask(Step::reserve_5_gib) == Answer::reserved);
     // And has the file that is there, once there is another one.
-    CHECK(a.ask('c') == 'y');
+    CHECK(a.ask(Step::close_descriptors) == Answer::closed);
     std::filesystem::remove(folder.file());
-    a.ask('d');
+    a.ask(Step::take_back_dead);
     Child newcomer(member(folder));
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(newcomer.ask('t') == '5');
-    CHECK(a.ask('g') == 'y');
-    CHECK(newcomer.ask('t') == '0');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(newcomer.ask(Step::read_total) == gib(5));
+    CHECK(a.ask(Step::give_back_5_gib) == Answer::given_back);
+    CHECK(newcomer.ask(Step::read_total) == gib(0));
 }
 
 TEST_CASE("the ledger is locked once for a look, also where it was removed and none can be made in its place") {
@@ -287,31 +289,31 @@ TEST_CASE("processes killed at random while the ledger is removed again and agai
     CHECK(survivor.membership.used() == kGiB);
     CHECK(survivor.membership.held() == kGiB);
     Child newcomer(member(folder));  // in the file that is there now
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(newcomer.ask('t') == '1');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(newcomer.ask(Step::read_total) == gib(1));
 }
 
 TEST_CASE("a member that closed every descriptor lives, as seen from another pid namespace too") {
     if (!can_unshare(CLONE_NEWPID)) return;
     const LedgerFolder folder;
     Child a(member(folder));
-    REQUIRE(a.ask('j') == 'y');
-    REQUIRE(a.ask('r') == 'y');
+    REQUIRE(a.ask(Step::join) == Answer::joined);
+    REQUIRE(a.ask(Step::reserve_5_gib) == Answer::reserved);
     const int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     REQUIRE(unshare(CLONE_NEWPID) == 0);
     {
         Child b(member(folder));  // process 1 of its namespace
         REQUIRE(setns(here, CLONE_NEWPID) == 0);
         close(here);
-        REQUIRE(b.ask('j') == 'y');
-        CHECK(b.ask('d') == 'n');
-        CHECK(a.ask('c') == 'y');
-        CHECK(b.ask('d') == 'n');
-        CHECK(b.ask('t') == '5');
-        CHECK(b.ask('r') == 'n');
+        REQUIRE(b.ask(Step::join) == Answer::joined);
+        CHECK(b.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
+        CHECK(a.ask(Step::close_descriptors) == Answer::closed);
+        CHECK(b.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
+        CHECK(b.ask(Step::read_total) == gib(5));
+        CHECK(b.ask(Step::reserve_5_gib) == Answer::refused);
         a.kill();
-        CHECK(b.ask('d') == 'y');
-        CHECK(b.ask('r') == 'y');
+        CHECK(b.ask(Step::take_back_dead) == Answer::taken_back);
+        CHECK(b.ask(Step::reserve_5_gib) == Answer::reserved);
     }
 }
 
