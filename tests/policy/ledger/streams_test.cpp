@@ -13,6 +13,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -31,14 +32,18 @@ bool streams_are_closed() {
     return closed;
 }
 
-// A member that has no streams; x says whether it still has none.
+// Step of a member without streams that looks whether it still has none.
+constexpr char kCheckStreams = 'x';
+constexpr char kStreamsOpen = 'n';
+
+// A member that has no streams.
 std::function<char(char)> bare_member(const LedgerFolder& folder) {
-    return [inner = member(folder), closed = false](char letter) mutable {
+    return [inner = member(folder), closed = false](char step) mutable {
         if (!closed) close_streams();
         closed = true;
-        if (letter == 'x') return streams_are_closed() ? 'y' : 'n';
+        if (step == kCheckStreams) return streams_are_closed() ? Answer::closed : kStreamsOpen;
         errno = EWOULDBLOCK;  // whatever the program was told last
-        return inner(letter);
+        return inner(step);
     };
 }
 
@@ -60,48 +65,48 @@ int without_streams(Act act) {
 TEST_CASE("a member without standard streams shares the limit, and has no descriptor in their place") {
     const LedgerFolder folder;
     Child bare(bare_member(folder)), other(member(folder));
-    REQUIRE(bare.ask('j') == 'y');
-    CHECK(bare.ask('x') == 'y');
-    REQUIRE(other.ask('j') == 'y');
-    REQUIRE(other.ask('r') == 'y');
-    CHECK(bare.ask('t') == '5');
-    CHECK(bare.ask('d') == 'n');
+    REQUIRE(bare.ask(Step::join) == Answer::joined);
+    CHECK(bare.ask(kCheckStreams) == Answer::closed);
+    REQUIRE(other.ask(Step::join) == Answer::joined);
+    REQUIRE(other.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(bare.ask(Step::read_total) == gib(5));
+    CHECK(bare.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
     SECTION("what the dead held is taken back") {
         other.kill();
-        CHECK(bare.ask('d') == 'y');
-        CHECK(bare.ask('r') == 'y');
+        CHECK(bare.ask(Step::take_back_dead) == Answer::taken_back);
+        CHECK(bare.ask(Step::reserve_5_gib) == Answer::reserved);
     }
     SECTION("the ledger is opened again where the program has closed its descriptor") {
-        CHECK(bare.ask('c') == 'y');
-        CHECK(bare.ask('d') == 'n');
+        CHECK(bare.ask(Step::close_descriptors) == Answer::closed);
+        CHECK(bare.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
         other.kill();
-        CHECK(bare.ask('d') == 'y');
+        CHECK(bare.ask(Step::take_back_dead) == Answer::taken_back);
     }
     SECTION("a ledger that was removed is put back with what others hold") {
         std::filesystem::remove(folder.file());
-        CHECK(bare.ask('d') == 'n');
+        CHECK(bare.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
         CHECK(std::filesystem::exists(folder.file()));
         Child newcomer(bare_member(folder));
-        REQUIRE(newcomer.ask('j') == 'y');
-        CHECK(newcomer.ask('t') == '5');
-        CHECK(newcomer.ask('x') == 'y');
+        REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+        CHECK(newcomer.ask(Step::read_total) == gib(5));
+        CHECK(newcomer.ask(kCheckStreams) == Answer::closed);
     }
     SECTION("and found where somebody else has put it back, and the program has closed its descriptor") {
-        CHECK(bare.ask('c') == 'y');
+        CHECK(bare.ask(Step::close_descriptors) == Answer::closed);
         std::filesystem::remove(folder.file());
-        other.ask('d');
-        CHECK(bare.ask('d') == 'n');
-        CHECK(bare.ask('s') == 'y');
-        CHECK(other.ask('t') == '6');
+        other.ask(Step::take_back_dead);
+        CHECK(bare.ask(Step::take_back_dead) == Answer::nothing_to_take_back);
+        CHECK(bare.ask(Step::reserve_1_gib) == Answer::reserved);
+        CHECK(other.ask(Step::read_total) == gib(6));
     }
     SECTION("and so it is by whoever comes first") {
         std::filesystem::remove(folder.file());
         Child newcomer(bare_member(folder));
-        REQUIRE(newcomer.ask('j') == 'y');
-        CHECK(newcomer.ask('t') == '5');
-        CHECK(newcomer.ask('x') == 'y');
+        REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+        CHECK(newcomer.ask(Step::read_total) == gib(5));
+        CHECK(newcomer.ask(kCheckStreams) == Answer::closed);
     }
-    CHECK(bare.ask('x') == 'y');
+    CHECK(bare.ask(kCheckStreams) == Answer::closed);
 }
 
 TEST_CASE("a process without standard streams sees what other users have reserved") {
@@ -111,10 +116,10 @@ TEST_CASE("a process without standard streams sees what other users have reserve
     Child stranger([&, place = std::make_shared<Place>()](char) {
         return setresgid(kStranger, kStranger, kStranger) == 0 && setresuid(kStranger, kStranger, kStranger) == 0 &&
                        place->open(folder) && place->join("job", 10 * kGiB, 10 * kGiB, AccountKind::job) == Joined::yes
-                   ? 'y'
-                   : 'n';
+                   ? Answer::joined
+                   : Answer::refused;
     });
-    REQUIRE(stranger.ask('j') == 'y');
+    REQUIRE(stranger.ask(Step::join) == Answer::joined);
     CHECK(without_streams([&] {
               Place place;
               if (!place.open(folder)) return 1;
