@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -46,23 +47,23 @@ void add_group(File& file, std::uint32_t index, const char* name, AccountKind ki
 TEST_CASE("the first limit of a group counts, whichever member brings it") {
     const LedgerFolder folder;
     Child first(member(folder, kNoLimitBytes)), second(member(folder, kNoLimitBytes));
-    REQUIRE(first.ask('j') == 'y');
-    REQUIRE(second.ask('j') == 'y');
-    CHECK(first.ask('r') == 'y');
-    CHECK(second.ask('r') == 'y');
+    REQUIRE(first.ask(Step::join) == Answer::joined);
+    REQUIRE(second.ask(Step::join) == Answer::joined);
+    CHECK(first.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(second.ask(Step::reserve_5_gib) == Answer::reserved);
     Child bringer(member(folder, 8 * kGiB)), later(member(folder, 16 * kGiB));
-    REQUIRE(bringer.ask('j') == 'y');
-    REQUIRE(later.ask('j') == 'y');
+    REQUIRE(bringer.ask(Step::join) == Answer::joined);
+    REQUIRE(later.ask(Step::join) == Answer::joined);
     // The ten that are held stay, and nothing more is had.
-    CHECK(first.ask('t') == '0' + 10);
-    for (Child* child : {&first, &second, &bringer, &later}) CHECK(child->ask('s') == 'n');
-    CHECK(second.ask('g') == 'y');
-    for (Child* child : {&first, &second, &bringer}) CHECK(child->ask('s') == 'y');
-    CHECK(later.ask('s') == 'n');
+    CHECK(first.ask(Step::read_total) == gib(0) + 10);
+    for (Child* child : {&first, &second, &bringer, &later}) CHECK(child->ask(Step::reserve_1_gib) == Answer::refused);
+    CHECK(second.ask(Step::give_back_5_gib) == Answer::given_back);
+    for (Child* child : {&first, &second, &bringer}) CHECK(child->ask(Step::reserve_1_gib) == Answer::reserved);
+    CHECK(later.ask(Step::reserve_1_gib) == Answer::refused);
     bringer.kill();
-    CHECK(later.ask('d') == 'y');
-    CHECK(later.ask('s') == 'y');
-    CHECK(later.ask('s') == 'n');
+    CHECK(later.ask(Step::take_back_dead) == Answer::taken_back);
+    CHECK(later.ask(Step::reserve_1_gib) == Answer::reserved);
+    CHECK(later.ask(Step::reserve_1_gib) == Answer::refused);
 }
 
 TEST_CASE("a limit that was brought is the group's in the file that takes a lost one's place") {
@@ -70,8 +71,8 @@ TEST_CASE("a limit that was brought is the group's in the file that takes a lost
     const bool removed = GENERATE(false, true);
     CAPTURE(removed);
     Child first(member(folder, kNoLimitBytes)), bringer(member(folder, 8 * kGiB));
-    REQUIRE(first.ask('j') == 'y');
-    REQUIRE(bringer.ask('j') == 'y');
+    REQUIRE(first.ask(Step::join) == Answer::joined);
+    REQUIRE(bringer.ask(Step::join) == Answer::joined);
     const bool first_looks = GENERATE(false, true);
     if (removed)
         std::filesystem::remove(folder.file());
@@ -79,11 +80,11 @@ TEST_CASE("a limit that was brought is the group's in the file that takes a lost
         std::fstream(folder.file(), std::ios::in | std::ios::out | std::ios::binary) << std::string(600, 'e');
     Child& earlier = first_looks ? first : bringer;
     Child& later = first_looks ? bringer : first;
-    earlier.ask('d');
-    later.ask('d');
-    CHECK(first.ask('r') == 'y');
-    CHECK(bringer.ask('r') == 'n');
-    CHECK(first.ask('r') == 'n');
+    earlier.ask(Step::take_back_dead);
+    later.ask(Step::take_back_dead);
+    CHECK(first.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(bringer.ask(Step::reserve_5_gib) == Answer::refused);
+    CHECK(first.ask(Step::reserve_5_gib) == Answer::refused);
 }
 
 TEST_CASE("a member knows how it found its group") {
@@ -97,8 +98,8 @@ TEST_CASE("a member knows how it found its group") {
     };
     CHECK_FALSE(found("lab", kNoLimitBytes).known);
     Child holder(member(folder, kNoLimitBytes));
-    REQUIRE(holder.ask('j') == 'y');
-    REQUIRE(holder.ask('r') == 'y');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
+    REQUIRE(holder.ask(Step::reserve_5_gib) == Answer::reserved);
     const GroupTerms terms = found("lab", 8 * kGiB);
     CHECK(terms.known);
     CHECK(terms.lives);
