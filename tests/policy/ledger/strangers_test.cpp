@@ -11,6 +11,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -31,9 +32,10 @@ struct FileKeeper {
               struct flock lock {};
               lock.l_type = F_WRLCK;
               lock.l_len = 1;
-              return (lease ? fcntl(file, F_SETLEASE, F_WRLCK) : fcntl(file, F_SETLK, &lock)) == 0 ? 'y' : 'n';
+              return (lease ? fcntl(file, F_SETLEASE, F_WRLCK) : fcntl(file, F_SETLK, &lock)) == 0 ? Answer::locked
+                                                                                                   : Answer::not_locked;
           }) {
-        REQUIRE(child.ask('k') == 'y');
+        REQUIRE(child.ask(Step::keep_locked) == Answer::locked);
     }
     ~FileKeeper() { child.kill(); }
     Child child;
@@ -142,15 +144,15 @@ TEST_CASE("what another user put under the own name is passed by, and all of the
     }
     CHECK(join_reserving(folder) == "joined");
     Child one(member(folder)), other(member(folder));
-    REQUIRE(one.ask('j') == 'y');
-    REQUIRE(other.ask('j') == 'y');
-    CHECK(one.ask('r') == 'y');
-    CHECK(other.ask('r') == 'n');
+    REQUIRE(one.ask(Step::join) == Answer::joined);
+    REQUIRE(other.ask(Step::join) == Answer::joined);
+    CHECK(one.ask(Step::reserve_5_gib) == Answer::reserved);
+    CHECK(other.ask(Step::reserve_5_gib) == Answer::refused);
     // The name is free again, and nobody takes it.
     std::filesystem::remove(folder.file());
     Child late(member(folder));
-    REQUIRE(late.ask('j') == 'y');
-    CHECK(late.ask('t') == '5');
+    REQUIRE(late.ask(Step::join) == Answer::joined);
+    CHECK(late.ask(Step::read_total) == gib(5));
     CHECK_FALSE(std::filesystem::exists(folder.file()));
 }
 
@@ -229,17 +231,17 @@ TEST_CASE("a ledger that is gone is put back by who has closed its descriptor, w
     const std::string what = GENERATE("file", "fifo", "folder", "link", "socket");
     CAPTURE(what);
     Child one(member(folder)), other(member(folder));
-    REQUIRE(one.ask('j') == 'y');
-    REQUIRE(other.ask('j') == 'y');
-    REQUIRE(other.ask('r') == 'y');
-    REQUIRE(one.ask('c') == 'y');
+    REQUIRE(one.ask(Step::join) == Answer::joined);
+    REQUIRE(other.ask(Step::join) == Answer::joined);
+    REQUIRE(other.ask(Step::reserve_5_gib) == Answer::reserved);
+    REQUIRE(one.ask(Step::close_descriptors) == Answer::closed);
     std::filesystem::remove(folder.file());
     put_strangers_thing(folder.file(), what);
     other.kill();
-    CHECK(one.ask('r') == 'n');
-    one.ask('d');
+    CHECK(one.ask(Step::reserve_5_gib) == Answer::refused);
+    one.ask(Step::take_back_dead);
     CHECK(std::filesystem::exists(folder.file_of(geteuid(), 1)));
-    CHECK(one.ask('r') == 'y');
+    CHECK(one.ask(Step::reserve_5_gib) == Answer::reserved);
 }
 
 TEST_CASE("where another user has every name nothing is granted, and it is said who has") {
@@ -275,12 +277,12 @@ TEST_CASE("what is no ledger is replaced once, by whoever comes first, however m
         std::vector<std::unique_ptr<Child>> children;
         for (int i = 0; i < kProcesses; i++) {
             children.push_back(std::make_unique<Child>(member(folder, kProcesses * kGiB)));
-            REQUIRE(children.back()->tell('j'));
+            REQUIRE(children.back()->tell(Step::join));
         }
-        for (const auto& child : children) REQUIRE(child->hear() == 'y');
-        for (const auto& child : children) REQUIRE(child->ask('s') == 'y');
-        CHECK(children.front()->ask('d') == 'n');
-        CHECK(children.front()->ask('t') == '0' + kProcesses);
+        for (const auto& child : children) REQUIRE(child->hear() == Answer::joined);
+        for (const auto& child : children) REQUIRE(child->ask(Step::reserve_1_gib) == Answer::reserved);
+        CHECK(children.front()->ask(Step::take_back_dead) == Answer::nothing_to_take_back);
+        CHECK(children.front()->ask(Step::read_total) == gib(0) + kProcesses);
     }
 }
 
@@ -334,8 +336,8 @@ TEST_CASE("once a lock that could not be had is free, the dead are taken back an
     CAPTURE(lost);
     {
         Child other(member(folder));
-        REQUIRE(other.ask('j') == 'y');
-        REQUIRE(other.ask('r') == 'y');
+        REQUIRE(other.ask(Step::join) == Answer::joined);
+        REQUIRE(other.ask(Step::reserve_5_gib) == Answer::reserved);
         Keeper keeper(folder);
         CHECK_FALSE(place.ledger.take_back_dead());
         other.kill();
