@@ -6,6 +6,7 @@
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 #include "tests/policy/rounds.h"
 
 using namespace cuslice::ledger;
@@ -73,21 +74,21 @@ TEST_CASE("all of a crowd that joins at once share the limit") {
         children.push_back(fork());
         if (children.back() != 0) continue;
         for (int* both : {go, end}) close(both[1]);
-        char byte = 'n';
+        char byte = Answer::refused;
         Place place;
         if (read(go[0], &byte, 1) != 0) _exit(1);
         const bool shares = place.open(folder) && place.join("lab", kProcesses * kShare) == Joined::yes &&
                             place.membership.reserve(kShare, 0, nullptr);
-        byte = shares ? 'y' : 'n';
+        byte = shares ? Answer::joined : Answer::refused;
         if (write(joined[1], &byte, 1) != 1 || read(end[0], &byte, 1) != 0) _exit(1);
         _exit(0);
     }
     close(go[1]);
     unsigned sharing = 0;
     for (unsigned i = 0; i < kProcesses; i++) {
-        char byte = 'n';
+        char byte = Answer::refused;
         REQUIRE(read(joined[0], &byte, 1) == 1);
-        sharing += byte == 'y';
+        sharing += byte == Answer::joined;
     }
     CHECK(sharing == kProcesses);
     CHECK(own.membership.used() == kProcesses * kShare);
@@ -125,7 +126,7 @@ TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dea
     std::vector<std::unique_ptr<Child>> living;
     for (unsigned i = 0; i < kLiving; i++) {
         living.push_back(std::make_unique<Child>(member(folder)));
-        REQUIRE(living.back()->ask('j') == 'y');
+        REQUIRE(living.back()->ask(Step::join) == Answer::joined);
     }
     for (unsigned i = 0; i < kPassing; i++) come_and_go(folder, kShare);
     {
@@ -135,7 +136,7 @@ TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dea
         CHECK(place.membership.used() <= kMaxDead * kShare);
         place.ledger.close();
     }
-    CHECK(living.front()->ask('r') == 'y');
+    CHECK(living.front()->ask(Step::reserve_5_gib) == Answer::reserved);
     for (auto& child : living) child->kill();
     Place place;
     REQUIRE(place.open(folder));
@@ -148,21 +149,21 @@ TEST_CASE("where few have been, whoever joins takes back what all of the dead he
     constexpr unsigned kFew = 16;
     const LedgerFolder folder;
     Child lives(member(folder));
-    REQUIRE(lives.ask('j') == 'y');
+    REQUIRE(lives.ask(Step::join) == Answer::joined);
     std::vector<std::unique_ptr<Child>> others;
     for (unsigned i = 1; i < kFew; i++) {
         others.push_back(std::make_unique<Child>(member(folder, kFew * kGiB)));
-        REQUIRE(others.back()->ask('j') == 'y');
+        REQUIRE(others.back()->ask(Step::join) == Answer::joined);
     }
     Place limit;
     REQUIRE(limit.open(folder));
     REQUIRE(limit.ledger.set_limit(AccountKind::group, "lab", kFew * kGiB));
     for (auto& other : others) {
-        REQUIRE(other->ask('s') == 'y');
+        REQUIRE(other->ask(Step::reserve_1_gib) == Answer::reserved);
         other->kill();
     }
     CHECK(Mapped(folder).file->header.members == kFew);
     Child newcomer(member(folder));
-    REQUIRE(newcomer.ask('j') == 'y');
-    CHECK(newcomer.ask('t') == '0');
+    REQUIRE(newcomer.ask(Step::join) == Answer::joined);
+    CHECK(newcomer.ask(Step::read_total) == gib(0));
 }
