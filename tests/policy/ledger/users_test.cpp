@@ -10,6 +10,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 #include "tests/skip.h"
 
 using namespace cuslice::ledger;
@@ -29,13 +30,29 @@ Outside outside(const char* map, unsigned inside) {
     return found;
 }
 
+// Steps of a process that becomes root of a user namespace, and its answers.
+struct RootStep {
+    static constexpr char enter_namespace = 's';
+    static constexpr char read_own_number = 'u';
+    static constexpr char compare_with_outside = 'b';
+};
+
+struct RootAnswer {
+    static constexpr char entered = 'y';
+    static constexpr char not_entered = 's';
+    static constexpr char number_outside = 'y';
+    static constexpr char number_of_other = 'o';
+    static constexpr char same_user = '1';
+    static constexpr char another_number = '0';
+};
+
 // A process that is root in a user namespace of its own, in which there is nobody else, and `user` outside.
 std::function<char(char)> root_inside(unsigned user, std::function<char(char)> answer) {
-    return [user, answer = std::move(answer), begun = false](char letter) mutable {
-        if (begun) return answer(letter);
+    return [user, answer = std::move(answer), begun = false](char step) mutable {
+        if (begun) return answer(step);
         begun = true;
-        if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) return 's';
-        return cuslice::tests::enter_namespaces(CLONE_NEWUSER) ? 'y' : 's';
+        if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) return RootAnswer::not_entered;
+        return cuslice::tests::enter_namespaces(CLONE_NEWUSER) ? RootAnswer::entered : RootAnswer::not_entered;
     };
 }
 
@@ -75,13 +92,16 @@ TEST_CASE("root of a user namespace is the user outside, whatever the folder has
     constexpr unsigned kUser = 60001, kOther = 60002;
     if (!can_be_other_users() || !can_unshare(CLONE_NEWUSER, kUser)) return;
     const LedgerFolder folder;
-    Child inside(root_inside(kUser, [&](char letter) {
-        const unsigned number = letter == 'b' ? belongs_to(0, kUser) : this_user(folder.path.c_str());
-        return number == kUser ? 'y' : number == kOther ? 'o' : number == 1 ? '1' : '0';
+    Child inside(root_inside(kUser, [&](char step) {
+        const bool compares = step == RootStep::compare_with_outside;
+        const unsigned number = compares ? belongs_to(0, kUser) : this_user(folder.path.c_str());
+        if (number == kUser) return RootAnswer::number_outside;
+        if (number == kOther) return RootAnswer::number_of_other;
+        return number == 1 ? RootAnswer::same_user : RootAnswer::another_number;
     }));
-    REQUIRE(inside.ask('s') == 'y');
-    CHECK(inside.ask('u') == 'y');
-    CHECK(inside.ask('b') == '1');
+    REQUIRE(inside.ask(RootStep::enter_namespace) == RootAnswer::entered);
+    CHECK(inside.ask(RootStep::read_own_number) == RootAnswer::number_outside);
+    CHECK(inside.ask(RootStep::compare_with_outside) == RootAnswer::same_user);
     // Another user's ledger is not its own, be it that nobody can look at it.
     std::ofstream(folder.file_of(kOther)) << "x";
     REQUIRE(chown(folder.file_of(kOther).c_str(), kOther, kOther) == 0);
@@ -89,12 +109,12 @@ TEST_CASE("root of a user namespace is the user outside, whatever the folder has
     for (const mode_t mode : {0755u, 0744u}) {
         CAPTURE(mode);
         REQUIRE(chmod(folder.path.c_str(), mode) == 0);
-        CHECK(inside.ask('u') == 'y');
+        CHECK(inside.ask(RootStep::read_own_number) == RootAnswer::number_outside);
     }
     // One that is its own has its number, as a namespace within another one has no other way to know it.
     REQUIRE(chmod(folder.path.c_str(), 0755) == 0);
     REQUIRE(chown(folder.file_of(kOther).c_str(), kUser, kUser) == 0);
-    CHECK(inside.ask('u') == 'o');
+    CHECK(inside.ask(RootStep::read_own_number) == RootAnswer::number_of_other);
     // But no folder, nor any name that is none of a ledger's.
     std::filesystem::remove(folder.file_of(kOther));
     std::filesystem::create_directory(folder.file_of(kOther));
@@ -102,5 +122,5 @@ TEST_CASE("root of a user namespace is the user outside, whatever the folder has
     const std::string other = folder.path + "/" + std::to_string(kOther) + "-GPU";
     std::ofstream(other) << "x";
     REQUIRE(chown(other.c_str(), kUser, kUser) == 0);
-    CHECK(inside.ask('u') == 'y');
+    CHECK(inside.ask(RootStep::read_own_number) == RootAnswer::number_outside);
 }
