@@ -9,6 +9,7 @@
 #include "policy/base/kernel_clock.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice;
 using namespace cuslice::ledger;
@@ -20,6 +21,9 @@ constexpr unsigned kMillisecond = 1'000'000;  // nanoseconds
 constexpr unsigned kStopped = 800;            // milliseconds: longer than any deadline here
 // A stop that comes a moment before or after the sleep that it is meant for shows nothing.
 constexpr int kTries = 5;
+
+// Step of a child that opens a ledger in which it takes back the dead later.
+constexpr char kOpen = 'o';
 
 // Has the kernel stop this process a little later.
 void stop_soon() {
@@ -87,20 +91,20 @@ TEST_CASE("a lock is still waited for by a process that was stopped for longer t
     bool had = false;
     for (int i = 0; i < kTries && !had; i++) {
         Place place;
-        Child waiter([&](char letter) {
-            if (letter == 'o') return place.open(folder) ? 'y' : 'n';
+        Child waiter([&](char step) {
+            if (step == kOpen) return place.open(folder) ? Answer::done : Answer::not_opened;
             stop_soon();
             LedgerError why;
             place.ledger.take_back_dead(&why);
-            return why.text[0] ? 'n' : 'y';
+            return why.text[0] ? Answer::refused : Answer::done;
         });
-        REQUIRE(waiter.ask('o') == 'y');
+        REQUIRE(waiter.ask(kOpen) == Answer::done);
         auto holder = std::make_unique<Keeper>(folder);
-        REQUIRE(waiter.tell('t'));
+        REQUIRE(waiter.tell(Step::take_back_dead));
         go_on_later(waiter.pid());
         usleep(20'000);  // it looks once more before the holder goes on
         holder.reset();
-        had = waiter.hear() == 'y';
+        had = waiter.hear() == Answer::done;
     }
     CHECK(had);
 }
