@@ -12,6 +12,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -26,19 +27,32 @@ std::string path_of(const LedgerFolder& folder, std::uint64_t id) {
     return folder.path + name;
 }
 
-// A neighbour, who locks a file as far as its rights go: 'f' by fcntl, 'o' by an open file's lock, 'b' the whole file
-// by flock. 'y': he has the lock.
+// Kinds of locks for which a neighbour tries.
+struct LockBy {
+    static constexpr char process = 'f';
+    static constexpr char open_file = 'o';
+    static constexpr char flock = 'b';  // of the whole file
+};
+
+// Step of a child that looks at another process's presence, and its answers.
+constexpr char kLook = 'l';
+constexpr char kLives = 'y';
+constexpr char kEnded = 'n';
+
+// A neighbour, who locks a file as far as its rights go.
 std::function<char(char)> neighbour(const std::string& path) {
-    return [path](char letter) {
-        if (geteuid() == 0 && (setgid(kStranger) != 0 || setuid(kStranger) != 0)) return '!';
+    constexpr char kMayWrite = 'w';
+    return [path](char kind) {
+        if (geteuid() == 0 && (setgid(kStranger) != 0 || setuid(kStranger) != 0)) return Answer::none;
         static int file = -1;
         if (file < 0) file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (open(path.c_str(), O_RDWR | O_CLOEXEC) >= 0) return 'w';
-        if (letter == 'b') return flock(file, LOCK_EX | LOCK_NB) == 0 ? 'y' : 'n';
+        if (open(path.c_str(), O_RDWR | O_CLOEXEC) >= 0) return kMayWrite;
+        if (kind == LockBy::flock) return flock(file, LOCK_EX | LOCK_NB) == 0 ? Answer::locked : Answer::not_locked;
         struct flock lock {};
         lock.l_type = F_RDLCK;
         lock.l_whence = SEEK_SET;
-        return fcntl(file, letter == 'o' ? F_OFD_SETLK : F_SETLK, &lock) == 0 ? 'y' : 'n';
+        return fcntl(file, kind == LockBy::open_file ? F_OFD_SETLK : F_SETLK, &lock) == 0 ? Answer::locked
+                                                                                          : Answer::not_locked;
     };
 }
 
@@ -66,20 +80,22 @@ TEST_CASE("a neighbour can neither take the lock of one who lives nor have it fo
     if (!can_be_other_users()) return;
     const LedgerFolder folder;
     REQUIRE(chmod(folder.path.c_str(), 01777) == 0);
-    const char how = GENERATE('f', 'o', 'b');
+    const char how = GENERATE(LockBy::process, LockBy::open_file, LockBy::flock);
     CAPTURE(how);
     Living watcher(folder), other(folder);
     const std::uint64_t id = other.presence.id();
     Child living(neighbour(path_of(folder, id)));
     const char had = living.ask(how);
-    CHECK(had == (how == 'b' ? 'y' : 'n'));  // a lock of the whole file is another one, which nobody asks about
+    CHECK(had == (how == LockBy::flock
+                      ? Answer::locked
+                      : Answer::not_locked));  // a lock of the whole file is another one, which nobody asks about
     CHECK(life_of(watcher.where, id) == Life::lives);
     // Nor does it keep the process from having its lock again.
     CHECK(other.presence.keep(other.where, kUuid, Presence::Lasts::until_exec, nullptr));
     CHECK(other.presence.id() == id);
     other.end();
     Child dead(neighbour(path_of(folder, id)));
-    CHECK(dead.ask(how) == (how == 'b' ? 'n' : 'y'));
+    CHECK(dead.ask(how) == (how == LockBy::flock ? Answer::not_locked : Answer::locked));
     CHECK(life_of(watcher.where, id) == Life::ended);
     CHECK(remove_ended(watcher.where, id));
 }
@@ -112,8 +128,8 @@ TEST_CASE("a presence that somebody removes is made anew, under another number")
     CHECK(other.presence.keep(other.where, kUuid, lasts, nullptr));
     CHECK(other.presence.id() != id);
     CHECK(is_of_gpu(other.presence.id(), kUuid));
-    Child looks([&](char) { return life_of(watcher.where, other.presence.id()) == Life::lives ? 'y' : 'n'; });
-    CHECK(looks.ask('l') == 'y');
+    Child looks([&](char) { return life_of(watcher.where, other.presence.id()) == Life::lives ? kLives : kEnded; });
+    CHECK(looks.ask(kLook) == kLives);
 }
 
 TEST_CASE("a launcher's presence is the program's after an exec, and no child's") {
@@ -149,8 +165,8 @@ TEST_CASE("a program that closes the launcher's descriptor has its lock again at
     Living watcher(folder), launcher(folder, Presence::Lasts::over_exec);
     const std::uint64_t id = launcher.presence.id();
     const auto seen = [&] {  // by another process: this one would lose its lock by asking
-        Child other([&](char) { return life_of(watcher.where, id) == Life::lives ? 'y' : 'n'; });
-        return other.ask('l') == 'y';
+        Child other([&](char) { return life_of(watcher.where, id) == Life::lives ? kLives : kEnded; });
+        return other.ask(kLook) == kLives;
     };
     Presence program;
     REQUIRE(program.adopt(watcher.where, id, launcher.presence.descriptor()));
