@@ -9,11 +9,15 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
 
 namespace {
+
+// Step of a member of a group that holds memory without a reservation.
+constexpr char kTake10Gib = 'r';
 
 /// A file of accounts and members that were never joined.
 struct Made {
@@ -101,20 +105,21 @@ TEST_CASE("more of them than have names are counted") {
 
 TEST_CASE("a refusal names a group's process, and what is left is the same") {
     const LedgerFolder folder;
-    Child holder([&, place = std::make_shared<Place>()](char letter) {
-        if (letter == 'r') return place->membership.reserve(10 * kGiB, 0, nullptr) ? 'y' : 'n';
-        if (!place->open(folder)) return 'x';
+    Child holder([&, place = std::make_shared<Place>()](char step) {
+        if (step == kTake10Gib)
+            return place->membership.reserve(10 * kGiB, 0, nullptr) ? Answer::done : Answer::refused;
+        if (!place->open(folder)) return Answer::not_opened;
         Request request;
         request.kind = AccountKind::group;
         request.name = "lab";
         request.inner = true;
         return place->ledger.join(request, 0, &place->membership, &place->committed, &place->available,
                                   &place->failure) == Joined::yes
-                   ? 'y'
-                   : 'n';
+                   ? Answer::joined
+                   : Answer::refused;
     });
-    REQUIRE(holder.ask('j') == 'y');
-    REQUIRE(holder.ask('r') == 'y');
+    REQUIRE(holder.ask(Step::join) == Answer::joined);
+    REQUIRE(holder.ask(kTake10Gib) == Answer::done);
     const auto refused = [&](unsigned user) {
         const auto place = std::make_unique<Place>();
         auto refusal = std::make_unique<Refusal>();
