@@ -8,6 +8,7 @@
 #include "config/load.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
@@ -128,7 +129,7 @@ TEST_CASE("a slice that others stand in the way of is refused, nothing is joined
     {
         // The group has 12 GiB reserved of 16.
         Child other(member(folder, 12 * kGiB, 12 * kGiB));
-        REQUIRE(other.ask('j') == 'y');
+        REQUIRE(other.ask(Step::join) == Answer::joined);
         for (int i = 0; i < 2; i++) {
             CHECK_FALSE(late.join(8 * kGiB));
             CHECK(late.refusal->how == ledger::Joined::refused);
@@ -146,7 +147,7 @@ TEST_CASE("a slice that others stand in the way of is refused, nothing is joined
 TEST_CASE("a context that another job is making doesn't stand in the way of a slice that fits beside the job's") {
     const LedgerFolder folder;
     Child other(member(folder, 12 * kGiB, 12 * kGiB));
-    REQUIRE(other.ask('j') == 'y');
+    REQUIRE(other.ask(Step::join) == Answer::joined);
     // Nobody looks twice at what the jobs can't have, or at a slice that wouldn't fit anyway.
     const auto refused_at_once = [&](std::uint64_t outside, std::uint64_t bytes) {
         Sharing refused(folder);

@@ -6,6 +6,7 @@
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
@@ -142,9 +143,9 @@ TEST_CASE("a forked child is no member, and joins by itself") {
     Child child([&](char) {
         parent.budget.unshare();
         parent.it->forget();
-        return !parent.it->joined() && !parent.it->is_member() && parent.join() ? 'y' : 'n';
+        return !parent.it->joined() && !parent.it->is_member() && parent.join() ? Answer::joined : Answer::refused;
     });
-    CHECK(child.ask('f') == 'y');
+    CHECK(child.ask(Step::join) == Answer::joined);
     CHECK(parent.it->joined());
 }
 

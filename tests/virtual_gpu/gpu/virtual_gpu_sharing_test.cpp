@@ -4,6 +4,7 @@
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
 #include "tests/virtual_gpu/gpu/measured_gpu.h"
 #include "virtual_gpu/gpu/driver_steps.h"
 
@@ -68,6 +69,13 @@ struct Parts {
     const LedgerFolder& folder_;
 };
 
+// Steps of a forked child.
+struct ForkedStep {
+    static constexpr char forget_sharing = 'f';
+    static constexpr char reserve_in_one = '1';
+    static constexpr char reserve_in_other = '2';
+};
+
 }  // namespace
 
 TEST_CASE("where one part's place is refused no part goes on, and later all of them do") {
@@ -78,7 +86,7 @@ TEST_CASE("where one part's place is refused no part goes on, and later all of t
     {
         // Others are promised 12 of the second partition's 16 GiB.
         Child others(member(folder, 12 * kGiB, 12 * kGiB));
-        REQUIRE(others.ask('j') == 'y');
+        REQUIRE(others.ask(Step::join) == Answer::joined);
         for (int i = 0; i < 2; i++) {
             CHECK_FALSE(parts.take(*parts.one, kMiB));
             CHECK_FALSE(parts.take(*parts.other, kMiB));
@@ -116,19 +124,19 @@ TEST_CASE("a forked child's parts are members of their own, and the parent keeps
     const LedgerFolder folder;
     Parts parts(folder);
     REQUIRE(parts.take(*parts.one, kMiB));
-    Child child([&](char letter) {
-        if (letter == 'f') {
+    Child child([&](char step) {
+        if (step == ForkedStep::forget_sharing) {
             for (VirtualGpu* part : {parts.one.get(), parts.other.get()}) part->forget_sharing();
-            return parts.one->siblings().sharing().joined() ? 'n' : 'y';
+            return parts.one->siblings().sharing().joined() ? Answer::refused : Answer::done;
         }
-        VirtualGpu& part = letter == '1' ? *parts.one : *parts.other;
-        if (!part.reserve(4 * kMiB, nullptr)) return 'n';
+        VirtualGpu& part = step == ForkedStep::reserve_in_one ? *parts.one : *parts.other;
+        if (!part.reserve(4 * kMiB, nullptr)) return Answer::refused;
         part.budget().commit();
-        return 'y';
+        return Answer::reserved;
     });
-    REQUIRE(child.ask('f') == 'y');
-    REQUIRE(child.ask('1') == 'y');
-    REQUIRE(child.ask('2') == 'y');
+    REQUIRE(child.ask(ForkedStep::forget_sharing) == Answer::done);
+    REQUIRE(child.ask(ForkedStep::reserve_in_one) == Answer::reserved);
+    REQUIRE(child.ask(ForkedStep::reserve_in_other) == Answer::reserved);
     CHECK(parts.held(kUuid) == 4 * kMiB);
     CHECK(parts.held(Parts::kOne) >= 5 * kMiB);
     child.end();
@@ -149,8 +157,8 @@ TEST_CASE("what others of the group hold on a GPU is not taken for what an unsee
     gpu_state().sharing.folder.assign(folder.path);
     gpu_state().sharing.group.assign("lab");
     Child others(member(folder));
-    REQUIRE(others.ask('j') == 'y');
-    REQUIRE(others.ask('r') == 'y');
+    REQUIRE(others.ask(Step::join) == Answer::joined);
+    REQUIRE(others.ask(Step::reserve_5_gib) == Answer::reserved);
     machine.all = 5 * kGiB + 300 * kMiB;
     DriverSteps(*gpu).charge_unseen_context();
     CHECK(gpu->driver_footprint() == 300 * kMiB);
