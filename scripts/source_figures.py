@@ -40,7 +40,7 @@ CEILINGS = {
     "functions of Ledger": 22,
     "functions of LedgerFile": 25,
     "functions of FolderPresence": 17,
-    "functions of Roster": 22,
+    "functions of Roster": 23,
     "functions of AdmissionControl": 20,
     "functions of CachingAllocator": 53,
     "atomics of VirtualGpu": 3,

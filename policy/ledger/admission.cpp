@@ -38,19 +38,19 @@ void say_no_account(LedgerError* why, AccountKind kind) {
 void AdmissionControl::believes_others(std::uint64_t most_of_a_job) { others_most_.store(most_of_a_job); }
 
 void AdmissionControl::reserves_under(const char* rule, std::uint64_t limit) {
-    const DisablingLockGuard guard(roster_.file.mutex());
+    const DisablingLockGuard guard(roster.file.mutex());
     snprintf(rule_, sizeof rule_, "%s", rule ? rule : "");
     rule_limit_ = limit;
 }
 
 std::uint32_t AdmissionControl::enter_rule(const Joiner& self) {
     if (!rule_[0]) return kMembers;
-    Account* account = roster_.find(AccountKind::rule, rule_);
-    if (account && roster_.places().has_any_in(roster_.file, roster_.index_of(account))) return kMembers;
-    const bool first = !roster_.has_members(account);
-    if (!account) account = roster_.make_account(AccountKind::rule);
+    Account* account = roster.find(AccountKind::rule, rule_);
+    if (account && roster.places().has_any_in(roster.file, roster.index_of(account))) return kMembers;
+    const bool first = !roster.has_members(account);
+    if (!account) account = roster.make_account(AccountKind::rule);
     if (!account) return kMembers;
-    const OwnPlace* const place = roster_.places().take(roster_.file, roster_.index_of(account), self, nullptr);
+    const OwnPlace* const place = roster.places().take(roster.file, roster.index_of(account), self, nullptr);
     if (!place) return kMembers;
     if (first) {
         Terms terms{AccountKind::rule, true, {}, rule_limit_, 0};
@@ -59,23 +59,23 @@ std::uint32_t AdmissionControl::enter_rule(const Joiner& self) {
         set_terms(account, terms);
         account->state.store(AccountState::open);
     }
-    roster_.file.contents().members[place->number].state.store(MemberState::live);
+    roster.file.contents().members[place->number].state.store(MemberState::live);
     return place->number;
 }
 
 void AdmissionControl::drop_claim(const Claim& claim) {
-    roster_.places().drop(roster_.file, claim.place);
-    roster_.places().drop(roster_.file, claim.place_in_rule);
+    roster.places().drop(roster.file, claim.place);
+    roster.places().drop(roster.file, claim.place_in_rule);
 }
 
 // ---- joining --------------------------------------------------------------------------------------------------------
 
 AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joiner& self, bool may_claim,
                                                Membership* membership, Claim* claim, LedgerError* why) {
-    roster_.take_back_some_dead(roster_.find(request.kind, request.name));
-    Account* account = roster_.find(request.kind, request.name);
-    const bool known = account != nullptr, first = !roster_.has_members(account);
-    if (!known && request.made_in && request.made_in != roster_.file.contents().header.id) {
+    roster.take_back_some_dead(roster.find(request.kind, request.name));
+    Account* account = roster.find(request.kind, request.name);
+    const bool known = account != nullptr, first = !roster.has_members(account);
+    if (!known && request.made_in && request.made_in != roster.file.contents().header.id) {
         set_text(why,
                  "the ledger that this job began in was removed or damaged, and none of the job's processes has put it "
                  "back, or its folder is not mounted in this container, or the launcher is another user: nothing is "
@@ -87,40 +87,40 @@ AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joi
     if (claims && !may_claim) return Step::refused;
     const std::uint32_t place_in_rule = claims ? enter_rule(self) : kMembers;
     const auto fail = [&] {
-        roster_.file.mutex().is_held();
-        roster_.places().drop(roster_.file, place_in_rule);
+        roster.file.mutex().is_held();
+        roster.places().drop(roster.file, place_in_rule);
         return Step::failed;
     };
-    if (!account) account = roster_.make_account(request.kind);
+    if (!account) account = roster.make_account(request.kind);
     if (!account) return say_no_account(why, request.kind), fail();
 
     // First the place, then the claim: a claim without a living member is nobody's.
-    OwnPlace* place = request.kind == AccountKind::rule && !roster_.file.keeps_over_exec()
-                          ? roster_.places().empty_in(roster_.file, roster_.index_of(account))
+    OwnPlace* place = request.kind == AccountKind::rule && !roster.file.keeps_over_exec()
+                          ? roster.places().empty_in(roster.file, roster.index_of(account))
                           : nullptr;
-    if (!place) place = roster_.places().take(roster_.file, roster_.index_of(account), self, why);
-    if (!place && roster_.take_back_dead())
-        place = roster_.places().take(roster_.file, roster_.index_of(account), self, why);
+    if (!place) place = roster.places().take(roster.file, roster.index_of(account), self, why);
+    if (!place && roster.take_back_dead())
+        place = roster.places().take(roster.file, roster.index_of(account), self, why);
     if (!place) return fail();
-    Member& member = roster_.file.contents().members[place->number];
+    Member& member = roster.file.contents().members[place->number];
     membership->terms_ = {request.kind, request.inner, {}, request.limit, request.reserved};
     memcpy(membership->terms_.name, request.name, strlen(request.name));
     if (request.kind == AccountKind::group)
-        membership->found_ = find_terms(roster_.file.contents(), known ? account : nullptr, request.name);
+        membership->found_ = find_terms(roster.file.contents(), known ? account : nullptr, request.name);
     if (first) {
         set_terms(account, membership->terms_);
-        roster_.take_ticket();
+        roster.take_ticket();
         account->ticket =
-            roster_.ticket().placed() ? roster_.ticket().order() : next_order(roster_.file.contents().header);
+            roster.ticket().placed() ? roster.ticket().order() : next_order(roster.file.contents().header);
     } else {
-        roster_.places().adopt_launcher(roster_.file, roster_.index_of(account), &member);
+        roster.places().adopt_launcher(roster.file, roster.index_of(account), &member);
         // A rule's limit is the system's, which may have changed it by now.
         if (request.kind == AccountKind::rule) account->limit.store(request.limit);
         if (request.kind == AccountKind::group) bring_limit(account, request.limit);
     }
     member.state.store(MemberState::live);
     if (claims) {
-        *claim = {roster_.file.now().file, account, place, known, place_in_rule};
+        *claim = {roster.file.now().file, account, place, known, place_in_rule};
         return Step::claimed;
     }
     enter(account, place, membership);
@@ -130,10 +130,10 @@ AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joi
 void AdmissionControl::enter(Account* account, OwnPlace* place, Membership* membership) {
     if (account->state.load() == AccountState::claimed) account->state.store(AccountState::open);
     place->membership = membership;
-    membership->open_ = roster_.file.now();
-    membership->path_ = roster_.file.path();
-    membership->file_ = roster_.file.now().file;
-    membership->stripes_ = roster_.file.contents().stripes;
+    membership->open_ = roster.file.now();
+    membership->path_ = roster.file.path();
+    membership->file_ = roster.file.now().file;
+    membership->stripes_ = roster.file.contents().stripes;
     membership->number_ = place->number;
     __atomic_store_n(&membership->account_, account, __ATOMIC_RELEASE);
     membership->remember();
@@ -141,8 +141,8 @@ void AdmissionControl::enter(Account* account, OwnPlace* place, Membership* memb
 
 // The place is this process's alone; whoever has the lock next does away with an account without members.
 void AdmissionControl::withdraw(const Claim& claim) {
-    const DisablingLockGuard guard(roster_.file.mutex());
-    if (roster_.file.now().file == claim.file) drop_claim(claim);
+    const DisablingLockGuard guard(roster.file.mutex());
+    if (roster.file.now().file == claim.file) drop_claim(claim);
 }
 
 Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Membership* membership,
@@ -156,7 +156,7 @@ Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Memb
     Claim claim;
     for (Step step = Step::busy; step == Step::busy;) {
         {
-            const Locked locked(roster_, deadline, why);
+            const Locked locked(roster, deadline, why);
             if (!locked) return Joined::unavailable;
             step = begin(request, self, may_claim, membership, &claim, why);
         }
@@ -176,25 +176,25 @@ Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Memb
         bool undecided = false;
         const Claims claims = with_others.passed() ? Claims::granted : Claims::open;
         // Waiting for the lock may have used the deadline up, as when hundreds of programs start at once.
-        if (!add_foreign(roster_.file, others_most_.load(), Deadline(kPatienceToRead), claims, committed, &undecided,
+        if (!add_foreign(roster.file, others_most_.load(), Deadline(kPatienceToRead), claims, committed, &undecided,
                          why)) {
             withdraw(claim);
             return Joined::unavailable;
         }
         {
-            const Locked locked(roster_, deadline, why);
+            const Locked locked(roster, deadline, why);
             if (!locked) break;
-            if (roster_.file.now().file != claim.file)
+            if (roster.file.now().file != claim.file)
                 return set_text(why, "the ledger was removed"), Joined::unavailable;
-            roster_.take_back_dead();
-            roster_.file.folder().remove_leftovers(roster_.file.contents());
+            roster.take_back_dead();
+            roster.file.folder().remove_leftovers(roster.file.contents());
             add_own(claim.account, committed, &undecided);
             if (!undecided || deadline.passed()) {
                 *available = room(in_use, committed);
                 if (committed->fits(request.reserved, *available)) {
-                    note_granted(roster_.file.contents().header, ticket);
-                    roster_.ticket().drop(roster_.file.contents());
-                    roster_.ticket() = {};
+                    note_granted(roster.file.contents().header, ticket);
+                    roster.ticket().drop(roster.file.contents());
+                    roster.ticket() = {};
                     return enter(claim.account, claim.place, membership), Joined::yes;
                 }
                 drop_claim(claim);
@@ -211,13 +211,13 @@ Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Memb
 
 // ---- looking, and waiting -------------------------------------------------------------------------------------------
 
-void AdmissionControl::add_own(const Account* but, Committed* committed, bool* undecided) const {
-    const File& file = roster_.file.contents();
-    const unsigned self = roster_.file.folder().where().user;
+void AdmissionControl::add_own(const Account* but, Committed* committed, bool* undecided) {
+    const File& file = roster.file.contents();
+    const unsigned self = roster.file.folder().where().user;
     const std::uint64_t now = now_realtime();
     committed->queue.granted_all(file.header.granted, now);
     for (std::uint32_t i = 0; i < kTickets; i++)
-        if (roster_.ticket().is_at(i) || waits(file.tickets[i], roster_.file.folder().where()))
+        if (roster.ticket().is_at(i) || waits(file.tickets[i], roster.file.folder().where()))
             committed->queue.add(waiter_of(file.tickets[i], self, now));
     bool counted[kAccounts] = {};
     for (std::uint32_t i = 0; i < kAccounts; i++) {
@@ -237,23 +237,23 @@ void AdmissionControl::add_own(const Account* but, Committed* committed, bool* u
             counted[i] = add_account(account, self, *first, true, committed, undecided);
     }
     committed->left_of_rule = rule_[0] ? rule_limit_ : kNoLimitBytes;
-    const Contents contents{file.accounts, file.members, roster_.file.members()};
+    const Contents contents{file.accounts, file.members, roster.file.members()};
     count_rules(contents, counted, rule_[0] ? rule_ : nullptr, committed);
     add_unreserved(contents, file, self, committed);
 }
 
 // Bytes left for this request. Notes in `committed` how much of the rest is kept, and for whom.
-std::uint64_t AdmissionControl::room(std::uint64_t in_use, Committed* committed) const {
+std::uint64_t AdmissionControl::room(std::uint64_t in_use, Committed* committed) {
     const std::uint64_t outside = in_use > committed->used ? in_use - committed->used : 0;
     const std::uint64_t gone = committed->promised + outside;
-    const std::uint64_t left = gone < roster_.file.capacity() ? roster_.file.capacity() - gone : 0;
-    const std::uint64_t possible = outside < roster_.file.capacity() ? roster_.file.capacity() - outside : 0;
+    const std::uint64_t left = gone < roster.file.capacity() ? roster.file.capacity() - gone : 0;
+    const std::uint64_t possible = outside < roster.file.capacity() ? roster.file.capacity() - outside : 0;
     const Waiter* kept_for = nullptr;
     const std::uint64_t had = committed->queue.room(left, possible, &kept_for);
     committed->kept = left - had;
     if (kept_for) committed->kept_for = *kept_for;
     committed->keeps =
-        roster_.ticket().placed() && roster_.ticket().bytes() <= possible && committed->queue.past() >= kMaxPast;
+        roster.ticket().placed() && roster.ticket().bytes() <= possible && committed->queue.past() >= kMaxPast;
     return had;
 }
 
@@ -262,53 +262,52 @@ bool AdmissionControl::look(std::uint64_t in_use, Committed* committed, std::uin
     bool undecided = false;
     *committed = {};
     committed->queue.asks(own_order());
-    if (!roster_.file.opened()) return false;
-    if (!add_foreign(roster_.file, others_most_.load(), deadline, Claims::open, committed, &undecided, nullptr))
+    if (!roster.file.opened()) return false;
+    if (!add_foreign(roster.file, others_most_.load(), deadline, Claims::open, committed, &undecided, nullptr))
         return false;
-    const Locked locked(roster_, deadline);
+    const Locked locked(roster, deadline);
     if (!locked) return false;
-    roster_.take_back_dead();
-    roster_.take_ticket();
-    if (roster_.ticket().placed())
-        committed->queue.asks(roster_.ticket().order());  // a ticket that it has just got, too
+    roster.take_back_dead();
+    roster.take_ticket();
+    if (roster.ticket().placed()) committed->queue.asks(roster.ticket().order());  // a ticket that it has just got, too
     add_own(nullptr, committed, &undecided);
     *available = room(in_use, committed);
     return true;
 }
 
 bool AdmissionControl::queued() const {
-    const DisablingLockGuard guard(roster_.file.mutex());
-    return roster_.ticket().placed();
+    const DisablingLockGuard guard(roster.file.mutex());
+    return roster.ticket().placed();
 }
 
 // This process's number in the queue. A process that does not wait is behind all others.
 std::uint64_t AdmissionControl::own_order() const {
-    const DisablingLockGuard guard(roster_.file.mutex());
-    return roster_.ticket().order();
+    const DisablingLockGuard guard(roster.file.mutex());
+    return roster.ticket().order();
 }
 
 void AdmissionControl::queue_up(std::uint64_t bytes, const char* command) {
     {
-        const DisablingLockGuard guard(roster_.file.mutex());
-        if (!roster_.file.there() || roster_.ticket().waits()) return;
+        const DisablingLockGuard guard(roster.file.mutex());
+        if (!roster.file.there() || roster.ticket().waits()) return;
     }
-    const Locked locked(roster_, Deadline(Locked::kPatience));
-    roster_.ticket().wait_for(bytes, command);
+    const Locked locked(roster, Deadline(Locked::kPatience));
+    roster.ticket().wait_for(bytes, command);
     if (!locked) return;
-    roster_.take_back_dead();
-    roster_.take_ticket();
+    roster.take_back_dead();
+    roster.take_ticket();
 }
 
 // The ticket is this process's alone, so that no lock is needed but that of its threads.
 void AdmissionControl::leave_queue() {
-    const DisablingLockGuard guard(roster_.file.mutex());
-    if (roster_.file.there()) roster_.ticket().drop(roster_.file.contents());
-    roster_.ticket() = {};
+    const DisablingLockGuard guard(roster.file.mutex());
+    if (roster.file.there()) roster.ticket().drop(roster.file.contents());
+    roster.ticket() = {};
 }
 
 void AdmissionControl::step_aside(bool aside) {
-    const DisablingLockGuard guard(roster_.file.mutex());
-    roster_.ticket().step_aside(roster_.file.now().file, aside);
+    const DisablingLockGuard guard(roster.file.mutex());
+    roster.ticket().step_aside(roster.file.now().file, aside);
 }
 
 }  // namespace cuslice::ledger

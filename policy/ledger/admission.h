@@ -22,9 +22,11 @@ enum class Joined : std::uint8_t {
 /// Ledger has them. Thread-safe; all waiting is bounded.
 class AdmissionControl {
   public:
-    constexpr explicit AdmissionControl(Roster& roster) : roster_(roster) {}
+    AdmissionControl() = default;
     AdmissionControl(const AdmissionControl&) = delete;
     AdmissionControl& operator=(const AdmissionControl&) = delete;
+
+    Roster roster;
 
     void reserves_under(const char* rule, std::uint64_t limit);
     void believes_others(std::uint64_t most_of_a_job);
@@ -50,23 +52,21 @@ class AdmissionControl {
     enum class Step : std::uint8_t { joined, lost, failed, busy, refused, claimed };
 
     Step begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership, Claim* claim,
-               LedgerError* why) CUSLICE_REQUIRES(roster_.file.mutex());
-    void enter(Account* account, OwnPlace* place, Membership* membership) CUSLICE_REQUIRES(roster_.file.mutex());
+               LedgerError* why) CUSLICE_REQUIRES(roster.file.mutex());
+    void enter(Account* account, OwnPlace* place, Membership* membership) CUSLICE_REQUIRES(roster.file.mutex());
     // Takes a place in the account of the rule that it reserves under, by which others see that the job is the rule's.
     // Its number; kMembers: it has one there, or needs none, or none can be had.
-    std::uint32_t enter_rule(const Joiner& self) CUSLICE_REQUIRES(roster_.file.mutex());
-    void drop_claim(const Claim& claim) CUSLICE_REQUIRES(roster_.file.mutex());
+    std::uint32_t enter_rule(const Joiner& self) CUSLICE_REQUIRES(roster.file.mutex());
+    void drop_claim(const Claim& claim) CUSLICE_REQUIRES(roster.file.mutex());
     void withdraw(const Claim& claim);
 
     std::uint64_t own_order() const;
-    void add_own(const Account* but, Committed* committed, bool* undecided) const
-        CUSLICE_REQUIRES(roster_.file.mutex());
-    std::uint64_t room(std::uint64_t in_use, Committed* committed) const CUSLICE_REQUIRES(roster_.file.mutex());
+    void add_own(const Account* but, Committed* committed, bool* undecided) CUSLICE_REQUIRES(roster.file.mutex());
+    std::uint64_t room(std::uint64_t in_use, Committed* committed) CUSLICE_REQUIRES(roster.file.mutex());
 
-    Roster& roster_;
     // Empty: it reserves under none.
-    char rule_[sizeof Account::name] CUSLICE_GUARDED_BY(roster_.file.mutex()) = {};
-    std::uint64_t rule_limit_ CUSLICE_GUARDED_BY(roster_.file.mutex()) = kNoLimitBytes;
+    char rule_[sizeof Account::name] CUSLICE_GUARDED_BY(roster.file.mutex()) = {};
+    std::uint64_t rule_limit_ CUSLICE_GUARDED_BY(roster.file.mutex()) = kNoLimitBytes;
     std::atomic<std::uint64_t> others_most_{kNoLimitBytes};
 };
 

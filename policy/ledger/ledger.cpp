@@ -10,39 +10,39 @@
 namespace cuslice::ledger {
 
 void Ledger::close() {
-    const DisablingLockGuard guard(roster_.file.mutex());
-    roster_.close();
+    const DisablingLockGuard guard(admission_.roster.file.mutex());
+    admission_.roster.close();
 }
 
 void Ledger::forget() {
-    const DisablingLockGuard guard(roster_.file.mutex());
-    roster_.forget();
+    const DisablingLockGuard guard(admission_.roster.file.mutex());
+    admission_.roster.forget();
     forget_pid_namespace();
 }
 
 std::uint64_t Ledger::least_context(std::uint64_t kind) const {
-    const DisablingLockGuard guard(file_.mutex());
-    return file_.there() ? ledger::least_context(file_.contents().header, kind) : 0;
+    const DisablingLockGuard guard(admission_.roster.file.mutex());
+    return admission_.roster.file.there() ? ledger::least_context(admission_.roster.file.contents().header, kind) : 0;
 }
 
 void Ledger::note_context(std::uint64_t kind, std::uint64_t bytes) {
     const std::uint64_t known = least_context(kind);
     if (known != 0 && known <= bytes) return;
-    const Locked locked(roster_, Deadline(Locked::kBrief));
-    if (locked) ledger::note_context(roster_.file.contents().header, kind, bytes);
+    const Locked locked(admission_.roster, Deadline(Locked::kBrief));
+    if (locked) ledger::note_context(admission_.roster.file.contents().header, kind, bytes);
 }
 
 bool Ledger::take_back_dead(LedgerError* why) {
-    const Locked locked(roster_, Deadline(Locked::kPatience), why, Locked::Removed::will_do);
-    return locked && roster_.take_back_dead();
+    const Locked locked(admission_.roster, Deadline(Locked::kPatience), why, Locked::Removed::will_do);
+    return locked && admission_.roster.take_back_dead();
 }
 
 bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
-    const Locked locked(roster_, Deadline(Locked::kPatience), nullptr, Locked::Removed::will_do);
+    const Locked locked(admission_.roster, Deadline(Locked::kPatience), nullptr, Locked::Removed::will_do);
     if (!locked) return false;
-    roster_.take_back_dead();
-    const File& file = roster_.file.contents();
-    const Account* account = roster_.find(kind, name);
+    admission_.roster.take_back_dead();
+    const File& file = admission_.roster.file.contents();
+    const Account* account = admission_.roster.find(kind, name);
     if (!account) return false;
     const std::uint64_t limit = account->limit.load(), used = read_whole(account->total).bytes;
     const auto left = [](std::uint64_t top, std::uint64_t gone) { return top > gone ? top - gone : 0; };
@@ -60,17 +60,17 @@ bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
 }
 
 bool Ledger::look_at_group(const char* name, GroupTerms* terms) {
-    const Locked locked(roster_, Deadline(Locked::kPatience), nullptr, Locked::Removed::will_do);
+    const Locked locked(admission_.roster, Deadline(Locked::kPatience), nullptr, Locked::Removed::will_do);
     if (!locked) return false;
-    roster_.take_back_dead();
-    *terms = find_terms(roster_.file.contents(), roster_.find(AccountKind::group, name), name);
+    admission_.roster.take_back_dead();
+    *terms = find_terms(admission_.roster.file.contents(), admission_.roster.find(AccountKind::group, name), name);
     return true;
 }
 
 bool Ledger::set_limit(AccountKind kind, const char* name, std::uint64_t limit) {
-    const Locked locked(roster_, Deadline(Locked::kPatience));
+    const Locked locked(admission_.roster, Deadline(Locked::kPatience));
     if (!locked) return false;
-    Account* account = roster_.find(kind, name);
+    Account* account = admission_.roster.find(kind, name);
     if (!account) return false;
     account->limit.store(limit);
     return true;

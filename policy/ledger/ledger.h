@@ -24,24 +24,24 @@ class Ledger {
     // Opens the user's file in `folder`, for a GPU of `capacity` bytes. See open_own(). `keep_over_exec`: what is
     // joined is kept for the program that this process becomes.
     bool open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, LedgerError* why) {
-        return file_.open(folder, uuid, capacity, keep_over_exec, why);
+        return admission_.roster.file.open(folder, uuid, capacity, keep_over_exec, why);
     }
     // The same for a file that is there, without making one.
     bool open_existing(const char* folder, const char* uuid, LedgerError* why) {
-        return file_.open_existing(folder, uuid, why);
+        return admission_.roster.file.open_existing(folder, uuid, why);
     }
-    std::uint64_t capacity() const { return file_.capacity(); }
+    std::uint64_t capacity() const { return admission_.roster.file.capacity(); }
     // Another file under the same name has another.
     std::uint64_t id() const {
-        const DisablingLockGuard lock(file_.mutex());
-        return file_.contents().header.id;
+        const DisablingLockGuard lock(admission_.roster.file.mutex());
+        return admission_.roster.file.contents().header.id;
     }
     // For a process that goes on without it. Not while it has a membership.
     void close();
-    bool opened() const { return file_.opened(); }
+    bool opened() const { return admission_.roster.file.opened(); }
     Found found() const {
-        const DisablingLockGuard lock(file_.mutex());
-        return file_.now().found;
+        const DisablingLockGuard lock(admission_.roster.file.mutex());
+        return admission_.roster.file.now().found;
     }
 
     // Sets the rule whose slice, of `limit` bytes, holds this process's reservations. The rule's jobs together count
@@ -103,9 +103,7 @@ class Ledger {
     void forget();
 
   private:
-    LedgerFile file_;
-    Roster roster_{file_};
-    AdmissionControl admission_{roster_};
+    AdmissionControl admission_;  // the others lie in it: references would be addresses for the loader to write
 };
 
 }  // namespace cuslice::ledger

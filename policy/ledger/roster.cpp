@@ -41,7 +41,7 @@ void Roster::take_ticket() { ticket_.take(file.contents(), file.folder().presenc
 
 // An exec leaves the process as it was for /proc, and nothing of what the program before it held. This process is not
 // asked about itself: see life_of().
-bool Roster::is_dead(const Member& member, std::uint32_t number) const {
+bool Roster::is_dead(const Member& member, std::uint32_t number) {
     if (places_.has(number)) return false;
     if (file.folder().is_own(member.presence.load())) return false;
     const bool self = is_this_process(member);

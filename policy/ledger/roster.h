@@ -13,12 +13,12 @@ namespace cuslice::ledger {
 /// All of it under the file's mutex, and what is changed in the file under its header's lock, too (Locked).
 class Roster {
   public:
-    constexpr explicit Roster(LedgerFile& of) : file(of) {}
+    Roster() = default;
     Roster(const Roster&) = delete;
     Roster& operator=(const Roster&) = delete;
 
     // Public, as clang knows the mutex by the way that leads to it.
-    LedgerFile& file;
+    LedgerFile file;
 
     /// For a process that goes on without the ledger.
     void close() CUSLICE_REQUIRES(file.mutex());
@@ -30,6 +30,7 @@ class Roster {
     OwnPlaces& places() CUSLICE_REQUIRES(file.mutex()) { return places_; }
     /// This process's ticket, and the memory that it waits for.
     OwnTicket& ticket() CUSLICE_REQUIRES(file.mutex()) { return ticket_; }
+    const OwnTicket& ticket() const CUSLICE_REQUIRES(file.mutex()) { return ticket_; }
     /// A ticket if it waits and has none, and a note in it that it still waits.
     void take_ticket() CUSLICE_REQUIRES(file.mutex());
 
@@ -56,7 +57,7 @@ class Roster {
     bool move_places(const OpenFile& old) CUSLICE_REQUIRES(file.mutex());
 
   private:
-    bool is_dead(const Member& member, std::uint32_t number) const CUSLICE_REQUIRES(file.mutex());
+    bool is_dead(const Member& member, std::uint32_t number) CUSLICE_REQUIRES(file.mutex());
     bool take_back_if_dead(std::uint32_t number) CUSLICE_REQUIRES(file.mutex());
     void take_back_tickets() CUSLICE_REQUIRES(file.mutex());
     void tidy_accounts() CUSLICE_REQUIRES(file.mutex());

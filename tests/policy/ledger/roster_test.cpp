@@ -38,8 +38,8 @@ struct Kept {
     }
     Member& member(const OwnPlace& place) { return file.contents().members[place.number]; }
 
-    LedgerFile file;
-    Roster roster{file};
+    Roster roster;
+    LedgerFile& file = roster.file;
 };
 
 }  // namespace
