@@ -24,7 +24,8 @@ class Ledger {
     // Opens the user's file in `folder`, for a GPU of `capacity` bytes. See open_own(). `keep_over_exec`: what is
     // joined is kept for the program that this process becomes.
     bool open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, LedgerError* why) {
-        return admission_.roster.file.open(folder, uuid, capacity, keep_over_exec, why);
+        LedgerFile& own = admission_.roster.file;
+        return own.open(folder, uuid, capacity, keep_over_exec, why);
     }
     // The same for a file that is there, without making one.
     bool open_existing(const char* folder, const char* uuid, LedgerError* why) {
