@@ -227,11 +227,12 @@ Words standing_before(const Situation& situation, const Plan& plan) {
     return {"LD_PRELOAD=" + kGuests + "/libguest_failing_call.so" + library, plan.variable()};
 }
 
-// Empty: as it is to be.
-std::string fault_of_call(const Situation& situation, const Course& whole, std::uint64_t number) {
+// Empty: as it is to be. Counts the call if it was made again, and so has failed.
+std::string fault_of_call(const Situation& situation, const Course& whole, std::uint64_t number, std::size_t* failed) {
     const Folder books;
     const Plan plan(situation, number);
     const Course course = run_through(situation, books, standing_before(situation, plan));
+    *failed += plan.call().name[0] != '\0';
     std::string fault = fault_of(situation, course, whole);
     if (fault.empty() && situation.shares && run_through(situation, books, {}).codes != whole.codes)
         fault = "the next program misses something";
@@ -253,8 +254,11 @@ void check_each_call(const Situation& situation) {
     const std::vector<std::uint64_t> calls = calls_of(counting.call());
     CHECK(calls.size() > 5);
     std::string faults;
-    for (const std::uint64_t number : calls) faults += fault_of_call(situation, whole, number);
+    std::size_t failed = 0;
+    for (const std::uint64_t number : calls) faults += fault_of_call(situation, whole, number, &failed);
     CHECK(faults == "");
+    // Other processes of the machine and the clock decide about a few calls.
+    CHECK(failed * 10 >= calls.size() * 9);
 }
 
 }  // namespace
