@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launcher's commands. Each returns the exit code; `run` returns only if it has not become the program.
 #pragma once
 #include "cli/settings/invocation.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Stands before a function that every program runs when the library is loaded into it: such functions lie together,

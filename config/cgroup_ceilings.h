@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ceilings of the kernel's own: what the device memory controller of cgroup v2 leaves to this process's cgroup.
 #pragma once
 

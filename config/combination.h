@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings that are right one by one and mean nothing together.
 #pragma once
 

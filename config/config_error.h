@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One refused setting, and the one line that says so.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config/container_group.h"
 
 #include <fcntl.h>

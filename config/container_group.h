@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The group `@container`: all programs of one user that see the same root folder, as those of a container do.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HAMi (hami-core, README): LIBCUDA_LOG_LEVEL is 0 to 2 for errors and warnings, 3 with infos, 4 for debugging. Its
 // limits are a container's: the processes count in one file, which CUDA_DEVICE_MEMORY_SHARED_CACHE names.
 #include "config/drop_in.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library in the place of HAMi-core's libvgpu.so: whoever put it there counts on what that library does.
 #pragma once
 

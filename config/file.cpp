@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading one file of settings.
 #include <fcntl.h>
 #include <sys/stat.h>

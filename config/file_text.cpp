@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Applies a file's tables and keys to the settings.
 #include "config/load.h"
 #include "config/refuse_item.h"

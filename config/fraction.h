@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fractions of a GPU as people write them: "0.4", "40%", "1".
 #pragma once
 

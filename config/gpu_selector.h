@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selects the GPUs that a setting is for: every one, or one named by index, UUID or PCI id.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of `group` other than a name.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hands the settings of `cuslice run` to the preloaded library, and to a `cuslice run` inside, in one environment
 // variable.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words of the configuration: the same for options, environment variables and keys of cuslice.toml. Listed once, in
 // key.cpp.
 #pragma once

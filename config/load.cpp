@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config/load.h"
 
 #include "config/cgroup_ceilings.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where settings come from: environment, files, other tools' variables, and what the launcher hands on.
 #pragma once
 

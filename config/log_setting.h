@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The key `log`: how much is said, and where.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers in text. The C library's own readers won't do in the preloaded library: compiled with the headers of glibc
 // 2.38 or newer, strtoull and sscanf are called by names that an older C library lacks (__isoc23_strtoull).
 #pragma once

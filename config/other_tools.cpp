@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits written for other tools, which a user who comes from them already has in place. They are the weakest source.
 //
 // HAMi (hami-core, README): CUDA_DEVICE_MEMORY_LIMIT for every GPU, CUDA_DEVICE_MEMORY_LIMIT_i for GPU i; a number of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The limit of the job that a launcher is started in, which holds beside the limit of the job that it starts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // "+context" behind a size: what the driver takes for contexts and modules comes on top of it.
 #pragma once
 

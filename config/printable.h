@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text of others, such as the names of their processes, where a person reads it in a terminal.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A table or a value of a TOML file that can't hold.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resolves the settings for one GPU: the strongest source wins whole, per GPU and key; within a source a GPU's own
 // value beats the general one; ceilings of the system's file, of its rules and of outer jobs lower the result and
 // nothing raises it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A text that lies in its row of a constant table.
 #pragma once
 

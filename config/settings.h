@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All settings of one process, with where each came from. Filled once by load.h, then only read.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes as people write them: "4GiB", "1.5GiB", "512MB".
 #pragma once
 

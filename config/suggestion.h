@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The probable meaning of a value that is refused.
 #pragma once
 

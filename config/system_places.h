@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the machine's settings are, and how their files are read.
 #pragma once
 

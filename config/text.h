@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text in fixed space: what the settings are kept in, since they are read inside programs whose allocator is not ours.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fstat is a symbol of GLIBC_2.33, so the kernel is asked directly.
 #include "config/text_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One file's text, in pages of our own rather than the host's heap, which may be the reason why the host is looking at
 // itself. No libc function newer than GLIBC_2.17 is used.
 #pragma once

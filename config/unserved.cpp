@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config/unserved.h"
 
 #include "config/text.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPUs that a program sees, and their order: CUDA_VISIBLE_DEVICES as CUDA reads it, and the key `gpus`, which
 // refuses what CUDA passes over in silence.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The GPUs that device code is for. A capability is major * 10 + minor; 0 is not known.
 

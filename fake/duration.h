@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Durations in the fake GPU's settings, and waiting for one.
 

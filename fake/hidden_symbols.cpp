@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/hidden_symbols.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Functions that this library has and an older driver's hasn't: hidden from whoever looks them up by name.
 

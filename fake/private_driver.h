@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Functions of the fake's driver that the fake's runtime calls past the exported ones. NVIDIA's runtime has a table of
 // its own, by which it could make its primary context and load its modules unseen by a library that stands before the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The system's unwinder, for a fake library that was linked with another one.
  *
  * When a thread is cancelled, the C library unwinds it with libgcc_s, which asks each frame's C++ library what is to be

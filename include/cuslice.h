@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What a program that runs under cuslice may ask of it. No program needs to.
  *
  * There is nothing to link: the preloaded library has the functions, and a program that may also run without it looks

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What scripts/test_aarch64.sh runs and leaves out, and how many cases passed.
 
     scripts/aarch64_cases.py expression          for ctest's --exclude-regex: the cases of tests/aarch64_excluded.txt

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs cuslice by pip in bare Debian roots, as a stranger does, up to the first picture: `pip install .` where there is a
 # compiler, a release's wheel where there is none. Prints a table in Markdown, with the seconds from pip's start to the end of
 # `cuslice demo`; the packages that come before are not in them. Needs root, and takes minutes: no part of .ci/run.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # For scripts/bare_roots.sh and scripts/bare_pip.sh, which source it: roots with nothing but what debootstrap puts there.
 # open_roots
 # looks at what they need and makes their folder, $roots, which is $ROOTS. $clean are the words before a stranger's command.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Types the README's two commands, scripts/run.sh and scripts/test.sh, where strangers do: in bare Debian roots, with the tree
 # where they keep it and with the rights that they have. Needs root, for debootstrap and namespaces, and podman for the container.
 # A place takes 15 minutes or more: no part of .ci/run.

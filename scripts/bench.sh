@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Measures what cuslice costs, against the fake GPU's driver alone, in one run. See docs/performance.md.
 #
 #   scripts/bench.sh [--json FILE]    one table; and an object for each figure in FILE

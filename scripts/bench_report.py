@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes one table of the figures that the programs in tests/bench/ print, a line of JSON each, on standard input.
 
   bench_report.py [--json FILE] [--command TEXT]

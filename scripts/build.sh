@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Sets up (scripts/setup.sh) and builds one preset into build/<preset>. What run.sh, test.sh, bench.sh and compat.sh begin with.
 #
 #   scripts/build.sh dev                            everything

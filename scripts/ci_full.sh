@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # All of continuous integration, every night: the tests plain and under sanitizers, fuzzing, a few mutants, coverage, and the checks of
 # form. .ci/run has the part that guards a commit. Takes an hour and more.
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The stages of continuous integration, and how they are counted: for .ci/run and scripts/ci_full.sh, which source this. Everything runs
 # even if something has failed before. The last line counts tests and checks of all of it together.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares what programs, scripts and people see of two builds: nothing may be lost unnoticed.
 
     compare_surface.py BEFORE AFTER    two build folders of the preset release

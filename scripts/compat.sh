@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs programs that others wrote, unmodified from the Python index, in slices of fake GPUs. Needs no GPU, and the network only
 # the first time, to install each into build/compat/<name>.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Line and branch coverage of policy/, virtual_gpu/ and shim/ by the tests, folder by folder, in a
 # build of its own: build/coverage.
 #

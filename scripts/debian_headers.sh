@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Unpacks packages of Debian's or Ubuntu's that have headers into FOLDER/root. Anybody may do it: nothing is installed.
 #
 #   scripts/debian_headers.sh FOLDER PACKAGE…

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Bare Debian roots to try something in; release_check.sh and system_check.sh source it.
 #
 #   check_in_roots [SUITE…]    calls the script's own function `check ROOT SUITE`, exported, for Debian 11, 12 and 13 or

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the samples on a fake GPU, alone and with --limit 8GiB, and draws what they held side by side.
 
   demo.py BUILD [--contexts MIB,MIB] [--from FOLDER]

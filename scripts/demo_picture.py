@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws docs/demo.svg, the README's picture:  demo_picture.py BUILD [--check]
 
 Two of the samples, called a and b, which take all the memory that they can get, run at the same time on a fake RTX 4090:

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Names the tests that failed in the last run of ctest, each with the end of what it printed.
 
     scripts/failed_tests.py build/tsan/Testing/Temporary

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Fails calls of the library and the launcher into the C library, one a run: six of each place in the code, with two errors. The tests do
 # it with one of each, and the error that is likeliest. Needs the preset dev, built. Takes some minutes.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Fuzzes the readers of settings, the host ledger's file and the caching allocator with libFuzzer, under asan and ubsan. Needs clang.
 #
 #   scripts/fuzz.sh [SECONDS]    so long for each (60)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes virtual_gpu/driver/functions.def from NVIDIA's headers, keeping the routes and splits that a person chose.
 
   generate_functions.py --include DIR --stub libcuda.so [--extra FILE] [--check]

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Measures cuslice on a machine with a GPU and writes one Markdown record. Needs no network and no compiler: only a
 # build folder with the tests built (build/dev), or the archive that scripts/pack_gpu_check.sh makes of it. It makes plain
 # allocations of a few GiB and changes nothing on the GPU.
@@ -36,7 +37,7 @@ while [ $# -gt 0 ]; do
     --record) record=${2:?--record needs a file} && shift ;;
     --only) only=,${2:?--only needs a step}, words="$words $2" && shift ;;
     --seconds) seconds=${2:?--seconds needs a number} words="$words $2" && shift ;;
-    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    -h | --help) sed -n '3,/^set/s/^# \{0,1\}//p' "$0" && exit 0 ;;
     -*) echo "gpu_check.sh: no such option: $1" >&2 && exit 64 ;;
     *) build=$1 ;;
     esac

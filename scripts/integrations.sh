@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tries cuslice under schedulers, on this machine's fake GPUs. Needs no GPU, and the network only the first time: Ray
 # comes from the Python index into build/integrations/ray, Slurm from Debian (scripts/setup.sh slurm). Slurm needs root.
 #

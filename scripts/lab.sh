@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tries cuslice on what others make: builds the preset dev, and runs the tests of one folder of lab/.
 #
 #   scripts/lab.sh --list       the folders, what each is tried on, and what there is to run by hand

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Says of the CUDA driver's functions what becomes of them: a line for each with the CUDA version that brought it, its
 route, and the file of its hook.
 

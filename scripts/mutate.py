@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws mutants, builds them all at once and asks the tests about each: see mutate.sh.  mutate.py ROOT [OPTIONS]"""
 import argparse
 import concurrent.futures

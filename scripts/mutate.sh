@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Mutation testing of policy/, virtual_gpu/ and shim/: makes small mistakes in the sources, one at a
 # time, and lists those that no test notices.
 #

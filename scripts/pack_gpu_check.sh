@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Packs what scripts/gpu_check.sh needs on a machine with a GPU into one archive, stripped of debugging information. Unpacked
 # there, it needs neither a compiler nor a network nor this repository:
 #

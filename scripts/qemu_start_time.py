@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Copies qemu-aarch64 without its own answer for /proc/self/stat.
 
     scripts/qemu_start_time.py QEMU COPY

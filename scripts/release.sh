@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes what is released, in dist/: for each processor a wheel, a tarball, a .deb and a bill of materials (SPDX); the
 # source distribution, the Helm chart, and the archive of the GPU check (for this machine's processor); and the checksums
 # of all of them. What is for one processor is from one build against the C library 2.17 (the preset release-old-glibc).

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tries what scripts/release.sh made as users of other distributions would: in bare Debian roots, without a compiler
 # and without the network. Takes minutes, and root for debootstrap and chroot; no part of continuous integration.
 #

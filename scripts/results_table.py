@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the table of measured GPUs in docs/results/README.md, a row for each record of scripts/gpu_check.sh there:
 
   results_table.py               writes it

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Sets up, builds into build/release and shows what cuslice does: two unmodified CUDA programs on a fake RTX 4090, alone and
 # with a limit. Needs no GPU, and no root: scripts/setup.sh says what happens where something is missing.
 #

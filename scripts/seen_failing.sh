@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Shows that the tests for what was mended failed before: checks an older commit out, lays present tests over it, and runs what
 # tests/seen_failing.txt names. Run by hand; it builds for as long as two fresh checkouts do.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes what other languages and documents say of settings and of the columns of `cuslice ps`, from the launcher's own rows.
 
     settings_tables.py --write LAUNCHER [SOURCE]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what cuslice is built and tested with, as far as it is missing. For Debian 12, Ubuntu 24.04 and their likes, as root
 # or with sudo. Does nothing where all of it is there. run.sh, test.sh, bench.sh and compat.sh call it themselves.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Figures of the sources, and a ceiling for each: how dense lines are, how much a class does, how many rooms cli/ has.
 
   scripts/source_figures.py            prints them, folder by folder

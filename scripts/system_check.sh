@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tries the stub of /etc/ld.so.preload and a rule of /etc/cuslice/rules.d together in bare Debian roots, on a fake GPU:
 # with the C library and the Python of Debian 11, 12 and 13. Takes minutes, and root for debootstrap and chroot; no part
 # of continuous integration.

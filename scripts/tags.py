@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes `tags`, in which an editor finds the functions that macros at file scope define.
 
     tags.py [FILE]    default: tags, beside the sources; in ctags' format

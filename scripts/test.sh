@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Sets up, builds and runs every test. Needs no GPU, and once it is set up no network.
 #
 #   scripts/test.sh                 the preset dev, in build/dev

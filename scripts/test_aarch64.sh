@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the tests for aarch64 and runs them on this x86_64 machine, with qemu-user, in build/aarch64. Not a part of
 # continuous integration: qemu is too slow for that. A test that passes says that the code is right for the processor's
 # instructions and calling convention. It says nothing of its order of memory accesses, of pages of 64 KiB, of speed.

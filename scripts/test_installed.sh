@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the tests of build/dev against other files than were built there: an installed or unpacked tree, as that of a
 # release. The tree's bin/ and lib/ are laid over the build folder's in a mount namespace; the tests themselves stay
 # as they are. They should be of the same commit as the tree.

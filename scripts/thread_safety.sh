@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Has clang look at the library's locks: whether what is guarded by one is only touched with it held,
 # as the annotations of policy/base/thread_annotations.h have it. Ends with 1 if it warns of
 # anything. Needs build/dev configured, not built.

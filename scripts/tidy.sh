@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Looks over the product with clang-tidy and the checks of .clang-tidy: config, policy, virtual_gpu,
 # shim, cli and fake. Ends with 1 if it warns of anything. Needs build/dev configured, not built.
 #

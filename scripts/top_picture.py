@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Records a frame of `cuslice top` in a terminal of its own, while jobs run on fake GPUs, as a picture.
 
   top_picture.py BUILD [FILE.svg]

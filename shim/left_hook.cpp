@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hooks that were left by a longjmp out of a signal handler.
 #include <sys/mman.h>
 #include <unistd.h>

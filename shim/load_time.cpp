@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All that happens when the library is loaded, in every program: what can't be known any more when CUDA is first
 // called. And what happens when the program ends.
 #include "policy/base/kernel_memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/long_wait.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice_memory_stats, for programs that ask (include/cuslice.h).
 #include <algorithm>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that open the driver while they run. Nothing happens before they do.
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dlopen, as programs call it. It may change the name, and jumps, so that the C library still sees the original caller,
    whose RUNPATH decides where a library is looked for: see shim/loader/dlopen_aarch64.S. */
 #include "shim/stub_aarch64.inc"

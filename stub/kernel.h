@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // System calls without the C library: while the loader still relocates, nothing of it may be called, and a stub that
 // needs little of it starts on any.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libcuslice.so, and why it can't come into this process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "stub/library_file.h"
 
 #include <stdint.h>

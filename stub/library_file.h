@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library as its file describes it, which is not loaded.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that are linked to the driver or to NVML: the loader has mapped them before the stub is asked anything. Such
 // a program is started once more, with libcuslice.so in LD_PRELOAD, where the loader takes it for the driver as it does
 // under `cuslice run`. That happens while the loader relocates the stub, so before any constructor of the program and

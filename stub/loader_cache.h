@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loader's cache: where the loader finds most libraries.
 #pragma once
 

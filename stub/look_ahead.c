@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "stub/look_ahead.h"
 
 #include "stub/library_file.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks ahead at the libraries that a dlopen would bring into the process.
 #pragma once
 

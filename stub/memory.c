@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memcpy and memset for the calls that compilers insert by themselves. The C library's are out of reach: the resolver
 // of linked.c may call nothing of it.
 #include <stddef.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names by which a program comes to a GPU.
 #pragma once
 

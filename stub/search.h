@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the loader looks for a library, in its order.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the kernel started this process, and the same program once more in its place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The few functions on strings that the stub needs, as it calls none of the C library's.
 #pragma once
 

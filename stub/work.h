@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Working memory: a piece of the kernel's, which is given back as a whole.
 #pragma once
 

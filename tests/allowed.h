@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rights that tests need and a place may not give: a container, a chroot, an ordinary user's account. Each is tried
 // once, in a child process. Where it is refused the running case is skipped, in the same words whichever test asks.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main function of every test program, under Catch2 2 and 3.
 //
 //   PROGRAM [Catch2's words]   runs cases; ends with 0, with 1 if one failed or none was found, and

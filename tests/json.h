@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON as tests read it. A plain class, as nlohmann's templates cost each test that compares with them seconds of
 // compiling.
 #pragma once

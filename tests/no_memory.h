@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel that gives no memory, for test programs that are linked with --wrap for mmap and for take_table_memory,
 // which may have memory left.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // System calls that a kernel lacks, or that a sandbox refuses.
 #pragma once
 

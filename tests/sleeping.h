@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waits until another thread of this process sleeps, by the state that the kernel shows.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waits for events that notify nobody: the end of another process, a neighbour's next look.
 #pragma once
 

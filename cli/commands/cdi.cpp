@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice cdi: a specification of the Container Device Interface, by which Podman, Docker, containerd and CRI-O put a
 // slice into a container: what is mounted, and which variables are set. A device for each fraction and each limit.
 #include <sys/stat.h>

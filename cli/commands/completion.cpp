@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice completion: scripts that complete commands, options and values, out of the one list of keys.
 #include <cstdio>
 #include <set>

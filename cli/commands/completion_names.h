@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names for a shell's completion, asked for while somebody types.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice config: the settings that hold, and where each came from.
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice demo: runs a program that fills its slice (cli/demo/fill_slice.cpp).
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice devices: what a program would see, beside what there is.
 #include <algorithm>
 #include <cstdio>

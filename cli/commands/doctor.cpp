@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice doctor: explains why a program gets no slice on this machine, and what to do about it.
 #include <cstdio>
 

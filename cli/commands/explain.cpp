@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice config --explain: which rule of the system holds for a process, and why none before it does.
 #include <algorithm>
 #include <cstdio>

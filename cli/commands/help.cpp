@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice help: what a command does and takes, as text or as a page of the manual.
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice install --system: puts the stub into /etc/ld.so.preload, of this machine or of an image, and out again. The
 // stub is tried first; the list changes at once or not at all; and if programs don't start then, it is put back.
 #include <fcntl.h>

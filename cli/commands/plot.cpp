@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice plot: draws recordings. What draws is written in Python (python/cuslice/plot.py); here a Python is found.
 #include <unistd.h>
 

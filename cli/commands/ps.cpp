@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice ps: who holds and is promised how much of which GPU.
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice run: becomes the program.
 #include <unistd.h>
 

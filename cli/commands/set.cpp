@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice set: another limit for a job or a group that is running.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice stats: what a running process's caches hold and have done.
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice top: what the GPUs of the machine, or of several, are used for, live.
 #include <unistd.h>
 

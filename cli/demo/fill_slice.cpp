@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program of `cuslice demo`: on each GPU that it sees it allocates until it is refused, and draws what it got. An
 // ordinary program on the CUDA driver API, which knows nothing of cuslice.
 #include <cuda.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks, in the order in which they are made. Each says what it has found, and notes in the set-up what later ones
 // need. None changes anything on the machine, and what could hang is asked in a child with a deadline.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the surroundings of the process: a container, a pid namespace, a systemd session.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that there is a driver, and NVML with it.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Findings of the checks, and their text for people and for programs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that processes can share a limit: the folder of the ledgers, and the size that a file there may have.
 #include "cli/doctor/checks.h"
 #include "cli/doctor/folder_probe.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks at the folder of the ledgers as a program would use it, and leaves nothing there. In a child, since a file
 // system that is gone can hang whoever touches it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the GPUs that a program would see, and that the settings fit them, as `cuslice run` does before it starts
 // one.
 #include "cli/doctor/checks.h"

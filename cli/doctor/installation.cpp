@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that the installation is complete, and that ld.so accepts the library.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Has ld.so preload libraries into a child, and listens to what it says.
 #pragma once
 

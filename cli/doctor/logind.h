@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicts whether systemd-logind removes a user's files from /dev/shm.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPS, NVIDIA's server through which several processes use a GPU. A program connects to it, or goes on without it and
 // says nothing.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the other preloaded libraries: those of LD_PRELOAD, and of the file that counts for everybody.
 #include <unistd.h>
 

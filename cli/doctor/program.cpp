@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that a slice reaches the program.
 #include <filesystem>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Start scripts that undo what the launcher has set.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that options, variables and files ask for something that can be done.
 #include "cli/doctor/checks.h"
 #include "cli/ledger/unserved.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The set-up that doctor examines: the one in which `cuslice run` would start a program with the same command line.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asking in a child process what the launcher had better not do itself: load a driver or NVML, which may crash or hang.
 // The child is the launcher again, without the preloaded library, whose dlopen would give it something else.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits that hold nothing back, and limits and parts that leave no room for a context. Where the size of a context is
 // known before the program starts, as on fake GPUs, it is said then: its first context will be refused.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Has the fake driver itself check that the fake GPUs exist as they were asked for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/gpus/fake_machine.h"
 
 #include <fcntl.h>

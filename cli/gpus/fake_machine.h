@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Machines of fake GPUs: each has a folder of its own, in which the fake driver notes who holds what
 // (CUSLICE_FAKE_DIR).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frameworks' own variables in the environment of a program that is started: told what a slice is, by the values of
 // policy/frameworks/variables.h.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The answer that goes from the querying child to the launcher: lines of fields divided by tabs.
 #pragma once
 

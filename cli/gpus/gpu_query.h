@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the machine's GPUs: asks NVML and, where that isn't enough, the driver, whose start takes a second on
 // machines with many GPUs. A child process asks, so that the launcher neither loads them nor hangs with them.
 #pragma once

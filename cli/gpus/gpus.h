@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPUs of a machine as NVML or the driver lists them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPUs of the machine, as far as one command has to know them. Each question costs the start of NVML or a driver,
 // so it is asked when the answer is needed, and once. NVML is asked first: a driver's start takes long, and only what
 // NVML can't tell is asked of it.

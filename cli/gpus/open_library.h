@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver and NVML as they are on this machine, for the child that asks them about the GPUs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The querying child: the public driver API through dlopen and dlsym, as any program would use it.
 #include <cuda.h>
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The querying child: what NVML says of the machine. It starts no driver, and takes no memory of any GPU.
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selects the GPUs that the setting `gpus` gives a program.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/gpus/slice_room.h"
 
 #include "cli/gpus/gpu_query.h"

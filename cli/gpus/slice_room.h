@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slices of GPUs as the launcher knows them: policy/frameworks/slice_room.h of a Gpu.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings that name a GPU which the program will not see. CUDA, HAMi and MPS count the visible GPUs, cuslice those of
 // the machine: without a word `CUDA_VISIBLE_DEVICES=1 cuslice run --limit 0=1GiB` would leave GPU 1 without a limit.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Applies `split` to the GPUs that a program gets: checks it before the program starts, and hands it on. Does nothing
 // where nothing is split.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launcher's own descriptors, which must never be taken for the program's.
 #pragma once
 

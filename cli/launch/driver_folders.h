@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a program's own search path leads to a driver.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads facts about an executable or a library from its file, without loading it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A copy of the environment that can be changed before a program gets it.
 #pragma once
 

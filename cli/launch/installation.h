@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where this installation's own files are.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of /etc/ld.so.preload: paths with spaces, colons or new lines between them, and comments from # on.
 #pragma once
 

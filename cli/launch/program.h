@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finding a program as a shell does, and seeing what of it the library cannot reach.
 #pragma once
 

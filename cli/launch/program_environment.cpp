@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/launch/program_environment.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prepares the environment of the program that the launcher starts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/launch/sanitizer_environment.h"
 
 #include "cli/launch/elf_file.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Variables for programs that were built with a sanitizer.
 #pragma once
 

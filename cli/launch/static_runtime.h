@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recognises a program that carries NVIDIA's static runtime, which no shim can be put before.
 #pragma once
 

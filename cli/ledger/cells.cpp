@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/ledger/cells.h"
 
 #include "cli/text/command_line.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cells that the tables of holders and of waiting processes share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/ledger/group_notice.h"
 
 #include <sys/wait.h>

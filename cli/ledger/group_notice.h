@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lines for a program that names a group: its limit from now on is another program's choice where that one came
 // first.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process in an account of a ledger, and the columns in which `cuslice ps`, `cuslice top`, their JSON, help and
 // documents show it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads from the ledgers of all users who holds, has reserved and waits for how much of which GPU.
 #pragma once
 

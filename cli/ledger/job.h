@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The job that a program starts: one slice for it and all that it starts, reserved before it runs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Output of `cuslice ps --prometheus`: the ledgers in the text format that Prometheus reads.
 #pragma once
 

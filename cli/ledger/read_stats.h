@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the cache statistics of a running process (policy/stats/).
 #pragma once
 

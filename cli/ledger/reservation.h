@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One GPU's part of a job: its slice, and the place in that GPU's ledger which reserves it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Variables of HAMi and MPS that limit something else than memory. Who finds that cuslice reads their limits of memory
 // believes that it reads these too.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `--wait`: what the launcher does where a slice is refused. It queues up on each GPU that would do, says so, and looks
 // again until the slice can be had or the time is over.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Help texts and pages of the manual.
 #pragma once
 #include <string>

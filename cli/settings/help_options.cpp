@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/settings/help_options.h"
 
 #include <iterator>

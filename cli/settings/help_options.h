@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options that settings have, as help texts show them: out of the one list of keys.
 #pragma once
 

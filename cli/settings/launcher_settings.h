@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All that the launcher reads before it starts a program.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The manual: cuslice(1) and cuslice.toml(5), out of the one list of keys.
 #include <set>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of commands that are no settings.
 #pragma once
 

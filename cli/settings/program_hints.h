@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hints on a program that can't have been meant as it is started: the slice would be somebody else's, or nobody's.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages about a word that is no command.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text measured in columns of a terminal. All of it is to have been through append_printable(). Pure.
 #pragma once
 

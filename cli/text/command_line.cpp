@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/text/command_line.h"
 
 #include <fcntl.h>

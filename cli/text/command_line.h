@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command lines of processes, for people who ask who it is. They may hold secrets, and are read with the reader's own
 // rights when they are shown: they never go into ledgers, figures, logs or Prometheus.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launcher's exit codes. A program that was started exits with its own.
 #pragma once
 

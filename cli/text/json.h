@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON that the launcher prints for programs.
 #pragma once
 

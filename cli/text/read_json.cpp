@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/text/read_json.h"
 
 #include <algorithm>

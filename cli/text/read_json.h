@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of JSON that another machine has written, and that may be anything. Each function throws an exception of the
 // standard library if a value is not what is asked for.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines of the launcher's on stderr.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The terminal that the output goes to, if it goes to one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a frame of `cuslice top` is drawn: the one place that knows of characters for bars, colours and a terminal's
 // sequences. What is drawn is in cli/top/frame.h.
 #pragma once

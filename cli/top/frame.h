@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of a frame of `cuslice top`: lines of texts in tones and of bars, measured in columns. How they are drawn is a
 // canvas's (cli/top/canvas.h). Pure.
 #pragma once

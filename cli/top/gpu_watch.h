@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks for a machine's GPUs beside the view: NVML may take seconds to answer, or hang, and keys must work meanwhile.
 #pragma once
 

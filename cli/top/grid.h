@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A table of `cuslice top`, which leaves columns out where the terminal is narrow and stretches some where it is wide.
 #pragma once
 

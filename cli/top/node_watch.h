@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks another machine what `cuslice top` says there, by a command such as ssh.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several nodes, as `cuslice top --nodes` asks them.
 #pragma once
 

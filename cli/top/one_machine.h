@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // This machine, as `cuslice top` looks at it again and again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The terminal while `cuslice top` draws on it: its second screen, without echo and line editing. What was there before
 // comes back on every way out: leave(), the end of a Screen, and a signal that a crash brings. Only SIGKILL leaves it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals as something to read: the view ends, stops and goes on between two frames, not in the middle of one.
 #pragma once
 

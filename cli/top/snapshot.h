@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data behind `cuslice top`: all that is known of a machine's GPUs at one moment.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A snapshot as JSON, and back.
 #include <algorithm>
 #include <exception>

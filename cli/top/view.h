@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A snapshot as text: what a frame of `cuslice top` says. Pure.
 #pragma once
 

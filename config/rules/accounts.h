@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine's own files of users and groups. They are read by hand: the C library's look-ups bring modules, sockets
 // and locks into a program, so names that only a directory server has are not found.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns over paths, as the rules have them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Identity of a process, as far as the rules of the system ask for it: user, groups, cgroups and executable.
 #pragma once
 

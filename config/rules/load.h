@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of the system: the files of one folder, and the first rule in them that is for this process.
 #pragma once
 

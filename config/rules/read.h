@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads rules from the tables and keys of a file.
 #pragma once
 

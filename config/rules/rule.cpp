@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config/rules/rule.h"
 
 #include "config/rules/accounts.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rule of the system: whom it is for, and the most memory that they may have.
 #pragma once
 

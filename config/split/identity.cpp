@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config/split/identity.h"
 
 #include "config/uuid/fake.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UUIDs and PCI ids of virtual GPUs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Virtual GPUs: how the GPUs that a program may use are cut into several, each with memory and an identity of its own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The value of `split`: its grammar, and what is known of it without a GPU.
 #pragma once
 

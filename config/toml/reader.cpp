@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config/toml/reader.h"
 
 // The parser asserts things about its own state that some texts break (found by fuzzing: "[[[", a zero byte in a

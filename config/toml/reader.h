@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The boundary between the settings and the TOML parser, in C: toml++ needs libstdc++, which the preloaded library must
 // not bring into its host, so it sits in a module of its own (libcuslice-config.so), opened only when there is a file
 // to read.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UUIDs of fake GPUs, which say so themselves: their last 48 bits follow from the others. So whoever reads a ledger, in
 // which a GPU is no more than a UUID, can tell that there is no such GPU. A real one looks so once in 2^48.
 #pragma once

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws the pictures of the documents, as SVG, into its own folder:  draw.py [--check]
 
 They are text with a background of their own, and change their colours where the reader's theme is dark.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws docs/images/plot.svg, and shows the same run as a page in Chromium: docs/images/plot-page.png.
 
   python3 docs/images/plot.py build/release

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One process's access to the books of one GPU: claim a slot, charge and release bytes, read what everybody holds.
 

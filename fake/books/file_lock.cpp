@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/books/file_lock.h"
 
 #include <unistd.h>

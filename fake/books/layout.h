@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The books: one file per fake GPU in CUSLICE_FAKE_DIR, named by its UUID, that every process with a fake driver maps.
 // A process's slot is the only truth of what it holds; nothing else has to be right after a kill. Beside it lies a lock

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/books/liveness.h"
 
 #include <fcntl.h>

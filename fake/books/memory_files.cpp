@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files of physical memory that can be exported. They have names beside the books, since a descriptor that was
 // handed out keeps the memory on the GPU when every process that held it is gone: then whoever reads the books has to
 // find out whether one is still open, and the kernel alone knows, as it may be under way between processes. A lock of

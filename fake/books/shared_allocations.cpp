@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that several processes hold: who they are, and which of them pays.
 
 #include <algorithm>

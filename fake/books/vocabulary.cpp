@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/books/vocabulary.h"
 
 #include <cuda.h>

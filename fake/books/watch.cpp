@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // watch [--json] -- program args…   runs a program and tells what the fake driver's books say of it and its children
 // watch [--json] --list             tells who holds what on every fake GPU
 // watch [--json] --all              the same, with those that have ended, as far as the books still have them

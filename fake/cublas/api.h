@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The part of cuBLAS's interface that the fake's cuBLAS and cuBLASLt need, with values from cublas_api.h and
 // library_types.h of CUDA 13.0 (tests/fake/libraries/headers_test.cpp compares them). Pointers to numbers are void

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cublas<t>gemm and its batched forms, whose names say the type, each for 32-bit and 64-bit integers.
 
 #include "fake/cublas/typed.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cublasGemmEx and its batched forms, whose types are arguments, each for 32-bit and 64-bit integers.
 
 #include "fake/cublas/typed.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLAS's helper functions: handles and what is set in them.
 
 #include "fake/cublas/handle.h"

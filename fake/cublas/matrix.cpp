@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/cublas/matrix.h"
 
 #include "fake/libraries/gpu_work.h"

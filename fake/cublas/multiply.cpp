@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks of cublas<t>gemm and its kin, and the launch that stands for one.
 
 #include "fake/cublas/multiply.h"

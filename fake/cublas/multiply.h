@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A multiplication C = alpha op(A) op(B) + beta C, as cuBLAS's manual has it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Lists that cuBLAS's functions are made from: there is one for each type of matrices, with the suffix _64 one for
 // sizes of 64 bits, and of those that multiply matrices one for each kind of batch.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types and statuses, for cuBLAS and cuBLASLt.
 
 #include "fake/cublas/api.h"

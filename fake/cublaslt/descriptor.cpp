@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Making, setting and reading cuBLASLt's descriptors.
 
 #include "fake/cublaslt/descriptor.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // cuBLASLt's descriptors: plain structures in memory of the caller's or the library's, whose fields are set and read by
 // the number of an attribute. Values and sizes from cublasLt.h of CUDA 13.0 (tests/fake/libraries/headers_test.cpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt's handles, and what the library says of itself.
 
 #include "fake/cublas/handle.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cublasLtMatmul and the search for its algorithm, of which there is one: none of them computes anything.
 
 #include "fake/cublas/matrix.h"

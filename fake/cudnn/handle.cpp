@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN's handles, and what the library says of itself. All that computes is refused by name:
 // fake/libraries/refused.cpp.
 

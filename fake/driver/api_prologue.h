@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Prologue of every function: checks that it may be called, and injects failures. While nothing is in the way, it
 // costs one load and one branch.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Properties that follow from a compute capability alone (CUDA C++ Programming Guide, "Compute Capabilities").
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arrays: memory that is read by position. Here they lie row by row; what they take is rounded as other memory is. The
 // levels of a mipmapped array lie one after the other in one block.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies of boxes: rows of bytes in layers, each end in host memory, device memory or an array.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice_fake_check: what the launcher asks before it starts a program.
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels and variables of a cubin: an ELF file for the machine "CUDA".
 
 #include <elf.h>

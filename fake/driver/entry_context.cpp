@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts that the program makes, and the current one.
 
 #include "fake/driver/api_prologue.h"

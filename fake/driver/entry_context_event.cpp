@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of all that runs in a context.
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags, limits and preferences of the current context.
 
 #include "fake/driver/api_prologue.h"

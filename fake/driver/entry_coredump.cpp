@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dumps after an exception on the GPU. None happens here, so that what is said has no effect.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuGetProcAddress: (name, version, flags) → symbol, as NVIDIA's drivers answer it.
 
 #include <algorithm>

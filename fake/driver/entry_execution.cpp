@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches. Everything is checked as a driver checks it; the kernel itself is not run.
 
 #include <cstring>

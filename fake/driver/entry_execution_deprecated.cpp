@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The old way to launch: the function is told its block, its shared memory and its parameters one by one.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions: what they are, and what can be set on them.
 
 #include "fake/driver/api_prologue.h"

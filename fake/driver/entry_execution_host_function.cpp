@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host functions in streams: they really run, in a thread of the driver.
 
 #include "fake/driver/stream_pair.h"

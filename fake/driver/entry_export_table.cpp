@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuGetExportTable, which the manual does not name.
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // External memory: what another API exported as a descriptor. Here that API can only be this driver's own physical
 // memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs: what captures made, instantiated and launched. Nodes that are added one by one: entry_graph_node.cpp, and
 // those of memory entry_graph_memory.cpp; what can be changed in an instance: entry_graph_exec.cpp.
 

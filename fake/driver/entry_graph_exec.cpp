@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes of an instantiated graph's nodes: what they do at the next launch. The graph itself stays as it was.
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs' memory: allocation and free nodes, and what a device keeps for them.
 
 #include <algorithm>

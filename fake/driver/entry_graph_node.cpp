@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes that a program adds to a graph one by one. They run in the order in which they are added, in which each comes
 // after what it depends on.
 

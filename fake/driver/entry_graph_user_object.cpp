@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects that graphs keep alive.
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Green contexts, and the resources that they are made of.
 
 #include "fake/driver/api_prologue.h"

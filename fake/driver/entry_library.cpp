@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Libraries: images that belong to no context until they are used in one.
 
 #include "fake/driver/api_prologue.h"

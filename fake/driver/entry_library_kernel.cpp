@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of libraries: what they are on a device, and what can be set on them.
 
 #include "fake/driver/api_prologue.h"

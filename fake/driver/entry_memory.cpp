@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory: allocate and free.
 
 #include "fake/driver/addresses.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays: create, describe, destroy.
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of one range of bytes: every direction, older and newer forms, legacy and per-thread default stream.
 
 #include "fake/driver/stream_pair.h"

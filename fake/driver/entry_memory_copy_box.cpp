@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of rows and boxes, and of bytes in arrays: older and newer forms, legacy and per-thread default stream.
 
 #include "fake/driver/box.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Page-locked host memory.
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much device memory there is, and what block an address is in.
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory and events between processes, the older way: a handle of 64 bytes, which any channel can carry.
 
 #include <cstring>

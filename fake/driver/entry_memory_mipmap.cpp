@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mipmapped arrays: each level is an array of half the extents of the one before, in one block with it.
 
 #include <algorithm>

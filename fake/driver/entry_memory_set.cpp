@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills: 8, 16 and 32 bits, rows, older and newer forms, legacy and per-thread default stream.
 
 #include "fake/driver/stream_pair.h"

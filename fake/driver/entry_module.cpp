@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules: load, look into, unload.
 
 #include <cstdio>

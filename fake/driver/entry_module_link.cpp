@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The linker that programs call at run time. It compiles nothing: PTX texts are put behind each other, which is an
 // image that cuModuleLoadData takes. A cubin can be passed through alone.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects.
 
 #include "fake/driver/addresses.h"

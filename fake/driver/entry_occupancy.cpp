@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Occupancy: from the architecture's limits and what the kernel takes.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peer access: recorded and checked. Copies between devices need none; what would is device code, which isn't run.
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Primary contexts: one for each device, shared by everybody in the process. Its handle stays the same for good.
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The profiler, of which there is none.
 
 #include "fake/driver/api_prologue.h"

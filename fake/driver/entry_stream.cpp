@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams: their life, waiting for them, what they are.
 
 #include "fake/driver/addresses.h"

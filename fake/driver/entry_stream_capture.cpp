@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream capture: what is submitted becomes nodes of a graph, in order.
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory pools and stream-ordered allocation.
 
 #include <algorithm>

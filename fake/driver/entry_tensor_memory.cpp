@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor maps: checked, and written as an opaque value that no kernel reads here.
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texture objects.
 
 #include "fake/driver/api_prologue.h"

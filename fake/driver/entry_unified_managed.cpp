@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hints about managed memory. They change where memory lies, never what is in it; here it lies in one place, so that a
 // good hint has nothing more to do than to be remembered.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sparse arrays: tiles of 64 KiB, to which memory of a tile pool is bound extent by extent.
 
 #include <mutex>

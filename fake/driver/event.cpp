@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/event.h"
 
 #include "fake/driver/model_time.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reports callers that ask for the tables by which a driver proves itself. Most are NVIDIA's runtime, which doesn't
 // start without them.

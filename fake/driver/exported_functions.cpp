@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every function of functions.def, weak: those that no entry_*.cpp defines answer CUDA_ERROR_NOT_SUPPORTED and say
 // their name once. And the table of all their addresses. NVIDIA's header is not included here: a function without a
 // definition elsewhere needs no signature, since all of them return a CUresult and the caller cleans up its arguments.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Bytes that an address has been resolved to, and copies and fills of them when their turn has come.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Look-ups that return an error or set a pointer, and how a function goes on with what they find.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Obstacles to a call, as bits of one word. The code that knows of an obstacle sets its bit, and every function looks
 // at the word first (api_prologue.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One fake GPU inside one process: what it is, its memory, and its share of the books.
 

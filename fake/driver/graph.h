@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Graphs as captures make them: the tasks of their nodes, in order.
 

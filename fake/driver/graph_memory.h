@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory of graphs. An allocation node has its address from the moment it is made, in every launch the same; memory is
 // taken when the graph is launched (or uploaded), into a pool that the device keeps for its graphs until it is trimmed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/graph_tasks.h"
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Makes the tasks of graph nodes, checked as cuGraphAdd…Node documents: for nodes that are added, and for nodes of an
 // instance that are changed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Green contexts: a part of a GPU's multiprocessors, with streams of its own, in the device's primary context, which
 // each of them retains. Memory, modules and events are the primary context's. Each is charged like a context here, so

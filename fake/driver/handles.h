@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Handles that can be checked before anything is dereferenced. A handle is a number, never an address:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Allocates the addresses of one GPU. Blocks up to 256 KiB are cut from spans of one 2 MiB page and one size; larger
 // ones get a span of whole pages each. A table with an entry per page leads from any address to its span, so a look-up

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Page-locked host memory: allocated by the driver, or the program's own and registered.
 

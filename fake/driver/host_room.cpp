@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/host_room.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How much of the host's memory the contents of the fake GPUs may take in one process: CUSLICE_FAKE_HOST. Without a
 // bound a program that fills the memory of an H200 ends the machine's other programs.

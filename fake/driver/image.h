@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reads the kernels and variables of a module image: from PTX text, from a cubin's symbols and .nv.info, or from the
 // parts of a fat binary. Nothing here is executed.

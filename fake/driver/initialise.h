@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The driver's start: what the fake GPU's variables say, and the end of the process.
 

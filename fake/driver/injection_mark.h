@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The trace of an injected item that has happened: an empty file, named as the item, in `injected/` of the machine's
 // folder. Nothing is written unless that folder exists: whoever wants to know makes it (python/cuslice/fake.py).

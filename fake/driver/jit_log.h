@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The logs that programs ask of the compiler: buffers of theirs, given as options. Nothing is compiled here, so that
 // there is nothing to inform of; a text that is refused has its fault in the error log.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Looks up an address: in the GPUs' memory, in the host's, and among the mappings.
 

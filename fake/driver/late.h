@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Late streams: CUSLICE_FAKE_STREAMS=late, or late:SEED. Asynchronous work is done as late as CUDA allows, so that a
 // program which does not wait where it has to is found out. What is done meanwhile, and in which order, is the seed's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Ends a context with all that belongs to it, and waits for all that runs in it.
 

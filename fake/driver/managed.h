@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How much of one process's managed memory is on a GPU, and how much is the host's.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Hints that managed memory was given, page by page of the host's. They are remembered to be told again, and change
 // nothing else.

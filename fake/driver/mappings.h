@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The tables of virtual memory management: which addresses are reserved, and what is mapped at them. One lock is over
 // both, over physical memory and over multicast objects, since a mapping of one and a binding to the other end

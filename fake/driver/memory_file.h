@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Files that are only in memory, by which processes share what the fake GPU holds.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The contents of one GPU's memory. The addresses that programs see are one PROT_NONE range, so that host code which
 // dereferences a device pointer faults. The bytes are in a sparse memfd of the same shape, which this class alone has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes how much of the host's memory a write to a GPU's memory would take.
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The clock that events read: the host's, plus a fixed time for each piece of work that a GPU would do. Skipping a
 // kernel takes the host less than a microsecond, which no GPU manages and some programs divide by.

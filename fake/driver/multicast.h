@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Multicast objects: a range that a team of GPUs shares. Each of the team binds memory of its own to it, which lives at
 // least as long as it is bound. The object itself takes no memory: what is bound to it is what there is.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Made-up functions that "a newer driver" has; there only with
 // CUSLICE_FAKE_NEWER=1 or a driver of CUDA 13.1. With them it can be tested

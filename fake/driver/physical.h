@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Physical memory: its life, and its way into other processes. It is charged until its last handle and its last mapping
 // are gone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory pools and stream-ordered allocation. A pool takes memory from the GPU in chunks and keeps what is freed until
 // a synchronisation, and beyond it as far as its release threshold says: what it holds is more than what was asked for.

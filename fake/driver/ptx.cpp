@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels and variables of PTX text. Only declarations are read; bodies are skipped, except for shared and local memory
 // (ptx_check.cpp looks at the instructions).
 

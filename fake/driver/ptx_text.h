@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // PTX as text: its tokens, and what is wrong with it, said with the line.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory whose end nobody tells: images that a program passes by their beginning alone.
 

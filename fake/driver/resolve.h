@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From an address to bytes: every pointer from the program goes through here before anything is touched.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/shared_event.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An event that several processes have: two counters in a file that all of them map. A record takes the next number,
 // and is reached when the second counter has come to it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory of one process in another. A block's contents are in a file (memory_space.h), which the other process maps in
 // the place of a block of its own; what leads there is a ticket of 64 bytes for memory that has an address, and a

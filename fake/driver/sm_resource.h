@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Multiprocessors as programs hand them about: a CUdevResource, of which this driver knows by its own marks where it
 // came from. Only how many there are matters here, since nothing runs on them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The process's one driver: the GPUs that are visible, and the lock of everything that isn't the allocation path.
 

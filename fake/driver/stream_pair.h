@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Families of functions that differ in what a null stream means, in their arguments' widths, or in a stream at the end.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The lock of the allocation path. A mutex costs 13–15 ns a pair, this one 5; it yields when its owner is not running.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Parameters that tensor maps of every kind share, and checks of cuda.h's rules for them.
 

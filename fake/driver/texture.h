@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Texture and surface objects: what they read is checked and kept. Kernels, which would read it, aren't run.
 

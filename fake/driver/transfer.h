@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies and fills as the entries ask for them: checked, then run in a stream's order.
 

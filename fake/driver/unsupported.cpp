@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/unsupported.h"
 
 #include "fake/driver/api_prologue.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The answer of functions that this driver does not have, where NVIDIA's header must not be included.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Objects of the program's that graphs keep alive: counted references, and a function that is called after the last.
 

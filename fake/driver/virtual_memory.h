@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Virtual memory management: reserved addresses, and mappings of physical memory and of multicast objects at them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER.
 

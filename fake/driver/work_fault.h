@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Work that fails when it is done, after the call that submitted it: whoever calls next in its context is told.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The order of work in one stream. Work runs in the calling thread, at once, as long as nothing stands before it; only
 // a host function, which may block, goes to a thread of its own, and what is submitted behind it waits its turn there.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Late work: it stays in its queue until somebody waits for it.
 #include <algorithm>
 #include <thread>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/libraries/gpu_work.h"
 
 #include "fake/runtime/driver.h"

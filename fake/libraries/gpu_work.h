@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // GPU work of the fake's cuBLAS, cuBLASLt and cuDNN, all of it through the driver API: they make a context current,
 // check that memory is there, and launch a kernel in place of the one that NVIDIA's library would compute with. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every name that the genuine library exports, as a weak symbol that fails by name: it is there unless a source of the
 // library defines it. Compiled once for each library, with CUSLICE_EXPORTS, CUSLICE_REFUSED (the status that it gives)
 // and CUSLICE_LIBRARY_MAJOR. None of NVIDIA's declarations are here, so that one shape suits them all: a caller cleans

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processors near a device: all of them, since there is no device.
 
 #include <sched.h>

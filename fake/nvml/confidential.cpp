@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Confidential computing: off, on a machine that can't.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Identity and fixed properties of a device.
 
 #include <cstdio>

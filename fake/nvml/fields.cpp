@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of a device by the number of a field. Each has an error of its own.
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVLink, and the fabric that it is a part of.
 //
 // A profile says whether its GPUs have NVLink (`nvlink`), its compute capability how many links of which version. They

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/nvml/log.h"
 
 #include "fake/log_line.h"

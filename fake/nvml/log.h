@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Lines for people: to CUSLICE_FAKE_LOG if that is set, else to stderr.
 

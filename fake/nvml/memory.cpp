@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory and who holds it: read from the books that the fake driver keeps.
 
 #include "fake/nvml/answer.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a device is set up, and the MIG instances that it is divided into. Nothing can be changed.
 
 #include "fake/nvml/answer.h"

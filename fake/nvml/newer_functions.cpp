@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that an older NVML hasn't, of those that cuslice or its tests use. The release is the one that brought
 // them, or the first after the newest that is known to lack them (NVIDIA's 535, by its symbol table).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Utilization, temperature, fans, power and clocks of a device. Nothing runs on a fake GPU, so it is always idle:
 // cool, slow and at a tenth of its power.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uses of a device besides computing. It has none: nobody encodes on it, captures its frames, or keeps accounts of it,
 // and it is no virtual machine's.
 

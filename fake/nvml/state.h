@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The management library's view: the machine of CUSLICE_FAKE in PCI order, and the books of each GPU.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every function of nvml_functions.def, weak: those that no other file here defines answer ERROR_NOT_SUPPORTED. They
 // need no signature: all return a code, the caller cleans up its arguments, and the first one is looked at only where
 // it is known to be a device (refused.cpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices: their number, and look-ups by index, UUID, PCI address and serial number.
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Functions of the runtime's that are the driver's under another name, with the same arguments in the same order.
 

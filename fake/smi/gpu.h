@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The GPUs of the machine and their fields, as NVML tells them to whoever asks: in a slice, the slice's.
 

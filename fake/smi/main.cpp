@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvidia-smi for machines of fake GPUs: the part of NVIDIA's that scripts read, written from its manual, over whichever
 // NVML the program is given. A program of its own, found by PATH.
 

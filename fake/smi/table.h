@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The table that nvidia-smi prints when it is asked nothing, in the columns of NVIDIA's.
 

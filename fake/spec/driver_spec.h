@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Release and behaviour of the fake machine's driver: the table [driver] of a user's file.
 

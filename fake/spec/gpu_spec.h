@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Description of one fake GPU: the values of its profile, after the overrides of the user's file. Plain data; read
 // once when the library starts and never changed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Every key that a profile or a user's [[gpu]] table may hold, once: the reader, the error messages and the
 // documentation come from this table.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The MIG instances that a fake GPU is divided into: each is a GPU of its own, with its own books.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reads profiles and users' files: TOML text → GpuSpec, with every error located.
 

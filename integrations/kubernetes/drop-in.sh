@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Puts cuslice where HAMi-core's library is looked for by those who mount the whole folder, as kai-resource-isolator does:
 #
 #   drop-in.sh INSTALLATION FOLDER [MOUNTED]

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Puts an installation of cuslice onto a node, and makes the folder of its ledgers:
 #
 #   install.sh INSTALLATION TARGET [LEDGERS]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A SPANK plugin: puts the tasks of a Slurm job into one slice of each GPU, on each node.
 ///
 /// The slice is what gres/shard gave the job, or what --cuslice-limit, --cuslice-fraction or --cuslice-split ask for;

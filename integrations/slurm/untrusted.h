@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Guards of slurmstepd, which is root: what it must not pass on to a user, and must not take over from one.
 #pragma once
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Values of settings for the plugin, read by the library's own rules (config/value.h).
 #pragma once
 #include <stdbool.h>

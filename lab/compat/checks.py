@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the programs in this folder say: a line for each thing that was looked at, and whether it is as it should be."""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a framework gets of every limit, on every profile of the fake GPU: it never falls when the limit rises, and is
 the limit less the context and 300 MiB, or more.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gpustat in a slice of each GPU: the totals that it shows.
 
   gpustat_slice.py MIB...    the size of the slice of each GPU, or `whole` for a GPU without a limit

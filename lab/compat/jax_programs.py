@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JAX as its pages show it, as programs that know nothing of cuslice:
 
   jax_programs.py COMMAND [WORD…]      COMMAND is a function below that is named after it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JAX's own options, and cuslice's from outside:
 
   jax_rows.py CUSLICE PYTHON [ROW…]      a ROW is a function below, without row_

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the fake GPU's cuBLAS, cuBLASLt and cuDNN have every name of the genuine ones that a package brought along:
 
   library_names.py FAKE_FOLDER SITE_PACKAGES

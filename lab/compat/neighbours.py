@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two programs that hold memory of GPU 0: one in this job, and one that is no part of it."""
 import os
 import subprocess

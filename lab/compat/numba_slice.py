@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numba in a slice of each GPU: what it lists, allocates, and is refused.
 
   numba_slice.py MIB...    the size of the slice of each GPU

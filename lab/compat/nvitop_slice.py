@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvitop in a slice of each GPU: the totals and the processes that it shows.
 
   nvitop_slice.py MIB...    the size of the slice of each GPU, or `whole` for a GPU without a limit

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/results/compatibility/packages.md from runs: what packages that others wrote do on the fake GPU, and in
 slices of it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Brings the packages of page_packages.py into folders of the build tree, one at a time, and takes them away again.
 
 Nothing of the machine changes: Python's packages go into a virtual environment, Debian's are unpacked into a folder,

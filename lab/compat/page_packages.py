@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The packages of docs/results/compatibility/packages.md: where each comes from, and the program that tries it."""
 
 import dataclasses

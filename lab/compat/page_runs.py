@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the program of a package in each mode of docs/results/compatibility/packages.md.
 
 What happened is noted and not judged.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/results/compatibility/packages.md is what the runs of page_runs.json make of it, and nothing else; what
 page_text.py calls a success is one; and what scripts/compat.sh --page accepts."""
 

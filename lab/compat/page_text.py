@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The words of docs/results/compatibility/packages.md, made of what page_runs.json says of the runs."""
 
 import re

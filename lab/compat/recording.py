@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording of another program (cuslice run --record), read by somebody who knows only RMM's form.
 
   recording.py FILE LEAST_ALLOCATIONS

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program on fake GPUs, in a slice or without one, and reads what it held from the fake driver's books."""
 
 import json

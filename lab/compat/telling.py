@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the programs of compat.sh tell whoever runs them: lines of JSON, errors in short, and the fake driver's books."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the pages about TensorFlow's GPU options show, as programs that know nothing of cuslice:
 
   tensorflow_programs.py COMMAND [WORD…]      COMMAND is a function below that is named after it

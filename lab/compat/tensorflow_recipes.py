@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recipes for somebody who used TensorFlow's GPU options: settings that each way into a slice can have, and the program
 of tensorflow_programs.py that shows what came of them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recipes of the pages about TensorFlow's GPU options: TensorFlow's own option, and cuslice from outside.
 
   tensorflow_rows.py CUSLICE PYTHON [ROW…]      a ROW is a function below, without row_

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorFlow's recipes by each way into a slice: what `cuslice run` gives, and whether the other ways give the same.
 
   tensorflow_ways.py CUSLICE PYTHON [--runs FILE] [--table FILE] [--libraries FOLDERS] [RECIPE…]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page that tensorflow_ways.py writes of its runs."""
 
 import datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/results/compatibility/tensorflow-ways.md has a row for each recipe; what a way is given says what the settings
 say; and a cell is not called equal, or different for a reason, unless the runs were. Runs no TensorFlow."""
 

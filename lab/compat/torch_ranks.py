@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One rank of a job on the parts of one GPU: PyTorch under torchrun, each rank on the GPU with its local number.
 
   torchrun --nproc-per-node N torch_ranks.py MIB     the size of each part

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch in a slice of each of two GPUs: what it lists, allocates, copies, waits for, and is refused.
 
   torch_slice.py CACHE MIB MIB      the size of the slice of each GPU; CACHE is PyTorch's own: native, expandable, async, none

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains a small language model with PyTorch as a program would, on sentences whose lengths vary from step to step, so that its
 allocations can be recorded:
 

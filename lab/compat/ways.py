@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ways into a slice: what each is given for the same settings, and the command line that it becomes.
 
   run          cuslice run

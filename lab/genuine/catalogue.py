@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVIDIA's genuine libraries that the tests hold cuslice against: which, from which package, and which may be missing.
 
 An item is one library in one version, or one driver's user space, in a folder of its own below the cache. A new version

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The matrix: the programs that each genuine library is run with, and the settings of cuslice that each of them is run under.
 
 A cell is one program under one setting. It must end with the status and the output that the program has without cuslice, but

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Brings NVIDIA's genuine user space into an ignored cache, for the tests that hold cuslice against it. Needs no GPU.
 
   lab/genuine/fetch.py [--large] [--seconds N] [ITEM …]    → build/genuine/ITEM/, or below $CUSLICE_GENUINE_CACHE

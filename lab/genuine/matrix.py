@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs NVIDIA's genuine libraries natively and under cuslice, and compares. See cells.py for the matrix, docs/genuine.md for the result.
 
   matrix.py BUILD [ITEM …]              the cells of these items, of all without a name; 77 if none of them could run

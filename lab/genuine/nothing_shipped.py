@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Looks for files of NVIDIA's in what is committed, installed or packed:  nothing_shipped.py ROOT CMAKE BUILD
 
 Ours carry NVIDIA's names (libcuda.so.1, libcudart.so.13, libnvidia-ml.so.1), so a name tells nothing. Every program and library

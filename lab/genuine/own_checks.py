@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the bed itself: a program that hangs is ended and its stacks are shown, and each family has what can't be skipped."""
 import os
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program with a time-out that prints the stack of every thread, and tells which files it loaded."""
 import dataclasses
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the calls that wait for a running kernel. A kernel waits on a stream until the host lets it go, which another
 // thread does after 60 ms (and the kernel itself gives up after 2 s). A call that took more than half of that had to
 // wait for it. Lines `call, size, stream <tab> waits | does not wait (time)`.

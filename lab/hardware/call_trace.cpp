@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traces the driver's functions that a program calls, in their order, and the moment when the primary context comes
 // into being. A library in the driver's place: preloaded (its SONAME is the driver's), or named to cuslice as the
 // driver. Every call is noted and goes on to the real driver with nothing changed; the addresses that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Every function of the driver, exported: each asks check_traced where to go on, with its number. The two look-ups are
    C++ (call_trace.cpp), as what they return is exchanged. */
 #include "shim/stub.inc"

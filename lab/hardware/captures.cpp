@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the calls that a stream's capture forbids to the thread that captures: each call is made in the midst of a
 // capture, once as the thread is and once with its own mode relaxed (cuThreadExchangeStreamCaptureMode), as cuslice
 // makes its own calls. One row of Markdown a call: what it returned, and whether the capture goes on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what the driver takes by itself and what an allocation really costs, step by step: NVML's figure for this
 // process, and under cuslice what is counted, to the byte. One row of Markdown a step.
 #include <cstdint>

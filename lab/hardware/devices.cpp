@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the GPUs that CUDA shows under the environment it is started in.
 //
 //   devices            a line for each: ordinal, name, UUID, total memory

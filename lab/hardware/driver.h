@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The driver as any program finds it: dlopen("libcuda.so.1") and dlsym, so that no stub library is needed to build
 // these checks and a driver that lacks a function is no obstacle to the others. cuda.h is taken with every old form

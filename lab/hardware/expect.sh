@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # For the tests here: says what isn't so, and goes on. The script ends with `exit $failed`.
 failed=0
 expect() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Exported memory of cuMemCreate: which process NVML lists with it, from its making to its last descriptor. An H200
 // (driver 580.159.04, 2026-11-27) lists nobody once its maker has released it; what was not asked there is asked here.

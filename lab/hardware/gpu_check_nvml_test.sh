@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The core of the plan on the fake driver with NVIDIA's own libnvidia-ml in place of the fake's: without a GPU it answers
 # nvmlInit with an error, natively and under cuslice the same one, and nothing hangs.
 #   gpu_check_nvml_test.sh SOURCES BUILD

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Tests scripts/gpu_check.sh and what packs it, where there is no GPU:  gpu_check_test.sh SOURCES BUILD
 set -u
 script=$1/scripts/gpu_check.sh pack=$1/scripts/pack_gpu_check.sh build=$2 work=$(mktemp -d)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program, with everything that it starts, for a limited time. At the time-out it writes the stack of every
 // thread (stacks.h) and kills them all; a process that the program left behind is killed, too.
 //

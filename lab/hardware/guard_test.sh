@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Tests the guard, which ends what doesn't end by itself, and call_trace, on the fake GPU:  guard_test.sh BUILD
 set -u
 build=$1 here=$1/lab/hardware work=$(mktemp -d)

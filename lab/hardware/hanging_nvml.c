@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* An NVML whose start never returns in a process under cuslice, and natively fails as NVIDIA's does without a driver.
  * For the test of what gpu_check.sh does when the first look at a machine hangs. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds out which memory can be handed to another process, and what that process finds there; whether a location may
 // be named twice in cuMemSetAccess; and whom NVML lists with exported memory (exported.h). The process that opens is
 // forked before CUDA is initialised. One row of Markdown a question.

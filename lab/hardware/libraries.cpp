@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what NVIDIA's libraries take on the GPU by themselves, and whether cuslice counts it: NVML's figure for
 // this process before and after each step. The libraries are opened as they are found; no header of theirs is needed.
 //

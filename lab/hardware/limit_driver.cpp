@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program on the driver API that takes all the memory it is given: what it is shown, what it gets, how it is refused,
 // and whether it still computes rightly afterwards. Told to its watcher (report.h). With CHECK_SHARED in the
 // environment other programs take memory out of the same slice.

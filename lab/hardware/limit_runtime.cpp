@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same as limit_driver.cpp for a program on the CUDA runtime. Built three times: by the C++ compiler with the
 // shared runtime, and, where nvcc is at hand, as CUDA C++ with a kernel of its own, with the shared and with the static
 // runtime.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Does the installed driver's cuGetProcAddress return the exported address for every function that it exports, and what
 // does it return under cuslice? cuslice relies on it: it exchanges the pointers that come back.
 //

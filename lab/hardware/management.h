@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // NVML as any program finds it: dlopen("libnvidia-ml.so.1"). In a process under cuslice its memory figures are the
 // slice's and its process list the driver's own; in one without, all figures are the driver's.

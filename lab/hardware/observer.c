@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Which modules ask the driver for cuGetProcAddress? An auditor of the dynamic loader (LD_AUDIT, rtld-audit(7)): it is
  * told of every symbol that is bound, dlsym included, with the module that asks and the one that answers. Appends a
  * line `name <tab> asking module <tab> answering module` to the file in CHECK_OBSERVER. Changes nothing. */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The steps of scripts/gpu_check.sh: each is a function that prints Markdown, in steps/*.sh. It runs in a process of its
 # own with a time-out, so that none can stop the others, and prints each figure as soon as it has it.
 #

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reports of a watched program to its watcher (watch.cpp): lines `key value` over the socket whose number is in
 // CHECK_WATCHER. Without a watcher the lines go to stdout and nobody is waited for, so that each program also runs by

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A table of steps: after each, NVML's figure for this process and what cuslice counts, to the byte. Each row is
 // written at once, so that a program that is cut off has told what it measured.

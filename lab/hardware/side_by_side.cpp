@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two contexts on one GPU, and two kernels at a time. Two kernels meet if each sees, within a second, that the other
 // has begun: no clock decides, only whether both were running. One row of Markdown a question.
 #include "lab/hardware/driver.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first look at a machine: a line as each stage is over, so that the last one says where a program that hangs got
 // to. Then NVML's figure for this process, and under cuslice how far its own count is from that.
 //

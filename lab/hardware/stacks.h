@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The stacks of processes that hang, on a machine that may have no debugger.
 #include <sys/types.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long single calls take: lines `what <tab> median ns <tab> p99 ns`. Run without and with cuslice in turn; the plan
 // puts the runs side by side.
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that makes its primary context without an exported function that anybody could stand before, as a runtime
 // with a way of its own into the driver does, and then allocates as everybody does. With an argument it makes it
 // through the exported function. CHECK_DRIVER is the driver's file. For the test of call_trace.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program and reads from outside, without cuslice, what NVML and nvidia-smi say of it: all the time for the
 // highest figure, and once while the program holds everything it could get and waits. Prints one row of the record's
 // table; fails if the program did, if it held more than the limit at any reading, or if NVML works and lists nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every way in which a program gets memory, one after the other: taken, written and read back, given back, each with
 // NVML's figure and cuslice's count. Captures and graphs with it, and memory that is freed while a kernel still writes
 // to it. Told to its watcher as well (report.h).

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Renders integrations/helm/cuslice with Helm: it is valid, and the DaemonSet of integrations/kubernetes:
 
   chart_test.py SOURCE

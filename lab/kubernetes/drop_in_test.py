@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """cuslice in HAMi-core's place:  drop_in_test.py SOURCE BUILD
 
 What KAI-Scheduler's end-to-end tests of HAMi-core look at in a pod, here in containers of runc: CUDA_DEVICE_MEMORY_LIMIT is

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The manifests of integrations/kubernetes/ are valid, and agree with the script that installs:
 
   manifests_test.py SOURCE BUILD

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The lines that pip shows of a machine, and the sources that it packs:  backend_test.py SOURCE
 
 Needs scikit-build-core, which scripts/setup.sh tests puts into build/pytest; 77, skipped, without it.

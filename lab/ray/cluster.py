@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster of Ray on this machine: a head and a node without the plugin, which have no GPUs, and nodes that each have a
 fake machine of their own.
 

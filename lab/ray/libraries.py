@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two workers of Ray Train, or two replicas of Ray Serve, each with a quarter of a GPU by num_gpus alone.
 
 libraries.py train|serve ADDRESS

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tries slices of Ray's workers on a cluster on this machine, two nodes of which have two fake T4 each.
 
 ray_test.py SOURCE BIN [CASE…]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How long a task, and an actor, of a quarter of a GPU takes to its first answer, with cuslice and without.
 
 start_times.py SOURCE BIN [COUNT]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A worker_process_setup_hook of a user's: it runs when no GPU is leased yet."""
 
 import os

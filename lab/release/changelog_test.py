@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The version's scripts of scripts/release, changelog.py and chart.py:  changelog_test.py SOURCE"""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A CUDA program of a user's: takes memory by the driver's API, 64 MiB at a time, until it is refused. Ends with 0 if
 that is before it has LIMIT MiB, which is its one argument."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds the image of scripts/release/image.sh and runs `cuslice demo` in it:  image_test.py SOURCE CMAKE BUILD
 
 Debian's image comes from a registry, which a test asks nothing of: the image is built on a few programs of this machine

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tries the parts of scripts/release.sh on the build that is here, without the release's compiler.
 
   test_release.py SOURCE CMAKE BUILD

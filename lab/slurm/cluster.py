@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Slurm of two nodes on this machine, for the programs beside this file, whose arguments begin with BUILD PLUGIN GUEST.
 
 Debian's slurmctld, two slurmd and munged run in mount, pid, network, IPC and UTS namespaces of their own, as root, with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plugin for Slurm without Slurm: what it writes into slurmd's log, and what the program that it starts inherits.
 #include <fcntl.h>
 #include <sys/resource.h>

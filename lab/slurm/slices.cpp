@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads how much of the nodes' fake GPUs the jobs of storm.py hold, from the fake driver's accounting, and what they
 // leave over in the ledgers, from the files themselves. Nothing of cuslice is asked.
 //

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Jobs in slices, under a Slurm of two nodes on this machine:  slurm_test.py BUILD PLUGIN GUEST [test...]
 
 cluster.py has the Slurm, and says where the tests are skipped.

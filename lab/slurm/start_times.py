@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How long `srun` takes for a program that makes its first CUDA context, in a slice and without the plugin.
 
 start_times.py BUILD PLUGIN GUEST [COUNT]

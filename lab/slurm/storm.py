@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Jobs under a Slurm of two nodes, killed at random moments.
 
 storm.py BUILD PLUGIN GUEST [JOBS [KILLS]] [--without-plugin]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looking up the block at an address, for others than frees.
 #pragma once
 #include "policy/allocator/caching_allocator.h"

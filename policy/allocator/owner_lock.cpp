@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/allocator/owner_lock.h"
 
 #include <linux/membarrier.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of SegmentSupply, for the .cpp that has it made for a backing.
 #pragma once
 #include <algorithm>

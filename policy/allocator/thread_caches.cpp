@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/allocator/thread_caches.h"
 
 #include <algorithm>

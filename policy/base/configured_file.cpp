@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/base/configured_file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations that the compiler has no portable word for, on x86_64 and aarch64, which cuslice is built for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // Facts about locks for clang's -Wthread-safety (scripts/thread_safety.sh); other compilers are told nothing. See

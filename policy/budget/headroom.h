@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes of a limit to keep free for what the driver takes by itself, where nobody has said how many.
 #pragma once
 

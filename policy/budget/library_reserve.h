@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of a slice that a framework's own memory pool is to leave to the libraries beside it: the handles and
 // workspaces of cuBLAS and cuDNN, and the kernels that they load. They take it from the driver, not out of the pool.
 #pragma once

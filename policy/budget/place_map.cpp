@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/budget/place_map.h"
 
 #include "policy/base/table_memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes that a limit leaves to a program on each GPU: the limit, less the context and the headroom, or all of a limit
 // that the context comes on top of. The launcher and the preloaded library work them out here, so that both tell
 // frameworks the same.

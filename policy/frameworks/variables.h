@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The variables by which TensorFlow and JAX are told of a slice, and who sets which of them. One table for the
 // launcher, which sets them before a program starts, and for the preloaded library, which sets what it still can.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes of contexts, as this user's processes have seen them on a GPU, in the header of its ledger.
 #pragma once
 

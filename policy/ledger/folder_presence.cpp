@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/ledger/folder_presence.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/ledger/group_terms.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A group as a process finds it that joins it, and the line that says which limit holds for that process from then on.
 #pragma once
 #include "config/text.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/ledger/ledger.h"
 
 #include "policy/ledger/context_sizes.h"

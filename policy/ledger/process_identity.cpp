@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/ledger/process_identity.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "config/text.h"
 #include "policy/ledger/ledger.h"

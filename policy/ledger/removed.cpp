@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that were removed while processes use them: /proc shows them as descriptors of a name that is no more.
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/ledger/rule_share.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Caps the total of the jobs of a rule that shares its slice.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of processes for which nothing is reserved: members of groups and rules that are in no job.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // Users by the numbers that the host has for them. In a user namespace, as rootless containers have one, everybody may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a row is copied into a file that is mapped, so that a process can be killed in any instruction: the beginning of
 // a row, by which a reader knows it, is stored last, in one instruction. The rest is stored from left to right.
 #pragma once

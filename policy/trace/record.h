@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compact form of a recording: records of 24 bytes, little-endian, of which the first two are the header. A reader
 // finds all of it in docs/design/recording.md.
 #pragma once

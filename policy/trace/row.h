@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program's allocations and frees, as lines of text: the columns that RMM's logging_resource_adaptor writes and its
 // REPLAY_BENCHMARK reads by their names, and behind them the GPU and the state of its slice.
 #pragma once

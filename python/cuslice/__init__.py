@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A slice of a GPU for every CUDA program.
 
 The package brings the launcher and its libraries: `cuslice run --limit 4GiB -- python train.py`, or `python -m

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m cuslice`: the launcher that was installed with this package, wherever pip put it."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parameters of run() and popen(): their types, their names, and how the command line has them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures on demand: what a test asks for, checked here and written as the fake driver reads it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the launcher is, what it is asked, and how it fails."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The library's lines as records of `logging`."""
 
 from __future__ import annotations

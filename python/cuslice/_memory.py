@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a process may use of the GPUs, and uses. No CUDA call is made in the process that asks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers that no two living processes of a user have on one GPU, for the identities of their virtual GPUs."""
 
 from __future__ import annotations

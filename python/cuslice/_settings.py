@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings as parameters. Written by scripts/settings_tables.py from the launcher's rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Machines of fake GPUs, for tests: programs run on them, calls fail on demand, and what was held can be asserted."""
 
 from __future__ import annotations

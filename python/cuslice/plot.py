@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cuslice plot`: draws recordings (`cuslice run --record`) as a web page, an SVG or a PNG.
 
     python3 plot.py FILE... [-o OUT]

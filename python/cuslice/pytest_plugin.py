@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pytest on fake GPUs.
 
 `pytest --fake-gpus 4xh200` runs the tests on a machine of four fake H200 of its own: pytest starts itself anew under

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slices for the workers of Ray: `num_gpus=0.25` has a quarter of the GPU's memory, and the library keeps it to that.
 
 On each node, before Ray is started there:

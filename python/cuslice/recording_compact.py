@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings in the compact form: records of 24 bytes. docs/design/recording.md has them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings as text: cuslice's own, also those of older versions, and RMM's logs."""
 
 from __future__ import annotations

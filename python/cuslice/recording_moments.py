@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of a recording for its picture, however long it is: some moments and refusals of each GPU."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of recordings (`cuslice run --record`) as their readers hand them on: in batches, a column each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings of memory (`cuslice run --record`): what of a GPU's memory was live and held at each moment.
 
 Reads both forms of a recording, RMM's own logs too, and what older versions of cuslice have recorded.

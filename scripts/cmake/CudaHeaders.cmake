@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds the headers of CUDA and NVML: those of an installed toolkit of version 13, else those of NVIDIA's packages of the
 # Python index, taken into the build folder. Defines the target cuslice_cuda_headers. Nothing of the toolkit is linked.
 

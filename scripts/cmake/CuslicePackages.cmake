@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The packages that CPack makes: a tarball, which works from any folder, and a .deb. scripts/release.sh makes them,
 # and the wheel.
 set(CPACK_GENERATOR TGZ)

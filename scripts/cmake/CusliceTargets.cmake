@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Options that every target of ours is built with, and the three kinds of target.
 
 add_library(cuslice_flags INTERFACE)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The libraries that are used from their headers alone: CLI11, nlohmann-json and toml++. Any place will do that has
 # them, as /usr/include has Debian's. Only their own folders are put before the compiler, by links: another C
 # library's headers lie beside them, and a build against an old one (scripts/cmake/zig.cmake) must not see those.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The programs and libraries of the build that tests name in their sources ("guest_bounds", Guest::route("linked")): each
 # test depends on its own. Naming another in a source is enough: it is built before the test's next run.
 

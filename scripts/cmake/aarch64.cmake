@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The toolchain of the preset aarch64: Debian's cross compiler, and qemu-user for what the build runs of itself.
 # scripts/test_aarch64.sh uses it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes each case of a test program a test of CTest's own: writes the file that CTest includes.
 
     discover_cases.py --file OUT --prefix NAME [--without TAG] [--labels A,B]

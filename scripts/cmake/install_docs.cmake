@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs the documents with their links: run by `cmake --install`, with FROM (the sources) and TO (the folder in the
 # prefix). What is linked and isn't installed, the sources, becomes plain text.
 set(folder ${CMAKE_INSTALL_PREFIX}/${TO})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs and libraries of the build that tests name in their sources, as dependencies.
 
     named_programs.py --request FILE --out FILE [--depfile FILE]

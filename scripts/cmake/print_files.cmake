@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes what a program prints into files: cmake -DPROGRAM= -DPRINTED= -DFOLDER= -P print_files.cmake
 #   PROGRAM  the program, behind an emulator where one is needed
 #   PRINTED  a list of `word,word=file`: the program's arguments, and the file in FOLDER

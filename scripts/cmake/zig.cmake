@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The toolchain of a release: zig's clang, its C++ library (linked into each file), and the symbols of an old C
 # library. What it builds starts wherever that C library or a newer one is. The preset is release-old-glibc;
 # scripts/release.sh uses it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the tests: which mutants each of them reaches, and whether one notices a mutant."""
 import collections
 import json

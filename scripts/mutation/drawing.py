@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws mutants: which of all mistakes are made."""
 import collections
 import hashlib

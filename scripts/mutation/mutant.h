@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The mutant that is active in this process, and those that it has reached. mutation/tree.py includes this file in the
 // sources that it mutates, with CUSLICE_MUTANTS for the file that all of it is read from and noted in.
 //

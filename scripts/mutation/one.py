@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a test that may do anything:  one.py SECONDS BYTES SLOT COMMAND…
 
 Ends with the test's status, 128 and the signal that ended it, or 124 if it took longer. Nothing that it started is

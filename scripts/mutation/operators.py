@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The small mistakes that can be made in a text, and where."""
 import collections
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Says what became of the mutants."""
 import collections
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes a source in which every mutant is there at once, and each is chosen by its number at run time."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The copy of the sources that has all mutants in it, and what is built of it."""
 import collections
 import concurrent.futures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The build backend that pyproject.toml names: scikit-build-core's, on a machine that has what a build needs.
 
 Where a compiler is missing, one line says so before anything is built. The headers of CUDA come as requirements of the

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes a wheel of an installation, as pyproject.toml describes it; nothing is compiled.
 #
 #   scripts/packaging/wheel.sh STAGE OUT [TAG…]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The version and its section of CHANGELOG.md.
 
     changelog.py version          the version, as CMakeLists.txt has it, which is the only place of it

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Packs the Helm chart of integrations/helm/cuslice, as `helm package` does:  chart.py OUT_FOLDER
 
 In the sources the chart is of no version, and takes the image `latest`; here it becomes one of the project's version,

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the OCI image of cuslice, with buildah or podman; neither needs a daemon, and nothing runs in the image.
 #
 #   scripts/release/image.sh [--base IMAGE] [--archive FILE] TARBALL

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Finds what of others is in a build, and writes it down: a bill of materials (SPDX 2.3, JSON) and the licences' texts.
 
     parts.py BUILD_FOLDER TREE SBOM NOTICES

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tries a release for a processor that this machine doesn't have, under qemu-user: unpacks its tarball and its wheel,
 # and runs `cuslice demo` of each on a small fake GPU.
 #

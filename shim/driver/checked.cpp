@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the exported stub of a checked function jumps to.
 #include "shim/driver/checked.h"
 

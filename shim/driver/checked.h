@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "shim/driver/copy_gpus.h"
 #include "shim/entry.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/driver/copy_gpus.h"
 
 #include "virtual_gpu/driver/table.h"

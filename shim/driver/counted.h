@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "policy/base/out_parameter.h"
 #include "shim/driver/report.h"

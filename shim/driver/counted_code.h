@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by the hooks of modules and libraries: code and variables that the driver places on the GPU by itself.
 #include "shim/driver/counted.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by the hooks of contexts: takes a place among those who share the GPU before a context is made, and releases
 // what ends with it.

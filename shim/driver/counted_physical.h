@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by the hooks of physical memory, mapped or bound.
 #include "shim/driver/counted.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "virtual_gpu/gpu/virtual_gpu.h"
 

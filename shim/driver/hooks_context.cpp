@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts: each takes memory that no allocation asks for, and its end frees every allocation in it.
 #include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuGetProcAddress: the real driver answers with the caller's own arguments, so that version, stream flag and status
 // are always right; then the pointer that came back is exchanged if one of our hooks stands before it. Everything else
 // is the driver's own pointer and costs nothing from then on.

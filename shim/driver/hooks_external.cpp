@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // External memory: of graphics APIs, and of whatever else a descriptor stands for.
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs with allocation nodes. They take their memory when they are launched or uploaded, which can't be undone: so
 // what they need is read when they are instantiated and reserved before each launch.
 #include "shim/driver/counted_pool.h"

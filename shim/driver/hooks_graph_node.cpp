@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes of graphs that copy and fill: checked when they are given their parameters. (A launch has none, and a node may
 // well stay where it is when its memory is freed.)
 #include "shim/driver/bounds.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Green contexts: each retains the device's primary context, whose memory is theirs too, and takes what the driver
 // needs for it.
 #include "shim/driver/counted_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/base/cancellation.h"
 #include "shim/driver/export.h"
 #include "shim/entry.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Libraries: modules that the driver loads into each context when something of them is used.
 #include "shim/driver/counted_code.h"
 #include "shim/driver/export.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged and cuMemFree, in their present and their old 32-bit forms.
 #include "shim/driver/cached.h"
 #include "shim/driver/counted.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays: what their elements take is charged before the driver is asked, as other memory is. What padding comes on top
 // is the driver's own footprint, measured like a context's.
 #include <algorithm>

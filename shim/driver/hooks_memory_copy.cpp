@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies from and to device memory, in all forms with 64-bit addresses. (What is allocated in the forms of CUDA before
 // 3.2 never comes from a cache, and what does has no address that these could be given.)
 #include "shim/driver/bounds.h"

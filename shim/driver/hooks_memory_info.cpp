@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuMemGetInfo: the slice. cuMemGetAddressRange: a block of a cache as the allocation that it stands for.
 #include <algorithm>
 

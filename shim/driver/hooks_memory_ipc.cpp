@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of one process in another, by handles of allocations. Who made it pays for it as long as it lives there;
 // whatever the driver counts for those who opened it, then or after the owner's end, is part of what the driver takes
 // here by itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memsets of device memory, in all forms with 64-bit addresses.
 #include "shim/driver/bounds.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules: code and variables that the driver places on the GPU by itself.
 #include "shim/driver/counted_code.h"
 #include "shim/driver/export.h"

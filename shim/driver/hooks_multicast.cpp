@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects: what is bound to one goes on being held when its own handles and mappings are gone.
 #include "shim/driver/counted_physical.h"
 #include "shim/driver/export.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Primary contexts: made at the first use of several, and ended with the last.
 #include <optional>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams that are captured into graphs: while there is one, caches neither wait for the GPU nor record events.
 #include "shim/driver/export.h"
 #include "shim/entry.h"

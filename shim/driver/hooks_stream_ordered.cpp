@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream-ordered allocation. What counts is what the pools keep from the driver (virtual_gpu/gpu/memory_pools.h).
 #include "shim/driver/cached.h"
 #include "shim/driver/counted_pool.h"

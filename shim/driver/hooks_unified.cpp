@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes of pointers: a block of a cache is to look like the allocation that the program made.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The virtual memory API, which PyTorch's expandable segments and NCCL allocate by.
 #include "shim/driver/counted_physical.h"
 #include "shim/driver/export.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loading, as seen from an exported function: the first call of any kind comes through here.
 #include <cstring>
 

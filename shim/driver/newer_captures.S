@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What programs get in place of functions that begin a capture and that this version does not know: see newer_captures.h. */
 #include "shim/stub.inc"
 

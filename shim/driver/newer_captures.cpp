@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/driver/newer_captures.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by the hooks whose calls are written down where the program is recorded (shim/process/recording.h).
 #include "shim/driver/report.h"

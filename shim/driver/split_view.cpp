@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers the runtime shim's questions (shim/runtime/).
 #include "shim/runtime/split_view.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Every driver function whose route is `pass`, exported, and those whose route is `checked`: these jump through slots of
    their own, which lead to C++ in this folder or to the driver. Those whose route is `hook` are C++ in this folder. */
 #include "shim/stub.inc"

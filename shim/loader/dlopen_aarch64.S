@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dlopen, interposed. It may exchange the name and then jumps, so that the C library still sees the original caller, whose
    RUNPATH decides where a library is looked for. Written in assembly because a compiler drops the tail call whenever it
    pleases (-O0, sanitizers, coverage). */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Initialisation: where there is no NVML, or the configuration is bad, it fails here, in NVML's own words.
 #include "shim/nvml/load.h"
 #include "virtual_gpu/driver/locate.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVML's view of a GPU's memory: the slice, in the same figures as CUDA's.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVML's lists of processes: those that are part of the slice, and nobody else's.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loading NVML, as seen from an exported function.
 #include "shim/nvml/load.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Every NVML function, exported. All come through one entrance, which tells a program's call from one of NVML's own: NVIDIA's
    library is not linked -Bsymbolic and calls itself through its exported names, of which ours are the first in the loader's
    scope. Such a call goes straight to the real function, whatever we make of a program's:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/process/drop_in.h"
 
 #include "config/drop_in.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/process/ending_context.h"
 
 #include "virtual_gpu/gpu/allocation_kind.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tracks the current context and its GPU, and catches contexts whose beginning or end no hook has seen.
 #include "policy/base/cancellation.h"
 #include "shim/process/ending_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps our locks, and the state that they guard, sound across a fork and a longjmp out of a hook.
 #include "policy/allocator/thread_cache.h"
 #include "policy/base/cancellation.h"

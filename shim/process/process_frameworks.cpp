@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Telling frameworks of the slices, where no launcher could: after the driver has started and before the program goes
 // on.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // GPUs: how many, which is current, what they are.
 #include <algorithm>

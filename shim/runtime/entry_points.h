@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The driver's functions, asked for through the runtime: the program's view of them, not the runtime's.
 #include "shim/runtime/runtime_shim.h"

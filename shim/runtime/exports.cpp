@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Targets of the exported names, in the order of functions.def (exports_x86_64.S counts in the same way).
 #include "shim/runtime/devices.h"
 #include "shim/runtime/entry_points.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The runtime's names, in both versions, for callers that are linked to it: each jumps through the table of its version. */
     .text
     .set slot12, 0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What a program gets that opens the runtime by dlopen: these names before the runtime's own, which this library needs. Built
    once a version, CUSLICE_VERSION. */
 #define JOIN2(a, b) a##b

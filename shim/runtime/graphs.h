@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Graph nodes that allocate.
 #include "shim/runtime/runtime_shim.h"

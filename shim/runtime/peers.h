@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // GPUs and each other. Which part may reach which is kept by the driver shim.
 #include "shim/runtime/devices.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Owners of pointers and streams, and the placement of managed memory.
 #include <initializer_list>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory pools are the driver's, by the same handles and structures: each part has its own, which the driver shim
 // knows.

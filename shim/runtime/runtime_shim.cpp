@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shim/runtime/runtime_shim.h"
 
 #include <atomic>

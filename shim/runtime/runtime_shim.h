@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The runtime shim: NVIDIA's runtime sees the physical GPUs, and the program the virtual ones. So what stands before
 // the runtime exchanges the one for the other, and the runtime does all else.

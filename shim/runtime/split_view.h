@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // The preloaded library's interface for the runtime shim (libcuslice-runtime.so). Both are of one build.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Streams that the program makes without a priority: on a part that has one they get it. What the runtime asks the
 // driver for is its own business, so the runtime is told.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocations and frees on whatever a program finds as libcuda.so.1: the driver, cuslice, or another library that is
 // preloaded. For tests/bench/peers.py.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the cost of cached memory through the same functions that a program calls. Runs in a slice, on a fake GPU
 // in growth mode:
 //   cuslice run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free WHEN --

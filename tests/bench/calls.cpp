@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the cost of a program's calls under cuslice. Runs in a slice, on a fake GPU with a limit; `job`: the limit
 // is shared; `split`: the GPU is split.
 //   cuslice run --per-process --fake 1xh200 --limit 64GiB -- cuslice_bench_calls <the fake driver's libcuda.so.1>

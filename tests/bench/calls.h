@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tests/bench/figure.h"
 #include "tests/bench/two_drivers.h"

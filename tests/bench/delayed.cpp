@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the time that cached memory saves where the driver's calls take as long as they have been seen to take on
 // a GPU. Runs on a fake GPU with such delays, in growth mode:
 //   CUSLICE_FAKE_INJECT=delay:… cuslice run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free WHEN --

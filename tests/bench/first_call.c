@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program's first CUDA calls, as NVIDIA's runtime makes them: it opens the driver by name, initialises it, takes the
 // primary context of the first GPU and allocates. Says "ready", waits for its standard input to end, does it, and
 // writes how long that took and what it was told of the GPU's memory. With the word "nvml" it also asks NVML, as

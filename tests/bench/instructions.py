@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares two builds of cuslice on one fake GPU: instructions, atomic ones and nanoseconds of each pair of calls.
 
   instructions.py BEFORE AFTER PROGRAM [--fake FOLDER] [--rounds N] [--only TEXT]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the cost of the host ledger: reserving alone, against another process, among a thousand idle ones, and
 // after another's death.
 //   cuslice_bench_ledger <empty folder for the ledger>

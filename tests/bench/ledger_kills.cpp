@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process is killed somewhere in its loop, and another wants what it held.
 #include <random>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One pair of calls, again and again, and how many nanoseconds it took: what scripts/bench_pairs.py counts the
 // instructions of. Runs under cuslice, on a fake GPU with a limit:
 //   cuslice run --fake 1xh200 --limit 64GiB -- cuslice_bench_pair <the fake driver's libcuda.so.1> KIND BYTES PAIRS

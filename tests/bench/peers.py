@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares cuslice with the driver alone and with other libraries that limit memory: what a pair of an allocation and its
 free takes on one fake GPU, in instructions and in nanoseconds.
 

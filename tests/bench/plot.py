@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How long `cuslice plot` reads, and how much memory that takes: a training of several threads on two GPUs, made up, in
 both forms.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pairs of calls from several processes at once: the functions of cuslice against those of the driver beneath it, by
 // turns.
 //   cuslice run --fake 1xh200 --limit 64GiB -- cuslice_bench_processes <the fake driver's libcuda.so.1> WHAT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The costs of a recording's row for the thread that it is of: the row alone, without the call that it tells of.
 //   cuslice_bench_record FOLDER
 // FOLDER is on the file system that is measured; what is made there is removed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Written after the documents alone, so that it shows that they are enough: nothing of policy/trace/ is included.
 #include "tests/bench/recorded_rows.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a refusal takes where another process of the job has cached memory: one that could not make room, however
 // much it gave back; and one that could. The other is a child of this program's, and stands still with 1 GiB in its
 // cache.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the cost of starting programs under cuslice: /bin/true, and a program's first CUDA calls, alone and 300 at
 // once. Runs without cuslice; its children run by turns without and with it.
 //   cuslice_bench_startup <lib/cuslice> <cuslice_bench_first_call> <empty folder for the fake GPU's books>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures what /etc/ld.so.preload costs a program without CUDA: /bin/true with no such file, with the stub in it, and with
 libcuslice.so in it. In a mount namespace with an /etc of its own; needs root, or user namespaces.
 

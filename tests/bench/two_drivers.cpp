@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/two_drivers.h"
 
 #include <dlfcn.h>

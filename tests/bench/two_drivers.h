@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #define __CUDA_API_VERSION_INTERNAL  // every form by its own name: no macro that turns one into another
 #include <cuda.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much memory the caching allocator needs for what a program holds. Of its own code alone, with made-up memory: no
 // GPU, no clock.
 #include <algorithm>

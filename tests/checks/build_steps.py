@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many commands of the build a test of tests/preload waits for.
 
     build_steps.py BUILD NINJA

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on a comment that opens with a relative clause: "What …", "Whether …", "Of those …".
+# SPDX-License-Identifier: Apache-2.0
+"""Fails on a comment that opens with a relative clause: "What …", "Whether …", "Of those …", and on a file without its licence.
 
 Such a comment makes the reader wait for its subject. A comment says why, or is a noun phrase ("Bytes in use"), or a
 sentence whose actor is named ("True if …", "Returns …"). Looked at are the comments of C, C++ and assembly, and
@@ -16,8 +17,9 @@ FOLDERS = (
     ".ci", "cli", "config", "docs", "fake", "include", "integrations", "lab", "policy", "python", "scripts", "shim",
     "stub", "tests", "virtual_gpu",
 )  # fmt: skip
-SLASHES = (".c", ".cpp", ".h", ".S", ".inc")
+SLASHES = (".c", ".cpp", ".h", ".S", ".inc", ".def", ".cu")
 HASHES = (".py", ".sh", ".cmake")
+LICENSE = "SPDX-License-Identifier: Apache-2.0"  # a file's first line, or its second one below an interpreter's
 
 
 class Style:
@@ -31,7 +33,7 @@ class Style:
         """Numbers of lines in which a comment opens so. A comment that follows another line of comment goes on."""
         inside = False
         for number, line in enumerate(lines, 1):
-            is_comment = bool(self.comment.match(line))
+            is_comment = bool(self.comment.match(line)) and LICENSE not in line
             if self.opens.search(line) and not (inside and is_comment):
                 yield number
             inside = is_comment
@@ -55,6 +57,12 @@ def style(path):
     return None
 
 
+def names_license(path):
+    with path.open() as file:
+        first = file.readline()
+        return LICENSE in (file.readline() if first.startswith("#!") else first)
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     paths = [*root.iterdir(), *(path for folder in FOLDERS for path in (root / folder).rglob("*"))]
@@ -63,11 +71,14 @@ def main():
     missing = [mark for mark, how in STYLES.items() if how not in files.values()]
     if missing:
         sys.exit(f"no source with comments of {' or '.join(missing)} was found")
+    silent = [path for path in files if not names_license(path)]
+    for path in silent:
+        print(f"{path.relative_to(root)}: no line {LICENSE}")
     found = [(path, number) for path, how in files.items() for number in how.openings(path.read_text().splitlines())]
     for path, number in found:
         print(f"{path.relative_to(root)}:{number}: the comment opens with a relative clause")
-    if found:
-        sys.exit(f"{len(found)} comments")
+    if found or silent:
+        sys.exit(f"{len(found)} comments, {len(silent)} heads")
     print(f"the comments of {len(files)} sources open with what they say")
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails on a source that names something of the standard library, and includes no header that brings it: neither itself nor by
 the project's own headers. One C++ library's headers include each other where another's, or the next version's, don't, so such a
 source compiles here and not there.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Installs into a folder, moves it, and looks whether it is harmless and works.
 
   installation.py CMAKE BUILD_FOLDER

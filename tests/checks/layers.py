@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails on an include that goes up the layers, into the fake GPU from outside it, or around the root; on components that include
 each other in a circle; and on a source file that is too long to be one idea.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails on a lock in the preloaded library that a fork doesn't know, and on a rank that says nothing.
 
 Whatever a thread may hold while another one forks has to be a Mutex: that has a rank, and enlists itself for the fork. So no

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Looks at what scripts/mutation/ makes of a text, how it draws, and how that behaves:  mutants.py ROOT [COMPILER]"""
 import pathlib
 import resource

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails on a namespace that isn't its folder's, and on two headers that give one namespace two types of the same name.
 
 What is loaded into a program shares one namespace, cuslice: a type there has one name wherever it is used, as in the sources that say

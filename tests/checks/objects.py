@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Looks at the objects that get into other people's processes, and at those that lend their names.
 
   objects.py SOURCE_FOLDER LIBRARY_FOLDER

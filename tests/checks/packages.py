@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Looks over what scripts/release.sh made.
 
   packages.py SOURCE_FOLDER DIST

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when something appears that reaches outside the process and that docs/design/privileges.md doesn't have: a
 variable, a path, a file that is opened or made, a descriptor that is kept or inherited, memory that is shared, a
 program or library that is started by name. Fails also when the page has what is gone, and when a row's test isn't one

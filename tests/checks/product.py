@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that `product` of scripts/build.sh names every target that an installation has (cuslice_place).
 
   product.py SOURCES

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Where a driver function is handled: in the shim, where GPUs are split, and in the fake GPU. The rule is that the file's name
 begins with the section of NVIDIA's driver API manual that the function is in, which is its group in cuda.h:
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails on the name of a test case that a failure would print for ever.
 
 Catch2 2.13 breaks a name over lines of 80 columns and indents them to what follows its first colon. Where that is the edge of the

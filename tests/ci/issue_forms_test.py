@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds the forms in .github/ISSUE_TEMPLATE against what GitHub takes, and what they and the template of pull requests
 name against the sources.
 

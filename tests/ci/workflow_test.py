@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the steps of the workflows in .github and in docs/ci.md, and of the action.
 
   workflow_test.py SOURCE CMAKE BUILD

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A question that the launcher asks in a child process.
 #include <signal.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running a program in a child process, with exactly the environment that a test gives it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice config.
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice devices, on the stub driver.
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The faults that `cuslice doctor` is to find, written down before the command: what is seeded, and under which name it
 // is reported. Each is a case of doctor_test.cpp.
 #pragma once

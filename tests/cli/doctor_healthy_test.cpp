@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice doctor: set-ups in which nothing is wrong, and the form of what it prints.
 #include <sstream>
 

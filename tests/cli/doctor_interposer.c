@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Preloaded, it stands before the driver: whoever looks cuMemAlloc_v2 up, or is linked to it, gets one that hands out
    handles of its own, behind which no driver has anything. */
 #define _GNU_SOURCE

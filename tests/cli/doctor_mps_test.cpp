@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice doctor: what becomes of programs beside MPS, of which they say nothing.
 #include "tests/cli/doctor_scene.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Opens the driver in a namespace of the loader's own. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

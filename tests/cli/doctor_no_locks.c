@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Preloaded, it makes every file system one that has no locks; or one that does not answer, if a variable has it so. */
 #define _GNU_SOURCE
 #include <errno.h>

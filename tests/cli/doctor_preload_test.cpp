@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice doctor: what else is preloaded.
 #include "tests/cli/doctor_scene.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine for the tests of `cuslice doctor`: the real launcher and libraries, and the machine's own files (/etc,
 // /proc, /run, as far as doctor reads them) below machine/ in a folder of each test's.
 #pragma once

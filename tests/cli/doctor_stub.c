@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A driver with a GPU and an NVML, as much as the launcher asks. Each fails as a variable has it. */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice doctor: each of the faults that were listed beforehand (doctor_faults.h) is seeded, and named.
 #include "tests/allowed.h"
 #include "tests/cli/doctor_faults.h"

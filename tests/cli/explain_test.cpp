@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice config --explain.
 #include <sched.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice run, as a child process: what it hands on.
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job that reserves nothing, in the ledger of a GPU in a folder, as long as the object lives.
 #pragma once
 

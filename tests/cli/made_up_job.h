@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job in a ledger of a test's own folder.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configurations that must be refused, each with its whole line on stderr. %CONFIG%, %CWD%, %USER% and %SYSTEM% stand
 // for the paths of the file named by --config, ./cuslice.toml, the user's and the system's file.
 #pragma once

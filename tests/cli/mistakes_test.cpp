@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mistakes.txt: each mistake is answered shortly, and with its fix.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Stands for the loader of another C library, such as musl's: the kernel starts it in the program's place. It knows no
    glibc, writes what LD_PRELOAD is, and ends with 7. */
 typedef unsigned long size_type;

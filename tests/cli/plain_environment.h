@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The least environment that programs of these tests have.
 #pragma once
 

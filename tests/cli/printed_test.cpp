@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launcher's texts for shells and for man: completion scripts and pages of the manual; and its messages.
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says which runtime the loader has given it.
 #include <stdio.h>
 

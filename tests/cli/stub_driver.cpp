@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A driver of two GPUs with the functions that the launcher asks. Built twice: as the fake GPU's driver, and, showing a
 // quarter of the memory in the other order, as what a program sees through the library.
 #include <cuda.h>

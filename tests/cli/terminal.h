@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program in a terminal of a test's own, under something that does a shell's job control.
 #pragma once
 

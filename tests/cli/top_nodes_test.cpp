@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `cuslice top --nodes`, over an ssh and an srun of the tests' own: each node is a folder of ledgers, and what runs
 // there goes through a shell, as ssh has it.
 #include <signal.h>

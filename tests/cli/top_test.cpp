@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `cuslice top` in a terminal, on the tests' own driver of two GPUs: frames, keys, sizes, and that the terminal is as
 // it was after every way out.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames that `cuslice top` draws of a machine, from made-up data: no terminal, no GPU.
 #include <algorithm>
 #include <sstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launcher's installation in these tests: the real launcher, with the system's file at a place of the tests' own,
 // beside a driver of two GPUs that stands for the library and for the fake GPU, so that the launcher is tested alone.
 #pragma once

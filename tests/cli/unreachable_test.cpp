@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file of settings that the user can't reach, and one that they can't read.
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configurations that hold, each with the value that it gives and where that came from. %CONFIG%, %CWD%, %USER% and
 // %SYSTEM% as in malformed_cases.h. The GPUs are those of valid_test.cpp: 0, 1 and 2 of 8, 40 and 80 GiB, and 3, a MIG
 // device of 10 GiB.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dmem.max of cgroup v2: a ceiling of the kernel's.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Fails if a library needs, or exports, a symbol that it should not: cmake -DNM= -DFILE= -DMODE=needs|exports -DALLOWED= -P …
 cmake_minimum_required(VERSION 3.25)
 if(MODE STREQUAL "needs")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings that a preloaded library reads by itself: with a hand-over and without, through the module that it would
 // open.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine in a folder: its rules, and what it says of a process.
 #pragma once
 

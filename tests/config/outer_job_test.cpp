@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits that the job around a launcher leaves to the job that it starts, over several launchers.
 #include "config/outer_job.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For whom a rule is.
 #include <grp.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Effect of the system's rules on settings: nothing that a user sets is above them.
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers of a set of settings, its refusals once the GPUs are known, and the hand-over.
 #include <random>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Three GPUs, and settings that split them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every combination of list, split, order, limit, oversubscription and CUDA_VISIBLE_DEVICES, against a model that says
 // the same in the simplest way.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Virtual GPUs: what settings make of the GPUs, and what the parts are called. What a value must not be is held in
 // tests/cli; split_model_test.cpp has all combinations.
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes, fractions, names of GPUs, texts: the pure readers. The messages of what they refuse are held in tests/cli.
 #include <limits>
 #include <random>

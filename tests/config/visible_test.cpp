@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs that a program sees: CUDA's own list, the stricter key `gpus`, and how they compose, against a model that says
 // the same in the simplest way.
 #include "config/visible.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Containers of bubblewrap: what Flatpak and many sandboxes are made with.
 #include "tests/containers/container.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What `cuslice cdi` writes is a specification as CDI documents it, and gives containers their slices:
 
   cdi_test.py BUILD

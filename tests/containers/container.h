@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs in containers: other pids, mounts and IPC, and whatever else a test wants to be different in there. Each of
 // three test programs makes them with a tool of its own (unshare, bwrap, runc), from the files of this machine.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One container: whatever it lacks, the limit holds by the books of the GPU, and can be had whole.
 #include <cstdio>
 #include <filesystem>

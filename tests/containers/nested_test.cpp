@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Namespaces within namespaces, in orders that no runtime makes.
 #include "tests/containers/tenant.h"
 #include "tests/skip.h"

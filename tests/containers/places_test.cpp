@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A container that has no room for the ledger, or no folder: nothing that is to share a limit starts without sharing
 // it.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of the system hold in every process, whatever became of its environment. Each case has an /etc of its own,
 // in which the rules are and ld.so.preload names the library.
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Becomes runc, whose container gets this program's environment, as it does under the other tools.
 //
 //   run_bundle FOLDER NAME PROGRAM [ARGUMENT]...

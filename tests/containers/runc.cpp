@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Containers of runc, which Docker, containerd and Podman run theirs with: an OCI bundle whose root is an empty folder
 // with this machine's programs and libraries bound into it.
 #include <sys/stat.h>

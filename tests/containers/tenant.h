@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A guest in a container, under a limit of a fake GPU: what tests of containers begin with.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several containers that share the ledgers' folder: one limit for all of them, whatever each lacks; and none is held
 // up by what happens to another.
 #include <signal.h>

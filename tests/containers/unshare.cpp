@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Containers made by hand: unshare, and the mounts that a container's runtime would make.
 #include <unistd.h>
 

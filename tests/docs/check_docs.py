@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds the documents against the sources:  check_docs.py ROOT
 
 - docs/coverage.md has a row for each file of hooks, and says of no function what isn't so;

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs what a document tells its readers to run, on fake GPUs, and compares the output that it shows:
 
   commands.py ROOT BUILD STATIC PAGE

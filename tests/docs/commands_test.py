@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What commands.py finds in a document, and what it lets pass. Runs no program of the build."""
 import contextlib
 import os

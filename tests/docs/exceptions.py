@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands of documents that commands.py does not run."""
 
 # Programs that not every machine has, or lets do their work: what is tried first. A command that needs one is run where

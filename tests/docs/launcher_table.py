@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Each cell of docs/without-the-launcher.md has a test that shows it:  launcher_table.py ROOT
 
 without_the_launcher.txt beside this file has the lines `row | column | test file | test`: the names of row and column

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The place in which a document's commands run: fake GPUs, the programs that documents name, and who else is there."""
 import contextlib
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tests of the fake GPU run in a forked child each: the driver reads its environment once, and a fault or an unfinished
 // driver must not reach the next test. The parent never calls CUDA.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The caching allocator, made to do anything in any order, against a model that knows only what was promised: blocks
 // don't overlap and lie in memory that is held; what the GPU may still use is nobody's; wrong frees are told; nothing
 // is held beyond the limit, and nothing at all in the end.

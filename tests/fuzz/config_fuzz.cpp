@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every reader of settings, with anything in place of what it reads. The first byte says which one; whatever is taken
 // must hold together: never more than the GPU has, and the same after it was handed on.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ledger file that anybody's process may have written anything into: pieces of it are replaced, and it is used then.
 // It must not crash, hang, or write outside; and a limit that it says must hold.
 #include <fcntl.h>

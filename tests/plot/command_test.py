@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`cuslice plot` as a command: words, files and codes, with a stand-in for what draws.
 
   command_test.py SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The two forms of a recording: one picture, what a killed program leaves behind, and what is no recording.
 
   forms_test.py SOURCE_FOLDER

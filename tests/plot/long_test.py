@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Recordings of any length and form: the picture is that of everything, and what is kept for it does not grow.
 
   long_test.py SOURCE_FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings that the tests make up, in both forms."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`cuslice plot` from beginning to end: a program on two fake GPUs is recorded until it is refused, and drawn as a page,
 an SVG and a PNG. The page is looked at in a browser.
 

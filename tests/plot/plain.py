@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is to be drawn of rows, as slowly and plainly as can be: everything is kept, and thinned out at the end."""
 
 from cuslice import recordings

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What `cuslice plot` reads out of recordings, and the picture's specification.
 
 reading_test.py SOURCE_FOLDER

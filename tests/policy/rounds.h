@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that meet at the beginning and at the end of every round, for races that need to be run many times.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that the driver takes by itself, measured in both ways: by NVML's figure of the process or, where NVML
 // doesn't list it, by the steps of the GPU's use. After everything is freed, the whole slice can be allocated again.
 #include "tests/preload/machine.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `admission = "first-context"`: a program that no launcher has started has its limit for itself from its first context
 // on a GPU, or is refused there.
 #include <signal.h>

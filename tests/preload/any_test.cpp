@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --gpus any: one GPU, the emptiest on which the slice fits.
 #include <signal.h>
 

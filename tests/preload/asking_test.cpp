@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launcher asks NVML about the machine, and the driver only for what NVML can't tell. A driver that doesn't start
 // shows which is which: a call that still works didn't need it.
 #include <chrono>

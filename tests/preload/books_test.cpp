@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice's count equals the GPU's books to the byte, whatever a program does with memory, contexts and modules, and
 // the books never show more than the limit.
 #include "tests/preload/scene.h"

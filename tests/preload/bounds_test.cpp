@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and memsets past a block's end: where blocks lie beside each other in one allocation of the driver's, they are
 // refused as the driver refuses those past an allocation's end, by every function that takes an address.
 #include <map>

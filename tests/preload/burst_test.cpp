@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // More starts at one moment than a ledger has room for jobs: nobody runs without the reservation that its limit
 // promises.
 #include <fcntl.h>

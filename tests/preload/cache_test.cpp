@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // allocator = growth and prealloc, as a program sees them: a slice of which freed memory is kept, and no difference
 // otherwise.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that is cached, and streams that are captured into graphs: when a capture is over, what is not done while one
 // goes on, and that whatever the driver refuses meanwhile is not lost.
 #include <iterator>

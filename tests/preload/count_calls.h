@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many system calls a program makes, with all its threads and children: what is bounded is told so without a clock.
 #pragma once
 

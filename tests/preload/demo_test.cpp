@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice demo: a program of the installation fills a slice of fake GPUs.
 #include <algorithm>
 #include <sstream>

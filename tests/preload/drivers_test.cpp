@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drivers of other versions, and NVML that tells less: the limit holds by the books of the GPU, which know nothing of
 // cuslice and nothing of NVML.
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts that end while other threads allocate and free: nobody is left in one that is gone, and nothing is handed
 // out twice.
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors are answered as the driver answers them, and cost the program nothing of its slice.
 #include <cstdio>
 

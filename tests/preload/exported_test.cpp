@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of cuMemCreate that was exported and released: NVML shows it with no process, and it stays charged to the one
 // that made it for as long as a descriptor or another process keeps it on the GPU.
 #include "tests/preload/neighbour.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each call that the library makes into the C library fails once, in turn: no descriptor, no memory, no room, no right.
 // The program goes on as if nothing had been, or is told by name; it never has more than its limit, and leaves nothing
 // behind that the next one would miss.

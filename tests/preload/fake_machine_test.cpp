@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --fake-machine: fake GPUs that one run has for itself, or that runs share by a name.
 #include <signal.h>
 #include <unistd.h>

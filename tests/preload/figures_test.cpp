@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures that are shown add up, and say the same wherever they are shown: ps, top, stats, Prometheus, the refusal, the
 // summary, cuMemGetInfo and NVML, held against the fake GPU's own books. Each after the same steps of two programs,
 // which share a job or a group or have partitions.

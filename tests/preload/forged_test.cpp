@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user's own ledger may say anything, and be of any length: other users get what is theirs all the same.
 #include <fcntl.h>
 #include <sched.h>

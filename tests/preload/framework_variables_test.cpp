@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frameworks' variables by the environment alone, beside cuslice run: read as JAX and TensorFlow read them
 // (guest/framework_variables.py), and with the memory that a pool like TensorFlow's gets then (guest/frameworks.cpp).
 #include "tests/preload/machine.h"

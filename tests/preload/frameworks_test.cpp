@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that allocators like TensorFlow's and JAX's get from a slice: guest/frameworks.cpp asks as they do.
 // scripts/compat.sh asks TensorFlow and JAX themselves.
 #include "tests/preload/machine.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that a process has given back is to be had by its job and group at once, though it doesn't call any more: as
 // charged and as the GPU's accounting has it. docs/sharing.md has the table, row by row and state by state.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Choosing and reordering GPUs. The books of the GPUs, and UUIDs as the driver tells them, say which one it is.
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that graphs take when they are launched.
 #include "tests/preload/scene.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Green contexts: what they take themselves, and whose their allocations are.
 #include "tests/preload/scene.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A group's limit binds whoever names the group, with or without a limit of its own, and whoever brought it. The GPU's
 // accounting, which knows nothing of cuslice, is the reference.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program in a child process that does what it is told, a line at a time: tests/preload/guest/. So a test looks at
 // the books while the program stands still, and needs no clock.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that have nothing to do with CUDA don't notice the library: the same output byte for byte, the same exit
 // code, and nothing of theirs changed.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A guest is never in its host's way: what it writes, keeps open and reads can't end, stop or damage the program.
 #include <limits.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A primary context that no hook sees begin or end, and modules that no hook sees loaded: NVIDIA's runtime has a
 // private table for both, though CUDA 13.0's on an H200 made its context by a function that is seen.
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ways to a ledger past its owner's programs: descriptors that are inherited, a container that has the folder
 // mounted, and the room that it takes.
 #include <fcntl.h>

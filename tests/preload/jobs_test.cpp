@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One limit for several processes: a job's, a group's. The books of the GPU, which know nothing of cuslice, are the
 // reference: together the members never hold more than the limit.
 #include <signal.h>

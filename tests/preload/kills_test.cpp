@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jobs whose processes are killed at random moments, the launcher's among them, all on one GPU and its ledger:
 // launchers, jobs within jobs, groups, jobs of LD_PRELOAD alone and a rule of the system. In the end nothing is left
 // over.

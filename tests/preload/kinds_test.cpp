@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs of other kinds: MIG instances, and GPUs whose memory is the host's. Limits, jobs, groups and listings are as
 // exact there as elsewhere, and what can't be had is refused by name.
 #include <algorithm>

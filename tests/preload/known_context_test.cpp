@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A context whose size is known from earlier ones: where it doesn't fit, the driver never makes it.
 #include <filesystem>
 #include <fstream>

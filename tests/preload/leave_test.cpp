@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls that the program leaves by siglongjmp, as cysignals and timeouts of interpreters do: the limit stays, and the
 // next call finds no lock held.
 #include <csignal>

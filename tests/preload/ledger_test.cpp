@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs and the file that they share a slice in: an exec, strangers in the folder, a file that is lost.
 #include <sched.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The limit: by bytes and by fraction, for all GPUs and each its own, for two processes at once, whatever the order of
 // the GPUs; and what a program is shown of it.
 #include <algorithm>

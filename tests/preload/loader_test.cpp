@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program gets the driver that the loader would have taken, and cuslice catches it whatever stands beside or before
 // the library: on WSL2 the driver comes in two stages, and other libraries stand before dlsym.
 #include <sched.h>

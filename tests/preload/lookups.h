@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Look-ups as programs make them, and what a driver answers, with and without cuslice before it.
 #pragma once
 

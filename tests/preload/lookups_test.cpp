@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuGetProcAddress under cuslice: the driver's own status for every look-up, its own pointer for what isn't hooked,
 // ours for what is, and for what is checked where memory is cached. On the fake driver and, where its packages could be
 // had, on NVIDIA's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine of several fake GPUs, and launching guests on it: what tests of choosing GPUs begin with.
 #pragma once
 

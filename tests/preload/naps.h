@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How often a guest's threads have gone to sleep, as the kernel counts it: each pause of a wait is one voluntary
 // switch. So what waits is told from what doesn't without a clock.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Another guest on the GPU of a scene, and what they hand each other.
 #pragma once
 

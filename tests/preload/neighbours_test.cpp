@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attacks of one user on the jobs of another by the folder that both have their ledgers in: locks, names, floods. The
 // driver's accounting, which knows nothing of cuslice, is the reference.
 #include <sys/file.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cuslice run within a job: one that another cuslice run began, and one that a scheduler made by variables alone. The
 // books of the GPU say what is held.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVML shows the slice, to the program itself and to one that only watches.
 #include <cstdio>
 

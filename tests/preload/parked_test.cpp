@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Freed memory that can't be used again at once, or never: how much of it there is at most.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A guest that sees one GPU as several.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The most that a job's processes have held at once, as the ledger remembers it: against the books of the GPU, which
 // know nothing of cuslice.
 #include <signal.h>

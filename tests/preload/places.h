@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the build put what these tests run.
 #pragma once
 

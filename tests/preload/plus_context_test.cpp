@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits without the context: the number is the program's, whatever the driver takes beside it.
 #include "tests/catch.h"
 #include "tests/preload/guest.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools whose memory is not a GPU's own: managed memory counts in full, the host's not at all.
 #include "tests/preload/parts.h"
 #include "tests/preload/scene.h"

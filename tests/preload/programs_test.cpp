@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every function that allocates, to the limit and back to nothing; and random programs of all of them. The count is
 // held against the GPU's books, to the byte.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `--wait`: launchers that wait for a GPU stand in a queue, which everybody can see and nobody is starved in.
 #include <signal.h>
 #include <unistd.h>

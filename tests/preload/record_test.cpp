@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recordings: what is in the file is what the program did, and it is never in the program's way.
 #include <signal.h>
 #include <sys/stat.h>

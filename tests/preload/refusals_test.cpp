@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // After a refusal everything is as before: what is current, the thread's stack of contexts, its device, what the call
 // would have put somewhere, and the bytes that the process holds.
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No block is handed out while the GPU may still use it for the one who had it before: programs that never wait before
 // they free, on a fake GPU whose work is late, look at the contents of everything that they read.
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits and parts that are too small for a context: said by the launcher where it knows, and by the refusal.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every way by which a program comes to the driver is caught: each row allocates within its limit and is refused one
 // allocation past it, by the driver's own error, and the books of the GPU never showed more than the limit.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The samples for people, in slices: each uses every GPU that it is shown.
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A guest under a slice of one GPU, and a look at the GPU's books: what tests of counting begin with.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs under cuslice run whose log, recording and stats file lie in folders that others can write to:
 
   shared_folder_test.py BUILD

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shares of a GPU that together are the whole of it fit beside each other, on every profile and however many GPUs there
 // are: what the driver keeps for itself is in nobody's share.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that one program under a slice makes and another opens: counted once, and nobody gets past a limit by it.
 #include "tests/preload/neighbour.h"
 

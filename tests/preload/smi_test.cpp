@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nvidia-smi on machines of fake GPUs.
 #include <filesystem>
 

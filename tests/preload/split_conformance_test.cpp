@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the driver's answers to a program, call by call: two separate GPUs, each with a limit of half its memory,
 // against one that is split in two. Every line has to be the same, except for the known differences, which are all
 // listed here.

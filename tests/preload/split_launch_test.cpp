@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs that `cuslice run` hands to a program when they are split: which physical ones, and which virtual ones
 // CUDA_VISIBLE_DEVICES names.
 #include <algorithm>

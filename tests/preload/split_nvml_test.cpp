@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a GPU is split, NVML and CUDA tell the same story.
 #include <algorithm>
 #include <cctype>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Split GPUs through the CUDA runtime shim: what a program sees, and that the runtime itself sees only physical GPUs.
 #include <algorithm>
 #include <filesystem>

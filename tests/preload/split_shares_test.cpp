@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each partition of a split GPU is charged its share of the driver's own memory.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One GPU as several: each with its limit and its identity, one context for all of them beneath.
 #include <algorithm>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures of the caches: for the program by cuslice_memory_stats, for people by cuslice stats, in the line after a
 // refusal and in the log's dump.
 #include <atomic>

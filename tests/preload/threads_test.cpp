@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many threads, threads that are cancelled in the middle of a call, and forks in the middle of everything: the host
 // lives, and the count is right.
 #include <gnu/libc-version.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice top on a machine with jobs: what ps and stats say of them, beside the GPUs.
 #include "tests/preload/machine.h"
 #include "tests/soon.h"

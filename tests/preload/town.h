@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several users of one machine: a fake GPU, the folder in which they all have their ledgers, and processes of one that
 // do something to the files of another. Only root can make one.
 #pragma once

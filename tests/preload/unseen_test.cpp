@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A context that no hook has seen, as NVIDIA's runtime makes it, and each function that takes memory as the first call
 // that counts: never past the limit by the fake's accounting.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The name of whoever runs the tests.
 #pragma once
 

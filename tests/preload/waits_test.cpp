@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A free of cached memory waits for every context that can still touch the block, and for nobody else. It ends no
 // capture.
 #include "tests/preload/naps.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A CUDA program: takes so many MiB on device 0, prints the driver's answer, and waits for its input to end."""
 
 import ctypes

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""Tries the Python package on fake GPUs, with the launcher of a build.
-
-package_test.py SOURCE BIN
-"""
+# SPDX-License-Identifier: Apache-2.0
+"""Tries the Python package on fake GPUs, with the launcher of a build: package_test.py SOURCE BIN."""
 
 import ast
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What lab/ray/start_times.py and lab/slurm/start_times.py print of what they measure."""
 import statistics
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tries the pytest plugin: pytest runs small test files as users write them, on the fake GPUs of a build.
 
   plugin_test.py SOURCE BIN

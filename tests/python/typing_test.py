@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Lets mypy read the package, and uses of it: it finds those that are wrong, and no other.
 
   typing_test.py SOURCE BIN

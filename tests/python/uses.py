@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses of the package as people write them, for a checker of types: it is to find those that are marked, and no other.
 
 Read by typing_test.py; never run.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The recipes of integrations/ are read by what they are for, and give programs their slices:
 
   recipes_test.py SOURCE BUILD

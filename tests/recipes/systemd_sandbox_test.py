@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The launcher under the sandbox of integrations/systemd/slice@.service, without systemd:
 
   systemd_sandbox_test.py SOURCE BUILD

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the sample programs, which take all the memory of a GPU that they are given, use it, report what they got
 // and give it back. They are ordinary CUDA programs. C++17, as nvcc's host compiler reads this, too.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program on the CUDA runtime API. Built by nvcc it has a kernel and a variable on the device; by another compiler it is
 // the same program without them.
 

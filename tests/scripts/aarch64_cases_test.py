@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/aarch64_cases.py: what scripts/test_aarch64.sh runs one after the other, and the figures of its reports."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The places of scripts/bare_roots.sh, without going there: they are those of a stranger's, each night has one, and the
 workflow of the night goes to it.
 """

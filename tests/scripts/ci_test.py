@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How .ci/run and scripts/ci_full.sh count, with stand-ins for the scripts that they call; and that the first one's
 stages are among the second one's, of which CONTRIBUTING lists the others.
 """

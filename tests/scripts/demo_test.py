@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What scripts/run.sh ends with, scripts/demo.py:  demo_test.py BUILD"""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/lab.sh: what it lists, and a folder that isn't there."""
 import pathlib
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/cmake/named_programs.py: what a test's sources name, and nothing else."""
 import importlib.util
 import pathlib

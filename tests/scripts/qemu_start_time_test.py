@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/qemu_start_time.py: of a program that is laid out as qemu is, one entry is renamed, and nothing else."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/results_table.py: the table of measured GPUs, and what it takes for a record."""
 
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """scripts/tags.py: every hook of the driver has a tag, and each tag finds its line."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/run.sh and scripts/setup.sh as somebody without root starts them.
 
 What setup.sh would download is not downloaded: apt-get, dpkg-deb and the Python of build/tools are scripts that note

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A thread that is asked to end: never inside of what holds its cancellation back, and always at its end.
 #include "shim/cancellation.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tells whether a thread is still in one of our frames or has left it by a longjmp.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The preloaded library's own objects in the test's own process, where the calls of a program are looked at from
 // within: fake GPUs, each with a limit of 1 GiB.
 #pragma once

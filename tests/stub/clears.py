@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A CUDA program in Python that throws its environment away before the first call, where only what a fake GPU needs comes
 # back. Answers a guest's lines.
 import ctypes

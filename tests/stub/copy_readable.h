@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of this machine's /etc, for a machine of the test's own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Libraries that somebody preloads to be passed over by the stub. Which one is said by what it is built with.
 #define _GNU_SOURCE
 #include <dlfcn.h>

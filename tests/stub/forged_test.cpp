@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user who wants the stub to pass a program over: by what stands in the environment, by what is preloaded, and by
 // libraries that say that they were cuslice's. The programs are one that opens the driver and one that is linked to it.
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine of a test's own, with the product installed: a root of its own in a mount namespace, three users, a folder
 // of ledgers in memory, and a fake GPU that stands for a real one.
 #pragma once

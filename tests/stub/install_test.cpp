@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice install --system and out again, in a root that has little more than /bin/true.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that is linked to the driver, and calls it from a constructor already. It prints what it sees: the GPU's
 // memory then and in main(), its words, its names for the kernel, and its environment.
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Libraries that a program opens while it runs, and that need the driver by name: by themselves, or through others that
 // lie wherever the loader looks.
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens libraries by the names that it is given, one after the other, and prints for each the GPU's memory in MiB that
 // it sees, or the loader's words; and in the end whether libcuslice.so is loaded. Names that begin with "by:" are
 // opened by a library in the folder modules/.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A /bin/true that fails if /etc/ld.so.preload is there.
 #include <unistd.h>
 

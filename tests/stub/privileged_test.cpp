@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs with more rights than their user that are linked to the driver, and a user who wants the whole GPU of them,
 // or their rights.
 #include <unistd.h>

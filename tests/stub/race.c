@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Somebody who wants to be started with the rights of a program that has more than they have: two links are exchanged
 // all the time, one to that program and one to this one, and one of the names is started again and again.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stub's readers of libraries' files and of the loader's cache: they run in every program that opens a library,
 // and must cope with any file.
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine whose users are limited by a rule, and which the stub reaches: a user of the tests' own, and her GPU.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that shed their environment, in whatever way: each is in the slice of its rule, which it shares with
 // whatever else its user runs. Nothing limits a program without a rule.
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stub of /etc/ld.so.preload: programs that come to CUDA get the library, however they come to it; the others get
 // nothing; and whatever is broken, nobody but a CUDA program notices.
 #include <sched.h>

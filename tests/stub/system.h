@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine whose /etc is a test's own: programs of this machine, in a mount namespace in which /etc/ld.so.preload
 // names the stub.
 #pragma once

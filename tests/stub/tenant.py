@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A program of somebody who shares a machine: takes memory of the GPU, gives rights up, and tries what would change or
 # hold up what others have. Answers lines.
 import ctypes

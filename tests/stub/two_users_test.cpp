@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole story of docs/administrators.md on one machine: cuslice is installed for everybody, bob has a rule and
 // wants more than it gives, root's and alice's jobs run beside him, cuslice is exchanged meanwhile, and removed.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ways from one program to the next on which an environment is lost. Built twice, the second time without a loader.
 //
 //   way exec PROGRAM...           becomes it, with an empty environment

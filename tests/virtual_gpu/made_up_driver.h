@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A driver that a test makes up: contexts on each thread's stack, events in them, streams that are captured, and
 // memory.
 #pragma once

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares a walk of docs/architecture.md with the calls that one allocation makes.
 
     compare.py ROOT LIBRARY GUEST WALK    LIBRARY: libcuslice.so as tests/walks/ builds it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that allocates, and has one of its allocations walked.
 //
 //   walk_guest WORD…     a number: allocates so many bytes; "free": frees the last; the last word's is walked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records a walk: functions that the compiler calls at the beginning and the end of every function of the walked
 // library (-finstrument-functions), and one of ours before each of the driver's while a walk is written down.
 #include <cstdint>

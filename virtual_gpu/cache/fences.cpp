@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/cache/fences.h"
 
 #include "virtual_gpu/gpu/current_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads, for which nothing of libpthread may be linked: before glibc 2.34 it is a library of its own, which a program
 // without threads has not loaded.
 #include "virtual_gpu/cache/threads.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names of the driver and of NVML: their own, those with a version, and links that lead to their files.
 #include "virtual_gpu/driver/borrowed_name.h"
 

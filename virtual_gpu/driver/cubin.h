@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Cubins: ELF files of NVIDIA's GPUs. NVIDIA documents none of it; these are the values that ptxas 9.0 to 13.0 writes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // NVIDIA's own declarations, with every old form of a function under its own exported name (cuMemAlloc beside
 // cuMemAlloc_v2).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processor that this build is for, as ELF files name it and as people do.
 #pragma once
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Fat binaries as nvcc writes them: a wrapper in the program, which points to a container of entries, each with code
 // for one kind of GPU. NVIDIA documents none of it; these are the fields that nvcc 9.0 to 13.0 fill.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // dlopen, dlsym and their kin live in libdl.so.2 before glibc 2.34 and in libc.so.6 since, under a new version. We ask
 // for the old version, which every C library from 2.17 on has, so that a library built today can be preloaded anywhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/driver/load.h"
 
 #include "virtual_gpu/driver/inside_nvml.h"

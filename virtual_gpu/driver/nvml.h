@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // NVIDIA's own header of its management library, with every older form of a function under its own name (nvmlInit
 // beside nvmlInit_v2), and what it says nothing of. Sizes are bytes, clocks MHz, power milliwatts, temperatures °C,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Fundamental types of PTX ("Fundamental Types" in NVIDIA's PTX ISA).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/driver/real_dlopen.h"
 
 #include "virtual_gpu/driver/loaded_object.h"

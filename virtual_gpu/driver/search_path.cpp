@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/driver/search_path.h"
 
 #if defined(__x86_64__)

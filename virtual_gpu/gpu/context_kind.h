@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts that take the same memory of a GPU, as far as that can be told before they are made.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/gpu/given_back.h"
 
 #include "policy/base/cancellation.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks NVML about the machine. The library asks through its table, the launcher through a library that it opened
 // itself; both have to come to the same answers, so the questions are written once, here.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/nvml/own_pid.h"
 
 #include <fcntl.h>

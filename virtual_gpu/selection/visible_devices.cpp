@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/selection/visible_devices.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuCtx*: contexts that a program makes itself are names for the physical GPU's primary context.
 #include "virtual_gpu/split/context_end.h"
 #include "virtual_gpu/split/current_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/split/context_end.h"
 
 #include "virtual_gpu/split/handle_registry.h"

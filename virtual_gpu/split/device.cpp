@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device functions: the GPUs that there are, and their UUIDs and PCI ids.
 #include <cctype>
 #include <cstdio>

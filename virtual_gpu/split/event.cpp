@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: the driver makes them in the real context, and takes those of all parts of a GPU for each other's. A program
 // is told so of times between them alone, as of events of two GPUs.
 #include "virtual_gpu/split/functions.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graph nodes that name a context, or a place for memory.
 #include "virtual_gpu/split/access.h"
 #include "virtual_gpu/split/current_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Green contexts: parts of a GPU's multiprocessors, real ones on the physical GPU. Each uses the virtual GPU's primary
 // context, as it would a GPU's.
 #include "policy/base/out_parameter.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies between GPUs, and batches of copies that say where their operands are.
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/physical_copy.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinned host memory: the driver makes it in the real context, and whose it is is kept until it goes.
 #include <cstddef>
 

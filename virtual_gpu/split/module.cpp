@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuModule*: modules of a virtual GPU end with their context.
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/register_handle.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/split/nvml.h"
 #include "config/split/identity.h"
 #include "virtual_gpu/driver/nvml_table.h"

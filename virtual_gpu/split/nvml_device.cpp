@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVML's device functions: the GPUs that it shows, and their indices, UUIDs and PCI ids.
 #include <cctype>
 #include <cstdio>

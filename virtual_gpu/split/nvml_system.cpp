@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of NVML that take a second GPU, or give one.
 #include "virtual_gpu/driver/nvml_table.h"
 #include "virtual_gpu/split/nvml.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What stands before a function of NVML where a GPU is split: an exchange of the first argument, if it is a virtual GPU's handle,
    for the real library's. No signature is needed: every other argument stays where it is, and nothing that isn't an address in
    our array of virtual GPUs is touched. r10 and r11 belong to nobody at a call. */

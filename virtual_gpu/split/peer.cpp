@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs and each other. Parts of one GPU reach each other's memory, whatever is allowed: they have one context. What is
 // allowed is kept all the same, as programs ask and are told when they do it twice.
 #include "virtual_gpu/split/current_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arrays of a program's, which are only to be read: handed to the driver as a copy with physical places in it.
 #include "policy/base/page_vector.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each virtual GPU's primary context: a share in the physical one's.
 #include "virtual_gpu/split/context_end.h"
 #include "virtual_gpu/split/current_context.h"

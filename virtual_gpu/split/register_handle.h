@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Streams, modules and arrays: the driver makes them in the real context, and they end with the virtual one.
 #include "policy/base/out_parameter.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "config/split/plan.h"
 #include "virtual_gpu/driver/cuda_api.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuStream*: streams of a virtual GPU end with their context.
 #include "virtual_gpu/split/stream.h"
 

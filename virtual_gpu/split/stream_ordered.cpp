@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream-ordered memory: each virtual GPU has a default pool of its own, as a GPU has.
 #include "virtual_gpu/split/stream_ordered.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From what the program means to what the driver knows.
 #include <tuple>

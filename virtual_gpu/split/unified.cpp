@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes of pointers: the virtual GPU and the context that own the memory.
 #include <algorithm>
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where managed memory is to be.
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/physical_copy.h"

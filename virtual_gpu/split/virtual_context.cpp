@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/split/virtual_context.h"
 
 #include "virtual_gpu/split/peer_access.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Physical memory (cuMemCreate), who may reach it, and for which GPUs tiles of an array are bound.
 #include "policy/base/out_parameter.h"
 #include "virtual_gpu/split/access.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of a program that takes GPU memory, without a GPU: pytest --fake-gpus 1xt4 -n 2 docs/samples/pytest
 
 The program here takes 1 GiB on device 0 and ends with the driver's answer. Yours is whatever you test.

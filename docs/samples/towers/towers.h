@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Towers: a batch is cut into as many shards as there are GPUs, each GPU has a copy of the variables and computes the
 // gradient of its shard, and the gradients are averaged on the CPU. What the two programs beside this have in common.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Towers with the driver API: c++ towers_driver.cpp -lcuda
 #include <cuda.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Towers with the shared CUDA runtime: c++ towers_runtime.cpp -lcudart
 #include <cuda_runtime_api.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA arrays as objects. Mipmaps fail by name.
 
 #include "fake/runtime/array_format.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream capture, and graphs on streams. Built twice: legacy and per-thread default stream (_ptsz).
 
 #include "fake/runtime/forward.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of rows, from and to pitched memory and arrays. Built twice: legacy and per-thread default stream (_ptsz,
 // _ptds).
 

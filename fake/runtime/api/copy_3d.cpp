@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of boxes. Built twice: legacy and per-thread default stream (_ptsz, _ptds).
 
 #include "fake/runtime/copy_box.h"

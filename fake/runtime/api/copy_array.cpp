@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of a run of bytes from and to arrays: from a position on to the end of its row, and on in the next one. Built
 // twice: legacy and per-thread default stream (_ptsz, _ptds).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies between two devices. These have no per-thread forms in the runtime.
 
 #include "fake/runtime/state.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings of a device or its context, and functions that wait for it or reset it.
 
 #include "fake/runtime/forward.h"

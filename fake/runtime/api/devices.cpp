@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices: how many, which one is current, what they can do.
 
 #include "fake/runtime/forward.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors: names, texts, and the last one of a thread.
 
 #include "fake/runtime/state.h"

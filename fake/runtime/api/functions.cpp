@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels as objects: attributes and occupancy.
 
 #include "fake/runtime/forward.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes that a program adds to a graph one by one.
 
 #include "fake/runtime/graph_nodes.h"

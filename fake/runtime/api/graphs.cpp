@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs as far as their functions are the driver's own: made by capture, instantiated, looked at, destroyed. Nodes
 // that are added one by one: graph_nodes.cpp. Edges with data fail by name.
 

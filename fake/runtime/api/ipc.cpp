@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory and events that another process opens.
 
 #include "fake/runtime/forward.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launching kernels. The driver checks a launch; nothing here or there runs it. Built twice: legacy and per-thread
 // default stream (_ptsz).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device code that the program loads by itself: the driver's libraries, handed through.
 
 #include "fake/runtime/forward.h"

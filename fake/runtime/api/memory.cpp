@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device and managed memory, and host memory that the device can reach.
 
 #include "fake/runtime/forward.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory pools. Allocating from them is work on a stream: stream_memory.cpp.
 
 #include "fake/runtime/forward.h"

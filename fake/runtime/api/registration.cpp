@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that nvcc's host code calls before main and around <<<>>>. Their declarations are those of
 // crt/host_runtime.h and crt/device_functions.h, which only nvcc's own compilation includes.
 

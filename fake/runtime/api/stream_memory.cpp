@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory whose life is ordered by a stream, and memsets. Built twice: legacy and per-thread default stream (_ptsz,
 // _ptds).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work that is put on a stream, and queries of the stream. Built twice: legacy and per-thread default stream (_ptsz).
 
 #include "fake/runtime/forward.h"

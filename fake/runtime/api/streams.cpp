@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and events as objects. What is put on a stream: stream_work.cpp.
 
 #include "fake/runtime/forward.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // __device__, __constant__ and __managed__ variables. Copies to and from them: copy.cpp.
 
 #include "fake/runtime/modules.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texture and surface objects. Members that CUDA 12's structures lack (flags, reserved) are neither read nor written.
 
 #include "fake/runtime/array_format.h"

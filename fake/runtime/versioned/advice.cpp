@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Advice and prefetching for managed memory: 12 has a form by device and one (_v2) by location, 13 the latter alone.
 // The prefetches are built twice: legacy and per-thread default stream (_ptsz).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State of a capture in progress. 12 has three forms of the query, with 3, 6 and 7 arguments; 13 kept the last. Built
 // twice: legacy and per-thread default stream (_ptsz).
 

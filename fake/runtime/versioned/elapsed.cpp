@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time between two events. The form of 12.8 measures with the end event's own clock; 12 has both.
 
 #include "fake/runtime/versioned/form.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's functions, as the program asks for them through the runtime. Built twice: with the legacy and (_ptsz)
 // the per-thread default stream, which decides where the flags leave it open.
 

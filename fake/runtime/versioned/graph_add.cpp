@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adding a node by its type. 12 has a form without edge data and one (_v2) with; 13 the latter alone.
 
 #include "fake/runtime/graph_nodes.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dependencies between the nodes of a graph. 12 has a form without edge data and one (_v2) with; 13 the latter alone.
 
 #include "fake/runtime/versioned/form.h"

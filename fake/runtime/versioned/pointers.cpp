@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kind of memory behind a pointer. The structure of 13 has a reserved tail that 12's lacks.
 
 #include "fake/runtime/versioned/form.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools by the place of their memory, since CUDA 13.
 
 #include "fake/runtime/forward.h"

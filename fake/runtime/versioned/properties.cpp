@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device properties. 12 fills two layouts: its own (_v2), and under the unversioned name that of CUDA 11.
 
 #include "fake/runtime/device_properties.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every name that the genuine library exports and this one doesn't have. Each fails by name: cudaErrorNotSupported, and
 // one line the first time. NVIDIA's headers are not included here, so that one shape suits them all: a caller cleans up
 // its own arguments (x86_64 System V), and all of these return an int-sized error.

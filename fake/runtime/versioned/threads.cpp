@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names with which CUDA 4.0 replaced cudaThread* by cudaDevice*: 12 still has the old ones.
 
 #include "fake/runtime/versioned/form.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Versions of this library and of the driver.
 
 #include "fake/runtime/state.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cuda.core: buffers of each GPU's own memory resource, and a kernel that NVRTC compiles."""
 
 from filling import MIB, attempt, fill, main, tell

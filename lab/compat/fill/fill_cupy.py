@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CuPy: blocks of its memory pool."""
 
 from filling import MIB, attempt, fill, main, tell

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DALI: tensors that are copied to each GPU."""
 
 from filling import MIB, fill, main, tell

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ffmpeg: frames that are uploaded to each GPU and held there, as the filter `reverse` wants all of them first."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """hashcat: the memory that it shows of each GPU, which is all that it tells of it, and its benchmark of one hash."""
 
 import os

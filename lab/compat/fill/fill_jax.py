@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JAX: arrays that are put on each GPU, in the pool that JAX takes of it, and a function under jit."""
 
 from filling import MIB, attempt, fill, main, tell

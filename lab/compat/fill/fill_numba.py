@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numba: arrays on each GPU, and a kernel."""
 
 from filling import MIB, attempt, fill, main, tell

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX Runtime: values on each GPU, and a model of one addition."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyCUDA: blocks of memory, in a context on each GPU."""
 
 from filling import MIB, fill, main, tell

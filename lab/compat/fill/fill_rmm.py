@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM: its device buffers, on the first GPU and on the others."""
 
 from filling import MIB, fill, main, tell

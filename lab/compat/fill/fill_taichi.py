@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Taichi: arrays on the one GPU that it uses. It loads its core with RTLD_DEEPBIND."""
 
 from filling import attempt, fill, main, tell

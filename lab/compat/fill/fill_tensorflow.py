@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorFlow: tensors that nobody writes, in the pool that TensorFlow takes of each GPU, and a product of matrices."""
 
 from filling import attempt, fill, main, tell

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch: tensors that nobody writes, and a product of matrices."""
 
 from filling import MIB, attempt, fill, main, tell

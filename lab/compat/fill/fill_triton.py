@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Triton, with the memory of PyTorch's tensors, as it is used: its own kernel is compiled and launched on each GPU."""
 
 from filling import MIB, attempt, fill, main, tell

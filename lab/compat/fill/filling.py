@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the programs of this folder share: each takes memory of every GPU that a package shows it until that is refused,
 gives all of it back, takes some again, and tells it as lines of JSON. They know nothing of cuslice.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A neighbour for programs that only show memory: a process that takes memory of every GPU until it is refused, and
 holds it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gpustat, while another process of the same job holds all memory that it gets: totals, use and processes."""
 
 import json

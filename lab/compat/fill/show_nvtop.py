@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvtop, in a terminal, while another process of the same job holds all memory that it gets: what it draws."""
 
 import fcntl

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that takes memory until it is refused, in one process or in two at once:  context PROCESSES
 //
 // It runs on the fake driver beside a genuine NVML, which fails to start there. What was really taken stands in the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLAS: it carries a static runtime, which looks for the driver by itself.
 #include "probe.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA runtime, as the shared library that programs link or open.
 #include "probe.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN: it opens its parts and the runtime's functions by itself.
 #include "probe.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUPTI: it subscribes to the driver's and the runtime's calls, before and after the driver has started.
 #include "probe.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver: what every program asks first, from a second thread and in a forked child as well.
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL: it opens the driver and NVML, has a static runtime and threads of its own.
 #include "probe.h"
 

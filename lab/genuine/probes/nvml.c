@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVML: every form of its initialisation, again after it failed, in several threads at once and in a forked child.
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVRTC: it compiles without a GPU, so what it makes can be compared byte by byte.
 #include "probe.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by all probes: a call into the library under test, linked or found with dlsym, and a line with its status.
 //
 //   PROBE_LIBRARY   the SONAME, as a program would open it

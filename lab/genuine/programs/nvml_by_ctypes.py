@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVML as PyTorch asks it for the number of GPUs: by ctypes, nvmlInit first, and without a GPU it goes on without NVML."""
 import ctypes
 

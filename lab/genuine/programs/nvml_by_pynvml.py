@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVML by NVIDIA's own module for Python, each call that monitoring programs begin with."""
 import pynvml
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CuPy in a slice: its pool, a kernel that it compiles at run time, and cuBLAS."""
 import cupy
 import numpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JAX in a slice. Its allocator takes its pool as the environment says (the plan runs it both ways), so what it got is
 the pool's doing; what it was shown is the pool's own bound."""
 import jax

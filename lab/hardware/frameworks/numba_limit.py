@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numba in a slice: the driver API through ctypes, and a kernel that Numba compiles where it can."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorFlow in a slice: what it is shown, what its pool gets, and whether cuBLAS, cuDNN, its kernels and Keras compute
 rightly beside a full pool."""
 import numpy

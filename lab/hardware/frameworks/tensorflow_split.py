@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What TensorFlow sees of a GPU that is split in two, and whether MirroredStrategy adds up over the parts without NCCL,
 which sees one physical GPU behind them."""
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A CUDA graph of PyTorch whose memory is allocated while it is captured, replayed three times."""
 import torch
 

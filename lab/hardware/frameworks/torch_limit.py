@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch in a slice: what it is shown, what its caching allocator gets, and whether cuBLAS, cuDNN and its kernels
 compute rightly in what is left."""
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One rank of several, started by torchrun: torch_ranks.py gloo|nccl. Each sums a tensor over all, on the GPU that it is
 given; without a split all are on the same one."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What PyTorch sees of a GPU that is split, and whether each part computes and keeps to its limit."""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses one framework a little, for the observer: touch.py torch|cupy|jax|numba|triton."""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a framework's check tells its watcher: the Python side of report.h, and of management.h through ctypes."""
 import ctypes
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Facts of this GPU and its driver, without and under cuslice.
 
 context_cost() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Frameworks, where they are installed: optional, each a step of its own.
 
 # needs MODULE: skips the step if it is not there, or can't be.

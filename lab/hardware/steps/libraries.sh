@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # NVIDIA's own libraries and tools, where they are on the machine.
 
 # Their files, as far as they are found: a line `name folder file` each, the newest of a name alone.

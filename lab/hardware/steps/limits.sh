@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Promises of limits, modes, jobs and splits, tried on our own programs.
 
 limit() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The first look: does anything hang, and what does NVIDIA's runtime call before its first allocation? Within 20 s.
 
 smoke() {

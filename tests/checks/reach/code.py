@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C, C++ and Python without their comments, and which function a place in them belongs to."""
 import re
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads docs/design/privileges.md, and knows the names of the tests that it may name."""
 import collections
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds in the sources whatever reaches outside the process: variables, files, descriptors, shared memory, programs."""
 import ast
 import collections

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings for a GPU that the program won't see.
 #include "tests/catch.h"
 #include "tests/cli/child.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptors that a program finds open, above all where its standard ones were closed.
 #include <algorithm>
 #include <sstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of the launcher that need no process.
 #include "cli/launch/environment.h"
 

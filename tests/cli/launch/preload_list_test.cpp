@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of /etc/ld.so.preload: one path is put in and taken out, and whatever else stands there stays.
 #include "cli/launch/preload_list.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuslice run, as a child process: which program it starts, and from where.
 #include <sys/stat.h>
 #include <unistd.h>

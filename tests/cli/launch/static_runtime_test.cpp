@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/launch/static_runtime.h"
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The removal of stats files whose processes were killed, also in pid namespaces that nobody can look into.
 #include "cli/ledger/dead_stats.h"
 

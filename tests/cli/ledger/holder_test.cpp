@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The columns of `cuslice ps`, each of which is one row: what is made of the rows, whichever there are.
 #include "cli/ledger/holder.h"
 

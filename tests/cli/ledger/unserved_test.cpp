@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other tools' variables that cuslice does not serve.
 #include "tests/catch.h"
 #include "tests/cli/child.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Help, usage errors, and that the documentation leaves nothing out.
 #include <algorithm>
 #include <nlohmann/json.hpp>

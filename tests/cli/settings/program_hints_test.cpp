@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages of cuslice run about programs that are only clients, and about its own options behind a program.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command lines of processes: what is read, and what of it is shown.
 #include "cli/text/command_line.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables on a terminal of a test's own: their width and their colours.
 #include "tests/cli/terminal.h"
 

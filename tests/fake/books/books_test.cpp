@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The books between processes: shared capacity, exact take-back however a process ends.
 
 #include "fake/books/books.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of the books, which anybody may have made first.
 #include <sched.h>
 #include <sys/mount.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small GPU's books, and processes that hold memory of it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The books of processes that are stopped, as a debugger stops them.
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The watcher: what it says of a program is what the books say, and it ends as the program does.
 
 #include <cuda.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contents of memory after copies and fills, compared with a plain copy in host memory.
 
 #include <sys/resource.h>

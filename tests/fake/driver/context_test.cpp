@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts: stack, primary ones, what they cost, what ends with them.
 
 #include <thread>

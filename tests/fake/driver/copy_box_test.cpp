@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of rows and boxes, and arrays, against a loop.
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dumps of a GPU after an exception, of which there are none here.
 
 #include "tests/catch.h"

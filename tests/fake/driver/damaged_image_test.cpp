@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Images that are cut off or damaged: they are refused or read, and nothing beyond their end is touched.
 
 #include <cstring>

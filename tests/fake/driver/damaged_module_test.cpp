@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules out of images that are cut off, as programs load them.
 
 #include "tests/fake/driver/gpu.h"

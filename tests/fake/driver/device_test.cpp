@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties that the driver reports of its devices.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that asks for an export table. Built under several names: the driver goes by them.
 
 extern "C" __attribute__((visibility("default"))) int ask_for_table(int (*function)(const void**, const void*),

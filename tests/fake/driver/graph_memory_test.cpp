@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of graphs: taken at the launch, kept for the next one, given back by a trim.
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes that are added one by one, and objects that graphs keep alive.
 
 #include <atomic>

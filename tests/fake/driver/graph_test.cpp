@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capture: what is submitted is not done, until the graph is launched.
 
 #include <thread>

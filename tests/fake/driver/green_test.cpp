@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Green contexts: how multiprocessors are split, and a context on a part of them.
 
 #include <atomic>

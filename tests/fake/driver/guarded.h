@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory whose end is known: whoever reads beyond it crashes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A handle that the driver did not make is refused, whatever it is, and nothing behind it is read.
 
 #include <cstdint>

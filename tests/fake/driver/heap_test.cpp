@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The heap against a plain map: no block overlaps another, and every address leads to its block.
 
 #include "fake/driver/heap.h"

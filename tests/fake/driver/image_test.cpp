@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cubins and fat binaries, made here byte by byte as the tools write them.
 
 #include "fake/driver/image.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Before, at and after cuInit; forked children; what the environment asks for.
 
 #include <dlfcn.h>

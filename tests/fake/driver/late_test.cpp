@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Late streams: work is done when somebody waits for it and not before, and then in the order that CUDA promises.
 
 #include <unistd.h>

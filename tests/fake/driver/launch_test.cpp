@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches are checked as a driver checks them.
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuGetProcAddress against the list of all functions, and against a genuine driver where one is at hand.
 
 #include <cuda.h>

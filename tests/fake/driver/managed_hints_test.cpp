@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hints that managed memory was given, told again.
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocating and freeing: sizes, capacity, what is refused.
 
 #include <unistd.h>

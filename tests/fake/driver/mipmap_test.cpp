@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mipmapped arrays: what they take, and their levels.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules and libraries: what is in them, what they cost.
 
 #include <cstring>

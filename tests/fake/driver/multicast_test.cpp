@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects: a team of GPUs, and memory that lives as long as it is bound.
 
 #include <atomic>

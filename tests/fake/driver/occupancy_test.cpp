@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many blocks and clusters fit on a GPU.
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A fat binary that can't be looked into, made here as the tools write them.
 

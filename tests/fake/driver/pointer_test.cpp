@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes that the driver reports of a pointer.
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools whose memory is not a device's own: page-locked memory of the host, and managed memory.
 
 #include <set>

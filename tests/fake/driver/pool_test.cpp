@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory pools: what is charged is what the pool holds, not what was asked for.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several processes with the driver on one GPU.
 
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/image.h"
 #include "fake/driver/ptx_text.h"
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of one process in another: the same bytes, and one of them pays.
 
 #include <unistd.h>

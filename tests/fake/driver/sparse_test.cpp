@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sparse arrays: they take nothing themselves, and what is bound to them lives as long as it is bound.
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams: host functions run, order is kept, and nothing that must wait goes ahead.
 
 #include <atomic>

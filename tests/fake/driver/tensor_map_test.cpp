@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor maps: every rule of the manual is kept, and one that is broken leaves the map alone.
 #include <array>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texture and surface objects: checked, kept, ended.
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that the driver does not have are refused by name, once.
 
 #include <dlfcn.h>

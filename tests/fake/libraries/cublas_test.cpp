@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLAS: handles take memory, multiplications are checked and skipped, the rest is refused by name.
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLAS: the functions that there are for each type of matrices and each width of sizes.
 
 #include <cstddef>

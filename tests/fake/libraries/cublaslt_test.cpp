@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt: descriptors, the search for an algorithm, and a multiplication that is checked and skipped.
 
 #include "fake/cublaslt/descriptor.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN: a handle, its stream, and a name for each status. All that computes is refused: exports_test.cpp.
 
 #include <cstring>

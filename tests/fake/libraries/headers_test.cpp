@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the fake libraries' numbers and sizes with NVIDIA's headers, where those are installed.
 
 #include "fake/cublas/api.h"

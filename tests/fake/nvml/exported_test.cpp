@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that was exported and released, and who is listed with it: as an H200 with driver 580.159.04 showed it on
 // 2026-11-27 (docs/results/hardware/by-hand-2026-11-27.md).
 

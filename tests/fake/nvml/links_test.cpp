@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVLink, the fabric behind it, fields by number and confidential computing: what libraries for machine learning ask at
 // their start. A GPU without any of it says so without a word.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers of the fake management library on machines of other kinds: older drivers, memory that is the host's, MIG.
 
 #include <cuda.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fake management library tells the same story as the fake driver.
 
 #include <cuda.h>

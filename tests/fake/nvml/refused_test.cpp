@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that NVIDIA's library also refuses on a GPU of this kind are refused without a word. One line
 // names any other function that is missing.
 #include <dlfcn.h>

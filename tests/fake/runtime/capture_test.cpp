@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream capture and graphs, in the forms of both versions.
 
 #include "tests/fake/runtime/scenario.h"

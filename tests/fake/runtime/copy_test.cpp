@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of every shape and direction, between devices too.
 
 #include <algorithm>

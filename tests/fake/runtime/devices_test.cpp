@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices: count, identity, attributes, choice.
 
 #include <cstring>

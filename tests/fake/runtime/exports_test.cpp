@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every name that NVIDIA's libraries export is there, with its version, and what isn't supported fails by name.
 
 #include <dlfcn.h>

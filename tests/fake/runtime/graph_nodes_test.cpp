@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes that are added to a graph one by one, textures, and copies that run on over the rows of an array.
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches: what the driver checks, as the runtime tells it. No kernel runs.
 
 #include <string>

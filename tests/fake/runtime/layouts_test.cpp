@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structures that differ between 11, 12 and 13: each function writes its own size and not a byte more.
 
 #include <algorithm>

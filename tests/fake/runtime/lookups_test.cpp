@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the runtime reaches the driver: by dlopen and cuGetProcAddress_v2 alone, as NVIDIA's does.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory: allocating, running out, giving back; pools, managed and host memory.
 
 #include <cstring>

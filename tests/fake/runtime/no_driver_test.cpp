@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine without a driver, and a driver without a GPU: programs that merely look must be able to go on.
 
 #include <dlfcn.h>

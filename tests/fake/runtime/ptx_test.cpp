@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text that stands for a program's device code.
 
 #include "fake/runtime/ptx.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Registers device code with two kernels and three variables by hand, as nvcc's host code does before main.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sample programs, unmodified, on a laptop's GPU.
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test bodies that run in a child process of their own, on a fake machine of their own, once for each of the two
 // libraries: CUDA state lives as long as its process.
 #pragma once

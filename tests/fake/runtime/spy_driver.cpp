@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A driver that writes every look-up into the file CUSLICE_TEST_SPY, one "name version flags" a line, and passes it on
 // to the driver CUSLICE_TEST_DRIVER.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Variables on the device.
 
 #include "tests/fake/runtime/registered.h"

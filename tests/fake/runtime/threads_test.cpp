@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Per-thread state: the device and the last error.
 
 #include <thread>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Both libraries in one process, as when two extensions of one Python program were built for different versions.
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fake/spec/keys.h"
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that CUSLICE_FAKE may hold, and the errors for anything else.
 
 #include "fake/spec/machine.h"

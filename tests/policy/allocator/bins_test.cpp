@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The free blocks by size, against a list that is looked through.
 #include "policy/allocator/bins.h"
 

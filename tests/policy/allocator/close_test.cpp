@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The end of an allocator's context while a thread is in there, on another's account: what that thread has in its hands
 // is nobody's any more, and must not come back.
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The large blocks that a thread has freed in `deferred`, and has again once the GPU has come past them.
 #include <atomic>
 #include <functional>

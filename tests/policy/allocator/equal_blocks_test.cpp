@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of one size that fill a slice: they get what the driver alone would give them, less 3% at most.
 #include <vector>
 

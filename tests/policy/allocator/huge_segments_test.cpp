@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Huge blocks: a segment for each, and how they are exchanged.
 #include <algorithm>
 #include <random>

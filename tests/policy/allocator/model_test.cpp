@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The caching allocator, made to do anything in any order by one thread or by many, in several contexts of two GPUs
 // whose work is late, against a shadow that knows of each 512 bytes whose they are and what may still use them.
 #include "tests/catch.h"

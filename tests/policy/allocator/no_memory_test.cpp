@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A host that has no memory to write anything down in: what was taken goes back, what can't be noted is not counted as
 // if it could be had, and nobody asks again and again.
 #include "tests/catch.h"

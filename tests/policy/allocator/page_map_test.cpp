@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Address → entry, without a lock.
 #include "policy/allocator/page_map.h"
 

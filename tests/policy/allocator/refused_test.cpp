@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls that the driver refuses, or can't answer: nothing is lost by them, and nobody asks again and again.
 #include <vector>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A heap by itself: it has no backing, and is told what the backing has done.
 #include "policy/allocator/segment_heap.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that need segments at the same time, and a driver that takes its time.
 #include <atomic>
 #include <condition_variable>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/allocator/size_class.h"
 
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spans of small blocks, and where their words lie.
 #include <algorithm>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promises of TensorFlow's allocator to its programs, kept here for every program. (Growing regions, splitting, idle
 // regions and 127 of 128 blocks are in growth_test, segments_test and caching_allocator_test; zero bytes are refused
 // before they come here.)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/policy/allocator/test_backing.h"
 
 #include "policy/allocator/caching_allocator-inl.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thread caches: how much all threads may keep together, and how it is taken from them.
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a thread may be cancelled: held back for a while, and then as the thread had it.
 #include "policy/base/cancellation.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that a setting names, in folders that others can write to: nothing of theirs is followed, opened or waited for.
 #include "policy/base/configured_file.h"
 

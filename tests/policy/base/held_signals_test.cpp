@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals that wait while a foreign lock may be held: those that have a handler, and no others.
 #include "policy/base/held_signals.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pages of the kernel's, and the word about those that it doesn't give.
 #include "policy/base/kernel_memory.h"
 

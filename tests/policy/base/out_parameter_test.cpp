@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/base/out_parameter.h"
 
 #include "tests/catch.h"

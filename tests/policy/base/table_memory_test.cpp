@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory for tables: zeroed, each block one table's, and what was given back is handed out again.
 #include "policy/base/table_memory.h"
 

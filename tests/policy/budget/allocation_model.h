@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model of a table of allocations, which a table is compared with.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AllocationTable against std::unordered_map.
 #include "policy/budget/allocation_table.h"
 

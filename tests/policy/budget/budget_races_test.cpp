@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Budget from several threads at once.
 #include <random>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Budget by itself: what it counts, what it refuses, and a long random comparison with arithmetic that can't overflow.
 #include "policy/budget/budget.h"
 

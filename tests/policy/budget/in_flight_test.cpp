@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/budget/in_flight.h"
 
 #include "tests/catch.h"

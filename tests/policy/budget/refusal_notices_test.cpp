@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/budget/refusal_notices.h"
 
 #include "tests/catch.h"

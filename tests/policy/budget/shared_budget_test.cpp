@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The accounts that one process shares with others: all are charged, or none is.
 #include "policy/budget/shared_budget.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file's accounts: which one is found, which one a new name gets, and what it is made with.
 #include "policy/ledger/accounts.h"
 

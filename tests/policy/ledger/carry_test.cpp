@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ledger that is removed under processes that notice nothing: what they hold stays counted in the one that is made.
 #include <sched.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How an account counts among what is promised.
 #include "policy/ledger/committed.h"
 

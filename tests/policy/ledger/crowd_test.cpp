@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many processes at one ledger: nobody is turned away because others were quicker.
 #include <sys/mman.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For whom the folder of ledgers is made, and what files in it are called.
 #include "policy/ledger/folder.h"
 

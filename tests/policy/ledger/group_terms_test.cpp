@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a group is found by whoever joins it, whose limit holds, and what is said of it. Members are children of this
 // test.
 #include "policy/ledger/group_terms.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Locks that a kernel or a sandbox does not give.
 #include <errno.h>
 #include <sys/syscall.h>

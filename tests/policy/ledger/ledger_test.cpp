@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One GPU's ledger between real processes: children of this test, each a process of its own with its own locks.
 #include "policy/ledger/ledger.h"
 

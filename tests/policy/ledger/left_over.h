@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts what is still in a ledger, for tests in which everybody has left it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Liveness of members and tickets: by the lock, and by /proc where a process can't have one.
 #include "policy/ledger/liveness.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a lock of the ledger is waited for, where the process that waits does not get to run meanwhile.
 #include "policy/ledger/locks.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes that lose their ledger's file, their descriptors or the program that they run: what they hold stays
 // charged.
 #include <sched.h>

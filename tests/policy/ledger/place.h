@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ledger's folder of a test's own, and processes that have places in it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a process shows that it lives: by a file that others can ask about, and can neither hold for it nor keep from it.
 #include "policy/ledger/presence.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts about processes, read from /proc, whatever the processes call themselves.
 #include "policy/ledger/process_identity.h"
 

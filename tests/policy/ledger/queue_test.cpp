@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes that wait for memory of one GPU: who is served when, and what is kept for whom.
 #include "policy/ledger/queue.h"
 

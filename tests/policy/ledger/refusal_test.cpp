@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages that explain why a program gets no slice.
 #include "policy/ledger/refusal.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ledger that has another one in its place: its totals and its members, from within.
 #include "policy/ledger/own_file.h"
 #include "policy/ledger/process_identity.h"

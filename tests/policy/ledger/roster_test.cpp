@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file's accounts and members as one process keeps them: its own places, and what it takes back of the dead.
 #include "policy/ledger/roster.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reservations by jobs of one user under a rule that shares its slice: on the GPU they count as no more than the
 // slice. Each process is a child of this test.
 #include "policy/ledger/ledger.h"

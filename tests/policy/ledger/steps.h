@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps that a test asks of a child (place.h), and the child's answers, each one letter in a pipe. Steps that only one
 // file's children know are named there.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that anybody may put into the ledgers' folder: no process waits for them or believes them.
 #include <fcntl.h>
 #include <sys/resource.h>

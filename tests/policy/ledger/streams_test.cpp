@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that have closed their standard streams: what is opened in between has one of those numbers, and is as good
 // as under any other; and none of what is kept open is there, where the program writes to.
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers of requests, and the ticket of a process that waits.
 #include "policy/ledger/tickets.h"
 

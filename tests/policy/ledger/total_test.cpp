@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A total that processes share, killed in the middle: at every single instruction, and at random.
 #include "policy/ledger/total.h"
 

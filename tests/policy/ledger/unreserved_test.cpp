@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes of groups and rules that are in no job: a refusal names them, and what can be had is as before.
 #include "policy/ledger/unreserved.h"
 

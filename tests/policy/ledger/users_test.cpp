@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The user's number as all who share the folder know it: inside a container it differs from the one outside.
 #include "policy/ledger/users.h"
 

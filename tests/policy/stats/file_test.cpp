@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/stats/file.h"
 
 #include <fcntl.h>

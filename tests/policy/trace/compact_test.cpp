@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compact form says what the other one says, whatever the numbers are.
 #include <fcntl.h>
 

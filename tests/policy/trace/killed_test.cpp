@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recordings of processes that are killed: in every instruction of a row, and at random.
 #include <sched.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recordings that are written into mapped memory: where windows meet, where space ends, and in children.
 #include <fcntl.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of recordings, for their tests.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams that are captured while other threads allocate and free.
 #include <atomic>
 #include <random>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clocks that stand still, as libfaketime can make them: stands before the C library.
 #include <sys/time.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices, contexts and modules.
 #include <cstdio>
 #include <cstring>

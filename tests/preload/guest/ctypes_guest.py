@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A CUDA program in Python, as many people write one: answers as the guest in C++ does, so far as the route table asks it.
 import ctypes
 import os

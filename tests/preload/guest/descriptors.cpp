@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that root has started and that gives its rights up: it tries on everything that it finds open in a folder
 // whatever a descriptor may allow, and says what could be done.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts that end while other threads of the program are at work in theirs.
 #include <atomic>
 #include <random>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stands before the C library and has one of the calls fail that cuslice's library or launcher makes. The file of
 // FAILING_CALL says which one, and in it they are counted: see failing_call.h. Others' calls aren't counted.
 #include "tests/preload/guest/failing_call.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each function that takes memory, as the first call of a program that counts.
 #include <cstdint>
 #include <cstdio>

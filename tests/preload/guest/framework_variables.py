@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Reads variables as JAX does, when Python starts, and as TensorFlow does, by getenv once cuInit has returned:
 # "PREALLOCATE FRACTION GROWTH RESERVE". With words NAME=VALUE (or NAME, to remove it) it changes its environment after
 # cuInit and begins anew as a process that inherits the rest.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks for memory as the allocators of TensorFlow and JAX do, by their documented behaviour: a bound from what is free
 // or there, less a reserve that variables may name; then one region of that size or regions that double, each a tenth
 // smaller until it is granted; or memory pools; or physical memory that is mapped.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs with memory of their own.
 #include "tests/preload/guest/guest.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A CUDA program that does what it reads from its input, a line at a time, and answers each line with a line: first the
 // CUresult, then figures. Names stand for the handles and addresses that it has got.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that change the guest's own descriptors, environment and threads. cuslice must not harm a program that does
 // so.
 #include <fcntl.h>

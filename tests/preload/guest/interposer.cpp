@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that is preloaded beside cuslice and stands before dlsym, as HAMi-core and some profilers do: whoever looks
 // up one of the driver's or NVML's functions that it counts gets one of its own, which goes on to what it finds by
 // dlopen and the C library's dlsym. Other look-ups are answered as they are, from here: so RTLD_NEXT counts from this

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of the driver that the program leaves by a jump out of a signal handler, as it may leave any function of C.
 #include <dlfcn.h>
 #include <pthread.h>

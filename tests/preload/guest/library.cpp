@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that allocates for itself, as CUDA's own do: they carry a runtime, and so call the driver from their own
 // code. Built under the soname of one of them.
 #include <dlfcn.h>

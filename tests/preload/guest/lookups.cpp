@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks cuGetProcAddress, in both forms, for every "name version flags" that it reads; "(empty)" is the empty name.
 // Answers with what each form gave: result, and for the second form the status, and where the pointer leads to.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that was linked to a newer runtime, and one that opens it: both call what only that one has.
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that call the management library as a program built without nvml.h does.
 #include <dlfcn.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that is more than an address: physical memory and its mappings, arrays, mipmapped arrays.
 #include "tests/preload/guest/guest.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The process itself: its pid, its children, what a look-up gives it.
 #include <dlfcn.h>
 #include <fcntl.h>

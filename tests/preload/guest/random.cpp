@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random programs: so many calls of every kind that takes memory or gives it back, in an order that a number decides.
 #include <cstdint>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/preload/guest/refusal_check.h"
 
 #include <unistd.h>

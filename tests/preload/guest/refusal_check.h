@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks whether a call that is refused leaves everything as it was: what is current, the thread's stack of contexts,
 // the process's contexts, the bytes that are free, and where the call would have put something.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // By which way a guest comes to the driver's functions. Under a slice every one of them has to end in libcuslice.so.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program on the shared CUDA runtime: takes blocks of 64 MiB until one is refused, and waits for its input's end;
 // and before that one of 512 bytes, if it is told so.
 #include <cuda_runtime_api.h>

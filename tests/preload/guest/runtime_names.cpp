@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks names up in a CUDA runtime: `guest_runtime_names LIBRARY VERSION FILE`. Each has to be found by the handle of
 // dlopen, and for all of the process as those that link to it are bound: by name and version. Prints what is not.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks for the memory of the first GPU, and takes some of it.
 #include <cuda.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of another process.
 #include <fcntl.h>
 #include <unistd.h>

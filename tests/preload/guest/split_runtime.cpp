@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program on the CUDA runtime that uses every GPU it is shown, and prints what each says, a line at a time: linked to
 // the runtime, or with CUDART in its environment opening that one by dlopen.
 #include <cuda_runtime_api.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several threads, and threads that are cancelled.
 #include <dlfcn.h>
 #include <pthread.h>

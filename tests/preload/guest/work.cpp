@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work that a GPU has been given and has not done, and streams that are being captured.
 #include <atomic>
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events in programs and around them: threads, forks, signals, changes of the ledgers' folder; and the end of a round.
 #include <algorithm>
 #include <thread>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text that a user writes over a ledger of his own: anything may stand there.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Something that a user does in a process of its own, with that user's rights and no others.
 #pragma once
 

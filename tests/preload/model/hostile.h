@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user who does in the ledgers' folder whatever an account of its own lets him do, so that the others lose by it.
 //
 // He gains nothing where the others have their limits and what is theirs, and wait for nobody. What is theirs:

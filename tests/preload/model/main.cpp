@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A random model of four programs of two users on fake GPUs, under the real LD_PRELOAD, and of a third user who attacks
 // them by way of the ledgers' folder (hostile.h). What is drawn is decided by the
 // seed; only steps that several programs take at the same time depend on the machine.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Single attacks on the ledgers' folder, with whatever rights the process has. Each says what it did.
 #pragma once
 

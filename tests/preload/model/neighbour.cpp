@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The hostile user's steps, and the question after each: whether somebody is refused what is theirs.
 #include <algorithm>
 

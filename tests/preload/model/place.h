@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a round of the model happens: a fake machine, its books, the ledgers' folder, and what may be wrong with that.
 #pragma once
 

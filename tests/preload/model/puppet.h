@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process that takes a place in its user's ledger, as a program under cuslice does, and can be stopped at any of its
 // instructions: where it holds the header's lock, or in the middle of a claim.
 #pragma once

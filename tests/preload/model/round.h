@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One round of the model: four programs of two users on a machine, and what happens to them, drawn from a number.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps that one program takes by itself.
 #include <algorithm>
 #include <iterator>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One program of the model: a guest under the real LD_PRELOAD that does what it is told, a line at a time, and that can
 // be stopped, killed, and measured while it answers.
 #pragma once

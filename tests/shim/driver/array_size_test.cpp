@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Least size of an array, by its descriptor.
 #include "shim/driver/array_size.h"
 

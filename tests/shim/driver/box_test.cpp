@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Range of memory that a copy or memset touches, from its first byte to its last.
 #include "shim/driver/box.h"
 

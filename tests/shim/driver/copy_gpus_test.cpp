@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs that take part in a copy, for all of which a free of its memory waits afterwards.
 #include "shim/driver/copy_gpus.h"
 

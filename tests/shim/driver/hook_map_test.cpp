@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps the driver's functions to those of ours that a program gets instead.
 #include "shim/driver/hook_map.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uses of a context that programs count by cuCtxAttach and cuCtxDetach: it ends with the last.
 #include "tests/catch.h"
 #include "tests/shim/within.h"

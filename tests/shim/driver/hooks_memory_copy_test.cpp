@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batches of copies, where something is cached.
 #include <cstring>
 

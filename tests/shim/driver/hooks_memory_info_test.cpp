@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The old form of cuMemGetInfo, with 32 bits for each number, and address ranges of allocations.
 #include "tests/catch.h"
 #include "tests/shim/within.h"

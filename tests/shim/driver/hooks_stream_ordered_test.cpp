@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory pools that a program makes, and their end.
 #include "tests/catch.h"
 #include "tests/shim/within.h"

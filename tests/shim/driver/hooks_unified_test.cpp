@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes by which memory is about to be pinned for another device: it is nobody's again afterwards.
 #include "tests/catch.h"
 #include "tests/shim/within.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Physical memory that another process may hold on to.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranges that a device may go on using after their free.
 #include "shim/driver/kept.h"
 

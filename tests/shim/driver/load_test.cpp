@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that can't be called: the driver lacks them, or they know no parts of a GPU.
 #include "shim/driver/hook_map.h"
 #include "tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls that are written down: the outermost only, and not what the driver does inside one.
 #include "shim/driver/recorded.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPUs that NVIDIA's runtime sees where GPUs are split: the physical ones, each with the memory of the partition
 // that the calling thread is on.
 #include "shim/driver/runtime_view.h"

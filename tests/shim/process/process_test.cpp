@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings decide whether a process counts, caches and records.
 #include "shim/process/process.h"
 

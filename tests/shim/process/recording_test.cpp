@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recording of a program's allocations and frees: each block's rows agree with each other, and a recording that can't
 // go on ends.
 #include "shim/process/recording.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Watchers of GPUs' accounts, for NVML before CUDA has started: one for each UUID.
 #include "shim/process/watchers.h"
 

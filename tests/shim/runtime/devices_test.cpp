@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs as programs on the runtime count them, and as the runtime does.
 #include "shim/runtime/devices.h"
 

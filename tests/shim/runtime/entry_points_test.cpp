@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's functions, asked for through the runtime.
 #include "shim/runtime/entry_points.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graph nodes that allocate, and on which GPU they are said to do so.
 #include "shim/runtime/graphs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVIDIA's runtime, the driver and a split that a test makes up: 4 GPUs are shown, of which 0 and 1 are parts of the
 // physical GPU 0, and 2 and 3 of the physical GPU 1. What is called is written down in words.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs and each other: parts of one GPU are the driver shim's to connect, and all others the runtime's.
 #include "shim/runtime/peers.h"
 

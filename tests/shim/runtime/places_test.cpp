@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owners of pointers and streams, and locations of managed memory, by the GPU numbers of programs on the runtime.
 #include "shim/runtime/places.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory pools of parts, asked for through the runtime: the driver shim has them.
 #include "shim/runtime/pools.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams without a priority, on parts that have one and on parts that have none.
 #include "shim/runtime/streams.h"
 

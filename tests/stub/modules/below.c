@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that is linked to the driver, and calls it from a constructor already.
 #include <stddef.h>
 

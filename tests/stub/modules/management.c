@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that is linked to NVML.
 int nvmlInit_v2(void);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that opens others, so that its folders are those that count.
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library without CUDA.
 unsigned long STUB_FUNCTION(void);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes noted for blocks: numbers that no other allocation has, and whether others may hold the memory. A note
 // for which there is no memory leaves nothing behind.
 #include "virtual_gpu/cache/block_attributes.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The caches of a process's contexts, on a driver that a test makes up.
 #pragma once
 

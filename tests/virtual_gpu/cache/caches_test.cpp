@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The caches of a process's contexts: which there are, what is held and given back, and what becomes of a cache whose
 // context ends.
 #include "virtual_gpu/cache/caches.h"

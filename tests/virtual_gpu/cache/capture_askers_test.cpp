@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that are in the driver where a capture forbids it: a capture that begins waits for them, and they don't go
 // there while one is known.
 #include "virtual_gpu/cache/capture_askers.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams that are captured, on a driver that a test makes up.
 #pragma once
 

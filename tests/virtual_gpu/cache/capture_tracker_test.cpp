@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams that are being captured: what is believed, what is asked of the driver, and what is left of a capture that
 // fails to begin, of a stream that ends, and of a thread that leaves in the middle.
 #include "virtual_gpu/cache/capture_tracker.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cache of one context: what its segments are charged and give back, after refusals too, and what a free waits for.
 #include "virtual_gpu/cache/context_cache.h"
 

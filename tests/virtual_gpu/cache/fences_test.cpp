@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Points in the work of contexts: what is left of one that can't be made, of one that is dropped, and of contexts that
 // end; and whose events are used again.
 #include "virtual_gpu/cache/fences.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles of blocks that begin somewhere in a segment.
 #include "virtual_gpu/cache/ipc_blocks.h"
 

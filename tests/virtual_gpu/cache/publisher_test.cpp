@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures that a process publishes about its caches: all of one moment, and none where there is no file.
 #include "virtual_gpu/cache/publisher.h"
 

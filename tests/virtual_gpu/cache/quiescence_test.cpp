@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waits for all work on the GPUs that can touch a block: what is waited for, what is refused, and when nothing may be
 // asked.
 #include "virtual_gpu/cache/quiescence.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts whose work can touch a context's memory. Ordinals start at 10: other test files make lower ones siblings, as
 // partitions of a split GPU.
 #include "virtual_gpu/cache/reach.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file in which this process tells others what its caches hold, as another one reads it.
 #pragma once
 

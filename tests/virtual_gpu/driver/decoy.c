@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A library of the driver's name: the real one, or with the mark by which cuslice recognises itself. */
 int cuInit(unsigned flags) { return (int)flags; }
 #ifdef DECOY_MARKED

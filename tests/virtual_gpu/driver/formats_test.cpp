@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVIDIA's formats, which library and fake GPU read alike.
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports of a loaded library, read from its own image and compared with the C library's look-up.
 #include "virtual_gpu/driver/loaded_object.h"
 

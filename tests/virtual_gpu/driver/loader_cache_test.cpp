@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The dynamic loader's cache, as ldconfig writes it, as it may be found torn, and as other systems write it.
 #include "virtual_gpu/driver/loader_cache.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finding the real library of a name that is borrowed. LD_LIBRARY_PATH is read by the loader when a program starts, so
 // each search is made by this program started anew.
 #include "virtual_gpu/driver/locate.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loader's cache as ldconfig would write it for these libraries.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory for a moment.
 #include "virtual_gpu/driver/scratch.h"
 

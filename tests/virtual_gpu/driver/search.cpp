@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search NAME [PATH [OPENED...]]: prints which library of that name is the real one, or "none: " and why. The program
 // has opened the others before, by whatever they are called there.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which the loader looks for a library.
 #include "virtual_gpu/driver/search_path.h"
 

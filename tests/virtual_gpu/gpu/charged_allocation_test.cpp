@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From reserved bytes to an allocation and back: what each of the three steps leaves behind if it fails.
 #include "virtual_gpu/gpu/charged_allocation.h"
 

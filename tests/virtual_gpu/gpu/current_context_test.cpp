@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A context that is made current for a while, and what the thread's stack is afterwards: also where the driver refuses
 // it, and where the context has ended meanwhile.
 #include "virtual_gpu/gpu/current_context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's footprint, as it is charged to the partitions of one GPU.
 #include "tests/virtual_gpu/gpu/footprint_scene.h"
 

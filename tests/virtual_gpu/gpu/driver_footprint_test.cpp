@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's footprint, read from a made-up NVML.
 #include "virtual_gpu/gpu/driver_footprint.h"
 

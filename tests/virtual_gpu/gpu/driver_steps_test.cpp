@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls in which the driver takes memory by itself: what has to have room for it, and what makes room.
 #include "virtual_gpu/gpu/driver_steps.h"
 #include "tests/virtual_gpu/gpu/measured_gpu.h"

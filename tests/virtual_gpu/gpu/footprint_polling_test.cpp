@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When the driver's footprint is polled: by the growth of the allocations, and by what polls have found.
 #include "virtual_gpu/gpu/footprint_polling.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's footprint on a made-up GPU, as a made-up NVML shows it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/gpu/graph_needs.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Least size of a module's variables, from images as tools write them, and from input that is no image.
 #include "virtual_gpu/gpu/image_size.h"
 

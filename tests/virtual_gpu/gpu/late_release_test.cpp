@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that the program has given back, and the driver or another process may still hold.
 #include "virtual_gpu/gpu/late_release.h"
 

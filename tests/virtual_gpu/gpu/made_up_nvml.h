@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An NVML and a CUDA that say what a test wants of one GPU's memory.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs of which a made-up NVML says what this process and everybody has.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory pools of a made-up driver, which grow as it pleases.
 #include "virtual_gpu/gpu/memory_pools.h"
 

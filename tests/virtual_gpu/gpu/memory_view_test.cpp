@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU's memory as a program is shown it.
 #include "virtual_gpu/gpu/memory_view.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State of a GPU that its partitions share.
 #include "virtual_gpu/gpu/physical_gpu.h"
 

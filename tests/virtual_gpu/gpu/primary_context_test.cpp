@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU's primary context: whether it lives, and whether it is the one that was known.
 #include "virtual_gpu/gpu/primary_context.h"
 

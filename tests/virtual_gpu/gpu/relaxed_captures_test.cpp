@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a thread treats captures during calls of cuslice's own.
 #include "virtual_gpu/gpu/relaxed_captures.h"
 

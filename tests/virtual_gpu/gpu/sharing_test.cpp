@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // With whom a process shares its slices, and how it becomes a member.
 #include "virtual_gpu/gpu/sharing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cached memory that processes with a limit in common request of each other.
 #include "virtual_gpu/gpu/siblings.h"
 

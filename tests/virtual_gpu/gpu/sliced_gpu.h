@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs with a slice, by themselves or in partitions, and caches that keep memory of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exported memory that was released, and that NVML lists no process with: who is charged with it, and until when.
 #include "tests/virtual_gpu/gpu/footprint_scene.h"
 

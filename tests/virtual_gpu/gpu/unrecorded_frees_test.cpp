@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frees without a record: on which GPUs they are watched for.
 #include "virtual_gpu/gpu/unrecorded_frees.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a GPU looks at what the driver has taken, and what it then knows.
 #include <cstdint>
 #include <ctime>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two parts of a GPU whose limits are shared with other processes: each has accounts of its own, within the GPU's.
 #include <memory>
 #include <string>

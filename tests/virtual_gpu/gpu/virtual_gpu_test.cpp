@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Charges of a GPU, and what a refusal leaves of them: a GPU by itself, and two partitions of one.
 #include "virtual_gpu/gpu/virtual_gpu.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Visits of threads to contexts that are not their own, and who waits for whom when a context ends.
 #include "virtual_gpu/gpu/visits.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVML's readings of GPUs, and the calls that its own library gets for them.
 #include "virtual_gpu/nvml/nvml_gpu.h"
 

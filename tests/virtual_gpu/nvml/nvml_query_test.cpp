@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queries to NVML, on hosts that the tests make up: one whose driver is new, an old one, and MIG.
 #include "virtual_gpu/nvml/nvml_query.h"
 

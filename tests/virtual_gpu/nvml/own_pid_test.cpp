@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Under which pid NVML lists this process.
 #include "virtual_gpu/nvml/own_pid.h"
 

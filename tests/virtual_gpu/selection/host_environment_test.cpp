@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where cuslice's settings come from in a program that cleans its environment.
 #include "virtual_gpu/selection/host_environment.h"
 

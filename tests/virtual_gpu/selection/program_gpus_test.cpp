@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The physical GPUs of a program where some of them are split, as a made-up NVML lists and names them.
 #include "virtual_gpu/selection/program_gpus.h"
 

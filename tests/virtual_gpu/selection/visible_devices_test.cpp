@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs that the driver is to bring up where GPUs are split, and the variable that tells it. The rest is in
 // tests/preload.
 #include "virtual_gpu/selection/visible_devices.h"

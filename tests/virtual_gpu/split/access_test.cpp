@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of a program's, as the driver is to be told them.
 #include "virtual_gpu/split/access.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The end of a virtual context whose real one lives on.
 #include "virtual_gpu/split/context_end.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts that a program makes itself, and what becomes of them when the driver refuses something.
 #include "tests/virtual_gpu/split/split_scene.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The virtual context that is current in a thread, also after calls that the driver refuses.
 #include "virtual_gpu/split/current_context.h"
 

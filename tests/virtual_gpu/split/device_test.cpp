@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPUs of a split program, and the identities that tell them apart.
 #include <cctype>
 #include <cstdio>

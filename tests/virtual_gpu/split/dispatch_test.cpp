@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The split functions in the driver's places: what is called through the table reaches the driver translated.
 #include "virtual_gpu/split/dispatch.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: whose they are, and that nobody is told a time between those of two virtual GPUs.
 #include <cstdint>
 

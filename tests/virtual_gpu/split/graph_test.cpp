@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graph nodes that name a context or a place: what the driver is given, and what the program is shown.
 #include "tests/no_memory.h"
 #include "tests/virtual_gpu/split/split_scene.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Green contexts of virtual GPUs: each uses the virtual GPU's primary context.
 #include "tests/no_memory.h"
 #include "tests/virtual_gpu/split/split_scene.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owners of the driver's handles, whatever comes and goes, and after a refusal.
 #include "virtual_gpu/split/handle_registry.h"
 

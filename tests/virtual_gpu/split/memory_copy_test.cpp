@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies between virtual GPUs: those of one physical GPU are copies within its memory.
 #include <tuple>
 

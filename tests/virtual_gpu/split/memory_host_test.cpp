@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinned host memory: which virtual GPU's it is, until it goes.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finding virtual GPUs in NVML, and what tells them apart.
 #include <algorithm>
 #include <cctype>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A made-up NVML of two GPUs and a MIG instance, and what is put before it: the first GPU is in two parts, of which the
 // program counts the second one first.
 #pragma once

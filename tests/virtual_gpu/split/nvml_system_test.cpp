@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVML's functions of two GPUs, and those that answer with one.
 #include "tests/virtual_gpu/split/nvml_scene.h"
 

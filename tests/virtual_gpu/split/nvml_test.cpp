@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Virtual GPUs that NVML shows, and the functions that stand before NVML's own.
 #include "virtual_gpu/split/nvml.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/split/pci_address.h"
 
 #include "tests/catch.h"

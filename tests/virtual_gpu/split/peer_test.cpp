@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Virtual GPUs and each other: parts of one GPU reach each other's memory, others as their GPUs do.
 #include "tests/virtual_gpu/split/split_scene.h"
 

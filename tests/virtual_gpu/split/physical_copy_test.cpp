@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays of a program's, handed to the driver as a copy.
 #include "virtual_gpu/split/physical_copy.h"
 

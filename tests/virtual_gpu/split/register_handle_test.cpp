@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects that the driver makes in a real context belong to a virtual one: they are noted, or not made at all.
 #include "virtual_gpu/split/register_handle.h"
 

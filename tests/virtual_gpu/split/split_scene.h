@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of virtual_gpu/split/ over a made-up driver of two GPUs, the first of which is in two parts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream-ordered memory of virtual GPUs: each has pools of its own.
 #include "virtual_gpu/split/stream_ordered.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams of virtual GPUs, and what is made in a context beside them: whose they are.
 #include "virtual_gpu/split/stream.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where managed memory is to be: the driver is told physical GPUs, and the host as it is.
 #include "tests/no_memory.h"
 #include "tests/virtual_gpu/split/split_scene.h"

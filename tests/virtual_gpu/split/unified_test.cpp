@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owners of pointers: the driver's answers about physical GPUs, translated for the program.
 #include "tests/virtual_gpu/split/split_scene.h"
 

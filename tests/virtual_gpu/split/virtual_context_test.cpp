@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts of two parts of one GPU, and of a GPU beside it.
 #include "virtual_gpu/split/virtual_context.h"
 

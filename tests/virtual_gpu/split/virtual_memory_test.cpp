@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Physical memory of virtual GPUs, and who may reach it.
 #include "tests/no_memory.h"
 #include "tests/virtual_gpu/split/split_scene.h"

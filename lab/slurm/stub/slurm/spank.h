@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /* As much of Slurm's interface for plugins as integrations/slurm/cuslice.c uses, for tests where Slurm's headers
    aren't: names and types as Slurm documents them, numbers of our own. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every way to copy or fill a range of device memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The other end of each copy that the bounds guest tries, and the structures that describe the copies.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills blocks and what lies past them, in every way there is, and prints a line for each:
 //
 //   SYMBOL VARIANT exact inside empty past crossing freed untouched

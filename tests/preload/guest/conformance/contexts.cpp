@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts that a program makes, and which is current.
 #include "tests/preload/guest/conformance/report.h"
 

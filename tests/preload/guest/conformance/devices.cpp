@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of GPUs, and the identity and properties of each.
 #include <cctype>
 #include <cstdio>

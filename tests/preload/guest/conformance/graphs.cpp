@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes of graphs that name a context or a place.
 #include "tests/preload/guest/conformance/report.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the section that is named, or says the names of all that are about two GPUs.
 #include <cstdio>
 #include <cstring>

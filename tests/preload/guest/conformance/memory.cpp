@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes of memory, and the places of managed memory.
 #include <algorithm>
 

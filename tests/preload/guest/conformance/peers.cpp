@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Access of one GPU to another's memory, and copies between them.
 #include "tests/preload/guest/conformance/report.h"
 

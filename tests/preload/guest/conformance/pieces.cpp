@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Physical memory by the piece, and multicast objects.
 #include <cstdint>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream-ordered memory: a GPU's pools.
 #include "tests/preload/guest/conformance/report.h"
 

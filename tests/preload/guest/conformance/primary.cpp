@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Primary contexts, and what ends with contexts.
 #include "tests/preload/guest/conformance/report.h"
 

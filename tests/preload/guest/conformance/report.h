@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One line for each call of the driver, in words that mean the same on every machine: handles, addresses and identities
 // are named by the program, so that two runs can be compared line by line.
 //

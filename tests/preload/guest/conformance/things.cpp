@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams, events, modules and arrays: whose they are.
 #include "tests/preload/guest/conformance/report.h"
 

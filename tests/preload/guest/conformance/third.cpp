@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two GPUs and a third one: the first two may be parts of one, the third is a GPU of its own.
 #include "tests/preload/guest/conformance/report.h"
 

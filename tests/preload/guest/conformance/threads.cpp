@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads, each with its own current context, and processes that share memory.
 #include <sys/wait.h>
 #include <unistd.h>

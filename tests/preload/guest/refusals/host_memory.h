@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel as it is for a program that it gives no memory.
 #pragma once
 

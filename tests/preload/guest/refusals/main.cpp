@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls that are to be refused, one for each line that it reads, which names it. What it says of each: the result, and
 // whether everything is as it was before. "unnoted NAME": one that fits, and that there is no host memory to note.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Churns on the caching allocator itself, one for each context, with the GPU asked in the right way or in a wrong one:
 // that a wrong way is found out shows what the checks of the right one are worth.
 #include <atomic>

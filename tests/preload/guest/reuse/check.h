@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reuse guests' check of the driver's answers, and their random numbers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A correct program that does nothing but allocate, write, copy, read and free, in many streams at once, and says
 // whether what it reads is what it wrote. Work on one block is in order, by events where it goes from stream to stream;
 // it is not waited for before the block is freed. Memory that is handed out while earlier work may still come is found

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host buffers in turn, page-locked or managed, for copies that are still under way. A buffer that was read into is
 // looked at before it is used again: every word of it must be the one that was written.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Churns on the driver's own cuMemAlloc and cuMemFree, whoever they come from. With one more word, `forks`, a thread
 // forks all the while.
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts that the reuse guests share: a plan from the command line, contexts, threads, and one line at the end.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The driver's functions, each a jump through its slot. */
 #include "shim/stub.inc"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library under one of NVIDIA's names that only leads on to another one, as the driver and NVML do on WSL2: programs
 // open /usr/lib/wsl/lib/libcuda.so.1, which opens libcuda.so.1.1 in the driver store, and libnvidia-ml.so.1 the file of
 // the same name there. Here the store is the folder GUEST_STORE, and GUEST_PREFIX stands before the names in it. With
