@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Fuzzes the readers of settings, the host ledger's file and the caching allocator with libFuzzer, under asan and ubsan. Needs clang.
+# Fuzzes the readers of settings, of ELF files and of the loader's cache, the host ledger's file and the caching allocator
+# with libFuzzer, under asan and ubsan. Needs clang.
 #
 #   scripts/fuzz.sh [SECONDS]    so long for each (60)
 #
@@ -20,7 +21,7 @@ cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=cl
     -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" -DCUSLICE_SANITIZE=address,undefined,fuzzer-no-link -DCUSLICE_FUZZ=ON >/dev/null
 cmake --build build/fuzz --target fuzzers --parallel "$(nproc)" >build/fuzz/build.log || { cat build/fuzz/build.log >&2; exit 1; }
 cd build/fuzz
-mkdir -p corpus/config corpus/ledger corpus/allocator
+mkdir -p corpus/config corpus/elf corpus/ledger corpus/allocator
 # Valid input to begin with, so that the fuzzer finds its way from there.
 printf '\x000.4,0=40%%' >corpus/config/fraction
 printf '\x064GiB,GPU-5f=2048MiB' >corpus/config/limit
@@ -33,6 +34,9 @@ printf '\x011;flag.0 limit 0 2GiB --limit;environment.1 headroom * 1MiB CUSLICE_
 printf '\x02log = "info"\n[memory]\nfraction = 0.4\n[gpu.0]\nlimit = "4GiB"\n[ceiling]\nfraction = 0.5\n' >corpus/config/toml
 printf '\x03CUSLICE_LIMIT=0=4GiB\0CUSLICE_WAIT=10m\0' >corpus/config/environment
 printf '\x04CUDA_DEVICE_MEMORY_LIMIT=1g\0CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G\0' >corpus/config/others
+# This machine's own cache, and a program of it.
+{ printf '\x00' && cat /etc/ld.so.cache; } >corpus/elf/cache
+{ printf '\x01' && cat /bin/true; } >corpus/elf/library
 
 fuzz_one() {
     "tests/fuzz/fuzz_$1" -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "corpus/$1" \
@@ -41,4 +45,4 @@ fuzz_one() {
 }
 export -f fuzz_one
 # Each has one thread.
-printf '%s\0' config ledger allocator | xargs -0 -n 1 -P "$(nproc)" bash -c 'fuzz_one "$1" "$0"' "$seconds" || exit 1
+printf '%s\0' config elf ledger allocator | xargs -0 -n 1 -P "$(nproc)" bash -c 'fuzz_one "$1" "$0"' "$seconds" || exit 1

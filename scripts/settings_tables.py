@@ -37,7 +37,8 @@ TYPES = {
 }
 #: Settings that say which machine it is: FakeMachine's own, and not its programs'.
 MACHINE = ("fake", "fake-machine")
-MODULE = '''"""The settings as parameters. Written by scripts/settings_tables.py from the launcher's rows."""
+MODULE = '''# SPDX-License-Identifier: Apache-2.0
+"""The settings as parameters. Written by scripts/settings_tables.py from the launcher's rows."""
 
 from __future__ import annotations
 

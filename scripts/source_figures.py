@@ -18,8 +18,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PRODUCT = ("config", "policy", "virtual_gpu", "shim", "stub", "cli", "fake", "include", "integrations")
-LIBRARY = ("config", "policy", "virtual_gpu", "shim")
+PRODUCT = ("elf", "config", "policy", "virtual_gpu", "shim", "stub", "cli", "fake", "include", "integrations")
+LIBRARY = ("elf", "config", "policy", "virtual_gpu", "shim")
 SUFFIXES = (".h", ".c", ".cpp", ".inc", ".S")
 TEXT = re.compile(r'R"\((?s:.*?)\)"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'')
 COMMENT = re.compile(r"//[^\n]*|/\*(?s:.*?)\*/")

@@ -6,8 +6,8 @@
 #include <poll.h>
 #include <sys/stat.h>
 
+#include "elf/file.h"
 #include "stub/kernel.h"
-#include "stub/library_file.h"
 #include "stub/text.h"
 
 const char* library_fault(const char* path) {
@@ -18,7 +18,7 @@ const char* library_fault(const char* path) {
     const long got = read_file(file, &header, sizeof(header));
     const long size = kernel(SYS_lseek, file, 0, 2 /* SEEK_END */, 0, 0, 0);
     close_file(file);
-    if (got != sizeof(header) || !is_for_this_machine(&header)) return "is no library for this machine";
+    if (got != sizeof(header) || !elf_is_native(&header)) return "is no library for this machine";
     const Elf64_Off end = header.e_shoff + (Elf64_Off)header.e_shnum * header.e_shentsize;  // sections come last
     return size < 0 || (Elf64_Off)size < end ? "is not whole" : NULL;
 }

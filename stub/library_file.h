@@ -2,7 +2,6 @@
 // A library as its file describes it, which is not loaded.
 #pragma once
 
-#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -13,9 +12,6 @@ struct library_file {
     const char** needs;           // the names as they are in the file
     size_t needs_count;
 };
-
-/// True for the beginning of a file of 64 bits for this machine.
-bool is_for_this_machine(const Elf64_Ehdr* header);
 
 /// False for a file that is not there, can't be read or is nothing that the loader would open. One that is only odd is
 /// read as far as it goes: what becomes of it is for the loader to say. Whatever is in the file, nothing but `work` is

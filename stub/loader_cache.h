@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader's cache: where the loader finds most libraries.
+// The loader's cache, read for one search.
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "elf/loader_cache.h"
 
 struct loader_cache {
     const char* path;
-    char* bytes;
+    void* bytes;
     size_t size;
     bool read;
+    struct elf_cache entries;
 };
 
-/// The path of the next entry for a library of this name and this machine, from entry number *place on, which is moved
-/// past it; null if there is none. Reads the file at the first call.
+/// As elf_next_in_cache. Reads the file at the first call.
 const char* next_in_cache(struct loader_cache* cache, const char* name, size_t* place);
 void forget_cache(struct loader_cache* cache);

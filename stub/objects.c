@@ -5,117 +5,15 @@
 #include <link.h>
 #include <stdint.h>
 
+#include "elf/object.h"
 #include "stub/kernel.h"
 #include "stub/text.h"
 
-// An object's own symbol table.
-struct symbols {
-    const ElfW(Sym) * table;
-    const char* strings;
-    const uint32_t* gnu_hash;
-    const uint32_t* hash;
-    const ElfW(Versym) * versions;
-    uintptr_t base;
-    const ElfW(Dyn) * soname, *rpath, *runpath;  // offsets of their strings
-};
-
-// The loader has added the base to these addresses, but not where it leaves the section as it is in the file (vDSO).
-static const void* at(uintptr_t base, uintptr_t address) {
-    return (const void*)(address < base ? base + address : address);
-}
-
-static struct symbols symbols_of(uintptr_t base, const ElfW(Dyn) * entry) {
-    struct symbols found = {.base = base};
-    for (; entry && entry->d_tag != DT_NULL; entry++) {
-        const void* target = at(base, entry->d_un.d_ptr);
-        switch (entry->d_tag) {
-            case DT_SYMTAB:
-                found.table = target;
-                break;
-            case DT_STRTAB:
-                found.strings = target;
-                break;
-            case DT_GNU_HASH:
-                found.gnu_hash = target;
-                break;
-            case DT_HASH:
-                found.hash = target;
-                break;
-            case DT_VERSYM:
-                found.versions = target;
-                break;
-            case DT_SONAME:
-                found.soname = entry;
-                break;
-            case DT_RPATH:
-                found.rpath = entry;
-                break;
-            case DT_RUNPATH:
-                found.runpath = entry;
-                break;
-            default:
-                break;
-        }
-    }
-    return found;
-}
-
-static bool exports(const struct symbols* in, uint32_t index, const char* symbol) {
-    const ElfW(Versym) hidden = 0x8000;  // an older version, which only those get who were linked to it
-    const ElfW(Sym)* entry = &in->table[index];
-    const unsigned char binding = ELF64_ST_BIND(entry->st_info);
-    return entry->st_shndx != SHN_UNDEF && (binding == STB_GLOBAL || binding == STB_WEAK) &&
-           ELF64_ST_TYPE(entry->st_info) != STT_GNU_IFUNC && !(in->versions && (in->versions[index] & hidden)) &&
-           equal(in->strings + entry->st_name, symbol);
-}
-
-static void* look_up_gnu(const struct symbols* in, const char* symbol) {
-    uint32_t hash = 5381;
-    for (const char* c = symbol; *c; c++) hash = hash * 33 + (unsigned char)*c;
-    const uint32_t buckets = in->gnu_hash[0], first = in->gnu_hash[1], filter_words = in->gnu_hash[2];
-    const uint32_t* bucket = in->gnu_hash + 4 + filter_words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
-    const uint32_t* chain = bucket + buckets;
-    uint32_t index = buckets ? bucket[hash % buckets] : 0;
-    if (index < first || index == 0) return NULL;
-    for (;; index++) {
-        const uint32_t entry = chain[index - first];
-        if ((entry | 1) == (hash | 1) && exports(in, index, symbol))
-            return (void*)(in->base + in->table[index].st_value);
-        if (entry & 1) return NULL;  // the chain's last
-    }
-}
-
-static void* look_up(const struct symbols* in, const char* symbol) {
-    if (!in->table || !in->strings) return NULL;
-    if (in->gnu_hash) return look_up_gnu(in, symbol);
-    for (uint32_t index = 1; in->hash && index < in->hash[1]; index++)
-        if (exports(in, index, symbol)) return (void*)(in->base + in->table[index].st_value);
-    return NULL;
-}
-
-static bool holds(const struct dl_phdr_info* object, const void* address) {
-    const uintptr_t place = (uintptr_t)address - object->dlpi_addr;
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == PT_LOAD &&
-            place - object->dlpi_phdr[i].p_vaddr < object->dlpi_phdr[i].p_memsz)
-            return true;
-    return false;
-}
-
-static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info* object) {
-    const ElfW(Dyn)* dynamic = NULL;
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn)*)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    return dynamic;
-}
-
-static struct symbols symbols_of_object(const struct dl_phdr_info* object) {
-    return symbols_of(object->dlpi_addr, dynamic_of(object));
-}
-
-static const char* text_of(const struct symbols* in, const ElfW(Dyn) * entry) {
-    return entry && in->strings ? in->strings + entry->d_un.d_val : NULL;
+// One that the processor chooses isn't ours to call while the loader still relocates.
+static void* look_up(const struct elf_object* in, const char* name) {
+    const ElfW(Sym)* const symbol = elf_find_symbol(in, name, elf_gnu_hash(name));
+    const bool is_fixed = symbol && ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC;
+    return is_fixed ? (void*)(in->base + symbol->st_value) : NULL;
 }
 
 struct function_search {
@@ -127,11 +25,11 @@ struct function_search {
 static int look_at(struct dl_phdr_info* object, size_t size, void* argument) {
     struct function_search* search = argument;
     (void)size;
-    if (holds(object, (const void*)&look_at)) {
+    if (elf_holds(object, (const void*)&look_at)) {
         search->past_us = true;
         return 0;
     }
-    const struct symbols symbols = symbols_of_object(object);
+    const struct elf_object symbols = elf_object_of(object);
     void* found = look_up(&symbols, search->symbol);
     if (!search->any) search->any = found;
     if (search->past_us) search->next = found;
@@ -155,9 +53,12 @@ void* find_function(const char* symbol) {
     return search.any;
 }
 
-static bool needs(const struct dl_phdr_info* object, const struct symbols* symbols, const char* library) {
-    for (const ElfW(Dyn)* entry = dynamic_of(object); entry && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_NEEDED && begins_with(last_component(text_of(symbols, entry)), library)) return true;
+static bool needs(const struct elf_object* object, const char* library) {
+    if (!object->texts) return false;
+    for (const ElfW(Dyn)* entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag != DT_NEEDED) continue;
+        if (begins_with(last_component(elf_object_text(object, entry)), library)) return true;
+    }
     return false;
 }
 
@@ -170,7 +71,7 @@ struct exporter_search {
 static int look_for_exporter(struct dl_phdr_info* object, size_t size, void* argument) {
     struct exporter_search* search = argument;
     (void)size;
-    const struct symbols symbols = symbols_of_object(object);
+    const struct elf_object symbols = elf_object_of(object);
     const bool copy = look_up(&symbols, "cuslice_marker") != NULL;
     if (search->past_program && !search->path && look_up(&symbols, search->symbol)) {
         search->path = object->dlpi_name;
@@ -178,7 +79,7 @@ static int look_for_exporter(struct dl_phdr_info* object, size_t size, void* arg
     }
     search->past_program = true;  // which comes first
     if (!search->needed) return search->path != NULL;
-    search->is_needed |= !copy && symbols.strings && needs(object, &symbols, search->needed);
+    search->is_needed |= !copy && needs(&symbols, search->needed);
     return 0;
 }
 
@@ -203,9 +104,9 @@ struct c_library_search {
 static int look_for_c_library(struct dl_phdr_info* object, size_t size, void* argument) {
     struct c_library_search* search = argument;
     (void)size;
-    if (holds(object, (const void*)&look_for_c_library) || equal(object->dlpi_name, search->library)) return 1;
-    const struct symbols symbols = symbols_of_object(object);
-    const char* const soname = text_of(&symbols, symbols.soname);
+    if (elf_holds(object, (const void*)&look_for_c_library) || equal(object->dlpi_name, search->library)) return 1;
+    const struct elf_object symbols = elf_object_of(object);
+    const char* const soname = symbols.soname;
     if (soname && (equal(soname, "libc.so.6") || equal(soname, "libdl.so.2")) && search->count < search->most)
         search->paths[search->count++] = object->dlpi_name;
     return 0;
@@ -224,8 +125,8 @@ struct names {
 
 static int leave_out(struct dl_phdr_info* object, size_t size, void* argument) {
     const struct names* names = argument;
-    const struct symbols symbols = symbols_of_object(object);
-    const char* const soname = text_of(&symbols, symbols.soname);
+    const struct elf_object symbols = elf_object_of(object);
+    const char* const soname = symbols.soname;
     (void)size;
     for (size_t i = 0; i < names->count; i++) {
         const char* const name = names->names[i];
@@ -244,13 +145,12 @@ struct object_search {
 
 static int describe(struct dl_phdr_info* object, size_t size, void* argument) {
     const struct object_search* search = argument;
-    const bool found = search->address && holds(object, search->address);
+    const bool found = search->address && elf_holds(object, search->address);
     (void)size;
     if (!found && search->object->path) return 0;
-    const struct symbols symbols = symbols_of_object(object);
-    const char* const runpath = text_of(&symbols, symbols.runpath);
-    *search->object = (struct wanting){
-        .path = object->dlpi_name, .rpath = runpath ? NULL : text_of(&symbols, symbols.rpath), .runpath = runpath};
+    const struct elf_object symbols = elf_object_of(object);
+    const char* const rpath = symbols.runpath ? NULL : symbols.rpath;
+    *search->object = (struct wanting){.path = object->dlpi_name, .rpath = rpath, .runpath = symbols.runpath};
     return found;
 }
 
@@ -261,7 +161,7 @@ void describe_object(const void* address, struct wanting* object) {
 
 void* find_in(void* handle, const char* symbol) {
     const struct link_map* map = handle;  // which is what a handle is, in every glibc
-    const struct symbols symbols = symbols_of(map->l_addr, map->l_ld);
+    const struct elf_object symbols = elf_object_at(map->l_addr, map->l_ld);
     return look_up(&symbols, symbol);
 }
 
@@ -273,8 +173,8 @@ struct copy_search {
 static int look_at_copy(struct dl_phdr_info* object, size_t size, void* argument) {
     struct copy_search* search = argument;
     (void)size;
-    if (!holds(object, search->address)) return 0;
-    const struct symbols symbols = symbols_of_object(object);
+    if (!elf_holds(object, search->address)) return 0;
+    const struct elf_object symbols = elf_object_of(object);
     search->in_copy = look_up(&symbols, "cuslice_marker") != NULL;
     return 1;
 }
@@ -287,7 +187,7 @@ bool lies_in_copy(const void* address) {
 
 static int look_for_us(struct dl_phdr_info* object, size_t size, void* argument) {
     (void)size;
-    if (!holds(object, (const void*)&look_for_us)) return 0;
+    if (!elf_holds(object, (const void*)&look_for_us)) return 0;
     *(const char**)argument = object->dlpi_name;
     return 1;
 }

@@ -10,6 +10,7 @@
 #include "cli/text/exit_codes.h"
 #include "config/resolve.h"
 #include "config/split/plan.h"
+#include "elf/machine.h"
 
 namespace cuslice::cli::doctor {
 namespace {
@@ -22,8 +23,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 std::string advice_for(const std::string& why) {
     if (contains(why, "statically linked"))
         return "Link it dynamically, without -static; MIG and MPS limit programs of every kind";
-    if (contains(why, std::string("not an ") + kMachineName + " program"))
-        return std::string("Use a build of the program for ") + kMachineName;
+    if (contains(why, "not an " ELF_MACHINE_NAME " program")) return "Use a build of the program for " ELF_MACHINE_NAME;
     if (contains(why, "its loader")) return "Use a build of the program for the GNU C library";
     return "Start what it starts with cuslice, as in sudo cuslice run -- PROGRAM; or put the library into "
            "/etc/ld.so.preload";

@@ -13,12 +13,13 @@
 
 #include "cli/launch/elf_file.h"
 #include "cli/text/exit_codes.h"
+#include "elf/machine.h"
 
 namespace cuslice::cli {
 namespace {
 
 constexpr const char* kNoSlice = "so this program gets no slice";
-constexpr std::string_view kGnuLoader = kLoaderName;
+constexpr std::string_view kGnuLoader = ELF_LOADER_NAME;
 
 // The error that execve would give for a file, without starting it; 0 if it may be executed.
 int why_not_executable(const std::string& path) {
@@ -67,8 +68,8 @@ Reach reach_of(const std::string& path) {
     const ElfFile file(path);
     if (!file.is_elf()) return {};
     if (!file.is_native())
-        return {path + ": not an " + kMachineName + " program: the loader ignores LD_PRELOAD there, " + kNoSlice};
-    const std::string loader(file.interpreter());
+        return {path + ": not an " ELF_MACHINE_NAME " program: the loader ignores LD_PRELOAD there, " + kNoSlice};
+    const std::string loader = file.interpreter();
     if (loader.empty()) {
         // The loader may itself be the program, and be told what to start.
         if (file.soname() == kGnuLoader) return {};

@@ -14,7 +14,7 @@ import sys
 
 WORDS = "What|Whatever|Whether|Who|Whoever|Whose|Whom|Of|Those|Which|Whichever"
 FOLDERS = (
-    ".ci", "cli", "config", "docs", "fake", "include", "integrations", "lab", "policy", "python", "scripts", "shim",
+    ".ci", "cli", "config", "docs", "elf", "fake", "include", "integrations", "lab", "policy", "python", "scripts", "shim",
     "stub", "tests", "virtual_gpu",
 )  # fmt: skip
 SLASHES = (".c", ".cpp", ".h", ".S", ".inc", ".def", ".cu")

@@ -17,9 +17,10 @@ import sys
 # Folders that a folder may include, besides itself. Longest prefix wins.
 POLICY = ["policy/base", "policy/budget", "policy/frameworks", "policy/ledger", "policy/allocator", "policy/trace", "policy/stats"]
 GPU = ["virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split", "virtual_gpu/gpu", "virtual_gpu/cache", "virtual_gpu/selection"]
-CLI = ["config", "config/uuid", *POLICY, *GPU]
+CLI = ["config", "config/uuid", "elf", *POLICY, *GPU]
 ROOMS = ["cli/text", "cli/launch", "cli/gpus", "cli/settings", "cli/ledger", "cli/top", "cli/doctor"]
 ALLOWED = {
+    "elf": [],
     "include": [],
     "config": ["config/uuid"],
     "config/uuid": [],
@@ -30,16 +31,16 @@ ALLOWED = {
     "policy/budget": ["config", "policy/base", "policy/ledger"],
     "policy/frameworks": ["config", "policy/budget"],
     "policy/allocator": ["config", "policy/base", "policy/budget"],
-    "virtual_gpu/driver": [],
+    "virtual_gpu/driver": ["elf"],
     "virtual_gpu/nvml": ["config", "policy/base", "virtual_gpu/driver"],
     "virtual_gpu/selection": ["config", "policy/base", "policy/frameworks", "virtual_gpu/driver", "virtual_gpu/nvml"],
     "virtual_gpu/split": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/selection"],
-    "virtual_gpu/gpu": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split"],
+    "virtual_gpu/gpu": ["config", "elf", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split"],
     "virtual_gpu/cache": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/gpu", "virtual_gpu/split"],
-    "fake": ["virtual_gpu/driver", "config/uuid"],
+    "fake": ["elf", "virtual_gpu/driver", "config/uuid"],
     "shim/process": ["include", "config", *POLICY, *GPU],
     "shim": ["include", "config", *POLICY, *GPU, "shim/process"],
-    "stub": ["shim"],
+    "stub": ["elf", "shim"],
     "cli/text": CLI,
     "cli/launch": [*CLI, "cli/text"],
     "cli/gpus": [*CLI, "cli/text", "cli/launch"],
@@ -51,7 +52,7 @@ ALLOWED = {
     "cli/commands": [*CLI, *ROOMS, "cli"],
     "cli": [*CLI, *ROOMS],
 }
-ROOTS = ("include", "config", "policy", "virtual_gpu", "shim", "stub", "fake", "cli", "tests", "lab")
+ROOTS = ("elf", "include", "config", "policy", "virtual_gpu", "shim", "stub", "fake", "cli", "tests", "lab")
 SOURCES = (".cpp", ".h", ".c", ".S", ".inc", ".cu", ".py", ".sh")
 MOST_LINES = 500
 

@@ -15,7 +15,7 @@ source = pathlib.Path(sys.argv[1])
 product = re.search(r"product\) targets\+=\((.*?)\)", (source / "scripts/build.sh").read_text(), re.S)
 named = set(product[1].split())
 placed = set()
-for folder in ("cli", "config", "docs", "fake", "integrations", "shim", "stub"):
+for folder in ("cli", "config", "docs", "elf", "fake", "integrations", "shim", "stub"):
     for path in (source / folder).rglob("CMakeLists.txt"):
         placed |= set(re.findall(r"^\s*cuslice_place\((\w+) ", path.read_text(), re.M))
 missing = sorted(placed - named - ELSEWHERE)

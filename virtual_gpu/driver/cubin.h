@@ -5,8 +5,9 @@
 #include <elf.h>
 
 #include <cstdint>
-#include <cstring>
 #include <string_view>
+
+#include "elf/file.h"
 
 namespace cuslice {
 
@@ -15,9 +16,6 @@ constexpr unsigned char kManagedSymbol = 0x04;       // bit of st_other: a varia
 constexpr unsigned char kKernelSymbol = 0x10;        // bit of st_other: a function that can be launched
 constexpr std::string_view kGlobals = ".nv.global";  // begins the names of the sections of variables
 
-inline bool is_cubin(const Elf64_Ehdr& header) {
-    return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
-           header.e_machine == kCudaMachine;
-}
+inline bool is_cubin(const Elf64_Ehdr& header) { return elf_is_known(&header) && header.e_machine == kCudaMachine; }
 
 }  // namespace cuslice

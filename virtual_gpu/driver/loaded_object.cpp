@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "virtual_gpu/driver/libc.h"
 
@@ -10,126 +11,49 @@ namespace cuslice {
 
 namespace {
 
-std::uint32_t sysv_hash_of(const char* name) {
-    std::uint32_t hash = 0;
-    for (; *name; name++) {
-        hash = (hash << 4) + static_cast<unsigned char>(*name);
-        const std::uint32_t top = hash & 0xf0000000;
-        hash = (hash ^ (top >> 24)) & ~top;
-    }
-    return hash;
-}
+std::span<const ElfW(Phdr)> segments_of(const dl_phdr_info& info) { return {info.dlpi_phdr, info.dlpi_phnum}; }
 
 }  // namespace
 
-LoadedObject::LoadedObject(const dl_phdr_info& info)
-    : path_(info.dlpi_name ? info.dlpi_name : ""),
-      base_(info.dlpi_addr),
-      segments_(info.dlpi_phdr),
-      segment_count_(info.dlpi_phnum) {
-    for (std::size_t i = segment_count_; i-- > 0;) {
-        if (segments_[i].p_type == PT_DYNAMIC)
-            dynamic_ = reinterpret_cast<const ElfW(Dyn)*>(base_ + segments_[i].p_vaddr);
-        if (segments_[i].p_type == PT_LOAD && segments_[i].p_flags & PF_X) code_ = &segments_[i];
-    }
-    if (!dynamic_) return;
-    const ElfW(Dyn)* named = nullptr;
-    for (const ElfW(Dyn)* entry = dynamic_; entry->d_tag != DT_NULL; entry++) {
-        const void* target = at(entry->d_un.d_ptr);
-        switch (entry->d_tag) {
-            case DT_STRTAB:
-                strings_ = static_cast<const char*>(target);
-                break;
-            case DT_SYMTAB:
-                symbols_ = static_cast<const ElfW(Sym)*>(target);
-                break;
-            case DT_GNU_HASH:
-                gnu_hash_ = static_cast<const std::uint32_t*>(target);
-                break;
-            case DT_HASH:
-                hash_ = static_cast<const std::uint32_t*>(target);
-                break;
-            case DT_VERSYM:
-                versions_ = static_cast<const ElfW(Versym)*>(target);
-                break;
-            case DT_SONAME:
-                named = entry;
-                break;
-            default:
-                break;
-        }
-    }
-    if (named && strings_) soname_ = strings_ + named->d_un.d_val;
-}
-
-// The loader has added the base to these addresses, but not where it leaves the section as it is in the file (vDSO).
-const void* LoadedObject::at(std::uintptr_t address) const {
-    return reinterpret_cast<const void*>(address < base_ ? base_ + address : address);
+LoadedObject::LoadedObject(const dl_phdr_info& info) : info_(info), object_(elf_object_of(&info)) {
+    const auto is_code = [](const ElfW(Phdr) & segment) { return segment.p_type == PT_LOAD && segment.p_flags & PF_X; };
+    const auto segments = segments_of(info);
+    const auto code = std::find_if(segments.begin(), segments.end(), is_code);
+    if (code != segments.end()) code_ = &*code;
 }
 
 bool LoadedObject::needs(const char* soname) const {
-    if (!dynamic_ || !strings_) return false;
-    for (const ElfW(Dyn)* entry = dynamic_; entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_NEEDED && std::strcmp(strings_ + entry->d_un.d_val, soname) == 0) return true;
+    if (!object_.texts) return false;
+    for (const ElfW(Dyn)* entry = object_.dynamic; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag != DT_NEEDED) continue;
+        if (std::strcmp(elf_object_text(&object_, entry), soname) == 0) return true;
+    }
     return false;
 }
 
 bool LoadedObject::holds(const void* address) const {
-    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(address) - base_;
-    const auto in = [&](const ElfW(Phdr) & segment) { return place - segment.p_vaddr < segment.p_memsz; };
-    if (code_ && in(*code_)) return true;
-    for (std::size_t i = 0; i < segment_count_; i++)
-        if (segments_[i].p_type == PT_LOAD && in(segments_[i])) return true;
-    return false;
+    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(address) - object_.base;
+    const bool in_code = code_ && place - code_->p_vaddr < code_->p_memsz;
+    return in_code || elf_holds(&info_, address);
 }
 
 ModuleRange LoadedObject::range() const {
     std::uintptr_t begin = ~std::uintptr_t{0}, end = 0;
-    for (std::size_t i = 0; i < segment_count_; i++) {
-        if (segments_[i].p_type != PT_LOAD) continue;
-        begin = std::min(begin, base_ + segments_[i].p_vaddr);
-        end = std::max(end, base_ + segments_[i].p_vaddr + segments_[i].p_memsz);
+    for (const ElfW(Phdr) & segment : segments_of(info_)) {
+        if (segment.p_type != PT_LOAD) continue;
+        begin = std::min(begin, object_.base + segment.p_vaddr);
+        end = std::max(end, object_.base + segment.p_vaddr + segment.p_memsz);
     }
     return end > begin ? ModuleRange{begin, end - begin} : ModuleRange{};
 }
 
-bool LoadedObject::exports(std::uint32_t index, const char* symbol) const {
-    constexpr ElfW(Versym) kHidden = 0x8000;  // an older version, which only those get who were linked to it
-    const ElfW(Sym)& entry = symbols_[index];
-    const auto binding = ELF64_ST_BIND(entry.st_info);
-    if (entry.st_shndx == SHN_UNDEF || (binding != STB_GLOBAL && binding != STB_WEAK)) return false;
-    if (versions_ && (versions_[index] & kHidden)) return false;
-    return std::strcmp(strings_ + entry.st_name, symbol) == 0;
-}
-
 // Null for an address outside the object, as an absolute symbol has it.
-void* LoadedObject::address_of(std::uint32_t index) const {
-    void* const address = reinterpret_cast<void*>(base_ + symbols_[index].st_value);
-    if (!holds(address)) return nullptr;
-    if (ELF64_ST_TYPE(symbols_[index].st_info) != STT_GNU_IFUNC) return address;
-    return reinterpret_cast<void* (*)()>(address)();
-}
-
 void* LoadedObject::find(const char* symbol, std::uint32_t hash) const {
-    if (!symbols_ || !strings_) return nullptr;
-    if (gnu_hash_) {
-        const std::uint32_t buckets = gnu_hash_[0], first = gnu_hash_[1], filter_words = gnu_hash_[2];
-        const std::uint32_t* const bucket = gnu_hash_ + 4 + filter_words * (sizeof(ElfW(Addr)) / sizeof(*gnu_hash_));
-        const std::uint32_t* const chain = bucket + buckets;
-        std::uint32_t index = buckets ? bucket[hash % buckets] : 0;
-        if (index < first || index == 0) return nullptr;
-        for (;; index++) {
-            const std::uint32_t entry = chain[index - first];
-            if ((entry | 1) == (hash | 1) && exports(index, symbol)) return address_of(index);
-            if (entry & 1) return nullptr;  // the chain's last
-        }
-    }
-    if (hash_ && hash_[0]) {
-        const std::uint32_t* const chain = hash_ + 2 + hash_[0];
-        for (std::uint32_t index = hash_[2 + sysv_hash_of(symbol) % hash_[0]]; index != STN_UNDEF; index = chain[index])
-            if (exports(index, symbol)) return address_of(index);
-    }
-    return nullptr;
+    const ElfW(Sym)* const found = elf_find_symbol(&object_, symbol, hash);
+    void* const address = found ? reinterpret_cast<void*>(object_.base + found->st_value) : nullptr;
+    if (!found || !holds(address)) return nullptr;
+    if (ELF64_ST_TYPE(found->st_info) != STT_GNU_IFUNC) return address;
+    return reinterpret_cast<void* (*)()>(address)();
 }
 
 bool any_object(bool (*visit)(const LoadedObject&, void*), void* argument) {
@@ -152,14 +76,9 @@ LoadedObject object_at(const void* address) {
     } wanted{address, {}};
     const auto visit = [](dl_phdr_info* info, std::size_t, void* argument) {
         auto& search = *static_cast<Wanted*>(argument);
-        const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(search.address) - info->dlpi_addr;
-        for (std::size_t i = 0; i < info->dlpi_phnum; i++) {
-            const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-            if (segment.p_type != PT_LOAD || place - segment.p_vaddr >= segment.p_memsz) continue;
-            search.found = LoadedObject(*info);
-            return 1;
-        }
-        return 0;
+        if (!elf_holds(info, search.address)) return 0;
+        search.found = LoadedObject(*info);
+        return 1;
     };
     dl_iterate_phdr(visit, &wanted);
     return wanted.found;

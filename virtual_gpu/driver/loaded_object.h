@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "elf/object.h"
 #include "virtual_gpu/driver/module_range.h"
 
 namespace cuslice {
@@ -18,40 +19,22 @@ class LoadedObject {
     LoadedObject() = default;
     explicit LoadedObject(const dl_phdr_info& info);
 
-    explicit operator bool() const { return segments_ != nullptr; }
+    explicit operator bool() const { return info_.dlpi_phdr != nullptr; }
     // The file as the loader names it; empty for the program itself.
-    const char* path() const { return path_; }
+    const char* path() const { return info_.dlpi_name ? info_.dlpi_name : ""; }
     // Empty if it has none.
-    const char* soname() const { return soname_; }
+    const char* soname() const { return object_.soname ? object_.soname : ""; }
     bool needs(const char* soname) const;
     bool holds(const void* address) const;
     ModuleRange range() const;
     // The address that the object itself exports under this name, in its default version, or null. Its dependencies
     // are not searched. `gnu_hash`: the name's, by whoever looks for many names of which it is known beforehand.
-    void* find(const char* symbol) const { return find(symbol, gnu_hash_of(symbol)); }
+    void* find(const char* symbol) const { return find(symbol, elf_gnu_hash(symbol)); }
     void* find(const char* symbol, std::uint32_t gnu_hash) const;
-    static constexpr std::uint32_t gnu_hash_of(const char* name) {
-        std::uint32_t hash = 5381;
-        for (; *name; name++) hash = hash * 33 + static_cast<unsigned char>(*name);
-        return hash;
-    }
 
   private:
-    const void* at(std::uintptr_t address) const;
-    bool exports(std::uint32_t index, const char* symbol) const;
-    void* address_of(std::uint32_t index) const;
-
-    const char* path_ = "";
-    const char* soname_ = "";
-    const char* strings_ = nullptr;
-    const ElfW(Dyn) * dynamic_ = nullptr;
-    const ElfW(Sym) * symbols_ = nullptr;
-    const std::uint32_t* gnu_hash_ = nullptr;
-    const std::uint32_t* hash_ = nullptr;
-    const ElfW(Versym) * versions_ = nullptr;
-    std::uintptr_t base_ = 0;
-    const ElfW(Phdr) * segments_ = nullptr;
-    std::size_t segment_count_ = 0;
+    dl_phdr_info info_{};
+    elf_object object_{};
     const ElfW(Phdr) * code_ = nullptr;  // the first segment that can be executed: most of what is looked for
 };
 

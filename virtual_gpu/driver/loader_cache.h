@@ -2,16 +2,35 @@
 #pragma once
 #include <cstddef>
 
+#include "elf/loader_cache.h"
+
 namespace cuslice {
 
-// Looks a library name such as "libcuda.so.1" up in the dynamic loader's cache (ld.so.cache as written by ldconfig,
-// format "glibc-ld.so.cache1.1", described in glibc's sysdeps/generic/dl-cache.h) and calls visit(path, argument) for
-// each entry of this machine's kind, in the cache's order, until visit returns true. True if a visit did. A missing,
-// torn or foreign cache has no entries. The cache has to be read because asking the loader by name would answer with
-// ourselves.
-bool for_each_in_loader_cache(const char* cache_path, const char* name, bool (*visit)(const char* path, void* argument),
-                              void* argument);
+// The dynamic loader's cache as it was when it was read. It has to be read because asking the loader by name would
+// answer with ourselves. A missing, torn or foreign cache has no entries. Not thread-safe.
+class LoaderCache {
+  public:
+    explicit LoaderCache(const char* path);
+    ~LoaderCache();
+    LoaderCache(const LoaderCache&) = delete;
+    LoaderCache& operator=(const LoaderCache&) = delete;
 
-inline constexpr const char* kLoaderCache = "/etc/ld.so.cache";
+    // Calls visit(path) for each entry of a library of this name and of this machine's kind, in the cache's order,
+    // until it returns true. True if a visit did.
+    template <typename Visit>
+    bool any(const char* name, Visit visit) const {
+        std::size_t place = 0;
+        while (const char* const path = elf_next_in_cache(&entries_, name, &place))
+            if (visit(path)) return true;
+        return false;
+    }
+
+  private:
+    void read(int file);
+
+    void* bytes_ = nullptr;
+    std::size_t size_ = 0;
+    elf_cache entries_{};
+};
 
 }  // namespace cuslice

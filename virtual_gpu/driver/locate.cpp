@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "virtual_gpu/driver/elf_machine.h"
+#include "elf/file.h"
 #include "virtual_gpu/driver/libc.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/path_buffer.h"
@@ -159,8 +159,7 @@ bool is_library(const char* path) {
     if (fd < 0) return false;
     const bool whole = read(fd, &header, sizeof(header)) == sizeof(header);
     close(fd);
-    return whole && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
-           header.e_machine == kElfMachine;
+    return whole && elf_is_native(&header);
 }
 
 bool opened_as(const char* soname, PathBuffer& path) {

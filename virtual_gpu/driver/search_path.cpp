@@ -84,14 +84,13 @@ struct CacheSearch {
     Search& search;
     const Level& level;
 
-    static bool visit(const char* path, void* argument) {
-        const auto& self = *static_cast<CacheSearch*>(argument);
+    bool operator()(const char* path) const {
         const char* const file = std::strrchr(path, '/');
         const char* const subfolder = std::strstr(path, "/glibc-hwcaps/");
-        const bool fits = subfolder && file ? std::strncmp(subfolder, self.level.subfolder, file - subfolder) == 0 &&
-                                                  self.level.subfolder[file - subfolder] == '\0'
-                                            : *self.level.subfolder == '\0';
-        return fits && self.level.fits() && self.search.visit(path, kInCache, self.search.argument);
+        const bool fits = subfolder && file ? std::strncmp(subfolder, level.subfolder, file - subfolder) == 0 &&
+                                                  level.subfolder[file - subfolder] == '\0'
+                                            : level.is_folder_itself();
+        return fits && level.fits() && search.visit(path, kInCache, search.argument);
     }
 };
 
@@ -151,10 +150,9 @@ bool visit_candidates(std::span<const Dl_serpath> folders, std::size_t defaults,
     const std::size_t before_cache = folders.size() - std::min(defaults, folders.size());
     for (const Dl_serpath& folder : folders.first(before_cache))
         if (search.in_folder(folder.dls_name, kInSearchPath)) return true;
-    for (const Level& level : kLevels) {
-        CacheSearch in_cache{search, level};
-        if (for_each_in_loader_cache(cache_path, name, CacheSearch::visit, &in_cache)) return true;
-    }
+    const LoaderCache cache(cache_path);
+    for (const Level& level : kLevels)
+        if (cache.any(name, CacheSearch{search, level})) return true;
     for (const Dl_serpath& folder : folders.subspan(before_cache))
         if (search.in_folder(folder.dls_name, kInDefaults)) return true;
     return false;
@@ -163,7 +161,7 @@ bool visit_candidates(std::span<const Dl_serpath> folders, std::size_t defaults,
 bool visit_candidates(void* handle, const char* name, VisitCandidate visit, void* argument) {
     const int saved_errno = errno;
     const Folders folders(handle ? handle : real_dlopen()(nullptr, RTLD_LAZY));
-    const bool found = visit_candidates(folders.all(), count_defaults(), kLoaderCache, name, visit, argument);
+    const bool found = visit_candidates(folders.all(), count_defaults(), ELF_LOADER_CACHE, name, visit, argument);
     errno = saved_errno;
     return found;
 }

@@ -20,10 +20,10 @@ namespace {
 
 // Hashes of more than a thousand names, computed by the compiler rather than in each process.
 constexpr auto kDriverHashes =
-    table_of_functions([](const FunctionRow& row) { return LoadedObject::gnu_hash_of(row.symbol.data()); });
+    table_of_functions([](const FunctionRow& row) { return elf_gnu_hash(row.symbol.data()); });
 constexpr auto kNvmlHashes = [] {
     std::array<std::uint32_t, kNvmlFunctionCount> all{};
-    for (std::size_t i = 0; i < all.size(); i++) all[i] = LoadedObject::gnu_hash_of(kNvmlFunctionRows[i].data());
+    for (std::size_t i = 0; i < all.size(); i++) all[i] = elf_gnu_hash(kNvmlFunctionRows[i].data());
     return all;
 }();
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "elf/file.h"
 #include "virtual_gpu/driver/cubin.h"
 #include "virtual_gpu/driver/fat_binary.h"
 #include "virtual_gpu/gpu/ptx_size.h"
@@ -53,10 +54,11 @@ std::size_t read_memory(std::uintptr_t memory, void* into, std::size_t size) {
 }
 
 // Some bytes of memory, or of a file, as far as they can be read.
-class Source {
+class Source : public elf_source {
   public:
-    explicit Source(const void* memory) : memory_(reinterpret_cast<std::uintptr_t>(memory)) {}
-    explicit Source(int file) : file_(file) {}
+    explicit Source(const void* memory)
+        : elf_source{&read_through}, memory_(reinterpret_cast<std::uintptr_t>(memory)) {}
+    explicit Source(int file) : elf_source{&read_through}, file_(file) {}
 
     // How many bytes were read.
     std::size_t read(std::uint64_t offset, void* into, std::size_t size) const {
@@ -86,6 +88,10 @@ class Source {
     }
 
   private:
+    static std::size_t read_through(elf_source* source, std::uint64_t offset, void* into, std::size_t size) {
+        return static_cast<Source*>(source)->read(offset, into, size);
+    }
+
     std::uintptr_t memory_ = 0;
     std::uint64_t start_ = 0;  // in the file
     std::uint64_t end_ = ~0ull;
@@ -121,27 +127,22 @@ std::uint64_t add_up_symbols(const Source& source, const Elf64_Shdr& table, cons
     return bytes;
 }
 
-std::uint64_t size_of_cubin(const Source& source) {
-    Elf64_Ehdr header;
+std::uint64_t size_of_cubin(Source source) {
+    elf_file file;
     Elf64_Shdr names, section;
-    const auto section_at = [&](unsigned index, Elf64_Shdr* into) {
-        return source.read(header.e_shoff + index * sizeof(Elf64_Shdr), into);
-    };
-    if (!source.read(0, &header) || !is_cubin(header) || header.e_shentsize != sizeof(Elf64_Shdr) ||
-        header.e_shstrndx >= header.e_shnum || !section_at(header.e_shstrndx, &names))
+    if (!elf_open(&file, &source) || !is_cubin(file.header) || !elf_section(&file, file.header.e_shstrndx, &names))
         return 0;
     constexpr std::uint64_t kWritable = SHF_ALLOC | SHF_WRITE;
     Sections sections;
-    for (unsigned i = 0; i < header.e_shnum && sections.count < Sections::kMax; i++) {
+    for (unsigned i = 0; elf_section(&file, i, &section) && sections.count < Sections::kMax; i++) {
         char name[kGlobals.size()];
-        if (section_at(i, &section) && (section.sh_flags & kWritable) == kWritable &&
-            source.read(names.sh_offset + section.sh_name, &name) && std::string_view(name, sizeof name) == kGlobals)
+        if ((section.sh_flags & kWritable) == kWritable && source.read(names.sh_offset + section.sh_name, &name) &&
+            std::string_view(name, sizeof name) == kGlobals)
             sections.indices[sections.count++] = i;
     }
     std::uint64_t bytes = 0;
-    for (unsigned i = 0; sections.count && i < header.e_shnum; i++)
-        if (section_at(i, &section) && section.sh_type == SHT_SYMTAB)
-            bytes += add_up_symbols(source, section, sections);
+    for (unsigned i = 0; sections.count && elf_section(&file, i, &section); i++)
+        if (section.sh_type == SHT_SYMTAB) bytes += add_up_symbols(source, section, sections);
     return bytes;
 }
 

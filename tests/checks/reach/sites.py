@@ -6,7 +6,7 @@ import re
 
 from .code import Source
 
-FOLDERS = ("cli", "config", "fake", "integrations", "policy", "python", "shim", "stub", "virtual_gpu")
+FOLDERS = ("cli", "config", "elf", "fake", "integrations", "policy", "python", "shim", "stub", "virtual_gpu")
 ENDINGS = (".c", ".cpp", ".h", ".inc", ".py")
 
 #: Ends the name of what leaves a descriptor that a program which is started afterwards inherits.

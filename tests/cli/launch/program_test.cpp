@@ -5,11 +5,11 @@
 
 #include <filesystem>
 
+#include "elf/machine.h"
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
-#include "virtual_gpu/driver/elf_machine.h"
 
 namespace cuslice::tests {
 
@@ -106,7 +106,8 @@ TEST_CASE("a program that the library cannot reach is started, with a line that 
                                                  std::string(64, '\0'),
                                              0755);
     CHECK(run(launch({}, {foreign}), plain)
-              .err.starts_with("cuslice: " + foreign + ": not an " + std::string(cuslice::kMachineName) +
+              .err.starts_with("cuslice: " + foreign +
+                               ": not an " ELF_MACHINE_NAME
                                " program: the loader ignores LD_PRELOAD there, so this program gets no slice\n"));
 }
 

@@ -18,6 +18,7 @@ class Cubin {
     explicit Cubin(unsigned capability, unsigned char abi, unsigned of_ptx = 0) {
         const bool attributes = capability >= 90;
         header_.e_ident[EI_CLASS] = ELFCLASS64;
+        header_.e_ident[EI_DATA] = ELFDATA2LSB;
         std::memcpy(header_.e_ident, ELFMAG, SELFMAG);
         header_.e_ident[EI_ABIVERSION] = abi;
         header_.e_machine = 190;

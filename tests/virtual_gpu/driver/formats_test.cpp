@@ -59,6 +59,7 @@ TEST_CASE("formats: a cubin is a 64-bit ELF file for NVIDIA's machine") {
     Elf64_Ehdr header{};
     std::memcpy(header.e_ident, ELFMAG, SELFMAG);
     header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
     header.e_machine = 190;
     CHECK(is_cubin(header));
     Elf64_Ehdr other = header;

@@ -9,8 +9,8 @@
 
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/elf/made_up_cache.h"
 #include "tests/skip.h"
-#include "tests/virtual_gpu/driver/made_up_cache.h"
 
 namespace cuslice {
 namespace {
