@@ -18,6 +18,26 @@ using Wrapper = FatBinaryWrapper;
 using Container = FatBinaryContainer;
 using Entry = FatBinaryEntry;
 
+/// A text is compiled only where a device takes it: until then its fault is nobody's.
+std::shared_ptr<const Image> read_text_part(const unsigned char* code, const Entry& entry) {
+    const auto* const text = reinterpret_cast<const char*>(code);
+    const auto part = std::make_shared<Image>();
+    if (compile_ptx(text, strnlen(text, entry.size), *part) != CUDA_SUCCESS) {
+        if (part->fault.empty()) return nullptr;
+        part->capability = static_cast<int>(entry.capability);
+    }
+    part->is_ptx = true;
+    part->ptx_capability = part->capability;
+    return part;
+}
+
+/// Null for what is no cubin, or a damaged one.
+std::shared_ptr<const Image> read_cubin_part(const unsigned char* code, const Entry& entry) {
+    auto part = std::make_shared<Image>();
+    const bool read = entry.kind == Entry::kCubin && read_cubin(code, entry.size, *part);
+    return read ? part : nullptr;
+}
+
 /// `size`: of the memory that it lies in.
 CUresult read_container(const unsigned char* data, std::uint64_t size, int capability, Image& image) {
     if (size < sizeof(Container)) return CUDA_ERROR_INVALID_IMAGE;
@@ -34,13 +54,10 @@ CUresult read_container(const unsigned char* data, std::uint64_t size, int capab
         const bool ptx = entry.kind == Entry::kPtx;
         all->targets.push_back({ptx, static_cast<int>(entry.capability)});
         if (!entry.is_compressed()) {
-            const auto part = std::make_shared<Image>();
-            const bool read = ptx ? read_ptx(reinterpret_cast<const char*>(code), entry.size, *part)
-                                  : entry.kind == Entry::kCubin && read_cubin(code, entry.size, *part);
-            if (!read && entry.kind == Entry::kCubin && is_cubin(code, entry.size)) return CUDA_ERROR_INVALID_IMAGE;
-            part->is_ptx = ptx;
-            if (ptx) part->ptx_capability = part->capability;
-            if (read) all->parts.push_back(part);
+            const auto part = ptx ? read_text_part(code, entry) : read_cubin_part(code, entry);
+            if (part == nullptr && entry.kind == Entry::kCubin && is_cubin(code, entry.size))
+                return CUDA_ERROR_INVALID_IMAGE;
+            if (part != nullptr) all->parts.push_back(part);
         }
         entry_at += entry.bytes();
         left -= entry.bytes();
@@ -48,13 +65,16 @@ CUresult read_container(const unsigned char* data, std::uint64_t size, int capab
     if (all->parts.empty()) {
         all->opaque = "a fat binary whose parts are all compressed";
     } else {
-        all->kernels = all->parts.front()->kernels;
-        all->variables = all->parts.front()->variables;
+        const auto sound =
+            std::find_if(all->parts.begin(), all->parts.end(), [](const auto& part) { return part->fault.empty(); });
+        const Image& named = sound == all->parts.end() ? *all->parts.front() : **sound;
+        all->kernels = named.kernels;
+        all->variables = named.variables;
     }
     const std::shared_ptr<const Image> chosen = capability == 0 ? all : image_for(all, capability);
     if (chosen == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     image = *chosen;
-    return CUDA_SUCCESS;
+    return image.fault.empty() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
 }
 
 /// A container whose end it says itself.

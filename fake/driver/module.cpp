@@ -64,6 +64,7 @@ void end_module(Module& module) {
 }  // namespace
 
 CUresult load_module(Context& context, std::shared_ptr<const Image> image, CUmodule& out) {
+    if (!image->fault.empty()) return CUDA_ERROR_INVALID_PTX;
     Gpu& gpu = *context.gpu;
     Module module;
     module.context = context.handle;

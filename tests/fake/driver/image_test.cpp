@@ -139,6 +139,25 @@ TEST_CASE("an image knows the PTX that it was compiled from") {
     CHECK(of(packed, 90).ptx_capability == 75);
 }
 
+TEST_CASE("a text with a fault in a fat binary is refused where a device would take it, and only there") {
+    const std::string wrong = ".version 8.0\n.target sm_80\n.golbal .f32 x;\n.visible .entry from_ptx() { ret; }\n";
+    const std::string both = container(entry(2, 75, 0x11, Cubin(75, 8).bytes()) + entry(1, 80, 0x11, wrong));
+    Image image;
+    CHECK(read_image(both.data(), 75, image) == CUDA_SUCCESS);
+    CHECK(image.fault.empty());
+    CHECK(read_image(both.data(), 86, image) == CUDA_ERROR_INVALID_PTX);
+    CHECK(image.fault.find("line 3") != image.fault.npos);
+    // A library's devices aren't known yet, and its names are those of what can be read.
+    const std::string text_first = container(entry(1, 80, 0x11, wrong) + entry(2, 75, 0x11, Cubin(75, 8).bytes()));
+    const auto library = std::make_shared<Image>();
+    REQUIRE(read_image(text_first.data(), 0, *library) == CUDA_SUCCESS);
+    REQUIRE(library->kernels.size() == 1);
+    CHECK(library->kernels[0].name == "kernel");
+    REQUIRE(image_for(library, 86) != nullptr);
+    CHECK_FALSE(image_for(library, 86)->fault.empty());
+    CHECK(image_for(library, 75)->fault.empty());
+}
+
 TEST_CASE("a container that runs past its end is refused") {
     std::string broken = container(entry(1, 80, 0x11, "text"));
     broken[16 + 8] = 0x7f;  // the entry is longer than the container
