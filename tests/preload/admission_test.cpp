@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/json.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 #include "tests/soon.h"
@@ -15,7 +16,7 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr int kOutOfMemory = 2, kRefused = 75;
+constexpr int kRefused = 75;
 const std::string kLaunch = CUSLICE_TEST_LAUNCH, kGpu = "1xlaptop-2g", kMost = "CUSLICE_LIMIT=1200MiB",
                   kFirst = "CUSLICE_ADMISSION=first-context";
 
@@ -27,7 +28,7 @@ std::unique_ptr<Guest> program(const Folder& books, const Words& more) {
 
 std::unique_ptr<Guest> started(const Folder& books, const Words& more) {
     auto guest = program(books, more);
-    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
     return guest;
 }
 
@@ -59,8 +60,8 @@ TEST_CASE("a program without a launcher is refused its first context where other
     const Folder books;
     auto first = started(books, {kMost, "CUSLICE_ADMISSION=" + when});
     auto second = started(books, {kMost, "CUSLICE_ADMISSION=" + when});
-    REQUIRE(first->code("retain 0") == 0);
-    CHECK(second->code("retain 0") == (when == "first-context" ? kOutOfMemory : 0));
+    REQUIRE(first->code("retain 0") == kSuccess);
+    CHECK(second->code("retain 0") == (when == "first-context" ? kOutOfMemory : kSuccess));
     CHECK(says(*second, "1200.0 MiB requested, ") == (when == "first-context"));
     if (when == "launch") return;
     CHECK(says(*second, "Held: pid " + std::to_string(first->pid()) + " ("));
@@ -73,8 +74,8 @@ TEST_CASE("a program without a launcher is refused its first context where other
     } else {
         CHECK(first->finish() == 0);
     }
-    CHECK(soon([&] { return second->code("retain 0") == 0; }));
-    CHECK(second->code("current 0") == 0);
+    CHECK(soon([&] { return second->code("retain 0") == kSuccess; }));
+    CHECK(second->code("current 0") == kSuccess);
     CHECK(second->code("fill " + std::to_string(16 * kMiB)) == kOutOfMemory);
     CHECK(books_of(books.path(), second->pid()).used <= 1200 * kMiB);
     CHECK(books_of(books.path(), second->pid()).used + (16 + 16) * kMiB > 1200 * kMiB);
@@ -83,7 +84,7 @@ TEST_CASE("a program without a launcher is refused its first context where other
 TEST_CASE("a launcher is refused what a program without one has reserved, and the other way round") {
     const Folder books;
     auto first = started(books, {kMost, kFirst});
-    REQUIRE(first->code("retain 0") == 0);
+    REQUIRE(first->code("retain 0") == kSuccess);
     const Outcome refused = launched(books, {"--limit", "1GiB"});
     CHECK(refused.exit_code == kRefused);
     CHECK(contains(refused.err, "Held: pid " + std::to_string(first->pid()) + " ("));
@@ -93,7 +94,7 @@ TEST_CASE("a launcher is refused what a program without one has reserved, and th
     CHECK(launched(books, {"--limit", "1GiB"}).exit_code == 0);
 
     Guest job(launch({"--limit", "1200MiB"}, Guest::route("linked")), outside(books));
-    REQUIRE(job.code("init") == 0);
+    REQUIRE(job.code("init") == kSuccess);
     auto second = started(books, {kMost, kFirst});
     CHECK(second->code("retain 0") == kOutOfMemory);
 }
@@ -101,7 +102,7 @@ TEST_CASE("a launcher is refused what a program without one has reserved, and th
 TEST_CASE("a program that may wait is granted what another one has reserved, as soon as that has ended") {
     const Folder books;
     auto first = started(books, {kMost, kFirst});
-    REQUIRE(first->code("retain 0") == 0);
+    REQUIRE(first->code("retain 0") == kSuccess);
     auto second = started(books, {kMost, kFirst, "CUSLICE_WAIT=yes"});
     auto granted = std::async(std::launch::async, [&] { return second->code("retain 0"); });
     const auto waits = [&] {
@@ -120,9 +121,8 @@ TEST_CASE("each of a program's children reserves for itself") {
     for (Guest* guest : {first.get(), second.get()}) {
         // A call that has the settings read, and then another process.
         guest->ask("count");
-        REQUIRE(guest->code("fork") == 0);
-        REQUIRE(guest->code("init") == 0);
-        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("fork") == kSuccess);
+        retain_device(*guest);
     }
     CHECK(started(books, half)->code("retain 0") == kOutOfMemory);
 }
@@ -131,18 +131,18 @@ TEST_CASE("a part of a GPU is reserved as it is used") {
     const Folder books;
     const Words split{"CUSLICE_SPLIT=0=1200MiB+512MiB", kFirst};
     auto first = started(books, split), second = started(books, split);
-    REQUIRE(first->code("retain 0") == 0);
+    REQUIRE(first->code("retain 0") == kSuccess);
     CHECK(second->code("retain 0") == kOutOfMemory);
     CHECK(first->finish() == 0);
-    CHECK(second->code("retain 0") == 0);
+    CHECK(second->code("retain 0") == kSuccess);
 }
 
 TEST_CASE("a program within a job has the job's reservation") {
     const Folder books;
     const Words job{kMost, kFirst, "CUSLICE_JOB=shared"};
     auto first = started(books, job), second = started(books, job);
-    CHECK(first->code("retain 0") == 0);
-    CHECK(second->code("retain 0") == 0);
+    CHECK(first->code("retain 0") == kSuccess);
+    CHECK(second->code("retain 0") == kSuccess);
     // As a scheduler begins one: what it can change are variables.
     auto other = started(books, {kMost, "CUSLICE_JOB=another"});
     CHECK(other->code("retain 0") == kOutOfMemory);
@@ -153,8 +153,8 @@ TEST_CASE("a container's processes have one reservation together, which another 
     const Folder books;
     const Words container{"CUSLICE_GROUP=@container", kMost, kFirst};
     auto first = started(books, container), second = started(books, container);
-    CHECK(first->code("retain 0") == 0);
-    CHECK(second->code("retain 0") == 0);
+    CHECK(first->code("retain 0") == kSuccess);
+    CHECK(second->code("retain 0") == kSuccess);
     auto other = started(books, {kMost, kFirst});
     CHECK(other->code("retain 0") == kOutOfMemory);
     CHECK(launched(books, {"--limit", "1GiB"}).exit_code == kRefused);
@@ -162,28 +162,28 @@ TEST_CASE("a container's processes have one reservation together, which another 
     CHECK(first->finish() == 0);
     CHECK(other->code("retain 0") == kOutOfMemory);
     second->kill(SIGKILL);
-    CHECK(soon([&] { return other->code("retain 0") == 0; }));
+    CHECK(soon([&] { return other->code("retain 0") == kSuccess; }));
 }
 
 TEST_CASE("a launcher that admits at the first context reserves nothing before, and a job has one reservation") {
     const Folder books;
     auto held = started(books, {kMost, kFirst});
-    REQUIRE(held->code("retain 0") == 0);
+    REQUIRE(held->code("retain 0") == kSuccess);
     const Words late{"--limit", "1200MiB", "--admission", "first-context"};
     CHECK(launched(books, late).exit_code == 0);
     Guest job(launch(late, Guest::route("linked")), outside(books));
-    REQUIRE(job.code("init") == 0);
+    REQUIRE(job.code("init") == kSuccess);
     CHECK(job.code("retain 0") == kOutOfMemory);
     CHECK(says(job, ". Try --wait or --limit "));
     held->kill(SIGKILL);
-    CHECK(soon([&] { return job.code("retain 0") == 0; }));
+    CHECK(soon([&] { return job.code("retain 0") == kSuccess; }));
     CHECK(launched(books, {"--limit", "1GiB"}).exit_code == kRefused);
 }
 
 TEST_CASE("without a limit of its own nothing is reserved, and a line says so once") {
     const Folder books;
     auto first = started(books, {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1200MiB", kFirst});
-    CHECK(first->code("retain 0") == 0);
+    CHECK(first->code("retain 0") == kSuccess);
     CHECK(says(*first, "admission: this program has no limit of its own here, so nothing is reserved"));
     CHECK(launched(books, {"--limit", "1GiB"}).exit_code == 0);
 }

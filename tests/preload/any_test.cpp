@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 #include "tests/soon.h"
 
@@ -16,9 +17,8 @@ std::string number(std::uint64_t count) { return std::to_string(count); }
 std::unique_ptr<Guest> hog(const Machine& machine, std::size_t index, std::uint64_t bytes) {
     auto guest = std::make_unique<Guest>(Guest::route("linked"), raw(machine.fake, machine.books.path(),
                                                                      {"CUDA_VISIBLE_DEVICES=" + machine.uuids[index]}));
-    REQUIRE(guest->code("init") == 0);
-    REQUIRE(guest->code("retain 0") == 0);
-    REQUIRE(guest->code("alloc x " + number(bytes)) == 0);
+    retain_device(*guest);
+    REQUIRE(guest->code("alloc x " + number(bytes)) == kSuccess);
     return guest;
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("any is the emptiest GPU, and the next launcher gets another one") {
     CHECK(machine.seen(*third) == "2");
     auto fourth = machine.start(options);
     CHECK(machine.seen(*fourth) == "0");
-    REQUIRE(fourth->code("retain 0") == 0);
+    REQUIRE(fourth->code("retain 0") == kSuccess);
     CHECK(machine.held(*fourth, 0).used > 0);
     CHECK_FALSE(machine.held(*fourth, 2).known);
     CHECK(first->finish() == 0);
@@ -66,7 +66,7 @@ TEST_CASE("where the slice fits on no GPU a line for each says who holds what, a
     const Machine machine("2xlaptop-2g");
     const auto outside = hog(machine, 0, 1000 * kMiB);
     auto job = machine.start({"--gpus", "1", "--fraction", "0.7"});
-    REQUIRE(job->code("init") == 0);
+    REQUIRE(job->code("init") == kSuccess);
     const Words lines = split_lines(machine.refused({"--gpus", "any", "--fraction", "0.6"}, 75));
     REQUIRE(lines.size() == 2);
     CHECK(lines[0] ==
@@ -119,7 +119,7 @@ TEST_CASE("any without a limit, or without a reservation, is the GPU that has mo
     const auto outside = hog(machine, 0, 100 * kMiB);
     CHECK(machine.seen({"--gpus", "any"}) == "1");
     auto job = machine.start({"--gpus", "1", "--fraction", "0.6"});
-    REQUIRE(job->code("init") == 0);
+    REQUIRE(job->code("init") == kSuccess);
     CHECK(machine.seen({"--gpus", "any"}) == "0");  // what is reserved is not there, used or not
     CHECK(machine.seen({"--gpus", "any", "--fraction", "0.9", "--per-process"}) == "0");
     CHECK(machine.holders().size() == 1);

@@ -33,10 +33,10 @@ TEST_CASE("a slice is reserved without a driver's start") {
     REQUIRE(rows.size() == 1);
     CHECK(rows[0]["gpu"] == one.uuids[0]);
     Guest guest(Guest::route("linked"), raw("1xt4", one.books.path()));
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     // The same number that a program computes, of cuDeviceTotalMem.
     const auto in_program = one.start({"--fraction", "0.4", "--per-process"});
-    REQUIRE(in_program->code("init") == 0);
+    REQUIRE(in_program->code("init") == kSuccess);
     CHECK(rows[0]["reserved"] == in_program->number("total 0"));
     CHECK(guest.number("total 0") * 4 / 10 == rows[0]["reserved"]);
 
@@ -72,7 +72,7 @@ TEST_CASE("cuInit and NVML's calls take as long as the machine's file says") {
         Guest guest(Guest::route("linked"), raw(fake, books.path()));
         guest.pid();
         const auto start = std::chrono::steady_clock::now();
-        CHECK(guest.number(line, 0) == 0);
+        CHECK(guest.number(line, 0) == kSuccess);
         return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     };
     CHECK(milliseconds("init") >= 300);

@@ -29,11 +29,11 @@ Words allocator_settings(const std::string& allocator) {
 // it.
 void limit_holds(const std::string& fake, const Words& settings) {
     Scene scene(fake, settings);
-    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
     for (int round = 0; round < 3; ++round) {
-        REQUIRE(scene.guest.code("alloc a " + bytes(96 * kMiB)) == 0);
-        REQUIRE(scene.guest.code("alloc b " + bytes(32 * kMiB)) == 0);
-        CHECK(scene.guest.code("freeall") == 0);
+        REQUIRE(scene.guest.code("alloc a " + bytes(96 * kMiB)) == kSuccess);
+        REQUIRE(scene.guest.code("alloc b " + bytes(32 * kMiB)) == kSuccess);
+        CHECK(scene.guest.code("freeall") == kSuccess);
     }
     scene.fill_and_free();
     CHECK(scene.held().peak > kGiB - 128 * kMiB);
@@ -55,8 +55,8 @@ struct Container {
         // Neither has asked for anything: the machine is read at the first call.
         machine(files, "version = \"535.183.06\"\nprocess-id-offset = " + std::to_string(guest.pid() - other.pid()));
         REQUIRE(guest.pid() == 1);
-        REQUIRE(other.code("init") == 0);
-        REQUIRE(guest.code("init") == 0);
+        REQUIRE(other.code("init") == kSuccess);
+        REQUIRE(guest.code("init") == kSuccess);
     }
     Folder files, books;
     Guest other, guest;
@@ -114,11 +114,11 @@ TEST_CASE("before driver 545 a container's process is not charged for what NVML 
     if (!Container::possible()) return;
     Container container;
     auto& [files, books, other, guest] = container;
-    REQUIRE(other.code("retain 0") == 0);
-    REQUIRE(other.code("alloc most " + bytes(500 * kMiB)) == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(other.code("retain 0") == kSuccess);
+    REQUIRE(other.code("alloc most " + bytes(500 * kMiB)) == kSuccess);
+    REQUIRE(guest.code("retain 0") == kSuccess);
     CHECK(guest.number("info") == kGiB - 16 * kMiB - books_of(books.path(), 1).used);
-    CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(books_of(books.path(), 1).peak <= kGiB);
 }
 
@@ -127,11 +127,11 @@ TEST_CASE("before driver 545 another's memory may come to stand under a containe
     Container container;
     auto& [files, books, other, guest] = container;
     const bool late = GENERATE(false, true);
-    if (late) REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(other.code("retain 0") == 0);
-    if (!late) REQUIRE(guest.code("retain 0") == 0);
+    if (late) REQUIRE(guest.code("retain 0") == kSuccess);
+    REQUIRE(other.code("retain 0") == kSuccess);
+    if (!late) REQUIRE(guest.code("retain 0") == kSuccess);
     // The other's figure is smaller than what this one holds, and says nothing of it.
-    CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(books_of(books.path(), 1).peak <= kGiB);
 }
 
@@ -142,10 +142,9 @@ TEST_CASE("NVML's figures are CUDA's bytes, also on drivers whose NVML doesn't t
     const std::string fake =
         files.write("t4.toml", "[driver]\nversion = \"" + version + "\"\n[[gpu]]\nprofile = \"t4\"\n");
     Guest outside(Guest::route("linked"), raw(fake, books.path()));
-    REQUIRE(outside.code("init") == 0);
-    REQUIRE(outside.code("retain 0") == 0);
-    REQUIRE(outside.code("alloc x " + bytes(500 * kMiB)) == 0);
-    REQUIRE(outside.ask("nvml") == "0");
+    retain_device(outside);
+    REQUIRE(outside.code("alloc x " + bytes(500 * kMiB)) == kSuccess);
+    REQUIRE(outside.code("nvml") == kSuccess);
     const std::uint64_t held = books_of(books.path(), outside.pid()).used;
     const std::uint64_t total = outside.number("total 0");
     CHECK((outside.number("nvmlmemory 0", 1) == total) == (version[0] == '4'));

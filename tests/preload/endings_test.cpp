@@ -10,16 +10,15 @@ namespace {
 
 /// The guest's threads have contexts begin and end; afterwards all memory can be had, and nothing is left.
 void check_endings(Guest& guest, const Folder& books, const std::string& command, bool grows) {
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     const Words wrong = split_words(guest.ask(command));
     REQUIRE(wrong.size() == 3);
     CHECK(wrong[1] == "0");
     // With prealloc a new context may need what was just given back for another one's memory.
     if (grows) CHECK(wrong[2] == "0");
-    CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
-    CHECK(guest.code("free a") == 0);
-    CHECK(guest.code("release 0") == 0);
+    CHECK(guest.code("alloc a " + bytes(kGiB)) == kSuccess);
+    CHECK(guest.code("free a") == kSuccess);
+    CHECK(guest.code("release 0") == kSuccess);
     CHECK(all_books_of(books.path(), guest.pid()).used == 0);
     CHECK(guest.finish() == 0);
 }
@@ -65,11 +64,10 @@ TEST_CASE("a child that is forked while a context ends waits for nobody") {
     Guest guest(Guest::route("linked"), sliced("2xt4", books.path(),
                                                {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + mode,
                                                 "CUSLICE_FAKE_INJECT=delay:cuDevicePrimaryCtxRelease_v2=5ms"}));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(guest.ask("forkends 20") == "0 0");
-    CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
-    CHECK(guest.code("free a") == 0);
+    CHECK(guest.code("alloc a " + bytes(kGiB)) == kSuccess);
+    CHECK(guest.code("free a") == kSuccess);
 }
 
 }  // namespace

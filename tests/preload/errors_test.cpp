@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 #include "tests/skip.h"
@@ -86,36 +87,34 @@ TEST_CASE("misuse gets the driver's own answer, and the count stays") {
 TEST_CASE("frees that are refused change nothing in the count") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     const std::uint64_t free = guest.number("info");
-    REQUIRE(guest.code("alloc a " + bytes(64 * kMiB)) == 0);
-    REQUIRE(guest.code("free a") == 0);
-    for (int i = 0; i < 3; ++i) CHECK(guest.code("free a") != 0);
+    REQUIRE(guest.code("alloc a " + bytes(64 * kMiB)) == kSuccess);
+    REQUIRE(guest.code("free a") == kSuccess);
+    for (int i = 0; i < 3; ++i) CHECK(guest.code("free a") != kSuccess);
     CHECK(guest.number("info") == free);
-    REQUIRE(guest.code("alloc b " + bytes(64 * kMiB)) == 0);
+    REQUIRE(guest.code("alloc b " + bytes(64 * kMiB)) == kSuccess);
     const std::uint64_t inside = guest.number("alloc c 2097152") + 512;  // not a block's beginning
-    CHECK(guest.code("freeat " + bytes(inside)) != 0);
+    CHECK(guest.code("freeat " + bytes(inside)) != kSuccess);
     CHECK(guest.number("info") == free - 66 * kMiB);
 }
 
 TEST_CASE("sizes that are too large for anything are out of memory, and don't wrap") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     const std::uint64_t free = guest.number("info");
     for (const std::uint64_t size :
          std::vector<std::uint64_t>{~0ull, ~0ull - 511, ~0ull - 512, 1ull << 63, 1ull << 48, 1ull << 40})
         for (const char* how : {"", " managed", " async"}) {
             CAPTURE(size, how);
-            CHECK(guest.code("alloc huge " + bytes(size) + how) == 2);
+            CHECK(guest.code("alloc huge " + bytes(size) + how) == kOutOfMemory);
         }
-    CHECK(guest.code("pitch huge " + bytes(~0ull) + " " + bytes(~0ull)) != 0);
-    CHECK(guest.code("pitch huge " + bytes(1ull << 33) + " " + bytes(1ull << 33)) != 0);
-    CHECK(guest.code("pitch huge " + bytes(1ull << 32) + " " + bytes((1ull << 32) - 1)) == 2);
+    CHECK(guest.code("pitch huge " + bytes(~0ull) + " " + bytes(~0ull)) != kSuccess);
+    CHECK(guest.code("pitch huge " + bytes(1ull << 33) + " " + bytes(1ull << 33)) != kSuccess);
+    CHECK(guest.code("pitch huge " + bytes(1ull << 32) + " " + bytes((1ull << 32) - 1)) == kOutOfMemory);
     CHECK(guest.number("info") == free);
-    CHECK(guest.code("alloc all " + bytes(free)) == 0);
+    CHECK(guest.code("alloc all " + bytes(free)) == kSuccess);
     CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
 }
 
@@ -128,8 +127,7 @@ TEST_CASE("what the driver itself refuses is given back to the slice, exactly") 
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(),
                                                with(kLimit, "CUSLICE_FAKE_INJECT=" + function + ":2=719," + function +
                                                                 ":3=2," + function + ":4=999")));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     const std::uint64_t free = guest.number("info");
     struct Step {
         const char *function, *line, *undo;
@@ -141,10 +139,10 @@ TEST_CASE("what the driver itself refuses is given back to the slice, exactly") 
                              {"cuModuleLoadData", "module m 1000000", "unload m"},
                              {"cuCtxCreate_v2", "create own 0", "destroy own"}}) {
         if (function != step.function) continue;
-        for (const int expected : {0, 719, 2, 999, 0}) {
+        for (const int expected : {kSuccess, kLaunchFailed, kOutOfMemory, kUnknown, kSuccess}) {
             CHECK(guest.code(step.line) == expected);
-            if (expected == 0) CHECK(guest.code(step.undo) == 0);
-            CHECK(guest.code("current 0") == 0);
+            if (expected == kSuccess) CHECK(guest.code(step.undo) == kSuccess);
+            CHECK(guest.code("current 0") == kSuccess);
             CHECK(guest.number("info") == free);
         }
     }
@@ -153,31 +151,31 @@ TEST_CASE("what the driver itself refuses is given back to the slice, exactly") 
         return guest.number("info") + books_of(books.path(), guest.pid()).used == kGiB - 16 * kMiB;
     };
     if (function == "cuMemAllocAsync" || function == "cuMemFreeAsync")
-        for (const int expected : {0, 719, 2, 999, 0}) {
-            CHECK(guest.code("alloc a 1000000 async") == (function == "cuMemAllocAsync" ? expected : 0));
+        for (const int expected : {kSuccess, kLaunchFailed, kOutOfMemory, kUnknown, kSuccess}) {
+            CHECK(guest.code("alloc a 1000000 async") == (function == "cuMemAllocAsync" ? expected : kSuccess));
             CHECK(agrees());
-            if (function == "cuMemFreeAsync" || expected == 0)
-                CHECK(guest.code("freeasync a") == (function == "cuMemFreeAsync" ? expected : 0));
+            if (function == "cuMemFreeAsync" || expected == kSuccess)
+                CHECK(guest.code("freeasync a") == (function == "cuMemFreeAsync" ? expected : kSuccess));
             CHECK(agrees());
-            CHECK(guest.code("sync") == 0);
+            CHECK(guest.code("sync") == kSuccess);
             CHECK(agrees());
         }
     if (function == "cuMemFree_v2") {
-        REQUIRE(guest.code("alloc a 1000000") == 0);
-        REQUIRE(guest.code("alloc b 1000000") == 0);
-        CHECK(guest.code("free a") == 0);
+        REQUIRE(guest.code("alloc a 1000000") == kSuccess);
+        REQUIRE(guest.code("alloc b 1000000") == kSuccess);
+        CHECK(guest.code("free a") == kSuccess);
         const std::uint64_t freed = guest.number("info");
         CHECK(freed + 1000448 == free);
-        for (const int expected : {719, 2, 999}) {
+        for (const int expected : {kLaunchFailed, kOutOfMemory, kUnknown}) {
             CHECK(guest.code("free b") == expected);
             CHECK(guest.number("info") == freed);
         }
-        CHECK(guest.code("free b") == 0);
+        CHECK(guest.code("free b") == kSuccess);
         CHECK(guest.number("info") == free);
     }
     if (function == "cuDevicePrimaryCtxRetain") {
-        REQUIRE(guest.code("release 0") == 0);
-        for (const int expected : {719, 2, 999, 0}) {
+        REQUIRE(guest.code("release 0") == kSuccess);
+        for (const int expected : {kLaunchFailed, kOutOfMemory, kUnknown, kSuccess}) {
             CHECK(guest.code("retain 0") == expected);
             CHECK(books_of(books.path(), guest.pid()).used == (expected ? 0 : 300 * kMiB));
         }
@@ -196,18 +194,18 @@ TEST_CASE("without a driver CUDA has no device, and programs that merely look go
                                          : "CUSLICE_FAKE_DIR=" + books.path());
     Guest guest(Guest::route("linked"), environment);
     const int init = guest.code("init");
-    if (how == "searched" && init != 100) {
+    if (how == "searched" && init != kNoDevice) {
         skip("no driver to be found, as there is one here");
         return;
     }
-    CHECK(init == 100);
-    CHECK(guest.code("init") == 100);
+    CHECK(init == kNoDevice);
+    CHECK(guest.code("init") == kNoDevice);
     for (const char* line :
          {"count", "retain 0", "alloc a 512", "info", "total 0", "freeat 4096", "sync", "module m 8"}) {
         CAPTURE(line);
-        CHECK(guest.code(line) == 3);
+        CHECK(guest.code(line) == kNotInitialized);
     }
-    CHECK(guest.ask("nvml") == "12");  // NVML_ERROR_LIBRARY_NOT_FOUND
+    CHECK(guest.code("nvml") == kNvmlLibraryNotFound);
     CHECK(guest.finish() == 0);
     // A limit was asked for, which nothing can hold to: worth one line.
     REQUIRE(guest.complaints().size() == 1);
@@ -220,7 +218,7 @@ TEST_CASE("without a driver CUDA has no device, and programs that merely look go
 TEST_CASE("without a driver nothing is said to programs for which nothing was asked") {
     Guest guest(Guest::route("linked"),
                 plain({"LD_PRELOAD=" + preload_list(), "CUSLICE_DRIVER=/nonexistent/libcuda.so.1"}));
-    CHECK(guest.code("init") == 100);
+    CHECK(guest.code("init") == kNoDevice);
     CHECK(guest.finish() == 0);
     CHECK(guest.err().empty());
 }
@@ -243,11 +241,11 @@ TEST_CASE("bad configuration fails closed: cuInit is an invalid value, and one l
          }) {
         CAPTURE(one.settings);
         Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), one.settings));
-        CHECK(guest.code("init") == 1);
-        CHECK(guest.code("init") == 1);
+        CHECK(guest.code("init") == kInvalidValue);
+        CHECK(guest.code("init") == kInvalidValue);
         // As before cuInit: not 36, which is about the driver's age.
-        CHECK(guest.code("retain 0") == 3);
-        CHECK(guest.code("alloc a 512") == 3);
+        CHECK(guest.code("retain 0") == kNotInitialized);
+        CHECK(guest.code("alloc a 512") == kNotInitialized);
         const Words said = guest.complaints();
         REQUIRE(said.size() >= 1);
         if (!one.line.empty()) CHECK(said[0] == one.line);

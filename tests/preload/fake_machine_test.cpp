@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 #include "tests/soon.h"
 
@@ -29,8 +30,7 @@ Words machines(const Machine& machine) {
 
 /// Starts CUDA in the guest, and returns how much memory the fake driver then reports as free.
 std::uint64_t free_for(Guest& guest) {
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     return guest.number("info");
 }
 
@@ -40,10 +40,10 @@ TEST_CASE("two runs that ask for a new fake machine don't see each other's memor
     const Machine machine("1xlaptop-2g");
     const auto first = machine.start(kNew);
     const std::uint64_t alone = free_for(*first);
-    REQUIRE(first->code("alloc a " + std::to_string(1500 * kMiB)) == 0);
+    REQUIRE(first->code("alloc a " + std::to_string(1500 * kMiB)) == kSuccess);
     const auto second = machine.start({}, {"CUSLICE_FAKE_MACHINE=new"});
     CHECK(free_for(*second) == alone);
-    CHECK(second->code("alloc a " + std::to_string(1500 * kMiB)) == 0);
+    CHECK(second->code("alloc a " + std::to_string(1500 * kMiB)) == kSuccess);
     const auto users = machine.start({});
     CHECK(free_for(*users) == alone);
     CHECK(machines(machine) == Words{"new.", "new."});
@@ -143,7 +143,7 @@ TEST_CASE("a fake machine that can't be made, or that there is no launcher for, 
         CHECK(run(machine.launch(kNew, {"/bin/echo"}), plain({"CUSLICE_FAKE_DIR=" + other})).exit_code == 78);
     const auto guest = std::make_unique<Guest>(
         Guest::route("linked"), sliced(machine.fake, machine.books.path(), {"CUSLICE_FAKE_MACHINE=new"}));
-    CHECK(guest->code("init") != 0);
+    CHECK(guest->code("init") != kSuccess);
     // Without fake GPUs it means nothing.
     CHECK(run({kLaunch, "run", "--fake-machine", "new", "/bin/echo", "x"}, machine.outside()).out == "x\n");
     CHECK(machines(machine).empty());

@@ -36,10 +36,9 @@ struct Pair {
             settings.insert(settings.end(), {"CUSLICE_JOB=shared", "CUSLICE_SPLIT=0=" + limit + "+2000MiB"});
         for (auto& one : programs) {
             one = std::make_unique<Guest>(Guest::route("linked"), sliced(kGpu, books.path(), settings));
-            REQUIRE(one->code("init") == 0);
-            REQUIRE(one->ask("nvml") == "0");
-            REQUIRE(one->code("retain 0") == 0);
-            REQUIRE(one->code("current 0") == 0);
+            REQUIRE(one->code("init") == kSuccess);
+            REQUIRE(one->code("nvml") == kSuccess);
+            enter_device(*one);
         }
     }
 
@@ -207,15 +206,15 @@ TEST_CASE("what is said to be free can be had as one block") {
     const std::uint64_t before = GENERATE(as<std::uint64_t>{}, 1, 3 * kMiB + 5, 40 * kMiB, 77 * kMiB);
     CAPTURE(mode, how, before);
     Scene scene("1xt4", {"CUSLICE_ALLOCATOR=" + mode}, "1001MiB");
-    REQUIRE(scene.guest.code("retain 0") == 0);
-    REQUIRE(scene.guest.code("alloc before " + bytes(before) + " " + how) == 0);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
+    REQUIRE(scene.guest.code("alloc before " + bytes(before) + " " + how) == kSuccess);
     // A cache's free memory lies in pieces while blocks are in use: see docs/allocator.md.
-    if (mode != "direct" && how == "plain") REQUIRE(scene.guest.code("free before") == 0);
+    if (mode != "direct" && how == "plain") REQUIRE(scene.guest.code("free before") == kSuccess);
     for (int i = 0; i < 2; i++) {
-        CHECK(scene.guest.code("alloc all " + bytes(scene.free() - less) + " " + how) == 0);
+        CHECK(scene.guest.code("alloc all " + bytes(scene.free() - less) + " " + how) == kSuccess);
         CHECK(scene.held().used <= 1001 * kMiB);
-        REQUIRE(scene.guest.code("free all") == 0);
-        REQUIRE(scene.guest.code("sync") == 0);
+        REQUIRE(scene.guest.code("free all") == kSuccess);
+        REQUIRE(scene.guest.code("sync") == kSuccess);
     }
 }
 

@@ -48,7 +48,7 @@ struct Ways {
 
 // A pool like TensorFlow's, and all that the process holds then.
 std::pair<std::uint64_t, std::uint64_t> pool(const Machine& machine, Guest& guest) {
-    REQUIRE(guest.code("open 0") == 0);
+    REQUIRE(guest.code("open 0") == kSuccess);
     const std::uint64_t got = guest.number("tensorflow 0", 2);
     return {got, machine.held(guest, 0).used};
 }

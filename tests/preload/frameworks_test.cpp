@@ -16,7 +16,7 @@ struct Got {
 // One framework in a slice of its own. `how`: a command of guest/frameworks.cpp.
 Got ask(const Machine& machine, const Words& options, const std::string& how, const Words& more = {}) {
     const auto guest = machine.start(options, more, {CUSLICE_TEST_GUESTS "/guest_frameworks"});
-    REQUIRE(guest->code("open 0") == 0);
+    REQUIRE(guest->code("open 0") == kSuccess);
     Got got;
     got.context = machine.held(*guest, 0).used;
     const Words answer = split_words(guest->ask(how + " 0"));
@@ -89,11 +89,11 @@ TEST_CASE("each part of a split gives a pool like TensorFlow's its share") {
     const Machine machine("1xh200");
     const auto guest =
         machine.start({"--limit", "24GiB", "--split", "0=8"}, {}, {CUSLICE_TEST_GUESTS "/guest_frameworks"});
-    for (int part = 0; part < 8; ++part) REQUIRE(guest->code("open " + std::to_string(part)) == 0);
+    for (int part = 0; part < 8; ++part) REQUIRE(guest->code("open " + std::to_string(part)) == kSuccess);
     const std::uint64_t context = machine.held(*guest, 0).used;
     std::uint64_t sum = 0;
     for (int part = 0; part < 8; ++part) {
-        REQUIRE(guest->code("open " + std::to_string(part)) == 0);
+        REQUIRE(guest->code("open " + std::to_string(part)) == kSuccess);
         const std::uint64_t pool = guest->number("tensorflow " + std::to_string(part), 2);
         INFO("part " << part << ": " << pool / kMiB << " MiB");
         CHECK(pool + context + kMostLost >= 3072 * kMiB);

@@ -36,8 +36,7 @@ struct Two {
         for (auto* one : {&other, &owner}) {
             if (one == &owner) settings.insert(settings.end(), of_owner.begin(), of_owner.end());
             *one = std::make_unique<Guest>(Guest::route("linked"), sliced("1xt4", books.path(), settings));
-            REQUIRE((*one)->code("init") == 0);
-            REQUIRE((*one)->code("retain 0") == 0);
+            retain_device(**one);
         }
         contexts = together();
     }
@@ -46,12 +45,12 @@ struct Two {
     void owner_does(const Words& lines) {
         for (const std::string& line : lines) {
             CAPTURE(line);
-            REQUIRE(owner->code(line) == 0);
+            REQUIRE(owner->code(line) == kSuccess);
         }
     }
     /// True if the other one gets `most` bytes, to 2 %: half of them as one block, and blocks of 16 MiB.
     bool other_gets(std::uint64_t most) {
-        if (other->code("alloc most " + bytes(most / 2)) != 0) return false;
+        if (other->code("alloc most " + bytes(most / 2)) != kSuccess) return false;
         const std::uint64_t blocks = other->number("fill " + bytes(kBlock));
         return most / 2 + blocks * kBlock >= most - most / 50;
     }
@@ -138,14 +137,14 @@ void check_owner_goes_on(Two& two, const std::string& state) {
     if (state == "is stopped") two.owner->kill(SIGCONT);
     if (state == "is inside a CUDA call") {
         CHECK(two.owner->ask("letgo") == "0 1");
-        CHECK(two.owner->code("joined") == 0);
+        CHECK(two.owner->code("joined") == kSuccess);
     }
-    CHECK(two.owner->code("alloc more " + bytes(64 * kMiB)) == 2);
-    CHECK(two.owner->code("alloc more " + bytes(64 * kMiB) + " async") == 2);
+    CHECK(two.owner->code("alloc more " + bytes(64 * kMiB)) == kOutOfMemory);
+    CHECK(two.owner->code("alloc more " + bytes(64 * kMiB) + " async") == kOutOfMemory);
     CHECK(two.together() <= two.limit());
-    CHECK(two.other->code("free most") == 0);
-    CHECK(two.owner->code("alloc more " + bytes(64 * kMiB) + " async") == 0);
-    CHECK(two.owner->code("alloc again " + bytes(64 * kMiB)) == 0);
+    CHECK(two.other->code("free most") == kSuccess);
+    CHECK(two.owner->code("alloc more " + bytes(64 * kMiB) + " async") == kSuccess);
+    CHECK(two.owner->code("alloc again " + bytes(64 * kMiB)) == kSuccess);
     CHECK(two.together() <= two.limit());
 }
 
@@ -172,16 +171,16 @@ TEST_CASE("what a process that doesn't call has given back is had by the others 
         if (scope != "per process") CHECK(two.together() <= two.limit());
         check_owner_goes_on(two, state);
     } else {
-        CHECK(two.other->code("alloc most " + bytes(most / 2)) == 2);
+        CHECK(two.other->code("alloc most " + bytes(most / 2)) == kOutOfMemory);
     }
 }
 
 TEST_CASE("a process that is told to take what another one gave back may use pools and make modules there") {
     Two two("job");
     two.owner_does({"alloc x " + kBytes + " async", "freeasync x", "sync"});
-    CHECK(two.other->code("alloc a " + bytes(1000 * kMiB) + " async") == 0);
-    CHECK(two.other->code("alloc b " + bytes(700 * kMiB) + " async") == 0);
-    CHECK(two.other->code("alloc c " + bytes(700 * kMiB) + " async") == 2);
+    CHECK(two.other->code("alloc a " + bytes(1000 * kMiB) + " async") == kSuccess);
+    CHECK(two.other->code("alloc b " + bytes(700 * kMiB) + " async") == kSuccess);
+    CHECK(two.other->code("alloc c " + bytes(700 * kMiB) + " async") == kOutOfMemory);
     CHECK(two.together() <= kLimit);
 }
 
@@ -193,28 +192,28 @@ TEST_CASE("what a process still holds, or may be about to take, is nobody else's
     SECTION("what a pool keeps") {
         two.owner_does(
             {"pool default 0", "keep default " + bytes(kLimit), "alloc x " + kBytes + " async", "freeasync x", "sync"});
-        CHECK(two.other->code("alloc most " + bytes(kGiB)) == 2);
+        CHECK(two.other->code("alloc most " + bytes(kGiB)) == kOutOfMemory);
     }
     SECTION("managed memory, wherever the driver keeps it") {
         two.owner_does({"alloc x " + kBytes + " managed"});
-        CHECK(two.other->code("alloc most " + bytes(kGiB)) == 2);
+        CHECK(two.other->code("alloc most " + bytes(kGiB)) == kOutOfMemory);
     }
     SECTION("what the driver is about to take for a call under way") {
         if (scope == "partition") return;  // it is charged to all of them
         two.owner_does({"alloc x " + bytes(64 * kMiB) + " async"});
         two.owner_does({"aside module x " + bytes(kGiB), "freeasync x", "sync"});
-        CHECK(two.other->code("alloc most " + bytes(kGiB)) == 2);
+        CHECK(two.other->code("alloc most " + bytes(kGiB)) == kOutOfMemory);
         two.owner_does({"module y 8"});
-        CHECK(two.owner->code("joined") == 0);
+        CHECK(two.owner->code("joined") == kSuccess);
     }
     SECTION("what another process of the job opened") {
         if (scope == "partition") return;
         two.owner_does({"alloc x " + kBytes});
         const std::string handle = split_words(two.owner->ask("ipcget x")).at(1);
-        REQUIRE(two.other->code("ipcopen y " + handle) == 0);
+        REQUIRE(two.other->code("ipcopen y " + handle) == kSuccess);
         two.owner_does({"free x"});
         two.other->let_change("free", "what was the owner's is seen to be this program's when it is refused");
-        CHECK(two.other->code("alloc most " + bytes(kGiB)) == 2);
+        CHECK(two.other->code("alloc most " + bytes(kGiB)) == kOutOfMemory);
         CHECK(two.together() <= two.limit());
     }
     CHECK(two.together() <= two.limit());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choosing and reordering GPUs. The books of the GPUs, and UUIDs as the driver tells them, say which one it is.
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 
@@ -21,11 +22,11 @@ TEST_CASE("a program sees the GPUs that gpus names, in its order, and NVML all o
     CHECK(machine.seen({"--gpus", machine.uuids[1].substr(0, 12) + ",0"}) == "10");
     CHECK(machine.seen({}, {"CUSLICE_GPUS=2"}) == "2");
     CHECK(machine.seen({"--gpus", "1"}, {"CUSLICE_GPUS=2"}) == "1");
-    CHECK(machine.seen({"--gpus", ""}) == "-100");  // CUDA_ERROR_NO_DEVICE
+    CHECK(machine.seen({"--gpus", ""}) == failed_init(kNoDevice));
     auto guest = machine.start({"--gpus", "3,2"});
-    REQUIRE(guest->code("init") == 0);
-    REQUIRE(guest->ask("nvml") == "0");
-    CHECK(guest->code("nvmlmemory 3") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
+    REQUIRE(guest->code("nvml") == kSuccess);
+    CHECK(guest->code("nvmlmemory 3") == kSuccess);
     CHECK(guest->ask("getenv CUDA_VISIBLE_DEVICES") == "=" + machine.uuids[3] + "," + machine.uuids[2]);
     CHECK(guest->finish() == 0);
     CHECK(guest->err().empty());
@@ -58,12 +59,12 @@ TEST_CASE("a limit belongs to the physical GPU, whatever its place in the list")
     const Machine machine;
     const Words options{"--gpus", "3,2", "--limit", "3=1GiB,2=1500MiB", "--headroom", "16MiB"};
     auto guest = machine.start(options);
-    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
     CHECK(guest->number("total 0") == kGiB);
     CHECK(guest->number("total 1") == 1500 * kMiB);
     const auto fill = [&](const std::string& place, std::size_t index, std::uint64_t limit) {
-        REQUIRE(guest->code("retain " + place) == 0);
-        CHECK(guest->code("fill " + number(16 * kMiB)) == 2);
+        REQUIRE(guest->code("retain " + place) == kSuccess);
+        CHECK(guest->code("fill " + number(16 * kMiB)) == kOutOfMemory);
         const std::uint64_t used = machine.held(*guest, index).used;
         CHECK(used <= limit);
         CHECK(used + 32 * kMiB > limit);
@@ -77,7 +78,7 @@ TEST_CASE("a limit belongs to the physical GPU, whatever its place in the list")
 TEST_CASE("the slice is reserved at once on every GPU that gpus names") {
     const Machine machine;
     auto guest = machine.start({"--gpus", "3,2", "--fraction", "0.6"});
-    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
     CHECK(machine.holders().size() == 2);
     const std::string refused = machine.refused({"--gpus", "1,2", "--fraction", "0.6"}, 75);
     CHECK(refused.find("cuslice: GPU 2: 1201.2 MiB requested, 800.8 MiB left. Held: pid ") == 0);
@@ -86,9 +87,9 @@ TEST_CASE("the slice is reserved at once on every GPU that gpus names") {
     CHECK(run(machine.launch({"--gpus", "2", "--fraction", "0.4"}, {"/bin/true"}), machine.outside()).exit_code == 0);
     // Where only one of them is limited, only that is reserved.
     auto one = machine.start({"--gpus", "0,1", "--limit", "1=1GiB"});
-    REQUIRE(one->code("init") == 0);
+    REQUIRE(one->code("init") == kSuccess);
     CHECK(machine.holders().size() == 3);
-    REQUIRE(guest->code("retain 1") == 0);
+    REQUIRE(guest->code("retain 1") == kSuccess);
     CHECK(machine.held(*guest, 2).used > 0);
     for (const auto& holder : machine.holders())
         if (holder["gpu"] == machine.uuids[2]) CHECK(holder["used"] == machine.held(*guest, 2).used);
@@ -98,7 +99,7 @@ TEST_CASE("what the program sets itself counts in the list, and its children see
     const Machine machine;
     const auto with_own = [&](const std::string& own) {
         auto guest = machine.start({"--gpus", "3,2"});
-        REQUIRE(guest->code(own) == 0);
+        REQUIRE(guest->code(own) == kSuccess);
         const std::string seen = machine.seen(*guest);
         // A child of the program: what it inherits means the same once more.
         Guest child(
@@ -115,10 +116,10 @@ TEST_CASE("what the program sets itself counts in the list, and its children see
     CHECK(with_own("setenv CUDA_VISIBLE_DEVICES 1") == "2");
     CHECK(with_own("setenv CUDA_VISIBLE_DEVICES 1,0") == "23");
     CHECK(with_own("setenv CUDA_VISIBLE_DEVICES 0,3,1") == "3");
-    CHECK(with_own("setenv CUDA_VISIBLE_DEVICES 3") == "-100");
-    CHECK(with_own("setenv CUDA_VISIBLE_DEVICES 0,0") == "-100");
-    CHECK(with_own("setenv CUDA_VISIBLE_DEVICES -1") == "-100");
-    CHECK(with_own("setenv CUDA_VISIBLE_DEVICES ") == "-100");
+    CHECK(with_own("setenv CUDA_VISIBLE_DEVICES 3") == failed_init(kNoDevice));
+    CHECK(with_own("setenv CUDA_VISIBLE_DEVICES 0,0") == failed_init(kNoDevice));
+    CHECK(with_own("setenv CUDA_VISIBLE_DEVICES -1") == failed_init(kNoDevice));
+    CHECK(with_own("setenv CUDA_VISIBLE_DEVICES ") == failed_init(kNoDevice));
     CHECK(with_own("unsetenv CUDA_VISIBLE_DEVICES") == "32");
     CHECK(with_own("setenv CUDA_VISIBLE_DEVICES " + machine.uuids[2]) == "2");
 }
@@ -128,15 +129,15 @@ TEST_CASE("the variable is written only where the program changed it, and says U
     auto guest = machine.start({"--gpus", "3,2"});
     REQUIRE(guest->code("setenv CUDA_VISIBLE_DEVICES 0") == 0);
     CHECK(guest->ask("getenv CUDA_VISIBLE_DEVICES") == "=0");
-    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
     CHECK(guest->ask("getenv CUDA_VISIBLE_DEVICES") == "=" + machine.uuids[3]);
     // The driver has read it: what comes later changes nothing, and is left alone.
     REQUIRE(guest->code("setenv CUDA_VISIBLE_DEVICES 1") == 0);
-    CHECK(guest->code("init") == 0);
+    CHECK(guest->code("init") == kSuccess);
     CHECK(guest->ask("getenv CUDA_VISIBLE_DEVICES") == "=1");
     CHECK(machine.seen({}, {kVisible + "1,0"}) == "10");
     auto untouched = machine.start({}, {kVisible + "1,0"});
-    REQUIRE(untouched->code("init") == 0);
+    REQUIRE(untouched->code("init") == kSuccess);
     CHECK(untouched->ask("getenv CUDA_VISIBLE_DEVICES") == "=1,0");
 }
 
@@ -210,25 +211,25 @@ TEST_CASE("under LD_PRELOAD alone the library resolves gpus itself, and fails cl
     const auto seen = [&](const Words& settings) { return machine.seen(*bare(settings)); };
     CHECK(seen({"CUSLICE_GPUS=3,2"}) == "32");
     CHECK(seen({"CUSLICE_GPUS=" + machine.uuids[1]}) == "1");
-    CHECK(seen({"CUSLICE_GPUS="}) == "-100");
+    CHECK(seen({"CUSLICE_GPUS="}) == failed_init(kNoDevice));
     CHECK(seen({"CUSLICE_GPUS=2,3", kVisible + "3,2"}) == "23");
     CHECK(seen({"CUSLICE_GPUS=3,2", kVisible + machine.uuids[3] + "," + machine.uuids[2]}) == "32");
     auto wrong = bare({"CUSLICE_GPUS=3,4"});
-    CHECK(machine.seen(*wrong) == "-1");  // CUDA_ERROR_INVALID_VALUE
-    CHECK(wrong->code("init") == 1);
-    CHECK(wrong->code("count") == 3);
-    CHECK(wrong->code("retain 0") == 3);
+    CHECK(machine.seen(*wrong) == failed_init(kInvalidValue));
+    CHECK(wrong->code("init") == kInvalidValue);
+    CHECK(wrong->code("count") == kNotInitialized);
+    CHECK(wrong->code("retain 0") == kNotInitialized);
     REQUIRE(wrong->complaints().size() == 1);
     CHECK(wrong->complaints()[0].find(
               "cuslice: CUSLICE_GPUS: 3,4: '4' names no GPU that is here; there are 4 GPUs: ") == 0);
     auto outside = bare({"CUSLICE_GPUS=3", kVisible + "0,1"});
-    CHECK(machine.seen(*outside) == "-1");
+    CHECK(machine.seen(*outside) == failed_init(kInvalidValue));
     CHECK(outside->complaints().at(0).find("CUDA_VISIBLE_DEVICES=0,1 allows 0 GPU-") != std::string::npos);
     auto mig = bare({"CUSLICE_GPUS=MIG-0c1f"});
-    CHECK(machine.seen(*mig) == "-1");
+    CHECK(machine.seen(*mig) == failed_init(kInvalidValue));
     // A limit goes on naming the machine's GPUs.
     auto limited = bare({"CUSLICE_GPUS=3,2", "CUSLICE_LIMIT=3=1GiB"});
-    REQUIRE(limited->code("init") == 0);
+    REQUIRE(limited->code("init") == kSuccess);
     CHECK(limited->number("total 0") == kGiB);
     CHECK(limited->number("total 1") == 2002 * kMiB);
 }
@@ -239,7 +240,7 @@ TEST_CASE("under LD_PRELOAD alone numbers in an order that only the driver knows
         return std::make_unique<Guest>(Guest::route("linked"), sliced(machine.fake, machine.books.path(), settings));
     };
     auto unknown = bare({"CUSLICE_GPUS=1", kVisible + "0"});
-    CHECK(machine.seen(*unknown) == "-1");
+    CHECK(machine.seen(*unknown) == failed_init(kInvalidValue));
     CHECK(unknown->complaints().at(0) ==
           "cuslice: CUDA_VISIBLE_DEVICES: 0: CUDA's order of GPUs of several models is not known here, which gpus has "
           "to stay within: set CUDA_DEVICE_ORDER=PCI_BUS_ID, or write UUIDs; no GPU will be used");
@@ -288,8 +289,7 @@ TEST_CASE("without the launcher a limit for a GPU that the program doesn't see i
     const auto said = [&](const Words& variables) {
         Guest guest(Guest::route("linked"),
                     sliced(machine.fake, machine.books.path(), joined({"CUDA_VISIBLE_DEVICES=1"}, variables)));
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
+        retain_device(guest);
         CHECK(guest.finish() == 0);
         return guest.complaints();
     };

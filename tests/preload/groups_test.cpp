@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 
@@ -24,12 +25,12 @@ struct Lab {
         auto guest = std::make_unique<Guest>(
             Guest::route("linked"),
             sliced(machine.fake, machine.books.path(), joined({"CUSLICE_HEADROOM=16MiB"}, settings)));
-        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("init") == kSuccess);
         return guest;
     }
     std::unique_ptr<Guest> launched(const Words& options, const Words& more = {}) const {
         auto guest = machine.start(joined({"--headroom", "16MiB"}, options), more);
-        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("init") == kSuccess);
         return guest;
     }
     /// One that names the group alone, in one of the ways in which it can be named.
@@ -67,25 +68,25 @@ const char* const kWays[] = {"variable", "file", "option", "launcher's variable"
 TEST_CASE("whoever names a group alone is bound by its limit, and is shown it") {
     const Lab lab;
     auto first = lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"});
-    REQUIRE(first->code("retain 0") == 0);
-    REQUIRE(first->code("alloc x " + bytes(300 * kMiB)) == 0);
+    REQUIRE(first->code("retain 0") == kSuccess);
+    REQUIRE(first->code("alloc x " + bytes(300 * kMiB)) == kSuccess);
     for (const char* way : kWays) {
         CAPTURE(way);
         auto second = lab.named(way);
-        REQUIRE(second->code("init") == 0);
+        REQUIRE(second->code("init") == kSuccess);
         // Before its first context, too.
         CHECK(second->number("total 0") == kGiB);
-        REQUIRE(second->ask("nvml") == "0");
+        REQUIRE(second->code("nvml") == kSuccess);
         CHECK(second->number("nvmlmemory 0") == kGiB);
-        REQUIRE(second->code("retain 0") == 0);
+        REQUIRE(second->code("retain 0") == kSuccess);
         CHECK(second->number("total 0") == kGiB);
         CHECK(second->number("nvmlmemory 0") == kGiB);
         CHECK(second->number("info", 2) == kGiB);
         CHECK(second->number("info") == first->number("info"));
-        CHECK(second->code("fill " + bytes(16 * kMiB)) == 2);
+        CHECK(second->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
         CHECK(lab.held(*first) + lab.held(*second) <= kGiB);
         CHECK(lab.held(*first) + lab.held(*second) > kGiB - 48 * kMiB);
-        CHECK(first->code("alloc y " + bytes(32 * kMiB)) == 2);
+        CHECK(first->code("alloc y " + bytes(32 * kMiB)) == kOutOfMemory);
         CHECK(said(*second).find("of the 1024.0 MiB limit of group lab are in use") != std::string::npos);
         bool listed = false;
         for (const auto& row : lab.machine.holders())
@@ -101,20 +102,20 @@ TEST_CASE("a group's limit counts for its running members whoever brings it, and
     const std::string way = GENERATE("preloaded", "launched", "with a limit of its own");
     CAPTURE(way);
     auto first = lab.preloaded({"CUSLICE_GROUP=lab"});
-    REQUIRE(first->code("retain 0") == 0);
-    REQUIRE(first->code("alloc a " + bytes(700 * kMiB)) == 0);
-    REQUIRE(first->code("alloc b " + bytes(400 * kMiB)) == 0);
+    REQUIRE(first->code("retain 0") == kSuccess);
+    REQUIRE(first->code("alloc a " + bytes(700 * kMiB)) == kSuccess);
+    REQUIRE(first->code("alloc b " + bytes(400 * kMiB)) == kSuccess);
     const std::uint64_t held = lab.held(*first);
     auto second = way == "preloaded"  ? lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"})
                   : way == "launched" ? lab.launched({"--group", "lab", "--group-limit", "1GiB"})
                                       : lab.launched({"--group", "lab", "--group-limit", "1GiB", "--limit", "600MiB"});
     // More is held than the new limit: what is there stays, and nothing more is granted.
-    CHECK(second->code("retain 0") == 2);
+    CHECK(second->code("retain 0") == kOutOfMemory);
     CHECK(lab.held(*first) == held);
     CHECK(lab.held(*second) == 0);
     CHECK(first->number("total 0") == kGiB);
     CHECK(first->number("info") == 0);
-    CHECK(first->code("alloc c " + bytes(kMiB)) == 2);
+    CHECK(first->code("alloc c " + bytes(kMiB)) == kOutOfMemory);
     const std::string line = "group lab: on ";
     const std::string brought = said(*second);
     REQUIRE(brought.find(line) != std::string::npos);
@@ -123,41 +124,41 @@ TEST_CASE("a group's limit counts for its running members whoever brings it, and
     CHECK(brought.find("nothing is taken away") != std::string::npos);
     CHECK(brought.find(line) == brought.rfind(line));
     // Under it again, both are served.
-    CHECK(first->code("free a") == 0);
-    CHECK(second->code("retain 0") == 0);
-    CHECK(second->code("fill " + bytes(16 * kMiB)) == 2);
-    CHECK(first->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(first->code("free a") == kSuccess);
+    CHECK(second->code("retain 0") == kSuccess);
+    CHECK(second->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
+    CHECK(first->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(lab.held(*first) + lab.held(*second) <= kGiB);
     // It is the group's, and not a member's who may leave.
     CHECK(second->finish() == 0);
     CHECK(first->number("total 0") == kGiB);
     auto third = lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1500MiB"});
-    CHECK(third->code("retain 0") == 0);
+    CHECK(third->code("retain 0") == kSuccess);
     CHECK(third->number("total 0") == kGiB);
 }
 
 TEST_CASE("the group's limit binds whatever else a member that names it alone is set to") {
     const Lab lab;
     auto first = lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"});
-    REQUIRE(first->code("retain 0") == 0);
-    REQUIRE(first->code("alloc x " + bytes(300 * kMiB)) == 0);
+    REQUIRE(first->code("retain 0") == kSuccess);
+    REQUIRE(first->code("alloc x " + bytes(300 * kMiB)) == kSuccess);
     for (const Words& settings :
          {Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"},
           Words{"CUSLICE_ALLOCATOR=prealloc"}, Words{"CUSLICE_SPLIT=0=1200MiB+600MiB"}, Words{"CUSLICE_LIMIT=1500MiB"},
           Words{"CUSLICE_LIMIT=1200MiB", "CUSLICE_JOB=another"}, Words{"CUSLICE_RECORD=/dev/null"}}) {
         CAPTURE(settings);
         auto second = lab.preloaded(joined({"CUSLICE_GROUP=lab"}, settings));
-        REQUIRE(second->code("retain 0") == 0);
-        CHECK(second->code("fill " + bytes(16 * kMiB)) == 2);
+        REQUIRE(second->code("retain 0") == kSuccess);
+        CHECK(second->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
         CHECK(lab.held(*first) + lab.held(*second) <= kGiB);
         CHECK(lab.held(*first) + lab.held(*second) > kGiB - 64 * kMiB);
     }
     // NVIDIA's runtime, which makes its contexts where no hook is.
     auto hidden = lab.preloaded({"CUSLICE_GROUP=lab"});
-    REQUIRE(hidden->code("hidden 0") == 0);
-    REQUIRE(hidden->code("alloc first 512") == 0);
+    REQUIRE(hidden->code("hidden 0") == kSuccess);
+    REQUIRE(hidden->code("alloc first 512") == kSuccess);
     CHECK(hidden->number("total 0") == kGiB);
-    CHECK(hidden->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(hidden->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(lab.held(*first) + lab.held(*hidden) <= kGiB);
     CHECK(said(*hidden).find("this program shares the group's limit of 1024.0 MiB") != std::string::npos);
 }
@@ -168,7 +169,7 @@ TEST_CASE("a group has a limit for each GPU, which binds a member on those that 
         auto guest = std::make_unique<Guest>(
             Guest::route("linked"),
             sliced(machine.fake, machine.books.path(), joined({"CUSLICE_HEADROOM=16MiB"}, settings)));
-        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("init") == kSuccess);
         return guest;
     };
     auto first = start({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=0=700MiB,1=900MiB"});
@@ -178,11 +179,11 @@ TEST_CASE("a group has a limit for each GPU, which binds a member on those that 
         CAPTURE(gpu);
         const std::uint64_t limit = limits[*gpu - '0'];
         for (Guest* guest : {first.get(), second.get()}) {
-            REQUIRE(guest->code(std::string("retain ") + gpu) == 0);
-            REQUIRE(guest->code(std::string("current ") + gpu) == 0);
+            REQUIRE(guest->code(std::string("retain ") + gpu) == kSuccess);
+            REQUIRE(guest->code(std::string("current ") + gpu) == kSuccess);
             CHECK(guest->number(std::string("total ") + gpu) == limit);
         }
-        CHECK(second->code("fill " + bytes(16 * kMiB)) == 2);
+        CHECK(second->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
         const auto place = static_cast<std::size_t>(*gpu - '0');
         CHECK(machine.held(*first, place).used + machine.held(*second, place).used <= limit);
         CHECK(machine.held(*first, place).used + machine.held(*second, place).used > limit - 48 * kMiB);
@@ -192,23 +193,23 @@ TEST_CASE("a group has a limit for each GPU, which binds a member on those that 
 TEST_CASE("a group without a limit leaves a program as it was") {
     const Lab lab;
     Guest plain(Guest::route("linked"), sliced(lab.machine.fake, lab.machine.books.path()));
-    REQUIRE(plain.code("init") == 0);
+    REQUIRE(plain.code("init") == kSuccess);
     auto member = lab.preloaded({"CUSLICE_GROUP=lab"});
     CHECK(member->number("total 0") == kLaptop);
     for (Guest* guest : {&plain, member.get()}) {
-        REQUIRE(guest->code("retain 0") == 0);
-        REQUIRE(guest->ask("nvml") == "0");
+        REQUIRE(guest->code("retain 0") == kSuccess);
+        REQUIRE(guest->code("nvml") == kSuccess);
     }
-    REQUIRE(member->code("alloc x " + bytes(300 * kMiB)) == 0);
+    REQUIRE(member->code("alloc x " + bytes(300 * kMiB)) == kSuccess);
     for (const char* asked : {"total 0", "info", "nvmlmemory 0", "nvmlmemory2 0", "nvmlprocesses 0"}) {
         CAPTURE(asked);
         CHECK(member->ask(asked) == plain.ask(asked));
     }
     // Down to the last that the driver has, of which nothing is kept back.
     const std::uint64_t free = plain.number("info");
-    CHECK(member->code("alloc most " + bytes(free)) == 0);
+    CHECK(member->code("alloc most " + bytes(free)) == kSuccess);
     CHECK(plain.number("info") == 0);
-    CHECK(member->code("alloc more " + bytes(kMiB)) == 2);
+    CHECK(member->code("alloc more " + bytes(kMiB)) == kOutOfMemory);
     CHECK(said(*member).find("out of memory") == std::string::npos);  // it is the driver's own refusal
 }
 
@@ -216,7 +217,7 @@ TEST_CASE("one line says which limit a group's new member has, once for a job") 
     const Lab lab("1xt4");
     const auto launched = [&](const Words& options) {
         auto guest = lab.launched(options);
-        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("retain 0") == kSuccess);
         return guest;
     };
     auto first = launched({"--group", "lab", "--group-limit", "4GiB"});
@@ -227,19 +228,18 @@ TEST_CASE("one line says which limit a group's new member has, once for a job") 
                                " this program shares the group's limit of 4096.0 MiB, of which " + used +
                                ".0 MiB are in use\n");
     // Neither a process of it that comes later, nor a context that does.
-    CHECK(second->code("release 0") == 0);
-    CHECK(second->code("retain 0") == 0);
-    REQUIRE(second->code("exec linked") == 0);
-    REQUIRE(second->code("init") == 0);
-    REQUIRE(second->code("retain 0") == 0);
+    CHECK(second->code("release 0") == kSuccess);
+    CHECK(second->code("retain 0") == kSuccess);
+    REQUIRE(second->code("exec linked") == kSuccess);
+    retain_device(*second);
     CHECK(split_lines(said(*second)).size() == 1);
 
     // Nobody else says it under LD_PRELOAD alone: once in a process, for its first context on the GPU.
     auto alone = lab.preloaded({"CUSLICE_GROUP=lab"});
     CHECK(said(*alone).empty());
     for (int i = 0; i < 3; i++) {
-        REQUIRE(alone->code("retain 0") == 0);
-        REQUIRE(alone->code("release 0") == 0);
+        REQUIRE(alone->code("retain 0") == kSuccess);
+        REQUIRE(alone->code("release 0") == kSuccess);
     }
     const Words lines = split_lines(said(*alone));
     REQUIRE(lines.size() == 1);
@@ -247,15 +247,14 @@ TEST_CASE("one line says which limit a group's new member has, once for a job") 
     CHECK(lines[0].find(" this program shares the group's limit of 4096.0 MiB, of which ") != std::string::npos);
     // A program of a job that names its group itself.
     auto inside = lab.named("inside a job");
-    REQUIRE(inside->code("init") == 0);
-    REQUIRE(inside->code("retain 0") == 0);
+    retain_device(*inside);
     CHECK(split_lines(said(*inside)).size() == 1);
     // The same limit is nothing new to its member.
     auto same = lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=4GiB"});
-    REQUIRE(same->code("retain 0") == 0);
+    REQUIRE(same->code("retain 0") == kSuccess);
     CHECK(said(*same).empty());
     auto other = lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=6GiB"});
-    REQUIRE(other->code("retain 0") == 0);
+    REQUIRE(other->code("retain 0") == kSuccess);
     CHECK(said(*other).find("its limit is 4096.0 MiB and stays so; the 6144.0 MiB given here are ignored") !=
           std::string::npos);
 }
@@ -264,12 +263,12 @@ TEST_CASE("a new group without a limit, or with nearly the name of another one, 
     const Lab lab("1xt4");
     const auto lines = [&](const Words& options) {
         auto guest = lab.launched(options);
-        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("retain 0") == kSuccess);
         return said(*guest);
     };
     const auto preloaded = [&](const Words& settings) {
         auto guest = lab.preloaded(settings);
-        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("retain 0") == kSuccess);
         return said(*guest);
     };
     CHECK(lines({"--group", "first"}) ==
@@ -277,7 +276,7 @@ TEST_CASE("a new group without a limit, or with nearly the name of another one, 
     CHECK(preloaded({"CUSLICE_GROUP=second"}).find(" it is new and has no limit: set one with --group-limit SIZE\n") !=
           std::string::npos);
     auto member = lab.preloaded({"CUSLICE_GROUP=laboratory", "CUSLICE_GROUP_LIMIT=4GiB"});
-    REQUIRE(member->code("retain 0") == 0);
+    REQUIRE(member->code("retain 0") == kSuccess);
     CHECK(said(*member).empty());
     // A letter more, less, another one, and two exchanged.
     for (const std::string name : {"laboratoryy", "laboratry", "Laboratory", "laobratory"}) {
@@ -299,8 +298,7 @@ TEST_CASE("a new group without a limit, or with nearly the name of another one, 
 TEST_CASE("the launcher tells of the GPUs that its program will see, and of those on which the group has no limit") {
     const Machine machine("3xlaptop-2g");
     const auto first = machine.start({"--gpus", "1", "--group", "lab", "--group-limit", "1GiB"});
-    REQUIRE(first->code("init") == 0);
-    REQUIRE(first->code("retain 0") == 0);
+    retain_device(*first);
     const auto told = [&](const Words& options) {
         const Outcome outcome =
             run(machine.launch(joined({"--group", "lab"}, options), {"/bin/true"}), machine.outside());
@@ -321,7 +319,7 @@ TEST_CASE("a program that only its group limits is refused its memory where the 
     const Lab lab;
     const std::string folder = lab.machine.books.write("no-folder", "");
     auto unlimited = lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_DIR=" + folder});
-    CHECK(unlimited->code("retain 0") == 2);
+    CHECK(unlimited->code("retain 0") == kOutOfMemory);
     const Words lines = unlimited->complaints();
     REQUIRE(lines.size() == 1);
     CHECK(lines[0].find("the limit can't be shared with other processes, so every allocation fails: ") !=
@@ -335,8 +333,8 @@ TEST_CASE("a refusal names a group's processes, which are in no job, and not as 
     CAPTURE(group);
     auto member = lab.preloaded(group == "with a limit" ? Words{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1500MiB"}
                                                         : Words{"CUSLICE_GROUP=lab"});
-    REQUIRE(member->code("retain 0") == 0);
-    REQUIRE(member->code("alloc x " + bytes(900 * kMiB)) == 0);
+    REQUIRE(member->code("retain 0") == kSuccess);
+    REQUIRE(member->code("alloc x " + bytes(900 * kMiB)) == kSuccess);
     const std::string held = std::to_string(lab.held(*member) / kMiB) + ".0 MiB";
     const std::string refused = lab.machine.refused({"--limit", "1500MiB"}, 75);
     CHECK(refused.find("Held: pid " + std::to_string(member->pid()) + " (guest_linked, user ") != std::string::npos);
@@ -344,7 +342,7 @@ TEST_CASE("a refusal names a group's processes, which are in no job, and not as 
     CHECK(refused.find("outside cuslice") == std::string::npos);
     // A job's process holds it in the job's account.
     auto in_job = lab.launched({"--group", "lab", "--limit", "500MiB"});
-    REQUIRE(in_job->code("retain 0") == 0);
+    REQUIRE(in_job->code("retain 0") == kSuccess);
     const std::string both = lab.machine.refused({"--limit", "1500MiB"}, 75);
     CHECK(both.find("pid " + std::to_string(in_job->pid()) + " (") != std::string::npos);
     CHECK(both.find("pid " + std::to_string(in_job->pid()) + " (") ==

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/cli/child.h"
+#include "tests/preload/results.h"
 
 namespace cuslice::tests {
 

@@ -26,10 +26,7 @@ Words with(Words words, const Words& more) {
 struct Host {
     explicit Host(const Words& settings = {})
         : guest(Guest::route("linked"), sliced(kLaptop, books.path(), with(kLimit, settings))) {}
-    void start() {
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
-    }
+    void start() { retain_device(guest); }
     // A refusal is what has a line.
     int refused() { return guest.code("alloc huge " + bytes(4 * kGiB)); }
 
@@ -60,11 +57,11 @@ TEST_CASE("a message that nobody can read is lost, and the program goes on") {
     CAPTURE(kind);
     Host host;
     host.start();
-    REQUIRE(host.guest.code("stderr " + kind) == 0);
+    REQUIRE(host.guest.code("stderr " + kind) == kSuccess);
     const std::string before = host.guest.ask("self");
-    CHECK(host.refused() == 2);
+    CHECK(host.refused() == kOutOfMemory);
     CHECK(host.guest.ask("self") == before);  // no signal is left waiting or held back
-    CHECK(host.guest.code("alloc a 1000") == 0);
+    CHECK(host.guest.code("alloc a 1000") == kSuccess);
 }
 
 TEST_CASE("a file that a program opens in place of its stderr gets no message of ours") {
@@ -73,16 +70,16 @@ TEST_CASE("a file that a program opens in place of its stderr gets no message of
     if (GENERATE(false, true)) host.start();
     REQUIRE(host.guest.code("reuse " + file) == 0);
     host.start();
-    CHECK(host.refused() == 2);
+    CHECK(host.refused() == kOutOfMemory);
     CHECK(read_text(file) == "the program's own");
 }
 
 TEST_CASE("a program that redirects its stderr to a file of messages finds ours in it") {
     Host host;
     const std::string file = host.folder.path() + "/messages";
-    REQUIRE(host.guest.code("stderr append " + file) == 0);
+    REQUIRE(host.guest.code("stderr append " + file) == kSuccess);
     host.start();
-    CHECK(host.refused() == 2);
+    CHECK(host.refused() == kOutOfMemory);
     CHECK(read_text(file).find("tried to allocate 4096.0 MiB") != std::string::npos);
 }
 
@@ -93,8 +90,8 @@ TEST_CASE("a file of messages that may not become larger ends no program") {
     host.start();
     const auto size = std::filesystem::file_size(file);
     REQUIRE(host.guest.code("filelimit " + bytes(size)) == 0);
-    CHECK(host.refused() == 2);
-    CHECK(host.guest.code("alloc a 1000") == 0);
+    CHECK(host.refused() == kOutOfMemory);
+    CHECK(host.guest.code("alloc a 1000") == kSuccess);
     CHECK(std::filesystem::file_size(file) == size);
 }
 
@@ -104,7 +101,7 @@ TEST_CASE("a pipe that nobody reads is no file of messages, and is not waited fo
     REQUIRE(mkfifo(pipe.c_str(), 0644) == 0);
     Host host({"CUSLICE_LOG=info:" + pipe});
     host.start();
-    CHECK(host.refused() == 2);
+    CHECK(host.refused() == kOutOfMemory);
     CHECK_FALSE(host.guest.complaints().empty());  // they are on stderr instead
 }
 
@@ -119,9 +116,9 @@ TEST_CASE("handles of blocks are never written into a file of the program's") {
         return answers;
     };
     for (const std::string& answer : each("alloc", " 300000")) REQUIRE(answer.rfind("0 ", 0) == 0);
-    REQUIRE(host.guest.code("ipcget block1") == 0);
+    REQUIRE(host.guest.code("ipcget block1") == kSuccess);
     const std::string file = host.folder.path() + "/other";
-    REQUIRE(host.guest.code("usurp " + file) == 0);
+    REQUIRE(host.guest.code("usurp " + file) == kSuccess);
     const Words handles = each("ipcget", "");
     REQUIRE(std::filesystem::exists(file));
     CHECK(read_text(file).empty());
@@ -136,12 +133,11 @@ TEST_CASE("handles of blocks are never written into a file of the program's") {
 
 TEST_CASE("a program that clears its environment keeps the limit that the launcher gave it") {
     Launched launched("3xlaptop-2g", {"--gpus", "1"});
-    REQUIRE(launched.guest.code("clearenv PATH CUSLICE_FAKE CUSLICE_FAKE_DIR") == 0);
-    REQUIRE(launched.guest.code("init") == 0);
-    REQUIRE(launched.guest.code("retain 0") == 0);
+    REQUIRE(launched.guest.code("clearenv PATH CUSLICE_FAKE CUSLICE_FAKE_DIR") == kSuccess);
+    retain_device(launched.guest);
     CHECK(launched.guest.number("count") == 1);
     CHECK(launched.guest.number("total 0") == kGiB);
-    CHECK(launched.guest.code("alloc a " + bytes(kGiB)) == 2);
+    CHECK(launched.guest.code("alloc a " + bytes(kGiB)) == kOutOfMemory);
     const Words said = launched.guest.complaints();
     REQUIRE(said.size() == 2);
     CHECK(said[0].rfind("cuslice: the program has cleared its environment", 0) == 0);
@@ -153,7 +149,7 @@ TEST_CASE("a program without any environment runs") {
     Host plain_host;
     Launched launched;
     Guest& guest = launcher ? launched.guest : plain_host.guest;
-    REQUIRE(guest.code("nullenv") == 0);
+    REQUIRE(guest.code("nullenv") == kSuccess);
     CHECK(guest.code("init") >= 0);
     CHECK(guest.finish() == 0);
 }
@@ -176,7 +172,7 @@ TEST_CASE("in a program with more rights than its user nobody's variables, files
     }
     // Refused settings would be CUDA_ERROR_INVALID_VALUE. There is no driver here; or if there is, it is a real one.
     const int started = guest.code("init");
-    CHECK(started != 1);
+    CHECK(started != kInvalidValue);
     guest.finish();
     CHECK_FALSE(std::filesystem::exists(log));
     CHECK_FALSE(std::filesystem::exists(record));
@@ -191,8 +187,7 @@ TEST_CASE("of two copies of the library the first one counts, and a line says so
     for (std::string& line : environment)
         if (line.rfind("LD_PRELOAD=", 0) == 0) line += ":" + copy;
     Guest guest(Guest::route("linked"), environment);
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(guest.number("total 0") == kGiB);
     const Words said = guest.complaints();
     REQUIRE(said.size() == 1);
@@ -226,8 +221,7 @@ TEST_CASE("a process whose name a terminal would obey is shown by a name that it
     environment.push_back("CUSLICE_DIR=" + books.path() + "/ledger");
     const auto command = [&](const Words& words) { return with({launcher, "run", "--fake", kLaptop}, words); };
     Guest guest(command({"--fraction", "0.8", "--", program, "linked"}), environment);
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     const Outcome shown = run({launcher, "ps"}, environment);
     CHECK(shown.out.find("\\x1b[31mR\\x0aED") != std::string::npos);
     CHECK(shown.out.find('\x1b') == std::string::npos);
@@ -249,8 +243,8 @@ TEST_CASE("threads with small stacks may be the first to call") {
     // On aarch64 no thread may have less than 128 KiB.
     const std::string on_small = "stack " + bytes(std::max<std::uint64_t>(32768, PTHREAD_STACK_MIN)) + " ";
     for (const char* line : {"init", "retain 0", "current 0", "alloc a 1000", "alloc b 100000000", "info", "free a"})
-        CHECK(host.guest.code(on_small + line) == 0);
-    CHECK(host.guest.code(on_small + "alloc huge " + bytes(4 * kGiB)) == 2);
+        CHECK(host.guest.code(on_small + line) == kSuccess);
+    CHECK(host.guest.code(on_small + "alloc huge " + bytes(4 * kGiB)) == kOutOfMemory);
 }
 
 }  // namespace cuslice::tests

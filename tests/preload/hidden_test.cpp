@@ -15,7 +15,7 @@ constexpr std::uint64_t kLimit = 1024 * kMiB, kT4Context = 104 * kMiB;
 /// Takes all that is to be had in blocks of 16 MiB. How much that was.
 std::uint64_t fill(Guest& guest) {
     std::uint64_t blocks = 0;
-    for (std::string name = "f0"; guest.code("alloc " + name + " " + bytes(16 * kMiB)) == 0; blocks++)
+    for (std::string name = "f0"; guest.code("alloc " + name + " " + bytes(16 * kMiB)) == kSuccess; blocks++)
         name = "f" + std::to_string(blocks + 1);
     return blocks * 16 * kMiB;
 }
@@ -24,37 +24,37 @@ TEST_CASE("a context that no hook sees is charged before the first byte is grant
     const std::string allocator = GENERATE("direct", "growth", "prealloc");
     CAPTURE(allocator);
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
-    REQUIRE(scene.guest.code("hidden 0") == 0);
+    REQUIRE(scene.guest.code("hidden 0") == kSuccess);
     const std::uint64_t context = scene.held().used;
     REQUIRE(context > 0);
     CHECK(scene.free() == kLimit - context - 16 * kMiB);
     CHECK(fill(scene.guest) + context + 100 * kMiB > kLimit);
     CHECK(scene.held().peak <= kLimit);
-    CHECK(scene.guest.code("freeall") == 0);
+    CHECK(scene.guest.code("freeall") == kSuccess);
     CHECK(scene.free() == kLimit - context - 16 * kMiB);
 }
 
 TEST_CASE("a program that asks before it allocates is told the slice less the context that no hook saw") {
     Scene scene("2xlaptop-2g", {});
-    REQUIRE(scene.guest.code("hidden 1") == 0);
+    REQUIRE(scene.guest.code("hidden 1") == kSuccess);
     CHECK(scene.guest.number("info", 2) == kLimit);
     CHECK(scene.guest.number("info") < kLimit - 100 * kMiB);
 }
 
 TEST_CASE("modules that no hook sees loaded are charged before anything is refused or granted past the limit") {
     Scene scene("1xlaptop-2g", {});
-    REQUIRE(scene.guest.code("hidden 0") == 0);
-    REQUIRE(scene.guest.code("alloc a " + bytes(16 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("hiddenload m " + bytes(8 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("hidden 0") == kSuccess);
+    REQUIRE(scene.guest.code("alloc a " + bytes(16 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("hiddenload m " + bytes(8 * kMiB)) == kSuccess);
     fill(scene.guest);
     CHECK(scene.held().peak <= kLimit);
 }
 
 TEST_CASE("prealloc takes the slice in a context that no hook saw, at the first call that counts") {
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=prealloc"});
-    REQUIRE(scene.guest.code("hidden 0") == 0);
+    REQUIRE(scene.guest.code("hidden 0") == kSuccess);
     REQUIRE(scene.held().used < 500 * kMiB);
-    REQUIRE(scene.guest.code("alloc a 512") == 0);
+    REQUIRE(scene.guest.code("alloc a 512") == kSuccess);
     CHECK(scene.held().used > 900 * kMiB);
     CHECK(scene.held().peak <= kLimit);
 }
@@ -68,9 +68,9 @@ TEST_CASE("two processes of a group share its slice, though no hook saw their co
     const auto other =
         machine.start({"--limit", "2GiB", "--group", "lab", "--group-limit", "2GiB", "--allocator", allocator});
     for (const auto& guest : {one.get(), other.get()}) {
-        REQUIRE(guest->code("init") == 0);
-        REQUIRE(guest->code("hidden 0") == 0);
-        REQUIRE(guest->code("alloc first 512") == 0);
+        REQUIRE(guest->code("init") == kSuccess);
+        REQUIRE(guest->code("hidden 0") == kSuccess);
+        REQUIRE(guest->code("alloc first 512") == kSuccess);
     }
     fill(*one);
     fill(*other);
@@ -99,11 +99,11 @@ TEST_CASE("two processes of one job on the runtime hold no more than its slice t
     const auto one = machine.start(joined({"--limit", "2GiB"}, options), {"LD_LIBRARY_PATH=" + kFakeFolder}, program);
     REQUIRE(one->pid() > 0);
     Guest other(program, environment_of(one->pid()));
-    CHECK(one->code("first") == 0);
-    const bool room = other.code("first") == 0;  // none where the first one has preallocated the slice
+    CHECK(one->code("first") == kSuccess);
+    const bool room = other.code("first") == kSuccess;  // none where the first one has preallocated the slice
     CHECK(room == (options != Words{"--allocator", "prealloc"}));
-    CHECK(one->code("fill") == 2);
-    CHECK(other.code("fill") == 2);
+    CHECK(one->code("fill") == kOutOfMemory);
+    CHECK(other.code("fill") == kOutOfMemory);
     const std::uint64_t first = machine.held(*one, 0).used, second = machine.held(other, 0).used;
     CHECK(first + second > 900 * kMiB);
     // A context that begins where the slice is full already can't be refused where no hook sees it; nothing is granted
@@ -116,27 +116,27 @@ TEST_CASE(
     "a program gives back its own use of a context that the runtime keeps: it lives on, and what is in it stays "
     "charged") {
     Scene scene("1xlaptop-2g", {});
-    REQUIRE(scene.guest.code("hidden 0") == 0);
-    REQUIRE(scene.guest.code("retain 0") == 0);
-    REQUIRE(scene.guest.code("alloc a " + bytes(64 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("hidden 0") == kSuccess);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
+    REQUIRE(scene.guest.code("alloc a " + bytes(64 * kMiB)) == kSuccess);
     const std::uint64_t free = scene.free();
-    REQUIRE(scene.guest.code("release 0") == 0);
-    CHECK(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.code("release 0") == kSuccess);
+    CHECK(scene.guest.code("current 0") == kSuccess);
     CHECK(scene.free() == free);
-    REQUIRE(scene.guest.code("free a") == 0);
+    REQUIRE(scene.guest.code("free a") == kSuccess);
     CHECK(scene.free() == free + 64 * kMiB);
 }
 
 TEST_CASE("a context that ends where no hook is takes its allocations along, before anything is refused") {
     Scene scene("1xlaptop-2g", {});
-    REQUIRE(scene.guest.code("hidden 0") == 0);
-    REQUIRE(scene.guest.code("alloc a " + bytes(512 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("hiddenrelease 0") == 0);
+    REQUIRE(scene.guest.code("hidden 0") == kSuccess);
+    REQUIRE(scene.guest.code("alloc a " + bytes(512 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("hiddenrelease 0") == kSuccess);
     REQUIRE(scene.held().used == 0);
     const std::string again = GENERATE("retain 0", "hidden 0");
     CAPTURE(again);
-    REQUIRE(scene.guest.code(again) == 0);
-    CHECK(scene.guest.code("alloc b " + bytes(512 * kMiB)) == 0);
+    REQUIRE(scene.guest.code(again) == kSuccess);
+    CHECK(scene.guest.code("alloc b " + bytes(512 * kMiB)) == kSuccess);
     CHECK(scene.held().peak <= kLimit);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a program on the runtime stays in its slice, whichever way the runtim
     Words settings{"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + allocator, "LD_LIBRARY_PATH=" + kFakeFolder};
     if (way == "public") settings.push_back("CUSLICE_FAKE_RUNTIME=public");
     Guest guest({kGuests + "/guest_runtime" + runtime}, sliced("1xt4", books.path(), settings));
-    CHECK(guest.code("fill") == 2);
+    CHECK(guest.code("fill") == kOutOfMemory);
     const Held held = books_of(books.path(), guest.pid());
     CHECK(held.peak <= 2048 * kMiB);
     CHECK(held.used > 1800 * kMiB);

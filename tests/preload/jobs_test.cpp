@@ -10,6 +10,7 @@
 
 #include "tests/catch.h"
 #include "tests/json.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 #include "tests/preload/user_name.h"
@@ -26,7 +27,7 @@ std::unique_ptr<Guest> in_job(const Folder& books, const Words& more, const std:
     Words settings{"CUSLICE_HEADROOM=16MiB"};
     settings.insert(settings.end(), more.begin(), more.end());
     auto guest = std::make_unique<Guest>(Guest::route("linked"), sliced(fake, books.path(), settings));
-    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
     return guest;
 }
 
@@ -54,7 +55,7 @@ struct Pair {
         const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
         for (auto* one : {&a, &b}) {
             *one = in_job(books, job);
-            REQUIRE((*one)->code("retain 0") == 0);
+            REQUIRE((*one)->code("retain 0") == kSuccess);
         }
     }
     Folder books;
@@ -68,9 +69,9 @@ TEST_CASE("processes of one job share its limit, and a killed one's part is the 
     auto& [books, a, b] = pair;
     CHECK(a->number("info") == b->number("info"));  // what one could have the other could
     const std::uint64_t free = a->number("info");
-    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
+    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
     CHECK(b->number("info") == free - 400 * kMiB);
-    CHECK(b->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(b->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(held(books, *a) + held(books, *b) <= 1500 * kMiB);
     CHECK(held(books, *a) + held(books, *b) + (16 + 16) * kMiB > 1500 * kMiB);
     CHECK(b->complaints().at(0).find("by other processes (see cuslice ps)") != std::string::npos);
@@ -78,7 +79,7 @@ TEST_CASE("processes of one job share its limit, and a killed one's part is the 
     SECTION("killed") { a->kill(SIGKILL); }
     SECTION("ended") { CHECK(a->finish() == 0); }
     a.reset();
-    CHECK(b->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(b->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(held(books, *b) <= 1500 * kMiB);
     CHECK(held(books, *b) + (16 + 16) * kMiB > 1500 * kMiB);
     CHECK(gone > 0);
@@ -87,19 +88,19 @@ TEST_CASE("processes of one job share its limit, and a killed one's part is the 
 TEST_CASE("what a killed member held is there for a context, which is all that another one asks for") {
     Pair pair;
     auto& [books, a, b] = pair;
-    REQUIRE(b->code("release 0") == 0);
-    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == 2);
-    CHECK(b->code("retain 0") == 2);
+    REQUIRE(b->code("release 0") == kSuccess);
+    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
+    CHECK(b->code("retain 0") == kOutOfMemory);
     a->kill(SIGKILL);
     a.reset();
-    CHECK(b->code("retain 0") == 0);
+    CHECK(b->code("retain 0") == kSuccess);
 }
 
 TEST_CASE("what a killed member held is shown as free again, also where nobody is refused") {
     Pair pair;
     auto& [books, a, b] = pair;
     const std::uint64_t free = b->number("info");
-    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
+    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
     REQUIRE(b->number("info") == free - 400 * kMiB);
     a->kill(SIGKILL);
     a.reset();
@@ -111,19 +112,19 @@ TEST_CASE("processes that use the same part of a GPU share its limit, and not an
     const Words job{"CUSLICE_SPLIT=0=1200MiB+512MiB", "CUSLICE_JOB=shared"};
     auto a = in_job(books, job), b = in_job(books, job);
     for (Guest* guest : {a.get(), b.get()})
-        for (const char* part : {"0", "1"}) REQUIRE(guest->code(std::string("retain ") + part) == 0);
-    REQUIRE(a->code("current 0") == 0);
-    REQUIRE(b->code("current 0") == 0);
-    REQUIRE(a->code("alloc most " + bytes(600 << 20)) == 0);
-    CHECK(b->code("alloc more " + bytes(300 << 20)) == 2);
-    REQUIRE(b->code("current 1") == 0);
-    CHECK(b->code("alloc other " + bytes(300 << 20)) == 0);
-    REQUIRE(a->code("current 1") == 0);
-    CHECK(a->code("alloc other " + bytes(300 << 20)) == 2);
+        for (const char* part : {"0", "1"}) REQUIRE(guest->code(std::string("retain ") + part) == kSuccess);
+    REQUIRE(a->code("current 0") == kSuccess);
+    REQUIRE(b->code("current 0") == kSuccess);
+    REQUIRE(a->code("alloc most " + bytes(600 << 20)) == kSuccess);
+    CHECK(b->code("alloc more " + bytes(300 << 20)) == kOutOfMemory);
+    REQUIRE(b->code("current 1") == kSuccess);
+    CHECK(b->code("alloc other " + bytes(300 << 20)) == kSuccess);
+    REQUIRE(a->code("current 1") == kSuccess);
+    CHECK(a->code("alloc other " + bytes(300 << 20)) == kOutOfMemory);
     // Memory that a killed member held on either partition is the others' at once.
     b->kill(SIGKILL);
     b->finish();
-    CHECK(a->code("alloc other " + bytes(300 << 20)) == 0);
+    CHECK(a->code("alloc other " + bytes(300 << 20)) == kSuccess);
     CHECK(held(books, *a) <= 1712 * kMiB);
 }
 
@@ -132,11 +133,11 @@ TEST_CASE("what the parts of a GPU hold is the job's on the whole GPU, and in it
     const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_SPLIT=0=1GiB+1GiB", "CUSLICE_OVERSUBSCRIBE=yes",
                     "CUSLICE_JOB=shared"};
     auto a = in_job(books, job), b = in_job(books, job);
-    REQUIRE(a->code("retain 0") == 0);
-    REQUIRE(b->code("retain 1") == 0);
-    REQUIRE(a->code("alloc most " + bytes(500 << 20)) == 0);
-    CHECK(b->code("alloc more " + bytes(500 << 20)) == 2);  // within its part, and not within the whole
-    CHECK(b->code("alloc more " + bytes(300 << 20)) == 0);
+    REQUIRE(a->code("retain 0") == kSuccess);
+    REQUIRE(b->code("retain 1") == kSuccess);
+    REQUIRE(a->code("alloc most " + bytes(500 << 20)) == kSuccess);
+    CHECK(b->code("alloc more " + bytes(500 << 20)) == kOutOfMemory);  // within its part, and not within the whole
+    CHECK(b->code("alloc more " + bytes(300 << 20)) == kSuccess);
     CHECK(held(books, *a) + held(books, *b) <= 1500 * kMiB);
     std::uint64_t parts = 0, whole = 0;
     for (const auto& row : holders(books)) {
@@ -156,9 +157,9 @@ TEST_CASE("a context that no longer fits into the job's slice is refused") {
     const Folder books;
     const Words job{"CUSLICE_LIMIT=700MiB", "CUSLICE_JOB=shared"};
     auto a = in_job(books, job), b = in_job(books, job);
-    REQUIRE(a->code("retain 0") == 0);
-    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == 2);
-    CHECK(b->code("retain 0") == 2);
+    REQUIRE(a->code("retain 0") == kSuccess);
+    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
+    CHECK(b->code("retain 0") == kOutOfMemory);
     CHECK(held(books, *b) == 0);
     CHECK(held(books, *a) <= 700 * kMiB);
 }
@@ -167,21 +168,21 @@ TEST_CASE("jobs of one group share the group's limit, which can be set while the
     const Folder books;
     const Words group{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1200MiB"};
     auto a = in_job(books, group), b = in_job(books, group);
-    REQUIRE(a->code("retain 0") == 0);
-    REQUIRE(b->code("retain 0") == 0);
-    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == 2);
-    CHECK(b->code("alloc y " + bytes(32 * kMiB)) == 2);
+    REQUIRE(a->code("retain 0") == kSuccess);
+    REQUIRE(b->code("retain 0") == kSuccess);
+    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
+    CHECK(b->code("alloc y " + bytes(32 * kMiB)) == kOutOfMemory);
     CHECK(held(books, *a) + held(books, *b) <= 1200 * kMiB);
     const auto set = [&](const std::string& name, const std::string& limit) {
         return run({kLaunch, "set", "--group", name, "--limit", limit, "--fake", "1xlaptop-2g"}, outside(books));
     };
     CHECK(set("lab", "1500MiB").exit_code == 0);
-    CHECK(b->code("alloc y " + bytes(200 * kMiB)) == 0);
+    CHECK(b->code("alloc y " + bytes(200 * kMiB)) == kSuccess);
     CHECK(b->number("total 0") == 1500 * kMiB);
     CHECK(set("lab", "1000MiB").exit_code == 0);
-    CHECK(b->code("alloc z " + bytes(kMiB)) == 2);
+    CHECK(b->code("alloc z " + bytes(kMiB)) == kOutOfMemory);
     CHECK(b->number("info") == 0);
-    CHECK(b->code("free y") == 0);
+    CHECK(b->code("free y") == kSuccess);
     const Outcome nobody = set("nobody", "1GiB");
     CHECK(nobody.exit_code == 69);
     CHECK(
@@ -194,11 +195,11 @@ TEST_CASE("programs that see the same root folder share their slice in the group
     const Folder books;
     const Words group{"CUSLICE_GROUP=@container", "CUSLICE_LIMIT=1GiB"};
     auto a = in_job(books, group), b = in_job(books, group);
-    REQUIRE(a->code("retain 0") == 0);
-    REQUIRE(b->code("retain 0") == 0);
+    REQUIRE(a->code("retain 0") == kSuccess);
+    REQUIRE(b->code("retain 0") == kSuccess);
     CHECK(a->number("total 0") == kGiB);
-    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == 2);
-    CHECK(b->code("alloc y " + bytes(32 * kMiB)) == 2);
+    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
+    CHECK(b->code("alloc y " + bytes(32 * kMiB)) == kOutOfMemory);
     CHECK(held(books, *a) + held(books, *b) <= kGiB);
     CHECK(held(books, *a) + held(books, *b) > kGiB - 64 * kMiB);
     // It has a limit that can be changed, as any group.
@@ -219,21 +220,21 @@ TEST_CASE("a process that has a limit of its own keeps to it in a group that has
     const auto begin = [&] {
         if (!launched) return in_job(books, group);
         auto guest = std::make_unique<Guest>(launch(options, Guest::route("linked")), outside(books));
-        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("init") == kSuccess);
         return guest;
     };
     auto a = begin(), b = begin();
-    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(a->code("retain 0") == kSuccess);
     CHECK(a->number("total 0") == 700 * kMiB);
     CHECK(a->number("info") == 700 * kMiB - 16 * kMiB - held(books, *a));
-    CHECK(a->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(a->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(held(books, *a) <= 700 * kMiB);
     CHECK(held(books, *a) > 660 * kMiB);
-    CHECK(a->code("module m " + bytes(100 * kMiB)) == 2);
+    CHECK(a->code("module m " + bytes(100 * kMiB)) == kOutOfMemory);
     CHECK(held(books, *a) <= 700 * kMiB);
     // The group has less left than the other process's own limit.
-    REQUIRE(b->code("retain 0") == 0);
-    CHECK(b->code("fill " + bytes(16 * kMiB)) == 2);
+    REQUIRE(b->code("retain 0") == kSuccess);
+    CHECK(b->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     const std::uint64_t together = held(books, *a) + held(books, *b);
     CHECK(together <= 1200 * kMiB);
     CHECK(together > 1160 * kMiB);
@@ -248,7 +249,7 @@ TEST_CASE("the limit of a group that its last member has left can't be set: whoe
     };
     {
         auto member = in_job(books, {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1200MiB"});
-        REQUIRE(member->code("retain 0") == 0);
+        REQUIRE(member->code("retain 0") == kSuccess);
         CHECK(set({"--limit", "1GiB"}).out.find("group lab: 1024.0 MiB\n") != std::string::npos);
         CHECK(member->finish() == 0);
     }
@@ -268,8 +269,7 @@ TEST_CASE("who joins a living group with another limit is told which one holds, 
     const Words guest = Guest::route("linked");
     const auto start = [&](const std::string& limit, const std::string& group = "lab") {
         auto one = std::make_unique<Guest>(launch({"--group", group, "--group-limit", limit}, guest), outside(books));
-        REQUIRE(one->code("init") == 0);
-        REQUIRE(one->code("retain 0") == 0);
+        retain_device(*one);
         return one;
     };
     const auto said = [](Guest& one) {
@@ -306,8 +306,8 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     const Words guest = Guest::route("linked");
     auto first = std::make_unique<Guest>(launch({"--fraction", "0.4"}, guest), outside(books));
     Guest second(launch({"--fraction", "0.4"}, guest), outside(books));
-    REQUIRE(first->code("init") == 0);
-    REQUIRE(second.code("init") == 0);
+    REQUIRE(first->code("init") == kSuccess);
+    REQUIRE(second.code("init") == kSuccess);
     const Outcome third = run(launch({"--fraction", "0.4"}, {"/bin/echo", "started"}), outside(books));
     CHECK(third.exit_code == 75);
     CHECK(third.out.empty());
@@ -324,21 +324,20 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     Guest waiting(launch({"--fraction", "0.4", "--wait"}, guest), outside(books));
     REQUIRE(soon([&] { return !waiting.complaints().empty(); }));
     first->kill(SIGKILL);
-    CHECK(waiting.code("init") == 0);
+    CHECK(waiting.code("init") == kSuccess);
     first.reset();
     const std::string told = waiting.complaints().at(0);
     CHECK(told.find("cuslice: waiting for 800.8 MiB on GPU 0, number 1 of 1 in the queue: 400.4 MiB left. Held: ") ==
           0);
     CHECK(told.find("Try ") == std::string::npos);  // it does so already
-    CHECK(waiting.code("retain 0") == 0);
+    CHECK(waiting.code("retain 0") == kSuccess);
 }
 
 TEST_CASE("memory that is held outside cuslice can't be reserved") {
     const Folder books;
     Guest plain_guest(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
-    REQUIRE(plain_guest.code("init") == 0);
-    REQUIRE(plain_guest.code("retain 0") == 0);
-    REQUIRE(plain_guest.code("alloc x " + bytes(1000 * kMiB)) == 0);
+    retain_device(plain_guest);
+    REQUIRE(plain_guest.code("alloc x " + bytes(1000 * kMiB)) == kSuccess);
     const Outcome refused = run(launch({"--limit", "1GiB"}, {"/bin/echo", "started"}), outside(books));
     CHECK(refused.exit_code == 75);
     CHECK(refused.err.find("Held: outside cuslice 1300.0 MiB") != std::string::npos);
@@ -352,8 +351,7 @@ TEST_CASE("the reservation lives as long as its program, and the program's child
     pid_t left_behind = 0;
     SECTION("a shell that becomes the program") {
         Guest shell(launch({"--fraction", "0.4"}, {"/bin/sh", "-c", "exec " + guest}), outside(books));
-        REQUIRE(shell.code("init") == 0);
-        REQUIRE(shell.code("retain 0") == 0);
+        retain_device(shell);
         const auto now = holders(books);
         REQUIRE(now.size() == 1);  // the launcher's place, which the program goes on with
         CHECK(now[0]["pid"] == shell.pid());
@@ -362,9 +360,9 @@ TEST_CASE("the reservation lives as long as its program, and the program's child
     }
     SECTION("a child of the program") {
         Guest shell(launch({"--fraction", "0.4"}, {"/bin/sh", "-c", guest + "; exit $?"}), outside(books));
-        REQUIRE(shell.code("init") == 0);
+        REQUIRE(shell.code("init") == kSuccess);
         CHECK(reserved() == 1);
-        REQUIRE(shell.code("retain 0") == 0);
+        REQUIRE(shell.code("retain 0") == kSuccess);
         const auto now = holders(books);
         REQUIRE(now.size() == 2);
         CHECK(now[0]["name"] == now[1]["name"]);
@@ -372,7 +370,7 @@ TEST_CASE("the reservation lives as long as its program, and the program's child
         kill(now[0]["pid"] == shell.pid() ? now[1]["pid"].get<int>() : now[0]["pid"].get<int>(), SIGKILL);
         CHECK(soon([&] { return reserved() == 1; }));  // the shell is gone, its child holds the slice
         CHECK(run(launch({"--fraction", "0.8"}, {"/bin/true"}), outside(books)).exit_code == 75);
-        CHECK(shell.code("alloc x 1000") == 0);
+        CHECK(shell.code("alloc x 1000") == kSuccess);
     }
     SECTION("a program that leaves a child behind that does not use the GPU") {
         const std::string script = "sleep 1000 >/dev/null 2>&1 & echo $!";
@@ -390,23 +388,23 @@ TEST_CASE("on several GPUs a slice is reserved where a context is made, and nowh
     Words words = launch({"--fraction", "0.6"}, Guest::route("linked"));
     words[3] = "4xlaptop-2g";
     Guest guest(words, outside(books)), other(words, outside(books));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(other.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
+    REQUIRE(other.code("init") == kSuccess);
     CHECK(holders(books).size() == 0);
-    REQUIRE(guest.code("retain 2") == 0);
+    REQUIRE(guest.code("retain 2") == kSuccess);
     const auto now = holders(books);
     REQUIRE(now.size() == 1);
     CHECK(now[0]["gpu"] == split_words(guest.ask("uuid 2")).at(1));
-    CHECK(other.code("retain 2") == 2);
+    CHECK(other.code("retain 2") == kOutOfMemory);
     CHECK(other.complaints().at(0).find(" requested, ") != std::string::npos);
-    CHECK(other.code("retain 3") == 0);
+    CHECK(other.code("retain 3") == kSuccess);
 }
 
 TEST_CASE("where there is no place for a ledger, nothing is granted to who would share a limit, and a line says so") {
     const Folder books;
     const Words nowhere{"CUSLICE_LIMIT=700MiB", "CUSLICE_DIR=/proc/nowhere"};
     auto a = in_job(books, {nowhere[0], nowhere[1], "CUSLICE_JOB=shared"});
-    CHECK(a->code("retain 0") == 2);
+    CHECK(a->code("retain 0") == kOutOfMemory);
     CHECK(held(books, *a) == 0);
     const Words said = a->complaints();
     REQUIRE(said.size() == 1);
@@ -415,7 +413,7 @@ TEST_CASE("where there is no place for a ledger, nothing is granted to who would
                      "/proc/nowhere: ") != std::string::npos);
     // A limit of a process's own needs none.
     auto alone = in_job(books, nowhere);
-    CHECK(alone->code("retain 0") == 0);
+    CHECK(alone->code("retain 0") == kSuccess);
     CHECK(alone->complaints().empty());
 }
 
@@ -424,9 +422,9 @@ TEST_CASE("NVML shows the job's processes and nobody else's, and what they hold 
     const Words job{"CUSLICE_LIMIT=1200MiB", "CUSLICE_JOB=shared"};
     auto a = in_job(books, job), b = in_job(books, job), watcher = in_job(books, job);
     Guest stranger(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
-    REQUIRE(stranger.code("init") == 0);
-    for (Guest* guest : {a.get(), b.get(), &stranger}) REQUIRE(guest->code("retain 0") == 0);
-    REQUIRE(a->code("alloc x " + bytes(100 * kMiB)) == 0);
+    REQUIRE(stranger.code("init") == kSuccess);
+    for (Guest* guest : {a.get(), b.get(), &stranger}) REQUIRE(guest->code("retain 0") == kSuccess);
+    REQUIRE(a->code("alloc x " + bytes(100 * kMiB)) == kSuccess);
     const auto pids = [](std::vector<int> sorted) {
         std::sort(sorted.begin(), sorted.end());
         std::string text = "0";
@@ -435,17 +433,17 @@ TEST_CASE("NVML shows the job's processes and nobody else's, and what they hold 
     };
     const std::string together = std::to_string(held(books, *a) + held(books, *b));
     for (Guest* guest : {a.get(), b.get(), watcher.get()}) {
-        REQUIRE(guest->ask("nvml") == "0");
+        REQUIRE(guest->code("nvml") == kSuccess);
         CHECK(guest->ask("nvmlprocesses 0") == pids({a->pid(), b->pid()}));
         CHECK(guest->ask("nvmlprocesses 0 1") == "7 2");  // INSUFFICIENT_SIZE, and how much it takes
         const Words memory = split_words(guest->ask("nvmlmemory2 0"));
         CHECK(memory.at(1) == std::to_string(1200 * kMiB));
         CHECK(memory.at(3) == together);
     }
-    REQUIRE(stranger.ask("nvml") == "0");
+    REQUIRE(stranger.code("nvml") == kSuccess);
     CHECK(stranger.ask("nvmlprocesses 0") == pids({a->pid(), b->pid(), stranger.pid()}));
     auto alone = in_job(books, {"CUSLICE_LIMIT=200MiB"});
-    REQUIRE(alone->ask("nvml") == "0");
+    REQUIRE(alone->code("nvml") == kSuccess);
     CHECK(alone->ask("nvmlprocesses 0") == "0");
 }
 
@@ -455,9 +453,9 @@ TEST_CASE("a ledger that is damaged is made anew, and one line says so") {
     for (const auto& file : std::filesystem::directory_iterator(books.path() + "/ledger"))
         std::ofstream(file.path()) << "garbage";
     auto a = in_job(books, {"CUSLICE_LIMIT=700MiB", "CUSLICE_JOB=shared"});
-    REQUIRE(a->code("retain 0") == 0);
-    REQUIRE(a->code("release 0") == 0);
-    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(a->code("retain 0") == kSuccess);
+    REQUIRE(a->code("release 0") == kSuccess);
+    REQUIRE(a->code("retain 0") == kSuccess);
     const Words said = a->complaints();
     REQUIRE(said.size() == 1);
     CHECK(said[0].find("was damaged or of another version and has been recreated") != std::string::npos);
@@ -468,7 +466,7 @@ TEST_CASE("a forked child that starts CUDA itself has a place of its own") {
     const Folder books;
     const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
     auto a = in_job(books, job);
-    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(a->code("retain 0") == kSuccess);
     const std::uint64_t before = held(books, *a);
     CHECK(a->ask("forks 20 2") == "0 0");
     CHECK(held(books, *a) == before);

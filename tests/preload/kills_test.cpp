@@ -206,8 +206,7 @@ class Storm {
     /// How many blocks a job has that is alone and has the whole GPU.
     std::uint64_t whole() {
         Guest guest({kLaunch, "run", "--fake", gpu_, "--fraction", "1", "--", kGuest, "linked"}, plain(surroundings()));
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
+        retain_device(guest);
         const std::uint64_t blocks = guest.number("fill " + bytes(16 * kMiB));
         CHECK(guest.finish() == 0);
         return blocks;

@@ -34,7 +34,7 @@ struct Divided {
     }
     std::unique_ptr<Guest> start(const Words& options) const {
         auto guest = std::make_unique<Guest>(command(options, Guest::route("linked")), outside());
-        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("init") == kSuccess);
         return guest;
     }
     Json list(const std::string& what) const {
@@ -58,14 +58,14 @@ TEST_CASE("a limit that names a MIG instance is the limit there, in the launcher
     const auto guest = machine.start({"--gpus", uuid, "--limit", uuid + "=2GiB", "--headroom", "16MiB"});
     CHECK(guest->number("count") == 1);
     CHECK(guest->number("total 0") == 2 * kGiB);
-    REQUIRE(guest->code("retain 0") == 0);
+    REQUIRE(guest->code("retain 0") == kSuccess);
     // One ledger: what the launcher reserved is what the program uses.
     const auto rows = machine.list("ps")["processes"];
     REQUIRE(rows.size() == 1);
     CHECK(rows[0]["gpu"] == uuid);
     CHECK(rows[0]["reserved"] == 2 * kGiB);
     CHECK(rows[0]["used"] == books_of(machine.books.path(), guest->pid(), uuid).used);
-    CHECK(guest->code("fill " + std::to_string(kMiB)) == 2);
+    CHECK(guest->code("fill " + std::to_string(kMiB)) == kOutOfMemory);
     CHECK(books_of(machine.books.path(), guest->pid(), uuid).peak <= 2 * kGiB);
     CHECK(books_of(machine.books.path(), guest->pid(), uuid).peak > 2 * kGiB - 64 * kMiB);
     CHECK(guest->finish() == 0);
@@ -76,11 +76,10 @@ TEST_CASE("a bare preload counts a MIG instance exactly, and takes a limit by it
     const std::string uuid = machine.uuids[0];
     Guest guest(Guest::route("linked"), sliced(machine.fake, machine.books.path(),
                                                {"CUSLICE_LIMIT=" + uuid + "=1GiB", "CUSLICE_HEADROOM=16MiB"}));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     // Contexts and modules are counted, as NVML reports this process's memory on the instance.
     CHECK(guest.number("info") == kGiB - 16 * kMiB - books_of(machine.books.path(), guest.pid()).used);
-    CHECK(guest.code("fill " + std::to_string(kMiB)) == 2);
+    CHECK(guest.code("fill " + std::to_string(kMiB)) == kOutOfMemory);
     CHECK(books_of(machine.books.path(), guest.pid()).peak <= kGiB);
     CHECK(guest.finish() == 0);
 }
@@ -100,10 +99,10 @@ TEST_CASE("jobs and groups on a MIG instance share its ledger") {
 
     const auto a = machine.start({"--group", "lab", "--group-limit", "2GiB", "--headroom", "16MiB"}),
                b = machine.start({"--group", "lab", "--group-limit", "2GiB", "--headroom", "16MiB"});
-    REQUIRE(a->code("retain 0") == 0);
-    REQUIRE(b->code("retain 0") == 0);
-    CHECK(a->code("fill " + std::to_string(16 * kMiB)) == 2);
-    CHECK(b->code("alloc more " + std::to_string(64 * kMiB)) == 2);
+    REQUIRE(a->code("retain 0") == kSuccess);
+    REQUIRE(b->code("retain 0") == kSuccess);
+    CHECK(a->code("fill " + std::to_string(16 * kMiB)) == kOutOfMemory);
+    CHECK(b->code("alloc more " + std::to_string(64 * kMiB)) == kOutOfMemory);
     const auto held = [&](Guest& guest) { return books_of(machine.books.path(), guest.pid(), uuid).used; };
     CHECK(held(*a) + held(*b) <= 2 * kGiB);
 }
@@ -135,7 +134,7 @@ TEST_CASE("what MIG doesn't allow is refused by name, in the launcher and in the
           std::string::npos);
     const auto bare = [&](const std::string& setting) {
         Guest guest(Guest::route("linked"), sliced(machine.fake, machine.books.path(), {setting}));
-        CHECK(guest.code("init") != 0);
+        CHECK(guest.code("init") != kSuccess);
         guest.finish();
         return guest.err();
     };
@@ -154,14 +153,13 @@ TEST_CASE("on a GPU whose memory is the host's the limit holds, whatever NVML te
     Guest guest(Guest::route("linked"),
                 sliced(fake, books.path(),
                        {"CUSLICE_LIMIT=2GiB", "CUSLICE_HEADROOM=512MiB", "CUSLICE_ALLOCATOR=" + allocator}));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(guest.number("total 0") == 2 * kGiB);
-    CHECK(guest.code("fill " + std::to_string(kMiB)) == 2);
+    CHECK(guest.code("fill " + std::to_string(kMiB)) == kOutOfMemory);
     // Without NVML's figure of the process its context isn't known, and the headroom has to have room for it.
     CHECK(books_of(books.path(), guest.pid()).peak <= 2 * kGiB);
     CHECK(books_of(books.path(), guest.pid()).peak >= 2 * kGiB - (512 + 16) * kMiB);
-    CHECK(guest.code("freeall") == 0);
+    CHECK(guest.code("freeall") == kSuccess);
     CHECK(guest.finish() == 0);
     // One line says what isn't counted; there is none if everything is.
     const std::string line =
@@ -176,7 +174,7 @@ TEST_CASE("a GPU whose memory is the host's can't be split, and the launcher and
     const std::string why = "memory is the host's, whose size NVML doesn't report: it can't be split";
     CHECK(machine.refused({"--split", "2"}, 78).find(why) != std::string::npos);
     Guest guest(Guest::route("linked"), sliced("gb10", machine.books.path(), {"CUSLICE_SPLIT=2"}));
-    CHECK(guest.code("init") != 0);
+    CHECK(guest.code("init") != kSuccess);
     guest.finish();
     CHECK(guest.err().find(why) != std::string::npos);
 }
@@ -184,8 +182,7 @@ TEST_CASE("a GPU whose memory is the host's can't be split, and the launcher and
 TEST_CASE("jobs, groups and --gpus any work on a GPU whose memory is the host's") {
     const Machine machine("gb10");
     const auto first = machine.start({"--fraction", "0.6"});
-    REQUIRE(first->code("init") == 0);
-    REQUIRE(first->code("retain 0") == 0);
+    retain_device(*first);
     CHECK(machine.refused({"--fraction", "0.6"}, 75).find("Held: pid ") != std::string::npos);
     CHECK(machine.seen({"--gpus", "any", "--fraction", "0.3"}) == "0");
     const auto rows = machine.holders();
@@ -193,7 +190,7 @@ TEST_CASE("jobs, groups and --gpus any work on a GPU whose memory is the host's"
     CHECK(rows[0]["used"] == machine.held(*first, 0).used);
     CHECK(first->finish() == 0);
     const auto grouped = machine.start({"--group", "lab", "--group-limit", "4GiB"});
-    REQUIRE(grouped->code("init") == 0);
+    REQUIRE(grouped->code("init") == kSuccess);
     CHECK(grouped->number("total 0") == 4 * kGiB);
 }
 

@@ -10,21 +10,20 @@ namespace cuslice::tests {
 namespace {
 
 constexpr std::uint64_t kContext = 300 * kMiB;  // laptop-2g's
-constexpr int kOutOfMemory = 2;
 
 std::unique_ptr<Guest> in_job(const Folder& books, const std::string& job, const std::string& limit,
                               const Words& more = {}, const std::string& fake = "1xlaptop-2g") {
     Words settings{"CUSLICE_HEADROOM=16MiB", "CUSLICE_JOB=" + job, "CUSLICE_LIMIT=" + limit};
     settings.insert(settings.end(), more.begin(), more.end());
     auto guest = std::make_unique<Guest>(Guest::route("linked"), sliced(fake, books.path(), settings));
-    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
     return guest;
 }
 
 /// A context is made and ended, so that its size is known.
 void learn(const Folder& books, const Words& more = {}, const std::string& fake = "1xlaptop-2g") {
     const auto guest = in_job(books, "first", "1024MiB", more, fake);
-    REQUIRE(guest->code("retain 0") == 0);
+    REQUIRE(guest->code("retain 0") == kSuccess);
     REQUIRE(guest->finish() == 0);
 }
 
@@ -63,12 +62,12 @@ TEST_CASE("a context that is known not to fit is refused before the driver makes
     }
     SECTION("where the siblings of its job have the rest") {
         const auto first = in_job(books, "shared", "1024MiB"), second = in_job(books, "shared", "1024MiB");
-        REQUIRE(first->code(make) == 0);
-        REQUIRE(first->code("alloc x " + std::to_string(500 * kMiB)) == 0);
+        REQUIRE(first->code(make) == kSuccess);
+        REQUIRE(first->code("alloc x " + std::to_string(500 * kMiB)) == kSuccess);
         CHECK(second->code(make) == kOutOfMemory);
         CHECK(peak(books, *second) == 0);
-        REQUIRE(first->code("free x") == 0);
-        CHECK(second->code(make) == 0);
+        REQUIRE(first->code("free x") == kSuccess);
+        CHECK(second->code(make) == kSuccess);
     }
 }
 
@@ -77,7 +76,7 @@ TEST_CASE("a context that just fits is made, whether its size is known or not") 
     const bool known = GENERATE(true, false);
     if (known) learn(books);
     const auto guest = in_job(books, "second", std::to_string(kContext / kMiB + 16) + "MiB");
-    CHECK(guest->code("retain 0") == 0);
+    CHECK(guest->code("retain 0") == kSuccess);
     CHECK(peak(books, *guest) == kContext);
 }
 
@@ -101,7 +100,7 @@ TEST_CASE("the size of a context is taken from no ledger that says more than a c
     learn(books);
     claim(books, GENERATE(as<std::uint64_t>(), 1ull << 40, ~0ull));
     const auto guest = in_job(books, "second", "400MiB");
-    CHECK(guest->code("retain 0") == 0);
+    CHECK(guest->code("retain 0") == kSuccess);
 }
 
 TEST_CASE("a size that neighbours may have blurred is not kept") {

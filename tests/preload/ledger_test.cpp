@@ -12,6 +12,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/json.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 
@@ -62,17 +63,15 @@ TEST_CASE("what a program held is no more charged once it has become another one
     std::uint64_t free = 0;
     for (int image = 0; image < 6; image++) {
         CAPTURE(image);
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
-        REQUIRE(guest.code("current 0") == 0);
+        use_device(guest);
         if (image == 0) free = guest.number("info");
         CHECK(guest.number("info") == free);
-        CHECK(guest.code("alloc x " + bytes(300 << 20)) == 0);
+        CHECK(guest.code("alloc x " + bytes(300 << 20)) == kSuccess);
         for (const auto& row : holders(books)) CHECK(row["used"] == books_of(books.path(), guest.pid()).used);
-        REQUIRE(guest.code("exec linked") == 0);
+        REQUIRE(guest.code("exec linked") == kSuccess);
     }
     // Its job's slice is its own all the while.
-    CHECK(guest.code("init") == 0);
+    CHECK(guest.code("init") == kSuccess);
     CHECK(run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books)).exit_code == 75);
 }
 
@@ -104,26 +103,23 @@ TEST_CASE("a ledger that is written over while its job runs doubles no limit") {
     const Folder books;
     Guest a(launch({"--limit", "1GiB"}, Guest::route("linked")), outside(books));
     a.let_change("free", "who is refused looks for the ledger, and finds who else is in it");
-    REQUIRE(a.code("init") == 0);
-    REQUIRE(a.code("retain 0") == 0);
-    REQUIRE(a.code("current 0") == 0);
-    REQUIRE(a.code("alloc x " + bytes(400 << 20)) == 0);
+    use_device(a);
+    REQUIRE(a.code("alloc x " + bytes(400 << 20)) == kSuccess);
     const std::string job = a.ask("getenv CUSLICE_JOB").substr(1);
     const Words more{"CUSLICE_LIMIT=1GiB", "CUSLICE_HEADROOM=16MiB", "CUSLICE_JOB=" + job};
     Guest b(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), more));
-    REQUIRE(b.code("init") == 0);
+    REQUIRE(b.code("init") == kSuccess);
     std::fstream(ledger_in(books), std::ios::in | std::ios::out) << std::string(700, 'e');
     // Nobody of the job has been there since: the one that is new can't know who else is in it.
-    CHECK(b.code("retain 0") == 2);
+    CHECK(b.code("retain 0") == kOutOfMemory);
     REQUIRE(b.complaints().size() == 1);
     CHECK(b.complaints()[0].find("was removed or damaged") != std::string::npos);
     // The limit is not in the file that counts any more.
     CHECK(a.number("total 0") == 1 << 30);
-    CHECK(a.code("alloc y " + bytes(700 << 20)) == 2);  // looks, and puts it back
-    REQUIRE(b.code("retain 0") == 0);
-    REQUIRE(b.code("current 0") == 0);
+    CHECK(a.code("alloc y " + bytes(700 << 20)) == kOutOfMemory);  // looks, and puts it back
+    enter_device(b);
     CHECK(b.number("info") == a.number("info"));
-    CHECK(b.code("alloc y " + bytes(200 << 20)) == 2);
+    CHECK(b.code("alloc y " + bytes(200 << 20)) == kOutOfMemory);
     CHECK(books_of(books.path(), a.pid()).used + books_of(books.path(), b.pid()).used <= 1 << 30);
     CHECK(holders(books).size() == 2);
 }
@@ -137,46 +133,42 @@ TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever
     Guest active(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), member));
     for (Guest* guest : {&idle, &active}) {
         guest->let_change("free", "who is refused looks for the ledger, and finds who else is in it");
-        REQUIRE(guest->code("init") == 0);
-        REQUIRE(guest->code("retain 0") == 0);
-        REQUIRE(guest->code("current 0") == 0);
+        use_device(*guest);
     }
-    REQUIRE(idle.code("alloc x " + bytes(400 << 20)) == 0);
-    REQUIRE(active.code("alloc x " + bytes(100 << 20)) == 0);
+    REQUIRE(idle.code("alloc x " + bytes(400 << 20)) == kSuccess);
+    REQUIRE(active.code("alloc x " + bytes(100 << 20)) == kSuccess);
     std::filesystem::remove(ledger_in(books));
     Guest newcomer(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), member));
-    REQUIRE(newcomer.code("init") == 0);
-    REQUIRE(newcomer.code("retain 0") == 0);
-    REQUIRE(newcomer.code("current 0") == 0);
+    use_device(newcomer);
     const auto together = [&] {
         std::uint64_t sum = 0;
         for (Guest* guest : {&idle, &active, &newcomer}) sum += books_of(books.path(), guest->pid()).used;
         return sum;
     };
-    CHECK(newcomer.code("fill " + bytes(1 << 20)) == 2);
+    CHECK(newcomer.code("fill " + bytes(1 << 20)) == kOutOfMemory);
     CHECK(together() <= kLimit);
     CHECK(together() > kLimit - (32 << 20));
     // The active member has not noticed the removal either, and is not refused what the limit allows.
-    CHECK(active.code("alloc y " + bytes(64 << 20)) == 2);
-    CHECK(newcomer.code("freeall") == 0);
-    CHECK(active.code("alloc y " + bytes(64 << 20)) == 0);
+    CHECK(active.code("alloc y " + bytes(64 << 20)) == kOutOfMemory);
+    CHECK(newcomer.code("freeall") == kSuccess);
+    CHECK(active.code("alloc y " + bytes(64 << 20)) == kSuccess);
     CHECK(active.number("info") == newcomer.number("info"));
     CHECK(holders(books).size() == 3);
     SECTION("what the idle one frees then can be had") {
-        CHECK(idle.code("free x") == 0);
+        CHECK(idle.code("free x") == kSuccess);
         CHECK(idle.number("info") > 0);  // looks
-        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == 0);
+        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == kSuccess);
     }
     SECTION("what the idle one held can be had once it is killed") {
         idle.kill(SIGKILL);
         idle.finish();
-        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == 0);
+        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == kSuccess);
     }
     SECTION("and what it held is not charged to the program that it becomes") {
-        CHECK(idle.code("exec linked") == 0);
-        CHECK(idle.code("init") == 0);
-        CHECK(idle.code("retain 0") == 0);
-        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == 0);
+        CHECK(idle.code("exec linked") == kSuccess);
+        CHECK(idle.code("init") == kSuccess);
+        CHECK(idle.code("retain 0") == kSuccess);
+        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == kSuccess);
     }
     for (Guest* guest : {&idle, &active, &newcomer})
         for (const std::string& line : guest->complaints()) CHECK(line.find("ledger") == line.npos);
@@ -185,14 +177,12 @@ TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever
 TEST_CASE("a program that takes and frees all the time notices by itself that its ledger was removed") {
     const Folder books;
     Guest guest(launch({"--limit", "1GiB"}, Guest::route("linked")), outside(books));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("current 0") == 0);
+    use_device(guest);
     std::filesystem::remove(ledger_in(books));
     // Within a second of its own clock; nothing is refused meanwhile.
     for (int i = 0; i < 6000 && ledger_in(books).empty(); i++) {
-        REQUIRE(guest.code("alloc x " + bytes(1 << 20)) == 0);
-        REQUIRE(guest.code("free x") == 0);
+        REQUIRE(guest.code("alloc x " + bytes(1 << 20)) == kSuccess);
+        REQUIRE(guest.code("free x") == kSuccess);
         usleep(1000);
     }
     CHECK_FALSE(ledger_in(books).empty());
@@ -206,10 +196,9 @@ TEST_CASE("a job's reservation outlives its ledger's removal, also where the lau
     REQUIRE(guest.pid() > 0);
     std::filesystem::remove(ledger_in(books));
     CHECK(run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books)).exit_code == 75);
-    REQUIRE(guest.code("exec linked") == 0);
+    REQUIRE(guest.code("exec linked") == kSuccess);
     CHECK(run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books)).exit_code == 75);
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(holders(books).size() == 1);
     CHECK(run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books)).exit_code == 75);
     guest.kill(SIGKILL);

@@ -5,6 +5,7 @@
 
 #include "policy/budget/headroom.h"
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 
@@ -16,9 +17,9 @@ std::string bytes(std::uint64_t count) { return std::to_string(count); }
 // A guest with a context on each of its GPUs.
 std::unique_ptr<Guest> start(const std::string& fake, const Folder& books, const Words& settings, unsigned gpus) {
     auto guest = std::make_unique<Guest>(Guest::route("linked"), sliced(fake, books.path(), settings));
-    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
     REQUIRE(guest->number("count") == gpus);
-    for (unsigned i = 0; i < gpus; ++i) REQUIRE(guest->code("retain " + std::to_string(i)) == 0);
+    for (unsigned i = 0; i < gpus; ++i) REQUIRE(guest->code("retain " + std::to_string(i)) == kSuccess);
     return guest;
 }
 
@@ -28,8 +29,8 @@ std::string uuid(Guest& guest, unsigned ordinal) {
 
 // Takes all that one GPU gives, in small blocks.
 Held fill(Guest& guest, const Folder& books, unsigned ordinal, std::uint64_t block = 32 * kMiB) {
-    REQUIRE(guest.code("current " + std::to_string(ordinal)) == 0);
-    REQUIRE(guest.code("fill " + bytes(block)) == 2);
+    REQUIRE(guest.code("current " + std::to_string(ordinal)) == kSuccess);
+    REQUIRE(guest.code("fill " + bytes(block)) == kOutOfMemory);
     return books_of(books.path(), guest.pid(), uuid(guest, ordinal));
 }
 
@@ -45,7 +46,7 @@ TEST_CASE("two processes at fraction 0.4 share one GPU, each within 40 percent")
     auto first = start("1xt4", books, settings, 1), second = start("1xt4", books, settings, 1);
     const std::uint64_t limit = first->number("total 0");
     Guest plain_guest(Guest::route("linked"), raw("1xt4", books.path()));
-    REQUIRE(plain_guest.code("init") == 0);
+    REQUIRE(plain_guest.code("init") == kSuccess);
     const std::uint64_t total = plain_guest.number("total 0");
     CHECK(limit <= total * 4 / 10);
     CHECK(limit + kMiB > total * 4 / 10);
@@ -57,12 +58,11 @@ TEST_CASE("two processes at fraction 0.4 share one GPU, each within 40 percent")
     CHECK(one.used + two.used <= total);
     // A third of them finds the GPU nearly full: the driver itself refuses, and says so by its own error.
     Guest third(Guest::route("linked"), sliced("1xt4", books.path(), settings));
-    REQUIRE(third.code("init") == 0);
-    REQUIRE(third.code("retain 0") == 0);
-    CHECK(third.code("fill " + bytes(64 * kMiB)) == 2);
+    retain_device(third);
+    CHECK(third.code("fill " + bytes(64 * kMiB)) == kOutOfMemory);
     CHECK(third.number("info") < 64 * kMiB);  // free is never more than is physically free
     first->ask("freeall");
-    CHECK(third.code("alloc again " + bytes(64 * kMiB)) == 0);
+    CHECK(third.code("alloc again " + bytes(64 * kMiB)) == kSuccess);
 }
 
 // GPU i of the list has the i-th limit, whatever ordinal it has in the program.
@@ -96,7 +96,7 @@ TEST_CASE("each GPU has its own limit, also when CUDA counts them in another ord
 TEST_CASE("a fraction for a GPU by its index, and one by its UUID") {
     const Folder books;
     Guest watcher(Guest::route("linked"), raw("2xa100-40g", books.path(), {"CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
-    REQUIRE(watcher.code("init") == 0);
+    REQUIRE(watcher.code("init") == kSuccess);
     const std::uint64_t total = watcher.number("total 0");
     const std::string first = uuid(watcher, 0), second = uuid(watcher, 1);
     for (const std::size_t length : {second.size(), std::size_t{12}}) {
@@ -120,8 +120,8 @@ TEST_CASE("a GPU without a setting of its own is not limited") {
     auto guest = start("2xa100-40g", books, {"CUSLICE_LIMIT=1=1GiB", "CUDA_DEVICE_ORDER=PCI_BUS_ID"}, 2);
     CHECK(guest->number("total 1") == kGiB);
     CHECK(guest->number("total 0") > 30 * kGiB);
-    CHECK(guest->code("current 0") == 0);
-    CHECK(guest->code("alloc a " + bytes(20 * kGiB)) == 0);
+    CHECK(guest->code("current 0") == kSuccess);
+    CHECK(guest->code("alloc a " + bytes(20 * kGiB)) == kSuccess);
 }
 
 TEST_CASE("a limit above what the GPU has is the whole GPU") {
@@ -141,13 +141,13 @@ TEST_CASE("total and free show the slice, in the present and the old forms") {
     CHECK(guest->number("info32") <= free);
     CHECK(guest->number("info32", 2) <= kGiB);
     // The bytes shown as free can be allocated, to the last unit, and not one more.
-    CHECK(guest->code("alloc all " + bytes(free)) == 0);
+    CHECK(guest->code("alloc all " + bytes(free)) == kSuccess);
     CHECK(guest->number("info") == 0);
-    CHECK(guest->code("alloc more 1") == 2);
-    CHECK(guest->code("free all") == 0);
+    CHECK(guest->code("alloc more 1") == kOutOfMemory);
+    CHECK(guest->code("free all") == kSuccess);
     CHECK(guest->number("info") == free);
-    CHECK(guest->code("alloc all " + bytes(free + 1)) == 2);
-    CHECK(guest->code("alloc all " + bytes(free)) == 0);
+    CHECK(guest->code("alloc all " + bytes(free + 1)) == kOutOfMemory);
+    CHECK(guest->code("alloc all " + bytes(free)) == kSuccess);
     const Held held = books_of(books.path(), guest->pid());
     CHECK(held.peak <= kGiB);
 }
@@ -156,19 +156,18 @@ TEST_CASE("managed memory, which a GPU may have more of than it has room for, ca
     const Folder books;
     const std::string more = "alloc a " + bytes(20 * kGiB) + " managed";  // of 14.8
     Guest plain(Guest::route("linked"), raw("1xt4", books.path()));
-    REQUIRE(plain.code("init") == 0);
-    REQUIRE(plain.code("retain 0") == 0);
-    REQUIRE(plain.code(more) == 0);
-    REQUIRE(plain.code("free a") == 0);
+    retain_device(plain);
+    REQUIRE(plain.code(more) == kSuccess);
+    REQUIRE(plain.code("free a") == kSuccess);
     for (const char* setting : {"CUSLICE_FRACTION=1.0", "CUSLICE_LIMIT=4GiB", "CUSLICE_SPLIT=0=2"}) {
         CAPTURE(setting);
         auto guest = start("1xt4", books, {setting}, std::string(setting).find("SPLIT") == std::string::npos ? 1 : 2);
-        REQUIRE(guest->code("current 0") == 0);
+        REQUIRE(guest->code("current 0") == kSuccess);
         const std::uint64_t limit = guest->number("total 0");
-        CHECK(guest->code(more) == 2);
-        CHECK(guest->code("alloc b " + bytes(2 * kGiB) + " managed") == 0);
-        CHECK(guest->code("alloc c " + bytes(limit - 2 * kGiB) + " managed") == 2);
-        CHECK(guest->code("alloc d " + bytes(limit - 2 * kGiB)) == 2);
+        CHECK(guest->code(more) == kOutOfMemory);
+        CHECK(guest->code("alloc b " + bytes(2 * kGiB) + " managed") == kSuccess);
+        CHECK(guest->code("alloc c " + bytes(limit - 2 * kGiB) + " managed") == kOutOfMemory);
+        CHECK(guest->code("alloc d " + bytes(limit - 2 * kGiB)) == kOutOfMemory);
         CHECK(guest->number("info") < limit - 2 * kGiB);
         CHECK(books_of(books.path(), guest->pid()).peak <= limit);
     }
@@ -177,12 +176,12 @@ TEST_CASE("managed memory, which a GPU may have more of than it has room for, ca
 TEST_CASE("a refusal is one line that says what was asked, used, allowed and held; the same again has none") {
     const Folder books;
     auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB"}, 1);
-    CHECK(guest->code("alloc a " + bytes(512 * kMiB)) == 0);
+    CHECK(guest->code("alloc a " + bytes(512 * kMiB)) == kSuccess);
     CHECK(guest->complaints().empty());
-    CHECK(guest->code("alloc b " + bytes(512 * kMiB)) == 2);
-    CHECK(guest->code("alloc c " + bytes(512 * kMiB)) == 2);
-    CHECK(guest->code("alloc d " + bytes(64 * kMiB) + " managed") == 0);
-    CHECK(guest->code("thread alloc e " + bytes(512 * kMiB)) == 2);
+    CHECK(guest->code("alloc b " + bytes(512 * kMiB)) == kOutOfMemory);
+    CHECK(guest->code("alloc c " + bytes(512 * kMiB)) == kOutOfMemory);
+    CHECK(guest->code("alloc d " + bytes(64 * kMiB) + " managed") == kSuccess);
+    CHECK(guest->code("thread alloc e " + bytes(512 * kMiB)) == kOutOfMemory);
     const Words said = guest->complaints();
     REQUIRE(said.size() == 1);
     CHECK(
@@ -192,9 +191,9 @@ TEST_CASE("a refusal is one line that says what was asked, used, allowed and hel
         "60.0 MiB are kept for the driver (headroom). The limit is from CUSLICE_LIMIT. Free memory, or raise the "
         "limit");
     // The retry of a framework that has given its cache back fits; what ends the program is another request.
-    CHECK(guest->code("free a") == 0);
-    CHECK(guest->code("alloc b " + bytes(512 * kMiB)) == 0);
-    CHECK(guest->code("alloc f " + bytes(200 * kMiB)) == 2);
+    CHECK(guest->code("free a") == kSuccess);
+    CHECK(guest->code("alloc b " + bytes(512 * kMiB)) == kSuccess);
+    CHECK(guest->code("alloc f " + bytes(200 * kMiB)) == kOutOfMemory);
     CHECK(guest->finish() == 0);
     const Words all = guest->complaints();
     REQUIRE(all.size() == 2);
@@ -206,7 +205,7 @@ TEST_CASE("a refusal names the limit, however much was asked for") {
     const Folder books;
     const std::string job = GENERATE("CUSLICE_JOB=", "CUSLICE_JOB=shared");
     auto guest = start("1xh200", books, {"CUSLICE_LIMIT=2GiB", job}, 1);
-    CHECK(guest->code("alloc big " + std::to_string(1ull << 50)) == 2);
+    CHECK(guest->code("alloc big " + std::to_string(1ull << 50)) == kOutOfMemory);
     REQUIRE(guest->complaints().size() == 1);
     CHECK(guest->complaints()[0].find("of the 2048.0 MiB limit are in use") != std::string::npos);
 }
@@ -214,9 +213,9 @@ TEST_CASE("a refusal names the limit, however much was asked for") {
 TEST_CASE("of many refusals few have a line, and the one that ended the program has") {
     const Folder books;
     auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB"}, 1);
-    for (unsigned i = 0; i < 20; i++) CHECK(guest->code("alloc a " + bytes(kGiB + i)) == 2);
+    for (unsigned i = 0; i < 20; i++) CHECK(guest->code("alloc a " + bytes(kGiB + i)) == kOutOfMemory);
     CHECK(guest->complaints().size() < 10);
-    CHECK(guest->code("alloc a " + bytes(1500 * kMiB)) == 2);
+    CHECK(guest->code("alloc a " + bytes(1500 * kMiB)) == kOutOfMemory);
     CHECK(guest->finish() == 0);
     CHECK(guest->complaints().back().find("not logged; the last one before the program ended was cuMemAlloc_v2 of "
                                           "1500.0 MiB") != std::string::npos);
@@ -233,16 +232,17 @@ TEST_CASE("a program that probes for what fits gets one line and a count, and de
         return found;
     };
     // 300 MiB are the context's. 512 MiB fit, and 128 MiB beside them; nothing is freed meanwhile.
-    for (const unsigned mib : {8192, 4096, 2048, 1024}) CHECK(guest->code("alloc a " + bytes(mib * kMiB)) == 2);
-    CHECK(guest->code("alloc a " + bytes(512 * kMiB)) == 0);
-    CHECK(guest->code("alloc b " + bytes(256 * kMiB)) == 2);
-    CHECK(guest->code("alloc b " + bytes(128 * kMiB)) == 0);
+    for (const unsigned mib : {8192, 4096, 2048, 1024})
+        CHECK(guest->code("alloc a " + bytes(mib * kMiB)) == kOutOfMemory);
+    CHECK(guest->code("alloc a " + bytes(512 * kMiB)) == kSuccess);
+    CHECK(guest->code("alloc b " + bytes(256 * kMiB)) == kOutOfMemory);
+    CHECK(guest->code("alloc b " + bytes(128 * kMiB)) == kSuccess);
     CHECK(refusals().size() == (level == "CUSLICE_LOG=warn" ? 1 : 5));
     // Another function, a larger request, and a smaller one after a free.
-    CHECK(guest->code("alloc c " + bytes(200 * kMiB) + " managed") == 2);
-    CHECK(guest->code("alloc c " + bytes(9000 * kMiB)) == 2);
-    CHECK(guest->code("free b") == 0);
-    CHECK(guest->code("alloc c " + bytes(700 * kMiB)) == 2);
+    CHECK(guest->code("alloc c " + bytes(200 * kMiB) + " managed") == kOutOfMemory);
+    CHECK(guest->code("alloc c " + bytes(9000 * kMiB)) == kOutOfMemory);
+    CHECK(guest->code("free b") == kSuccess);
+    CHECK(guest->code("alloc c " + bytes(700 * kMiB)) == kOutOfMemory);
     CHECK(guest->finish() == 0);
     const Words all = refusals();
     REQUIRE(all.size() == (level == "CUSLICE_LOG=warn" ? 4 : 8));
@@ -255,8 +255,8 @@ TEST_CASE("log = info introduces each GPU once, with where the limit came from")
     const Folder books;
     auto guest =
         start("2xa100-40g", books, {"CUSLICE_LIMIT=1=1GiB", "CUSLICE_LOG=info", "CUDA_VISIBLE_DEVICES=1,0"}, 2);
-    CHECK(guest->code("create again 0") == 0);
-    CHECK(guest->code("retain 1") == 0);
+    CHECK(guest->code("create again 0") == kSuccess);
+    CHECK(guest->code("retain 1") == kSuccess);
     Words said = guest->complaints();
     REQUIRE(said.size() == 4);
     CHECK(said[0].rfind("cuslice: the driver is ", 0) == 0);
@@ -306,10 +306,9 @@ TEST_CASE("the launcher does the same") {
     Guest guest(
         {launcher, "run", "--fake", "1xlaptop-2g", "--limit", "1024MiB", "--", kGuests + "/guest_linked", "linked"},
         environment);
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(guest.number("total 0") == kGiB);
-    CHECK(guest.code("fill " + bytes(64 * kMiB)) == 2);
+    CHECK(guest.code("fill " + bytes(64 * kMiB)) == kOutOfMemory);
     const Held held = books_of(books.path(), guest.pid());
     CHECK(held.known);
     CHECK(held.peak <= kGiB);
@@ -320,8 +319,8 @@ TEST_CASE("at its end a process says how much of its limit it used at most, wher
     const auto said = [](const Words& settings, std::uint64_t taken) {
         const Folder books;
         auto guest = start("1xlaptop-2g", books, settings, 1);
-        if (taken) REQUIRE(guest->code("alloc a " + bytes(taken)) == 0);
-        if (taken) REQUIRE(guest->code("freeall") == 0);
+        if (taken) REQUIRE(guest->code("alloc a " + bytes(taken)) == kSuccess);
+        if (taken) REQUIRE(guest->code("freeall") == kSuccess);
         CHECK(guest->finish() == 0);
         Words lines;
         for (const std::string& line : guest->complaints())

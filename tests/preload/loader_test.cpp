@@ -11,6 +11,7 @@
 
 #include "tests/allowed.h"
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 #include "tests/skip.h"
@@ -78,12 +79,11 @@ std::string driver_line(Guest& guest) {
 
 // Allocates until it is refused, which has to be at the limit.
 void check_limit(const Host& host, Guest& guest) {
-    REQUIRE(guest.ask("init") == "0");
-    REQUIRE(guest.ask("retain 0") == "0");
+    retain_device(guest);
     const Words answer = split_words(guest.ask("fill " + std::to_string(kBlock)));
     INFO(guest.err());
     REQUIRE(answer.size() == 2);
-    CHECK(answer[0] == "2");
+    CHECK(answer[0] == std::to_string(kOutOfMemory));
     const Held held = host.held(guest);
     CHECK(held.known);
     CHECK(held.used <= kGiB);
@@ -115,7 +115,7 @@ TEST_CASE("on WSL2 the driver and NVML open their second stages under our names,
     const std::string path = host.put_driver("wsl");
     Guest guest(Guest::route(route), host.environment({when, "LD_LIBRARY_PATH=" + host.at("wsl")}));
     check_limit(host, guest);
-    CHECK(guest.ask("nvml") == "0");
+    CHECK(guest.code("nvml") == kSuccess);
     CHECK(guest.number("nvmlmemory 0", 1) == kGiB);
     CHECK(guest.finish() == 0);
     CHECK(driver_line(guest) ==
@@ -176,7 +176,7 @@ TEST_CASE("the driver is the one that the loader would have taken for whoever op
         INFO(one.name);
         Guest guest(one.route, host.environment(one.environment));
         check_limit(host, guest);
-        CHECK(guest.ask("nvml") == "0");
+        CHECK(guest.code("nvml") == kSuccess);
         CHECK(guest.finish() == 0);
         CHECK(driver_line(guest) == found(one.path, one.how));
     }
@@ -240,9 +240,8 @@ TEST_CASE("code that is opened with RTLD_DEEPBIND and opens libcuda.so is caught
     const Folder books;
     Guest guest(module_route(kGuests + "/libguest_module_plain.so", "dlopen=" + name, "deepmodule"),
                 sliced("1xlaptop-2g", books.path(), {"CUSLICE_LIMIT=1GiB", "LD_LIBRARY_PATH=" + kFakeFolder}));
-    REQUIRE(guest.ask("init") == "0");
-    REQUIRE(guest.ask("retain 0") == "0");
-    CHECK(guest.code("fill " + std::to_string(kBlock)) == 2);
+    retain_device(guest);
+    CHECK(guest.code("fill " + std::to_string(kBlock)) == kOutOfMemory);
     const Held held = books_of(books.path(), guest.pid());
     CHECK(held.known);
     CHECK(held.used <= kGiB);
@@ -285,11 +284,10 @@ TEST_CASE("another library that stands before dlsym leaves the limit in place") 
                : (kSanitizerRuntime.empty() ? "" : kSanitizerRuntime + ":") + interposer + ":" + kPreloaded;
     Guest guest(Guest::route(route), plain({"CUSLICE_FAKE=1xlaptop-2g", "CUSLICE_FAKE_DIR=" + books.path(),
                                             "CUSLICE_LIMIT=1GiB", "LD_PRELOAD=" + preload}));
-    REQUIRE(guest.ask("init") == "0");
-    REQUIRE(guest.ask("retain 0") == "0");
-    CHECK(guest.ask("nvml") == "0");
+    retain_device(guest);
+    CHECK(guest.code("nvml") == kSuccess);
     CHECK(guest.number("nvmlmemory 0", 1) == kGiB);
-    CHECK(guest.code("fill " + std::to_string(kBlock)) == 2);
+    CHECK(guest.code("fill " + std::to_string(kBlock)) == kOutOfMemory);
     const Held held = books_of(books.path(), guest.pid());
     CHECK(held.known);
     CHECK(held.used <= kGiB);
@@ -346,9 +344,9 @@ TEST_CASE("NVML that is opened by another name of its file shows the slice, and 
     const Host host;
     const OtherNames names(host);
     Guest guest(Guest::route("dlopen=libcuda.so.1"), host.environment({"LD_LIBRARY_PATH=" + names.folder}));
-    CHECK(guest.code("nvmlname " + (name[0] == '/' ? names.folder + name : name)) == 0);
-    CHECK(guest.code("nvml") == 0);
-    CHECK(guest.code("nvmlcount") == 0);
+    CHECK(guest.code("nvmlname " + (name[0] == '/' ? names.folder + name : name)) == kSuccess);
+    CHECK(guest.code("nvml") == kSuccess);
+    CHECK(guest.code("nvmlcount") == kSuccess);
     CHECK(guest.number("nvmlmemory 0", 1) == kGiB);
     CHECK(guest.finish() == 0);
 }

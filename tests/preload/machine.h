@@ -17,6 +17,9 @@ inline Words joined(Words words, const Words& more) {
     return words;
 }
 
+/// The answer of Machine::seen() for a guest whose cuInit fails with this result.
+inline std::string failed_init(int result) { return "-" + std::to_string(result); }
+
 struct Machine {
     explicit Machine(const std::string& gpus = "4xlaptop-2g") : fake(gpus) {
         const Outcome listed =
@@ -35,10 +38,10 @@ struct Machine {
         return std::make_unique<Guest>(launch(options, program.empty() ? Guest::route("linked") : program),
                                        outside(more));
     }
-    /// "21": the machine's indices of the GPUs that a guest sees; "-" and its cuInit's answer if that failed.
+    /// "21": the machine's indices of the GPUs that a guest sees; failed_init() if cuInit failed.
     std::string seen(Guest& guest) const {
         const int started = guest.code("init");
-        if (started != 0) return "-" + std::to_string(started);
+        if (started != kSuccess) return failed_init(started);
         std::string indices;
         for (std::uint64_t i = 0, count = guest.number("count"); i < count; ++i) {
             const std::string uuid = split_words(guest.ask("uuid " + std::to_string(i))).at(1);

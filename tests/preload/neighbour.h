@@ -11,8 +11,7 @@ struct Neighbour {
     explicit Neighbour(Scene& scene, const std::string& limit = "1024MiB", const Words& settings = {})
         : scene_(scene),
           guest(Guest::route("linked"), sliced(scene.fake, scene.books.path(), Scene::with(settings, limit))) {
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
+        retain_device(guest);
     }
     Held held() { return books_of(scene_.books.path(), guest.pid()); }
     std::uint64_t free() { return guest.number("info"); }

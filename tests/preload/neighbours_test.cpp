@@ -8,6 +8,7 @@
 
 #include "tests/allowed.h"
 #include "tests/preload/count_calls.h"
+#include "tests/preload/device.h"
 #include "tests/preload/town.h"
 
 namespace cuslice::tests {
@@ -126,8 +127,7 @@ TEST_CASE("the job of a user that was killed is over for all, whoever has waited
     CAPTURE(elsewhere, text_of(how));
     const Town town;
     auto alice = town.guest(kAlice, {"--limit", "1500MiB"}, elsewhere ? in_own_pids() : Words{});
-    REQUIRE(alice->code("init") == 0);
-    REQUIRE(alice->code("retain 0") == 0);
+    retain_device(*alice);
     // One process for each file, as each waits.
     std::vector<std::unique_ptr<Neighbour>> bobs;
     for (const std::string& path : town.files("")) {
@@ -156,8 +156,7 @@ TEST_CASE("by no file of his a neighbour makes a job that has ended look alive")
     CAPTURE(elsewhere, what);
     const Town town;
     auto alice = town.guest(kAlice, {"--limit", "1500MiB"}, elsewhere ? in_own_pids() : Words{});
-    REQUIRE(alice->code("init") == 0);
-    REQUIRE(alice->code("retain 0") == 0);
+    retain_device(*alice);
     const auto presences = town.files(".alive", kAlice);
     alice->kill(SIGKILL);
     alice->finish();
@@ -265,8 +264,8 @@ TEST_CASE("where a neighbour has every name nothing is granted alone, and it is 
                                     Words{"CUSLICE_JOB=shared", "CUSLICE_LIMIT=1GiB"},
                                     Words{"CUSLICE_JOB=shared", "CUSLICE_LIMIT=1GiB", "CUSLICE_GROUP=lab"});
     auto guest = town.preloaded(kAlice, settings);
-    REQUIRE(guest->code("init") == 0);
-    CHECK(guest->code("retain 0") == 2);
+    REQUIRE(guest->code("init") == kSuccess);
+    CHECK(guest->code("retain 0") == kOutOfMemory);
     CHECK(town.used(*guest) == 0);
     const Words said = guest->complaints();
     REQUIRE(!said.empty());
@@ -325,23 +324,22 @@ TEST_CASE("a flood of names keeps no job from its limit, and a start is let in o
     let_in_or_named(started.exit_code, started.err);
     // A job without a launcher reserves its limit, too.
     auto claims = town.preloaded(kAlice, {"CUSLICE_JOB=shared", "CUSLICE_LIMIT=1GiB"});
-    REQUIRE(claims->code("init") == 0);
+    REQUIRE(claims->code("init") == kSuccess);
     const int claimed = claims->code("retain 0");
-    CHECK((claimed == 0 || claimed == 2));
+    CHECK((claimed == kSuccess || claimed == kOutOfMemory));
     const Words said = claims->complaints();
-    REQUIRE(said.empty() == (claimed == 0));
-    if (claimed == 2) CHECK(said[0].find("user 60002") != std::string::npos);
+    REQUIRE(said.empty() == (claimed == kSuccess));
+    if (claimed == kOutOfMemory) CHECK(said[0].find("user 60002") != std::string::npos);
     claims.reset();
     // A group reserves nothing, so it looks at nobody's names.
     const Words group{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"};
     auto first = town.preloaded(kAlice, group), second = town.preloaded(kAlice, group);
     for (Guest* one : {first.get(), second.get()}) {
         one->let_change("free", "the other process takes and gives back");
-        REQUIRE(one->code("init") == 0);
-        REQUIRE(one->code("retain 0") == 0);
+        retain_device(*one);
     }
-    CHECK(first->code("fill " + bytes(16 * kMiB)) == 2);
-    CHECK(second->code("alloc x " + bytes(32 * kMiB)) == 2);
+    CHECK(first->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
+    CHECK(second->code("alloc x " + bytes(32 * kMiB)) == kOutOfMemory);
     const std::uint64_t together = town.used(*first) + town.used(*second);
     CHECK(together <= kGiB);
     CHECK(together > kGiB - 64 * kMiB);

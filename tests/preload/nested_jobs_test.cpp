@@ -14,10 +14,10 @@ std::string bytes(std::uint64_t count) { return std::to_string(count); }
 
 // As much as `guest` is given on a GPU.
 void fill(Guest& guest, const std::string& gpu = "0") {
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain " + gpu) == 0);
-    REQUIRE(guest.code("current " + gpu) == 0);
-    CHECK(guest.code("fill " + bytes(16 * kMiB)) == 2);
+    REQUIRE(guest.code("init") == kSuccess);
+    REQUIRE(guest.code("retain " + gpu) == kSuccess);
+    REQUIRE(guest.code("current " + gpu) == kSuccess);
+    CHECK(guest.code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
 }
 
 // True if `held` is as much as a filled slice of this many MiB holds: all but what is kept free.
@@ -43,8 +43,8 @@ TEST_CASE("launchers within a job that a scheduler made share its limit, whateve
     CHECK(fills(machine.held(*first, 0).used, 800));
     CHECK(first->complaints().at(0).find("800.0 MiB") != std::string::npos);
     const auto second = machine.start({}, kJob);
-    REQUIRE(second->code("init") == 0);
-    CHECK(second->code("retain 0") == 2);
+    REQUIRE(second->code("init") == kSuccess);
+    CHECK(second->code("retain 0") == kOutOfMemory);
     CHECK(machine.held(*second, 0).used == 0);
     first->kill(SIGKILL);
     first->finish();

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 #include "tests/skip.h"
@@ -16,12 +17,11 @@ TEST_CASE("NVML's memory info is the slice, in both versions, in figures that ag
     const Folder books;
     Guest guest(Guest::route("linked"),
                 sliced("1xlaptop-2g,1xt4", books.path(), {kLimit[0], kLimit[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
-    REQUIRE(guest.ask("nvml") == "0");
+    REQUIRE(guest.code("nvml") == kSuccess);
     // Before the program has a context it holds nothing of the slice.
     CHECK(split_words(guest.ask("nvmlmemory 0")) == Words{"0", std::to_string(kGiB), std::to_string(kGiB), "0"});
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("alloc a 104857600") == 0);
+    retain_device(guest);
+    REQUIRE(guest.code("alloc a 104857600") == kSuccess);
     const std::uint64_t free = guest.number("info"),
                         used = books_of(books.path(), guest.pid(), split_words(guest.ask("uuid 0")).at(1)).used;
     CHECK(used == 400 * kMiB);
@@ -43,8 +43,8 @@ TEST_CASE("figures add up: used, free and reserved are the total, in every mode,
             const Words settings{slice[0], std::string("CUSLICE_ALLOCATOR=") + mode};
             Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings));
             Guest watcher(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings));
-            REQUIRE(watcher.ask("nvml") == "0");
-            REQUIRE(guest.ask("nvml") == "0");
+            REQUIRE(watcher.code("nvml") == kSuccess);
+            REQUIRE(guest.code("nvml") == kSuccess);
             const auto add_up = [](Guest& who) {
                 const std::uint64_t total = who.number("nvmlmemory 0", 1), free = who.number("nvmlmemory 0", 2);
                 CHECK(free + who.number("nvmlmemory 0", 3) == total);
@@ -54,17 +54,17 @@ TEST_CASE("figures add up: used, free and reserved are the total, in every mode,
                 return free;
             };
             add_up(guest);
-            REQUIRE(guest.code("init") == 0);
+            REQUIRE(guest.code("init") == kSuccess);
             add_up(guest);
-            REQUIRE(guest.code("retain 0") == 0);
+            REQUIRE(guest.code("retain 0") == kSuccess);
             const auto can_be_had = [&](std::uint64_t bytes) {
-                CHECK(guest.code("alloc whole " + std::to_string(bytes)) == 0);
-                CHECK(guest.code("free whole") == 0);
+                CHECK(guest.code("alloc whole " + std::to_string(bytes)) == kSuccess);
+                CHECK(guest.code("free whole") == kSuccess);
             };
             const bool caches = std::string(mode) != "direct";
             can_be_had(guest.number("info"));
             for (const char* command : {"alloc a 104857600", "alloc b 1000", "free a", "free b"}) {
-                REQUIRE(guest.code(command) == 0);
+                REQUIRE(guest.code(command) == kSuccess);
                 add_up(watcher);
                 const std::uint64_t free = add_up(guest);
                 CHECK(guest.number("info") == free);
@@ -79,13 +79,13 @@ TEST_CASE("NVML knows what a memory pool has given back before CUDA is asked") {
         CAPTURE(slice);
         const Folder books;
         Guest guest(Guest::route("linked"), sliced("1xt4", books.path(), {slice}));
-        REQUIRE(guest.ask("nvml") == "0");
+        REQUIRE(guest.code("nvml") == kSuccess);
         for (const char* command : {"init", "retain 0", "pool default 0", "keep default 1073741824",
                                     "alloc x 104857600 async", "freeasync x", "sync"})
-            REQUIRE(guest.code(command) == 0);
+            REQUIRE(guest.code(command) == kSuccess);
         const std::uint64_t kept = guest.number("nvmlmemory 0", 2);
         CHECK(guest.number("info") == kept);
-        REQUIRE(guest.code("trim default 0") == 0);
+        REQUIRE(guest.code("trim default 0") == kSuccess);
         const std::uint64_t free = guest.number("nvmlmemory 0", 2), used = guest.number("nvmlmemory 0", 3);
         CHECK(free >= kept + 100 * kMiB);
         CHECK(free + used == guest.number("nvmlmemory 0", 1));
@@ -96,21 +96,19 @@ TEST_CASE("NVML knows what a memory pool has given back before CUDA is asked") {
 TEST_CASE("a watcher under cuslice sees the slice's total, one without the whole GPU") {
     const Folder books;
     Guest user(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
-    REQUIRE(user.code("init") == 0);
-    REQUIRE(user.code("retain 0") == 0);
+    retain_device(user);
     Guest watcher(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
-    REQUIRE(watcher.ask("nvml") == "0");
+    REQUIRE(watcher.code("nvml") == kSuccess);
     CHECK(watcher.number("nvmlmemory 0", 1) == kGiB);
     CHECK(watcher.number("nvmlmemory 0", 2) <= kGiB);
     Guest outside(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
-    REQUIRE(outside.ask("nvml") == "0");
+    REQUIRE(outside.code("nvml") == kSuccess);
     CHECK(outside.number("nvmlmemory 0", 1) > 2000 * kMiB);
     CHECK(outside.number("nvmlmemory 0", 3) >= 300 * kMiB);
     // The free memory shown is no more than the GPU has left: another process has taken most of it.
     Guest hog(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
-    REQUIRE(hog.code("init") == 0);
-    REQUIRE(hog.code("retain 0") == 0);
-    REQUIRE(hog.code("fill 67108864") == 2);
+    retain_device(hog);
+    REQUIRE(hog.code("fill 67108864") == kOutOfMemory);
     CHECK(watcher.number("nvmlmemory 0", 2) < 128 * kMiB);
     CHECK(user.number("info") < 128 * kMiB);
 }
@@ -162,23 +160,21 @@ TEST_CASE("NVML answers a program as often as it has initialised it, whatever cu
     Words settings{"CUSLICE_HEADROOM=16MiB", mode == "split" ? "CUSLICE_SPLIT=0=500MiB+500MiB" : "CUSLICE_LIMIT=1GiB"};
     Guest guest(Guest::route("linked"),
                 mode == "plain" ? raw("1xlaptop-2g", books.path()) : sliced("1xlaptop-2g", books.path(), settings));
-    constexpr int kUninitialised = 1;
-    CHECK(guest.code("nvmlcount") == kUninitialised);
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.code("nvmlcount") == kNvmlUninitialized);
+    retain_device(guest);
     // cuslice measures by NVML from here on.
-    CHECK(guest.code("nvmlcount") == kUninitialised);
-    CHECK(guest.code("nvmlshutdown") == kUninitialised);
-    CHECK(guest.code("nvmldriver") == 0);
+    CHECK(guest.code("nvmlcount") == kNvmlUninitialized);
+    CHECK(guest.code("nvmlshutdown") == kNvmlUninitialized);
+    CHECK(guest.code("nvmldriver") == kSuccess);
     for (int round = 0; round < 2; round++) {
-        CHECK(guest.code("nvml") == 0);
-        CHECK(guest.code("nvml") == 0);
-        CHECK(guest.code("nvmlshutdown") == 0);
-        CHECK(guest.code("nvmlcount") == 0);
-        CHECK(guest.code("nvmlshutdown") == 0);
-        CHECK(guest.code("nvmlcount") == kUninitialised);
-        CHECK(guest.code("nvmlshutdown") == kUninitialised);
-        CHECK(guest.code("nvmlshutdown") == kUninitialised);
+        CHECK(guest.code("nvml") == kSuccess);
+        CHECK(guest.code("nvml") == kSuccess);
+        CHECK(guest.code("nvmlshutdown") == kSuccess);
+        CHECK(guest.code("nvmlcount") == kSuccess);
+        CHECK(guest.code("nvmlshutdown") == kSuccess);
+        CHECK(guest.code("nvmlcount") == kNvmlUninitialized);
+        CHECK(guest.code("nvmlshutdown") == kNvmlUninitialized);
+        CHECK(guest.code("nvmlshutdown") == kNvmlUninitialized);
     }
     CHECK(guest.finish() == 0);
 }
@@ -188,9 +184,9 @@ TEST_CASE("a shutdown of NVML too many leaves the limit in place") {
     CAPTURE(initialises);
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("create one 0") == 0);
-    if (initialises) REQUIRE(guest.code("nvml") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
+    REQUIRE(guest.code("create one 0") == kSuccess);
+    if (initialises) REQUIRE(guest.code("nvml") == kSuccess);
     guest.ask("nvmlshutdown");
     guest.ask("nvmlshutdown");
     guest.code("create other 0");

@@ -18,7 +18,7 @@ inline std::string text(std::uint64_t count) { return std::to_string(count); }
 struct Parts {
     explicit Parts(unsigned parts, const Words& more = {}, const Words& route = Guest::route("linked"))
         : guest(route, sliced(kGpu, books.path(), with(parts, more))), count(parts) {
-        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("init") == kSuccess);
     }
     static Words with(unsigned parts, Words words) {
         words.push_back("CUSLICE_SPLIT=0=" + text(parts));
@@ -27,11 +27,11 @@ struct Parts {
     }
     Held held() { return books_of(books.path(), guest.pid()); }
     void retain_all() {
-        for (unsigned i = 0; i < count; i++) REQUIRE(guest.code("retain " + text(i)) == 0);
+        for (unsigned i = 0; i < count; i++) REQUIRE(guest.code("retain " + text(i)) == kSuccess);
     }
     // Bytes charged to one partition. One of its contexts is the guest's current one afterwards.
     std::uint64_t used(unsigned part) {
-        REQUIRE(guest.code("current " + text(part)) == 0);
+        REQUIRE(guest.code("current " + text(part)) == kSuccess);
         return limit() - kHeadroom - guest.number("info");
     }
     std::uint64_t used_by_all() {

@@ -6,6 +6,7 @@
 
 #include "tests/catch.h"
 #include "tests/json.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 
@@ -30,8 +31,7 @@ struct Pair {
         settings.insert(settings.end(), more.begin(), more.end());
         for (auto* one : {&a, &b}) {
             *one = std::make_unique<Guest>(Guest::route("linked"), sliced(kGpu, books.path(), settings));
-            REQUIRE((*one)->code("init") == 0);
-            REQUIRE((*one)->code("retain 0") == 0);
+            retain_device(**one);
         }
     }
     std::uint64_t held(Guest& guest) { return books_of(books.path(), guest.pid()).used; }
@@ -55,20 +55,20 @@ TEST_CASE("a job's peak is what its processes held at the same time, and stays w
     auto& [books, a, b] = pair;
     const std::uint64_t before = pair.together();
     CHECK(pair.peak() == before);
-    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
-    REQUIRE(b->code("alloc y " + bytes(200 * kMiB)) == 0);
+    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
+    REQUIRE(b->code("alloc y " + bytes(200 * kMiB)) == kSuccess);
     const std::uint64_t most = pair.together();
     CHECK(most == before + 600 * kMiB);
     CHECK(pair.peak() == most);
-    REQUIRE(a->code("free x") == 0);
+    REQUIRE(a->code("free x") == kSuccess);
     CHECK(pair.peak() == most);
     // Each alone has had 500 MiB at most, and never both at once.
-    REQUIRE(b->code("alloc z " + bytes(300 * kMiB)) == 0);
+    REQUIRE(b->code("alloc z " + bytes(300 * kMiB)) == kSuccess);
     CHECK(pair.peak() == most);
     SECTION("what is refused is no part of it") {
-        CHECK(a->code("alloc w " + bytes(1200 * kMiB)) == 2);
-        CHECK(b->code("alloc w " + bytes(1200 * kMiB)) == 2);
-        REQUIRE(b->code("free z") == 0);
+        CHECK(a->code("alloc w " + bytes(1200 * kMiB)) == kOutOfMemory);
+        CHECK(b->code("alloc w " + bytes(1200 * kMiB)) == kOutOfMemory);
+        REQUIRE(b->code("free z") == kSuccess);
         CHECK(pair.peak() == most);
     }
     SECTION("who is killed leaves it to the others") {
@@ -79,7 +79,7 @@ TEST_CASE("a job's peak is what its processes held at the same time, and stays w
         CHECK(holders(books)[0]["together"] == pair.held(*a));
     }
     SECTION("and so does who is killed while it is at its highest") {
-        REQUIRE(b->code("alloc w " + bytes(300 * kMiB)) == 0);
+        REQUIRE(b->code("alloc w " + bytes(300 * kMiB)) == kSuccess);
         const std::uint64_t higher = pair.together();
         REQUIRE(higher > most);
         b->kill(SIGKILL);
@@ -91,9 +91,9 @@ TEST_CASE("a job's peak is what its processes held at the same time, and stays w
 TEST_CASE("a job's peak can be asked for while it runs and after its end") {
     Pair pair;
     auto& [books, a, b] = pair;
-    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
+    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
     const std::uint64_t most = pair.together();
-    REQUIRE(a->code("free x") == 0);
+    REQUIRE(a->code("free x") == kSuccess);
     const auto ask = [&, &folder = books](const std::string& job, const Words& more = {}) {
         Words words{kLaunch, "ps", "--fake", kGpu, "--job", job};
         words.insert(words.end(), more.begin(), more.end());
@@ -108,8 +108,7 @@ TEST_CASE("a job's peak can be asked for while it runs and after its end") {
     CHECK(b->finish() == 0);
     CHECK(holders(books).empty());  // whoever looks takes the account away
     Guest next(Guest::route("linked"), sliced(kGpu, books.path(), {"CUSLICE_LIMIT=1GiB", "CUSLICE_JOB=next"}));
-    REQUIRE(next.code("init") == 0);
-    REQUIRE(next.code("retain 0") == 0);
+    retain_device(next);
     const Outcome ended = ask("shared");
     CHECK(ended.exit_code == 0);
     CHECK(ended.out.starts_with(line));
@@ -133,15 +132,15 @@ TEST_CASE("a pool that grows is in a job's peak once") {
     Pair pair;
     auto& [books, a, b] = pair;
     const std::uint64_t before = pair.together();
-    REQUIRE(a->code("alloc x " + bytes(480 * kMiB) + " async") == 0);
+    REQUIRE(a->code("alloc x " + bytes(480 * kMiB) + " async") == kSuccess);
     CHECK(pair.peak() == pair.together());
-    REQUIRE(a->code("alloc y " + bytes(320 * kMiB) + " async") == 0);
+    REQUIRE(a->code("alloc y " + bytes(320 * kMiB) + " async") == kSuccess);
     CHECK(pair.peak() == before + 800 * kMiB);
     const std::uint64_t most = pair.together();
-    REQUIRE(a->code("freeasync x") == 0);
-    REQUIRE(a->code("freeasync y") == 0);
-    REQUIRE(a->code("sync") == 0);
-    REQUIRE(a->code("info") == 0);
+    REQUIRE(a->code("freeasync x") == kSuccess);
+    REQUIRE(a->code("freeasync y") == kSuccess);
+    REQUIRE(a->code("sync") == kSuccess);
+    REQUIRE(a->code("info") == kSuccess);
     CHECK(pair.together() == before);
     CHECK(pair.peak() == most);
 }
@@ -149,12 +148,12 @@ TEST_CASE("a pool that grows is in a job's peak once") {
 TEST_CASE("a job's peak is within its limit where one process takes what another one gave back") {
     Pair pair;
     auto& [books, a, b] = pair;
-    REQUIRE(a->code("alloc x " + bytes(700 * kMiB) + " async") == 0);
-    REQUIRE(a->code("freeasync x") == 0);
-    REQUIRE(a->code("sync") == 0);
-    REQUIRE(b->code("alloc y " + bytes(700 * kMiB)) == 0);
+    REQUIRE(a->code("alloc x " + bytes(700 * kMiB) + " async") == kSuccess);
+    REQUIRE(a->code("freeasync x") == kSuccess);
+    REQUIRE(a->code("sync") == kSuccess);
+    REQUIRE(b->code("alloc y " + bytes(700 * kMiB)) == kSuccess);
     CHECK(pair.peak() <= 1500 * kMiB);
-    REQUIRE(a->code("info") == 0);
+    REQUIRE(a->code("info") == kSuccess);
     CHECK(pair.peak() <= 1500 * kMiB);
 }
 
@@ -164,27 +163,24 @@ TEST_CASE("what the driver refuses is in no job's peak") {
     Guest other(Guest::route("linked"), raw(kGpu, books.path()));
     Guest guest(Guest::route("linked"),
                 sliced(kGpu, books.path(), {"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared", "CUSLICE_HEADROOM=16MiB"}));
-    for (Guest* one : {&other, &guest}) {
-        REQUIRE(one->code("init") == 0);
-        REQUIRE(one->code("retain 0") == 0);
-    }
-    REQUIRE(other.code("alloc x " + bytes(kGiB)) == 0);
+    for (Guest* one : {&other, &guest}) retain_device(*one);
+    REQUIRE(other.code("alloc x " + bytes(kGiB)) == kSuccess);
     const auto peak = [&] { return holders(books).at(0)["peak"].get<std::uint64_t>(); };
     const std::uint64_t before = peak();
     CHECK(before == books_of(books.path(), guest.pid()).used);
-    CHECK(guest.code("alloc x " + bytes(800 * kMiB)) == 2);
+    CHECK(guest.code("alloc x " + bytes(800 * kMiB)) == kOutOfMemory);
     CHECK(guest.complaints().empty());  // it was not the limit
     CHECK(peak() == before);
-    REQUIRE(guest.code("alloc y " + bytes(kMiB)) == 0);
-    REQUIRE(guest.code("free y") == 0);
+    REQUIRE(guest.code("alloc y " + bytes(kMiB)) == kSuccess);
+    REQUIRE(guest.code("free y") == kSuccess);
     CHECK(peak() == before + kMiB);
 }
 
 TEST_CASE("the summary of a process says what all of its job have held, where that is more") {
     Pair pair({"CUSLICE_SUMMARY=yes"});
     auto& [books, a, b] = pair;
-    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
-    REQUIRE(b->code("alloc y " + bytes(200 * kMiB)) == 0);
+    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
+    REQUIRE(b->code("alloc y " + bytes(200 * kMiB)) == kSuccess);
     CHECK(a->finish() == 0);
     CHECK(b->finish() == 0);
     for (Guest* one : {&*a, &*b}) {
@@ -195,8 +191,7 @@ TEST_CASE("the summary of a process says what all of its job have held, where th
     }
     Guest alone(Guest::route("linked"),
                 sliced(kGpu, books.path(), {"CUSLICE_LIMIT=1500MiB", "CUSLICE_SUMMARY=yes", "CUSLICE_HEADROOM=16MiB"}));
-    REQUIRE(alone.code("init") == 0);
-    REQUIRE(alone.code("retain 0") == 0);
+    retain_device(alone);
     CHECK(alone.finish() == 0);
     REQUIRE(alone.complaints().size() == 1);
     CHECK(alone.complaints()[0].find("of the job") == std::string::npos);

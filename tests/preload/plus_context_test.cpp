@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits without the context: the number is the program's, whatever the driver takes beside it.
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/parts.h"
 #include "tests/preload/places.h"
@@ -14,8 +15,8 @@ const std::string kLibrary = std::string(CUSLICE_TEST_GUESTS) + "/libguest_libra
 struct Beside {
     explicit Beside(const Words& settings, unsigned gpus = 1)
         : guest(Guest::route("linked"), sliced(kGpu, books.path(), settings)) {
-        REQUIRE(guest.code("init") == 0);
-        for (unsigned i = 0; i < gpus; i++) REQUIRE(guest.code("retain " + text(i)) == 0);
+        REQUIRE(guest.code("init") == kSuccess);
+        for (unsigned i = 0; i < gpus; i++) REQUIRE(guest.code("retain " + text(i)) == kSuccess);
     }
     // How many bytes the current GPU gives, in blocks.
     std::uint64_t fill() { return std::stoull(split_words(guest.ask("fill " + text(kBlock))).at(1)) * kBlock; }
@@ -42,8 +43,8 @@ TEST_CASE("a limit plus the context is the program's to the byte, and the contex
     CHECK(beside.fill() == kGiB);
     CHECK(beside.guest.number("info") == 0);
     CHECK(beside.held() == kGiB + context_of(kGpu));
-    CHECK(beside.guest.code("alloc one 1") == 2);
-    CHECK(beside.guest.code("freeall") == 0);
+    CHECK(beside.guest.code("alloc one 1") == kOutOfMemory);
+    CHECK(beside.guest.code("freeall") == kSuccess);
     CHECK(beside.guest.number("info") == kGiB);
     CHECK(beside.fill() == kGiB);
     CHECK(beside.guest.finish() == 0);
@@ -60,9 +61,9 @@ TEST_CASE("a cache has all of a limit plus the context") {
         Beside beside({"CUSLICE_LIMIT=1024MiB+context", "CUSLICE_ALLOCATOR=" + allocator});
         CHECK(beside.guest.number("total 0") == kGiB);
         CHECK(beside.guest.number("info") == kGiB);
-        CHECK(beside.guest.code("alloc all " + text(kGiB)) == 0);
+        CHECK(beside.guest.code("alloc all " + text(kGiB)) == kSuccess);
         CHECK(beside.held() == kGiB + context_of(kGpu));
-        CHECK(beside.guest.code("alloc one 1") == 2);
+        CHECK(beside.guest.code("alloc one 1") == kOutOfMemory);
     }
 }
 
@@ -70,14 +71,14 @@ TEST_CASE("modules come on top of a limit plus the context as well, up to what t
     Beside beside({"CUSLICE_LIMIT=1024MiB+context"});
     REQUIRE(beside.fill() == kGiB);
     const std::uint64_t before = beside.held();
-    CHECK(beside.guest.code("module some " + text(100 * kMiB)) == 0);
+    CHECK(beside.guest.code("module some " + text(100 * kMiB)) == kSuccess);
     CHECK(beside.held() >= before + 100 * kMiB);
     // It takes nothing of the program's, which has no less and no more.
-    CHECK(beside.guest.code("alloc one 1") == 2);
-    CHECK(beside.guest.code("freeall") == 0);
+    CHECK(beside.guest.code("alloc one 1") == kOutOfMemory);
+    CHECK(beside.guest.code("freeall") == kSuccess);
     CHECK(beside.guest.number("info") == kGiB);
     // No limit can give memory that the GPU doesn't have.
-    CHECK(beside.guest.code("module other " + text(2 * kGiB)) == 2);
+    CHECK(beside.guest.code("module other " + text(2 * kGiB)) == kOutOfMemory);
     CHECK(beside.guest.number("info") == kGiB);
     CHECK(beside.fill() == kGiB);
     CHECK(beside.guest.finish() == 0);
@@ -93,31 +94,31 @@ TEST_CASE("what CUDA's own libraries allocate comes on top of a limit plus the c
     for (const std::string allocator : {"direct", "growth"}) {
         CAPTURE(allocator);
         Beside beside({"CUSLICE_LIMIT=1024MiB+context", "CUSLICE_ALLOCATOR=" + allocator});
-        REQUIRE(beside.guest.code("alloc all " + text(kGiB)) == 0);
+        REQUIRE(beside.guest.code("alloc all " + text(kGiB)) == kSuccess);
         const std::uint64_t before = beside.held();
-        CHECK(beside.guest.code("workspace " + kLibrary + " handle " + text(32 * kMiB)) == 0);
-        CHECK(beside.guest.code("workspace " + kLibrary + " other " + text(32 * kMiB)) == 0);
+        CHECK(beside.guest.code("workspace " + kLibrary + " handle " + text(32 * kMiB)) == kSuccess);
+        CHECK(beside.guest.code("workspace " + kLibrary + " other " + text(32 * kMiB)) == kSuccess);
         CHECK(beside.held() == before + 64 * kMiB);
-        CHECK(beside.guest.code("alloc one 1") == 2);
-        CHECK(beside.guest.code("free handle") == 0);
+        CHECK(beside.guest.code("alloc one 1") == kOutOfMemory);
+        CHECK(beside.guest.code("free handle") == kSuccess);
         CHECK(beside.held() == before + 32 * kMiB);
-        CHECK(beside.guest.code("alloc one 1") == 2);
-        CHECK(beside.guest.code("free all") == 0);
+        CHECK(beside.guest.code("alloc one 1") == kOutOfMemory);
+        CHECK(beside.guest.code("free all") == kSuccess);
         CHECK(beside.guest.number("info") == kGiB);
-        CHECK(beside.guest.code("free other") == 0);
-        CHECK(beside.guest.code("alloc all " + text(kGiB)) == 0);
+        CHECK(beside.guest.code("free other") == kSuccess);
+        CHECK(beside.guest.code("alloc all " + text(kGiB)) == kSuccess);
         CHECK(beside.held() == before);
     }
     // Where the GPU itself has no more, what is cached makes room.
     Beside cached({"CUSLICE_LIMIT=1600MiB+context", "CUSLICE_ALLOCATOR=growth"});
-    REQUIRE(cached.guest.code("alloc all " + text(1600 * kMiB)) == 0);
-    CHECK(cached.guest.code("workspace " + kLibrary + " handle " + text(200 * kMiB)) == 2);
-    REQUIRE(cached.guest.code("free all") == 0);
-    CHECK(cached.guest.code("workspace " + kLibrary + " handle " + text(200 * kMiB)) == 0);
+    REQUIRE(cached.guest.code("alloc all " + text(1600 * kMiB)) == kSuccess);
+    CHECK(cached.guest.code("workspace " + kLibrary + " handle " + text(200 * kMiB)) == kOutOfMemory);
+    REQUIRE(cached.guest.code("free all") == kSuccess);
+    CHECK(cached.guest.code("workspace " + kLibrary + " handle " + text(200 * kMiB)) == kSuccess);
     // A plain limit includes the libraries' memory, as it includes everything else.
     Beside plain({"CUSLICE_LIMIT=1024MiB"});
     plain.fill();
-    CHECK(plain.guest.code("workspace " + kLibrary + " handle " + text(32 * kMiB)) == 2);
+    CHECK(plain.guest.code("workspace " + kLibrary + " handle " + text(32 * kMiB)) == kOutOfMemory);
 }
 
 TEST_CASE("parts have the context on top where the GPU's limit has, or their sizes say so") {
@@ -127,7 +128,7 @@ TEST_CASE("parts have the context on top where the GPU's limit has, or their siz
         CAPTURE(settings);
         Beside beside(settings, 2);
         for (const std::string part : {"0", "1"}) {
-            REQUIRE(beside.guest.code("current " + part) == 0);
+            REQUIRE(beside.guest.code("current " + part) == kSuccess);
             CHECK(beside.guest.number("total " + part) == 512 * kMiB);
             CHECK(beside.guest.number("info") == 512 * kMiB);
             CHECK(beside.fill() == 512 * kMiB);
@@ -138,9 +139,9 @@ TEST_CASE("parts have the context on top where the GPU's limit has, or their siz
 
 TEST_CASE("parts whose context comes on top stay within their GPU's limit, which the context counts in") {
     Beside beside({"CUSLICE_LIMIT=1024MiB", "CUSLICE_SPLIT=0=512MiB+512MiB+context", "CUSLICE_HEADROOM=0MiB"}, 2);
-    REQUIRE(beside.guest.code("current 0") == 0);
+    REQUIRE(beside.guest.code("current 0") == kSuccess);
     CHECK(beside.fill() == 512 * kMiB);
-    REQUIRE(beside.guest.code("current 1") == 0);
+    REQUIRE(beside.guest.code("current 1") == kSuccess);
     beside.fill();
     CHECK(beside.held() <= kGiB);
     CHECK(beside.held() + kBlock > kGiB);
@@ -156,19 +157,18 @@ TEST_CASE("processes of a job share a limit plus the context, and each one's con
     const Words job{"CUSLICE_LIMIT=1024MiB+context", "CUSLICE_JOB=shared"};
     const auto start = [&] {
         auto guest = std::make_unique<Guest>(Guest::route("linked"), sliced(kGpu, books.path(), job));
-        REQUIRE(guest->code("init") == 0);
-        REQUIRE(guest->code("retain 0") == 0);
+        retain_device(*guest);
         return guest;
     };
     auto one = start(), two = start();
-    CHECK(one->code("alloc a " + text(700 * kMiB)) == 0);
+    CHECK(one->code("alloc a " + text(700 * kMiB)) == kSuccess);
     CHECK(two->number("info") == 324 * kMiB);
-    CHECK(two->code("alloc a " + text(325 * kMiB)) == 2);
-    CHECK(two->code("alloc a " + text(324 * kMiB)) == 0);
-    CHECK(one->code("alloc more 1") == 2);
+    CHECK(two->code("alloc a " + text(325 * kMiB)) == kOutOfMemory);
+    CHECK(two->code("alloc a " + text(324 * kMiB)) == kSuccess);
+    CHECK(one->code("alloc more 1") == kOutOfMemory);
     one->kill(9);
     one->finish();
-    CHECK(two->code("alloc b " + text(700 * kMiB)) == 0);
+    CHECK(two->code("alloc b " + text(700 * kMiB)) == kSuccess);
     CHECK(books_of(books.path(), two->pid()).used == kGiB + context_of(kGpu));
 }
 

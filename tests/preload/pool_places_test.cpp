@@ -22,24 +22,24 @@ TEST_CASE("memory of a managed pool counts in full, wherever it is to be, and un
     const Folder folder;
     Scene scene(pascal(folder), {});
     Guest& guest = scene.guest;
-    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("retain 0") == kSuccess);
     const std::uint64_t free = scene.free(), used = scene.held().used;
-    REQUIRE(guest.code(pool) == 0);
+    REQUIRE(guest.code(pool) == kSuccess);
     for (int round = 0; round < 2; round++) {
-        REQUIRE(guest.code("alloc a " + bytes(100 * kMiB) + " pool=m") == 0);
+        REQUIRE(guest.code("alloc a " + bytes(100 * kMiB) + " pool=m") == kSuccess);
         CHECK(scene.free() == free - 100 * kMiB);
         CHECK(scene.held().used == used + 100 * kMiB);
         // The first refusal of a pool that nothing was known of comes when the driver has it.
-        CHECK(guest.code("alloc b " + bytes(free - 99 * kMiB) + " pool=m") == 2);
-        REQUIRE(guest.code("alloc rest " + bytes(scene.free())) == 0);
-        CHECK(guest.code("alloc b 4096 pool=m") == 2);
+        CHECK(guest.code("alloc b " + bytes(free - 99 * kMiB) + " pool=m") == kOutOfMemory);
+        REQUIRE(guest.code("alloc rest " + bytes(scene.free())) == kSuccess);
+        CHECK(guest.code("alloc b 4096 pool=m") == kOutOfMemory);
         CHECK(guest.ask("alloc none 0 pool=m") == "0 0");
-        CHECK(guest.code("free rest") == 0);
+        CHECK(guest.code("free rest") == kSuccess);
         CHECK(scene.held().used <= kGiB);
-        REQUIRE(guest.code(free_command + " a") == 0);
-        REQUIRE(guest.code("sync") == 0);
-        CHECK(guest.code("alloc c " + bytes(free) + " pool=m") == 0);
-        CHECK(guest.code("free c") == 0);
+        REQUIRE(guest.code(free_command + " a") == kSuccess);
+        REQUIRE(guest.code("sync") == kSuccess);
+        CHECK(guest.code("alloc c " + bytes(free) + " pool=m") == kSuccess);
+        CHECK(guest.code("free c") == kSuccess);
         CHECK(scene.free() == free);
         CHECK(scene.held().used == used);
     }
@@ -49,13 +49,13 @@ TEST_CASE("a managed pool's end leaves what is out of it counted") {
     const Folder folder;
     Scene scene(pascal(folder), {});
     Guest& guest = scene.guest;
-    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("retain 0") == kSuccess);
     const std::uint64_t free = scene.free();
-    REQUIRE(guest.code("poolat m managed device") == 0);
-    REQUIRE(guest.code("alloc a " + bytes(100 * kMiB) + " pool=m") == 0);
-    REQUIRE(guest.code("unpool m") == 0);
+    REQUIRE(guest.code("poolat m managed device") == kSuccess);
+    REQUIRE(guest.code("alloc a " + bytes(100 * kMiB) + " pool=m") == kSuccess);
+    REQUIRE(guest.code("unpool m") == kSuccess);
     CHECK(scene.free() == free - 100 * kMiB);
-    CHECK(guest.code("free a") == 0);
+    CHECK(guest.code("free a") == kSuccess);
     CHECK(scene.free() == free);
 }
 
@@ -65,16 +65,16 @@ TEST_CASE("memory of a pool of the host counts nothing, even where nothing is le
     CAPTURE(pool, allocator);
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
     Guest& guest = scene.guest;
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("alloc most " + bytes(scene.free())) == 0);
+    REQUIRE(guest.code("retain 0") == kSuccess);
+    REQUIRE(guest.code("alloc most " + bytes(scene.free())) == kSuccess);
     const std::uint64_t free = scene.free(), used = scene.held().used;
-    REQUIRE(guest.code(pool) == 0);
-    CHECK(guest.code("alloc a " + bytes(100 * kMiB) + " pool=h") == 0);
-    CHECK(guest.code("alloc b " + bytes(100 * kMiB) + " pool=h") == 0);
+    REQUIRE(guest.code(pool) == kSuccess);
+    CHECK(guest.code("alloc a " + bytes(100 * kMiB) + " pool=h") == kSuccess);
+    CHECK(guest.code("alloc b " + bytes(100 * kMiB) + " pool=h") == kSuccess);
     CHECK(scene.free() == free);
     CHECK(scene.held().used == used);
-    CHECK(guest.code("freeasync a") == 0);
-    CHECK(guest.code("free b") == 0);
+    CHECK(guest.code("freeasync a") == kSuccess);
+    CHECK(guest.code("free b") == kSuccess);
     CHECK(scene.free() == free);
     CHECK(scene.held().used == used);
     CHECK(guest.complaints().empty());
@@ -85,25 +85,25 @@ TEST_CASE("a partition pays for its managed pools alone, and finds those of its 
     const Folder books;
     const Words settings{"CUSLICE_SPLIT=0=2", "CUSLICE_HEADROOM=16MiB"};
     Guest guest(Guest::route("linked"), sliced(pascal(folder), books.path(), settings));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 1") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
+    REQUIRE(guest.code("retain 1") == kSuccess);
     const std::uint64_t free_1 = guest.number("info");
-    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("retain 0") == kSuccess);
     const std::uint64_t free_0 = guest.number("info");
-    REQUIRE(guest.code("poolat own managed device 1") == 0);
-    REQUIRE(guest.code("presetpool preset managed device 1") == 0);
-    REQUIRE(guest.code("poolat anywhere managed none") == 0);
-    CHECK(guest.code("presetpool none managed device 2") == 101);
+    REQUIRE(guest.code("poolat own managed device 1") == kSuccess);
+    REQUIRE(guest.code("presetpool preset managed device 1") == kSuccess);
+    REQUIRE(guest.code("poolat anywhere managed none") == kSuccess);
+    CHECK(guest.code("presetpool none managed device 2") == kInvalidDevice);
     for (const char* pool : {"own", "preset", "anywhere"}) {
         CAPTURE(pool);
-        REQUIRE(guest.code("current 1") == 0);
-        CHECK(guest.code("alloc a " + bytes(64 * kMiB) + " pool=" + pool) == 0);
+        REQUIRE(guest.code("current 1") == kSuccess);
+        CHECK(guest.code("alloc a " + bytes(64 * kMiB) + " pool=" + pool) == kSuccess);
         CHECK(guest.number("info") == free_1 - 64 * kMiB);
-        CHECK(guest.code("alloc b " + bytes(free_1) + " pool=" + pool) == 2);
-        REQUIRE(guest.code("current 0") == 0);
+        CHECK(guest.code("alloc b " + bytes(free_1) + " pool=" + pool) == kOutOfMemory);
+        REQUIRE(guest.code("current 0") == kSuccess);
         CHECK(guest.number("info") == free_0);
-        CHECK(guest.code("free a") == 0);
-        REQUIRE(guest.code("current 1") == 0);
+        CHECK(guest.code("free a") == kSuccess);
+        REQUIRE(guest.code("current 1") == kSuccess);
         CHECK(guest.number("info") == free_1);
     }
 }

@@ -91,7 +91,7 @@ struct Machine {
 int all_of(Guest& guest, const Words& commands, unsigned number) {
     for (const std::string& command : commands)
         if (const int code = guest.code(numbered(command, number))) return code;
-    return 0;
+    return kSuccess;
 }
 
 // Takes until it is refused; with what, and how many there are.
@@ -104,11 +104,11 @@ int take_all(Guest& guest, const Kind& kind, unsigned* count) {
 void check_kind(const Kind& kind, const Machine& machine) {
     CAPTURE(kind.name);
     Scene scene(machine.gpus, {}, "1000MiB");
-    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const std::uint64_t free = scene.free(), used = scene.held().used;
     unsigned count = 0;
     for (int round = 0; round < 2; round++) {
-        REQUIRE(all_of(scene.guest, kind.setup, 0) == 0);
+        REQUIRE(all_of(scene.guest, kind.setup, 0) == kSuccess);
         const int refused = take_all(scene.guest, kind, &count);
         const Held full = scene.held();
         CHECK(count > 0);
@@ -117,7 +117,7 @@ void check_kind(const Kind& kind, const Machine& machine) {
         CHECK(full.used + kind.most + 16 * kMiB > 1000 * kMiB);
         const std::uint64_t taken = full.used - used;  // what is measured may go into the headroom
         CHECK(scene.free() == (taken < free ? free - taken : 0));
-        for (unsigned i = 0; i < count; i++) REQUIRE(all_of(scene.guest, kind.give_back, i) == 0);
+        for (unsigned i = 0; i < count; i++) REQUIRE(all_of(scene.guest, kind.give_back, i) == kSuccess);
         CHECK(scene.held().used == used);
         CHECK(scene.free() == free);
 
@@ -125,9 +125,8 @@ void check_kind(const Kind& kind, const Machine& machine) {
         if (round != 0) continue;
         const Folder books;
         Guest raw_guest(Guest::route("linked"), raw(machine.gpus, books.path()));
-        REQUIRE(raw_guest.code("init") == 0);
-        REQUIRE(raw_guest.code("retain 0") == 0);
-        REQUIRE(all_of(raw_guest, kind.setup, 0) == 0);
+        retain_device(raw_guest);
+        REQUIRE(all_of(raw_guest, kind.setup, 0) == kSuccess);
         CHECK(take_all(raw_guest, kind, &count) == refused);
     }
 }
@@ -168,12 +167,12 @@ TEST_CASE("so can what each function gives that takes a size, and whose memory c
 TEST_CASE("what the driver refuses each of these functions for another argument is refused, and leaves no trace") {
     const Machine machine(newest_driver());
     Scene scene(machine.gpus, {});
-    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const std::uint64_t free = scene.free(), used = scene.held().used;
     unsigned count = 0;
     for (const std::string& way : ways_on(machine, true)) {
         CAPTURE(way);
-        CHECK(scene.guest.code("alloc a 1048576 " + way) == 1);
+        CHECK(scene.guest.code("alloc a 1048576 " + way) == kInvalidValue);
         CHECK(scene.held().used == used);
         CHECK(scene.free() == free);
         count++;
@@ -184,22 +183,22 @@ TEST_CASE("what the driver refuses each of these functions for another argument 
 
 TEST_CASE("a pool with a largest size ends there, as the driver says and without a line of ours") {
     Scene scene("1xlaptop-2g", {});
-    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const std::uint64_t free = scene.free(), used = scene.held().used;
-    REQUIRE(scene.guest.code("pool small 0 " + bytes(100 * kMiB)) == 0);
-    CHECK(scene.guest.code("alloc a " + bytes(60 * kMiB) + " pool=small") == 0);
-    CHECK(scene.guest.code("alloc b " + bytes(60 * kMiB) + " pool=small") == 2);
+    REQUIRE(scene.guest.code("pool small 0 " + bytes(100 * kMiB)) == kSuccess);
+    CHECK(scene.guest.code("alloc a " + bytes(60 * kMiB) + " pool=small") == kSuccess);
+    CHECK(scene.guest.code("alloc b " + bytes(60 * kMiB) + " pool=small") == kOutOfMemory);
     CHECK(scene.guest.complaints().empty());
     CHECK(scene.held().used == used + 60 * kMiB);
     CHECK(scene.free() == free - 60 * kMiB);
-    CHECK(scene.guest.code("alloc b " + bytes(40 * kMiB) + " pool=small") == 0);
+    CHECK(scene.guest.code("alloc b " + bytes(40 * kMiB) + " pool=small") == kSuccess);
     CHECK(scene.free() == free - 100 * kMiB);
     // A pool that is destroyed goes with its last allocation.
-    CHECK(scene.guest.code("unpool small") == 0);
+    CHECK(scene.guest.code("unpool small") == kSuccess);
     CHECK(scene.held().used == used + 100 * kMiB);
     CHECK(scene.free() == free - 100 * kMiB);
-    CHECK(scene.guest.code("free a") == 0);
-    CHECK(scene.guest.code("free b") == 0);
+    CHECK(scene.guest.code("free a") == kSuccess);
+    CHECK(scene.guest.code("free b") == kSuccess);
     CHECK(scene.held().used == used);
     CHECK(scene.free() == free);
 }
@@ -209,19 +208,19 @@ TEST_CASE("no bytes in a stream's order are a null pointer, also where nothing i
     CAPTURE(settings.empty() ? "" : settings.front());
     Scene scene("1xlaptop-2g", settings, "500MiB");
     Guest& guest = scene.guest;
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("pool mine 0") == 0);
-    REQUIRE(guest.code("alloc most " + bytes(scene.free())) == 0);
+    REQUIRE(guest.code("retain 0") == kSuccess);
+    REQUIRE(guest.code("pool mine 0") == kSuccess);
+    REQUIRE(guest.code("alloc most " + bytes(scene.free())) == kSuccess);
     const std::uint64_t free = scene.free(), used = scene.held().used;
     for (const char* how : {"async", "ptsz", "pool=mine"}) {
         CAPTURE(how);
         CHECK(guest.ask("alloc none 0 " + std::string(how)) == "0 0");
-        CHECK(guest.code("freeasync none") == 0);
+        CHECK(guest.code("freeasync none") == kSuccess);
         CHECK(scene.free() == free);
     }
-    CHECK(guest.code("capture g 0 leave") == 0);
-    CHECK(guest.code("launch g") == 0);
-    CHECK(guest.code("alloc none 0") == 1);
+    CHECK(guest.code("capture g 0 leave") == kSuccess);
+    CHECK(guest.code("launch g") == kSuccess);
+    CHECK(guest.code("alloc none 0") == kInvalidValue);
     CHECK(scene.free() == free);
     CHECK(scene.held().used == used);
     CHECK(guest.complaints().empty());
@@ -230,13 +229,13 @@ TEST_CASE("no bytes in a stream's order are a null pointer, also where nothing i
 TEST_CASE("no bytes in a stream's order aren't refused where a context that no hook saw is past the limit") {
     Scene scene("1xlaptop-2g", {}, "200MiB");
     Guest& guest = scene.guest;
-    REQUIRE(guest.code("hidden 0") == 0);
-    REQUIRE(guest.code("pool mine 0") == 0);
+    REQUIRE(guest.code("hidden 0") == kSuccess);
+    REQUIRE(guest.code("pool mine 0") == kSuccess);
     for (const char* how : {"async", "ptsz", "pool=mine"}) {
         CAPTURE(how);
-        CHECK(guest.code("alloc some 512 " + std::string(how)) == 2);
+        CHECK(guest.code("alloc some 512 " + std::string(how)) == kOutOfMemory);
         CHECK(guest.ask("alloc none 0 " + std::string(how)) == "0 0");
-        CHECK(guest.code("freeasync none") == 0);
+        CHECK(guest.code("freeasync none") == kSuccess);
     }
 }
 
@@ -244,18 +243,18 @@ TEST_CASE("memory that is bound to a sparse array is counted until it is unbound
     const std::string end = GENERATE("tiles s 512 512", "unarray s");
     CAPTURE(end);
     Scene scene("1xlaptop-2g", {});
-    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const std::uint64_t free = scene.free(), used = scene.held().used;
-    REQUIRE(scene.guest.code("sparse s 4096 4096 0") == 0);
+    REQUIRE(scene.guest.code("sparse s 4096 4096 0") == kSuccess);
     CHECK(scene.free() == free);
-    REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB) + " tiles") == 0);
-    REQUIRE(scene.guest.code("tiles s 512 512 p") == 0);
+    REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB) + " tiles") == kSuccess);
+    REQUIRE(scene.guest.code("tiles s 512 512 p") == kSuccess);
     CHECK(scene.free() == free - 100 * kMiB);
-    CHECK(scene.guest.code("unpiece p") == 0);
+    CHECK(scene.guest.code("unpiece p") == kSuccess);
     CHECK(scene.held().used == used + 100 * kMiB);
     CHECK(scene.free() == free - 100 * kMiB);
     scene.fill_and_free();
-    CHECK(scene.guest.code(end) == 0);
+    CHECK(scene.guest.code(end) == kSuccess);
     CHECK(scene.held().used == used);
     CHECK(scene.free() == free);
 }
@@ -266,22 +265,22 @@ TEST_CASE("memory that is bound to a multicast object is counted until it is unb
     CAPTURE(end);
     const Machine machine;
     Scene scene(machine.gpus, {});
-    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const std::uint64_t free = scene.free(), used = scene.held().used;
-    REQUIRE(scene.guest.code("multicast m " + bytes(200 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("multicast m " + bytes(200 * kMiB)) == kSuccess);
     CHECK(scene.free() == free);
-    REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("bind m 0 p " + bytes(100 * kMiB)) == 0);
-    CHECK(scene.guest.code("bind m 0 p " + bytes(100 * kMiB)) != 0);  // something is there
-    CHECK(scene.guest.code("unbind m 0 " + bytes(2 * kMiB)) != 0);    // that isn't what was bound
+    REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("bind m 0 p " + bytes(100 * kMiB)) == kSuccess);
+    CHECK(scene.guest.code("bind m 0 p " + bytes(100 * kMiB)) != kSuccess);  // something is there
+    CHECK(scene.guest.code("unbind m 0 " + bytes(2 * kMiB)) != kSuccess);    // that isn't what was bound
     CHECK(scene.free() == free - 100 * kMiB);
-    CHECK(scene.guest.code("unpiece p") == 0);
+    CHECK(scene.guest.code("unpiece p") == kSuccess);
     CHECK(scene.held().used == used + 100 * kMiB);
     CHECK(scene.free() == free - 100 * kMiB);
     scene.fill_and_free();
     for (const std::string& command : end) {
         CHECK(scene.held().used == used + 100 * kMiB);
-        CHECK(scene.guest.code(command) == 0);
+        CHECK(scene.guest.code(command) == kSuccess);
         if (command.starts_with("unbind")) break;
     }
     CHECK(scene.held().used == used);
@@ -292,18 +291,18 @@ TEST_CASE("each GPU of a multicast object's team pays for what is bound of its o
     const Folder folder;
     const std::string keys = "count = 2\ncompute-capability = \"9.0\"\nnvlink = true";
     Scene scene(gpu_file(folder, keys), {});
-    REQUIRE(scene.guest.code("retain 1") == 0);
+    REQUIRE(scene.guest.code("retain 1") == kSuccess);
     const std::uint64_t free_1 = scene.free();
-    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const std::uint64_t free_0 = scene.free();
-    REQUIRE(scene.guest.code("multicast m " + bytes(20 * kMiB) + " 2") == 0);
-    REQUIRE(scene.guest.code("piece p " + bytes(20 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("bind m 0 p " + bytes(20 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("unpiece p") == 0);
+    REQUIRE(scene.guest.code("multicast m " + bytes(20 * kMiB) + " 2") == kSuccess);
+    REQUIRE(scene.guest.code("piece p " + bytes(20 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("bind m 0 p " + bytes(20 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("unpiece p") == kSuccess);
     CHECK(scene.free() == free_0 - 20 * kMiB);
-    REQUIRE(scene.guest.code("unpiece m") == 0);
+    REQUIRE(scene.guest.code("unpiece m") == kSuccess);
     CHECK(scene.free() == free_0);
-    REQUIRE(scene.guest.code("current 1") == 0);
+    REQUIRE(scene.guest.code("current 1") == kSuccess);
     CHECK(scene.free() == free_1);
 }
 
@@ -339,15 +338,16 @@ TEST_CASE("random programs of mixed calls agree with the books, byte for byte") 
     const Machine machine("context = \"30MiB\"");
     for (unsigned first = 0; first < programs; first += in_a_process) {
         Scene scene(machine.gpus, {});
-        REQUIRE(scene.guest.code("retain 0") == 0);
+        REQUIRE(scene.guest.code("retain 0") == kSuccess);
         scene.guest.let_change("free", "before a refusal pools give back what they keep for later");
         const std::uint64_t free = scene.free(), used = scene.held().used;
         Reader books(scene.books.path());
         for (unsigned seed = first; seed < programs && seed < first + in_a_process; seed++) {
             // Managed memory leaves a range for what arrays and modules take, until it is gone.
-            REQUIRE(scene.guest.code("random " + std::to_string(seed) + (seed % 2 ? " managed" : " arrays")) == 0);
+            REQUIRE(scene.guest.code("random " + std::to_string(seed) + (seed % 2 ? " managed" : " arrays")) ==
+                    kSuccess);
             for (unsigned done = 0; done < calls; done += at_once) {
-                REQUIRE(scene.guest.code("steps " + std::to_string(at_once)) == 0);
+                REQUIRE(scene.guest.code("steps " + std::to_string(at_once)) == kSuccess);
                 const std::uint64_t now = scene.free();
                 INFO("seed " << seed << ", after " << done + at_once << " calls");
                 // An array is measured when it is there, and may go into the headroom.
@@ -355,7 +355,7 @@ TEST_CASE("random programs of mixed calls agree with the books, byte for byte") 
                 REQUIRE(now == (taken < free ? free - taken : 0));
                 REQUIRE(taken + used <= kGiB);
             }
-            REQUIRE(scene.guest.code("finish") == 0);
+            REQUIRE(scene.guest.code("finish") == kSuccess);
             INFO("seed " << seed << ", at its end");
             REQUIRE(books.of(scene.guest.pid()).used == used);
             REQUIRE(scene.free() == free);

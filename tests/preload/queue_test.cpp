@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "policy/ledger/layout.h"
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/user_name.h"
@@ -39,7 +40,7 @@ bool so_many_wait(const Machine& machine, std::size_t count) {
 // A launcher that becomes a program which holds its slice until it is told to end, once it has become it.
 std::unique_ptr<Guest> start(const Machine& machine, const Words& options) {
     auto guest = machine.start(options);
-    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("init") == kSuccess);
     return guest;
 }
 
@@ -76,9 +77,8 @@ TEST_CASE("a launcher that doesn't wait looks again while what is in its way may
     const Machine machine("1xlaptop-2g");
     auto job = start(machine, {"--limit", "1200MiB"});
     Guest stranger(Guest::route("linked"), raw(machine.fake, machine.books.path()));
-    REQUIRE(stranger.code("init") == 0);
-    REQUIRE(stranger.code("retain 0") == 0);
-    REQUIRE(stranger.code("alloc x " + std::to_string(400 * kMiB)) == 0);
+    retain_device(stranger);
+    REQUIRE(stranger.code("alloc x " + std::to_string(400 * kMiB)) == kSuccess);
     auto late = machine.start({"--limit", "400MiB"});
     // Each look is a child of the launcher.
     std::set<int> looks;
@@ -87,7 +87,7 @@ TEST_CASE("a launcher that doesn't wait looks again while what is in its way may
         return looks.size() > 4;
     }));
     stranger.kill(SIGKILL);
-    CHECK(late->code("init") == 0);
+    CHECK(late->code("init") == kSuccess);
     CHECK(late->finish() == 0);
     CHECK(late->err().empty());
 }
@@ -119,12 +119,12 @@ TEST_CASE("of one large job and a stream of small ones the large one starts afte
     std::unique_ptr<Guest> later;
     if (small_ones_wait) later = queue_up(machine, options, 2);
     CHECK(first->finish() == 0);
-    CHECK(large->code("init") == 0);
-    CHECK(large->code("retain 0") == 0);
+    CHECK(large->code("init") == kSuccess);
+    CHECK(large->code("retain 0") == kSuccess);
     if (!later) return;
     CHECK(waiting(machine).at(0)["position"] == 1);
     CHECK(large->finish() == 0);
-    CHECK(later->code("init") == 0);
+    CHECK(later->code("init") == kSuccess);
     CHECK(waiting(machine).empty());
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("who waits is told what for when it begins, and when it is through or 
     CHECK_FALSE(contains(second.err, "Try "));  // it has done so
     CHECK(waiting(machine).size() == 1);
     CHECK(holder->finish() == 0);
-    CHECK(first->code("init") == 0);
+    CHECK(first->code("init") == kSuccess);
     CHECK(first->finish() == 0);
     const Words lines = first->complaints();
     REQUIRE(lines.size() == 2);
@@ -254,7 +254,7 @@ TEST_CASE("a program that waits for its slice at its first context stands in the
     const Machine machine("2xlaptop-2g");
     auto holder = start(machine, {"--gpus", "1", "--fraction", "0.5"});
     auto program = start(machine, {"--fraction", "0.7", "--wait=300ms"});
-    CHECK(program->code("retain 1") == 2);
+    CHECK(program->code("retain 1") == kOutOfMemory);
     CHECK(program->finish() == 0);
     const Words lines = program->complaints();
     REQUIRE(lines.size() == 1);
@@ -268,7 +268,7 @@ TEST_CASE("a program that waits for its slice at its first context stands in the
     const Json all = waiting(machine);
     CHECK(holder->finish() == 0);
     retaining.join();
-    CHECK(retained == 0);
+    CHECK(retained == kSuccess);
     REQUIRE(waits);
     CHECK(all.at(0)["command"] == "guest_linked");
     CHECK(waiting(machine).empty());

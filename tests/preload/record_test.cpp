@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/recorded.h"
@@ -25,11 +26,7 @@ struct Session {
     explicit Session(const Words& settings, const std::string& name = "out.csv")
         : file(folder.path() + "/" + name),
           guest(Guest::route("linked"), sliced(kLaptop, books.path(), joined(settings, {"CUSLICE_RECORD=" + file}))) {}
-    void start() {
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
-        REQUIRE(guest.code("current 0") == 0);
-    }
+    void start() { use_device(guest); }
     bool exists(const std::string& name) const { return std::filesystem::exists(folder.path() + "/" + name); }
 
     Folder folder, books;
@@ -50,29 +47,30 @@ TEST_CASE("rows are what the program did, in every mode and without a limit") {
     std::vector<std::uint64_t> addresses;
     addresses.push_back(guest.number("alloc a 1000001"));
     addresses.push_back(guest.number("alloc b 70"));
-    CHECK(guest.code("free a") == 0);
+    CHECK(guest.code("free a") == kSuccess);
     addresses.push_back(guest.number("alloc c 3000 managed"));
     const std::uint64_t pitch = guest.number("pitch d 100 10");
-    CHECK(guest.code("alloc e 999999999999") == 2);
-    CHECK(guest.code("alloc e 0") == 1);
-    CHECK(guest.code("free b") == 0);
-    CHECK(guest.code("free b") == 1);  // neither this nor what follows is a free
-    CHECK(guest.code("freeat 12345") == 1);
-    CHECK(guest.code("freeat 0") == 0);
+    CHECK(guest.code("alloc e 999999999999") == kOutOfMemory);
+    CHECK(guest.code("alloc e 0") == kInvalidValue);
+    CHECK(guest.code("free b") == kSuccess);
+    CHECK(guest.code("free b") == kInvalidValue);  // neither this nor what follows is a free
+    CHECK(guest.code("freeat 12345") == kInvalidValue);
+    CHECK(guest.code("freeat 0") == kSuccess);
     const std::uint64_t stream = guest.number("stream s");
     addresses.push_back(guest.number("alloc f 5000 on=s"));
-    CHECK(guest.code("freeasync f s") == 0);
+    CHECK(guest.code("freeasync f s") == kSuccess);
     addresses.push_back(guest.number("alloc g 6000 ptsz"));
-    CHECK(guest.code("free g") == 0);
+    CHECK(guest.code("free g") == kSuccess);
     addresses.push_back(guest.number("alloc h 7000"));
     const bool caches = settings != kNothing && settings != kDirect;
-    CHECK(guest.code("freeasync h s") == (caches ? 0 : 1));  // the driver takes memory of pools alone
-    CHECK(guest.code("free d") == 0);
-    CHECK(guest.code("pool p 0") == 0);
-    CHECK(guest.code("alloc i 8000 pool=p") == 0);
-    CHECK(guest.code("freeasync i") == 0);
-    CHECK(guest.code("alloc j 4000 old") == 0);
-    CHECK(guest.code("freeold j") == 0);
+    CHECK(guest.code("freeasync h s") ==
+          (caches ? kSuccess : kInvalidValue));  // the driver takes memory of pools alone
+    CHECK(guest.code("free d") == kSuccess);
+    CHECK(guest.code("pool p 0") == kSuccess);
+    CHECK(guest.code("alloc i 8000 pool=p") == kSuccess);
+    CHECK(guest.code("freeasync i") == kSuccess);
+    CHECK(guest.code("alloc j 4000 old") == kSuccess);
+    CHECK(guest.code("freeold j") == kSuccess);
     const Recorded recorded(session.file);
     const std::string pitched = std::to_string(pitch * 10);
     CHECK(recorded.text() ==
@@ -106,20 +104,19 @@ TEST_CASE("rows name the GPU that the memory is on, its limit, and what counts a
     Words options{"--record", file, "--gpus", "2,0"};
     if (limited) options = joined(options, {"--limit", "0=512MiB,2=1GiB"});
     const auto guest = machine.start(options);
-    REQUIRE(guest->code("init") == 0);
-    REQUIRE(guest->code("retain 0") == 0);
-    REQUIRE(guest->code("retain 1") == 0);
-    REQUIRE(guest->code("current 1") == 0);
-    CHECK(guest->code("alloc a 1048576") == 0);
-    CHECK(guest->code("alloc b 2097152 async") == 0);
-    CHECK(guest->code("alloc e 99999999999 async") == 2);
-    REQUIRE(guest->code("current 0") == 0);
-    CHECK(guest->code("alloc c 3145728") == 0);
-    CHECK(guest->code("pool p 1") == 0);
-    CHECK(guest->code("alloc d 4194304 pool=p") == 0);
-    CHECK(guest->code("alloc e 99999999999") == 2);
-    for (const char* block : {"free a", "freeasync b", "freeasync d"}) CHECK(guest->code(block) == 0);
-    REQUIRE(guest->code("release 0") == 0);  // which frees c
+    retain_device(*guest);
+    REQUIRE(guest->code("retain 1") == kSuccess);
+    REQUIRE(guest->code("current 1") == kSuccess);
+    CHECK(guest->code("alloc a 1048576") == kSuccess);
+    CHECK(guest->code("alloc b 2097152 async") == kSuccess);
+    CHECK(guest->code("alloc e 99999999999 async") == kOutOfMemory);
+    REQUIRE(guest->code("current 0") == kSuccess);
+    CHECK(guest->code("alloc c 3145728") == kSuccess);
+    CHECK(guest->code("pool p 1") == kSuccess);
+    CHECK(guest->code("alloc d 4194304 pool=p") == kSuccess);
+    CHECK(guest->code("alloc e 99999999999") == kOutOfMemory);
+    for (const char* block : {"free a", "freeasync b", "freeasync d"}) CHECK(guest->code(block) == kSuccess);
+    REQUIRE(guest->code("release 0") == kSuccess);  // which frees c
     const Recorded recorded(file);
     const std::string first = machine.uuids[2], second = machine.uuids[0];
     std::string gpus;
@@ -160,8 +157,8 @@ TEST_CASE("a free that fails leaves its block allocated") {
     Session session(
         joined(settings, {"CUSLICE_FAKE_INJECT=cuMemFree_v2:1=719,cuCtxSynchronize:1=719,cuCtxSynchronize_v2:1=719"}));
     session.start();
-    REQUIRE(session.guest.code("alloc a 100000") == 0);
-    CHECK(session.guest.code("free a") == 719);
+    REQUIRE(session.guest.code("alloc a 100000") == kSuccess);
+    CHECK(session.guest.code("free a") == kLaunchFailed);
     const Recorded recorded(session.file);
     CHECK(recorded.text() == "allocate 100000; free 100000; allocate 100000; ");
     CHECK(recorded.live.size() == 1);
@@ -173,16 +170,16 @@ TEST_CASE("a context's end frees what is in it") {
     Session session(settings);
     session.start();
     for (int round = 0; round < 3; ++round) {
-        REQUIRE(session.guest.code("current 0") == 0);
-        REQUIRE(session.guest.code("alloc a 1000") == 0);
-        REQUIRE(session.guest.code("create second 0") == 0);
-        REQUIRE(session.guest.code("alloc b 2000") == 0);
-        REQUIRE(session.guest.code("alloc c 3000 managed") == 0);
-        REQUIRE(session.guest.code("destroy second") == 0);
+        REQUIRE(session.guest.code("current 0") == kSuccess);
+        REQUIRE(session.guest.code("alloc a 1000") == kSuccess);
+        REQUIRE(session.guest.code("create second 0") == kSuccess);
+        REQUIRE(session.guest.code("alloc b 2000") == kSuccess);
+        REQUIRE(session.guest.code("alloc c 3000 managed") == kSuccess);
+        REQUIRE(session.guest.code("destroy second") == kSuccess);
         CHECK(Recorded(session.file).live.size() == 1);
-        REQUIRE(session.guest.code(round == 2 ? "reset 0" : "release 0") == 0);
+        REQUIRE(session.guest.code(round == 2 ? "reset 0" : "release 0") == kSuccess);
         CHECK(Recorded(session.file).live.empty());
-        if (round != 2) REQUIRE(session.guest.code("retain 0") == 0);
+        if (round != 2) REQUIRE(session.guest.code("retain 0") == kSuccess);
     }
     CHECK(Recorded(session.file).rows.size() == 18);
 }
@@ -190,12 +187,12 @@ TEST_CASE("a context's end frees what is in it") {
 TEST_CASE("what is captured into a graph is no allocation") {
     Session session(GENERATE(kNothing, kGrowth));
     session.start();
-    REQUIRE(session.guest.code("alloc a 1000 async") == 0);
-    REQUIRE(session.guest.code("capture g 100000 free") == 0);
-    REQUIRE(session.guest.code("capture h 100000 leave") == 0);
-    REQUIRE(session.guest.code("launch g") == 0);
-    REQUIRE(session.guest.code("launch h") == 0);
-    REQUIRE(session.guest.code("graphfree h") == 0);
+    REQUIRE(session.guest.code("alloc a 1000 async") == kSuccess);
+    REQUIRE(session.guest.code("capture g 100000 free") == kSuccess);
+    REQUIRE(session.guest.code("capture h 100000 leave") == kSuccess);
+    REQUIRE(session.guest.code("launch g") == kSuccess);
+    REQUIRE(session.guest.code("launch h") == kSuccess);
+    REQUIRE(session.guest.code("graphfree h") == kSuccess);
     CHECK(Recorded(session.file).text() == "allocate 1000; ");
 }
 
@@ -215,7 +212,7 @@ TEST_CASE("cancelled threads leave whole rows, and none too few") {
     Session session(anywhere ? settings : joined(settings, {delays}));
     session.start();
     CHECK(session.guest.ask("cancel " + what + " " + how + " 40") == "0 40");
-    CHECK(session.guest.code("storm 4 100 3000") == 0);
+    CHECK(session.guest.code("storm 4 100 3000") == kSuccess);
     const Recorded recorded(session.file);
     CHECK(recorded.threads().size() > (anywhere ? 20 : 4));
 }
@@ -230,9 +227,9 @@ TEST_CASE("a forked child writes nothing, and leaves its parent's file alone") {
     Session session(settings, GENERATE("out.csv", "out.trace"));
     session.start();
     const int parent = session.guest.pid();
-    REQUIRE(session.guest.code("alloc a 1000") == 0);
+    REQUIRE(session.guest.code("alloc a 1000") == kSuccess);
     const auto size = std::filesystem::file_size(session.file);
-    REQUIRE(session.guest.code(fork) == 0);
+    REQUIRE(session.guest.code(fork) == kSuccess);
     const int child = session.guest.pid();
     REQUIRE(child != parent);
     session.guest.ask("free a");
@@ -246,18 +243,18 @@ TEST_CASE("a forked child writes nothing, and leaves its parent's file alone") {
 
 TEST_CASE("a child that starts CUDA itself has a file of its own") {
     Session session(kNothing);
-    REQUIRE(session.guest.code("fork") == 0);  // before anything was loaded
+    REQUIRE(session.guest.code("fork") == kSuccess);  // before anything was loaded
     session.start();
-    REQUIRE(session.guest.code("alloc a 1000") == 0);
+    REQUIRE(session.guest.code("alloc a 1000") == kSuccess);
     CHECK(Recorded(session.file).text() == "allocate 1000; ");
     const std::string own = "out.csv." + std::to_string(session.guest.pid());
-    REQUIRE(session.guest.code("exec linked") == 0);
+    REQUIRE(session.guest.code("exec linked") == kSuccess);
     session.start();
-    REQUIRE(session.guest.code("alloc a 2000") == 0);
+    REQUIRE(session.guest.code("alloc a 2000") == kSuccess);
     CHECK(Recorded(session.folder.path() + "/" + own).text() == "allocate 2000; ");
-    REQUIRE(session.guest.code("exec linked") == 0);
+    REQUIRE(session.guest.code("exec linked") == kSuccess);
     session.start();
-    REQUIRE(session.guest.code("alloc a 3000") == 0);
+    REQUIRE(session.guest.code("alloc a 3000") == kSuccess);
     CHECK(Recorded(session.folder.path() + "/" + own + ".2").text() == "allocate 3000; ");
     CHECK(Recorded(session.file).text() == "allocate 1000; ");
 }
@@ -268,7 +265,7 @@ TEST_CASE("a program that ends leaves its rows alone, and one that is killed has
     Session session(kDirect, name);
     session.start();
     CHECK(session.guest.ask("storm 4 300 3000") == "0 0");
-    REQUIRE(session.guest.code("alloc a 1000") == 0);
+    REQUIRE(session.guest.code("alloc a 1000") == kSuccess);
     const auto size = std::filesystem::file_size(session.file);
     if (killed) session.guest.kill(SIGKILL);
     CHECK(session.guest.finish() == (killed ? 128 + SIGKILL : 0));
@@ -297,10 +294,10 @@ TEST_CASE("threads that allocate while others fork go on being recorded") {
 TEST_CASE("a program that closes descriptors and opens files of its own gets none of the rows") {
     Session session(kNothing, GENERATE("out.csv", "out.trace"));
     session.start();
-    REQUIRE(session.guest.code("alloc a 1000") == 0);
+    REQUIRE(session.guest.code("alloc a 1000") == kSuccess);
     const std::string other = session.folder.path() + "/other";
     // The guest closes the fake driver's descriptors too, which the driver can do without.
-    REQUIRE(session.guest.code("usurp " + other) == 0);
+    REQUIRE(session.guest.code("usurp " + other) == kSuccess);
     session.guest.ask("alloc b 2000");
     session.guest.ask("free a");
     CHECK(read_text(other).empty());
@@ -314,9 +311,7 @@ TEST_CASE("where space ends, or the file can't be made, one line says so and the
     const Folder folder, books;
     const std::string file = what == "limit" ? folder.path() + "/out.csv" : what;
     Guest guest(Guest::route("linked"), sliced(kLaptop, books.path(), joined(settings, {"CUSLICE_RECORD=" + file})));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("current 0") == 0);
+    use_device(guest);
     const std::string begin = "cuslice: recording has stopped, and the program goes on: can't ";
     std::string why = "write to /dev/full: No space left on device";
     if (what == "/nowhere/out.csv") why = "make /nowhere/out.csv: No such file or directory";
@@ -324,13 +319,13 @@ TEST_CASE("where space ends, or the file can't be made, one line says so and the
     if (what == "limit") {
         // The kernel's signal would end the program, were the file to grow.
         why = "write to " + file + ": File too large";
-        REQUIRE(guest.code("alloc first 1000") == 0);
+        REQUIRE(guest.code("alloc first 1000") == kSuccess);
         REQUIRE(guest.code("filelimit 2000") == 0);
         size = std::filesystem::file_size(file);
     }
     CHECK(guest.ask("storm 8 100 300000") == "0 0");
-    CHECK(guest.code("alloc a 1000") == 0);
-    CHECK(guest.code("free a") == 0);
+    CHECK(guest.code("alloc a 1000") == kSuccess);
+    CHECK(guest.code("free a") == kSuccess);
     if (what == "limit") {
         CHECK(std::filesystem::file_size(file) <= size);
         CHECK(Recorded(file).rows.size() > 10);
@@ -341,7 +336,7 @@ TEST_CASE("where space ends, or the file can't be made, one line says so and the
 
 TEST_CASE("under LD_PRELOAD alone a relative path is refused, as nobody knows what it is relative to") {
     Guest guest(Guest::route("linked"), sliced(kLaptop, "", {"CUSLICE_RECORD=out.csv"}));
-    CHECK(guest.code("init") == 1);
+    CHECK(guest.code("init") == kInvalidValue);
     CHECK(guest.finish() == 0);
     CHECK(guest.complaints().at(0) ==
           "cuslice: CUSLICE_RECORD: out.csv: an absolute path is needed: only cuslice run knows the folder that it is "

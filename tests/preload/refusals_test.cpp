@@ -38,7 +38,7 @@ struct Place {
     /// Where memory is cached, the books say what is held, whoever has it.
     void check_refused(const std::string& call) {
         const Held before = all_books_of(folder.path(), guest.pid());
-        CHECK(guest.ask(call) == "2");
+        CHECK(guest.code(call) == kOutOfMemory);
         const Held after = all_books_of(folder.path(), guest.pid());
         if (!caches) CHECK(after.used == before.used);
         CHECK(after.contexts == before.contexts);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <regex>
 
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 
 namespace cuslice::tests {
@@ -39,8 +40,8 @@ struct Figures {
 TEST_CASE("a limit that is smaller than a context is said to be so, with the least that would do") {
     const Machine machine("1xlaptop-2g");
     auto small = machine.start({"--limit", "299MiB"});
-    REQUIRE(small->code("init") == 0);
-    CHECK(small->code("retain 0") == 2);
+    REQUIRE(small->code("init") == kSuccess);
+    CHECK(small->code("retain 0") == kOutOfMemory);
     CHECK(small->finish() == 0);
     const Words lines = small->complaints();
     REQUIRE(lines.size() == 2);
@@ -54,16 +55,16 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
     CHECK(lines[1].ends_with(why));
 
     auto useless = machine.start({"--limit", "360MiB"});
-    REQUIRE(useless->code("init") == 0);
-    CHECK(useless->code("retain 0") == 0);
-    CHECK(useless->code("alloc x 4096") == 2);
+    REQUIRE(useless->code("init") == kSuccess);
+    CHECK(useless->code("retain 0") == kSuccess);
+    CHECK(useless->code("alloc x 4096") == kOutOfMemory);
     CHECK(useless->finish() == 0);
     CHECK(useless->complaints().at(0).ends_with("--limit gives 360.0 MiB, so nothing else can be allocated"));
 
     auto enough = machine.start({"--limit", "361MiB"});
-    REQUIRE(enough->code("init") == 0);
-    CHECK(enough->code("retain 0") == 0);
-    CHECK(enough->code("alloc x 4096") == 0);
+    REQUIRE(enough->code("init") == kSuccess);
+    CHECK(enough->code("retain 0") == kSuccess);
+    CHECK(enough->code("alloc x 4096") == kSuccess);
     CHECK(enough->finish() == 0);
     CHECK(enough->complaints().empty());
 }
@@ -71,9 +72,9 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
 TEST_CASE("under a limit below a context, one that a runtime makes stays, and nothing is granted in it") {
     const Machine machine("1xlaptop-2g");
     auto guest = machine.start({"--limit", "200MiB"});
-    REQUIRE(guest->code("init") == 0);
-    REQUIRE(guest->code("hidden 0") == 0);
-    CHECK(guest->code("alloc x " + bytes(kMiB)) == 2);
+    REQUIRE(guest->code("init") == kSuccess);
+    REQUIRE(guest->code("hidden 0") == kSuccess);
+    CHECK(guest->code("alloc x " + bytes(kMiB)) == kOutOfMemory);
     CHECK(machine.held(*guest, 0).used == 300 * kMiB);
     CHECK(guest->finish() == 0);
     const Words lines = guest->complaints();
@@ -104,11 +105,9 @@ TEST_CASE("the figures of a refusal add up, whatever the driver has taken and gi
     CAPTURE(one.name);
     const Machine machine("1xlaptop-2g");
     auto guest = machine.start(one.options);
-    REQUIRE(guest->code("init") == 0);
-    REQUIRE(guest->code("retain 0") == 0);
-    REQUIRE(guest->code("current 0") == 0);
-    for (const std::string& call : one.before) REQUIRE(guest->code(call) == 0);
-    CHECK(guest->code(one.refused) == 2);
+    use_device(*guest);
+    for (const std::string& call : one.before) REQUIRE(guest->code(call) == kSuccess);
+    CHECK(guest->code(one.refused) == kOutOfMemory);
     const auto peak = machine.holders().at(0).at("peak").get<std::uint64_t>() / kMiB;
     const Held held = machine.held(*guest, 0);
     CHECK(guest->finish() == 0);
@@ -128,9 +127,8 @@ TEST_CASE("under LD_PRELOAD alone a limit that is more than the GPU has gets a l
     const Folder books;
     const auto said = [&](const Words& settings) {
         Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings));
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
-        REQUIRE(guest.code("create own 0") == 0);
+        retain_device(guest);
+        REQUIRE(guest.code("create own 0") == kSuccess);
         CHECK(guest.finish() == 0);
         Words lines = guest.complaints();
         std::erase_if(lines, [](const std::string& line) { return line.find("use all of it") == line.npos; });
@@ -161,8 +159,8 @@ TEST_CASE("parts that have no room for their shares of a context are said to be 
     CHECK(said("0=8").empty());
 
     auto small = machine.start({"--split", "0=100MiB+200MiB"});
-    REQUIRE(small->code("init") == 0);
-    CHECK(small->code("retain 1") == 2);
+    REQUIRE(small->code("init") == kSuccess);
+    CHECK(small->code("retain 1") == kOutOfMemory);
     CHECK(small->finish() == 0);
     const Words lines = small->complaints();
     REQUIRE(lines.size() == 2);
@@ -182,12 +180,12 @@ TEST_CASE("devices shows what a program then finds free, of a limit and of parts
         REQUIRE(listed.exit_code == 0);
         const Json devices = Json::parse(listed.out).at("devices");
         auto guest = machine.start(options);
-        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("init") == kSuccess);
         REQUIRE(guest->number("count") == devices.size());
         for (std::size_t i = 0; i < devices.size(); ++i) {
             CHECK(devices[i].at("context_known") == true);
-            REQUIRE(guest->code("retain " + std::to_string(i)) == 0);
-            REQUIRE(guest->code("current " + std::to_string(i)) == 0);
+            REQUIRE(guest->code("retain " + std::to_string(i)) == kSuccess);
+            REQUIRE(guest->code("current " + std::to_string(i)) == kSuccess);
             // Shares are rounded differently here and there.
             const auto left = devices[i].at("left").get<std::int64_t>();
             CHECK(std::abs(left - static_cast<std::int64_t>(guest->number("info"))) <= 64 << 10);

@@ -68,9 +68,9 @@ std::vector<Route> routes() {
 // Takes one block after the other by commands; the refusal and how many there were, as `fill` answers.
 Words take(Guest& guest, const Route& route) {
     for (const char* line : {"init", "retain 0"})
-        if (guest.ask(line) != "0") return {line, "failed"};
+        if (guest.code(line) != kSuccess) return {line, "failed"};
     for (const std::string& line : route.setup)
-        if (guest.code(line) != 0) return {line, "failed"};
+        if (guest.code(line) != kSuccess) return {line, "failed"};
     for (int n = 0;; n++)
         for (std::string line : route.take) {
             line.replace(line.find('#'), 1, "b" + std::to_string(n));
@@ -82,7 +82,7 @@ Words take(Guest& guest, const Route& route) {
 Words fill(Guest& guest, const std::string& how) {
     if (how == "runtime") return split_words(guest.ask("fill"));
     for (const char* line : {"init", "retain 0"})
-        if (guest.ask(line) != "0") return {line, "failed"};
+        if (guest.code(line) != kSuccess) return {line, "failed"};
     // A pitched row of one byte takes 512.
     const std::uint64_t bytes = how == "pitch" ? kBlock / 512 : kBlock;
     const std::string line = "fill " + std::to_string(bytes) + (how == "thread" ? "" : " " + how);
@@ -104,14 +104,14 @@ void run_route(const Route& route, bool limited) {
     if (limited) settings.push_back("CUSLICE_LIMIT=" + std::to_string(route.limit / kMiB) + "MiB");
     settings.insert(settings.end(), route.environment.begin(), route.environment.end());
     Guest guest(route.words, limited ? sliced(gpu, books.path(), settings) : raw(gpu, books.path(), settings));
-    for (const std::string& line : route.before) REQUIRE(guest.ask(line) == "0");
+    for (const std::string& line : route.before) REQUIRE(guest.code(line) == kSuccess);
     const Words answer = route.take.empty() ? fill(guest, route.fill) : take(guest, route);
     INFO("stderr: " << guest.err());
     CHECK(answer.size() == 2);
     if (answer.size() != 2) return;
     const Held held = books_of(books.path(), guest.pid());
     print_row(route, answer, held);
-    CHECK(answer[0] == "2");  // CUDA_ERROR_OUT_OF_MEMORY, and cudaErrorMemoryAllocation
+    CHECK(answer[0] == std::to_string(kOutOfMemory));
     CHECK(std::stoi(answer[1]) > 0);
     CHECK(held.known);
     if (!limited) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 
 namespace cuslice::tests {
@@ -13,7 +14,7 @@ inline std::string bytes(std::uint64_t count) { return std::to_string(count); }
 struct Scene {
     explicit Scene(const std::string& fake_gpu, const Words& settings, const std::string& limit = "1024MiB")
         : fake(fake_gpu), guest(Guest::route("linked"), sliced(fake, books.path(), with(settings, limit))) {
-        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("init") == kSuccess);
     }
     /// A fixed headroom, so that free + used is the same number all the time.
     static Words with(Words settings, const std::string& limit) {
@@ -26,9 +27,9 @@ struct Scene {
     std::uint64_t free() { return guest.number("info"); }
     /// Takes all that is left, which is not past the limit, and gives back all that has no name.
     void fill_and_free() {
-        CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+        CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
         CHECK(held().peak <= kGiB);
-        CHECK(guest.code("freeall") == 0);
+        CHECK(guest.code("freeall") == kSuccess);
     }
 
     Folder books;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 
@@ -26,11 +27,11 @@ void fit_together(const Machine& machine, int jobs, const std::string& fraction,
     for (int i = 0; i < jobs; ++i) {
         all.push_back(machine.start({"--fraction", fraction}, {"CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
         Guest& guest = *all.back();
-        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("init") == kSuccess);
         for (const std::size_t gpu : gpus) {
             CAPTURE(i, gpu);
-            CHECK(guest.code("retain " + std::to_string(gpu)) == 0);
-            CHECK(guest.code("alloc m" + std::to_string(gpu) + " " + std::to_string(16 * kMiB)) == 0);
+            CHECK(guest.code("retain " + std::to_string(gpu)) == kSuccess);
+            CHECK(guest.code("alloc m" + std::to_string(gpu) + " " + std::to_string(16 * kMiB)) == kSuccess);
         }
     }
     for (const auto& guest : all) {
@@ -79,13 +80,12 @@ TEST_CASE("memory that is held outside is in nobody's share, with one GPU and wi
     const std::string fake = GENERATE("1xt4", "2xt4");
     const Machine machine(fake);
     Guest outside(Guest::route("linked"), raw(fake, machine.books.path()));
-    REQUIRE(outside.code("init") == 0);
-    REQUIRE(outside.code("retain 0") == 0);
+    retain_device(outside);
     const std::uint64_t total = outside.number("total 0"),
                         left = total - books_of(machine.books.path(), outside.pid(), machine.uuids[0]).used;
     const auto fits = [&](std::uint64_t size) {
         const auto guest = machine.start({"--limit", std::to_string(size / 1024) + "KiB"});
-        return guest->code("init") == 0 && guest->code("retain 0") == 0;
+        return guest->code("init") == kSuccess && guest->code("retain 0") == kSuccess;
     };
     CHECK(fits(left));
     CHECK_FALSE(fits(left + 1024));

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 
 namespace cuslice::tests {
@@ -56,9 +57,8 @@ TEST_CASE("nvidia-smi lists a fake machine's GPUs, and scripts read their fields
 TEST_CASE("nvidia-smi's figures are the fake's and add up, on a GPU and in a slice") {
     const Machine machine("1xt4");
     const auto guest = machine.start({});
-    REQUIRE(guest->code("init") == 0);
-    REQUIRE(guest->code("retain 0") == 0);
-    REQUIRE(guest->code("alloc a " + std::to_string(100 * kMiB)) == 0);
+    retain_device(*guest);
+    REQUIRE(guest->code("alloc a " + std::to_string(100 * kMiB)) == kSuccess);
     const std::string used = std::to_string(machine.held(*guest, 0).used / kMiB);
     const std::string apps = "--query-compute-apps=pid,used_memory,gpu_uuid";
     CHECK(smi(machine, joined({apps}, kCsv)).out ==

@@ -102,7 +102,7 @@ Words sections() { return split_lines(run({kGuest}, raw("1x" + kGpu, "")).out); 
 std::uint64_t half() {
     Folder books;
     Guest guest(Guest::route("linked"), raw("1x" + kGpu, books.path()));
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     constexpr std::uint64_t kPage = 2 * kMiB;
     return guest.number("total 0") / 2 / kPage * kPage;
 }

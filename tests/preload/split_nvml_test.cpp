@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "virtual_gpu/driver/nvml.h"
 
@@ -69,7 +70,7 @@ TEST_CASE("NVML counts the parts of a GPU that is split, before CUDA starts and 
     CHECK(before[3] == physical[1]);
     for (unsigned i = 0; i < 4; i++) CHECK(s.guest->ask(of("nvmlindex", i)) == "0 " + std::to_string(i));
 
-    REQUIRE(s.guest->code("init") == 0);
+    REQUIRE(s.guest->code("init") == kSuccess);
     CHECK(s.cuda_uuids(*s.guest) == before);
     CHECK(s.nvml_uuids(*s.guest) == before);
     for (unsigned i = 0; i < 4; i++) {
@@ -83,8 +84,8 @@ TEST_CASE("NVML counts the parts of a GPU that is split, before CUDA starts and 
 TEST_CASE("NVML asked after CUDA has started, or by a program that CUDA never starts in, counts the same") {
     const Folder books;
     Guest late(Guest::route("linked"), sliced("2xh200", books.path(), {"CUSLICE_SPLIT=0=3"}));
-    REQUIRE(late.code("init") == 0);
-    REQUIRE(late.code("retain 1") == 0);
+    REQUIRE(late.code("init") == kSuccess);
+    REQUIRE(late.code("retain 1") == kSuccess);
     REQUIRE(late.ask("nvml") == kOk);
     Guest watcher(Guest::route("linked"), sliced("2xh200", books.path(), {"CUSLICE_SPLIT=0=3"}));
     REQUIRE(watcher.ask("nvml") == kOk);
@@ -97,7 +98,7 @@ TEST_CASE("NVML asked after CUDA has started, or by a program that CUDA never st
 
 TEST_CASE("a part that is written with a number is that part to CUDA and NVML, alone and beside others") {
     SplitScene s;
-    REQUIRE(s.guest->code("init") == 0);
+    REQUIRE(s.guest->code("init") == kSuccess);
     const auto is_part = [&](Guest& guest, unsigned index, unsigned number) {
         CHECK(guest.ask(of("uuid", index)) == s.guest->ask(of("uuid", number)));
         CHECK(guest.ask(of("pci", index)) == s.guest->ask(of("pci", number)));
@@ -106,12 +107,12 @@ TEST_CASE("a part that is written with a number is that part to CUDA and NVML, a
     };
     Guest alone(Guest::route("linked"), sliced(s.fake, s.books.path(), {"CUSLICE_SPLIT=0=rest#2"}));
     REQUIRE(alone.ask("nvml") == kOk);
-    REQUIRE(alone.code("init") == 0);
+    REQUIRE(alone.code("init") == kSuccess);
     CHECK(alone.number("count") == 2);
     is_part(alone, 0, 2);
     Guest pair(Guest::route("linked"), sliced(s.fake, s.books.path(), {"CUSLICE_SPLIT=0=1GiB#1@5+rest#0@6"}));
     REQUIRE(pair.ask("nvml") == kOk);
-    REQUIRE(pair.code("init") == 0);
+    REQUIRE(pair.code("init") == kSuccess);
     is_part(pair, 0, 1);
     is_part(pair, 1, 0);
 }
@@ -121,7 +122,7 @@ TEST_CASE("CUDA and NVML count parts in one order, whichever GPU CUDA would put 
     // Without CUDA_DEVICE_ORDER the faster GPU is CUDA's first.
     Guest guest(Guest::route("linked"), sliced("1xt4,1xh200", books.path(), {"CUSLICE_SPLIT=0=3"}));
     REQUIRE(guest.ask("nvml") == kOk);
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     REQUIRE(guest.ask("nvmlcount") == "0 4 0 4");
     REQUIRE(guest.number("count") == 4);
     for (unsigned i = 0; i < 4; i++) {
@@ -140,7 +141,7 @@ TEST_CASE("of GPUs that were chosen for the program, NVML shows the parts of tho
     const Words shown = s.nvml_uuids(*s.guest);
     CHECK(shown.at(3) == physical.at(2));
     CHECK(std::find(shown.begin(), shown.end(), physical.at(1)) == shown.end());
-    REQUIRE(s.guest->code("init") == 0);
+    REQUIRE(s.guest->code("init") == kSuccess);
     CHECK(s.cuda_uuids(*s.guest) == shown);
 }
 
@@ -148,11 +149,11 @@ TEST_CASE("a choice of GPUs that no launcher has read counts for NVML before CUD
     for (const bool nvml_first : {true, false}) {
         const Folder books;
         Guest guest(Guest::route("linked"), sliced("3xh200", books.path(), {"CUSLICE_SPLIT=0=3", "CUSLICE_GPUS=0,2"}));
-        if (!nvml_first) REQUIRE(guest.code("init") == 0);
+        if (!nvml_first) REQUIRE(guest.code("init") == kSuccess);
         REQUIRE(guest.ask("nvml") == kOk);
         REQUIRE(guest.ask("nvmlcount") == "0 4 0 4");
         const std::string last = guest.ask("nvmluuid 3");
-        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("init") == kSuccess);
         REQUIRE(guest.number("count") == 4);
         CHECK(guest.ask("uuid 3") == last);
         CHECK(guest.ask("uuid 0") == guest.ask("nvmluuid 0"));
@@ -163,9 +164,8 @@ TEST_CASE("of all GPUs, NVML and CUDA take the same one for any, though another 
     SplitScene s("2xh200", {"CUSLICE_GPUS=any"});
     const std::string first = s.guest->ask("nvmluuid 0");
     REQUIRE(s.guest->ask("nvmlcount") == "0 3 0 3");
-    REQUIRE(s.outside->code("init") == 0);
-    REQUIRE(s.outside->code("retain 0") == 0);
-    REQUIRE(s.guest->code("init") == 0);
+    retain_device(*s.outside);
+    REQUIRE(s.guest->code("init") == kSuccess);
     REQUIRE(s.guest->number("count") == 3);
     CHECK(s.guest->ask("uuid 0") == first);
 }
@@ -175,7 +175,7 @@ TEST_CASE("settings that don't fit the GPUs fail in NVML as in CUDA, and are sai
         const Folder books;
         Guest guest(Guest::route("linked"), sliced("2xh200", books.path(), {"CUSLICE_SPLIT=0=3", "CUSLICE_GPUS=7"}));
         if (nvml_first) CHECK(guest.ask("nvml") == kInvalid);
-        CHECK(guest.code("init") == 1);
+        CHECK(guest.code("init") == kInvalidValue);
         CHECK(guest.ask("nvml") == kInvalid);
         CHECK(split_words(guest.ask("nvmlcount")).at(0) != kOk);
         REQUIRE(guest.finish() == 0);
@@ -220,9 +220,9 @@ TEST_CASE("NVML's memory of each part is the part's, as CUDA has it") {
     }
     CHECK(s.guest->ask("nvmlmemory 3") == s.outside->ask("nvmlmemory 1"));
 
-    REQUIRE(s.guest->code("init") == 0);
-    REQUIRE(s.guest->code("retain 1") == 0);
-    REQUIRE(s.guest->code("alloc a 1073741824") == 0);
+    REQUIRE(s.guest->code("init") == kSuccess);
+    REQUIRE(s.guest->code("retain 1") == kSuccess);
+    REQUIRE(s.guest->code("alloc a 1073741824") == kSuccess);
     const Words info = split_words(s.guest->ask("info"));
     REQUIRE(info.size() == 3);
     const Words part = split_words(s.guest->ask("nvmlmemory2 1"));
@@ -241,14 +241,14 @@ TEST_CASE("NVML's memory of each part is the part's, as CUDA has it") {
 
 TEST_CASE("NVML lists a process with the parts that it is charged on, and with what it holds of each") {
     SplitScene s;
-    REQUIRE(s.guest->code("init") == 0);
+    REQUIRE(s.guest->code("init") == kSuccess);
     for (const char* part : {"0", "1", "2"}) CHECK(s.guest->ask("nvmlprocesses " + std::string(part)) == kOk);
-    REQUIRE(s.guest->code("retain 1") == 0);
-    REQUIRE(s.guest->code("alloc a 1073741824") == 0);
-    REQUIRE(s.guest->code("retain 2") == 0);
-    REQUIRE(s.guest->code("alloc b 2147483648") == 0);
-    REQUIRE(s.outside->code("init") == 0);
-    REQUIRE(s.outside->code("retain 0") == 0);  // a stranger, on the same physical GPU
+    REQUIRE(s.guest->code("retain 1") == kSuccess);
+    REQUIRE(s.guest->code("alloc a 1073741824") == kSuccess);
+    REQUIRE(s.guest->code("retain 2") == kSuccess);
+    REQUIRE(s.guest->code("alloc b 2147483648") == kSuccess);
+    REQUIRE(s.outside->code("init") == kSuccess);
+    REQUIRE(s.outside->code("retain 0") == kSuccess);  // a stranger, on the same physical GPU
     const std::string me = std::to_string(s.guest->pid());
     CHECK(s.guest->ask("nvmlprocesses 1") == "0 " + me);
     CHECK(s.guest->ask("nvmlprocesses 2") == "0 " + me);
@@ -355,8 +355,8 @@ TEST_CASE("no answer of NVML's names a GPU that is split") {
     REQUIRE(forms.size() == 10);
     for (const bool started : {false, true}) {
         if (started) {
-            REQUIRE(s.guest->code("init") == 0);
-            REQUIRE(s.guest->code("retain 2") == 0);
+            REQUIRE(s.guest->code("init") == kSuccess);
+            REQUIRE(s.guest->code("retain 2") == kSuccess);
         }
         const std::string all = everything(*s.guest, 4);
         CHECK(all.find(other) != all.npos);

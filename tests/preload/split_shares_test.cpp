@@ -2,6 +2,7 @@
 // Each partition of a split GPU is charged its share of the driver's own memory.
 #include <algorithm>
 
+#include "tests/preload/device.h"
 #include "tests/preload/parts.h"
 
 namespace cuslice::tests {
@@ -11,8 +12,8 @@ TEST_CASE("parts are charged the context that they share alike, whichever of the
         CAPTURE(count);
         const unsigned first = GENERATE(0u, 1u);
         Parts parts(count);
-        REQUIRE(parts.guest.code("retain " + text(first)) == 0);
-        for (unsigned i = 0; i < count; i++) REQUIRE(parts.guest.code("retain " + text(i)) == 0);
+        REQUIRE(parts.guest.code("retain " + text(first)) == kSuccess);
+        for (unsigned i = 0; i < count; i++) REQUIRE(parts.guest.code("retain " + text(i)) == kSuccess);
         const std::uint64_t each = parts.used(0);
         CHECK(each > 0);
         for (unsigned i = 1; i < count; i++) {
@@ -22,8 +23,8 @@ TEST_CASE("parts are charged the context that they share alike, whichever of the
         CHECK(parts.held().used == parts.used_by_all());
         // So are modules, which are in that context.
         const std::uint64_t before = parts.used(0);
-        REQUIRE(parts.guest.code("current 1") == 0);
-        REQUIRE(parts.guest.code("module big " + text(count * kMiB)) == 0);
+        REQUIRE(parts.guest.code("current 1") == kSuccess);
+        REQUIRE(parts.guest.code("module big " + text(count * kMiB)) == kSuccess);
         CHECK(parts.used(0) >= before + kMiB);
         CHECK(parts.held().used == parts.used_by_all());
         CHECK(parts.guest.finish() == 0);
@@ -35,11 +36,10 @@ TEST_CASE("parts of different sizes are charged the context in proportion") {
     const Folder books;
     const Words settings{"CUSLICE_SPLIT=0=1500MiB+300MiB", "CUSLICE_HEADROOM=0MiB"};
     Guest guest(Guest::route("linked"), sliced(kGpu, books.path(), settings));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 1") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
+    REQUIRE(guest.code("retain 1") == kSuccess);
     const std::uint64_t small = 300 * kMiB - guest.number("info");
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("current 0") == 0);
+    enter_device(guest);
     const std::uint64_t large = 1500 * kMiB - guest.number("info");
     CHECK(small > 0);
     CHECK(large + small == books_of(books.path(), guest.pid()).used);
@@ -52,22 +52,22 @@ TEST_CASE("a part that is full refuses what the driver would take for another on
     const Folder books;
     const Words settings{"CUSLICE_SPLIT=0=800MiB+800MiB", "CUSLICE_HEADROOM=0MiB"};
     Guest guest(Guest::route("linked"), sliced(kGpu, books.path(), settings));
-    REQUIRE(guest.code("init") == 0);
-    for (const char* part : {"0", "1"}) REQUIRE(guest.code("retain " + std::string(part)) == 0);
-    REQUIRE(guest.code("current 1") == 0);
-    REQUIRE(guest.code("alloc all " + text(guest.number("info"))) == 0);
-    REQUIRE(guest.code("current 0") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
+    for (const char* part : {"0", "1"}) REQUIRE(guest.code("retain " + std::string(part)) == kSuccess);
+    REQUIRE(guest.code("current 1") == kSuccess);
+    REQUIRE(guest.code("alloc all " + text(guest.number("info"))) == kSuccess);
+    REQUIRE(guest.code("current 0") == kSuccess);
     const std::uint64_t free = guest.number("info");
     const std::uint64_t used = books_of(books.path(), guest.pid()).used;
-    CHECK(guest.code("module big " + text(64 * kMiB)) == 2);
+    CHECK(guest.code("module big " + text(64 * kMiB)) == kOutOfMemory);
     CHECK(guest.number("info") == free);
     CHECK(books_of(books.path(), guest.pid()).used == used);
-    REQUIRE(guest.code("current 1") == 0);
+    REQUIRE(guest.code("current 1") == kSuccess);
     CHECK(guest.number("info") == 0);
     // With room in it again there is room for the other one's module.
-    REQUIRE(guest.code("free all") == 0);
-    REQUIRE(guest.code("current 0") == 0);
-    CHECK(guest.code("module big " + text(64 * kMiB)) == 0);
+    REQUIRE(guest.code("free all") == kSuccess);
+    REQUIRE(guest.code("current 0") == kSuccess);
+    CHECK(guest.code("module big " + text(64 * kMiB)) == kSuccess);
     CHECK(guest.finish() == 0);
     const Words said = guest.complaints();
     REQUIRE(said.size() == 1);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/lookups.h"
 #include "tests/preload/parts.h"
@@ -23,9 +24,9 @@ TEST_CASE("a GPU that is split is as many as asked for, each with an identity an
             CHECK(parts.guest.number("total " + text(i)) == parts.limit());
         }
         CHECK(uuids.size() == count);
-        CHECK(parts.guest.code("total " + text(count)) == 101);
-        CHECK(parts.guest.code("uuid " + text(count)) == 101);
-        CHECK(parts.guest.code("retain " + text(count)) == 101);
+        CHECK(parts.guest.code("total " + text(count)) == kInvalidDevice);
+        CHECK(parts.guest.code("uuid " + text(count)) == kInvalidDevice);
+        CHECK(parts.guest.code("retain " + text(count)) == kInvalidDevice);
         // They are the same in every process.
         Parts others(count);
         for (unsigned i = 0; i < count; i++)
@@ -45,7 +46,7 @@ TEST_CASE("each part allocates to its own limit and no further") {
         free.push_back(parts.guest.number("info"));
     }
     for (unsigned i = 0; i < 3; i++) {
-        REQUIRE(parts.guest.code("current " + text(i)) == 0);
+        REQUIRE(parts.guest.code("current " + text(i)) == kSuccess);
         const Words answer = split_words(parts.guest.ask("fill " + text(block)));
         CHECK(answer == Words{"2", text(free[i] / block)});
         // The others have what they had.
@@ -53,7 +54,7 @@ TEST_CASE("each part allocates to its own limit and no further") {
         CHECK(parts.held().used == parts.used_by_all());
         CHECK(parts.held().contexts == 1);
     }
-    CHECK(parts.guest.code("freeall") == 0);
+    CHECK(parts.guest.code("freeall") == kSuccess);
     for (unsigned i = 0; i < 3; i++) CHECK(parts.used(i) == before[i]);
     CHECK(parts.held().used == parts.used_by_all());
     CHECK(parts.guest.finish() == 0);
@@ -65,19 +66,18 @@ TEST_CASE("parts that are more than their GPU together are refused by the GPU's 
     const Words settings{"CUSLICE_LIMIT=1200MiB", "CUSLICE_SPLIT=0=1GiB+1GiB", "CUSLICE_OVERSUBSCRIBE=yes",
                          "CUSLICE_HEADROOM=16MiB"};
     Guest guest(Guest::route("linked"), sliced(kGpu, books.path(), settings));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("retain 1") == 0);
-    REQUIRE(guest.code("current 0") == 0);
-    REQUIRE(guest.code("alloc first " + text(600 * kMiB)) == 0);
-    REQUIRE(guest.code("current 1") == 0);
+    retain_device(guest);
+    REQUIRE(guest.code("retain 1") == kSuccess);
+    REQUIRE(guest.code("current 0") == kSuccess);
+    REQUIRE(guest.code("alloc first " + text(600 * kMiB)) == kSuccess);
+    REQUIRE(guest.code("current 1") == kSuccess);
     const std::uint64_t free = guest.number("info");
     REQUIRE(free < 400 * kMiB);
     // Within the part, and not within the GPU; and the refusal leaves nothing behind.
-    for (int i = 0; i < 3; i++) CHECK(guest.code("alloc more " + text(400 * kMiB)) == 2);
+    for (int i = 0; i < 3; i++) CHECK(guest.code("alloc more " + text(400 * kMiB)) == kOutOfMemory);
     CHECK(guest.number("info") == free);
     CHECK(books_of(books.path(), guest.pid()).peak <= 1200 * kMiB);
-    CHECK(guest.code("alloc rest " + text(free)) == 0);
+    CHECK(guest.code("alloc rest " + text(free)) == kSuccess);
     CHECK(books_of(books.path(), guest.pid()).used <= 1200 * kMiB);
     CHECK(guest.finish() == 0);
     const Words said = guest.complaints();
@@ -92,22 +92,22 @@ TEST_CASE("a stream that is given no priority has the part's, whatever made its 
     const Folder books;
     Guest guest(Guest::route("linked"),
                 sliced(kGpu, books.path(), Words{"CUSLICE_SPLIT=0=512MiB@1:-1+512MiB@0+512MiB@2:-5"}));
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     const auto priority_of = [&](const std::string& stream) {
-        REQUIRE(guest.code("stream " + stream) == 0);
+        REQUIRE(guest.code("stream " + stream) == kSuccess);
         return guest.ask("priority " + split_words(stream)[0]);
     };
     for (const auto& [part, own] : {std::pair{"0", "0 0"}, {"1", "0 -1"}, {"2", "0 -5"}}) {
         CAPTURE(part);
-        REQUIRE(guest.code(std::string("retain ") + part) == 0);
-        REQUIRE(guest.code(std::string("current ") + part) == 0);
+        REQUIRE(guest.code(std::string("retain ") + part) == kSuccess);
+        REQUIRE(guest.code(std::string("current ") + part) == kSuccess);
         CHECK(priority_of("plain") == own);
         CHECK(priority_of("named 0") == "0 0");
         CHECK(priority_of("urgent -3") == "0 -3");
         CHECK(guest.ask("priority") == "0 0");
-        REQUIRE(guest.code(std::string("create own ") + part) == 0);
+        REQUIRE(guest.code(std::string("create own ") + part) == kSuccess);
         CHECK(priority_of("other") == own);
-        REQUIRE(guest.code("destroy own") == 0);
+        REQUIRE(guest.code("destroy own") == kSuccess);
     }
     CHECK(guest.finish() == 0);
     CHECK(guest.complaints().empty());
@@ -117,14 +117,15 @@ TEST_CASE("a part's priority that its GPU lacks is refused with the part's conte
     const Folder books;
     const Words settings{"CUSLICE_SPLIT=0=512MiB:-6+512MiB+rest:1"};
     Guest guest(Guest::route("linked"), sliced(kGpu, books.path(), settings));
-    REQUIRE(guest.code("init") == 0);
-    for (const char* first : {"retain 0", "create own 0", "retain 2", "retain 0"}) CHECK(guest.code(first) == 1);
+    REQUIRE(guest.code("init") == kSuccess);
+    for (const char* first : {"retain 0", "create own 0", "retain 2", "retain 0"})
+        CHECK(guest.code(first) == kInvalidValue);
     CHECK(books_of(books.path(), guest.pid()).contexts == 0);
     CHECK(books_of(books.path(), guest.pid()).used == 0);
-    REQUIRE(guest.code("retain 1") == 0);
-    REQUIRE(guest.code("current 1") == 0);
-    CHECK(guest.code("retain 0") == 1);
-    CHECK(guest.code("alloc some " + text(kMiB)) == 0);
+    REQUIRE(guest.code("retain 1") == kSuccess);
+    REQUIRE(guest.code("current 1") == kSuccess);
+    CHECK(guest.code("retain 0") == kInvalidValue);
+    CHECK(guest.code("alloc some " + text(kMiB)) == kSuccess);
     CHECK(guest.finish() == 0);
     const std::string line = "cuslice: CUSLICE_SPLIT: 0=512MiB:-6+512MiB+rest:1: the GPU has no stream priority ";
     const std::string has = ": it has 0 (the least urgent) to -5 (the most urgent)";
@@ -137,25 +138,25 @@ TEST_CASE("however many contexts there are, the GPU has one, and none after the 
     parts.retain_all();
     for (unsigned i = 0; i < 4; i++)
         for (const char* name : {"a", "b"})
-            REQUIRE(parts.guest.code("create " + (name + text(i)) + " " + text(i)) == 0);
+            REQUIRE(parts.guest.code("create " + (name + text(i)) + " " + text(i)) == kSuccess);
     CHECK(parts.held().contexts == 1);
     for (unsigned i = 0; i < 4; i++) {
-        REQUIRE(parts.guest.code("destroy a" + text(i)) == 0);
+        REQUIRE(parts.guest.code("destroy a" + text(i)) == kSuccess);
         CHECK(parts.held().contexts == 1);
-        REQUIRE(parts.guest.code("release " + text(i)) == 0);
+        REQUIRE(parts.guest.code("release " + text(i)) == kSuccess);
         CHECK(parts.held().contexts == 1);
     }
     for (unsigned i = 0; i < 4; i++) {
         CHECK(parts.held().contexts == 1);
-        REQUIRE(parts.guest.code("destroy b" + text(i)) == 0);
+        REQUIRE(parts.guest.code("destroy b" + text(i)) == kSuccess);
     }
     CHECK(parts.held().contexts == 0);
     CHECK(parts.held().used == 0);
-    REQUIRE(parts.guest.code("retain 2") == 0);
+    REQUIRE(parts.guest.code("retain 2") == kSuccess);
     CHECK(parts.held().contexts == 1);
     // All partitions are charged alike for the driver's own memory.
     CHECK(parts.used(2) == parts.held().used / 4);
-    REQUIRE(parts.guest.code("retain 0") == 0);
+    REQUIRE(parts.guest.code("retain 0") == kSuccess);
     CHECK(parts.used(0) == parts.held().used / 4);
 }
 
@@ -165,97 +166,97 @@ TEST_CASE("a part's default pool is there again after the GPU's last context, an
     Parts parts(2);
     for (int round = 0; round < 3; round++) {
         CAPTURE(round);
-        REQUIRE(parts.guest.code(begin) == 0);
+        REQUIRE(parts.guest.code(begin) == kSuccess);
         CHECK(parts.guest.number("info") == parts.limit() - kHeadroom - parts.held().used / 2);
-        REQUIRE(parts.guest.code("pool default 0") == 0);
-        REQUIRE(parts.guest.code("keep default " + text(~0ull)) == 0);
-        REQUIRE(parts.guest.code("alloc a " + text(500 * kMiB) + " async") == 0);
-        REQUIRE(parts.guest.code("freeasync a") == 0);
-        REQUIRE(parts.guest.code("sync") == 0);
-        REQUIRE(parts.guest.code(end) == 0);
+        REQUIRE(parts.guest.code("pool default 0") == kSuccess);
+        REQUIRE(parts.guest.code("keep default " + text(~0ull)) == kSuccess);
+        REQUIRE(parts.guest.code("alloc a " + text(500 * kMiB) + " async") == kSuccess);
+        REQUIRE(parts.guest.code("freeasync a") == kSuccess);
+        REQUIRE(parts.guest.code("sync") == kSuccess);
+        REQUIRE(parts.guest.code(end) == kSuccess);
     }
 }
 
 TEST_CASE("the end of a context frees what was in it, and nothing of the others") {
     Parts parts(3);
     parts.retain_all();
-    REQUIRE(parts.guest.code("create own 1") == 0);
+    REQUIRE(parts.guest.code("create own 1") == kSuccess);
     const std::uint64_t context = parts.held().used;
     for (const char* name : {"own", "0", "1", "2"}) {
-        REQUIRE(parts.guest.code(std::string("current ") + name) == 0);
-        REQUIRE(parts.guest.code(std::string("alloc in") + name + " " + text(32 * kMiB)) == 0);
-        REQUIRE(parts.guest.code(std::string("put in") + name + " 77") == 0);
-        REQUIRE(parts.guest.code(std::string("module of") + name + " " + text(kMiB)) == 0);
-        REQUIRE(parts.guest.code(std::string("array of") + name + " 512 512 0") == 0);
+        REQUIRE(parts.guest.code(std::string("current ") + name) == kSuccess);
+        REQUIRE(parts.guest.code(std::string("alloc in") + name + " " + text(32 * kMiB)) == kSuccess);
+        REQUIRE(parts.guest.code(std::string("put in") + name + " 77") == kSuccess);
+        REQUIRE(parts.guest.code(std::string("module of") + name + " " + text(kMiB)) == kSuccess);
+        REQUIRE(parts.guest.code(std::string("array of") + name + " 512 512 0") == kSuccess);
     }
     const std::uint64_t full = parts.held().used;
     CHECK(full == parts.used_by_all());
     const auto still = [&](const std::string& name, bool alive) {
-        REQUIRE(parts.guest.code("current 0") == 0);
+        REQUIRE(parts.guest.code("current 0") == kSuccess);
         const std::string look = parts.guest.ask("look in" + name);
         CHECK((look == "0 77") == alive);
     };
-    REQUIRE(parts.guest.code("destroy own") == 0);
+    REQUIRE(parts.guest.code("destroy own") == kSuccess);
     still("own", false);
     for (const char* name : {"0", "1", "2"}) still(name, true);
     CHECK(parts.held().used == full - (full - context) / 4);
     CHECK(parts.held().used == parts.used_by_all());
 
-    REQUIRE(parts.guest.code("reset 1") == 0);
+    REQUIRE(parts.guest.code("reset 1") == kSuccess);
     still("1", false);
     for (const char* name : {"0", "2"}) still(name, true);
     CHECK(parts.held().used == full - (full - context) / 2);
     CHECK(parts.held().contexts == 1);
     // It is retained still, and begins anew with the next retain.
-    CHECK(parts.guest.code("current 1") == 201);
-    REQUIRE(parts.guest.code("retain 1") == 0);
+    CHECK(parts.guest.code("current 1") == kInvalidContext);
+    REQUIRE(parts.guest.code("retain 1") == kSuccess);
     CHECK(parts.held().used == parts.used_by_all());
-    CHECK(parts.guest.code("alloc new " + text(kMiB)) == 0);
-    REQUIRE(parts.guest.code("release 1") == 0);
-    CHECK(parts.guest.code("current 1") == 0);
-    REQUIRE(parts.guest.code("release 1") == 0);
-    CHECK(parts.guest.code("current 1") == 201);
-    CHECK(parts.guest.code("release 1") == 201);
+    CHECK(parts.guest.code("alloc new " + text(kMiB)) == kSuccess);
+    REQUIRE(parts.guest.code("release 1") == kSuccess);
+    CHECK(parts.guest.code("current 1") == kSuccess);
+    REQUIRE(parts.guest.code("release 1") == kSuccess);
+    CHECK(parts.guest.code("current 1") == kInvalidContext);
+    CHECK(parts.guest.code("release 1") == kInvalidContext);
 
-    REQUIRE(parts.guest.code("release 0") == 0);
-    REQUIRE(parts.guest.code("current 2") == 0);
+    REQUIRE(parts.guest.code("release 0") == kSuccess);
+    REQUIRE(parts.guest.code("current 2") == kSuccess);
     CHECK(parts.guest.ask("look in2") == "0 77");
-    REQUIRE(parts.guest.code("release 2") == 0);
+    REQUIRE(parts.guest.code("release 2") == kSuccess);
     CHECK(parts.held().used == 0);
     CHECK(parts.held().contexts == 0);
 }
 
 TEST_CASE("a reset of the only context in use is the driver's, and it begins anew") {
     Parts parts(2);
-    REQUIRE(parts.guest.code("retain 1") == 0);
+    REQUIRE(parts.guest.code("retain 1") == kSuccess);
     const std::uint64_t context = parts.held().used;
-    REQUIRE(parts.guest.code("alloc x " + text(kMiB)) == 0);
-    REQUIRE(parts.guest.code("reset 1") == 0);
+    REQUIRE(parts.guest.code("alloc x " + text(kMiB)) == kSuccess);
+    REQUIRE(parts.guest.code("reset 1") == kSuccess);
     CHECK(parts.held().contexts == 0);
     CHECK(parts.held().used == 0);
-    CHECK(parts.guest.code("current 1") == 201);
-    REQUIRE(parts.guest.code("retain 1") == 0);
+    CHECK(parts.guest.code("current 1") == kInvalidContext);
+    REQUIRE(parts.guest.code("retain 1") == kSuccess);
     CHECK(parts.held().contexts == 1);
     CHECK(parts.held().used == context);
-    CHECK(parts.guest.code("alloc x " + text(kMiB)) == 0);
-    CHECK(parts.guest.code("release 1") == 0);
+    CHECK(parts.guest.code("alloc x " + text(kMiB)) == kSuccess);
+    CHECK(parts.guest.code("release 1") == kSuccess);
     CHECK(parts.held().contexts == 1);
-    CHECK(parts.guest.code("release 1") == 0);
+    CHECK(parts.guest.code("release 1") == kSuccess);
     CHECK(parts.held().contexts == 0);
 }
 
 TEST_CASE("one that is retained still after its reset keeps nothing of the GPU") {
     Parts parts(2);
-    REQUIRE(parts.guest.code("retain 1") == 0);
-    REQUIRE(parts.guest.code("create own 0") == 0);
-    REQUIRE(parts.guest.code("alloc x " + text(kMiB)) == 0);
-    REQUIRE(parts.guest.code("reset 1") == 0);
+    REQUIRE(parts.guest.code("retain 1") == kSuccess);
+    REQUIRE(parts.guest.code("create own 0") == kSuccess);
+    REQUIRE(parts.guest.code("alloc x " + text(kMiB)) == kSuccess);
+    REQUIRE(parts.guest.code("reset 1") == kSuccess);
     CHECK(parts.held().contexts == 1);
-    REQUIRE(parts.guest.code("destroy own") == 0);
+    REQUIRE(parts.guest.code("destroy own") == kSuccess);
     CHECK(parts.held().contexts == 0);
     CHECK(parts.held().used == 0);
-    CHECK(parts.guest.code("release 1") == 0);
-    CHECK(parts.guest.code("release 1") == 201);
+    CHECK(parts.guest.code("release 1") == kSuccess);
+    CHECK(parts.guest.code("release 1") == kInvalidContext);
 }
 
 TEST_CASE("contexts that several threads begin and end leave none") {
@@ -274,35 +275,35 @@ TEST_CASE("a created context's memory goes back to its part's cache's GPU, and t
         Parts parts(2, settings);
         parts.retain_all();
         const std::uint64_t before = parts.held().used;
-        REQUIRE(parts.guest.code("create own 1") == 0);
-        REQUIRE(parts.guest.code("alloc x " + text(64 * kMiB)) == 0);
-        REQUIRE(parts.guest.code("current 1") == 0);
-        REQUIRE(parts.guest.code("alloc y " + text(64 * kMiB)) == 0);
-        REQUIRE(parts.guest.code("put y 5") == 0);
+        REQUIRE(parts.guest.code("create own 1") == kSuccess);
+        REQUIRE(parts.guest.code("alloc x " + text(64 * kMiB)) == kSuccess);
+        REQUIRE(parts.guest.code("current 1") == kSuccess);
+        REQUIRE(parts.guest.code("alloc y " + text(64 * kMiB)) == kSuccess);
+        REQUIRE(parts.guest.code("put y 5") == kSuccess);
         const std::uint64_t both = parts.held().used;
         CHECK(both >= before + 128 * kMiB);
-        REQUIRE(parts.guest.code("destroy own") == 0);
+        REQUIRE(parts.guest.code("destroy own") == kSuccess);
         CHECK(parts.held().used == before + (both - before) / 2);
         CHECK(parts.guest.ask("look y") == "0 5");
-        CHECK(parts.guest.code("look x") != 0);
+        CHECK(parts.guest.code("look x") != kSuccess);
     }
 }
 
 TEST_CASE("beside a GPU that is whole, parts are counted before it and have one context") {
     Folder books;
     Guest guest(Guest::route("linked"), sliced("2xlaptop-2g", books.path(), {"CUSLICE_SPLIT=0=2"}));
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     CHECK(guest.ask("count") == "0 3");
     const std::uint64_t part = Parts::total() / 2 / kPage * kPage;
     CHECK(guest.number("total 0") == part);
     CHECK(guest.number("total 1") == part);
     CHECK(guest.number("total 2") == Parts::total());
     const std::string whole = split_words(guest.ask("uuid 2")).at(1);
-    for (const char* name : {"0", "1", "2"}) REQUIRE(guest.code(std::string("retain ") + name) == 0);
-    REQUIRE(guest.code("alloc x " + text(kGiB)) == 0);
+    for (const char* name : {"0", "1", "2"}) REQUIRE(guest.code(std::string("retain ") + name) == kSuccess);
+    REQUIRE(guest.code("alloc x " + text(kGiB)) == kSuccess);
     CHECK(books_of(books.path(), guest.pid(), whole).used > kGiB);
     CHECK(books_of(books.path(), guest.pid(), whole).contexts == 1);
-    for (const char* name : {"0", "1", "2"}) REQUIRE(guest.code(std::string("release ") + name) == 0);
+    for (const char* name : {"0", "1", "2"}) REQUIRE(guest.code(std::string("release ") + name) == kSuccess);
     CHECK(books_of(books.path(), guest.pid(), whole).used == 0);
 }
 
@@ -314,11 +315,11 @@ TEST_CASE("a fork before the start and one after it: parts are the same in the c
 
     Folder books;
     Guest child(Guest::route("dlopen=libcuda.so.1"), sliced(kGpu, books.path(), Parts::with(3, {})));
-    REQUIRE(child.ask("fork") == "0");
-    REQUIRE(child.code("init") == 0);
+    REQUIRE(child.code("fork") == kSuccess);
+    REQUIRE(child.code("init") == kSuccess);
     CHECK(child.ask("count") == "0 3");
-    for (unsigned i = 0; i < 3; i++) REQUIRE(child.code("retain " + text(i)) == 0);
-    CHECK(child.code("alloc x " + text(kMiB)) == 0);
+    for (unsigned i = 0; i < 3; i++) REQUIRE(child.code("retain " + text(i)) == kSuccess);
+    CHECK(child.code("alloc x " + text(kMiB)) == kSuccess);
     CHECK(books_of(books.path(), child.pid()).contexts == 1);
 }
 
@@ -328,7 +329,7 @@ TEST_CASE("threads allocate and free on every part at once") {
         Parts parts(3, settings);
         parts.retain_all();
         for (unsigned i = 0; i < 3; i++) {
-            REQUIRE(parts.guest.code("current " + text(i)) == 0);
+            REQUIRE(parts.guest.code("current " + text(i)) == kSuccess);
             CHECK(parts.guest.ask("storm 4 2000 " + text(256 << 10)) == "0 0");
         }
         CHECK(parts.held().contexts == 1);
@@ -348,33 +349,34 @@ TEST_CASE("each partition has a cache of its own, in every mode") {
         const std::uint64_t block = 8 * kMiB;
         std::vector<std::uint64_t> free;
         for (unsigned i = 0; i < 3; i++) {
-            REQUIRE(parts.guest.code("current " + text(i)) == 0);
+            REQUIRE(parts.guest.code("current " + text(i)) == kSuccess);
             free.push_back(parts.guest.number("info"));
         }
         for (unsigned i = 0; i < 3; i++) {
-            REQUIRE(parts.guest.code("current " + text(i)) == 0);
-            REQUIRE(parts.guest.code("alloc keep" + text(i) + " " + text(block)) == 0);
-            REQUIRE(parts.guest.code("put keep" + text(i) + " " + text(100 + i)) == 0);
+            REQUIRE(parts.guest.code("current " + text(i)) == kSuccess);
+            REQUIRE(parts.guest.code("alloc keep" + text(i) + " " + text(block)) == kSuccess);
+            REQUIRE(parts.guest.code("put keep" + text(i) + " " + text(100 + i)) == kSuccess);
             const Words answer = split_words(parts.guest.ask("fill " + text(block)));
             CHECK(answer.at(0) == "2");
             CHECK(std::stoull(answer.at(1)) + 1 <= free[i] / block);
             CHECK(std::stoull(answer.at(1)) + 8 >= free[i] / block);  // segments don't fit to the last page
             for (unsigned k = i + 1; k < 3; k++) {
-                REQUIRE(parts.guest.code("current " + text(k)) == 0);
+                REQUIRE(parts.guest.code("current " + text(k)) == kSuccess);
                 CHECK(parts.guest.number("info") == free[k]);
             }
         }
         CHECK(parts.held().used <= 3 * parts.limit());
         CHECK(parts.held().contexts == 1);
-        REQUIRE(parts.guest.code("current 0") == 0);
+        REQUIRE(parts.guest.code("current 0") == kSuccess);
         // A reset takes one cache with it, and leaves the others'.
-        REQUIRE(parts.guest.code("reset 1") == 0);
+        REQUIRE(parts.guest.code("reset 1") == kSuccess);
         for (unsigned i : {0u, 2u}) CHECK(parts.guest.ask("look keep" + text(i)) == "0 " + text(100 + i));
-        CHECK(parts.guest.code("look keep1") != 0);
+        CHECK(parts.guest.code("look keep1") != kSuccess);
         CHECK(parts.held().used <= 2 * parts.limit() + context / 3);
-        REQUIRE(parts.guest.code("retain 1") == 0);
-        CHECK(parts.guest.code("alloc again " + text(block)) == 0);
-        for (const char* part : {"1", "1", "0", "2"}) CHECK(parts.guest.code(std::string("release ") + part) == 0);
+        REQUIRE(parts.guest.code("retain 1") == kSuccess);
+        CHECK(parts.guest.code("alloc again " + text(block)) == kSuccess);
+        for (const char* part : {"1", "1", "0", "2"})
+            CHECK(parts.guest.code(std::string("release ") + part) == kSuccess);
         CHECK(parts.held().contexts == 0);
         CHECK(parts.held().used == 0);
     }
@@ -392,7 +394,7 @@ TEST_CASE("linked, by dlsym and by cuGetProcAddress it is the same view") {
             seen.push_back(parts.guest.ask(std::string("total ") + part));
             seen.push_back(parts.guest.ask(std::string("retain ") + part));
         }
-        REQUIRE(parts.guest.code("current 2") == 0);
+        REQUIRE(parts.guest.code("current 2") == kSuccess);
         seen.push_back(text(parts.guest.code("alloc x " + text(kMiB))));
         seen.push_back(parts.guest.ask("reset 2"));
         seen.push_back(text(parts.guest.code("current 2")));
@@ -425,7 +427,7 @@ TEST_CASE("a list of GPUs that leaves none is answered as the driver answers it"
         Guest native(Guest::route("linked"), raw("2xlaptop-2g", books.path(), {visible}));
         Guest split(Guest::route("linked"), sliced(kGpu, books.path(), {"CUSLICE_SPLIT=0=2", visible}));
         const int answer = native.code("init");
-        CHECK((answer == 100 || answer == 101));
+        CHECK((answer == kNoDevice || answer == kInvalidDevice));
         CHECK(split.code("init") == answer);
         CHECK(split.code("init") == answer);
         CHECK(split.complaints().empty());
@@ -472,9 +474,9 @@ TEST_CASE("a part keeps room for the driver in every mode, also where nothing li
     Folder books;
     Guest guest(Guest::route("linked"),
                 sliced("1xt4", books.path(), {"CUSLICE_SPLIT=0=2GiB+1536MiB", "CUSLICE_ALLOCATOR=" + mode}));
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     for (const char* part : {"0", "1"}) {
-        REQUIRE(guest.code(std::string("retain ") + part) == 0);
+        REQUIRE(guest.code(std::string("retain ") + part) == kSuccess);
         CHECK(guest.number("info", 1) <= guest.number("info", 2) - (2 << 20));
     }
 }

@@ -25,7 +25,7 @@ struct Stats {
     explicit Stats(Guest& guest, int device = 0) {
         const Words words = split_words(guest.ask("memorystats " + std::to_string(device)));
         REQUIRE(words.size() == 26);
-        REQUIRE(words[0] == "0");
+        REQUIRE(words[0] == std::to_string(kSuccess));
         std::vector<std::uint64_t> n;
         for (std::size_t i = 2; i < words.size(); ++i) n.push_back(std::stoull(words[i]));
         const auto tally = [&](std::size_t at) { return Tally{n[at], n[at + 1], n[at + 2], n[at + 3]}; };
@@ -62,20 +62,15 @@ std::vector<std::string> files_in(const std::string& books) {
     return names;
 }
 
-void start(Guest& guest) {
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("current 0") == 0);
-}
-
 }  // namespace
 
 TEST_CASE("cuslice_memory_stats: exact figures after a known sequence, and cuslice stats says the same") {
     const std::string free = GENERATE("strict", "deferred");
     Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=" + free});
-    CHECK(scene.guest.code("memorystats 0") == 0);
-    start(scene.guest);
-    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("alloc b 1000") == 0);
+    CHECK(scene.guest.code("memorystats 0") == kSuccess);
+    enter_device(scene.guest);
+    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("alloc b 1000") == kSuccess);
     const Stats two(scene.guest);
     CHECK(two.allocated == Tally{100 * kMiB + 1024, 100 * kMiB + 1024, 100 * kMiB + 1024, 0});
     CHECK(two.requested == Tally{100 * kMiB + 1000, 100 * kMiB + 1000, 100 * kMiB + 1000, 0});
@@ -87,7 +82,7 @@ TEST_CASE("cuslice_memory_stats: exact figures after a known sequence, and cusli
     CHECK(two.largest_free == 8 * kMiB - 64 * 1024);
     CHECK(two.own_memory > 0);
 
-    REQUIRE(scene.guest.code("free a") == 0);
+    REQUIRE(scene.guest.code("free a") == kSuccess);
     const Stats one(scene.guest);
     CHECK(one.allocated == Tally{1024, 100 * kMiB + 1024, 100 * kMiB + 1024, 100 * kMiB});
     CHECK(one.active.current == 1024);  // so much is worth asking the GPU, which is idle
@@ -107,7 +102,7 @@ TEST_CASE("cuslice_memory_stats: exact figures after a known sequence, and cusli
     CHECK(gpu["largest_free"] == one.largest_free);
     CHECK(gpu["seconds_ago"] < 60);
 
-    REQUIRE(scene.guest.code("free b") == 0);
+    REQUIRE(scene.guest.code("free b") == kSuccess);
     CHECK(Stats(scene.guest).allocated.current == 0);
     CHECK(Stats(scene.guest).active.current == (free == "deferred" ? 1024 : 0));
 
@@ -124,13 +119,13 @@ TEST_CASE("cuslice_memory_stats: exact figures after a known sequence, and cusli
 
 TEST_CASE("what was refused or had only by giving cached memory back is counted") {
     Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth"});
-    start(scene.guest);
-    REQUIRE(scene.guest.code("alloc a " + bytes(500 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("free a") == 0);
-    REQUIRE(scene.guest.code("alloc b " + bytes(600 * kMiB)) == 0);
+    enter_device(scene.guest);
+    REQUIRE(scene.guest.code("alloc a " + bytes(500 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("free a") == kSuccess);
+    REQUIRE(scene.guest.code("alloc b " + bytes(600 * kMiB)) == kSuccess);
     CHECK(Stats(scene.guest).retries == 1);
     CHECK(Stats(scene.guest).ooms == 0);
-    CHECK(scene.guest.code("alloc c " + bytes(900 * kMiB)) == 2);
+    CHECK(scene.guest.code("alloc c " + bytes(900 * kMiB)) == kOutOfMemory);
     const Stats refused(scene.guest);
     CHECK(refused.ooms == 1);
     CHECK(refused.reserved == Tally{600 * kMiB, 600 * kMiB, 1100 * kMiB, 500 * kMiB});
@@ -139,8 +134,8 @@ TEST_CASE("what was refused or had only by giving cached memory back is counted"
 
 TEST_CASE("figures that are read while threads are at it are of one moment, and possible") {
     Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"});
-    start(scene.guest);
-    REQUIRE(scene.guest.code("alloc a 100000") == 0);
+    enter_device(scene.guest);
+    REQUIRE(scene.guest.code("alloc a 100000") == kSuccess);
     const int pid = scene.guest.pid();
     for (const std::string largest : {"3000", "300000"}) {
         std::atomic<bool> over{false};
@@ -172,17 +167,17 @@ TEST_CASE("figures that are read while threads are at it are of one moment, and 
 
 TEST_CASE("two contexts of a GPU count together, also after the end of one") {
     Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth"});
-    start(scene.guest);
-    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("create second 0") == 0);
-    REQUIRE(scene.guest.code("alloc b " + bytes(200 * kMiB)) == 0);
+    enter_device(scene.guest);
+    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("create second 0") == kSuccess);
+    REQUIRE(scene.guest.code("alloc b " + bytes(200 * kMiB)) == kSuccess);
     const Stats both(scene.guest);
     CHECK(both.allocated == Tally{300 * kMiB, 300 * kMiB, 300 * kMiB, 0});
     CHECK(both.reserved == both.allocated);
     CHECK(both.segments == 2);
     CHECK(stats_of(scene.guest.pid(), scene.books.path()).at(0)["contexts"] == 2);
 
-    REQUIRE(scene.guest.code("destroy second") == 0);
+    REQUIRE(scene.guest.code("destroy second") == kSuccess);
     const Stats after(scene.guest);
     CHECK(after.allocated == Tally{100 * kMiB, 300 * kMiB, 300 * kMiB, 200 * kMiB});
     CHECK(after.reserved == after.allocated);
@@ -194,8 +189,8 @@ TEST_CASE("two contexts of a GPU count together, also after the end of one") {
     CHECK(gpu["contexts"] == 1);
 
     // A context that comes later begins with nothing; the peak of the two before stands.
-    REQUIRE(scene.guest.code("create third 0") == 0);
-    REQUIRE(scene.guest.code("alloc c " + bytes(50 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("create third 0") == kSuccess);
+    REQUIRE(scene.guest.code("alloc c " + bytes(50 * kMiB)) == kSuccess);
     CHECK(Stats(scene.guest).allocated == Tally{150 * kMiB, 300 * kMiB, 350 * kMiB, 200 * kMiB});
 }
 
@@ -204,18 +199,18 @@ TEST_CASE("each GPU has figures of its own, and one without a cache has none") {
     Guest guest(Guest::route("linked"),
                 sliced("3xt4", books.path(),
                        {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=0=growth,1=growth", "CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
-    CHECK(guest.code("memorystats 0") == 3);
-    REQUIRE(guest.code("init") == 0);
+    CHECK(guest.code("memorystats 0") == kNotInitialized);
+    REQUIRE(guest.code("init") == kSuccess);
     for (const std::string ordinal : {"0", "1", "2"}) {
-        REQUIRE(guest.code("retain " + ordinal) == 0);
-        REQUIRE(guest.code("current " + ordinal) == 0);
-        REQUIRE(guest.code("alloc " + ordinal + " " + bytes((std::stoul(ordinal) + 1) * 100 * kMiB)) == 0);
+        REQUIRE(guest.code("retain " + ordinal) == kSuccess);
+        REQUIRE(guest.code("current " + ordinal) == kSuccess);
+        REQUIRE(guest.code("alloc " + ordinal + " " + bytes((std::stoul(ordinal) + 1) * 100 * kMiB)) == kSuccess);
     }
     CHECK(Stats(guest, 0).allocated.current == 100 * kMiB);
     CHECK(Stats(guest, 1).allocated.current == 200 * kMiB);
-    CHECK(guest.code("memorystats 2") == 801);
-    CHECK(guest.code("memorystats 3") == 101);
-    CHECK(guest.code("memorystats -1") == 101);
+    CHECK(guest.code("memorystats 2") == kNotSupported);
+    CHECK(guest.code("memorystats 3") == kInvalidDevice);
+    CHECK(guest.code("memorystats -1") == kInvalidDevice);
     const Outcome outcome = ask_stats(guest.pid(), books.path(), {"--json"}, "3xt4");
     const Json gpus = Json::parse(outcome.out)["gpus"];
     REQUIRE(gpus.size() == 2);
@@ -223,32 +218,32 @@ TEST_CASE("each GPU has figures of its own, and one without a cache has none") {
     CHECK(gpus[1]["gpu"] == split_words(guest.ask("uuid 1")).at(1));
 
     // A context on another GPU doesn't take over what an ended one did.
-    REQUIRE(guest.code("reset 0") == 0);
-    REQUIRE(guest.code("current 1") == 0);
-    REQUIRE(guest.code("create more 1") == 0);
-    REQUIRE(guest.code("alloc x 100000") == 0);
+    REQUIRE(guest.code("reset 0") == kSuccess);
+    REQUIRE(guest.code("current 1") == kSuccess);
+    REQUIRE(guest.code("create more 1") == kSuccess);
+    REQUIRE(guest.code("alloc x 100000") == kSuccess);
     CHECK(Stats(guest, 0).allocations == 1);
     CHECK(Stats(guest, 1).allocations == 2);
 }
 
 TEST_CASE("a program built with an older or a newer structure gets as much as it knows, and no more") {
     Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth"});
-    start(scene.guest);
+    enter_device(scene.guest);
     const std::uint64_t size = scene.guest.number("memorystats 0");
     CHECK(scene.guest.number("memorystats 0 " + bytes(size + 64)) == size);
-    CHECK(scene.guest.code("memorystats 0 " + bytes(size - 1)) == 1);
-    CHECK(scene.guest.code("memorystats 0 0") == 1);
+    CHECK(scene.guest.code("memorystats 0 " + bytes(size - 1)) == kInvalidValue);
+    CHECK(scene.guest.code("memorystats 0 0") == kInvalidValue);
 }
 
 TEST_CASE("a forked child has no figures, and leaves its parent's alone") {
     Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth"});
-    start(scene.guest);
-    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == 0);
+    enter_device(scene.guest);
+    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == kSuccess);
     const int parent = scene.guest.pid();
-    REQUIRE(scene.guest.code("fork") == 0);
+    REQUIRE(scene.guest.code("fork") == kSuccess);
     const int child = scene.guest.pid();
     REQUIRE(child != parent);
-    CHECK(scene.guest.code("memorystats 0") == 801);
+    CHECK(scene.guest.code("memorystats 0") == kNotSupported);
     scene.guest.code("alloc b " + bytes(100 * kMiB));
     CHECK(ask_stats(child, scene.books.path()).exit_code == 69);
     CHECK(stats_of(parent, scene.books.path()).at(0)["allocated"]["current"] == 100 * kMiB);
@@ -260,8 +255,8 @@ TEST_CASE("figures are shown of the process and the program that they are of, an
     auto first = std::make_unique<Guest>(Guest::route("linked"), sliced(kLaptop, books.path(), settings));
     Guest plain_one(Guest::route("linked"), sliced(kLaptop, books.path(), {"CUSLICE_LIMIT=1GiB"}));
     for (Guest* guest : {first.get(), &plain_one}) {
-        REQUIRE(guest->code("init") == 0);
-        start(*guest);
+        REQUIRE(guest->code("init") == kSuccess);
+        enter_device(*guest);
     }
     const int pid = first->pid();
     CHECK(stats_of(pid, books.path()).size() == 1);
@@ -285,12 +280,12 @@ TEST_CASE("figures are shown of the process and the program that they are of, an
     CHECK(ask_stats(plain_one.pid(), books.path()).exit_code == 69);
 
     // Another program in the same process.
-    REQUIRE(first->code("exec linked") == 0);
+    REQUIRE(first->code("exec linked") == kSuccess);
     REQUIRE(first->pid() == pid);
     CHECK(ask_stats(pid, books.path()).exit_code == 69);
-    REQUIRE(first->code("init") == 0);
-    start(*first);
-    REQUIRE(first->code("alloc a " + bytes(10 * kMiB)) == 0);
+    REQUIRE(first->code("init") == kSuccess);
+    enter_device(*first);
+    REQUIRE(first->code("alloc a " + bytes(10 * kMiB)) == kSuccess);
     CHECK(stats_of(pid, books.path()).at(0)["allocated"]["allocated"] == 10 * kMiB);
 
     // A dead one, before and after its parent has asked for its end.
@@ -308,8 +303,8 @@ TEST_CASE("a dead process's file is removed by the next one that makes its own")
     std::string before;
     for (int round = 0; round < 3; ++round) {
         Guest guest(Guest::route("linked"), sliced(kLaptop, books.path(), settings));
-        REQUIRE(guest.code("init") == 0);
-        start(guest);
+        REQUIRE(guest.code("init") == kSuccess);
+        enter_device(guest);
         const auto files = files_in(books.path());
         REQUIRE(files.size() == 1);
         CHECK(files[0] != before);
@@ -326,9 +321,9 @@ TEST_CASE("where there is no place for the file the program goes on, and only lo
     Guest guest(Guest::route("linked"), sliced(kLaptop, books.path(),
                                                {"CUSLICE_LIMIT=1GiB", "CUSLICE_ALLOCATOR=growth", "CUSLICE_DIR=" + file,
                                                 "CUSLICE_LOG=" + level}));
-    REQUIRE(guest.code("init") == 0);
-    start(guest);
-    CHECK(guest.code("alloc a " + bytes(10 * kMiB)) == 0);
+    REQUIRE(guest.code("init") == kSuccess);
+    enter_device(guest);
+    CHECK(guest.code("alloc a " + bytes(10 * kMiB)) == kSuccess);
     CHECK(Stats(guest).allocated.current == 10 * kMiB);
     CHECK(guest.finish() == 0);
     const bool said = guest.err().find("cuslice stats can't show this process: can't use") != std::string::npos;
@@ -339,11 +334,11 @@ TEST_CASE("a refusal is followed by a word that the cache is not used where noth
     const std::string kind = GENERATE("async", "managed");
     CAPTURE(kind);
     Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth"});
-    start(scene.guest);
-    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB) + " " + kind) == 0);
-    CHECK(scene.guest.code("alloc b " + bytes(900 * kMiB) + " " + kind) == 2);
-    REQUIRE(scene.guest.code("alloc c 1000") == 0);
-    CHECK(scene.guest.code("alloc d " + bytes(950 * kMiB) + " " + kind) == 2);
+    enter_device(scene.guest);
+    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB) + " " + kind) == kSuccess);
+    CHECK(scene.guest.code("alloc b " + bytes(900 * kMiB) + " " + kind) == kOutOfMemory);
+    REQUIRE(scene.guest.code("alloc c 1000") == kSuccess);
+    CHECK(scene.guest.code("alloc d " + bytes(950 * kMiB) + " " + kind) == kOutOfMemory);
     REQUIRE(scene.guest.finish() == 0);
     const Words said = scene.guest.complaints();
     REQUIRE(said.size() == 4);
@@ -360,13 +355,13 @@ TEST_CASE("a refusal is followed by what the cache holds, once, and log = debug 
     Words settings{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"};
     if (debug) settings.push_back("CUSLICE_LOG=debug:" + log);
     Scene scene(kLaptop, settings);
-    start(scene.guest);
-    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("alloc b " + bytes(100 * kMiB)) == 0);
-    REQUIRE(scene.guest.code("alloc c 1000") == 0);
-    REQUIRE(scene.guest.code("alloc d 70000") == 0);
-    CHECK(scene.guest.code("alloc e " + bytes(900 * kMiB)) == 2);
-    CHECK(scene.guest.code("alloc e " + bytes(900 * kMiB)) == 2);
+    enter_device(scene.guest);
+    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("alloc b " + bytes(100 * kMiB)) == kSuccess);
+    REQUIRE(scene.guest.code("alloc c 1000") == kSuccess);
+    REQUIRE(scene.guest.code("alloc d 70000") == kSuccess);
+    CHECK(scene.guest.code("alloc e " + bytes(900 * kMiB)) == kOutOfMemory);
+    CHECK(scene.guest.code("alloc e " + bytes(900 * kMiB)) == kOutOfMemory);
     const Stats stats(scene.guest);
     REQUIRE(scene.guest.finish() == 0);
 

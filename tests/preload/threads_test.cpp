@@ -7,6 +7,7 @@
 
 #include "policy/base/lock_order.h"
 #include "tests/catch.h"
+#include "tests/preload/device.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 #include "tests/skip.h"
@@ -45,8 +46,7 @@ Words settings(const std::string& inject = "") {
 TEST_CASE("64 threads allocate and free, and the count is exactly what it was") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings()));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     const Counted before(guest, books);
     const std::string storm = GENERATE("storm 64 300 65536", "storm 64 300 100000000");  // never and often refused
     CAPTURE(storm);
@@ -56,8 +56,8 @@ TEST_CASE("64 threads allocate and free, and the count is exactly what it was") 
     CHECK(after.used == before.used);
     CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
     // Not a unit is lost: all of it can be had in one piece.
-    CHECK(guest.code("alloc all " + bytes(before.free)) == 0);
-    CHECK(guest.code("free all") == 0);
+    CHECK(guest.code("alloc all " + bytes(before.free)) == kSuccess);
+    CHECK(guest.code("free all") == kSuccess);
 }
 
 TEST_CASE("a thread cancelled inside a call leaves the host alive and the count right") {
@@ -78,10 +78,9 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
                                  "cuDevicePrimaryCtxRetain", "cuMemPoolGetAttribute", "cuMemGetInfo_v2"})
         delays += (delays.empty() ? "delay:" : ",delay:") + std::string(function) + delay;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings(delays)));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     // A pool that is in use makes every question for free memory ask it too.
-    REQUIRE(guest.code("alloc pooled 1048576 async") == 0);
+    REQUIRE(guest.code("alloc pooled 1048576 async") == kSuccess);
     const Counted before(guest, books);
     REQUIRE(guest.ask("cancel " + what + " " + type + " 40") == "0 40");
     const Counted after(guest, books);
@@ -89,10 +88,10 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
     CHECK(after.used >= before.used);
     CHECK(before.free - after.free == after.used - before.used);
     CHECK(guest.number("storm 8 50 65536") == 0);  // nobody holds a lock that the dead have left
-    CHECK(guest.code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(guest.code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
-    while (guest.code("release 0") == 0) continue;
-    CHECK(guest.code("retain 0") == 0);
+    while (guest.code("release 0") == kSuccess) continue;
+    CHECK(guest.code("retain 0") == kSuccess);
     const Counted anew(guest, books);
     CHECK(anew.used <= before.used);  // less by the pool's, unless a pool outlives its context
     CHECK(anew.free + anew.used == before.free + before.used);
@@ -116,14 +115,13 @@ TEST_CASE("a thread cancelled anywhere in a cache leaves no lock and no segment 
     Words growth = settings();
     growth.push_back("CUSLICE_ALLOCATOR=growth");
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), growth));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     for (const std::string what : {"large", "alloc"})
         REQUIRE(guest.ask("cancel " + what + " " + type + " 20" + (past_us ? " past" : "")) == "0 20");
     // Two of the blocks that the dead have left fill a segment at most; nobody waits for them.
     CHECK(guest.number("storm 8 50 16777216") == 0);
-    CHECK(guest.code("alloc all 268435456") == 0);
-    CHECK(guest.code("free all") == 0);
+    CHECK(guest.code("alloc all 268435456") == kSuccess);
+    CHECK(guest.code("free all") == kSuccess);
     CHECK(guest.finish() == 0);
 }
 
@@ -148,17 +146,15 @@ TEST_CASE("a thread that can be cancelled at any time can't be while it has a lo
     Words small = chosen;
     if (mode != "split") small.push_back("CUSLICE_LIMIT=400MiB");
     Guest other(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), small));
-    REQUIRE(other.code("init") == 0);
-    REQUIRE(other.code("retain 0") == 0);
-    REQUIRE(other.code("alloc its 1048576") == 0);
+    retain_device(other);
+    REQUIRE(other.code("alloc its 1048576") == kSuccess);
     REQUIRE(guest.ask("asynchronous") == "0 0");
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     guest.let_change("free", "pools and caches give back what they keep for later");
     for (const std::string kind : {" managed", " arrays"}) {
-        REQUIRE(guest.code("random 1" + kind) == 0);
-        REQUIRE(guest.code("steps 300") == 0);
-        REQUIRE(guest.code("finish") == 0);
+        REQUIRE(guest.code("random 1" + kind) == kSuccess);
+        REQUIRE(guest.code("steps 300") == kSuccess);
+        REQUIRE(guest.code("finish") == kSuccess);
     }
     REQUIRE(guest.ask("exchange 100 33554432 relaxed") == "0 0 0");
     for (std::string symbol : split_words(guest.ask("firsts"))) {
@@ -175,8 +171,7 @@ TEST_CASE("a thread cancelled past the library costs what it had reserved, and n
     const Folder books;
     const std::string delays = "delay:cuMemAlloc_v2=300us,delay:cuMemFree_v2=300us";
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings(delays)));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     const Counted before(guest, books);
     REQUIRE(guest.ask("cancel alloc deferred 40 past") == "0 40");
     const Counted after(guest, books);
@@ -184,8 +179,8 @@ TEST_CASE("a thread cancelled past the library costs what it had reserved, and n
     CHECK(before.free - after.free >= after.used - before.used);
     CHECK(before.free - after.free <= 40 * 65536);
     CHECK(guest.number("storm 8 50 65536") == 0);  // nobody holds a lock that the dead have left
-    CHECK(guest.code("alloc all " + bytes(after.free)) == 0);
-    CHECK(guest.code("fill 65536") == 2);
+    CHECK(guest.code("alloc all " + bytes(after.free)) == kSuccess);
+    CHECK(guest.code("fill 65536") == kOutOfMemory);
     CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
     CHECK(guest.finish() == 0);
 }
@@ -202,9 +197,8 @@ TEST_CASE("a thread cancelled while it starts CUDA leaves a process that can sta
         const std::string file = folder.write("cuslice.toml", "[memory]\nlimit = \"1GiB\"\n");
         Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), {"CUSLICE_CONFIG=" + file}));
         REQUIRE(guest.ask("cancel start " + type + " 1") == "0 1");
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
-        CHECK(guest.code("fill " + bytes(64 * kMiB)) == 2);
+        retain_device(guest);
+        CHECK(guest.code("fill " + bytes(64 * kMiB)) == kOutOfMemory);
         CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
     }
 }
@@ -212,8 +206,7 @@ TEST_CASE("a thread cancelled while it starts CUDA leaves a process that can sta
 TEST_CASE("forks while other threads allocate: no child hangs, and the parent's count is right") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings()));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     const Counted before(guest, books);
     CHECK(guest.ask("forks 200 6") == "0 0");
     const Counted after(guest, books);
@@ -228,8 +221,7 @@ std::string meeting(const std::string& function, int threads) {
 TEST_CASE("threads that allocate from a pool are in the driver at the same time") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings(meeting("cuMemAllocAsync", 8))));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     for (int round = 0; round < 3; round++) REQUIRE(guest.ask("crowd async 8 65536") == "0 0");
     const Counted after(guest, books);
     CHECK(after.free + after.used == kGiB - 16 * kMiB);
@@ -240,10 +232,9 @@ TEST_CASE("threads that take segments are in the driver at the same time") {
     Words words = settings(meeting("cuMemAlloc_v2", 4));
     words.push_back("CUSLICE_ALLOCATOR=growth");
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), words));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(guest.ask("crowd alloc 4 " + bytes(100 * kMiB)) == "0 0");
-    CHECK(guest.code("release 0") == 0);
+    CHECK(guest.code("release 0") == kSuccess);
 }
 
 // A cache that still grows as its context ends meets the first context that another thread is making.
@@ -255,7 +246,7 @@ TEST_CASE("threads begin and end a program's first contexts at once, in each way
         const Folder books;
         Guest guest(Guest::route("linked"),
                     sliced("2xt4", books.path(), {"CUSLICE_LIMIT=8GiB", "CUSLICE_ALLOCATOR=" + mode}));
-        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("init") == kSuccess);
         REQUIRE(guest.ask("lifetimes 3 3 2") == "0 0");
         REQUIRE(guest.finish() == 0);
     }
@@ -270,8 +261,7 @@ TEST_CASE("a fork does not wait for a thread that is inside the driver") {
     Words words = settings(meeting(function, 2));
     words.push_back("CUSLICE_ALLOCATOR=" + allocator);
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), words));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(guest.ask("forkinside " + how + " 65536") == "0 0");
 }
 
@@ -280,18 +270,17 @@ TEST_CASE("a fork does not wait for a thread that makes the context of virtual G
     Words words = settings(meeting("cuDevicePrimaryCtxRetain", 2));
     words.push_back("CUSLICE_SPLIT=0=2");
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), words));
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     CHECK(guest.ask("forkinside retain 1") == "0 0");
-    CHECK(guest.code("release 1") == 0);
+    CHECK(guest.code("release 1") == kSuccess);
 }
 
 TEST_CASE("a child forked before CUDA starts has a slice of its own, and so has its parent's next child") {
     const Folder books;
     Guest guest(Guest::route("v2"), sliced("1xlaptop-2g", books.path(), settings()));  // looks up before it forks
-    REQUIRE(guest.code("fork") == 0);
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    CHECK(guest.code("fill " + bytes(64 * kMiB)) == 2);
+    REQUIRE(guest.code("fork") == kSuccess);
+    retain_device(guest);
+    CHECK(guest.code("fill " + bytes(64 * kMiB)) == kOutOfMemory);
     CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
     CHECK(guest.finish() == 0);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuslice top on a machine with jobs: what ps and stats say of them, beside the GPUs.
+#include "tests/preload/device.h"
 #include "tests/preload/machine.h"
 #include "tests/soon.h"
 
@@ -18,13 +19,11 @@ Json top(const Machine& machine) {
 TEST_CASE("top shows jobs, partitions, waiters and caches of the GPUs that they are on") {
     const Machine machine("2xlaptop-2g");
     auto cached = machine.start({"--gpus", "0", "--limit", "1GiB", "--allocator", "growth"});
-    REQUIRE(cached->code("init") == 0);
-    REQUIRE(cached->code("retain 0") == 0);
-    REQUIRE(cached->code("current 0") == 0);
-    REQUIRE(cached->code("alloc a " + std::to_string(100 * kMiB)) == 0);
+    use_device(*cached);
+    REQUIRE(cached->code("alloc a " + std::to_string(100 * kMiB)) == kSuccess);
     auto split = machine.start({"--gpus", "1", "--split", "1=2"});
-    REQUIRE(split->code("init") == 0);
-    REQUIRE(split->code("retain 1") == 0);
+    REQUIRE(split->code("init") == kSuccess);
+    REQUIRE(split->code("retain 1") == kSuccess);
     auto waits = machine.start({"--gpus", "0", "--fraction", "0.9", "--wait"});
     REQUIRE(soon([&] { return top(machine)["waiting"].size() == 1; }));
 

@@ -144,8 +144,7 @@ struct Town {
         if (mounted_) REQUIRE(::mount("town", ledgers.c_str(), "tmpfs", 0, ("mode=1777,size=" + room).c_str()) == 0);
         // The driver's accounting is everybody's.
         Guest first(Guest::route("linked"), raw(fake, books));
-        REQUIRE(first.code("init") == 0);
-        REQUIRE(first.code("retain 0") == 0);
+        retain_device(first);
         REQUIRE(first.finish() == 0);
         for (const auto& entry : fs::directory_iterator(books)) fs::permissions(entry.path(), fs::perms(0666));
     }
@@ -216,21 +215,19 @@ class TwoProcesses {
         second = town.preloaded(user, {"CUSLICE_LIMIT=1GiB", "CUSLICE_JOB=" + job.substr(1)});
         for (Guest* one : {first.get(), second.get()}) {
             one->let_change("free", "the other process takes and gives back");
-            REQUIRE(one->code("init") == 0);
-            REQUIRE(one->code("retain 0") == 0);
-            REQUIRE(one->code("current 0") == 0);
+            use_device(*one);
         }
     }
     /// Together they have what the limit allows and no more, and nobody says anything but what was refused.
     void check() {
-        CHECK(first->code("alloc shared " + bytes(300 * kMiB)) == 0);
-        CHECK(second->code("fill " + bytes(kMiB)) == 2);
-        CHECK(first->code("alloc more " + bytes(32 * kMiB)) == 2);
+        CHECK(first->code("alloc shared " + bytes(300 * kMiB)) == kSuccess);
+        CHECK(second->code("fill " + bytes(kMiB)) == kOutOfMemory);
+        CHECK(first->code("alloc more " + bytes(32 * kMiB)) == kOutOfMemory);
         const std::uint64_t together = town_.used(*first) + town_.used(*second);
         CHECK(together <= kGiB);
         CHECK(together > kGiB - 64 * kMiB);
-        CHECK(second->code("freeall") == 0);
-        CHECK(first->code("free shared") == 0);
+        CHECK(second->code("freeall") == kSuccess);
+        CHECK(first->code("free shared") == kSuccess);
         for (Guest* one : {first.get(), second.get()})
             for (const std::string& line : one->complaints()) {
                 CAPTURE(line);

@@ -123,7 +123,7 @@ struct Program {
             guest =
                 std::make_unique<Guest>(Guest::route("linked"), sliced(machine.fake, machine.books.path(), settings));
         }
-        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("init") == kSuccess);
     }
     Held held() const { return books_of(machine.books.path(), guest->pid()); }
 
@@ -138,14 +138,14 @@ void check_first(const std::string& symbol, const Mode& mode, const Machine& mac
     // The driver footprint is charged to all partitions.
     const bool by_driver = afterwards(symbol) && !symbol.starts_with("cuArray") && !symbol.starts_with("cuMipmapped");
     const std::uint64_t most = mode.limit == kGiB || !by_driver ? mode.most : 2 * mode.limit;
-    for (const std::string& command : before) REQUIRE(program.guest->code(command) == 0);
+    for (const std::string& command : before) REQUIRE(program.guest->code(command) == kSuccess);
     const std::string once = "first " + symbol + " " + bytes(mode.limit - kContext / 2) + " 1";
     const int refused = program.guest->code(once);
     const Held first = program.held();
     CHECK(first.used <= most);
     const bool takes_bytes = !symbol.starts_with("cuCtxCreate") && symbol != "cuDevicePrimaryCtxRetain" &&
                              symbol != "cuGreenCtxCreate" && symbol != "cuCtxSetLimit";
-    if (takes_bytes && mode.limit == kGiB) CHECK(refused != 0);
+    if (takes_bytes && mode.limit == kGiB) CHECK(refused != kSuccess);
     program.guest->ask("first " + symbol + " " + bytes(48 * kMiB) + " 40");
     const Held full = program.held();
     CHECK(full.used <= most);
@@ -196,8 +196,8 @@ TEST_CASE("a context that comes unseen after the first memory is charged before 
     const Folder folder;
     const Machine machine(machine_file(folder, ""));
     const Program program(kModes[0], machine);
-    REQUIRE(program.guest->code("first cuMemCreate " + bytes(48 * kMiB) + " 1") == 0);
-    REQUIRE(program.guest->code("hidden 0") == 0);
+    REQUIRE(program.guest->code("first cuMemCreate " + bytes(48 * kMiB) + " 1") == kSuccess);
+    REQUIRE(program.guest->code("hidden 0") == kSuccess);
     program.guest->ask("first cuMemCreate " + bytes(48 * kMiB) + " 40");
     CHECK(program.held().used <= kGiB);
     CHECK(program.held().used > kGiB - 80 * kMiB);
@@ -207,10 +207,9 @@ TEST_CASE("a context that comes unseen after the first memory is charged before 
 namespace {
 
 void fill_and_free(Guest& guest) {
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("current 0") == 0);
-    REQUIRE(guest.code("fill " + bytes(32 * kMiB)) == 2);
-    REQUIRE(guest.code("freeall") == 0);
+    enter_device(guest);
+    REQUIRE(guest.code("fill " + bytes(32 * kMiB)) == kOutOfMemory);
+    REQUIRE(guest.code("freeall") == kSuccess);
 }
 
 }  // namespace
@@ -221,9 +220,9 @@ TEST_CASE("what launches took for local memory comes out of an idle cache when a
     fill_and_free(scene.guest);
     REQUIRE(scene.held().used <= kGiB);
     // 6144 threads can be resident.
-    REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 100 * kMiB / 6144)) == 0);
+    REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 100 * kMiB / 6144)) == kSuccess);
     CHECK(scene.held().used > kGiB);
-    REQUIRE(scene.guest.code("lookup m second") == 0);
+    REQUIRE(scene.guest.code("lookup m second") == kSuccess);
     CHECK(scene.held().used <= kGiB);
 }
 
@@ -232,11 +231,11 @@ TEST_CASE("what is said to be free can be had in one block, where launches took 
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
     fill_and_free(scene.guest);
     const std::uint64_t before = scene.free();
-    REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 41 * kMiB / 6144)) == 0);
-    REQUIRE(scene.guest.code("lookup m second") == 0);
+    REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 41 * kMiB / 6144)) == kSuccess);
+    REQUIRE(scene.guest.code("lookup m second") == kSuccess);
     const std::uint64_t free = scene.free();
     CHECK(free <= before - 40 * kMiB);
-    CHECK(scene.guest.code("alloc all " + bytes(free)) == 0);
+    CHECK(scene.guest.code("alloc all " + bytes(free)) == kSuccess);
     CHECK(scene.held().used <= kGiB);
 }
 

@@ -37,19 +37,19 @@ void Round::threads(Member& member) {
     std::string said;
     switch (below(5)) {
         case 0:
-            expect(member, "storm 3 60 3000000", {0}, &said);
+            expect(member, "storm 3 60 3000000", {kSuccess}, &said);
             break;
         case 1:
-            expect(member, "endings 4 300000", {0}, &said);
+            expect(member, "endings 4 300000", {kSuccess}, &said);
             break;
         case 2:
-            expect(member, "forks 2 2", {0}, &said);
+            expect(member, "forks 2 2", {kSuccess}, &said);
             break;
         case 3:
-            expect(member, "mix 4 65536", {0});
+            expect(member, "mix 4 65536", {kSuccess});
             return settle(member);
         default:
-            expect(member, "lifetimes 2 2 2", {0});
+            expect(member, "lifetimes 2 2 2", {kSuccess});
             return settle(member);
     }
     if (split_words(said).at(1) != "0") fail("program " + text(member.number) + ": calls went wrong: " + said);
@@ -59,28 +59,28 @@ void Round::threads(Member& member) {
 // A measured step that ends while other threads allocate is finished at the program's next call; what others take until
 // then would count as its own.
 void Round::settle(Member& member) {
-    if (is_blurred()) expect(member, "info", {0});
+    if (is_blurred()) expect(member, "info", {kSuccess});
 }
 
 // Another program in the same process; or a child that goes on in its place, while its parent holds what it held.
 void Round::fork_and_exec(Member& member) {
     if (chance(2) && member.parents.empty()) {
         const Identity parent = identity_of(member);
-        expect(member, "fork", {0});
+        expect(member, "fork", {kSuccess});
         member.worker->look_who();
         member.parents.push_back(parent);
         std::copy(member.closed, member.closed + 2, member.parent_closed);
         std::copy(member.unseen, member.unseen + 2, member.lost_parent);
-        expect(member, "alloc none 1000", {3, 201});
-        expect(member, "retain 0", {3});
+        expect(member, "alloc none 1000", {kNotInitialized, kInvalidContext});
+        expect(member, "retain 0", {kNotInitialized});
     }
-    expect(member, "exec linked", {0});
+    expect(member, "exec linked", {kSuccess});
     for (bool* const flags : {member.closed, member.unseen}) flags[0] = flags[1] = false;
     start_cuda(member);
 }
 
 void Round::close_all(Member& member) {
-    expect(member, "closeall " + place_.books(), {0});
+    expect(member, "closeall " + place_.books(), {kSuccess});
     member.closed[0] = member.closed[1] = true;
     allocate(member);
 }
@@ -156,7 +156,7 @@ void Round::look_again() {
     for (Member& member : members_) {
         if (!(member.unseen[0] || member.unseen[1]) || !member.ready || !member.worker || member.worker->is_stopped())
             continue;
-        expect(member, "alloc none " + text(kImpossible), {2});
+        expect(member, "alloc none " + text(kImpossible), {kOutOfMemory});
         looked(member);
     }
 }
@@ -286,7 +286,7 @@ void Round::fill_up(Member& member) {
     const bool split = combination_.mode == Combination::Mode::split;
     const Limits limits = limits_of(member.user);
     const std::uint64_t limit = std::min(limits.process, limits.together) / (split ? 2 : 1);
-    expect(member, "fill " + text(kMiB), {2});
+    expect(member, "fill " + text(kMiB), {kOutOfMemory});
     const auto held = place_.held(0);
     const std::uint64_t used = held.at(identity_of(member));
     // The headroom, and less than a step of what is allocated; at its largest an eighth of what the driver takes.
@@ -294,7 +294,7 @@ void Round::fill_up(Member& member) {
     if (used + kLeft < limit)
         fail("program " + text(member.number) + " could have only " + text(used) + " of " + text(limit) +
              " bytes again");
-    expect(member, "freeall", {0, 1});  // what ended with its context is known to the program still
+    expect(member, "freeall", {kSuccess, kInvalidValue});  // what ended with its context is known to the program still
 }
 
 }  // namespace cuslice::tests::model

@@ -74,8 +74,8 @@ void Round::ask_for_own() {
     const unsigned gpu = place_.gpus() > 1 && member.current == "1";
     if (!has_little(member, gpu)) return;
     const std::string name = fresh("o");
-    expect(member, "alloc " + name + " " + std::to_string(kMiB), {0});
-    expect(member, "free " + name, {0});
+    expect(member, "alloc " + name + " " + std::to_string(kMiB), {kSuccess});
+    expect(member, "free " + name, {kSuccess});
 }
 
 }  // namespace cuslice::tests::model

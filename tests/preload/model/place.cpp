@@ -76,7 +76,7 @@ void Place::open_books() {
     {
         Guest first(Guest::route("linked"), raw(fake_, books_));
         for (unsigned gpu = 0; gpu < gpus_; ++gpu)
-            if (first.code("init") != 0 || first.code("retain " + std::to_string(gpu)) != 0)
+            if (first.code("init") != kSuccess || first.code("retain " + std::to_string(gpu)) != kSuccess)
                 throw std::runtime_error("no GPU: " + first.err());
         // In CUDA's order.
         for (unsigned gpu = 0; gpu < gpus_; ++gpu) {

@@ -143,14 +143,14 @@ void Round::start_cuda(Member& member) {
     member.contexts.clear();
     member.things.clear();
     member.current = "0";
-    expect(member, "init", {0});
+    expect(member, "init", {kSuccess});
     retain(member);
 }
 
 void Round::retain(Member& member) {
     const bool its_own = hostile_ && is_undisturbed(member) && has_little(member, 0);
     const std::size_t said = member.worker->err().size();
-    member.ready = expect(member, "retain 0", {0, 2}) == 0;
+    member.ready = expect(member, "retain 0", {kSuccess, kOutOfMemory}) == kSuccess;
     if (!member.ready) member.context_refused = true;
     member.current = "0";
     if (!member.ready && its_own) check_refusal(member, member.worker->err().substr(said));
@@ -184,7 +184,7 @@ int Round::judge(Member& member, const std::string& line, const Answer& answer, 
     const Words words = split_words(answer.text);
     const bool digits = !words.empty() && words[0].find_first_not_of("0123456789") == std::string::npos;
     const int code = digits ? std::stoi(words[0]) : -1;
-    totals_.refusals += code == 2;
+    totals_.refusals += code == kOutOfMemory;
     if (std::find(allowed.begin(), allowed.end(), code) == allowed.end())
         fail("program " + std::to_string(member.number) + ": " + line + " was answered: " + answer.text);
     const std::uint64_t settles = line.rfind("retain", 0) == 0 ? settling_of(member) : 0;

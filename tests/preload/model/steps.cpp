@@ -2,11 +2,14 @@
 // The steps that one program takes by itself.
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "tests/preload/model/round.h"
 
 namespace cuslice::tests::model {
 namespace {
+
+const std::vector<int> kMayBeRefused{kSuccess, kOutOfMemory};  // other programs may hold the rest
 
 std::string text(std::uint64_t number) { return std::to_string(number); }
 
@@ -65,7 +68,7 @@ void Round::allocate(Member& member) {
     if (kind.rfind("pool=", 0) == 0 && member.current == "1") kind = "plain";
     const std::string name = fresh("b");
     const std::uint64_t bytes = kind == "pitch" ? below(100000) + 1 : kind == "old" ? below(100000) + 1 : size();
-    if (expect(member, "alloc " + name + " " + text(bytes) + " " + kind, {0, 2}) == 0)
+    if (expect(member, "alloc " + name + " " + text(bytes) + " " + kind, kMayBeRefused) == kSuccess)
         // A pool's block lives as long as the device is in use, which the second one is for as long as it has its
         // context.
         member.things[name] = {kind, is_pooled(kind) && member.current != "1" ? "" : member.current, bytes};
@@ -96,12 +99,12 @@ void Round::free_thing(Member& member, const std::string& name) {
     if (thing.kind == "pool")
         for (const auto& [other, one] : member.things)
             if (one.kind == "pool=" + name) return;  // not before its blocks
-    if (thing.kind == "graph" && thing.out) expect(member, "graphfree " + name, {0});
+    if (thing.kind == "graph" && thing.out) expect(member, "graphfree " + name, {kSuccess});
     // A mapping has its piece's name in the program.
     const std::string known = thing.kind == "mapping" ? name.substr(0, name.find('.')) : name;
     // Work on what a pool gave is ordered by the stream of the context that is current.
     if (thing.kind == "ipc" && thing.context != member.current) make_current(member, thing.context);
-    expect(member, how + known, {0});
+    expect(member, how + known, {kSuccess});
     member.things.erase(name);
 }
 
@@ -119,7 +122,7 @@ void Round::drop_kinds(Member& member, bool (*wanted)(const std::string& kind)) 
 // ---- contexts -------------------------------------------------------------------------------------------------------
 
 void Round::make_current(Member& member, const std::string& context) {
-    expect(member, "current " + context, {0});
+    expect(member, "current " + context, {kSuccess});
     member.current = context;
 }
 
@@ -130,7 +133,7 @@ void Round::context(Member& member) {
     if (chance(3)) return make_current(member, contexts.empty() || chance(2) ? "0" : contexts[below(contexts.size())]);
     if (own < 2 && chance(2)) {
         const std::string name = fresh("c");
-        if (expect(member, "create " + name + " 0", {0, 2}) != 0) {
+        if (expect(member, "create " + name + " 0", kMayBeRefused) != kSuccess) {
             member.context_refused = true;
             return;
         }
@@ -145,7 +148,7 @@ void Round::context(Member& member) {
 // Everything in a context ends with it, except memory of pools.
 void Round::end_context(Member& member, const std::string& context) {
     if (member.current == context && chance(2)) make_current(member, "0");
-    expect(member, context == "1" ? "release 1" : "destroy " + context, {0});
+    expect(member, context == "1" ? "release 1" : "destroy " + context, {kSuccess});
     forget_context(member, context);
     std::erase(member.contexts, context);
     make_current(member, "0");
@@ -161,7 +164,7 @@ void Round::primary(Member& member) {
         return is_pooled(kind) || kind == "pool" || kind == "graph" || kind == "ipc" || kind == "piece" ||
                kind == "mapping";
     });
-    expect(member, "release 0", {0});
+    expect(member, "release 0", {kSuccess});
     forget_context(member, "0");
     member.ready = false;
     retain(member);
@@ -171,7 +174,7 @@ void Round::primary(Member& member) {
 void Round::second(Member& member) {
     for (const std::string& name : member.contexts)
         if (name == "1") return end_context(member, "1");
-    if (expect(member, "retain 1", {0, 2}) != 0) {
+    if (expect(member, "retain 1", kMayBeRefused) != kSuccess) {
         member.context_refused = true;
         return make_current(member, "0");
     }
@@ -188,24 +191,26 @@ void Round::module_of(Member& member) {
             return free_thing(member, std::string(name));
     if (chance(3)) {
         const std::string name = fresh("k");
-        if (expect(member, "kernels " + name + " 1", {0, 2}) == 0) member.things[name] = {"kernels", member.current};
+        if (expect(member, "kernels " + name + " 1", kMayBeRefused) == kSuccess)
+            member.things[name] = {"kernels", member.current};
         return;
     }
     if (chance(6)) {
-        expect(member, "heap " + text(size() / 8), {0, 2});
+        expect(member, "heap " + text(size() / 8), kMayBeRefused);
         return;
     }
     const std::string name = fresh("m");
-    if (expect(member, "module " + name + " " + text(size() / 2), {0, 2}) == 0)
+    if (expect(member, "module " + name + " " + text(size() / 2), kMayBeRefused) == kSuccess)
         member.things[name] = {"module", member.current};
 }
 
 void Round::array(Member& member) {
     const std::string name = fresh("a"), width = text(below(500) + 1), height = text(below(500) + 1);
     if (chance(2)) {
-        if (expect(member, "array " + name + " " + width + " " + height + " " + text(below(8) + 1), {0, 2}) == 0)
+        if (expect(member, "array " + name + " " + width + " " + height + " " + text(below(8) + 1), kMayBeRefused) ==
+            kSuccess)
             member.things[name] = {"array", member.current};
-    } else if (expect(member, "mipmap " + name + " " + width + " " + height + " 0 1", {0, 2}) == 0) {
+    } else if (expect(member, "mipmap " + name + " " + width + " " + height + " 0 1", kMayBeRefused) == kSuccess) {
         member.things[name] = {"mipmap", member.current};
     }
 }
@@ -216,12 +221,12 @@ void Round::pool(Member& member) {
         if (thing.kind == "pool" && (name.empty() || chance(2))) name = one;
     if (name.empty() || chance(4)) {
         name = chance(2) ? "default" : fresh("p");
-        expect(member, "pool " + name + " 0", {0});
+        expect(member, "pool " + name + " 0", {kSuccess});
         if (name != "default") member.things[name] = {"pool", ""};
     }
-    if (chance(2)) expect(member, "keep " + name + " " + text(chance(2) ? 0 : 256 * kMiB), {0});
-    if (chance(3)) expect(member, "trim " + name + " " + text(chance(2) ? 0 : 16 * kMiB), {0});
-    if (chance(3)) expect(member, "sync", {0});
+    if (chance(2)) expect(member, "keep " + name + " " + text(chance(2) ? 0 : 256 * kMiB), {kSuccess});
+    if (chance(3)) expect(member, "trim " + name + " " + text(chance(2) ? 0 : 16 * kMiB), {kSuccess});
+    if (chance(3)) expect(member, "sync", {kSuccess});
 }
 
 // Each looks at what nobody is listed with, and takes another one's memory that is gone for its own
@@ -238,29 +243,30 @@ bool Round::may_give_away(const Member& member) {
 void Round::give_away(Member& member) {
     const std::string name = fresh("v");
     const std::uint64_t bytes = (below(100) + 1) * 2 * kMiB;
-    if (expect(member, "piece " + name + " " + text(bytes) + " export", {0, 2}) != 0) return;
-    expect(member, "export " + name, {0});
-    expect(member, "unpiece " + name, {0});
+    if (expect(member, "piece " + name + " " + text(bytes) + " export", kMayBeRefused) != kSuccess) return;
+    expect(member, "export " + name, {kSuccess});
+    expect(member, "unpiece " + name, {kSuccess});
     member.things[name] = {"given", "", bytes};
     std::string said;
-    if (member.current == "1" || expect(member, "info", {0}, &said) != 0) return;
+    if (member.current == "1" || expect(member, "info", {kSuccess}, &said) != kSuccess) return;
     const std::string most = fresh("b");
-    if (expect(member, "alloc " + most + " " + split_words(said).at(1), {0, 1, 2}) == 0)
-        expect(member, "free " + most, {0});
+    if (expect(member, "alloc " + most + " " + split_words(said).at(1), {kSuccess, kInvalidValue, kOutOfMemory}) ==
+        kSuccess)
+        expect(member, "free " + most, {kSuccess});
 }
 
 void Round::piece(Member& member) {
     if (chance(3) && may_give_away(member)) return give_away(member);
     for (const auto& [name, thing] : member.things)
         if (thing.kind == "piece" && !member.things.count(name + ".mapped") && chance(2)) {
-            if (expect(member, "map " + name + " " + text(thing.bytes), {0, 2}) == 0)
+            if (expect(member, "map " + name + " " + text(thing.bytes), kMayBeRefused) == kSuccess)
                 member.things[name + ".mapped"] = {"mapping", "", thing.bytes};
             return;
         }
     const std::string name = fresh("v");
     const std::uint64_t bytes = (below(30) + 1) * 2 * kMiB;
     const std::string kind = chance(3) ? " export" : "";
-    if (expect(member, "piece " + name + " " + text(bytes) + kind, {0, 2}) == 0)
+    if (expect(member, "piece " + name + " " + text(bytes) + kind, kMayBeRefused) == kSuccess)
         member.things[name] = {"piece", "", bytes, !kind.empty()};
 }
 
@@ -269,13 +275,13 @@ void Round::graph(Member& member) {
     for (auto& [name, thing] : member.things) {
         if (thing.kind != "graph" || chance(3)) continue;
         if (thing.out) {
-            expect(member, "graphfree " + name, {0});
+            expect(member, "graphfree " + name, {kSuccess});
             thing.out = false;
-        } else if (expect(member, (chance(4) ? "upload " : "launch ") + name, {0, 2}) == 0) {
+        } else if (expect(member, (chance(4) ? "upload " : "launch ") + name, kMayBeRefused) == kSuccess) {
             // Memory that a graph's launch leaves behind is the program's; an upload leaves nothing.
             thing.out = thing.bytes != 0 && story_.back().find("launch") != std::string::npos;
         }
-        if (chance(4)) expect(member, "graphtrim", {0});
+        if (chance(4)) expect(member, "graphtrim", {kSuccess});
         return;
     }
     const std::string name = fresh("g"), bytes = text(size() / 4 + 1);
@@ -283,35 +289,37 @@ void Round::graph(Member& member) {
     const std::string end = leaves ? " leave" : " free";
     const std::string line = captured ? "capture " + name + " " + bytes + end
                                       : "graph " + name + " " + bytes + " " + text(below(4) + 1) + end;
-    if (expect(member, line, {0, 2}) == 0) member.things[name] = {"graph", "", leaves ? 1u : 0u};
+    if (expect(member, line, kMayBeRefused) == kSuccess) member.things[name] = {"graph", "", leaves ? 1u : 0u};
 }
 
 // A driver forbids some calls during a capture, and whoever is refused one has lost it; a cache has no need of them.
 void Round::capture(Member& member) {
     constexpr const char* kModes[] = {"global", "local", "relaxed"};
     const std::string stream = fresh("s");
-    expect(member, "stream " + stream, {0});
-    expect(member, "begin " + stream + " " + kModes[below(3)], {0});
+    expect(member, "stream " + stream, {kSuccess});
+    expect(member, "begin " + stream + " " + kModes[below(3)], {kSuccess});
     bool lost = false;
     for (std::uint64_t i = below(4); i > 0; --i) {
         if (chance(2)) {
             const std::string name = fresh("b");
-            const int code = expect(member, "alloc " + name + " " + text(size() / 4 + 1), {0, 2, 900, 901});
-            if (code == 0) member.things[name] = {"plain", member.current};
-            lost = lost || code >= 900;
+            const int code = expect(member, "alloc " + name + " " + text(size() / 4 + 1),
+                                    {kSuccess, kOutOfMemory, kStreamCaptureUnsupported, kStreamCaptureInvalidated});
+            if (code == kSuccess) member.things[name] = {"plain", member.current};
+            lost = lost || code >= kStreamCaptureUnsupported;
             continue;
         }
         for (const auto& [name, thing] : member.things) {
             if (thing.kind != "plain") continue;
             const std::string freed = name;
-            const int code = expect(member, "free " + freed, {0, 900, 901});
-            if (code == 0) member.things.erase(freed);
-            lost = lost || code >= 900;
+            const int code =
+                expect(member, "free " + freed, {kSuccess, kStreamCaptureUnsupported, kStreamCaptureInvalidated});
+            if (code == kSuccess) member.things.erase(freed);
+            lost = lost || code >= kStreamCaptureUnsupported;
             break;
         }
     }
-    expect(member, "end " + stream, lost ? Codes{901} : Codes{0});
-    expect(member, "unstream " + stream, {0});
+    expect(member, "end " + stream, lost ? Codes{kStreamCaptureInvalidated} : Codes{kSuccess});
+    expect(member, "unstream " + stream, {kSuccess});
 }
 
 // ---- with others ----------------------------------------------------------------------------------------------------
@@ -324,14 +332,14 @@ void Round::share(Member& member) {
             continue;
         if (thing.kind == "piece") continue;  // made without a handle that others can open
         std::string said;
-        expect(member, "ipcget " + name, {0}, &said);
+        expect(member, "ipcget " + name, {kSuccess}, &said);
         thing.out = true;
         const std::string opened = fresh("i");
         // Between containers the driver may not find what is meant.
         const bool apart = combination_.seen == Combination::Seen::pid_namespace ||
                            combination_.seen == Combination::Seen::user_namespace;
         if (expect(*other, "ipcopen " + opened + " " + split_words(said).at(1),
-                   apart ? Codes{0, 1, 2, 400} : Codes{0, 2}) == 0)
+                   apart ? Codes{kSuccess, kInvalidValue, kOutOfMemory, kInvalidHandle} : kMayBeRefused) == kSuccess)
             other->things[opened] = {"ipc", other->current};
         return;
     }
@@ -339,26 +347,26 @@ void Round::share(Member& member) {
         // A descriptor is found by its number in /proc, which only programs of one container have in common.
         if (thing.kind != "piece" || !thing.out || !may_give_away(member)) continue;
         std::string said;
-        if (expect(member, "export " + name, {0}, &said) != 0) return;
+        if (expect(member, "export " + name, {kSuccess}, &said) != kSuccess) return;
         const std::string opened = fresh("v");
-        if (expect(*other, "import " + opened + " " + split_words(said).at(1), {0, 2}) == 0)
+        if (expect(*other, "import " + opened + " " + split_words(said).at(1), kMayBeRefused) == kSuccess)
             other->things[opened] = {"piece", "", thing.bytes};
-        expect(member, "unexport " + name, {0});
+        expect(member, "unexport " + name, {kSuccess});
         return;
     }
 }
 
 void Round::ask_around(Member& member) {
     std::string said;
-    expect(member, "info", {0}, &said);
+    expect(member, "info", {kSuccess}, &said);
     const Words words = split_words(said);
     const std::uint64_t free = std::stoull(words.at(1)), total = std::stoull(words.at(2));
     if (free > total || total > limits_of(member.user).process)
         fail("program " + text(member.number) + " is told " + said);
-    expect(member, "sync", {0});
-    expect(member, "alloc none " + text(std::uint64_t{1} << 40), {2});
+    expect(member, "sync", {kSuccess});
+    expect(member, "alloc none " + text(std::uint64_t{1} << 40), {kOutOfMemory});
     looked(member);
-    expect(member, "freeat 4096", {1});
+    expect(member, "freeat 4096", {kInvalidValue});
 }
 
 void Round::drop_all(Member& member) {
