@@ -53,13 +53,13 @@ TEST_CASE("a limit holds in a container, and all of it can be had") {
     CAPTURE(text_of(like), text_of(how), allocator);
     if (how == How::inside && !like.proc) return;  // the next test's
     Tenant tenant(like, how, books, {"CUSLICE_ALLOCATOR=" + allocator});
-    REQUIRE(tenant.start() == 0);
+    REQUIRE(tenant.start() == kSuccess);
     const std::uint64_t free = tenant.guest.number("info");
     CHECK(free + 16 * kMiB + held_by_all(books.path()) == kGiB);
-    CHECK(tenant.guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(tenant.guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(peak_of_all(books.path()) <= kGiB);
     CHECK(peak_of_all(books.path()) > kGiB - 128 * kMiB);
-    CHECK(tenant.guest.code("freeall") == 0);
+    CHECK(tenant.guest.code("freeall") == kSuccess);
     CHECK(tenant.guest.number("info") == free);
     CHECK(tenant.guest.finish() == 0);
     CHECK(held_by_all(books.path()) == 0);
@@ -83,18 +83,18 @@ TEST_CASE("in a container NVML lists the program, whose pid is one that others h
     if (!can_hold(like)) return;
     CAPTURE(text_of(like));
     Tenant a(like, How::alone, books), b(like, How::alone, books);
-    REQUIRE(a.start() == 0);
-    REQUIRE(b.start() == 0);
-    REQUIRE(a.guest.code("alloc x " + bytes(200 * kMiB)) == 0);
+    REQUIRE(a.start() == kSuccess);
+    REQUIRE(b.start() == kSuccess);
+    REQUIRE(a.guest.code("alloc x " + bytes(200 * kMiB)) == kSuccess);
     REQUIRE(a.guest.pid() == b.guest.pid());
     // Each sees itself and no other, and counts its own memory alone.
     for (Guest* guest : {&a.guest, &b.guest}) {
-        REQUIRE(guest->ask("nvml") == "0");
+        REQUIRE(guest->code("nvml") == kSuccess);
         CHECK(guest->ask("nvmlprocesses 0") == "0 " + std::to_string(guest->pid()));
     }
     CHECK(b.guest.number("info") - a.guest.number("info") == 200 * kMiB);
-    CHECK(b.guest.code("fill " + bytes(kMiB)) == 2);
-    CHECK(a.guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(b.guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
+    CHECK(a.guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(held_by_all(books.path()) > 1700 * kMiB);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("a home of somebody else's in a container is no reason not to start") 
     Like kind = like;
     kind.writable.push_back(home.path());  // root's, and closed to others
     Tenant tenant(kind, how, books, {"HOME=" + home.path()});
-    REQUIRE(tenant.start() == 0);
+    REQUIRE(tenant.start() == kSuccess);
     CHECK(tenant.guest.number("total 0") == kGiB);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a user's ledger has one name, in a container and outside") {
     if (std::string(kTool) == "bwrap" && like.users && how == How::inside) return;
     CAPTURE(text_of(like), text_of(how));
     Tenant tenant(like, how, books);
-    REQUIRE(tenant.start() == 0);
+    REQUIRE(tenant.start() == kSuccess);
     CHECK(tenant.guest.complaints().empty());
     Words ledgers;
     for (const auto& entry : std::filesystem::directory_iterator(books.path() + "/ledger"))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Namespaces within namespaces, in orders that no runtime makes.
 #include "tests/containers/tenant.h"
+#include "tests/preload/device.h"
 #include "tests/skip.h"
 
 namespace cuslice::tests {
@@ -38,16 +39,14 @@ TEST_CASE("a limit holds in namespaces within namespaces, with a launcher at eac
     // A job within a job, in a container.
     if (where == 3) words = joined(joined(joined(launch, words), launch), Guest::route("linked"));
     Guest guest(words, settings(books));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("current 0") == 0);
+    use_device(guest);
     const std::uint64_t free = guest.number("info");
     CHECK(free + 16 * kMiB + held_by_all(books.path()) == kGiB);
     CHECK(guest.complaints().empty());
-    CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(peak_of_all(books.path()) <= kGiB);
     CHECK(peak_of_all(books.path()) > kGiB - 128 * kMiB);
-    CHECK(guest.code("freeall") == 0);
+    CHECK(guest.code("freeall") == kSuccess);
     CHECK(guest.number("info") == free);
     CHECK(guest.finish() == 0);
 }
@@ -61,18 +60,14 @@ TEST_CASE("levels of namespaces share one limit") {
         preload{"/usr/bin/env", "LD_PRELOAD=" + preload_list()};
     Guest outer(joined(preload, Guest::route("linked")), settings(books, more));
     Guest inner(joined(joined(levels, preload), Guest::route("linked")), settings(books, more));
-    for (Guest* guest : {&outer, &inner}) {
-        REQUIRE(guest->code("init") == 0);
-        REQUIRE(guest->code("retain 0") == 0);
-        REQUIRE(guest->code("current 0") == 0);
-    }
+    for (Guest* guest : {&outer, &inner}) use_device(*guest);
     CHECK(outer.number("info") == inner.number("info"));
-    CHECK(inner.code("fill " + bytes(kMiB)) == 2);
-    CHECK(outer.code("alloc x " + bytes(16 * kMiB)) == 2);
+    CHECK(inner.code("fill " + bytes(kMiB)) == kOutOfMemory);
+    CHECK(outer.code("alloc x " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(held_by_all(books.path()) <= kGiB);
     CHECK(held_by_all(books.path()) > kGiB - 64 * kMiB);
-    CHECK(inner.code("freeall") == 0);
-    CHECK(outer.code("alloc x " + bytes(300 * kMiB)) == 0);
+    CHECK(inner.code("freeall") == kSuccess);
+    CHECK(outer.code("alloc x " + bytes(300 * kMiB)) == kSuccess);
 }
 
 }  // namespace cuslice::tests

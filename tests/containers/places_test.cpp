@@ -63,8 +63,8 @@ TEST_CASE("a job's process in a container that can't reach the job's ledger is g
     const Words share{"CUSLICE_DIR=" + folder, "CUSLICE_JOB=" + launched.ask("go")};
     REQUIRE(share[1].find("@GPU-") != std::string::npos);
     Tenant tenant(like, How::alone, books, share);
-    REQUIRE(tenant.guest.code("init") == 0);
-    CHECK(tenant.guest.code("retain 0") == 2);
+    REQUIRE(tenant.guest.code("init") == kSuccess);
+    CHECK(tenant.guest.code("retain 0") == kOutOfMemory);
     const Words complaints = complaints_of(tenant.guest, 1);
     REQUIRE(complaints.size() == 1);
     CHECK(complaints[0].find("the limit can't be shared with other processes, so every allocation fails: ") !=
@@ -80,8 +80,8 @@ TEST_CASE("a job's process whose container has a folder of its own for ledgers i
     Guest launched({kLaunch, "run", "--", "/bin/sh", "-c", "read line; echo $CUSLICE_JOB; read line"}, settings(books));
     const Words share{"CUSLICE_DIR=" + books.path() + "/other", "CUSLICE_JOB=" + launched.ask("go")};
     Tenant tenant(like, How::alone, books, share);
-    REQUIRE(tenant.guest.code("init") == 0);
-    CHECK(tenant.guest.code("retain 0") == 2);
+    REQUIRE(tenant.guest.code("init") == kSuccess);
+    CHECK(tenant.guest.code("retain 0") == kOutOfMemory);
     const Words complaints = complaints_of(tenant.guest, 1);
     REQUIRE(complaints.size() == 1);
     CHECK(complaints[0].find("or its folder is not mounted in this container") != std::string::npos);
@@ -106,8 +106,8 @@ TEST_CASE("a job's process that is another user in its container is granted noth
                    settings(books, {"CUSLICE_DIR=" + ledgers.path()}));
     Guest guest(container.command(program),
                 settings(books, {"CUSLICE_DIR=" + ledgers.path(), "CUSLICE_JOB=" + launched.ask("go")}));
-    REQUIRE(guest.code("init") == 0);
-    CHECK(guest.code("retain 0") == 2);
+    REQUIRE(guest.code("init") == kSuccess);
+    CHECK(guest.code("retain 0") == kOutOfMemory);
     const Words complaints = complaints_of(guest, 1);
     REQUIRE(complaints.size() == 1);
     CHECK(complaints[0].find("or the launcher is another user") != std::string::npos);
@@ -119,8 +119,8 @@ TEST_CASE("a group that has no room for its ledger grants nothing, and a line sa
     if (!can_hold(like)) return;
     CAPTURE(text_of(like));
     Tenant tenant(like, How::alone, books, usual({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"}));
-    REQUIRE(tenant.guest.code("init") == 0);
-    CHECK(tenant.guest.code("retain 0") == 2);
+    REQUIRE(tenant.guest.code("init") == kSuccess);
+    CHECK(tenant.guest.code("retain 0") == kOutOfMemory);
     const Words complaints = complaints_of(tenant.guest, 1);
     REQUIRE(complaints.size() == 1);
     CHECK(complaints[0].find(cause(like)) != std::string::npos);
@@ -128,7 +128,7 @@ TEST_CASE("a group that has no room for its ledger grants nothing, and a line sa
     CHECK(held_by_all(books.path()) == 0);
     // A limit of the process's own needs no ledger.
     Tenant alone(like, How::alone, books, usual());
-    CHECK(alone.start() == 0);
+    CHECK(alone.start() == kSuccess);
     CHECK(alone.guest.complaints().empty());
 }
 

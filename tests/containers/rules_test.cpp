@@ -9,6 +9,7 @@
 
 #include "tests/allowed.h"
 #include "tests/containers/tenant.h"
+#include "tests/preload/device.h"
 
 namespace cuslice::tests {
 namespace {
@@ -64,15 +65,14 @@ void check_limit(const Words& words, const Folder& books) {
     Guest guest(words, plain());
     const int started = guest.code("init");
     INFO((guest.complaints().empty() ? std::string() : guest.complaints()[0]));
-    REQUIRE(started == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("current 0") == 0);
+    REQUIRE(started == kSuccess);
+    enter_device(guest);
     const std::uint64_t free = guest.number("info");
     CHECK(free + 16 * kMiB + held_by_all(books.path()) == kGiB);
-    CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(peak_of_all(books.path()) <= kGiB);
     CHECK(peak_of_all(books.path()) > kGiB - 32 * kMiB);
-    CHECK(guest.code("freeall") == 0);
+    CHECK(guest.code("freeall") == kSuccess);
     CHECK(guest.number("info") == free);
     CHECK(guest.finish() == 0);
 }
@@ -83,13 +83,6 @@ bool can_share(const Ruled& ruled) {
     // In a user namespace nobody can tell whose the processes are.
     if (::geteuid() != 0) skip("without root a case's /etc takes a user namespace, in which no slice is shared");
     return kSanitizer.empty() && ::geteuid() == 0 && possible(ruled.command({"/bin/true"}, {}));
-}
-
-int start(Guest& guest) {
-    const int started = guest.code("init");
-    if (started != 0) return started;
-    const int retained = guest.code("retain 0");
-    return retained != 0 ? retained : guest.code("current 0");
 }
 
 bool says(Guest& guest, const std::string& what) {
@@ -118,20 +111,20 @@ const std::string kSome = "alloc most " + bytes(320 * kMiB);
 /// That a program gets no more than what another one, which has taken some of it, leaves of their slice.
 void check_shared(const Ruled& ruled, const Words& words) {
     Guest first(ruled.command({}, {}), plain());
-    REQUIRE(start(first) == 0);
-    REQUIRE(first.code(kSome) == 0);
+    REQUIRE(try_device(first) == kSuccess);
+    REQUIRE(first.code(kSome) == kSuccess);
     Guest second(words, plain());
-    const int started = start(second);
+    const int started = try_device(second);
     INFO((second.complaints().empty() ? std::string() : second.complaints()[0]));
-    REQUIRE(started == 0);
+    REQUIRE(started == kSuccess);
     CHECK(second.number("info") < 320 * kMiB);
-    CHECK(second.code(kSome) == 2);
-    CHECK(second.code("fill " + bytes(kMiB)) == 2);
+    CHECK(second.code(kSome) == kOutOfMemory);
+    CHECK(second.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(peak_of_all(ruled.books.path()) <= kGiB);
-    REQUIRE(second.code("freeall") == 0);
-    REQUIRE(first.code("freeall") == 0);
+    REQUIRE(second.code("freeall") == kSuccess);
+    REQUIRE(first.code("freeall") == kSuccess);
     CHECK(second.number("info") > 320 * kMiB);
-    CHECK(second.code("fill " + bytes(kMiB)) == 2);
+    CHECK(second.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(held_by_all(ruled.books.path()) <= kGiB);
 }
 
@@ -180,9 +173,7 @@ TEST_CASE("a program may have less than its rule") {
     if (!kSanitizer.empty()) return skip("a sanitizer's runtime is not preloaded by a file");
     if (!possible(ruled.command({"/bin/true"}, {}))) return;
     Guest guest(ruled.command({}, {"CUSLICE_LIMIT=512MiB"}), plain());
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    REQUIRE(guest.code("current 0") == 0);
+    use_device(guest);
     CHECK(guest.number("info") + 16 * kMiB + held_by_all(ruled.books.path()) == 512 * kMiB);
     CHECK(guest.finish() == 0);
 }
@@ -191,11 +182,11 @@ TEST_CASE("processes of one user share the slice of a rule, and have it back aft
     const Ruled ruled(true);
     if (!can_share(ruled)) return;
     Guest first(ruled.command({}, {}), plain()), second(ruled.command({}, {}), plain());
-    REQUIRE(start(first) == 0);
-    REQUIRE(start(second) == 0);
-    REQUIRE(first.code(kSome) == 0);
+    REQUIRE(try_device(first) == kSuccess);
+    REQUIRE(try_device(second) == kSuccess);
+    REQUIRE(first.code(kSome) == kSuccess);
     CHECK(second.number("info") + 16 * kMiB + held_by_all(ruled.books.path()) == kGiB);
-    CHECK(second.code(kSome) == 2);
+    CHECK(second.code(kSome) == kOutOfMemory);
     CHECK(says(second, "of the 1024.0 MiB limit of rule mine are in use"));
     CHECK(says(second, "The limit is from rule mine (/etc/cuslice/rules.d/10.toml:4:1)"));
     CHECK(peak_of_all(ruled.books.path()) <= kGiB);
@@ -214,10 +205,10 @@ TEST_CASE("processes of one user share the slice of a rule, and have it back aft
         const Outcome set = run(ruled.command({}, {}, {kLaunch, "set", kind, "mine", "--limit", "2GiB"}), plain());
         CHECK(set.exit_code != 0);
     }
-    CHECK(second.code(kSome) == 2);
+    CHECK(second.code(kSome) == kOutOfMemory);
     REQUIRE(::kill(first.pid(), SIGKILL) == 0);
     CHECK(first.finish() == 128 + SIGKILL);
-    CHECK(second.code(kSome) == 0);
+    CHECK(second.code(kSome) == kSuccess);
     CHECK(second.finish() == 0);
 }
 
@@ -253,9 +244,9 @@ TEST_CASE("the launcher's jobs have no more of a GPU reserved together than thei
     const auto job = [&] { return ruled.command(joined(ruled.fake(), asks), {}, Guest::route("linked"), false); };
     Guest first(job(), plain()), second(job(), plain()), third(job(), plain());
     // Together more than the GPU has; the rule's is half of it.
-    for (Guest* guest : {&first, &second, &third}) REQUIRE(start(*guest) == 0);
-    REQUIRE(first.code("alloc some " + bytes(64 * kMiB)) == 0);
-    CHECK(third.code("fill " + bytes(kMiB)) == 2);
+    for (Guest* guest : {&first, &second, &third}) REQUIRE(try_device(*guest) == kSuccess);
+    REQUIRE(first.code("alloc some " + bytes(64 * kMiB)) == kSuccess);
+    CHECK(third.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(peak_of_all(ruled.books.path()) <= kGiB);
     const Outcome ps = run(ruled.command({}, {}, {kLaunch, "ps", "--json"}), plain());
     REQUIRE(ps.exit_code == 0);
@@ -283,17 +274,17 @@ TEST_CASE("no program has a second slice of a rule in place of a ledger that was
     const Ruled ruled(true);
     if (!can_share(ruled)) return;
     Guest first(ruled.command({}, {}), plain());
-    REQUIRE(start(first) == 0);
-    REQUIRE(first.code(kSome) == 0);
+    REQUIRE(try_device(first) == kSuccess);
+    REQUIRE(first.code(kSome) == kSuccess);
     if (!can_see_files_in(ruled.books.path(), first)) return;
     REQUIRE(std::filesystem::remove_all(ruled.books.path() + "/shared") != 0);
     Guest second(ruled.command({}, {}), plain());
-    REQUIRE(start(second) == 0);
-    CHECK(second.code(kSome) == 2);
-    CHECK(second.code("fill " + bytes(kMiB)) == 2);
+    REQUIRE(try_device(second) == kSuccess);
+    CHECK(second.code(kSome) == kOutOfMemory);
+    CHECK(second.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(held_by_all(ruled.books.path()) <= kGiB);
     first.let_change("free", "it may learn of the new file now, and of what others hold in it");
-    CHECK(first.code("alloc more " + bytes(64 * kMiB)) == 2);
+    CHECK(first.code("alloc more " + bytes(64 * kMiB)) == kOutOfMemory);
 }
 
 TEST_CASE("where it can't be told whose slice it is, or it can't be shared, nothing is granted") {
@@ -315,7 +306,7 @@ TEST_CASE("where it can't be told whose slice it is, or it can't be shared, noth
         why = "rule mine: the limit can't be shared with other processes, so every allocation fails";
     }
     Guest guest(ruled.command(way, settings), plain());
-    CHECK(start(guest) != 0);
+    CHECK(try_device(guest) != kSuccess);
     CHECK(says(guest, why));
 }
 
@@ -342,8 +333,7 @@ TEST_CASE("dmem.max of cgroup v2 holds in a program, and its log says where the 
     const Words preloaded{"LD_PRELOAD=" + preload_list()};
     check_limit(joined(joined(container, preloaded), Guest::route("linked")), books);
     Guest guest(joined(joined(joined(container, preloaded), {"CUSLICE_LOG=info"}), Guest::route("linked")), plain());
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(guest.finish() == 0);
     const Words said = guest.complaints();
     CHECK(std::any_of(said.begin(), said.end(), [](const std::string& line) {

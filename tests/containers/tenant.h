@@ -65,12 +65,7 @@ struct Tenant {
         : container(with_books(like, books)),
           guest(command(container, how, Guest::route("linked")), settings(books, more)) {}
     /// cuInit, and a context; its CUresult.
-    int start() {
-        const int started = guest.code("init");
-        if (started != 0) return started;
-        const int retained = guest.code("retain 0");
-        return retained != 0 ? retained : guest.code("current 0");
-    }
+    int start() { return try_device(guest); }
     /// All processes in the container, and those that run it; the latest first.
     std::vector<int> family() const {
         std::vector<int> all = descendants(guest.child());

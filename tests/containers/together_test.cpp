@@ -17,7 +17,7 @@ const Words kGroup{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"};
 // Tries until it is granted: a tool that is killed ends before what it has started.
 bool granted_soon(Guest& guest, const std::string& line) {
     guest.let_change("free", "a neighbour gives back at the same time");
-    return soon([&] { return guest.code(line) == 0; });
+    return soon([&] { return guest.code(line) == kSuccess; });
 }
 
 }  // namespace
@@ -38,21 +38,21 @@ TEST_CASE("two containers share one limit, whose processes have the same pids") 
         REQUIRE(share[0].find("@GPU-") != std::string::npos);
     }
     Tenant a(like, How::alone, books, share), b(like, How::alone, books, share);
-    REQUIRE(a.start() == 0);
-    REQUIRE(b.start() == 0);
+    REQUIRE(a.start() == kSuccess);
+    REQUIRE(b.start() == kSuccess);
     REQUIRE(a.guest.pid() == b.guest.pid());
     CHECK(a.guest.complaints().empty());
     CHECK(b.guest.complaints().empty());
     CHECK(a.guest.number("info") == b.guest.number("info"));
-    REQUIRE(a.guest.code("alloc x " + bytes(200 * kMiB)) == 0);
+    REQUIRE(a.guest.code("alloc x " + bytes(200 * kMiB)) == kSuccess);
     CHECK(a.guest.number("info") == b.guest.number("info"));
-    CHECK(b.guest.code("fill " + bytes(kMiB)) == 2);
-    CHECK(a.guest.code("alloc y " + bytes(16 * kMiB)) == 2);
+    CHECK(b.guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
+    CHECK(a.guest.code("alloc y " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(held_by_all(books.path()) <= kGiB);
     CHECK(held_by_all(books.path()) > kGiB - 64 * kMiB);
     // Memory that one gives back is there for the other.
-    CHECK(a.guest.code("free x") == 0);
-    CHECK(b.guest.code("alloc z " + bytes(190 * kMiB)) == 0);
+    CHECK(a.guest.code("free x") == kSuccess);
+    CHECK(b.guest.code("alloc z " + bytes(190 * kMiB)) == kSuccess);
     CHECK(held_by_all(books.path()) <= kGiB);
     CHECK(b.guest.finish() == 0);
     CHECK(granted_soon(a.guest, "alloc y " + bytes(600 * kMiB)));
@@ -67,7 +67,7 @@ TEST_CASE("a container's slice is kept from another one's, and free when its pro
     CAPTURE(text_of(like), text_of(how));
     auto a = std::make_unique<Tenant>(like, how, books);
     REQUIRE(a->start() == 0);
-    REQUIRE(a->guest.code("alloc x " + bytes(500 * kMiB)) == 0);
+    REQUIRE(a->guest.code("alloc x " + bytes(500 * kMiB)) == kSuccess);
     const auto another = [&] {
         const Container container(with_books(like, books));
         return run(command(container, how, {"/bin/echo", "started"}), settings(books));
@@ -90,10 +90,10 @@ TEST_CASE("what a killed container held of a shared limit can be had by the othe
     if (!can_hold(like)) return;
     CAPTURE(text_of(like));
     Tenant a(like, How::alone, books, kGroup), b(like, How::alone, books, kGroup);
-    REQUIRE(a.start() == 0);
-    REQUIRE(b.start() == 0);
-    REQUIRE(a.guest.code("alloc x " + bytes(300 * kMiB)) == 0);
-    REQUIRE(b.guest.code("alloc x " + bytes(300 * kMiB)) == 2);
+    REQUIRE(a.start() == kSuccess);
+    REQUIRE(b.start() == kSuccess);
+    REQUIRE(a.guest.code("alloc x " + bytes(300 * kMiB)) == kSuccess);
+    REQUIRE(b.guest.code("alloc x " + bytes(300 * kMiB)) == kOutOfMemory);
     a.signal_all(SIGKILL);
     CHECK(granted_soon(b.guest, "alloc x " + bytes(300 * kMiB)));
     CHECK(granted_soon(b.guest, "alloc y " + bytes(300 * kMiB)));
@@ -106,17 +106,17 @@ TEST_CASE("nobody waits for a stopped container, which keeps what it holds") {
     if (!can_hold(like)) return;
     CAPTURE(text_of(like));
     Tenant a(like, How::alone, books, kGroup), b(like, How::alone, books, kGroup);
-    REQUIRE(a.start() == 0);
-    REQUIRE(a.guest.code("alloc x " + bytes(100 * kMiB)) == 0);
+    REQUIRE(a.start() == kSuccess);
+    REQUIRE(a.guest.code("alloc x " + bytes(100 * kMiB)) == kSuccess);
     a.signal_all(SIGSTOP);
-    REQUIRE(b.start() == 0);
-    CHECK(b.guest.code("alloc x " + bytes(200 * kMiB)) == 0);
-    for (int i = 0; i < 20; ++i) CHECK(b.guest.code("alloc y " + bytes(300 * kMiB)) == 2);
-    CHECK(b.guest.code("free x") == 0);
+    REQUIRE(b.start() == kSuccess);
+    CHECK(b.guest.code("alloc x " + bytes(200 * kMiB)) == kSuccess);
+    for (int i = 0; i < 20; ++i) CHECK(b.guest.code("alloc y " + bytes(300 * kMiB)) == kOutOfMemory);
+    CHECK(b.guest.code("free x") == kSuccess);
     // Refusals name memory and nobody's lock.
     for (const std::string& line : b.guest.complaints()) CHECK(line.find("locked by") == line.npos);
     a.signal_all(SIGCONT);
-    CHECK(a.guest.code("alloc y " + bytes(200 * kMiB)) == 0);
+    CHECK(a.guest.code("alloc y " + bytes(200 * kMiB)) == kSuccess);
 }
 
 TEST_CASE("ps lists on the host what containers hold, and in a container what others do") {
@@ -125,8 +125,8 @@ TEST_CASE("ps lists on the host what containers hold, and in a container what ot
     if (!can_hold(like)) return;
     CAPTURE(text_of(like));
     Tenant a(like, How::inside, books, kGroup);
-    REQUIRE(a.start() == 0);
-    REQUIRE(a.guest.code("alloc x " + bytes(100 * kMiB)) == 0);
+    REQUIRE(a.start() == kSuccess);
+    REQUIRE(a.guest.code("alloc x " + bytes(100 * kMiB)) == kSuccess);
     const Container neighbour(with_books(like, books));
     const Words ps{kLaunch, "ps", "--json"};
     for (const Words& words : {ps, joined(neighbour.before(), neighbour.command(ps))}) {
