@@ -120,7 +120,8 @@ bool Host::possible() {
     }
     // The accounting is its maker's, where a real GPU is everybody's.
     const auto first = start(kRoot, kOpens);
-    if (first->code("init") != 0 || first->code("retain 0") != 0) return skip("there is no fake GPU here"), false;
+    if (first->code("init") != kSuccess || first->code("retain 0") != kSuccess)
+        return skip("there is no fake GPU here"), false;
     for (const auto& file : fs::directory_iterator(at("/books"))) fs::permissions(file, fs::perms(0666));
     const Outcome entered = shell(kBob, "test $(id -u) = " + std::to_string(kBob) + " -a -x /opt/lab/guest");
     if (entered.exit_code == 0) return true;

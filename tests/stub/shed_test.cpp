@@ -79,12 +79,10 @@ enum Line { init, retain, current, total, before, too_much, rest, one_more, free
 /// Somebody of Alice's who holds a part of her slice.
 struct Holder {
     explicit Holder(const Ruled& ruled) : guest(ruled.guest(), plain()) {
-        REQUIRE(guest.code("init") == 0);
-        REQUIRE(guest.code("retain 0") == 0);
-        REQUIRE(guest.code("current 0") == 0);
+        use_device(guest);
         context = books_of(ruled.books(), guest.pid()).used;
         total = guest.number("total 0");
-        REQUIRE(guest.code("alloc some " + bytes(320 * kMiB)) == 0);
+        REQUIRE(guest.code("alloc some " + bytes(320 * kMiB)) == kSuccess);
         free = guest.number("info");
         left = kGiB - 16 * kMiB - books_of(ruled.books(), guest.pid()).used - context;
     }
@@ -96,8 +94,8 @@ struct Holder {
     }
     /// That nobody else holds any of it now.
     void check_alone() {
-        CHECK(guest.code("alloc rest " + bytes(free / kPage * kPage)) == 0);
-        CHECK(guest.code("free rest") == 0);
+        CHECK(guest.code("alloc rest " + bytes(free / kPage * kPage)) == kSuccess);
+        CHECK(guest.code("free rest") == kSuccess);
         CHECK(guest.number("info") == free);
     }
 
@@ -107,22 +105,22 @@ struct Holder {
 
 void check_shares(const Holder& holder, const Asked& asked) {
     CAPTURE(asked.words, asked.errors);
-    CHECK(asked.code(init) == 0);
+    CHECK(asked.code(init) == kSuccess);
     CHECK(asked.number(total) == kGiB);
     CHECK(asked.number(before) == holder.left);
-    CHECK(asked.code(too_much) == 2);
-    CHECK(asked.code(rest) == 0);
-    CHECK(asked.code(one_more) == 2);
-    CHECK(asked.code(freeall) == 0);
+    CHECK(asked.code(too_much) == kOutOfMemory);
+    CHECK(asked.code(rest) == kSuccess);
+    CHECK(asked.code(one_more) == kOutOfMemory);
+    CHECK(asked.code(freeall) == kSuccess);
     CHECK(asked.number(after) == holder.left);
 }
 
 void check_free(const Asked& asked) {
     CAPTURE(asked.words, asked.errors);
-    CHECK(asked.code(init) == 0);
+    CHECK(asked.code(init) == kSuccess);
     CHECK(asked.number(total) >= 1900 * kMiB);  // which a way may ask for
-    CHECK(asked.code(too_much) == 0);
-    CHECK(asked.code(freeall) == 0);
+    CHECK(asked.code(too_much) == kSuccess);
+    CHECK(asked.code(freeall) == kSuccess);
 }
 
 /// The answers of a way's programs: one after the other, in the same slice.
@@ -222,8 +220,8 @@ TEST_CASE("where it can't be told whose slice a program has, it is granted nothi
         if (*share == '\0') {
             check_free(asked);
         } else {
-            CHECK(asked.code(init) > 0);
-            CHECK(asked.code(rest) > 0);
+            CHECK(asked.code(init) > kSuccess);
+            CHECK(asked.code(rest) > kSuccess);
             CHECK(asked.errors.find("rule mine shares one slice, and " + std::string(place.why)) != std::string::npos);
             holder.check_alone();
         }

@@ -60,13 +60,12 @@ TEST_CASE("a program that opens the driver is in its slice, whatever name it ope
     const Folder books;
     if (!system.possible()) return;
     Guest guest(system.command(Guest::route(route)), limited(books));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
+    retain_device(guest);
     CHECK(guest.number("total 0") == kGiB);
-    CHECK(guest.code("alloc a " + bytes(kGiB)) == 2);
-    CHECK(guest.code("alloc a " + bytes(512 * kMiB)) == 0);
+    CHECK(guest.code("alloc a " + bytes(kGiB)) == kOutOfMemory);
+    CHECK(guest.code("alloc a " + bytes(512 * kMiB)) == kSuccess);
     CHECK(books_of(books.path(), guest.pid()).used > 512 * kMiB);
-    CHECK(guest.ask("nvml") == "0");
+    CHECK(guest.code("nvml") == kSuccess);
     CHECK(guest.number("nvmlmemory 0", 1) == kGiB);
     CHECK(guest.finish() == 0);
 }
@@ -155,7 +154,7 @@ TEST_CASE("a program that cuslice run started stays in the slice that it was giv
     const Words launch{CUSLICE_TEST_LAUNCH, "run", "--fake", kLaptop, "--limit", "768MiB", "--"};
     Guest guest(system.command(joined(launch, Guest::route(route))),
                 plain({"CUSLICE_FAKE_DIR=" + books.path(), "LD_LIBRARY_PATH=" + kFakeFolder}));
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     CHECK(guest.number("total 0") == 768 * kMiB);
     CHECK(guest.complaints().empty());
     CHECK(guest.finish() == 0);
@@ -264,7 +263,7 @@ TEST_CASE("the launcher sees the GPUs as they are where the list names the libra
     Guest guest(system.command(joined({kLaunch, "run", "--fake", kLaptop, "--limit", "512MiB", "--"},
                                       Guest::route("dlopen=libcuda.so.1"))),
                 environment);
-    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("init") == kSuccess);
     CHECK(guest.number("total 0") == 512 * kMiB);
     CHECK(guest.complaints().empty());
     CHECK(guest.finish() == 0);

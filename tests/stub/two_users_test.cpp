@@ -36,32 +36,26 @@ limit = "2GiB"
 share = "user"
 )";
 
-int begin(Guest& guest) {
-    for (const char* line : {"init", "retain 0", "current 0"})
-        if (const int code = guest.code(line); code != 0) return code;
-    return 0;
-}
-
 std::string said(Guest& guest) {
     const Words lines = guest.complaints();
     return lines.empty() ? "" : lines.back();
 }
 
 void start_well(Guest& guest) {
-    const int started = begin(guest);
+    const int started = try_device(guest);
     said(guest);
     INFO(guest.err());
-    REQUIRE(started == 0);
+    REQUIRE(started == kSuccess);
 }
 
 /// That programs of a user together get all of a limit and no more, with what the user's others hold of it.
 void check_fill(const Host& host, unsigned user, const std::vector<Guest*>& programs, std::uint64_t limit) {
     for (Guest* const program : programs) {
-        CHECK(program->code("fill " + bytes(kBlock)) == 2);
+        CHECK(program->code("fill " + bytes(kBlock)) == kOutOfMemory);
         CHECK(host.held_by(user) <= limit);
     }
     CHECK(host.held_by(user) > limit - kLeft);
-    for (Guest* const program : programs) CHECK(program->code("freeall") == 0);
+    for (Guest* const program : programs) CHECK(program->code("freeall") == kSuccess);
 }
 
 /// A job of root's and a group of alice's, who want to be left alone.
@@ -80,7 +74,7 @@ class Others {
         check_fill(host_, kAlice, {first_.get(), second_.get()}, kJob);
         const Tenant job = host_.start(kRoot, joined({"cuslice", "run", "--limit", "1GiB", "--"}, Host::kOpens));
         start_well(*job);
-        CHECK(job->code("fill " + bytes(kBlock)) == 2);
+        CHECK(job->code("fill " + bytes(kBlock)) == kOutOfMemory);
         CHECK(books_of(host_.at("/books"), job->pid()).used <= kGiB);
         CHECK(job->finish() == 0);
         const Tenant late = member();
@@ -90,7 +84,7 @@ class Others {
     }
     /// Memory of a killed member is there for the others, whoever looks at its file.
     void check_kill() {
-        REQUIRE(second_->code("fill " + bytes(kBlock)) == 2);
+        REQUIRE(second_->code("fill " + bytes(kBlock)) == kOutOfMemory);
         second_->kill(SIGKILL);
         second_ = member();
         start_well(*second_);
@@ -165,7 +159,7 @@ void check_shares(const Host& host, Guest& holder, Guest& other) {
 void check_rules(const Host& host) {
     const Tenant holder = host.start(kBob, Host::kOpens);
     start_well(*holder);
-    REQUIRE(holder->code("alloc some " + bytes(320 * kMiB)) == 0);
+    REQUIRE(holder->code("alloc some " + bytes(320 * kMiB)) == kSuccess);
     std::vector<Words> commands;
     for (const std::string way : kWays) {
         if (way.find("python3") != way.npos && !host.has_python()) continue;
@@ -198,7 +192,7 @@ void check_rules(const Host& host) {
     for (Guest* const each : {one.get(), two.get()}) {
         start_well(*each);
         CHECK(each->number("total 0") == kAlone);
-        CHECK(each->code("fill " + bytes(kBlock)) == 2);
+        CHECK(each->code("fill " + bytes(kBlock)) == kOutOfMemory);
         CHECK(books_of(host.at("/books"), each->pid()).used <= kAlone);
         CHECK(books_of(host.at("/books"), each->pid()).used > kAlone - kLeft);
     }
@@ -219,7 +213,7 @@ void check_services(const Host& host, Others& others) {
     // Its job is root's, whose ledger bob can't be in: it has no other limit in that one's place.
     const Tenant became = host.start(kRoot, joined(joined(before, dropped), Host::kPython));
     CHECK(became->code("damage") == 0);
-    CHECK(begin(*became) != 0);
+    CHECK(try_device(*became) != kSuccess);
     CHECK(said(*became).find("the launcher is another user") != std::string::npos);
     CHECK(host.held_by(kBob) == 0);
     CHECK(became->code("damage") == 0);
@@ -236,11 +230,11 @@ void check_services(const Host& host, Others& others) {
     start_well(*service);
     REQUIRE(service->code("drop " + std::to_string(kBob)) == 0);
     CHECK(service->code("damage") == 0);
-    CHECK(service->code("fill " + bytes(kBlock)) == 2);
+    CHECK(service->code("fill " + bytes(kBlock)) == kOutOfMemory);
     const std::uint64_t used = books_of(host.at("/books"), service->pid()).used;
     CHECK(used <= kGiB);
     CHECK(used > kGiB - kLeft);
-    CHECK(service->code("freeall") == 0);
+    CHECK(service->code("freeall") == kSuccess);
     others.check();
     CHECK(service->finish() == 0);
 }
@@ -249,10 +243,10 @@ void check_services(const Host& host, Others& others) {
 void check_no_more(const Host& host, const Words& command, const Words& more, bool starts) {
     CAPTURE(command, more);
     const Tenant tenant = host.start(kBob, command, more);
-    const int started = begin(*tenant);
+    const int started = try_device(*tenant);
     INFO(said(*tenant));
-    CHECK((started == 0) == starts);
-    if (started == 0) {
+    CHECK((started == kSuccess) == starts);
+    if (started == kSuccess) {
         CHECK(tenant->number("total 0") == kShared);
         check_fill(host, kBob, {tenant.get()}, kShared);
     }
@@ -283,7 +277,7 @@ void attack_by_environment(const Host& host) {
     };
     const Tenant holder = host.start(kBob, Host::kOpens);
     start_well(*holder);
-    REQUIRE(holder->code("alloc some " + bytes(320 * kMiB)) == 0);
+    REQUIRE(holder->code("alloc some " + bytes(320 * kMiB)) == kSuccess);
     for (const Words& program : {Host::kOpens, Host::kLinked}) {
         const bool opens = program == Host::kOpens;
         for (const Words& more : heeded) check_no_more(host, program, more, true);
@@ -319,7 +313,7 @@ void attack_by_locks(const Host& host, Others& others) {
     others.check();
     Words answer = split_words(bob->ask("write-over"));
     REQUIRE(answer.size() == 2);
-    CHECK(answer[0] == "0");
+    CHECK(answer[0] == std::to_string(kSuccess));
     CHECK(std::stoi(answer[1]) > 0);
     others.check();
     bob->finish();
@@ -359,10 +353,10 @@ void attack_by_forging(const Host& host, Others& others) {
         CAPTURE(kind);
         const Tenant one = host.start(kBob, Host::kOpens), two = host.start(kBob, Host::kLinked);
         start_well(*one);
-        REQUIRE(one->code("alloc some " + bytes(320 * kMiB)) == 0);
+        REQUIRE(one->code("alloc some " + bytes(320 * kMiB)) == kSuccess);
         CHECK(writer->code("forge " + kind) > 0);
         others.check();
-        begin(*two);  // which may be refused
+        try_device(*two);  // which may be refused
         for (Guest* const each : {one.get(), two.get()}) {
             each->let_change("free", "who is refused looks for the ledger, and finds who else is in it");
             each->code("fill " + bytes(kBlock));
@@ -381,7 +375,7 @@ void attack_by_home(const Host& host) {
         CAPTURE(line);
         host.done(kBob, "echo '" + line + "' > ~/.config/cuslice/cuslice.toml");
         const Tenant program = host.start(kRoot, Host::kOpens, {"HOME=/home/bob"});
-        CHECK(program->code("init") > 0);
+        CHECK(program->code("init") > kSuccess);
         CHECK(said(*program).find("is not taken from a file that another user can write") != std::string::npos);
         program->finish();
         const Outcome run = host.shell(kRoot, "HOME=/home/bob exec cuslice run -- true");
@@ -410,7 +404,7 @@ void attack_by_installation(const Host& host) {
 void check_upgrade(const Host& host, Others& others) {
     const Tenant bob = host.start(kBob, Host::kOpens);
     start_well(*bob);
-    REQUIRE(bob->code("alloc some " + bytes(320 * kMiB)) == 0);
+    REQUIRE(bob->code("alloc some " + bytes(320 * kMiB)) == kSuccess);
     const Words training{"/opt/lab/train", "dlopen=libcuda.so.1"};
     const Tenant early = host.start(kBob, training);  // that comes to CUDA afterwards
     REQUIRE(early->pid() > 0);
@@ -426,7 +420,7 @@ void check_upgrade(const Host& host, Others& others) {
     for (Guest* const each : {early.get(), late.get()}) {
         start_well(*each);
         CHECK(each->number("total 0") == kAlone);
-        CHECK(each->code("fill " + bytes(kBlock)) == 2);
+        CHECK(each->code("fill " + bytes(kBlock)) == kOutOfMemory);
         CHECK(books_of(host.at("/books"), each->pid()).used <= kAlone);
         CHECK(each->finish() == 0);
     }
