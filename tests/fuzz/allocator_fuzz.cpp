@@ -248,10 +248,10 @@ void act(Model& model, Input& input) {
             return;
         case 26: {
             const std::uint64_t kind = input.byte() % 8;
-            model.gpu.sync_error = kind < 2 ? 719 : 0;
+            model.gpu.sync_error = kind < 2 ? kLaunchFailed : 0;
             model.gpu.takes_nothing_back = kind == 2;
             model.gpu.no_fences = kind == 3;
-            model.gpu.failure = kind == 4 ? 900 : 0;
+            model.gpu.failure = kind == 4 ? kStreamCaptureUnsupported : 0;
             return;
         }
         case 27:

@@ -116,7 +116,7 @@ TEST_CASE("where the driver has less than the limit, a tenth less is asked until
     while (a.allocator.allocate(8 * kMiB, &denied)) {
     }
     CHECK(denied.by == AllocationError::By::driver);
-    CHECK(denied.error == 2);
+    CHECK(denied.error == kOutOfMemory);
 }
 
 TEST_CASE("preallocation takes all there is room for, and keeps it") {
@@ -139,9 +139,9 @@ TEST_CASE("preallocation takes all there is room for, and keeps it") {
 TEST_CASE("strict: a block whose GPU can't be waited for stays the program's") {
     Allocator a;
     const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB);
-    a.memory.sync_error = 700;
+    a.memory.sync_error = kIllegalAddress;
     CHECK(a.free(small) == Freed::failed);
-    CHECK(a.error == 700);
+    CHECK(a.error == kIllegalAddress);
     CHECK(a.free(large) == Freed::failed);
     CHECK(a.allocator.statistics().frees == 0);
     a.memory.sync_error = 0;

@@ -113,7 +113,7 @@ struct MadeUpMemory {
         }
         if (bytes > physical - held) {
             denied->by = AllocationError::By::driver;
-            denied->error = 2;
+            denied->error = kOutOfMemory;
             return 0;
         }
         held += bytes;

@@ -88,10 +88,10 @@ TEST_CASE("what the driver answers for another reason than memory is the answer,
     REQUIRE(a.free(a.allocate(100 * kMiB)) == Freed::done);
     const unsigned before = a.memory.asked_for, returns = a.memory.returns;
     a.memory.capturing = true;
-    a.memory.failure = 900;
+    a.memory.failure = kStreamCaptureUnsupported;
     CHECK(a.allocate(130 * kMiB) == 0);
     CHECK(a.denied.by == AllocationError::By::failure);
-    CHECK(a.denied.error == 900);
+    CHECK(a.denied.error == kStreamCaptureUnsupported);
     CHECK(a.memory.asked_for == before + 1);
     CHECK(a.memory.returns == returns);
     CHECK(a.allocator.statistics().ooms == 0);

@@ -4,6 +4,9 @@
 
 namespace cuslice {
 
+// CUresults that a made-up driver answers with: this part of the product knows no header of CUDA's.
+constexpr int kOutOfMemory = 2, kIllegalAddress = 700, kLaunchFailed = 719, kStreamCaptureUnsupported = 900;
+
 // A backing that tests put together of functions: see Backing. All of them are given `self`.
 struct BackingTable {
     void* self = nullptr;

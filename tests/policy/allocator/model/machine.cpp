@@ -112,7 +112,7 @@ std::uint64_t Machine::take(Context& context, std::uint64_t bytes, AllocationErr
             const std::lock_guard lock(on.mutex);
             if (bytes <= rules_.limit - on.held) {
                 denied->by = goes_wrong(rules_.failures) ? AllocationError::By::failure : AllocationError::By::driver;
-                denied->error = denied->by == AllocationError::By::failure ? kFailure : 2;
+                denied->error = denied->by == AllocationError::By::failure ? kFailure : kOutOfMemory;
                 if (denied->by == AllocationError::By::failure || goes_wrong(rules_.no_memory) || !context.lives)
                     return 0;
                 const std::uint64_t address = place(on, bytes);

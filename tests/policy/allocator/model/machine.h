@@ -34,7 +34,7 @@ class Machine {
 
   public:
     static constexpr unsigned kContexts = 3, kGpus = 2;
-    static constexpr int kError = 719, kFailure = 900;
+    static constexpr int kError = kLaunchFailed, kFailure = kStreamCaptureUnsupported;
 
     Machine(const Rules& rules, TestAllocator::Map& map, Findings& findings);
     ~Machine();
