@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elf/file.h"
 
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <string>

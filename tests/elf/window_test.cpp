@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elf/window.h"
 
+#include <cstdint>
 #include <random>
 #include <string>
 
