@@ -60,6 +60,8 @@ static bool is_of_library(const void* caller, dlopen_function next) {
 static const char refused_driver[] = "/proc/cuslice refuses CUDA to this program: libcuda.so.1";
 static const char refused_library[] =
     "/proc/cuslice refuses CUDA to this program, and the library that it opens needs libcuda.so.1";
+static const char refused_unread[] =
+    "/proc/cuslice refuses CUDA to this program, and the library that it opens could not be read";
 
 // NVML allocates nothing: where the library can't be had, what shows the GPUs goes on showing them.
 __attribute__((visibility("hidden"))) struct destination cuslice_stub_destination(const char* name, int flags,
@@ -75,5 +77,6 @@ __attribute__((visibility("hidden"))) struct destination cuslice_stub_destinatio
     const dlopen_function library = leads ? enter(next) : NULL;
     if (library) return (struct destination){library, name};
     if (leads == leads_to_driver) name = itself ? refused_driver : refused_library;
+    if (leads == leads_unknown) name = refused_unread;
     return (struct destination){next, name};
 }

@@ -3,7 +3,9 @@
 // needs little of it starts on any.
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 
@@ -30,6 +32,11 @@ static inline long kernel(long number, long a, long b, long c, long d, long e, l
     __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
     return x0;
 #endif
+}
+
+/// True for an error of a path that leads to no file that this process may read: the loader finds none there either.
+static inline bool is_nothing(long error) {
+    return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -ELOOP || error == -ENAMETOOLONG;
 }
 
 static inline long open_file(const char* path) {

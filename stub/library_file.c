@@ -7,6 +7,7 @@
 struct open_file {
     struct elf_source source;
     long descriptor;
+    bool failed;  // a read did, otherwise than of what is no file
 };
 
 struct reading {
@@ -18,49 +19,58 @@ struct reading {
 };
 
 static size_t read_at(struct elf_source* source, uint64_t offset, void* into, size_t size) {
-    const struct open_file* const open = (const struct open_file*)source;
+    struct open_file* const open = (struct open_file*)source;
     size_t got = 0;
     while (got < size && offset <= INT64_MAX - size) {
         const long more = kernel(SYS_pread64, open->descriptor, (long)into + (long)got, (long)(size - got),
                                  (long)(offset + got), 0, 0);
-        if (more <= 0) break;
+        if (more <= 0) {
+            open->failed |= more < 0 && more != -EISDIR && more != -ESPIPE && more != -EINVAL;
+            break;
+        }
         got += (size_t)more;
     }
     return got;
 }
 
 // The text that the entry names, in working memory; null if there is none, or no room for it.
-static const char* read_text(struct reading* reading, const Elf64_Dyn* entry) {
+static const char* read_text(struct reading* reading, const Elf64_Dyn* entry, struct library_file* library) {
     enum { longest_text = 16 << 10 };
     struct work* const work = reading->work;
     char* const text = work->next;
-    const size_t room = left_in(work) < longest_text ? left_in(work) : longest_text;
+    const bool has_room = left_in(work) >= longest_text;
+    const size_t room = has_room ? longest_text : left_in(work);
     size_t length;
     const uint64_t offset = elf_text_of(&reading->dynamic, entry);
-    if (offset == ELF_NOWHERE || !elf_read_text(reading->file.source, offset, text, room, &length)) return NULL;
+    if (offset == ELF_NOWHERE || !elf_read_text(reading->file.source, offset, text, room, &length)) {
+        library->incomplete |= !has_room;
+        return NULL;
+    }
     work->next = text + length + 1;
     return text;
 }
 
 static void read_dependencies(struct reading* reading, struct library_file* library) {
-    size_t needs = 0;
+    size_t needs = 0, count = 0;
     Elf64_Dyn entry, rpath = {DT_NULL, {0}}, runpath = {DT_NULL, {0}};
     reading->dynamic = elf_find_dynamic(&reading->file);
-    for (size_t i = 0; elf_dynamic_entry(&reading->file, &reading->dynamic, i, &entry); i++) {
+    for (; elf_dynamic_entry(&reading->file, &reading->dynamic, count, &entry); count++) {
         if (entry.d_tag == DT_RPATH) rpath = entry;
         if (entry.d_tag == DT_RUNPATH) runpath = entry;
         if (entry.d_tag == DT_NEEDED) needs++;
     }
     library->needs = take_from(reading->work, needs * sizeof(char*));
+    library->incomplete =
+        !library->needs || count == elf_most_dynamic_entries || reading->file.header.e_phnum > elf_most_segments;
     if (!library->needs) return;
     if (runpath.d_tag == DT_RUNPATH)
-        library->runpath = read_text(reading, &runpath);
+        library->runpath = read_text(reading, &runpath, library);
     else if (rpath.d_tag == DT_RPATH)
-        library->rpath = read_text(reading, &rpath);
+        library->rpath = read_text(reading, &rpath, library);
     // A file that is being written may have more of them now.
-    for (size_t i = 0; library->needs_count < needs && elf_dynamic_entry(&reading->file, &reading->dynamic, i, &entry);
-         i++) {
-        const char* const name = entry.d_tag == DT_NEEDED ? read_text(reading, &entry) : NULL;
+    for (size_t i = 0; i < count && library->needs_count < needs; i++) {
+        if (!elf_dynamic_entry(&reading->file, &reading->dynamic, i, &entry)) break;
+        const char* const name = entry.d_tag == DT_NEEDED ? read_text(reading, &entry, library) : NULL;
         if (name) library->needs[library->needs_count++] = name;
     }
 }
@@ -70,29 +80,31 @@ static bool is_library(const Elf64_Ehdr* header) {
     return elf_is_native(header) && header->e_type == ET_DYN && header->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-static bool read_open_file(struct reading* reading, struct library_file* library) {
+static enum reading_result read_open_file(struct reading* reading, struct library_file* library) {
     reading->open.source.read = read_at;
     elf_open_window(&reading->window, &reading->open.source);
-    if (!elf_open(&reading->file, &reading->window.source) || !is_library(&reading->file.header)) return false;
-    read_dependencies(reading, library);
-    return true;
+    const bool is_one = elf_open(&reading->file, &reading->window.source) && is_library(&reading->file.header);
+    if (is_one) read_dependencies(reading, library);
+    if (reading->open.failed) return library_unknown;
+    return is_one ? library_read : no_library;
 }
 
-bool read_library_file(const char* path, struct work* work, struct library_file* library) {
+enum reading_result read_library_file(const char* path, struct work* work, struct library_file* library) {
     // Nothing waits for the other end of a pipe, and no terminal becomes the program's own.
     const int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     enum { lent = (sizeof(struct reading) + 15) & ~15UL };
-    *library = (struct library_file){NULL, NULL, NULL, 0};
+    *library = (struct library_file){.needs_count = 0};
     struct reading* const reading = lend_from(work, lent);
-    if (!reading) return false;
+    if (!reading) return library_unknown;
     const long file = kernel(SYS_openat, AT_FDCWD, (long)path, how, 0, 0, 0);
-    bool read = false;
+    enum reading_result result = is_nothing(file) ? no_library : library_unknown;
     if (file >= 0) {
         reading->work = work;
         reading->open.descriptor = file;
-        read = read_open_file(reading, library);
+        reading->open.failed = false;
+        result = read_open_file(reading, library);
         close_file(file);
     }
     give_back_to(work, lent);
-    return read;
+    return result;
 }

@@ -9,16 +9,18 @@
 static void read_cache(struct loader_cache* cache) {
     cache->read = true;
     const long file = open_file(cache->path);
+    long got = 0;
     const long size = file < 0 ? -1 : kernel(SYS_lseek, file, 0, 2 /* SEEK_END */, 0, 0, 0);
     if (size > 0 && size <= elf_largest_cache) {
         const long bytes = kernel(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (bytes > 0 || bytes < -4095) {
             cache->bytes = (void*)bytes;
             cache->size = (size_t)size;
-            for (long got = 0, more = 1; got < size && more > 0; got += more > 0 ? more : 0)
+            for (long more = 1; got < size && more > 0; got += more > 0 ? more : 0)
                 more = kernel(SYS_pread64, file, bytes + got, size - got, got, 0, 0);
         }
     }
+    cache->unknown = file < 0 ? !is_nothing(file) : got != size && size <= elf_largest_cache;
     if (file >= 0) close_file(file);
     cache->entries = elf_open_cache(cache->bytes, cache->size);
 }

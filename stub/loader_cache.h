@@ -10,7 +10,7 @@ struct loader_cache {
     const char* path;
     void* bytes;
     size_t size;
-    bool read;
+    bool read, unknown;  // unknown: it is there, and could not be read
     struct elf_cache entries;
 };
 

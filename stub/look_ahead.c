@@ -18,13 +18,17 @@ struct look {
     struct search search;
     struct found *first, *last;
     size_t files, names;
+    bool unknown;  // something that the loader may find could not be read
 };
 
 static bool take(void* argument, const char* path, const struct wanting* by) {
     struct look* look = argument;
     char* const before = look->work.next;
     struct found* const found = take_from(&look->work, sizeof(*found));
-    if (!found || look->files == most_files || !read_library_file(path, &look->work, &found->library)) {
+    const bool has_room = found && look->files < most_files;
+    const enum reading_result read = has_room ? read_library_file(path, &look->work, &found->library) : library_unknown;
+    look->unknown |= read == library_unknown || (read == library_read && found->library.incomplete);
+    if (read != library_read) {
         look->work.next = before;
         return false;
     }
@@ -55,6 +59,7 @@ static enum leads look_at_needs(struct look* look, const struct found* by) {
         if (leads > most) most = leads;
     }
     look->names += count;
+    look->unknown |= look->names > most_names;
     if (most == leads_to_driver || look->names > most_names) return most;
     leave_out_loaded(needs, count);
     for (size_t i = 0; i < count; i++)
@@ -67,7 +72,8 @@ enum leads look_ahead(const char* name, const void* caller, dlopen_function dlop
     const char* unless_loaded = name;
     leave_out_loaded(&unless_loaded, 1);
     struct look look = {.files = 0};
-    if (!unless_loaded || !take_work(&look.work, work_size)) return leads_nowhere;
+    if (!unless_loaded) return leads_nowhere;
+    if (!take_work(&look.work, work_size)) return leads_unknown;
     begin_search(&look.search, &look.work, caller, dlopen);
     search_library(&look.search, &(struct wish){name, &look.search.caller, take, &look});
     enum leads most = leads_nowhere;
@@ -75,7 +81,8 @@ enum leads look_ahead(const char* name, const void* caller, dlopen_function dlop
         const enum leads leads = look_at_needs(&look, one);
         if (leads > most) most = leads;
     }
+    const bool unknown = look.unknown || look.search.unknown || look.search.cache.unknown;
     end_search(&look.search);
     give_back_work(&look.work);
-    return most;
+    return unknown && most < leads_unknown ? leads_unknown : most;
 }

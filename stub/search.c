@@ -23,6 +23,7 @@ static void list_folders(struct search* search) {
     Dl_serinfo size;
     if (!stub || ask(stub, RTLD_DI_SERINFOSIZE, &size) != 0) return;
     Dl_serinfo* const list = take_from(search->work, size.dls_size);
+    search->unknown |= !list;
     if (!list) return;
     list->dls_size = size.dls_size;
     list->dls_cnt = size.dls_cnt;
@@ -44,7 +45,8 @@ static void prepare(struct search* search) {
     if (*search->program.path) return;
     char* const path = take_from(search->work, longest);
     const long length =
-        path ? kernel(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)path, longest - 1, 0, 0) : 0;
+        path ? kernel(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)path, longest - 1, 0, 0) : -ENOMEM;
+    search->unknown |= length < 0 && !is_nothing(length);
     if (length <= 0) return;
     path[length] = '\0';
     if (!*search->caller.path) search->caller.path = path;
@@ -54,12 +56,12 @@ static void prepare(struct search* search) {
 // A path that is being written, at the beginning of the free working memory.
 struct writing {
     char *next, *end;
-    bool fits;
+    bool is_full, is_known;
 };
 
 static void write_text(struct writing* writing, const char* text, size_t size) {
-    if (size > (size_t)(writing->end - writing->next)) writing->fits = false;
-    for (size_t i = 0; i < size && writing->fits; i++) *writing->next++ = text[i];
+    writing->is_full |= size > (size_t)(writing->end - writing->next);
+    for (size_t i = 0; i < size && !writing->is_full; i++) *writing->next++ = text[i];
 }
 
 // With the folder of `origin` for $ORIGIN. Other such words are not known here.
@@ -69,7 +71,7 @@ static void write_expanded(struct writing* writing, const char* text, size_t siz
     while (text < end) {
         const char* const word = begins_with(text, plain) ? plain : begins_with(text, braced) ? braced : NULL;
         if (!word) {
-            writing->fits = writing->fits && *text != '$';
+            writing->is_known &= *text != '$';
             write_text(writing, text++, 1);
             continue;
         }
@@ -84,12 +86,13 @@ static bool take_at(struct search* search, const struct wish* wish, const char* 
                     const struct wanting* origin) {
     struct work* const work = search->work;
     char* const path = work->next;
-    struct writing writing = {path, work->end, true};
+    struct writing writing = {path, work->end, false, true};
     write_expanded(&writing, folder, size, origin);
     if (folder != wish->name && size > 0) write_text(&writing, "/", 1);
     if (folder != wish->name) write_text(&writing, wish->name, length_of(wish->name));
     write_text(&writing, "", 1);
-    if (!writing.fits) return false;
+    search->unknown |= writing.is_full;
+    if (writing.is_full || !writing.is_known) return false;
     work->next = writing.next;
     const bool taken = wish->take(wish->argument, path, wish->by);
     if (!taken) work->next = path;

@@ -16,6 +16,7 @@ struct search {
     const Dl_serpath* folders;  // of LD_LIBRARY_PATH, then the loader's own
     size_t folder_count, own_from;
     bool prepared;
+    bool unknown;  // a path could not be told that the loader may know
 };
 
 /// `caller`: an address in the code that opens something.
