@@ -1,48 +1,108 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Fuzzes the readers of settings, of ELF files and of the loader's cache, the host ledger's file and the caching allocator
-# with libFuzzer, under asan and ubsan. Needs clang.
+# Fuzzes what reads bytes that anybody may have written, and the caching allocator, with libFuzzer, under asan and ubsan.
+# Needs clang.
 #
-#   scripts/fuzz.sh [SECONDS]    so long for each (60)
+#   scripts/fuzz.sh [SECONDS] [TARGET…]   so long for each (60); all of them, or those of tests/fuzz/TARGET_fuzz.cpp
+#   scripts/fuzz.sh --keep                puts what has been learnt since into tests/fuzz/corpus.tar.xz, the fewest
+#                                         inputs that reach as much
+#   scripts/fuzz.sh --coverage            lines of the sources that each reads with, and how many of them its inputs reach
 #
-# What it has learnt is kept in build/fuzz/corpus, and an input that fails in build/fuzz/crash-*.
+# An input that fails is kept as build/fuzz/crash-*, and what has been learnt in build/fuzz/corpus.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD kept=$PWD/tests/fuzz/corpus.tar.xz
 
-seconds=${1:-60}
-case $seconds in *[!0-9]* | '') echo "usage: scripts/fuzz.sh [SECONDS]" >&2; exit 64 ;; esac
-if ! command -v clang++ >/dev/null; then
-    echo "fuzz: clang++ is needed, for libFuzzer" >&2
-    exit 69
-fi
+# The sources that each target is there for.
+declare -A reads=(
+    [allocator]='policy/allocator'
+    [config]='config'
+    [elf]='elf/(file|loader_cache|window)'
+    [holders]='cli/ledger/(cells|holder|holders|ledger_files|prometheus)'
+    [images]='fake/driver/(cubin|image|ptx)|virtual_gpu/gpu/(image|ptx)_size'
+    [ledger]='policy/ledger'
+    [rules]='config/rules'
+    [stats]='cli/ledger/read_stats'
+)
+targets=()
+for source in tests/fuzz/*_fuzz.cpp; do
+    target=$(basename "$source" _fuzz.cpp)
+    targets+=("$target")
+    [ -n "${reads[$target]:-}" ] || { echo "fuzz: $source: what does it read? Add it to scripts/fuzz.sh" >&2; exit 1; }
+done
 
-scripts/setup.sh
-cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
-    -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" -DCUSLICE_SANITIZE=address,undefined,fuzzer-no-link -DCUSLICE_FUZZ=ON >/dev/null
-cmake --build build/fuzz --target fuzzers --parallel "$(nproc)" >build/fuzz/build.log || { cat build/fuzz/build.log >&2; exit 1; }
-cd build/fuzz
-mkdir -p corpus/config corpus/elf corpus/ledger corpus/allocator
-# Valid input to begin with, so that the fuzzer finds its way from there.
-printf '\x000.4,0=40%%' >corpus/config/fraction
-printf '\x064GiB,GPU-5f=2048MiB' >corpus/config/limit
-printf '\x300=1GiB@1+rest@0,GPU-7=512MiB@3' >corpus/config/split
-printf '\x300=1GiB#2@1+rest#63@0:0' >corpus/config/split_number
-printf '\x300=1GiB@1:-1+rest@0:0,1=1GiB+2GiB:-5+context' >corpus/config/split_priority
-printf '\x02oversubscribe = true\n[memory]\nsplit = 4\n[gpu.0]\nsplit = ["1GiB", "rest"]\n' >corpus/config/split_toml
-printf '\x052,GPU-5f1c0d10,1gpu, 0' >corpus/config/visible
-printf '\x011;flag.0 limit 0 2GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM' >corpus/config/handover
-printf '\x02log = "info"\n[memory]\nfraction = 0.4\n[gpu.0]\nlimit = "4GiB"\n[ceiling]\nfraction = 0.5\n' >corpus/config/toml
-printf '\x03CUSLICE_LIMIT=0=4GiB\0CUSLICE_WAIT=10m\0' >corpus/config/environment
-printf '\x04CUDA_DEVICE_MEMORY_LIMIT=1g\0CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G\0' >corpus/config/others
-# This machine's own cache, and a program of it.
-{ printf '\x00' && cat /etc/ld.so.cache; } >corpus/elf/cache
-{ printf '\x01' && cat /bin/true; } >corpus/elf/library
+usage() {
+    sed -n 's/^#   //p' "$0" >&2
+    exit 64
+}
 
-fuzz_one() {
-    "tests/fuzz/fuzz_$1" -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "corpus/$1" \
-        >"$1.log" 2>&1 || { tail -40 "$1.log" >&2; echo "fuzz: $1 failed" >&2; return 1; }
-    echo "fuzz: $1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$1.log") inputs in $2 s, none failed"
+build() { # folder, sanitizers, more flags
+    scripts/setup.sh
+    cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
+        -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" -DCMAKE_C_FLAGS="$3" -DCMAKE_CXX_FLAGS="$3" -DCUSLICE_SANITIZE="$2" \
+        -DCUSLICE_FUZZ=ON >/dev/null
+    local log=$1/build.log
+    cmake --build "$1" --target fuzzers --parallel "$(nproc)" >"$log" || { cat "$log" >&2; exit 1; }
+}
+
+unpack() { # the kept inputs, beside those that a fuzzer has found since
+    mkdir -p build/fuzz/corpus
+    tar -xJf "$kept" -C build/fuzz/corpus
+    for target in "${targets[@]}"; do mkdir -p "build/fuzz/corpus/$target"; done
+}
+
+fuzz_one() { # seconds, target
+    "tests/fuzz/fuzz_$2" -max_total_time="$1" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "corpus/$2" \
+        >"$2.log" 2>&1 || { tail -40 "$2.log" >&2; echo "fuzz: $2 failed" >&2; return 1; }
+    echo "fuzz: $2: $(sed -n 's/^stat::number_of_executed_units: *//p' "$2.log") inputs in $1 s, none failed"
 }
 export -f fuzz_one
-# Each has one thread.
-printf '%s\0' config elf ledger allocator | xargs -0 -n 1 -P "$(nproc)" bash -c 'fuzz_one "$1" "$0"' "$seconds" || exit 1
+
+keep() {
+    local fewest=$PWD/fewest
+    rm -rf "$fewest"
+    for target in "${targets[@]}"; do
+        mkdir -p "$fewest/$target"
+        "tests/fuzz/fuzz_$target" -set_cover_merge=1 "$fewest/$target" "corpus/$target" 2>/dev/null
+    done
+    tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cJf "$kept" -C "$fewest" "${targets[@]}"
+    echo "fuzz: $(find "$fewest" -type f | wc -l) inputs, $(stat -c %s "$kept") bytes"
+}
+
+coverage() {
+    local share
+    for target in "${targets[@]}"; do
+        LLVM_PROFILE_FILE=$target.raw "tests/fuzz/fuzz_$target" -runs=0 "$root/build/fuzz/corpus/$target" 2>/dev/null
+        llvm-profdata merge "$target.raw" -o "$target.profile"
+        share=$(llvm-cov report "tests/fuzz/fuzz_$target" -instr-profile="$target.profile" |
+            awk -v root="$root/" -v sources="^(${reads[$target]})" '
+                { sub(root, "", $1) } $1 ~ sources { lines += $8; missed += $9 }
+                END { printf "%d of %d lines, %.0f %%", lines - missed, lines, 100 * (lines - missed) / lines }')
+        echo "fuzz: $target: ${reads[$target]}: $share"
+    done
+}
+
+command -v clang++ >/dev/null || { echo "fuzz: clang++ is needed, for libFuzzer" >&2; exit 69; }
+case ${1:-60} in
+--keep)
+    build build/fuzz address,undefined,fuzzer-no-link ""
+    unpack
+    cd build/fuzz && keep
+    ;;
+--coverage)
+    unpack
+    build build/fuzz-coverage fuzzer-no-link "-fprofile-instr-generate -fcoverage-mapping"
+    cd build/fuzz-coverage && coverage
+    ;;
+*[!0-9]*) usage ;;
+*)
+    seconds=${1:-60}
+    [ $# -lt 2 ] || targets=("${@:2}")
+    for target in "${targets[@]}"; do [ -n "${reads[$target]:-}" ] || usage; done
+    build build/fuzz address,undefined,fuzzer-no-link ""
+    unpack
+    # Each has one thread.
+    cd build/fuzz
+    printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'fuzz_one "$0" "$1"' "$seconds" || exit 1
+    ;;
+esac

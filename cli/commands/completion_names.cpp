@@ -56,7 +56,7 @@ std::vector<std::string> completion_names(std::string_view kind, const Invocatio
     }
     std::erase_if(names, [](const std::string& name) { return !is_plain(name); });
     std::ranges::sort(names);
-    names.erase(std::ranges::unique(names).begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
     return names;
 }
 
