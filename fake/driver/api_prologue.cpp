@@ -48,8 +48,7 @@ CUresult pass_gate(const char* name, bool anytime) {
 }
 
 CUresult unsupported(const char* name, std::atomic<bool>& said) {
-    const CUresult refused = pass_gate(name, false);
-    if (refused != CUDA_SUCCESS) return refused;
+    CUSLICE_TRY(pass_gate(name, false));
     if (!said.exchange(true)) log_line(std::string(name) + " is not supported");
     return CUDA_ERROR_NOT_SUPPORTED;
 }

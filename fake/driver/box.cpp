@@ -64,17 +64,14 @@ CUresult complete(BoxEnd& end, const Box& box) {
 
 CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
     Box box = asked;
-    if (const CUresult bad = complete(box.from, box); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = complete(box.to, box); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(complete(box.from, box));
+    CUSLICE_TRY(complete(box.to, box));
     auto rows = std::make_shared<Rows>();
     for (std::size_t z = 0; z < box.depth; z++) {
         for (std::size_t y = 0; y < box.height; y++) {
             auto& [to, from] = rows->emplace_back();
-            const CUresult bad_from =
-                resolve_row(box.from, box.from.y + y, box.from.z + z, box.width, Access::Read, from);
-            if (bad_from != CUDA_SUCCESS) return bad_from;
-            const CUresult bad_to = resolve_row(box.to, box.to.y + y, box.to.z + z, box.width, Access::Write, to);
-            if (bad_to != CUDA_SUCCESS) return bad_to;
+            CUSLICE_TRY(resolve_row(box.from, box.from.y + y, box.from.z + z, box.width, Access::Read, from));
+            CUSLICE_TRY(resolve_row(box.to, box.to.y + y, box.to.z + z, box.width, Access::Write, to));
         }
     }
     if (box.to.type == CU_MEMORYTYPE_ARRAY) touch(*arrays.find(box.to.array));
@@ -89,10 +86,10 @@ CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
 }
 
 CUresult copy_box(const Box& box, const Order& order) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     if (box.empty()) return CUDA_SUCCESS;
     CheckedBox checked;
-    if (const CUresult bad = check_box(box, current_handle, checked); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_box(box, current_handle, checked));
     return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, std::move(checked.task),
                         {order.stream, order.form, returns_when_done(order, checked.to, checked.from)});
 }

@@ -80,8 +80,7 @@ std::uint64_t thread_bytes(const Context& context) {
 
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context) {
     if (gpu.lost) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-    const CUresult opened = gpu.open();
-    if (opened != CUDA_SUCCESS) return opened;
+    CUSLICE_TRY(gpu.open());
     if (!gpu.charge(gpu.spec.context)) return CUDA_ERROR_OUT_OF_MEMORY;
     gpu.books.note_contexts(static_cast<std::int64_t>(gpu.spec.context), 1);
     if (context == nullptr) {

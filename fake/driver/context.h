@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "fake/driver/find.h"
 #include "fake/driver/gpu.h"
 #include "fake/driver/handles.h"
 
@@ -81,3 +82,6 @@ unsigned stack_depth();
 void set_context(CUcontext handle);
 
 }  // namespace cuslice::fake
+
+/// Declares a pointer to the thread's current context, or returns why there is none: CUSLICE_FIND_CURRENT(context);
+#define CUSLICE_FIND_CURRENT(name) CUSLICE_FIND(::cuslice::fake::Context, name, ::cuslice::fake::current_context(name))

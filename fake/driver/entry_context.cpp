@@ -15,7 +15,7 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice device, unsigned api_ve
     const unsigned schedule = flags & CU_CTX_SCHED_MASK;
     if (schedule != 0 && (schedule & (schedule - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Context, context, create_context(*gpu, flags, false, context));
     context->api_version = api_version;
     push_context(context->handle);
@@ -25,7 +25,7 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice device, unsigned api_ve
 
 CUresult destroy(CUcontext handle) {
     if (Context* context = live_context(handle); context != nullptr && !context->primary) drain_streams(*context);
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     Context* context = live_context(handle);
     if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
     CUcontext top = nullptr;
@@ -35,7 +35,7 @@ CUresult destroy(CUcontext handle) {
 }
 
 CUresult pop(CUcontext* out) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     CUcontext top = nullptr;
     pop_context(top);
     if (out != nullptr) *out = top;
@@ -82,8 +82,8 @@ CUSLICE_ENTRY_PAIR(cuCtxDestroy, destroy, context)
 
 CUSLICE_ENTRY(cuCtxAttach, out, flags) {
     if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    const DriverLock hold;
     context->attached++;
     *out = context->handle;
     return CUDA_SUCCESS;
@@ -93,7 +93,7 @@ CUSLICE_ENTRY(cuCtxDetach, handle) {
     Context* context = live_context(handle);
     if (context == nullptr || handle != current_handle) return CUDA_ERROR_INVALID_CONTEXT;
     {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         if (--context->attached > 0) return CUDA_SUCCESS;
     }
     return destroy(handle);
@@ -116,7 +116,7 @@ CUSLICE_ENTRY(cuCtxGetCurrent, out) {
 
 CUSLICE_ENTRY(cuCtxGetDevice, device) {
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     *device = context->gpu->ordinal;
     return CUDA_SUCCESS;
 }

@@ -45,7 +45,7 @@ CUresult record_in(const Context& name, Event* event) {
         return CUDA_SUCCESS;
     }
     std::vector<Stream*> all;
-    if (const CUresult bad = streams_of(name, *context, all); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(streams_of(name, *context, all));
     // A queue of its own that waits for all of the context's.
     const std::vector<WorkQueue::Mark> marks = work_of(*context, name.green);
     const auto queue = std::make_shared<WorkQueue>();
@@ -59,7 +59,7 @@ CUresult wait_in(const Context& name, const Event* event) {
     Context* const context = context_of(name);
     if (context == nullptr || event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     std::vector<Stream*> all;
-    if (const CUresult bad = streams_of(name, *context, all); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(streams_of(name, *context, all));
     if (event_reached(*event)) return CUDA_SUCCESS;
     for (Stream* stream : all) wait_in_queue(*stream->queue, *event);
     return CUDA_SUCCESS;

@@ -28,7 +28,7 @@ CUresult give(Value* out, Value Context::*member) {
 template <typename Value>
 CUresult prefer(Value value, Value last, Value Context::*member) {
     if (static_cast<unsigned>(value) > static_cast<unsigned>(last)) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     context->*member = value;
     return CUDA_SUCCESS;
 }
@@ -39,14 +39,14 @@ CUSLICE_ENTRY(cuCtxGetFlags, flags) { return give(flags, &Context::flags); }
 
 CUSLICE_ENTRY(cuCtxSetFlags, flags) {
     if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     context->flags = flags;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetLimit, value, limit) {
     CUSLICE_FIND(Context, context, context_and(value, context));
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     const auto found = context->limits.find(limit);
     if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *value = found->second;
@@ -54,9 +54,9 @@ CUSLICE_ENTRY(cuCtxGetLimit, value, limit) {
 }
 
 CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
-    CUSLICE_FIND(Context, context, current_context(context));
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    CUSLICE_TRY(refuse_unsafe());
+    const DriverLock hold;
     const auto found = context->limits.find(limit);
     if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     if (limit == CU_LIMIT_STACK_SIZE) {
@@ -84,7 +84,7 @@ CUSLICE_ENTRY(cuCtxSetSharedMemConfig, config) {
 }
 
 CUSLICE_ENTRY(cuCtxGetStreamPriorityRange, least, greatest) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     if (least != nullptr) *least = 0;
     if (greatest != nullptr) *greatest = -5;
     return CUDA_SUCCESS;

@@ -89,7 +89,7 @@ const char* inject(const char* items) { return change_injection(items, is_driver
 
 PrivateState private_state() {
     PrivateState state{.depth = stack_depth()};
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     for (const auto& gpu : driver().gpus) state.contexts += gpu->books.contexts();
     return state;
 }

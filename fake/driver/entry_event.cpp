@@ -20,7 +20,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
     CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     if (event->shared != nullptr) {
-        if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(refuse_in_capture(*stream));
     }
     const Record record = begin_record(*event);
     const CUresult result = submit(*stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, record.task);
@@ -61,7 +61,7 @@ CUSLICE_ENTRY(cuEventCreate, out, flags) {
     if (out == nullptr || (flags & ~kAll) != 0) return CUDA_ERROR_INVALID_VALUE;
     const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
     if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     auto between = shared ? SharedEvent::make() : nullptr;
     if (shared && between == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     Event made;
@@ -81,7 +81,7 @@ CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, event, stream, flags)
 CUSLICE_ENTRY(cuEventQuery, handle) {
     CUSLICE_FIND(const Event, event, find_in(events, handle, event));
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_unsafe());
     WorkQueue::look(event->mark);
     return event_reached(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -89,7 +89,7 @@ CUSLICE_ENTRY(cuEventQuery, handle) {
 CUSLICE_ENTRY(cuEventSynchronize, handle) {
     CUSLICE_FIND(const Event, event, find_in(events, handle, event));
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_unsafe());
     wait_for_event(*event);
     Context* context = live_context(event->context);
     if (context == nullptr) return CUDA_SUCCESS;

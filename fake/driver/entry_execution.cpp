@@ -81,13 +81,13 @@ CUresult take_local_memory(const KernelInfo& info, Context& context) {
 CUresult check_launch(CUfunction handle, const LaunchShape& shape, Context& context, const LaunchArguments& arguments,
                       bool cooperative) {
     CUSLICE_FIND(Function, function, launchable(handle, context, function));
-    if (const CUresult bad = check_shape(shape, *function); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = check_arguments(*function->info, arguments); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_shape(shape, *function));
+    CUSLICE_TRY(check_arguments(*function->info, arguments));
     if (cooperative && !fits_at_once(shape, *function->info, context.gpu->spec))
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     if (driver().kernels_are_errors) CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
-    if (const CUresult bad = load_function(*function); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = take_local_memory(*function->info, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(load_function(*function));
+    CUSLICE_TRY(take_local_memory(*function->info, context));
     log_skipped(*function->info, *function->image);
     return CUDA_SUCCESS;
 }
@@ -133,7 +133,7 @@ CUresult launch_config(const CUlaunchConfig* config, CUfunction function, void**
                        DefaultStream form) {
     bool cooperative = false;
     if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = check_attributes(*config, cooperative); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_attributes(*config, cooperative));
     const LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
                             {config->blockDimX, config->blockDimY, config->blockDimZ},
                             config->sharedMemBytes};
@@ -158,14 +158,13 @@ CUresult load_function(Function& function) {
 CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_handle, const LaunchArguments& arguments,
                 bool cooperative, DefaultStream form) {
     Stream* stream = nullptr;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         CUSLICE_FIND(Function, function, launchable(handle, *context, function));
-        if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(find_stream(stream_handle, form, stream));
         if (stream->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
-        const CUresult bad = check_launch(handle, shape, *context, arguments, cooperative);
-        if (bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(check_launch(handle, shape, *context, arguments, cooperative));
     }
     return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
 }
@@ -173,7 +172,7 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_han
 CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
     Context* context = nullptr;
     if (params.ctx == nullptr) {
-        if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(current_context(context));
     } else if (context = live_context(params.ctx); context == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -182,7 +181,7 @@ CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
     const LaunchShape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
                             {params.blockDimX, params.blockDimY, params.blockDimZ},
                             params.sharedMemBytes};
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     return check_launch(function, shape, *context, {params.kernelParams, params.extra}, false);
 }
 

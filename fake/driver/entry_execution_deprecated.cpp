@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <mutex>
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/architecture.h"
@@ -21,7 +20,7 @@ constexpr unsigned kMostParameterBytes = 4096;
 /// Calls `set` with the function, the driver's lock held.
 template <typename Set>
 CUresult with_function(CUfunction handle, Set set) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Function, function, find_in(functions, handle, function));
     return set(*function);
 }

@@ -49,15 +49,15 @@ CUresult set_attribute(Function& function, CUfunction_attribute attribute, int v
 
 CUSLICE_ENTRY(cuFuncGetAttribute, value, attribute, handle) {
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    const DriverLock hold;
     CUSLICE_FIND(Function, function, launchable(handle, *context, function));
     return kernel_attribute(*function->info, function, context->gpu->spec, *function->image, attribute, *value);
 }
 
 CUSLICE_ENTRY(cuFuncSetAttribute, handle, attribute, value) {
-    CUSLICE_FIND(Context, context, current_context(context));
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    const DriverLock hold;
     CUSLICE_FIND(Function, function, launchable(handle, *context, function));
     return set_attribute(*function, attribute, value);
 }
@@ -102,7 +102,7 @@ CUSLICE_ENTRY(cuFuncIsLoaded, state, handle) {
 }
 
 CUSLICE_ENTRY(cuFuncLoad, handle) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Function, function, find_in(functions, handle, function));
     return load_function(*function);
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/context.h"
@@ -38,7 +37,7 @@ std::map<Address, Buffer>& buffers() {
 
 /// The whole memory at addresses of its own.
 CUresult map_whole(const External& external, Address& base) {
-    if (const CUresult bad = reserve_addresses(base, external.size, 0); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(reserve_addresses(base, external.size, 0));
     CUresult result = map_physical(base, external.size, 0, external.memory);
     if (result == CUDA_SUCCESS) {
         const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, external.ordinal},
@@ -54,7 +53,7 @@ CUresult map_whole(const External& external, Address& base) {
 namespace cuslice::fake {
 
 bool free_external_buffer(Address address) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     const auto found = buffers().find(address);
     if (found == buffers().end()) return false;
     unmap_physical(found->second.base, found->second.size);
@@ -67,12 +66,12 @@ bool free_external_buffer(Address address) {
 
 CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
     if (out == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     if (handle->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
         CUSLICE_UNSUPPORTED("external memory that is not a file descriptor");
     if ((handle->flags & ~CUDA_EXTERNAL_MEMORY_DEDICATED) != 0) return CUDA_ERROR_INVALID_VALUE;
     CUmemGenericAllocationHandle memory = 0;
-    if (const CUresult bad = import_physical(memory, handle->handle.fd); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(import_physical(memory, handle->handle.fd));
     CUmemAllocationProp prop{};
     physical_properties(memory, prop);
     const std::size_t size = physical_size(memory);
@@ -87,21 +86,21 @@ CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
 
 CUSLICE_ENTRY(cuExternalMemoryGetMappedBuffer, out, handle, buffer) {
     if (out == nullptr || buffer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(const External, external, find_in(externals, handle, external));
     if (buffer->flags != 0 || buffer->size == 0 || buffer->offset > external->size ||
         buffer->size > external->size - buffer->offset) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     Address base = 0;
-    if (const CUresult bad = map_whole(*external, base); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(map_whole(*external, base));
     buffers()[base + buffer->offset] = {base, external->size};
     *out = base + buffer->offset;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDestroyExternalMemory, handle) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(const External, external, find_in(externals, handle, external));
     release_physical(external->memory);
     externals.destroy(handle);

@@ -3,7 +3,6 @@
 // those of memory entry_graph_memory.cpp; what can be changed in an instance: entry_graph_exec.cpp.
 
 #include <algorithm>
-#include <mutex>
 
 #include "fake/driver/capture.h"
 #include "fake/driver/graph_memory.h"
@@ -26,7 +25,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     if (graph == nullptr || graph->is_child) return CUDA_ERROR_INVALID_VALUE;
     // Documented for graphs with memory nodes: one instance at a time. With which error is not.
     if (graph->has_memory && !graph->instance.expired()) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_unsafe());
     const auto [exec_handle, exec] = graph_execs.create();
     exec->flags = flags;
     exec->has_memory = graph->has_memory;
@@ -34,7 +33,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     graph->instance = exec->instance = std::make_shared<int>();
     exec->nodes = exec_nodes(*graph);
     if (exec->has_memory && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         if (const CUresult bad = reserve_graph_memory(*exec); bad != CUDA_SUCCESS) {
             graph_execs.destroy(exec_handle);
             return bad;
@@ -82,8 +81,8 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
     Task done;
     if (exec->has_memory) {
         if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing the launch of a graph with memory nodes");
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = begin_graph_launch(*exec, done); bad != CUDA_SUCCESS) return bad;
+        const DriverLock hold;
+        CUSLICE_TRY(begin_graph_launch(*exec, done));
     }
     if (const CUresult bad = submit_nodes(*stream, exec->nodes); bad != CUDA_SUCCESS) {
         if (done) done();
@@ -95,8 +94,7 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
         };
     }
     if (done) {
-        if (const CUresult bad = submit(*stream, CU_GRAPH_NODE_TYPE_EMPTY, std::move(done)); bad != CUDA_SUCCESS)
-            return bad;
+        CUSLICE_TRY(submit(*stream, CU_GRAPH_NODE_TYPE_EMPTY, std::move(done)));
     }
     Context* context = live_context(stream->context);
     return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
@@ -107,7 +105,7 @@ CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
     if (!exec->has_memory) return CUDA_SUCCESS;  // there is nothing else to upload to
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     return reserve_graph_memory(*exec);
 }
 
@@ -150,7 +148,7 @@ CUSLICE_ENTRY(cuGraphClone, out, handle) {
 CUSLICE_ENTRY(cuGraphAddEmptyNode, out, handle, dependencies, count) {
     Graph* graph = graphs.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = check_dependencies(handle, dependencies, count); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_dependencies(handle, dependencies, count));
     append_node(handle, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
     *out = graph->nodes.back();
     return CUDA_SUCCESS;
@@ -187,7 +185,7 @@ CUSLICE_ENTRY(cuGraphExecGetFlags, handle, flags) {
 }
 
 CUSLICE_ENTRY(cuGraphExecDestroy, exec) {
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_unsafe());
     return graph_execs.destroy(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -49,8 +49,7 @@ CUresult take_over(std::vector<ExecNode>& nodes, const std::vector<ExecNode>& fr
     if (nodes.size() != from.size()) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t i = 0; i < nodes.size(); i++) {
         if (nodes[i].type != from[i].type) return CUDA_ERROR_INVALID_VALUE;
-        if (const CUresult bad = take_over(nodes[i].children, from[i].children, only_look); bad != CUDA_SUCCESS)
-            return bad;
+        CUSLICE_TRY(take_over(nodes[i].children, from[i].children, only_look));
         if (only_look) continue;
         nodes[i].task = from[i].task;
         nodes[i].objects = from[i].objects;
@@ -63,7 +62,7 @@ CUresult set_child(CUgraphExec exec, CUgraphNode handle, CUgraph child) {
     const Graph* graph = graphs.find(child);
     if (node == nullptr || graph == nullptr || graph->has_memory) return CUDA_ERROR_INVALID_VALUE;
     const std::vector<ExecNode> from = exec_nodes(*graph);
-    if (const CUresult bad = take_over(node->children, from, true); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(take_over(node->children, from, true));
     node->objects = std::make_shared<const HeldObjects>(graph->objects);
     return take_over(node->children, from, false);
 }

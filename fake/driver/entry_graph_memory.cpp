@@ -14,7 +14,7 @@ namespace {
 
 CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                   CUDA_MEM_ALLOC_NODE_PARAMS& params) {
-    if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_dependencies(graph, dependencies, count));
     const CUmemPoolProps& props = params.poolProps;
     if (params.bytesize == 0 || props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         props.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
@@ -23,9 +23,9 @@ CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
     CUSLICE_FIND(Gpu, gpu, find_gpu(props.location.id, gpu));
     if (params.accessDescCount > driver().gpus.size() || (params.accessDescCount > 0 && params.accessDescs == nullptr))
         return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     Address address = 0;
-    if (const CUresult bad = add_memory_node(graph, *gpu, params.bytesize, address); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(add_memory_node(graph, *gpu, params.bytesize, address));
     params.dptr = address;
     *out = graphs.find(graph)->nodes.back();
     return CUDA_SUCCESS;
@@ -60,9 +60,9 @@ CUSLICE_ENTRY(cuGraphAddMemAllocNode, out, graph, dependencies, count, params) {
 
 CUSLICE_ENTRY(cuGraphAddMemFreeNode, out, graph, dependencies, count, address) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = add_free_node(graph, address); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_dependencies(graph, dependencies, count));
+    const DriverLock hold;
+    CUSLICE_TRY(add_free_node(graph, address));
     *out = graphs.find(graph)->nodes.back();
     return CUDA_SUCCESS;
 }
@@ -87,14 +87,14 @@ CUSLICE_ENTRY(cuGraphMemFreeNodeGetParams, handle, out) {
 
 CUSLICE_ENTRY(cuDeviceGraphMemTrim, device) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     trim_graph_pool(*gpu);
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceGetGraphMemAttribute, device, attribute, value) {
     CUSLICE_FIND(const Gpu, gpu, find_gpu(device, gpu));
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     const std::uint64_t* figure = attribute_of(graph_pool(*gpu), attribute);
     if (value == nullptr || figure == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(value, figure, sizeof *figure);
@@ -106,7 +106,7 @@ CUSLICE_ENTRY(cuDeviceSetGraphMemAttribute, device, attribute, value) {
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::uint64_t wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     GraphPool& pool = graph_pool(*gpu);
     const bool used = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
     // A high mark can only be set back.

@@ -32,34 +32,34 @@ CUresult add(const Place& place, NodeType type, Task task) {
 
 CUresult add_kernel(const Place& place, const CUDA_KERNEL_NODE_PARAMS_v3& params) {
     Task task;
-    if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = kernel_task(params, task); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_place(place));
+    CUSLICE_TRY(kernel_task(params, task));
     return add(place, CU_GRAPH_NODE_TYPE_KERNEL, std::move(task));
 }
 
 CUresult add_copy(const Place& place, const CUDA_MEMCPY3D& copy, CUcontext context) {
     Task task;
-    if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = copy_task(copy, context, task); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_place(place));
+    CUSLICE_TRY(copy_task(copy, context, task));
     return add(place, CU_GRAPH_NODE_TYPE_MEMCPY, std::move(task));
 }
 
 CUresult add_fill(const Place& place, const CUDA_MEMSET_NODE_PARAMS_v2& params) {
     Task task;
-    if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = fill_task(params, task); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_place(place));
+    CUSLICE_TRY(fill_task(params, task));
     return add(place, CU_GRAPH_NODE_TYPE_MEMSET, std::move(task));
 }
 
 CUresult add_host(const Place& place, CUhostFn function, void* data) {
     Task task;
-    if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = host_task(function, data, task); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_place(place));
+    CUSLICE_TRY(host_task(function, data, task));
     return add(place, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
 }
 
 CUresult add_child(const Place& place, CUgraph child, bool moved) {
-    if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_place(place));
     Graph* graph = graphs.find(child);
     if (graph == nullptr || graph->is_child || child == place.graph) return CUDA_ERROR_INVALID_VALUE;
     // Documented: only a graph that is moved may have memory nodes.
@@ -98,8 +98,8 @@ CUresult check_edges(const Place& place, const CUgraphEdgeData* edges) {
 CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodeParams* params) {
     if (params == nullptr || params->reserved2 != 0 || !all_zero(params->reserved0, sizeof params->reserved0))
         return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = check_edges(place, edges); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_place(place));
+    CUSLICE_TRY(check_edges(place, edges));
     switch (params->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
             return add_kernel(place, params->kernel);

@@ -20,7 +20,7 @@ CUSLICE_ENTRY(cuGraphRetainUserObject, handle, object, count, flags) {
     Graph* graph = graphs.find(handle);
     if (graph == nullptr || (flags & ~unsigned{CU_GRAPH_USER_OBJECT_MOVE}) != 0) return CUDA_ERROR_INVALID_VALUE;
     // With the flag the caller's references become the graph's. Whether there are as many is looked at either way.
-    if (const CUresult bad = retain_user_object(object, count); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(retain_user_object(object, count));
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) != 0) release_user_object(object, count);
     graph->objects.take(object, count);
     return CUDA_SUCCESS;

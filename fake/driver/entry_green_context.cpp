@@ -16,7 +16,7 @@ namespace {
 unsigned all_of(const Gpu& gpu) { return static_cast<unsigned>(gpu.spec.multiprocessors); }
 
 CUresult create(Gpu& gpu, unsigned multiprocessors, CUgreenCtx& out) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Context, primary, retain_primary(gpu, primary));
     const CUresult result = create_green(*primary, multiprocessors, out);
     // Made just now, or somebody else's: nothing of ours runs in it.
@@ -31,7 +31,7 @@ CUresult destroy(CUgreenCtx handle) {
         for (const WorkQueue::Mark& mark : work_of(*green->name->base, handle)) WorkQueue::wait(mark);
     }
     drain_primary(*green->gpu, true);
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     if ((green = find_green(handle)) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     const Gpu& gpu = *green->gpu;
     destroy_green(handle);
@@ -66,7 +66,7 @@ CUSLICE_ENTRY(cuDevSmResourceSplitByCount, result, groups, input, remaining, fla
     if (groups == nullptr || input == nullptr || (flags & ~(kFine | kClusters)) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & kClusters) != 0) CUSLICE_UNSUPPORTED("CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE");
     int ordinal = 0;
-    if (const CUresult bad = resource_gpu(*input, ordinal); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(resource_gpu(*input, ordinal));
     CUSLICE_FIND(const Gpu, gpu, find_gpu(ordinal, gpu));
     return split_resource(gpu->spec, result, *groups, *input, remaining, flags == kFine, least);
 }

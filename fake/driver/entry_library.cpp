@@ -17,7 +17,7 @@ CUresult load(CUlibrary* out, const void* data, const JitLog& log, std::uint64_t
     const CUresult read = read_image(data, 0, *image, size);
     log.write(image->fault);
     if (read != CUDA_SUCCESS) return read;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     const auto [handle, library] = libraries.create();
     library->image = std::move(image);
     *out = handle;
@@ -43,12 +43,12 @@ CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
 
 CUresult find_in_library(CUlibrary handle, const char* name, bool managed, Variable& out) {
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    const DriverLock hold;
     CUmodule module = nullptr;
-    if (const CUresult bad = library_module(handle, *context, module); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(library_module(handle, *context, module));
     Variable found;
-    if (const CUresult bad = find_variable(*modules.find(module), name, found); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(find_variable(*modules.find(module), name, found));
     if (found.managed != managed) return CUDA_ERROR_NOT_FOUND;
     out = found;
     return CUDA_SUCCESS;
@@ -57,7 +57,7 @@ CUresult find_in_library(CUlibrary handle, const char* name, bool managed, Varia
 CUresult get_variable(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name, bool managed) {
     Variable variable;
     if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_in_library(library, name, managed, variable); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(find_in_library(library, name, managed, variable));
     if (address != nullptr) *address = variable.at;
     if (bytes != nullptr) *bytes = variable.size;
     return CUDA_SUCCESS;
@@ -68,7 +68,7 @@ CUresult get_variable(CUdeviceptr* address, size_t* bytes, CUlibrary library, co
 CUSLICE_ENTRY(cuLibraryLoadData, out, code, jit, jit_values, jit_count, options, values, count) {
     JitLog log;
     if (count > 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = log.read(jit_count, jit, jit_values); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(log.read(jit_count, jit, jit_values));
     return load(out, code, log);
 }
 
@@ -76,14 +76,14 @@ CUSLICE_ENTRY(cuLibraryLoadFromFile, out, path, jit, jit_values, jit_count, opti
     JitLog log;
     std::vector<unsigned char> contents;
     if (out == nullptr || path == nullptr || (count > 0 && options == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = log.read(jit_count, jit, jit_values); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(log.read(jit_count, jit, jit_values));
+    CUSLICE_TRY(read_image_file(path, contents));
     contents.reserve(1);  // an empty file has an address too
     return load(out, contents.data(), log, contents.size());
 }
 
 CUSLICE_ENTRY(cuLibraryUnload, handle) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Library, library, find_in(libraries, handle, library));
     for (const auto& [name, kernel] : library->kernels) kernels.destroy(kernel);
     for (const auto& [context, module] : library->modules) unload_module(module);
@@ -93,13 +93,13 @@ CUSLICE_ENTRY(cuLibraryUnload, handle) {
 
 CUSLICE_ENTRY(cuLibraryGetKernel, out, library, name) {
     if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     return find_kernel(library, name, *out);
 }
 
 CUSLICE_ENTRY(cuLibraryGetKernelCount, count, handle) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(const Library, library, find_in(libraries, handle, library));
     if (!library->image->opaque.empty()) CUSLICE_UNSUPPORTED("cuLibraryGetKernelCount of an image that can't be read");
     *count = static_cast<unsigned>(library->image->kernels.size());
@@ -108,21 +108,21 @@ CUSLICE_ENTRY(cuLibraryGetKernelCount, count, handle) {
 
 CUSLICE_ENTRY(cuLibraryEnumerateKernels, out, room, handle) {
     if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(const Library, library, find_in(libraries, handle, library));
     if (!library->image->opaque.empty())
         CUSLICE_UNSUPPORTED("cuLibraryEnumerateKernels of an image that can't be read");
     for (const KernelInfo& info : library->image->kernels) {
         if (room-- == 0) break;
-        if (const CUresult bad = find_kernel(handle, info.name, *out++); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(find_kernel(handle, info.name, *out++));
     }
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuLibraryGetModule, out, handle) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    const DriverLock hold;
     return library_module(handle, *context, *out);
 }
 
@@ -136,8 +136,8 @@ CUSLICE_ENTRY(cuLibraryGetManaged, address, bytes, library, name) {
 
 CUSLICE_ENTRY(cuKernelGetFunction, out, kernel) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    const DriverLock hold;
     return kernel_function(kernel, *context, *out);
 }
 

@@ -19,7 +19,7 @@ CUresult kernel_on_device(CUkernel handle, CUdevice device, Kernel*& kernel, Fun
     function = nullptr;
     if (current_context(context) != CUDA_SUCCESS || context->gpu != gpu) return CUDA_SUCCESS;
     CUfunction found = nullptr;
-    if (const CUresult bad = kernel_function(handle, *context, found); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(kernel_function(handle, *context, found));
     function = functions.find(found);
     return CUDA_SUCCESS;
 }
@@ -30,7 +30,7 @@ CUSLICE_ENTRY(cuKernelGetAttribute, value, attribute, handle, device) {
     Kernel* kernel = nullptr;
     Function* function = nullptr;
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Gpu, gpu, kernel_on_device(handle, device, kernel, function, gpu));
     const Library& library = *libraries.find(kernel->library);
     const auto image = image_for(library.image, gpu->spec.major * 10 + gpu->spec.minor);
@@ -43,7 +43,7 @@ CUSLICE_ENTRY(cuKernelGetAttribute, value, attribute, handle, device) {
 CUSLICE_ENTRY(cuKernelSetAttribute, attribute, value, handle, device) {
     Kernel* kernel = nullptr;
     Function* function = nullptr;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Gpu, gpu, kernel_on_device(handle, device, kernel, function, gpu));
     if (function == nullptr) CUSLICE_UNSUPPORTED("cuKernelSetAttribute for a device whose context isn't current");
     return set_attribute(*function, attribute, value);

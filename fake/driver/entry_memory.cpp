@@ -32,12 +32,12 @@ CUresult allocate(CUdeviceptr* out, std::uint64_t bytes) {
 /// The oldest forms have 32-bit pointers: their memory lies below 4 GiB.
 CUresult allocate_low(CUdeviceptr_v1* out, std::uint64_t bytes) {
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND_CURRENT(context);
+    CUSLICE_TRY(refuse_unsafe());
     Gpu& gpu = *context->gpu;
     {
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = gpu.open_region(gpu.low); bad != CUDA_SUCCESS) return bad;
+        const DriverLock hold;
+        CUSLICE_TRY(gpu.open_region(gpu.low));
     }
     Address address = 0;
     const CUresult result = gpu.allocate(gpu.low, bytes, BlockKind::Device, context->number, address);
@@ -59,8 +59,8 @@ bool element_size(unsigned bytes) { return bytes == 4 || bytes == 8 || bytes == 
 CUresult free_of_graph(Address address) {
     Task done;
     {
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = free_graph_memory(address, done); bad != CUDA_SUCCESS) return bad;
+        const DriverLock hold;
+        CUSLICE_TRY(free_graph_memory(address, done));
     }
     done();
     return CUDA_SUCCESS;
@@ -123,16 +123,15 @@ CUSLICE_ENTRY(cuMemAllocManaged, out, bytes, flags) {
     if (out == nullptr || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    CUSLICE_FIND(Context, context, current_context(context));
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND_CURRENT(context);
+    CUSLICE_TRY(refuse_unsafe());
     Gpu& gpu = *context->gpu;
     {
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = gpu.open_region(gpu.managed); bad != CUDA_SUCCESS) return bad;
+        const DriverLock hold;
+        CUSLICE_TRY(gpu.open_region(gpu.managed));
     }
     Address address = 0;
-    const CUresult result = gpu.allocate(gpu.managed, bytes, BlockKind::Managed, context->number, address);
-    if (result != CUDA_SUCCESS) return result;
+    CUSLICE_TRY(gpu.allocate(gpu.managed, bytes, BlockKind::Managed, context->number, address));
     // The host writes to it without a call: its contents are always worth discarding.
     const std::lock_guard hold(gpu.lock);
     if (const Block block = gpu.managed.heap.at(address)) block.record->touched = true;

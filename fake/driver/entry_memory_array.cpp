@@ -10,9 +10,9 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     Array array;
-    if (const CUresult bad = shape_array(descriptor, array); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(shape_array(descriptor, array));
     array.gpu = context->gpu;
     array.context = context->handle;
     array.sparse = (descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0;
@@ -21,9 +21,8 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
         *out = arrays.create(array).first;
         return CUDA_SUCCESS;
     }
-    const CUresult bad =
-        context->gpu->allocate(context->gpu->device, array.bytes(), BlockKind::Array, context->number, array.at);
-    if (bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(
+        context->gpu->allocate(context->gpu->device, array.bytes(), BlockKind::Array, context->number, array.at));
     array.block = array.at;
     *out = arrays.create(array).first;
     return CUDA_SUCCESS;
@@ -67,7 +66,7 @@ CUresult describe_2d(Descriptor* out, CUarray handle) {
 
 template <typename Descriptor>
 CUresult describe_3d(Descriptor* out, CUarray handle) {
-    if (const CUresult bad = describe_2d(out, handle); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(describe_2d(out, handle));
     const Array& array = *arrays.find(handle);
     out->Depth = static_cast<decltype(out->Depth)>(array.descriptor.Depth);
     out->Flags = array.descriptor.Flags;
@@ -82,7 +81,7 @@ CUSLICE_ENTRY_PAIR(cuArrayGetDescriptor, describe_2d, out, array)
 CUSLICE_ENTRY_PAIR(cuArray3DGetDescriptor, describe_3d, out, array)
 
 CUSLICE_ENTRY(cuArrayDestroy, handle) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     Array* array = arrays.find(handle);
     if (array == nullptr || array->is_level) return CUDA_ERROR_INVALID_HANDLE;
     array->sparse ? unbind_tiles(*array) : free_array_block(*array->gpu, array->block);

@@ -55,7 +55,7 @@ constexpr auto rows = [](const auto* copy, auto... stream) {
 template <typename Copy>
 CUresult copy_3d(const Copy& copy, int from_gpu, int to_gpu, const Order& order) {
     Box box;
-    if (const CUresult bad = describe_3d(copy, from_gpu, to_gpu, box); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(describe_3d(copy, from_gpu, to_gpu, box));
     return copy_box(box, order);
 }
 
@@ -85,11 +85,11 @@ CUresult resolve(const End& bytes, std::size_t size, Access access, Extents& ext
 
 template <typename To, typename From>
 CUresult copy_bytes(const To& to, const From& from, std::size_t size, const Order& order) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     if (size == 0) return CUDA_SUCCESS;
     Extents source_extents, target_extents;
-    if (const CUresult bad = resolve(from, size, Access::Read, source_extents); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = resolve(to, size, Access::Write, target_extents); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(resolve(from, size, Access::Read, source_extents));
+    CUSLICE_TRY(resolve(to, size, Access::Write, target_extents));
     return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target_extents, source_extents),
                         {order.stream, order.form, returns_when_done(order, target_extents, source_extents)});
 }

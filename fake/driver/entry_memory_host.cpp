@@ -17,7 +17,7 @@ constexpr unsigned kAllRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTR
 CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
     HostBlock block;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     if (!find_host_block(reinterpret_cast<Address>(pointer), block)) return CUDA_ERROR_INVALID_VALUE;
     out = reinterpret_cast<Address>(pointer);
     return CUDA_SUCCESS;
@@ -70,8 +70,7 @@ CUSLICE_ENTRY(cuMemHostGetDevicePointer_v2, out, pointer, flags) {
 CUSLICE_ENTRY(cuMemHostGetDevicePointer, out, pointer, flags) {
     Address address = 0;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = device_pointer(address, pointer, flags);
-    if (result != CUDA_SUCCESS) return result;
+    CUSLICE_TRY(device_pointer(address, pointer, flags));
     if (address > 0xffffffffULL) return CUDA_ERROR_INVALID_VALUE;  // 32 bits can't say it
     *out = static_cast<CUdeviceptr_v1>(address);
     return CUDA_SUCCESS;

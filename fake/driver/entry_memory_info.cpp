@@ -41,7 +41,7 @@ constexpr auto info = [](auto* free, auto* total) {
 };
 
 constexpr auto address_range = [](auto* base, auto* size, Address address) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     const auto known = what_is(address);
     if (!known) return CUDA_ERROR_NOT_FOUND;  // page-locked host memory is known like any other
     if (base != nullptr) *base = static_cast<std::remove_pointer_t<decltype(base)>>(known->base);

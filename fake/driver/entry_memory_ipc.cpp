@@ -17,7 +17,7 @@ static_assert(sizeof(SharingTicket) == sizeof(CUipcMemHandle));
 
 CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
     if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     SharingTicket ticket{};
     std::memcpy(&ticket, &handle, sizeof ticket);
     Address address = 0;
@@ -30,13 +30,13 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
 
 CUSLICE_ENTRY(cuIpcGetMemHandle, out, address) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     if (context->gpu->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
     const Found found = find_block(address);
     // Documented for the base of an allocation of cuMemAlloc, and for nothing else.
     if (!found || found.base != address || found.record.kind != BlockKind::Device) return CUDA_ERROR_INVALID_VALUE;
     SharingTicket ticket{};
-    if (const CUresult bad = share_block(found, kIpcMagic, 0, ticket); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(share_block(found, kIpcMagic, 0, ticket));
     std::memcpy(out, &ticket, sizeof ticket);
     return CUDA_SUCCESS;
 }
@@ -44,7 +44,7 @@ CUSLICE_ENTRY(cuIpcGetMemHandle, out, address) {
 CUSLICE_ENTRY_PAIR(cuIpcOpenMemHandle, open, out, handle, flags)
 
 CUSLICE_ENTRY(cuIpcCloseMemHandle, address) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     return close_shared(address, false);
 }
 
@@ -57,9 +57,9 @@ CUSLICE_ENTRY(cuIpcGetEventHandle, out, handle) {
 
 CUSLICE_ENTRY(cuIpcOpenEventHandle, out, ticket) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     std::shared_ptr<SharedEvent> shared;
-    if (const CUresult bad = SharedEvent::open(ticket, shared); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(SharedEvent::open(ticket, shared));
     const auto [handle, event] = events.create();
     event->context = context->handle;
     event->gpu = context->gpu;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <mutex>
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/array.h"
@@ -35,13 +34,13 @@ unsigned clamped_levels(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
 }
 
 CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned asked) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     if ((descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0) CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
     std::vector<Array> levels(clamped_levels(descriptor, asked));
     std::size_t bytes = 0;
     for (unsigned i = 0; i < levels.size(); i++) {
         Array& level = levels[i];
-        if (const CUresult bad = shape_array(level_of(descriptor, i), level); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(shape_array(level_of(descriptor, i), level));
         level.gpu = context->gpu;
         level.context = context->handle;
         level.is_level = true;
@@ -50,8 +49,7 @@ CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor
     }
     Gpu& gpu = *context->gpu;
     Address block = 0;
-    const CUresult bad = gpu.allocate(gpu.device, bytes, BlockKind::Array, context->number, block);
-    if (bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(gpu.allocate(gpu.device, bytes, BlockKind::Array, context->number, block));
     const auto [handle, mipmap] = mipmapped_arrays.create();
     mipmap->gpu = &gpu;
     mipmap->context = context->handle;
@@ -81,7 +79,7 @@ CUSLICE_ENTRY(cuMipmappedArrayGetLevel, out, handle, level) {
 }
 
 CUSLICE_ENTRY(cuMipmappedArrayDestroy, handle) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(const MipmappedArray, mipmap, find_in(mipmapped_arrays, handle, mipmap));
     for (const CUarray level : mipmap->levels) arrays.destroy(level);
     free_array_block(*mipmap->gpu, mipmap->block);

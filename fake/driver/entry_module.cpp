@@ -17,20 +17,20 @@ namespace {
 
 CUresult load(CUmodule* out, const void* data, const JitLog& log = {}, std::uint64_t size = kUnknownSize) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     const GpuSpec& gpu = context->gpu->spec;
     auto image = std::make_shared<Image>();
     const CUresult read = read_image(data, gpu.major * 10 + gpu.minor, *image, size);
     log.write(image->fault);
     if (read != CUDA_SUCCESS) return read;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     return load_module(*context, std::move(image), *out);
 }
 
 CUresult get_global(CUmodule handle, const char* name, Variable& out) {
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    const DriverLock hold;
     CUSLICE_FIND(const Module, module, find_in(modules, handle, module));
     return find_variable(*module, name, out);
 }
@@ -55,7 +55,7 @@ CUresult read_image_file(const char* path, std::vector<unsigned char>& contents)
 CUSLICE_ENTRY(cuModuleLoad, out, path) {
     std::vector<unsigned char> contents;
     if (out == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(read_image_file(path, contents));
     contents.reserve(1);  // an empty file has an address too
     return load(out, contents.data(), {}, contents.size());
 }
@@ -65,14 +65,14 @@ CUSLICE_ENTRY(cuModuleLoadData, out, image) { return load(out, image); }
 // Other options tune a compiler that isn't run.
 CUSLICE_ENTRY(cuModuleLoadDataEx, out, image, count, options, values) {
     JitLog log;
-    if (const CUresult bad = log.read(count, options, values); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(log.read(count, options, values));
     return load(out, image, log);
 }
 
 CUSLICE_ENTRY(cuModuleLoadFatBinary, out, image) { return load(out, image); }
 
 CUSLICE_ENTRY(cuModuleUnload, module) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     return unload_module(module);
 }
 
@@ -85,14 +85,14 @@ CUSLICE_ENTRY_ANYTIME(cuModuleGetLoadingMode, mode) {
 
 CUSLICE_ENTRY(cuModuleGetFunction, out, handle, name) {
     if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Module, module, find_in(modules, handle, module));
     return find_function(*module, name, *out);
 }
 
 CUSLICE_ENTRY(cuModuleGetFunctionCount, count, handle) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(const Module, module, find_in(modules, handle, module));
     if (!module->image->opaque.empty()) CUSLICE_UNSUPPORTED("cuModuleGetFunctionCount of an image that can't be read");
     *count = static_cast<unsigned>(module->image->kernels.size());
@@ -101,13 +101,13 @@ CUSLICE_ENTRY(cuModuleGetFunctionCount, count, handle) {
 
 CUSLICE_ENTRY(cuModuleEnumerateFunctions, out, room, handle) {
     if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Module, module, find_in(modules, handle, module));
     if (!module->image->opaque.empty())
         CUSLICE_UNSUPPORTED("cuModuleEnumerateFunctions of an image that can't be read");
     for (const KernelInfo& info : module->image->kernels) {
         if (room-- == 0) break;
-        if (const CUresult bad = find_function(*module, info.name, *out++); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(find_function(*module, info.name, *out++));
     }
     return CUDA_SUCCESS;
 }
@@ -115,7 +115,7 @@ CUSLICE_ENTRY(cuModuleEnumerateFunctions, out, room, handle) {
 CUSLICE_ENTRY(cuModuleGetGlobal_v2, address, bytes, module, name) {
     Variable variable;
     if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = get_global(module, name, variable); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(get_global(module, name, variable));
     if (address != nullptr) *address = variable.at;
     if (bytes != nullptr) *bytes = variable.size;
     return CUDA_SUCCESS;
@@ -124,7 +124,7 @@ CUSLICE_ENTRY(cuModuleGetGlobal_v2, address, bytes, module, name) {
 CUSLICE_ENTRY(cuModuleGetGlobal, address, bytes, module, name) {
     Variable variable;
     if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = get_global(module, name, variable); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(get_global(module, name, variable));
     if (address != nullptr) CUSLICE_UNSUPPORTED("cuModuleGetGlobal with a 32-bit address");
     *bytes = static_cast<unsigned>(variable.size);
     return CUDA_SUCCESS;

@@ -29,7 +29,7 @@ constinit LinkTable links;
 CUresult create(unsigned count, CUjit_option* options, void** values, CUlinkState* out) {
     Link link;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = link.log.read(count, options, values); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(link.log.read(count, options, values));
     link.log.write("");
     *out = links.create(std::move(link)).first;
     return CUDA_SUCCESS;
@@ -61,7 +61,7 @@ CUresult add(CUlinkState handle, CUjitInputType type, const char* data, std::siz
 CUresult add_file(CUlinkState handle, CUjitInputType type, const char* path) {
     std::vector<unsigned char> contents;
     if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(read_image_file(path, contents));
     return add(handle, type, reinterpret_cast<const char*>(contents.data()), contents.size());
 }
 

@@ -27,7 +27,7 @@ struct Asked {
 
 /// The function and its context; the driver's lock is held.
 CUresult find(CUfunction handle, Asked& asked) {
-    if (const CUresult bad = current_context(asked.context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(current_context(asked.context));
     return launchable(handle, *asked.context, asked.function);
 }
 
@@ -41,8 +41,8 @@ int blocks_of(const Asked& asked, int threads, std::size_t shared) {
 CUresult active_blocks(int* blocks, CUfunction handle, int threads, size_t shared, unsigned flags) {
     Asked asked;
     if (blocks == nullptr || threads <= 0 || (flags & ~kAllFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+    const DriverLock hold;
+    CUSLICE_TRY(find(handle, asked));
     *blocks = blocks_of(asked, threads, shared);
     return CUDA_SUCCESS;
 }
@@ -56,8 +56,8 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
     std::shared_ptr<const KernelInfo> info;
     std::size_t allowed = 0;
     {
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+        const DriverLock hold;
+        CUSLICE_TRY(find(handle, asked));
         info = asked.function->info;
         allowed = static_cast<std::size_t>(asked.function->dynamic_shared);
     }
@@ -117,12 +117,12 @@ bool has_clusters(const Asked& asked) { return asked.context->gpu->spec.major >=
 CUresult active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig* config) {
     Asked asked;
     if (clusters == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+    const DriverLock hold;
+    CUSLICE_TRY(find(handle, asked));
     if (!has_clusters(asked)) CUSLICE_UNSUPPORTED("cuOccupancyMaxActiveClusters before compute capability 9.0");
     int size = 0, blocks = 0;
-    if (const CUresult bad = cluster_of(*config, *asked.function, size); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = configured_blocks(*config, asked, blocks); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(cluster_of(*config, *asked.function, size));
+    CUSLICE_TRY(configured_blocks(*config, asked, blocks));
     // Each of a cluster's blocks on a multiprocessor of its own. Which ones share a GPC isn't known here.
     *clusters =
         static_cast<int>(asked.context->gpu->spec.multiprocessors) / size * std::min(blocks, kMostClusteredBlocks);
@@ -132,11 +132,11 @@ CUresult active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig*
 CUresult largest_cluster_of(int* size, CUfunction handle, const CUlaunchConfig* config) {
     Asked asked;
     if (size == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+    const DriverLock hold;
+    CUSLICE_TRY(find(handle, asked));
     if (!has_clusters(asked)) CUSLICE_UNSUPPORTED("cuOccupancyMaxPotentialClusterSize before compute capability 9.0");
     int blocks = 0;
-    if (const CUresult bad = configured_blocks(*config, asked, blocks); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(configured_blocks(*config, asked, blocks));
     const unsigned most = asked.function->non_portable_cluster ? kLargestCluster : kPortableCluster;
     *size = blocks == 0
                 ? 0
@@ -202,8 +202,8 @@ CUSLICE_ENTRY(cuOccupancyMaxPotentialClusterSize, size, function, config) {
 CUSLICE_ENTRY(cuOccupancyAvailableDynamicSMemPerBlock, bytes, handle, blocks, threads) {
     Asked asked;
     if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+    const DriverLock hold;
+    CUSLICE_TRY(find(handle, asked));
     const GpuSpec& gpu = asked.context->gpu->spec;
     const KernelInfo& kernel = *asked.function->info;
     if (blocks_per_multiprocessor(kernel, gpu, threads, 0) < blocks) return CUDA_ERROR_INVALID_VALUE;

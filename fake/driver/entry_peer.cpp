@@ -18,16 +18,16 @@ bool peers(const GpuSpec& a, const GpuSpec& b) {
 
 CUSLICE_ENTRY(cuDeviceCanAccessPeer, can, device, peer) {
     Gpu *gpu = nullptr, *other = nullptr;
-    if (const CUresult bad = device_and(can, device, gpu); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = device_and(can, peer, other); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(device_and(can, device, gpu));
+    CUSLICE_TRY(device_and(can, peer, other));
     *can = peers(gpu->spec, other->spec);
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceGetP2PAttribute, value, attribute, source, target) {
     Gpu *gpu = nullptr, *other = nullptr;
-    if (const CUresult bad = device_and(value, source, gpu); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = device_and(value, target, other); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(device_and(value, source, gpu));
+    CUSLICE_TRY(device_and(value, target, other));
     if (gpu == other) return CUDA_ERROR_INVALID_DEVICE;
     const bool reachable = peers(gpu->spec, other->spec);
     const bool linked = reachable && gpu->spec.nvlink && other->spec.nvlink;
@@ -51,9 +51,9 @@ CUSLICE_ENTRY(cuDeviceGetP2PAttribute, value, attribute, source, target) {
 }
 
 CUSLICE_ENTRY(cuCtxEnablePeerAccess, peer_handle, flags) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     const Context* peer = live_context(peer_handle);
     if (peer == nullptr || peer == context) return CUDA_ERROR_INVALID_CONTEXT;
     int reachable = 0;
@@ -64,8 +64,8 @@ CUSLICE_ENTRY(cuCtxEnablePeerAccess, peer_handle, flags) {
 }
 
 CUSLICE_ENTRY(cuCtxDisablePeerAccess, peer_handle) {
-    CUSLICE_FIND(Context, context, current_context(context));
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_FIND_CURRENT(context);
+    const DriverLock hold;
     const Context* peer = live_context(peer_handle);
     if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     return context->peers.erase(peer->handle) == 0 ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_SUCCESS;

@@ -13,7 +13,7 @@ namespace {
 CUresult release(CUdevice device) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     drain_primary(*gpu, true);
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     return release_primary(*gpu);
 }
 
@@ -21,7 +21,7 @@ CUresult release(CUdevice device) {
 CUresult reset(CUdevice device) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     drain_primary(*gpu, false);
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     Primary& primary = primary_of(*gpu);
     if (primary.context != nullptr && primary.context->active) end_context(*primary.context);
     return CUDA_SUCCESS;
@@ -30,7 +30,7 @@ CUresult reset(CUdevice device) {
 CUresult set_flags(CUdevice device, unsigned flags) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     Primary& primary = primary_of(*gpu);
     primary.flags = flags;
     if (primary.context != nullptr) primary.context->flags = flags;
@@ -42,7 +42,7 @@ CUresult set_flags(CUdevice device, unsigned flags) {
 CUSLICE_ENTRY(cuDevicePrimaryCtxRetain, out, device) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     CUSLICE_FIND(Context, context, retain_primary(*gpu, context));
     *out = context->handle;
     return CUDA_SUCCESS;
@@ -55,7 +55,7 @@ CUSLICE_ENTRY_PAIR(cuDevicePrimaryCtxSetFlags, set_flags, device, flags)
 CUSLICE_ENTRY(cuDevicePrimaryCtxGetState, device, flags, active) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     const Primary& primary = primary_of(*gpu);
     *flags = primary.flags;
     *active = primary.context != nullptr && primary.context->active;

@@ -15,7 +15,7 @@ namespace {
 
 CUresult create(CUstream* out, unsigned flags, int priority) {
     if (out == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     *out = create_stream(*contexts.find(current_handle), flags, priority);
     return CUDA_SUCCESS;
 }
@@ -34,8 +34,8 @@ CUresult destroy(CUstream handle) {
 
 CUresult query(CUstream handle, DefaultStream form) {
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_in_capture(*stream));
+    CUSLICE_TRY(refuse_unsafe());
     WorkQueue::look(stream->queue->mark());
     for (const WorkQueue::Mark& mark : implicit_order(*stream)) WorkQueue::look(mark);
     return stream->queue->idle() && implicit_order(*stream).empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -43,9 +43,9 @@ CUresult query(CUstream handle, DefaultStream form) {
 
 CUresult wait_for(CUstream handle, DefaultStream form) {
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = synchronize(*stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_in_capture(*stream));
+    CUSLICE_TRY(refuse_unsafe());
+    CUSLICE_TRY(synchronize(*stream));
     Context* context = live_context(stream->context);
     if (context != nullptr) stream_synchronized(*context->gpu);
     return CUDA_SUCCESS;
@@ -81,7 +81,7 @@ CUresult get_context_2(CUstream handle, CUcontext* out, CUgreenCtx* green, Defau
 CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_in_capture(*stream));
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *out = context->gpu->ordinal;
@@ -119,7 +119,7 @@ CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, Defau
 CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags, DefaultStream form) {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_in_capture(*stream));
     return submit_host(*stream, [handle, callback, data] { callback(handle, CUDA_SUCCESS, data); });
 }
 

@@ -85,8 +85,8 @@ CUresult get(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value
 
 CUresult copy(CUstream to_handle, CUstream from_handle, DefaultStream form) {
     Stream *to = nullptr, *from = nullptr;
-    if (const CUresult bad = find_stream(to_handle, form, to); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = find_stream(from_handle, form, from); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(find_stream(to_handle, form, to));
+    CUSLICE_TRY(find_stream(from_handle, form, from));
     if (to->context != from->context) return CUDA_ERROR_INVALID_VALUE;  // documented: both are of one context
     to->settings = from->settings;
     to->priority = from->priority;

@@ -29,7 +29,7 @@ CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
 /// Captured nodes go behind all nodes that the graph has, whichever of them `dependencies` names.
 CUresult begin_to_graph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
                         size_t count, CUstreamCaptureMode mode, DefaultStream form) {
-    if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_dependencies(graph, dependencies, count));
     if (graphs.find(graph)->is_child) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; edges != nullptr && i < count; i++) {
         constexpr CUgraphEdgeData kNone{};
@@ -71,7 +71,7 @@ CUresult is_capturing(CUstream handle, CUstreamCaptureStatus* status, DefaultStr
 }
 
 CUresult info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, DefaultStream form) {
-    if (const CUresult bad = is_capturing(handle, status, form); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(is_capturing(handle, status, form));
     Stream* stream = nullptr;
     find_stream(handle, form, stream);
     if (id != nullptr && stream->capture != nullptr) *id = stream->capture->id;
@@ -81,7 +81,7 @@ CUresult info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, De
 /// The nodes that the next one will follow: the last alone, since captures here are sequences.
 CUresult info_2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                 const CUgraphNode** nodes, size_t* count, DefaultStream form) {
-    if (const CUresult bad = info(handle, status, id, form); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(info(handle, status, id, form));
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
     Stream* stream = nullptr;
     find_stream(handle, form, stream);

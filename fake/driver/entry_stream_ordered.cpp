@@ -61,11 +61,11 @@ CUresult with_frees_done(Allocate allocate) {
 CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    if (const CUresult bad = refuse_outside_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_outside_capture(*stream));
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return with_frees_done([&] {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         return allocate_from(&current_pool(*context->gpu), out, bytes, *stream);
     });
 }
@@ -74,9 +74,9 @@ CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle,
                             DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
-    if (const CUresult bad = refuse_outside_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_outside_capture(*stream));
     return with_frees_done([&] {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         Pool* pool = pools.find(handle);
         if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
         return allocate_from(pool, out, bytes, *stream);
@@ -88,28 +88,28 @@ CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
     if (stream->capture != nullptr && !stream->capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Task done;
     {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         const bool of_graph = is_graph_memory(address);
         if (of_graph && stream->capture != nullptr) return add_free_node(stream->capture->graph, address);
         if (of_graph) {
-            if (const CUresult bad = free_graph_memory(address, done); bad != CUDA_SUCCESS) return bad;
+            CUSLICE_TRY(free_graph_memory(address, done));
         }
     }
     if (done) return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(done));
     if (stream->capture != nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_unsafe());
     if (address == 0) return CUDA_SUCCESS;  // of an allocation of no bytes
     if (is_pool_import(address)) {
         return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); });
     }
     if (!is_pooled(address)) return CUDA_ERROR_INVALID_VALUE;
     {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         if (!frees_under_way().insert(address).second) return CUDA_ERROR_INVALID_VALUE;
     }
     return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] {
         {
-            const std::lock_guard hold(driver().lock);
+            const DriverLock hold;
             frees_under_way().erase(address);
         }
         free_pooled_now(address);
@@ -174,8 +174,8 @@ CUresult pool_at(PoolOf& pool_of, CUmemoryPool* out, const CUmemLocation* locati
     Gpu* gpu = nullptr;
     if (out == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUmemLocation place = *location;
-    if (const CUresult bad = find_place(place, type, gpu); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_TRY(find_place(place, type, gpu));
+    const DriverLock hold;
     *out = pool_of(place, type, gpu).handle;
     return CUDA_SUCCESS;
 }
@@ -184,8 +184,8 @@ CUresult set_current(const CUmemLocation* location, CUmemAllocationType type, CU
     Gpu* gpu = nullptr;
     if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUmemLocation place = *location;
-    if (const CUresult bad = find_place(place, type, gpu); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_TRY(find_place(place, type, gpu));
+    const DriverLock hold;
     const Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     const CUmemPoolProps& props = pool->props;
@@ -214,7 +214,7 @@ CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
     Gpu* gpu = nullptr;
     CUmemLocation place = props->location;
     const bool is_managed = props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
-    if (const CUresult bad = find_place(place, props->allocType, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(find_place(place, props->allocType, gpu));
     // Documented: such memory can't be exported.
     if (place.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((gpu == nullptr || is_managed) && props->handleTypes != 0)
@@ -223,9 +223,9 @@ CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
         CUSLICE_UNSUPPORTED("cuMemPoolCreate of managed memory on a GPU before Pascal");
     if ((props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
         CUSLICE_UNSUPPORTED("cuMemPoolCreate of a pool that is exported as anything but a file descriptor");
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     if (gpu != nullptr) {
-        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(gpu->open());
     }
     Pool& pool = new_pool(gpu);
     pool.props = *props;
@@ -235,15 +235,15 @@ CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
 }
 
 CUSLICE_ENTRY(cuMemPoolDestroy, handle) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed || pool->is_default) return CUDA_ERROR_INVALID_VALUE;
     return destroy_pool(*pool);
 }
 
 CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_TRY(refuse_unsafe());
+    const DriverLock hold;
     Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed) return CUDA_ERROR_INVALID_VALUE;
     trim_pool(*pool, std::min<std::uint64_t>(keep, pool->reserved));
@@ -251,23 +251,23 @@ CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
 }
 
 CUSLICE_ENTRY(cuMemPoolGetAttribute, handle, attribute, value) {
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_TRY(refuse_unsafe());
+    const DriverLock hold;
     const Pool* pool = pools.find(handle);
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return get_attribute(*pool, attribute, value);
 }
 
 CUSLICE_ENTRY(cuMemPoolSetAttribute, handle, attribute, value) {
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_TRY(refuse_unsafe());
+    const DriverLock hold;
     Pool* pool = pools.find(handle);
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return set_attribute(*pool, attribute, value);
 }
 
 CUSLICE_ENTRY(cuMemPoolSetAccess, handle, access, count) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     Pool* pool = pools.find(handle);
     if (pool == nullptr || access == nullptr) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
@@ -281,7 +281,7 @@ CUSLICE_ENTRY(cuMemPoolSetAccess, handle, access, count) {
 }
 
 CUSLICE_ENTRY(cuMemPoolGetAccess, flags, handle, location) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     const Pool* pool = pools.find(handle);
     if (pool == nullptr || flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;

@@ -34,7 +34,7 @@ std::uint64_t identity_of(Pool& pool) {
 }
 
 CUresult export_pool(int& out, CUmemoryPool handle) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     if ((pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -59,8 +59,8 @@ CUresult import_pool(CUmemoryPool& out, int file) {
         return CUDA_ERROR_INVALID_VALUE;
     Gpu* gpu = gpu_with_uuid(label.uuid);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+    const DriverLock hold;
+    CUSLICE_TRY(gpu->open());
     Pool& pool = new_pool(gpu);
     pool.imported = true;
     pool.props = label.props;
@@ -97,13 +97,13 @@ CUSLICE_ENTRY(cuMemPoolExportPointer, out, address) {
         return CUDA_ERROR_INVALID_VALUE;
     std::uint64_t identity = 0;
     {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         Pool* const pool = exportable(found.record.owner);
         if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
         identity = identity_of(*pool);
     }
     SharingTicket ticket{};
-    if (const CUresult bad = share_block(found, kPoolPointerMagic, identity, ticket); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(share_block(found, kPoolPointerMagic, identity, ticket));
     std::memcpy(out, &ticket, sizeof ticket);
     return CUDA_SUCCESS;
 }
@@ -114,7 +114,7 @@ CUSLICE_ENTRY(cuMemPoolImportPointer, out, handle, data) {
     std::memcpy(&ticket, data, sizeof ticket);
     std::uint32_t number = 0;
     {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         const Pool* pool = pools.find(handle);
         // H200, driver 580.159.04, 2026-11-27: what is no export of this very pool's is a wrong value, not a wrong
         // handle.

@@ -10,8 +10,8 @@ using namespace cuslice::fake;
 CUSLICE_ENTRY(cuSurfObjectCreate, out, resource) {
     if (out == nullptr || resource == nullptr || resource->resType != CU_RESOURCE_TYPE_ARRAY)
         return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    if (const CUresult bad = check_resource(*context, *resource); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND_CURRENT(context);
+    CUSLICE_TRY(check_resource(*context, *resource));
     const Array* array = arrays.find(resource->res.array.hArray);
     if ((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) return CUDA_ERROR_INVALID_VALUE;
     *out = surfaces.create(Surface{context->handle, *resource}).first;

@@ -27,8 +27,8 @@ std::uint64_t* words_of(CUtensorMap* map) { return reinterpret_cast<std::uint64_
 template <typename F>
 CUresult with_gpu_from(int major, const CUtensorMap* map, F&& f) {
     Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult fault = fault_of_work(*context); fault != CUDA_SUCCESS) return fault;
+    CUSLICE_TRY(current_context(context));
+    CUSLICE_TRY(fault_of_work(*context));
     if (context->gpu->spec.major < major) return CUDA_ERROR_NOT_SUPPORTED;
     return is_place(map) ? f(context->gpu->spec) : CUDA_ERROR_INVALID_VALUE;
 }

@@ -105,8 +105,8 @@ CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resour
 
 CUSLICE_ENTRY(cuTexObjectCreate, out, resource, texture, view) {
     if (out == nullptr || resource == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    if (const CUresult bad = check_resource(*context, *resource); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND_CURRENT(context);
+    CUSLICE_TRY(check_resource(*context, *resource));
     if (!good_texture(*texture, resource->resType) || (view != nullptr && !good_view(*view, resource->resType)))
         return CUDA_ERROR_INVALID_VALUE;
     Texture made;

@@ -21,7 +21,7 @@ CUresult usable_here(const KnownMemory& known) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;
     if (!known.device_block || context->gpu->ordinal == known.ordinal) return CUDA_SUCCESS;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     return context->peers.count(known.context) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -50,7 +50,7 @@ CUresult attribute_of(const KnownMemory& known, CUpointer_attribute attribute, v
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             return give(data, static_cast<unsigned>(known.type));
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-            if (const CUresult bad = usable_here(known); bad != CUDA_SUCCESS) return bad;
+            CUSLICE_TRY(usable_here(known));
             return give(data, static_cast<CUdeviceptr>(known.address));
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             if (!known.host_visible) return CUDA_ERROR_INVALID_VALUE;
@@ -92,7 +92,7 @@ CUresult attribute_of(const KnownMemory& known, CUpointer_attribute attribute, v
             // Documented for memory of cuMemAlloc, and to make copies of it synchronous.
             const unsigned on = 1;
             if (!known.device_block) return CUDA_ERROR_INVALID_VALUE;
-            if (const CUresult bad = set_sync_memops(&on, known.address); bad != CUDA_SUCCESS) return bad;
+            CUSLICE_TRY(set_sync_memops(&on, known.address));
             return give(data, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS{known.id, static_cast<unsigned>(known.ordinal)});
         }
         default:
@@ -149,6 +149,6 @@ CUSLICE_ENTRY(cuPointerGetAttributes, count, attributes, data, address) {
 
 CUSLICE_ENTRY(cuPointerSetAttribute, value, attribute, address) {
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_unsafe());
     return set_sync_memops(value, address);
 }

@@ -23,7 +23,7 @@ CUresult find_managed(Address address, std::size_t size, Found& found) {
 
 /// A range of managed memory, and a place that is there.
 CUresult check(Address address, std::size_t size, const CUmemLocation& place, Found& found) {
-    if (const CUresult bad = find_managed(address, size, found); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(find_managed(address, size, found));
     switch (static_cast<int>(place.type)) {
         case CU_MEM_LOCATION_TYPE_HOST:
             return CUDA_SUCCESS;
@@ -69,11 +69,11 @@ CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation place, unsigne
                   DefaultStream form) {
     Stream* stream = nullptr;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(find_stream(handle, form, stream));
     Found found;
-    if (const CUresult bad = check(address, size, place, found); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check(address, size, place, found));
     const auto change = [](Hints& hints, CUmemLocation to) { hints.prefetched = to; };
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     change_hints(found, address, size, change, plain(place));
     return CUDA_SUCCESS;
 }
@@ -90,8 +90,8 @@ CUresult advise(CUdeviceptr address, size_t size, CUmem_advise advice, const CUm
                           advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
     Found found;
     const CUmemLocation anywhere{CU_MEM_LOCATION_TYPE_HOST, 0};
-    if (const CUresult bad = check(address, size, of_place ? place : anywhere, found); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
+    CUSLICE_TRY(check(address, size, of_place ? place : anywhere, found));
+    const DriverLock hold;
     change_hints(found, address, size, change_of(advice), plain(place));
     return CUDA_SUCCESS;
 }
@@ -125,7 +125,7 @@ CUresult range_attributes(void** data, const size_t* sizes, const CUmem_range_at
                           CUdeviceptr address, size_t bytes) {
     Found found;
     if (data == nullptr || sizes == nullptr || attributes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_managed(address, bytes, found); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(find_managed(address, bytes, found));
     for (size_t i = 0; i < count; i++) {
         const bool many = attributes[i] == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
         const bool fits = many ? sizes[i] != 0 && sizes[i] % sizeof(int) == 0 : sizes[i] == sizeof(int);
@@ -133,7 +133,7 @@ CUresult range_attributes(void** data, const size_t* sizes, const CUmem_range_at
                            attributes[i] <= CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID;
         if (data[i] == nullptr || !known || !fits) return CUDA_ERROR_INVALID_VALUE;
     }
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     const Hints hints = common_hints(found, address, bytes);
     for (size_t i = 0; i < count; i++) {
         const std::vector<int> values = values_of(hints, attributes[i], sizes[i] / sizeof(int));

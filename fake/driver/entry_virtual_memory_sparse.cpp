@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse arrays: tiles of 64 KiB, to which memory of a tile pool is bound extent by extent.
 
-#include <mutex>
-
 #include "fake/driver/array.h"
 #include "fake/driver/physical.h"
 #include "fake/driver/state.h"
@@ -54,13 +52,12 @@ CUresult map_one(const CUarrayMapInfo& info, const Gpu& gpu) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     std::vector<TilePlace> places;
-    if (const CUresult bad = places_of(info, *array, places); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(places_of(info, *array, places));
     const CUmemGenericAllocationHandle memory = info.memHandle.memHandle;
     const bool maps = info.memOperationType == CU_MEM_OPERATION_TYPE_MAP;
     if (maps) {
         if (info.memHandleType != CU_MEM_HANDLE_TYPE_GENERIC) return CUDA_ERROR_INVALID_VALUE;
-        const CUresult bad = bind_physical(memory, gpu, info.offset, places.size());
-        if (bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(bind_physical(memory, gpu, info.offset, places.size()));
     } else if (info.memOperationType != CU_MEM_OPERATION_TYPE_UNMAP || memory != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -75,12 +72,12 @@ CUresult map_one(const CUarrayMapInfo& info, const Gpu& gpu) {
 CUresult map_arrays(CUarrayMapInfo* list, unsigned count, CUstream handle, DefaultStream form) {
     if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_in_capture(*stream));
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     for (unsigned i = 0; i < count; i++) {
-        if (const CUresult bad = map_one(list[i], *context->gpu); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(map_one(list[i], *context->gpu));
     }
     return CUDA_SUCCESS;
 }

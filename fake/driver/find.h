@@ -15,8 +15,12 @@ CUresult find_in(const Table& table, Public handle, Object*& object) {
 
 }  // namespace cuslice::fake
 
+/// Returns the error of a step that failed, from the function that takes it: CUSLICE_TRY(refuse_in_capture(*stream));
+#define CUSLICE_TRY(...) \
+    if (const CUresult bad = (__VA_ARGS__); bad != CUDA_SUCCESS) return bad
+
 /// Declares a pointer and looks up what it points to, or returns the look-up's error:
-/// CUSLICE_FIND(Context, context, current_context(context));
+/// CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
 #define CUSLICE_FIND(Type, name, look_up) \
     Type* name = nullptr;                 \
-    if (const CUresult bad = (look_up); bad != CUDA_SUCCESS) return bad
+    CUSLICE_TRY(look_up)

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "fake/driver/find.h"
 #include "fake/driver/state.h"
 
 namespace cuslice::fake {
@@ -107,7 +108,7 @@ void end_graph_pool(Gpu& gpu) {
 
 CUresult add_memory_node(CUgraph handle, Gpu& gpu, std::uint64_t bytes, Address& out) {
     if (graphs.find(handle) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = gpu.open(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(gpu.open());
     // Documented: what is larger than the device is refused where the node is made.
     if (bytes > gpu.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto block = std::make_shared<GraphBlock>();
@@ -148,7 +149,7 @@ CUresult free_graph_memory(Address address, Task& done) {
     block->live = false;
     block->alive = nullptr;
     done = [block] {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         GraphPool& pool = graph_pool(*block->gpu);
         pool.used -= std::min(pool.used, rounded(block->asked));
     };
@@ -157,7 +158,7 @@ CUresult free_graph_memory(Address address, Task& done) {
 
 CUresult reserve_graph_memory(const GraphExec& exec) {
     std::map<Gpu*, Course> courses;
-    if (const CUresult bad = run_through(exec, courses, false); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(run_through(exec, courses, false));
     for (const auto& [gpu, course] : courses) {
         if (!make_room(*gpu, static_cast<std::uint64_t>(course.most))) return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -165,7 +166,7 @@ CUresult reserve_graph_memory(const GraphExec& exec) {
 }
 
 CUresult begin_graph_launch(const GraphExec& exec, Task& done) {
-    if (const CUresult bad = reserve_graph_memory(exec); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(reserve_graph_memory(exec));
     std::map<Gpu*, Course> courses;
     run_through(exec, courses, true);
     if (courses.empty()) return CUDA_SUCCESS;
@@ -175,7 +176,7 @@ CUresult begin_graph_launch(const GraphExec& exec, Task& done) {
         pool.used_high = std::max(pool.used_high, pool.used);
     }
     done = [courses] {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         for (const auto& [gpu, course] : courses)
             graph_pool(*gpu).used += static_cast<std::uint64_t>(course.now - course.most);
     };

@@ -9,7 +9,7 @@
 namespace cuslice::fake {
 
 CUresult kernel_task(const CUDA_KERNEL_NODE_PARAMS_v3& params, Task& task) {
-    if (const CUresult bad = check_kernel_node(params); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(check_kernel_node(params));
     task = skip_kernel();
     return CUDA_SUCCESS;
 }
@@ -20,9 +20,9 @@ CUresult copy_task(const CUDA_MEMCPY3D& copy, CUcontext context_handle, Task& ta
     Box box;
     CheckedBox checked;
     checked.task = [] {};
-    if (const CUresult bad = box_of(copy, context->gpu->ordinal, box); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(box_of(copy, context->gpu->ordinal, box));
     if (!box.empty()) {
-        if (const CUresult bad = check_box(box, context_handle, checked); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(check_box(box, context_handle, checked));
     }
     task = std::move(checked.task);
     return CUDA_SUCCESS;
@@ -34,8 +34,7 @@ CUresult fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
     if (context == nullptr || (element != 1 && element != 2 && element != 4)) return CUDA_ERROR_INVALID_VALUE;
     CheckedFill checked;
     const Fill fill{params.dst, params.pitch, params.value, element, params.width, params.height};
-    if (const CUresult bad = check_fill(fill, params.ctx, context->gpu->ordinal, checked); bad != CUDA_SUCCESS)
-        return bad;
+    CUSLICE_TRY(check_fill(fill, params.ctx, context->gpu->ordinal, checked));
     task = std::move(checked.task);
     return CUDA_SUCCESS;
 }

@@ -71,8 +71,8 @@ CUresult make_block(void** out, HostBlock block) {
 
 CUresult allocate_host(void** out, std::size_t bytes, unsigned flags) {
     if (out == nullptr || bytes == 0 || bytes > std::size_t{1} << 46) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND_CURRENT(context);
+    CUSLICE_TRY(refuse_unsafe());
     return make_block(out, {.size = bytes, .flags = flags, .context = context->handle});
 }
 
@@ -81,7 +81,7 @@ CUresult allocate_host_for(std::uint32_t pool, std::size_t bytes, void** out) {
 }
 
 CUresult free_host(void* pointer) {
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_unsafe());
     const std::lock_guard hold(host_lock);
     const auto found = blocks().find(reinterpret_cast<Address>(pointer));
     if (found == blocks().end() || found->second.registered || found->second.pool != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -103,8 +103,8 @@ bool free_host_of_pool(Address address, HostBlock& block) {
 CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
     const auto base = reinterpret_cast<Address>(pointer);
     if (pointer == nullptr || bytes == 0 || base + bytes < base) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND_CURRENT(context);
+    CUSLICE_TRY(refuse_unsafe());
     if (is_device_address(base) || !is_mapped(base, bytes)) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(host_lock);
     if (const HostBlock* const there = first_within(base, bytes))

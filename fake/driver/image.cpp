@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "fake/bytes.h"
+#include "fake/driver/find.h"
 #include "fake/driver/ptx_text.h"
 #include "fake/driver/readable.h"
 #include "virtual_gpu/driver/fat_binary.h"
@@ -161,7 +162,7 @@ CUresult read_image(const void* pointer, int capability, Image& image, std::uint
             text.find(".global") == text.npos) {
             return CUDA_ERROR_INVALID_IMAGE;
         }
-        if (const CUresult bad = compile_ptx(text.data(), text.size(), image); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(compile_ptx(text.data(), text.size(), image));
         image.is_ptx = true;
         image.ptx_capability = image.capability;
     } else if (magic == elf_magic) {

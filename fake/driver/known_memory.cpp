@@ -41,7 +41,7 @@ std::optional<KnownMemory> what_is(Address address) {
         known.sync = record.sync_memops;
         known.managed = known.host_visible = record.kind == BlockKind::Managed;
         known.device_block = record.kind == BlockKind::Device;
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         if (is_pool_number(record.owner)) {
             known.pool = pool_of_number(record.owner);
         } else {
@@ -58,7 +58,7 @@ std::optional<KnownMemory> what_is(Address address) {
         known.id = host.id;
         known.host_visible = true;
         if (host.pool != 0) {
-            const std::lock_guard hold(driver().lock);
+            const DriverLock hold;
             known.pool = pool_of_number(host.pool);
         }
         if (const Context* context = live_context(host.context)) known.ordinal = context->gpu->ordinal;

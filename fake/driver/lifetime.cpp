@@ -62,7 +62,7 @@ void end_context(Context& context) {
 }
 
 void stream_synchronized(Gpu& gpu) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     trim_to_thresholds(gpu);
 }
 
@@ -75,7 +75,7 @@ CUresult synchronize_context(Context& context) {
     if (result != CUDA_SUCCESS) return result;
     drain_streams(context);
     {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         trim_to_thresholds(*context.gpu);
     }
     return fault_of_work(context);

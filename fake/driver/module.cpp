@@ -20,14 +20,13 @@ namespace {
 CUresult make_variable(Context& context, const VariableInfo& info, Variable& out) {
     Gpu& gpu = *context.gpu;
     if (info.managed) {
-        if (const CUresult bad = gpu.open_region(gpu.managed); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(gpu.open_region(gpu.managed));
     }
     Region& region = info.managed ? gpu.managed : gpu.device;
     out.size = info.size;
     out.managed = info.managed;
     if (info.size == 0) return CUDA_SUCCESS;
-    const CUresult bad = gpu.allocate(region, info.size, BlockKind::Global, context.number, out.at);
-    if (bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(gpu.allocate(region, info.size, BlockKind::Global, context.number, out.at));
     region.space.fill(out.at, 0, info.size);
     const std::size_t given = std::min(info.contents.size(), info.size);
     if (given > 0) region.space.write(out.at, info.contents.data(), given);
@@ -141,7 +140,7 @@ CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
     const GpuSpec& gpu = context.gpu->spec;
     std::shared_ptr<const Image> image = image_for(library->image, gpu.major * 10 + gpu.minor);
     if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    if (const CUresult bad = load_module(context, std::move(image), out); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(load_module(context, std::move(image), out));
     library->modules[context.handle] = out;
     return CUDA_SUCCESS;
 }
@@ -149,7 +148,7 @@ CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
 CUresult kernel_function(CUkernel handle, Context& context, CUfunction& out) {
     CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
     CUmodule module = nullptr;
-    if (const CUresult bad = library_module(kernel->library, context, module); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(library_module(kernel->library, context, module));
     return find_function(*modules.find(module), kernel->info->name, out);
 }
 
@@ -157,8 +156,7 @@ CUresult launchable(CUfunction handle, Context& context, Function*& out) {
     out = functions.find(handle);
     if (out == nullptr) {
         CUfunction function = nullptr;
-        const CUresult bad = kernel_function(reinterpret_cast<CUkernel>(handle), context, function);
-        if (bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(kernel_function(reinterpret_cast<CUkernel>(handle), context, function));
         out = functions.find(function);
     }
     return out->context == context.handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

@@ -97,13 +97,12 @@ CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, co
     if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     CUSLICE_FIND(Gpu, gpu, find_gpu(prop.location.id, gpu));
     {
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+        const DriverLock hold;
+        CUSLICE_TRY(gpu->open());
     }
     Address at = 0;
     // Nobody's: no context's end frees it.
-    if (const CUresult bad = gpu->allocate(gpu->device, size, BlockKind::Physical, 0, at); bad != CUDA_SUCCESS)
-        return bad;
+    CUSLICE_TRY(gpu->allocate(gpu->device, size, BlockKind::Physical, 0, at));
     Label label;
     int file = -1;
     if ((prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
@@ -155,8 +154,8 @@ CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
     Gpu* gpu = gpu_with_uuid(label.uuid);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     {
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+        const DriverLock hold;
+        CUSLICE_TRY(gpu->open());
     }
     const std::lock_guard hold(tables().lock);
     bool known = false;

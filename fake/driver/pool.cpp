@@ -56,10 +56,9 @@ void note_taken(Pool& pool, std::uint64_t bytes) {
 }
 
 CUresult allocate_managed(Pool& pool, Gpu& gpu, std::uint64_t bytes, Address& out) {
-    if (const CUresult bad = gpu.open(); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = gpu.open_region(gpu.managed); bad != CUDA_SUCCESS) return bad;
-    const CUresult result = gpu.allocate(gpu.managed, bytes, BlockKind::Managed, pool.number, out);
-    if (result != CUDA_SUCCESS) return result;
+    CUSLICE_TRY(gpu.open());
+    CUSLICE_TRY(gpu.open_region(gpu.managed));
+    CUSLICE_TRY(gpu.allocate(gpu.managed, bytes, BlockKind::Managed, pool.number, out));
     note_taken(pool, bytes);
     // The host writes to it without a call: its contents are always worth discarding.
     const std::lock_guard hold(gpu.lock);
@@ -69,7 +68,7 @@ CUresult allocate_managed(Pool& pool, Gpu& gpu, std::uint64_t bytes, Address& ou
 
 CUresult allocate_on_host(Pool& pool, std::uint64_t bytes, Address& out) {
     void* memory = nullptr;
-    if (const CUresult bad = allocate_host_for(pool.number, bytes, &memory); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(allocate_host_for(pool.number, bytes, &memory));
     note_taken(pool, bytes);
     out = reinterpret_cast<Address>(memory);
     return CUDA_SUCCESS;
@@ -161,7 +160,7 @@ CUresult allocate_pooled(Pool& pool, Gpu& near, std::uint64_t bytes, Address& ou
     if (pool.managed()) return allocate_managed(pool, pool.gpu != nullptr ? *pool.gpu : near, bytes, out);
     if (pool.gpu == nullptr) return allocate_on_host(pool, bytes, out);
     Gpu& gpu = *pool.gpu;
-    if (const CUresult bad = gpu.open(); bad != CUDA_SUCCESS) return bad;  // a default pool is there before any context
+    CUSLICE_TRY(gpu.open());  // a default pool is there before any context
     if (bytes > gpu.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(gpu.lock);
     if (wanted > pool.reserved) {
@@ -186,7 +185,7 @@ bool is_pooled(Address address) {
 }
 
 CUresult free_pooled_now(Address address) {
-    const std::lock_guard hold(driver().lock);
+    const DriverLock hold;
     HostBlock host;
     if (free_host_of_pool(address, host)) {
         note_freed(pool_numbered(host.pool), host.size);

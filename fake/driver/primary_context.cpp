@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/primary_context.h"
 
-#include <mutex>
-
 #include "fake/driver/lifetime.h"
 #include "fake/driver/state.h"
 
@@ -16,8 +14,7 @@ Primary& primary_of(const Gpu& gpu) {
 CUresult retain_primary(Gpu& gpu, Context*& context) {
     Primary& primary = primary_of(gpu);
     if (primary.context == nullptr || !primary.context->active) {
-        const CUresult bad = create_context(gpu, primary.flags, true, primary.context);
-        if (bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(create_context(gpu, primary.flags, true, primary.context));
     }
     primary.retained++;
     context = primary.context;
@@ -34,7 +31,7 @@ CUresult release_primary(const Gpu& gpu) {
 void drain_primary(const Gpu& gpu, bool last) {
     Context* context = nullptr;
     {
-        const std::lock_guard hold(driver().lock);
+        const DriverLock hold;
         const Primary& primary = primary_of(gpu);
         if (!last || primary.retained == 1) context = primary.context;
     }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "fake/driver/find.h"
 #include "fake/driver/state.h"
 
 namespace cuslice::fake {
@@ -123,8 +124,8 @@ CUresult open_shared(const SharingTicket& ticket, std::uint32_t magic, std::uint
     if (own && magic != kPoolPointerMagic) return CUDA_ERROR_INVALID_CONTEXT;
     Gpu* gpu = gpu_with_uuid(ticket.uuid);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    const std::lock_guard hold_driver(driver().lock);
-    if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+    const DriverLock hold_driver;
+    CUSLICE_TRY(gpu->open());
     const std::lock_guard hold(gpu->lock);
     for (auto& [base, entry] : gpu->shared) {
         const Block block = gpu->device.heap.at(base);

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <set>
 
+#include "fake/driver/find.h"
+
 namespace cuslice::fake {
 
 constinit DescriptionTable descriptions;
@@ -62,7 +64,7 @@ CUresult give_resource(const GpuSpec& gpu, int ordinal, unsigned multiprocessors
 
 CUresult resource_gpu(const CUdevResource& resource, int& ordinal) {
     Marks marks;
-    if (const CUresult bad = marks_of(resource, marks); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(marks_of(resource, marks));
     ordinal = marks.ordinal;
     return CUDA_SUCCESS;
 }
@@ -70,7 +72,7 @@ CUresult resource_gpu(const CUdevResource& resource, int& ordinal) {
 CUresult split_resource(const GpuSpec& gpu, CUdevResource* result, unsigned& groups, const CUdevResource& input,
                         CUdevResource* remaining, bool fine, unsigned least) {
     Marks marks;
-    if (const CUresult bad = marks_of(input, marks); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(marks_of(input, marks));
     // Documented: what came out of a split is split again only by way of a green context.
     if (marks.split != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     const unsigned all = input.sm.smCount;
@@ -96,7 +98,7 @@ CUresult describe_resources(const CUdevResource* resources, unsigned count, CUde
     ResourceDescription description;
     for (unsigned i = 0; i < count; i++) {
         Marks marks;
-        if (const CUresult bad = marks_of(resources[i], marks); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(marks_of(resources[i], marks));
         if (i == 0) first = marks;
         const bool together = marks.ordinal == first.ordinal && marks.split == first.split;
         if (!together || !groups.insert(marks.group).second) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;

@@ -26,6 +26,11 @@ struct Driver {
 /// Filled by cuInit (initialise.h), valid to the end of the process; never destroyed.
 Driver& driver();
 
+/// Holds the driver's lock while it lives.
+struct DriverLock : std::lock_guard<std::mutex> {
+    DriverLock() : lock_guard(driver().lock) {}
+};
+
 /// The GPU of an ordinal from the program; CUDA_ERROR_INVALID_DEVICE if there is none.
 template <typename Found>
 CUresult find_gpu(CUdevice device, Found*& gpu) {

@@ -109,7 +109,7 @@ CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
         if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
         return stream->green == nullptr || live_green(stream->green) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     const bool per_thread = handle == CU_STREAM_PER_THREAD || (handle == nullptr && form == DefaultStream::PerThread);
     const Context& name = *contexts.find(current_handle);
     stream = per_thread ? &per_thread_stream(name) : &legacy_stream(name);
@@ -212,14 +212,14 @@ CUresult submit(Stream& stream, NodeType type, Task task) {
         return append_node(capture->graph, type, std::move(task)) ? CUDA_SUCCESS
                                                                   : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_implicit_order(stream));
     stream.queue->submit(with_model_time(type, std::move(task)), implicit_order(stream));
     return CUDA_SUCCESS;
 }
 
 CUresult submit_host(Stream& stream, Task task) {
     if (stream.capture != nullptr) return submit(stream, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
-    if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_implicit_order(stream));
     stream.queue->submit_host(std::move(task), implicit_order(stream));
     return CUDA_SUCCESS;
 }
@@ -232,7 +232,7 @@ CUresult refuse_in_capture(Stream& stream) {
 }
 
 CUresult synchronize(Stream& stream) {
-    if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(refuse_in_capture(stream));
     for (const WorkQueue::Mark& mark : implicit_order(stream)) WorkQueue::wait(mark);
     stream.queue->wait();
     Context* context = live_context(stream.context);

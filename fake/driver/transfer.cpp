@@ -73,20 +73,20 @@ CUresult resolve_end(const End& end, std::size_t size, Access access, Extents& e
 }
 
 CUresult run_transfer(NodeType type, Task task, const Order& order) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     CUSLICE_FIND(Stream, stream, find_stream(order.stream, order.form, stream));
-    if (const CUresult bad = submit(*stream, type, std::move(task)); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(submit(*stream, type, std::move(task)));
     if (order.wait && stream->capture == nullptr) stream->queue->wait();
     return fault_of_work(*context);
 }
 
 CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     CUSLICE_FIND(Stream, stream, find_stream(order.stream, order.form, stream));
     if (bytes == 0) return CUDA_SUCCESS;
     Extents source, target;
-    if (const CUresult bad = resolve_end(from, bytes, Access::Read, source); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = resolve_end(to, bytes, Access::Write, target); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(resolve_end(from, bytes, Access::Read, source));
+    CUSLICE_TRY(resolve_end(to, bytes, Access::Write, target));
     // A copy from pageable memory has read it when it returns, and need not have written anything.
     if (WorkQueue::late() && !order.wait && stream->capture == nullptr && pageable(source) && !on_host(target))
         return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_staged(target, source, bytes), order);
@@ -104,12 +104,10 @@ CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& o
     if (__builtin_mul_overflow(fill.height - 1, fill.pitch, &all) || __builtin_add_overflow(all, row, &all))
         return CUDA_ERROR_INVALID_VALUE;
     if (fill.height == 1 || fill.pitch == row) {
-        if (const CUresult bad = resolve_device(fill.to, all, Access::Write, out.rows, gpu); bad != CUDA_SUCCESS)
-            return bad;
+        CUSLICE_TRY(resolve_device(fill.to, all, Access::Write, out.rows, gpu));
     } else {
         for (std::size_t y = 0; y < fill.height; y++) {
-            const CUresult bad = resolve_device(fill.to + y * fill.pitch, row, Access::Write, out.rows, gpu);
-            if (bad != CUDA_SUCCESS) return bad;
+            CUSLICE_TRY(resolve_device(fill.to + y * fill.pitch, row, Access::Write, out.rows, gpu));
         }
     }
     const auto rows = std::make_shared<Extents>(out.rows);
@@ -120,10 +118,9 @@ CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& o
 }
 
 CUresult fill_rows(const Fill& fill, const Order& order) {
-    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND_CURRENT(context);
     CheckedFill checked;
-    if (const CUresult bad = check_fill(fill, current_handle, accessing_gpu(), checked); bad != CUDA_SUCCESS)
-        return bad;
+    CUSLICE_TRY(check_fill(fill, current_handle, accessing_gpu(), checked));
     const bool wait = checked.rows.empty() ? order.wait : returns_when_done(order, checked.rows, {});
     return run_transfer(CU_GRAPH_NODE_TYPE_MEMSET, std::move(checked.task), {order.stream, order.form, wait});
 }
