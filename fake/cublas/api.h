@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fake/try.h"
+
 namespace cuslice::fake {
 
 /// cublasStatus_t

@@ -16,7 +16,7 @@ bool is_algorithm(int algorithm) {
 }
 
 CublasStatus multiply_types(CublasHandle* handle, Multiplication work, int compute, int algorithm) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
     if (!is_algorithm(algorithm)) return CublasStatus::invalid_value;
     if (work.a.type != work.b.type || !is_multiplied(compute, work.a.type, work.c.type))
         return CublasStatus::not_supported;

@@ -28,7 +28,7 @@ struct VectorWork {
 Matrix as_row(const void* address, std::int64_t step, int type) { return {address, step < 0 ? -step : step, type}; }
 
 CublasStatus multiply_vector(CublasHandle* handle, const VectorWork& work) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
     const bool good = work.m >= 0 && work.n >= 0 && is_operation(work.op) &&
                       work.a.ld >= std::max<std::int64_t>(1, work.m) && work.x_step != 0 && work.y_step != 0 &&
                       work.alpha != nullptr && work.beta != nullptr;

@@ -23,14 +23,14 @@ bool is_math_mode(int mode) {
 
 /// The frame of the functions that set one number in a handle.
 CublasStatus set(CublasHandle* handle, int CublasHandle::*field, int value, bool good) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
     if (!good) return CublasStatus::invalid_value;
     handle->*field = value;
     return CublasStatus::success;
 }
 
 CublasStatus get(const CublasHandle* handle, int CublasHandle::*field, int* value) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
     if (value == nullptr) return CublasStatus::invalid_value;
     *value = handle->*field;
     return CublasStatus::success;
@@ -77,7 +77,7 @@ CublasStatus cublasCreate_v2(CublasHandle** out) {
 }
 
 CublasStatus cublasDestroy_v2(CublasHandle* handle) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
     const CUdeviceptr workspace = handle->workspace;
     const CUcontext context = handle->context;
     handle->mark = 0;
@@ -95,7 +95,7 @@ CublasStatus cublasDestroy_v2(CublasHandle* handle) {
 CublasStatus cublasGetVersion_v2(CublasHandle* handle, int* version) {
     // cublasGetVersion is documented to take a null handle.
     if (handle != nullptr) {
-        if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+        CUSLICE_TRY(check_handle(handle));
     }
     if (version == nullptr) return CublasStatus::invalid_value;
     *version = kVersionNumber;
@@ -111,20 +111,20 @@ const char* cublasGetStatusName(CublasStatus status) { return status_name(status
 const char* cublasGetStatusString(CublasStatus status) { return status_text(status); }
 
 CublasStatus cublasSetStream_v2(CublasHandle* handle, CUstream stream) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
     handle->stream = stream;
     return CublasStatus::success;
 }
 
 CublasStatus cublasGetStream_v2(CublasHandle* handle, CUstream* stream) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
     if (stream == nullptr) return CublasStatus::invalid_value;
     *stream = handle->stream;
     return CublasStatus::success;
 }
 
 CublasStatus cublasSetWorkspace_v2(CublasHandle* handle, void* workspace, std::size_t bytes) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
     // "The workspace pointer must be aligned to at least 256 bytes"
     if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return CublasStatus::invalid_value;
     if (workspace != nullptr && !memory_is_there(workspace, bytes)) return CublasStatus::invalid_value;

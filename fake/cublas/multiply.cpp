@@ -23,8 +23,8 @@ CublasStatus check_numbers(const Multiplication& work) {
 }  // namespace
 
 CublasStatus multiply(CublasHandle* handle, const Multiplication& work) {
-    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
-    if (const CublasStatus bad = check_numbers(work); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_handle(handle));
+    CUSLICE_TRY(check_numbers(work));
     if (work.m == 0 || work.n == 0 || work.count == 0) return CublasStatus::success;
     const bool a_is_n = work.op_a == op_n;
     const bool b_is_n = work.op_b == op_n;

@@ -106,7 +106,7 @@ CublasStatus cublasLtMatmulAlgoGetHeuristic(const void* handle, const MatmulDesc
                                             const LayoutDescriptor* b, const LayoutDescriptor* c,
                                             const LayoutDescriptor* d, const PreferenceDescriptor* preference,
                                             int wanted, HeuristicResult* results, int* found) {
-    if (const CublasStatus bad = check_light_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_light_handle(handle));
     if (wanted <= 0 || results == nullptr || found == nullptr || !is_descriptor(preference))
         return CublasStatus::invalid_value;
     *found = 0;
@@ -128,9 +128,9 @@ CublasStatus cublasLtMatmul(const void* handle, const MatmulDescriptor* work, co
                             const void* beta, const void* c, const LayoutDescriptor* c_layout, void* d,
                             const LayoutDescriptor* d_layout, const Algorithm* algorithm, void* workspace,
                             std::size_t workspace_bytes, CUstream stream) {
-    if (const CublasStatus bad = check_light_handle(handle); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_light_handle(handle));
     const Layouts at{a_layout, b_layout, c_layout, d_layout};
-    if (const CublasStatus bad = check_work("cublasLtMatmul", work, at); bad != CublasStatus::success) return bad;
+    CUSLICE_TRY(check_work("cublasLtMatmul", work, at));
     if (alpha == nullptr || beta == nullptr) return CublasStatus::invalid_value;
     if (algorithm != nullptr && (!is_descriptor(algorithm) || algorithm->id != kAlgorithm))
         return CublasStatus::invalid_value;

@@ -95,7 +95,7 @@ CUresult copy_box(const Box& box, const Order& order) {
 }
 
 CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Extents& extents) {
-    CUSLICE_FIND(const Array, array, find_in(arrays, handle, array));
+    CUSLICE_FIND_IN(array, arrays, handle);
     if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
     if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset) return CUDA_ERROR_INVALID_VALUE;
     if (access == Access::Write) touch(*array);

@@ -17,7 +17,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
     Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, stream_handle, form);
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     if (event->shared != nullptr) {
         CUSLICE_TRY(refuse_in_capture(*stream));
@@ -79,7 +79,7 @@ CUSLICE_STREAM_PAIR(cuEventRecord, record_plain, event, stream)
 CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, event, stream, flags)
 
 CUSLICE_ENTRY(cuEventQuery, handle) {
-    CUSLICE_FIND(const Event, event, find_in(events, handle, event));
+    CUSLICE_FIND_IN(event, events, handle);
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
     CUSLICE_TRY(refuse_unsafe());
     WorkQueue::look(event->mark);
@@ -87,7 +87,7 @@ CUSLICE_ENTRY(cuEventQuery, handle) {
 }
 
 CUSLICE_ENTRY(cuEventSynchronize, handle) {
-    CUSLICE_FIND(const Event, event, find_in(events, handle, event));
+    CUSLICE_FIND_IN(event, events, handle);
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
     CUSLICE_TRY(refuse_unsafe());
     wait_for_event(*event);

@@ -21,7 +21,7 @@ constexpr unsigned kMostParameterBytes = 4096;
 template <typename Set>
 CUresult with_function(CUfunction handle, Set set) {
     const DriverLock hold;
-    CUSLICE_FIND(Function, function, find_in(functions, handle, function));
+    CUSLICE_FIND_IN(function, functions, handle);
     return set(*function);
 }
 

@@ -63,7 +63,7 @@ CUSLICE_ENTRY(cuFuncSetAttribute, handle, attribute, value) {
 }
 
 CUSLICE_ENTRY(cuFuncSetCacheConfig, handle, config) {
-    CUSLICE_FIND(Function, function, find_in(functions, handle, function));
+    CUSLICE_FIND_IN(function, functions, handle);
     if (static_cast<unsigned>(config) > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
     function->cache = config;
     return CUDA_SUCCESS;
@@ -77,32 +77,32 @@ CUSLICE_ENTRY(cuFuncSetSharedMemConfig, handle, config) {
 
 CUSLICE_ENTRY(cuFuncGetModule, out, handle) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
+    CUSLICE_FIND_IN(function, functions, handle);
     *out = function->module;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuFuncGetName, name, handle) {
     if (name == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
+    CUSLICE_FIND_IN(function, functions, handle);
     *name = function->info->name.c_str();
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuFuncGetParamInfo, handle, index, offset, size) {
-    CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
+    CUSLICE_FIND_IN(function, functions, handle);
     return parameter_info(*function->info, index, offset, size);
 }
 
 CUSLICE_ENTRY(cuFuncIsLoaded, state, handle) {
     if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
+    CUSLICE_FIND_IN(function, functions, handle);
     *state = function->loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuFuncLoad, handle) {
     const DriverLock hold;
-    CUSLICE_FIND(Function, function, find_in(functions, handle, function));
+    CUSLICE_FIND_IN(function, functions, handle);
     return load_function(*function);
 }

@@ -9,7 +9,7 @@ namespace {
 
 CUresult launch_host(CUstream handle, CUhostFn function, void* data, DefaultStream form) {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     return submit_host(*stream, [function, data] { function(data); });
 }
 

@@ -87,7 +87,7 @@ CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
 CUSLICE_ENTRY(cuExternalMemoryGetMappedBuffer, out, handle, buffer) {
     if (out == nullptr || buffer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
-    CUSLICE_FIND(const External, external, find_in(externals, handle, external));
+    CUSLICE_FIND_IN(external, externals, handle);
     if (buffer->flags != 0 || buffer->size == 0 || buffer->offset > external->size ||
         buffer->size > external->size - buffer->offset) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -101,7 +101,7 @@ CUSLICE_ENTRY(cuExternalMemoryGetMappedBuffer, out, handle, buffer) {
 
 CUSLICE_ENTRY(cuDestroyExternalMemory, handle) {
     const DriverLock hold;
-    CUSLICE_FIND(const External, external, find_in(externals, handle, external));
+    CUSLICE_FIND_IN(external, externals, handle);
     release_physical(external->memory);
     externals.destroy(handle);
     return CUDA_SUCCESS;

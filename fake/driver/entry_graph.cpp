@@ -77,7 +77,7 @@ CUresult submit_nodes(Stream& stream, const std::vector<ExecNode>& nodes) {
 CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
     const GraphExec* exec = graph_execs.find(handle);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, stream_handle, form);
     Task done;
     if (exec->has_memory) {
         if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing the launch of a graph with memory nodes");
@@ -103,7 +103,7 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
 CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
     const GraphExec* exec = graph_execs.find(handle);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, stream_handle, form);
     if (!exec->has_memory) return CUDA_SUCCESS;  // there is nothing else to upload to
     const DriverLock hold;
     return reserve_graph_memory(*exec);

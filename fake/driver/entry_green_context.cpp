@@ -105,7 +105,7 @@ CUSLICE_ENTRY(cuGreenCtxStreamCreate, out, handle, flags, priority) {
 
 CUSLICE_ENTRY(cuStreamGetGreenCtx, handle, out) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, DefaultStream::Legacy, stream));
+    CUSLICE_FIND_STREAM(stream, handle, DefaultStream::Legacy);
     *out = stream->green;
     return CUDA_SUCCESS;
 }

@@ -26,7 +26,7 @@ CUresult load(CUlibrary* out, const void* data, const JitLog& log, std::uint64_t
 
 /// The kernel of that name, with the lock held.
 CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
-    CUSLICE_FIND(Library, library, find_in(libraries, handle, library));
+    CUSLICE_FIND_IN(library, libraries, handle);
     const auto known = library->kernels.find(name);
     if (known != library->kernels.end()) {
         out = known->second;
@@ -84,7 +84,7 @@ CUSLICE_ENTRY(cuLibraryLoadFromFile, out, path, jit, jit_values, jit_count, opti
 
 CUSLICE_ENTRY(cuLibraryUnload, handle) {
     const DriverLock hold;
-    CUSLICE_FIND(Library, library, find_in(libraries, handle, library));
+    CUSLICE_FIND_IN(library, libraries, handle);
     for (const auto& [name, kernel] : library->kernels) kernels.destroy(kernel);
     for (const auto& [context, module] : library->modules) unload_module(module);
     libraries.destroy(handle);
@@ -100,7 +100,7 @@ CUSLICE_ENTRY(cuLibraryGetKernel, out, library, name) {
 CUSLICE_ENTRY(cuLibraryGetKernelCount, count, handle) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
-    CUSLICE_FIND(const Library, library, find_in(libraries, handle, library));
+    CUSLICE_FIND_IN(library, libraries, handle);
     if (!library->image->opaque.empty()) CUSLICE_UNSUPPORTED("cuLibraryGetKernelCount of an image that can't be read");
     *count = static_cast<unsigned>(library->image->kernels.size());
     return CUDA_SUCCESS;
@@ -109,7 +109,7 @@ CUSLICE_ENTRY(cuLibraryGetKernelCount, count, handle) {
 CUSLICE_ENTRY(cuLibraryEnumerateKernels, out, room, handle) {
     if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
-    CUSLICE_FIND(const Library, library, find_in(libraries, handle, library));
+    CUSLICE_FIND_IN(library, libraries, handle);
     if (!library->image->opaque.empty())
         CUSLICE_UNSUPPORTED("cuLibraryEnumerateKernels of an image that can't be read");
     for (const KernelInfo& info : library->image->kernels) {
@@ -143,14 +143,14 @@ CUSLICE_ENTRY(cuKernelGetFunction, out, kernel) {
 
 CUSLICE_ENTRY(cuKernelGetLibrary, out, handle) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
+    CUSLICE_FIND_IN(kernel, kernels, handle);
     *out = kernel->library;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuKernelGetName, name, handle) {
     if (name == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
+    CUSLICE_FIND_IN(kernel, kernels, handle);
     *name = kernel->info->name.c_str();
     return CUDA_SUCCESS;
 }

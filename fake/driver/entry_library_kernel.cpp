@@ -56,6 +56,6 @@ CUSLICE_ENTRY(cuKernelSetCacheConfig, handle, config, device) {
 }
 
 CUSLICE_ENTRY(cuKernelGetParamInfo, handle, index, offset, size) {
-    CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
+    CUSLICE_FIND_IN(kernel, kernels, handle);
     return parameter_info(*kernel->info, index, offset, size);
 }

@@ -55,7 +55,7 @@ CUresult create_3d(CUarray* out, const Descriptor* d) {
 template <typename Descriptor>
 CUresult describe_2d(Descriptor* out, CUarray handle) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(const Array, array, find_in(arrays, handle, array));
+    CUSLICE_FIND_IN(array, arrays, handle);
     using Number = decltype(out->Width);
     out->Width = static_cast<Number>(array->descriptor.Width);
     out->Height = static_cast<Number>(array->descriptor.Height);

@@ -50,7 +50,7 @@ CUSLICE_ENTRY(cuIpcCloseMemHandle, address) {
 
 CUSLICE_ENTRY(cuIpcGetEventHandle, out, handle) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(const Event, event, find_in(events, handle, event));
+    CUSLICE_FIND_IN(event, events, handle);
     if (driver().gpus.front()->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
     return event->shared != nullptr && event->shared->handle(*out) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -72,7 +72,7 @@ CUSLICE_ENTRY(cuMipmappedArrayCreate, out, descriptor, levels) {
 
 CUSLICE_ENTRY(cuMipmappedArrayGetLevel, out, handle, level) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(const MipmappedArray, mipmap, find_in(mipmapped_arrays, handle, mipmap));
+    CUSLICE_FIND_IN(mipmap, mipmapped_arrays, handle);
     if (level >= mipmap->levels.size()) return CUDA_ERROR_INVALID_VALUE;
     *out = mipmap->levels[level];
     return CUDA_SUCCESS;
@@ -80,7 +80,7 @@ CUSLICE_ENTRY(cuMipmappedArrayGetLevel, out, handle, level) {
 
 CUSLICE_ENTRY(cuMipmappedArrayDestroy, handle) {
     const DriverLock hold;
-    CUSLICE_FIND(const MipmappedArray, mipmap, find_in(mipmapped_arrays, handle, mipmap));
+    CUSLICE_FIND_IN(mipmap, mipmapped_arrays, handle);
     for (const CUarray level : mipmap->levels) arrays.destroy(level);
     free_array_block(*mipmap->gpu, mipmap->block);
     mipmapped_arrays.destroy(handle);

@@ -31,7 +31,7 @@ CUresult get_global(CUmodule handle, const char* name, Variable& out) {
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     const DriverLock hold;
-    CUSLICE_FIND(const Module, module, find_in(modules, handle, module));
+    CUSLICE_FIND_IN(module, modules, handle);
     return find_variable(*module, name, out);
 }
 
@@ -86,14 +86,14 @@ CUSLICE_ENTRY_ANYTIME(cuModuleGetLoadingMode, mode) {
 CUSLICE_ENTRY(cuModuleGetFunction, out, handle, name) {
     if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
-    CUSLICE_FIND(Module, module, find_in(modules, handle, module));
+    CUSLICE_FIND_IN(module, modules, handle);
     return find_function(*module, name, *out);
 }
 
 CUSLICE_ENTRY(cuModuleGetFunctionCount, count, handle) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
-    CUSLICE_FIND(const Module, module, find_in(modules, handle, module));
+    CUSLICE_FIND_IN(module, modules, handle);
     if (!module->image->opaque.empty()) CUSLICE_UNSUPPORTED("cuModuleGetFunctionCount of an image that can't be read");
     *count = static_cast<unsigned>(module->image->kernels.size());
     return CUDA_SUCCESS;
@@ -102,7 +102,7 @@ CUSLICE_ENTRY(cuModuleGetFunctionCount, count, handle) {
 CUSLICE_ENTRY(cuModuleEnumerateFunctions, out, room, handle) {
     if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
-    CUSLICE_FIND(Module, module, find_in(modules, handle, module));
+    CUSLICE_FIND_IN(module, modules, handle);
     if (!module->image->opaque.empty())
         CUSLICE_UNSUPPORTED("cuModuleEnumerateFunctions of an image that can't be read");
     for (const KernelInfo& info : module->image->kernels) {

@@ -36,7 +36,7 @@ CUresult create(unsigned count, CUjit_option* options, void** values, CUlinkStat
 }
 
 CUresult add(CUlinkState handle, CUjitInputType type, const char* data, std::size_t size) {
-    CUSLICE_FIND(Link, link, find_in(links, handle, link));
+    CUSLICE_FIND_IN(link, links, handle);
     if (data == nullptr || size == 0 || link->complete) return CUDA_ERROR_INVALID_VALUE;
     if (type == CU_JIT_INPUT_PTX) {
         Image image;
@@ -82,7 +82,7 @@ CUSLICE_ENTRY(cuLinkAddFile, link, type, path, count, options, values) { return 
 CUSLICE_ENTRY(cuLinkAddFile_v2, link, type, path, count, options, values) { return add_file(link, type, path); }
 
 CUSLICE_ENTRY(cuLinkComplete, handle, image, size) {
-    CUSLICE_FIND(Link, link, find_in(links, handle, link));
+    CUSLICE_FIND_IN(link, links, handle);
     if (image == nullptr || (link->text.empty() && link->cubin.empty())) return CUDA_ERROR_INVALID_VALUE;
     link->complete = true;
     std::string& out = link->cubin.empty() ? link->text : link->cubin;

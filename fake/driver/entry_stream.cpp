@@ -22,7 +22,7 @@ CUresult create(CUstream* out, unsigned flags, int priority) {
 
 /// Work that is under way ends by itself; the handle is gone at once.
 CUresult destroy(CUstream handle) {
-    CUSLICE_FIND(Stream, stream, find_in(streams, handle, stream));
+    CUSLICE_FIND_IN(stream, streams, handle);
     if (stream->green != nullptr && !live_green(stream->green)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (const auto capture = stream->capture.get(); capture != nullptr && capture->origin == handle) {
         end_capture(capture);
@@ -33,7 +33,7 @@ CUresult destroy(CUstream handle) {
 }
 
 CUresult query(CUstream handle, DefaultStream form) {
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_in_capture(*stream));
     CUSLICE_TRY(refuse_unsafe());
     WorkQueue::look(stream->queue->mark());
@@ -42,7 +42,7 @@ CUresult query(CUstream handle, DefaultStream form) {
 }
 
 CUresult wait_for(CUstream handle, DefaultStream form) {
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_in_capture(*stream));
     CUSLICE_TRY(refuse_unsafe());
     CUSLICE_TRY(synchronize(*stream));
@@ -54,14 +54,14 @@ CUresult wait_for(CUstream handle, DefaultStream form) {
 template <auto kMember>
 constexpr auto get = [](CUstream handle, auto* out, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     *out = stream->*kMember;
     return CUDA_SUCCESS;
 };
 
 CUresult get_context(CUstream handle, CUcontext* out, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     *out = stream->green != nullptr ? name_of_green(stream->green)->handle : stream->context;
     return CUDA_SUCCESS;
 }
@@ -71,7 +71,7 @@ CUresult get_context_2(CUstream handle, CUcontext* out, CUgreenCtx* green, Defau
     const Context* current = live_name(current_handle);
     if (handle == CU_STREAM_PER_THREAD && current != nullptr && current->green != nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     *out = stream->context;
     if (green != nullptr) *green = stream->green;
     return CUDA_SUCCESS;
@@ -80,7 +80,7 @@ CUresult get_context_2(CUstream handle, CUcontext* out, CUgreenCtx* green, Defau
 /// Not of a stream that is captured, whose context can be asked for all the same.
 CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_in_capture(*stream));
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -91,7 +91,7 @@ CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {
 CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsigned flags, DefaultStream form) {
     const bool one_flag = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     if (!one_flag) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     const Found found = find_block(address);
     if (!found || found.record.kind != BlockKind::Managed || (length != 0 && length != found.record.asked)) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -103,7 +103,7 @@ CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsi
 CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, DefaultStream form) {
     const Event* event = events.find(event_handle);
     if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (const auto capture = event->capture.lock()) {
         // Waiting for captured work makes a stream part of the capture. Its nodes run one after the other in any case.
@@ -118,7 +118,7 @@ CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, Defau
 
 CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags, DefaultStream form) {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_in_capture(*stream));
     return submit_host(*stream, [handle, callback, data] { callback(handle, CUDA_SUCCESS, data); });
 }

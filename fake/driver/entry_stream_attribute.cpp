@@ -26,7 +26,7 @@ bool good_window(const Stream& stream, const CUaccessPolicyWindow& window) {
 
 CUresult set(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value, DefaultStream form) {
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     StreamSettings& settings = stream->settings;
     switch (static_cast<int>(attribute)) {
         case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -60,7 +60,7 @@ CUresult set(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue*
 
 CUresult get(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value, DefaultStream form) {
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     const StreamSettings& settings = stream->settings;
     switch (static_cast<int>(attribute)) {
         case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:

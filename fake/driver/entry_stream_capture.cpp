@@ -15,7 +15,7 @@ bool known(CUstreamCaptureMode mode) { return static_cast<unsigned>(mode) <= CU_
 
 CUresult begin_in(CUstream handle, CUgraph graph, CUstreamCaptureMode mode, DefaultStream form) {
     if (!known(mode)) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // documented: the legacy stream can't capture
     if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     begin_capture(*stream, mode, graph);
@@ -45,7 +45,7 @@ CUresult begin_oldest(CUstream handle, DefaultStream form) {
 
 CUresult end(CUstream handle, CUgraph* out, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     const std::shared_ptr<Capture> capture = stream->capture;
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id()) {
@@ -64,7 +64,7 @@ CUresult end(CUstream handle, CUgraph* out, DefaultStream form) {
 
 CUresult is_capturing(CUstream handle, CUstreamCaptureStatus* status, DefaultStream form) {
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     const auto capture = capture_of(*stream);
     *status = capture != nullptr ? capture->status.load() : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;

@@ -60,7 +60,7 @@ CUresult with_frees_done(Allocate allocate) {
 
 CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_outside_capture(*stream));
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -73,7 +73,7 @@ CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, Default
 CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream stream_handle,
                             DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, stream_handle, form);
     CUSLICE_TRY(refuse_outside_capture(*stream));
     return with_frees_done([&] {
         const DriverLock hold;
@@ -84,7 +84,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle,
 }
 
 CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     if (stream->capture != nullptr && !stream->capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Task done;
     {

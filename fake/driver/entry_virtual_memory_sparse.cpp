@@ -71,7 +71,7 @@ CUresult map_one(const CUarrayMapInfo& info, const Gpu& gpu) {
 /// Nothing runs that could see whether a tile is bound now or when the stream gets there.
 CUresult map_arrays(CUarrayMapInfo* list, unsigned count, CUstream handle, DefaultStream form) {
     if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_in_capture(*stream));
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;

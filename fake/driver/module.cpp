@@ -87,7 +87,7 @@ CUresult load_module(Context& context, std::shared_ptr<const Image> image, CUmod
 }
 
 CUresult unload_module(CUmodule handle) {
-    CUSLICE_FIND(Module, module, find_in(modules, handle, module));
+    CUSLICE_FIND_IN(module, modules, handle);
     end_module(*module);
     return CUDA_SUCCESS;
 }
@@ -131,7 +131,7 @@ CUresult find_function(Module& module, const std::string& name, CUfunction& out)
 }
 
 CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
-    CUSLICE_FIND(Library, library, find_in(libraries, handle, library));
+    CUSLICE_FIND_IN(library, libraries, handle);
     const auto known = library->modules.find(context.handle);
     if (known != library->modules.end()) {
         out = known->second;
@@ -146,7 +146,7 @@ CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
 }
 
 CUresult kernel_function(CUkernel handle, Context& context, CUfunction& out) {
-    CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
+    CUSLICE_FIND_IN(kernel, kernels, handle);
     CUmodule module = nullptr;
     CUSLICE_TRY(library_module(kernel->library, context, module));
     return find_function(*modules.find(module), kernel->info->name, out);

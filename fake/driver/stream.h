@@ -10,6 +10,7 @@
 
 #include "fake/driver/capture.h"
 #include "fake/driver/context.h"
+#include "fake/driver/find.h"
 #include "fake/driver/work_queue.h"
 
 namespace cuslice::fake {
@@ -88,3 +89,8 @@ void each_stream(Context& context, const std::function<void(Stream&)>& f);
 void each_stream(const std::function<void(Stream&)>& f);
 
 }  // namespace cuslice::fake
+
+/// Declares a pointer to the stream behind a handle, or returns the look-up's error:
+/// CUSLICE_FIND_STREAM(stream, handle, form);
+#define CUSLICE_FIND_STREAM(name, handle, form) \
+    CUSLICE_FIND(::cuslice::fake::Stream, name, ::cuslice::fake::find_stream(handle, form, name))

@@ -74,7 +74,7 @@ CUresult resolve_end(const End& end, std::size_t size, Access access, Extents& e
 
 CUresult run_transfer(NodeType type, Task task, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
-    CUSLICE_FIND(Stream, stream, find_stream(order.stream, order.form, stream));
+    CUSLICE_FIND_STREAM(stream, order.stream, order.form);
     CUSLICE_TRY(submit(*stream, type, std::move(task)));
     if (order.wait && stream->capture == nullptr) stream->queue->wait();
     return fault_of_work(*context);
@@ -82,7 +82,7 @@ CUresult run_transfer(NodeType type, Task task, const Order& order) {
 
 CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
-    CUSLICE_FIND(Stream, stream, find_stream(order.stream, order.form, stream));
+    CUSLICE_FIND_STREAM(stream, order.stream, order.form);
     if (bytes == 0) return CUDA_SUCCESS;
     Extents source, target;
     CUSLICE_TRY(resolve_end(from, bytes, Access::Read, source));

@@ -2,6 +2,7 @@
 #include "fake/libraries/gpu_work.h"
 
 #include "fake/runtime/driver.h"
+#include "fake/try.h"
 
 #include <pthread.h>
 
@@ -54,10 +55,8 @@ LoadedKernel* find(CUcontext context, unsigned long long id) {
 CUresult load(CUcontext context, unsigned long long id, CUfunction* function) {
     CUmodule module = nullptr;
     const PrivateDriver* own = private_driver();
-    const CUresult result =
-        own != nullptr ? own->load_module(&module, kCode) : CU(cuModuleLoadData, 2000)(&module, kCode);
-    if (result != CUDA_SUCCESS) return result;
-    if (const CUresult bad = CU(cuModuleGetFunction, 2000)(function, module, kName); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(own != nullptr ? own->load_module(&module, kCode) : CU(cuModuleLoadData, 2000)(&module, kCode));
+    CUSLICE_TRY(CU(cuModuleGetFunction, 2000)(function, module, kName));
     // The module stays as long as its context, as those of NVIDIA's runtime do.
     loaded[next] = {context, id, *function};
     next = (next + 1) % kContexts;
@@ -68,8 +67,8 @@ CUresult load(CUcontext context, unsigned long long id, CUfunction* function) {
 CUresult kernel_of_current(CUfunction* function, bool again) {
     CUcontext context = nullptr;
     unsigned long long id = 0;
-    if (const CUresult bad = CU(cuCtxGetCurrent, 4000)(&context); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = CU(cuCtxGetId, 12000)(context, &id); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(CU(cuCtxGetCurrent, 4000)(&context));
+    CUSLICE_TRY(CU(cuCtxGetId, 12000)(context, &id));
     Hold hold;
     LoadedKernel* one = find(context, id);
     if (one == nullptr) return load(context, id, function);
@@ -84,19 +83,18 @@ CUresult kernel_of_current(CUfunction* function, bool again) {
 }  // namespace
 
 CUresult enter_context() {
-    if (const CUresult bad = start(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(start());
     CUcontext context = nullptr;
-    if (const CUresult bad = CU(cuCtxGetCurrent, 4000)(&context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(CU(cuCtxGetCurrent, 4000)(&context));
     if (context != nullptr) return CUDA_SUCCESS;
     {
         Hold hold;
         if (primary == nullptr) {
             CUdevice device = 0;
-            if (const CUresult bad = CU(cuDeviceGet, 2000)(&device, 0); bad != CUDA_SUCCESS) return bad;
+            CUSLICE_TRY(CU(cuDeviceGet, 2000)(&device, 0));
             const PrivateDriver* own = private_driver();
-            const CUresult bad = own != nullptr ? own->retain_primary(&primary, device)
-                                                : CU(cuDevicePrimaryCtxRetain, 7000)(&primary, device);
-            if (bad != CUDA_SUCCESS) return bad;
+            CUSLICE_TRY(own != nullptr ? own->retain_primary(&primary, device)
+                                       : CU(cuDevicePrimaryCtxRetain, 7000)(&primary, device));
         }
         context = primary;
     }
@@ -104,17 +102,17 @@ CUresult enter_context() {
 }
 
 CUresult load_kernel() {
-    if (const CUresult bad = enter_context(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(enter_context());
     CUfunction function = nullptr;
     return kernel_of_current(&function, false);
 }
 
 CUresult launch_kernel(CUstream stream) {
-    if (const CUresult bad = enter_context(); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_TRY(enter_context());
     CUresult result = CUDA_SUCCESS;
     for (const bool again : {false, true}) {
         CUfunction function = nullptr;
-        if (const CUresult bad = kernel_of_current(&function, again); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_TRY(kernel_of_current(&function, again));
         result = CU(cuLaunchKernel, 4000)(function, 1U, 1U, 1U, 1U, 1U, 1U, 0U, stream, nullptr, nullptr);
         if (result != CUDA_ERROR_INVALID_HANDLE) break;
         // Is it the function or the stream that is gone?

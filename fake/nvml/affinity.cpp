@@ -31,14 +31,11 @@ nvmlReturn_t run_anywhere(nvmlDevice_t handle) {
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetCpuAffinity, handle, words, mask) {
-    return with_device(handle, mask, [&](const NvmlDevice&) {
-        if (words == 0) return NVML_ERROR_INVALID_ARGUMENT;
-        std::fill_n(mask, words, 0UL);
-        for (unsigned i = 0; i < words * kBitsOfWord && exists(i); i++)
-            mask[i / kBitsOfWord] |= 1UL << (i % kBitsOfWord);
-        return NVML_SUCCESS;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetCpuAffinity, mask, handle, words, mask) {
+    if (words == 0) return NVML_ERROR_INVALID_ARGUMENT;
+    std::fill_n(mask, words, 0UL);
+    for (unsigned i = 0; i < words * kBitsOfWord && exists(i); i++) mask[i / kBitsOfWord] |= 1UL << (i % kBitsOfWord);
+    return NVML_SUCCESS;
 }
 
 CUSLICE_NVML(nvmlDeviceSetCpuAffinity, handle) { return run_anywhere(handle); }

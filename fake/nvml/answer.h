@@ -7,6 +7,7 @@
 // NVML's is made of another: older forms of the newer ones, look-ups of the enumeration, errors of nvmlErrorString.
 
 #include "fake/nvml/state.h"
+#include "fake/try.h"
 
 namespace cuslice::fake {
 
@@ -32,3 +33,16 @@ nvmlReturn_t give(T* out, V value) {
 }
 
 }  // namespace cuslice::fake
+
+/// Defines a function of a device: CUSLICE_NVML_DEVICE(nvmlDeviceGetBoardId, out, handle, out) { ... }. The body runs
+/// for a good handle and a place for the answer, `answer`; `device` is the handle's.
+#define CUSLICE_NVML_DEVICE(name, answer, handle, ...)                                                       \
+    static nvmlReturn_t of_##name([[maybe_unused]] const ::cuslice::fake::NvmlDevice& device,                \
+                                  CUSLICE_PARAMETERS(name, handle, __VA_ARGS__));                            \
+    CUSLICE_NVML(name, handle, __VA_ARGS__) {                                                                \
+        return ::cuslice::fake::with_device(handle, answer, [&](const ::cuslice::fake::NvmlDevice& device) { \
+            return of_##name(device, handle, __VA_ARGS__);                                                   \
+        });                                                                                                  \
+    }                                                                                                        \
+    static nvmlReturn_t of_##name([[maybe_unused]] const ::cuslice::fake::NvmlDevice& device,                \
+                                  CUSLICE_PARAMETERS(name, handle, __VA_ARGS__))

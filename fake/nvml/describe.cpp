@@ -52,7 +52,7 @@ nvmlReturn_t old_pci_info(nvmlDevice_t handle, nvmlPciInfo_t* place) {
     auto* const out = reinterpret_cast<PciInfoV2*>(place);
     if (out == nullptr) return answered(NVML_ERROR_INVALID_ARGUMENT);
     nvmlPciInfo_t now{};
-    if (const nvmlReturn_t bad = nvmlDeviceGetPciInfo_v3(handle, &now); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvmlDeviceGetPciInfo_v3(handle, &now));
     *out = {};
     put(out->busId, now.busIdLegacy);
     out->domain = now.domain;
@@ -111,72 +111,48 @@ nvmlReturn_t attributes(nvmlDevice_t handle, nvmlDeviceAttributes_t* out) {
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetIndex, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        return give(out, device.spec.is_instance ? static_cast<int>(device.place) : device.spec.index);
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetIndex, out, handle, out) {
+    return give(out, device.spec.is_instance ? static_cast<int>(device.place) : device.spec.index);
 }
 
 CUSLICE_NVML(nvmlDeviceGetMinorNumber, handle, out) {
     return with_gpu(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.index); });
 }
 
-CUSLICE_NVML(nvmlDeviceGetName, handle, out, size) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return copy_text(device.spec.name, out, size); });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetName, out, handle, out, size) { return copy_text(device.spec.name, out, size); }
+
+CUSLICE_NVML_DEVICE(nvmlDeviceGetUUID, out, handle, out, size) { return copy_text(uuid_text(device.spec), out, size); }
+
+CUSLICE_NVML_DEVICE(nvmlDeviceGetSerial, out, handle, out, size) {
+    const std::string serial = serial_of(device.spec);
+    return serial.empty() ? NVML_ERROR_NOT_SUPPORTED : copy_text(serial, out, size);
 }
 
-CUSLICE_NVML(nvmlDeviceGetUUID, handle, out, size) {
-    return with_device(handle, out,
-                       [&](const NvmlDevice& device) { return copy_text(uuid_text(device.spec), out, size); });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetVbiosVersion, out, handle, out, size) {
+    return copy_text("00.00.00.00.FA", out, size);
 }
 
-CUSLICE_NVML(nvmlDeviceGetSerial, handle, out, size) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        const std::string serial = serial_of(device.spec);
-        return serial.empty() ? NVML_ERROR_NOT_SUPPORTED : copy_text(serial, out, size);
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetBoardPartNumber, out, handle, out, size) {
+    return serial_of(device.spec).empty() ? NVML_ERROR_NOT_SUPPORTED : copy_text("900-FAKE-0000-000", out, size);
 }
 
-CUSLICE_NVML(nvmlDeviceGetVbiosVersion, handle, out, size) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return copy_text("00.00.00.00.FA", out, size); });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetBoardId, out, handle, out) { return give(out, device.spec.pci.bus << 8); }
+
+CUSLICE_NVML_DEVICE(nvmlDeviceGetMultiGpuBoard, out, handle, out) { return give(out, 0); }
+
+CUSLICE_NVML_DEVICE(nvmlDeviceGetBrand, out, handle, out) { return give(out, brand_of(device.spec.brand)); }
+
+CUSLICE_NVML_DEVICE(nvmlDeviceGetArchitecture, out, handle, out) { return give(out, architecture_number(device.spec)); }
+
+CUSLICE_NVML_DEVICE(nvmlDeviceGetCudaComputeCapability, major, handle, major, minor) {
+    if (minor == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    *major = device.spec.major;
+    *minor = device.spec.minor;
+    return NVML_SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetBoardPartNumber, handle, out, size) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        return serial_of(device.spec).empty() ? NVML_ERROR_NOT_SUPPORTED : copy_text("900-FAKE-0000-000", out, size);
-    });
-}
-
-CUSLICE_NVML(nvmlDeviceGetBoardId, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.pci.bus << 8); });
-}
-
-CUSLICE_NVML(nvmlDeviceGetMultiGpuBoard, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, 0); });
-}
-
-CUSLICE_NVML(nvmlDeviceGetBrand, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, brand_of(device.spec.brand)); });
-}
-
-CUSLICE_NVML(nvmlDeviceGetArchitecture, handle, out) {
-    return with_device(handle, out,
-                       [&](const NvmlDevice& device) { return give(out, architecture_number(device.spec)); });
-}
-
-CUSLICE_NVML(nvmlDeviceGetCudaComputeCapability, handle, major, minor) {
-    return with_device(handle, major, [&](const NvmlDevice& device) {
-        if (minor == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-        *major = device.spec.major;
-        *minor = device.spec.minor;
-        return NVML_SUCCESS;
-    });
-}
-
-CUSLICE_NVML(nvmlDeviceGetNumGpuCores, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        return give(out, device.spec.multiprocessors * device.spec.cores_per_multiprocessor);
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetNumGpuCores, out, handle, out) {
+    return give(out, device.spec.multiprocessors * device.spec.cores_per_multiprocessor);
 }
 
 CUSLICE_NVML(nvmlDeviceGetAttributes, handle, out) { return attributes(handle, out); }
@@ -206,27 +182,23 @@ CUSLICE_NVML(nvmlDeviceGetPciInfoExt, handle, out) {
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetMaxPcieLinkGeneration, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.pcie_generation); });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetMaxPcieLinkGeneration, out, handle, out) {
+    return give(out, device.spec.pcie_generation);
 }
 
 CUSLICE_NVML(nvmlDeviceGetCurrPcieLinkGeneration, handle, out) {
     return nvmlDeviceGetMaxPcieLinkGeneration(handle, out);
 }
 
-CUSLICE_NVML(nvmlDeviceGetMaxPcieLinkWidth, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.pcie_width); });
-}
+CUSLICE_NVML_DEVICE(nvmlDeviceGetMaxPcieLinkWidth, out, handle, out) { return give(out, device.spec.pcie_width); }
 
 CUSLICE_NVML(nvmlDeviceGetCurrPcieLinkWidth, handle, out) { return nvmlDeviceGetMaxPcieLinkWidth(handle, out); }
 
-CUSLICE_NVML(nvmlDeviceGetMemoryBusWidth, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.memory_bus_width); });
-}
+CUSLICE_NVML_DEVICE(nvmlDeviceGetMemoryBusWidth, out, handle, out) { return give(out, device.spec.memory_bus_width); }
 
 CUSLICE_NVML(nvmlDeviceGetTopologyCommonAncestor, handle, other_handle, out) {
     NvmlDevice* other = nullptr;
-    if (const nvmlReturn_t bad = nvml_state().find(other_handle, other); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvml_state().find(other_handle, other));
     return with_device(handle, out, [&](const NvmlDevice&) {
         return give(out, handle == other_handle ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_NODE);
     });
@@ -234,10 +206,9 @@ CUSLICE_NVML(nvmlDeviceGetTopologyCommonAncestor, handle, other_handle, out) {
 
 CUSLICE_NVML(nvmlDeviceGetP2PStatus, handle, other_handle, index, out) {
     nvmlGpuTopologyLevel_t level{};
-    if (const nvmlReturn_t bad = nvmlDeviceGetTopologyCommonAncestor(handle, other_handle, &level); bad != NVML_SUCCESS)
-        return bad;
+    CUSLICE_TRY(nvmlDeviceGetTopologyCommonAncestor(handle, other_handle, &level));
     NvmlDevice* other = nullptr;
-    if (const nvmlReturn_t bad = nvml_state().find(other_handle, other); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvml_state().find(other_handle, other));
     if (static_cast<unsigned>(index) > NVML_P2P_CAPS_INDEX_PCI) return NVML_ERROR_INVALID_ARGUMENT;
     return with_device(handle, out, [&](const NvmlDevice& device) {
         const bool reachable = device.spec.major >= 6 && device.spec.major == other->spec.major;
@@ -249,6 +220,6 @@ CUSLICE_NVML(nvmlDeviceGetP2PStatus, handle, other_handle, index, out) {
 
 CUSLICE_NVML(nvmlDeviceOnSameBoard, handle, other_handle, out) {
     NvmlDevice* other = nullptr;
-    if (const nvmlReturn_t bad = nvml_state().find(other_handle, other); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvml_state().find(other_handle, other));
     return with_device(handle, out, [&](const NvmlDevice&) { return give(out, handle == other_handle); });
 }

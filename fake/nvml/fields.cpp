@@ -120,16 +120,14 @@ nvmlReturn_t fill(nvmlFieldValue_t& value, nvmlDevice_t handle, const GpuSpec& g
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetFieldValues, handle, count, values) {
-    return with_device(handle, values, [&](const NvmlDevice& device) {
-        if (count <= 0) return NVML_ERROR_INVALID_ARGUMENT;
-        const auto now = std::chrono::system_clock::now().time_since_epoch();
-        for (int i = 0; i < count; i++) {
-            nvmlFieldValue_t& value = values[i];
-            value.timestamp = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-            value.latencyUsec = 0;
-            value.nvmlReturn = fill(value, handle, device.spec);
-        }
-        return NVML_SUCCESS;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetFieldValues, values, handle, count, values) {
+    if (count <= 0) return NVML_ERROR_INVALID_ARGUMENT;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    for (int i = 0; i < count; i++) {
+        nvmlFieldValue_t& value = values[i];
+        value.timestamp = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+        value.latencyUsec = 0;
+        value.nvmlReturn = fill(value, handle, device.spec);
+    }
+    return NVML_SUCCESS;
 }

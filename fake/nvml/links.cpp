@@ -107,20 +107,16 @@ CUSLICE_NVML(nvmlDeviceGetNvLinkCapability, handle, link, capability, out) {
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetGpuFabricInfo, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        return has_fabric(device.spec) ? no_fabric(out) : NVML_ERROR_NOT_SUPPORTED;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetGpuFabricInfo, out, handle, out) {
+    return has_fabric(device.spec) ? no_fabric(out) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-CUSLICE_NVML(nvmlDeviceGetGpuFabricInfoV, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (!has_fabric(device.spec)) return NVML_ERROR_NOT_SUPPORTED;
-        const bool newest = out->version == struct_version<nvmlGpuFabricInfo_v3_t>(3);
-        if (!newest && out->version != struct_version<nvmlGpuFabricInfo_v2_t>(2))
-            return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        out->healthMask = 0;  // every part of it: not supported
-        if (newest) out->healthSummary = NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED;
-        return no_fabric(out);
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetGpuFabricInfoV, out, handle, out) {
+    if (!has_fabric(device.spec)) return NVML_ERROR_NOT_SUPPORTED;
+    const bool newest = out->version == struct_version<nvmlGpuFabricInfo_v3_t>(3);
+    if (!newest && out->version != struct_version<nvmlGpuFabricInfo_v2_t>(2))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    out->healthMask = 0;  // every part of it: not supported
+    if (newest) out->healthSummary = NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED;
+    return no_fabric(out);
 }

@@ -13,12 +13,11 @@ template <typename Info, typename Fill>
 nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned* count, Info* out, Fill&& fill) {
     NvmlDevice* device = nullptr;
     std::vector<NvmlHolder> holders;
-    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvml_state().find(handle, device));
     if (count == nullptr || (*count > 0 && out == nullptr)) return NVML_ERROR_INVALID_ARGUMENT;
     const DriverSpec& driver = device->spec.driver;
     if (driver.process_list == "unsupported") return NVML_ERROR_NOT_SUPPORTED;
-    if (driver.process_list == "listed")
-        if (const nvmlReturn_t bad = holders_of(*device, holders); bad != NVML_SUCCESS) return bad;
+    if (driver.process_list == "listed") CUSLICE_TRY(holders_of(*device, holders));
     const unsigned room = *count;
     *count = static_cast<unsigned>(holders.size());
     if (room < holders.size()) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -44,14 +43,14 @@ nvmlReturn_t compute_processes(nvmlDevice_t handle, unsigned* count, nvmlProcess
 /// Nobody draws on a fake GPU, and there is no MPS server.
 nvmlReturn_t no_processes(nvmlDevice_t handle, unsigned* count) {
     NvmlDevice* device = nullptr;
-    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvml_state().find(handle, device));
     if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     *count = 0;
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t used_bytes(nvmlDevice_t handle, NvmlDevice*& device, unsigned long long& used) {
-    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvml_state().find(handle, device));
     if (device->spec.integrated) return NVML_ERROR_NOT_SUPPORTED;
     used = 0;
     const std::size_t own = nvml_state().place_of(*device);
@@ -78,7 +77,7 @@ CUSLICE_NVML(nvmlDeviceGetMemoryInfo, handle, out) {
         *out = {device->spec.memory, device->spec.memory - used, used};
         return NVML_SUCCESS;
     }
-    if (const nvmlReturn_t bad = nvmlDeviceGetMemoryInfo_v2(handle, &now); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvmlDeviceGetMemoryInfo_v2(handle, &now));
     *out = {now.total, now.free, now.used + now.reserved};  // this form counts the driver's own footprint as used
     return NVML_SUCCESS;
 }
@@ -86,7 +85,7 @@ CUSLICE_NVML(nvmlDeviceGetMemoryInfo, handle, out) {
 CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2, handle, out) {
     NvmlDevice* device = nullptr;
     unsigned long long used = 0;
-    if (const nvmlReturn_t bad = used_bytes(handle, device, used); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(used_bytes(handle, device, used));
     if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     if (out->version != struct_version<nvmlMemory_v2_t>(2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     out->total = device->spec.memory + device->spec.reserved;
@@ -98,7 +97,7 @@ CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2, handle, out) {
 
 CUSLICE_NVML(nvmlDeviceGetBAR1MemoryInfo, handle, out) {
     NvmlDevice* device = nullptr;
-    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvml_state().find(handle, device));
     if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     constexpr unsigned long long kWindow = 256ULL << 20, kTaken = 2ULL << 20;
     *out = {kWindow, kWindow - kTaken, kTaken};

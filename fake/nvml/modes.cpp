@@ -32,58 +32,46 @@ CUSLICE_NVML(nvmlDeviceGetPersistenceMode, handle, out) { return flag(handle, ou
 CUSLICE_NVML(nvmlDeviceGetDisplayMode, handle, out) { return flag(handle, out, NVML_FEATURE_DISABLED); }
 CUSLICE_NVML(nvmlDeviceGetDisplayActive, handle, out) { return flag(handle, out, NVML_FEATURE_DISABLED); }
 
-CUSLICE_NVML(nvmlDeviceGetComputeMode, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) {
-        *out = NVML_COMPUTEMODE_DEFAULT;
-        return NVML_SUCCESS;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetComputeMode, out, handle, out) {
+    *out = NVML_COMPUTEMODE_DEFAULT;
+    return NVML_SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetEccMode, handle, current, pending) {
-    return with_device(handle, current, [&](const NvmlDevice& device) {
-        if (pending == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-        if (!device.spec.ecc) return NVML_ERROR_NOT_SUPPORTED;
-        *current = *pending = NVML_FEATURE_ENABLED;
-        return NVML_SUCCESS;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetEccMode, current, handle, current, pending) {
+    if (pending == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!device.spec.ecc) return NVML_ERROR_NOT_SUPPORTED;
+    *current = *pending = NVML_FEATURE_ENABLED;
+    return NVML_SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetTotalEccErrors, handle, type, counter, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (static_cast<unsigned>(type) > 1 || static_cast<unsigned>(counter) > 1) return NVML_ERROR_INVALID_ARGUMENT;
-        if (!device.spec.ecc) return NVML_ERROR_NOT_SUPPORTED;
-        *out = 0;
-        return NVML_SUCCESS;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetTotalEccErrors, out, handle, type, counter, out) {
+    if (static_cast<unsigned>(type) > 1 || static_cast<unsigned>(counter) > 1) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!device.spec.ecc) return NVML_ERROR_NOT_SUPPORTED;
+    *out = 0;
+    return NVML_SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetMigMode, handle, current, pending) {
-    return with_device(handle, current, [&](const NvmlDevice& device) {
-        if (pending == nullptr || device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
-        if (!has_mig(device.spec)) return NVML_ERROR_NOT_SUPPORTED;
-        *current = *pending = device.spec.mig.empty() ? 0 : 1;
-        return NVML_SUCCESS;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetMigMode, current, handle, current, pending) {
+    if (pending == nullptr || device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!has_mig(device.spec)) return NVML_ERROR_NOT_SUPPORTED;
+    *current = *pending = device.spec.mig.empty() ? 0 : 1;
+    return NVML_SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetMaxMigDeviceCount, handle, out) {
+CUSLICE_NVML_DEVICE(nvmlDeviceGetMaxMigDeviceCount, out, handle, out) {
     constexpr unsigned kMost = 7;
-    return with_device(handle, out,
-                       [&](const NvmlDevice& device) { return give(out, has_mig(device.spec) ? kMost : 0); });
+    return give(out, has_mig(device.spec) ? kMost : 0);
 }
 
-CUSLICE_NVML(nvmlDeviceIsMigDeviceHandle, handle, out) {
-    return with_device(handle, out,
-                       [&](const NvmlDevice& device) { return give(out, device.spec.is_instance ? 1 : 0); });
+CUSLICE_NVML_DEVICE(nvmlDeviceIsMigDeviceHandle, out, handle, out) {
+    return give(out, device.spec.is_instance ? 1 : 0);
 }
 
-CUSLICE_NVML(nvmlDeviceGetMigDeviceHandleByIndex, handle, index, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
-        if (device.spec.mig.empty()) return NVML_ERROR_NOT_SUPPORTED;
-        const std::size_t place = nvml_state().instance(nvml_state().place_of(device), index);
-        return place == NvmlDevice::kNone ? NVML_ERROR_NOT_FOUND : give(out, nvml_state().handle(place));
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetMigDeviceHandleByIndex, out, handle, index, out) {
+    if (device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
+    if (device.spec.mig.empty()) return NVML_ERROR_NOT_SUPPORTED;
+    const std::size_t place = nvml_state().instance(nvml_state().place_of(device), index);
+    return place == NvmlDevice::kNone ? NVML_ERROR_NOT_FOUND : give(out, nvml_state().handle(place));
 }
 
 CUSLICE_NVML(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle, out) {

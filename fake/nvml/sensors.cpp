@@ -62,84 +62,62 @@ nvmlReturn_t state_of(nvmlDevice_t handle, nvmlPstates_t* out) {
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetUtilizationRates, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) {
-        *out = {0, 0};
-        return NVML_SUCCESS;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetUtilizationRates, out, handle, out) {
+    *out = {0, 0};
+    return NVML_SUCCESS;
 }
 
 CUSLICE_NVML(nvmlDeviceGetEncoderUtilization, handle, out, sampling) { return idle_utilization(handle, out, sampling); }
 CUSLICE_NVML(nvmlDeviceGetDecoderUtilization, handle, out, sampling) { return idle_utilization(handle, out, sampling); }
 
-CUSLICE_NVML(nvmlDeviceGetPcieThroughput, handle, counter, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, 0); });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetPcieThroughput, out, handle, counter, out) { return give(out, 0); }
+
+CUSLICE_NVML_DEVICE(nvmlDeviceGetTemperature, out, handle, sensor, out) {
+    return sensor == NVML_TEMPERATURE_GPU ? give(out, kIdleTemperature) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-CUSLICE_NVML(nvmlDeviceGetTemperature, handle, sensor, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) {
-        return sensor == NVML_TEMPERATURE_GPU ? give(out, kIdleTemperature) : NVML_ERROR_INVALID_ARGUMENT;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetTemperatureV, out, handle, out) {
+    if (out->version != struct_version<nvmlTemperature_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (out->sensorType != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
+    return give(&out->temperature, kIdleTemperature);
 }
 
-CUSLICE_NVML(nvmlDeviceGetTemperatureV, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) {
-        if (out->version != struct_version<nvmlTemperature_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (out->sensorType != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
-        return give(&out->temperature, kIdleTemperature);
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetTemperatureThreshold, out, handle, threshold, out) {
+    switch (threshold) {
+        case NVML_TEMPERATURE_THRESHOLD_SHUTDOWN:
+            return give(out, 95);
+        case NVML_TEMPERATURE_THRESHOLD_SLOWDOWN:
+            return give(out, 90);
+        case NVML_TEMPERATURE_THRESHOLD_MEM_MAX:
+            return give(out, 95);
+        case NVML_TEMPERATURE_THRESHOLD_GPU_MAX:
+            return give(out, 87);
+        default:
+            return NVML_ERROR_NOT_SUPPORTED;
+    }
 }
 
-CUSLICE_NVML(nvmlDeviceGetTemperatureThreshold, handle, threshold, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) {
-        switch (threshold) {
-            case NVML_TEMPERATURE_THRESHOLD_SHUTDOWN:
-                return give(out, 95);
-            case NVML_TEMPERATURE_THRESHOLD_SLOWDOWN:
-                return give(out, 90);
-            case NVML_TEMPERATURE_THRESHOLD_MEM_MAX:
-                return give(out, 95);
-            case NVML_TEMPERATURE_THRESHOLD_GPU_MAX:
-                return give(out, 87);
-            default:
-                return NVML_ERROR_NOT_SUPPORTED;
-        }
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetNumFans, out, handle, out) { return give(out, device.spec.fan ? 1 : 0); }
+
+CUSLICE_NVML_DEVICE(nvmlDeviceGetFanSpeed, out, handle, out) {
+    return device.spec.fan ? give(out, kIdleFan) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-CUSLICE_NVML(nvmlDeviceGetNumFans, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.fan ? 1 : 0); });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetFanSpeed_v2, out, handle, fan, out) {
+    if (!device.spec.fan) return NVML_ERROR_NOT_SUPPORTED;
+    return fan == 0 ? give(out, kIdleFan) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-CUSLICE_NVML(nvmlDeviceGetFanSpeed, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        return device.spec.fan ? give(out, kIdleFan) : NVML_ERROR_NOT_SUPPORTED;
-    });
-}
-
-CUSLICE_NVML(nvmlDeviceGetFanSpeed_v2, handle, fan, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (!device.spec.fan) return NVML_ERROR_NOT_SUPPORTED;
-        return fan == 0 ? give(out, kIdleFan) : NVML_ERROR_INVALID_ARGUMENT;
-    });
-}
-
-CUSLICE_NVML(nvmlDeviceGetPowerUsage, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.power_limit * 100); });
-}
-CUSLICE_NVML(nvmlDeviceGetPowerManagementMode, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, NVML_FEATURE_ENABLED); });
-}
+CUSLICE_NVML_DEVICE(nvmlDeviceGetPowerUsage, out, handle, out) { return give(out, device.spec.power_limit * 100); }
+CUSLICE_NVML_DEVICE(nvmlDeviceGetPowerManagementMode, out, handle, out) { return give(out, NVML_FEATURE_ENABLED); }
 CUSLICE_NVML(nvmlDeviceGetPowerManagementLimit, handle, out) { return milliwatts(handle, out); }
 CUSLICE_NVML(nvmlDeviceGetPowerManagementDefaultLimit, handle, out) { return milliwatts(handle, out); }
 CUSLICE_NVML(nvmlDeviceGetEnforcedPowerLimit, handle, out) { return milliwatts(handle, out); }
 
-CUSLICE_NVML(nvmlDeviceGetPowerManagementLimitConstraints, handle, least, most) {
-    return with_device(handle, least, [&](const NvmlDevice& device) {
-        if (most == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-        *least = static_cast<unsigned>(device.spec.power_limit * 500);
-        return give(most, device.spec.power_limit * 1000);
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetPowerManagementLimitConstraints, least, handle, least, most) {
+    if (most == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    *least = static_cast<unsigned>(device.spec.power_limit * 500);
+    return give(most, device.spec.power_limit * 1000);
 }
 
 CUSLICE_NVML(nvmlDeviceGetPowerState, handle, out) { return state_of(handle, out); }
@@ -154,9 +132,5 @@ CUSLICE_NVML(nvmlDeviceGetClock, handle, type, id, out) {
     return clock(handle, type, out, id != NVML_CLOCK_ID_CURRENT);
 }
 
-CUSLICE_NVML(nvmlDeviceGetCurrentClocksThrottleReasons, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, kReasonIdle); });
-}
-CUSLICE_NVML(nvmlDeviceGetSupportedClocksThrottleReasons, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, kReasonIdle); });
-}
+CUSLICE_NVML_DEVICE(nvmlDeviceGetCurrentClocksThrottleReasons, out, handle, out) { return give(out, kReasonIdle); }
+CUSLICE_NVML_DEVICE(nvmlDeviceGetSupportedClocksThrottleReasons, out, handle, out) { return give(out, kReasonIdle); }

@@ -22,44 +22,32 @@ nvmlReturn_t no_sessions(unsigned* count) { return give(count, 0); }
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetEncoderCapacity, handle, type, out) {
+CUSLICE_NVML_DEVICE(nvmlDeviceGetEncoderCapacity, out, handle, type, out) {
     constexpr unsigned kAll = 100;
-    return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (static_cast<unsigned>(type) > NVML_ENCODER_QUERY_AV1) return NVML_ERROR_INVALID_ARGUMENT;
-        return has_encoder(device.spec, type) ? give(out, kAll) : NVML_ERROR_NOT_SUPPORTED;
-    });
+    if (static_cast<unsigned>(type) > NVML_ENCODER_QUERY_AV1) return NVML_ERROR_INVALID_ARGUMENT;
+    return has_encoder(device.spec, type) ? give(out, kAll) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-CUSLICE_NVML(nvmlDeviceGetEncoderStats, handle, count, fps, latency) {
-    return with_device(handle, count, [&](const NvmlDevice&) {
-        if (fps == nullptr || latency == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-        *fps = *latency = 0;
-        return no_sessions(count);
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetEncoderStats, count, handle, count, fps, latency) {
+    if (fps == nullptr || latency == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    *fps = *latency = 0;
+    return no_sessions(count);
 }
 
-CUSLICE_NVML(nvmlDeviceGetEncoderSessions, handle, count, sessions) {
-    return with_device(handle, count, [&](const NvmlDevice& device) {
-        return has_encoder(device.spec, NVML_ENCODER_QUERY_H264) ? no_sessions(count) : NVML_ERROR_NOT_SUPPORTED;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetEncoderSessions, count, handle, count, sessions) {
+    return has_encoder(device.spec, NVML_ENCODER_QUERY_H264) ? no_sessions(count) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-CUSLICE_NVML(nvmlDeviceGetFBCStats, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) {
-        *out = {};
-        return NVML_SUCCESS;
-    });
+CUSLICE_NVML_DEVICE(nvmlDeviceGetFBCStats, out, handle, out) {
+    *out = {};
+    return NVML_SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetFBCSessions, handle, count, sessions) {
-    return with_device(handle, count, [&](const NvmlDevice&) { return no_sessions(count); });
-}
+CUSLICE_NVML_DEVICE(nvmlDeviceGetFBCSessions, count, handle, count, sessions) { return no_sessions(count); }
 
-CUSLICE_NVML(nvmlDeviceGetVirtualizationMode, handle, out) {
+CUSLICE_NVML_DEVICE(nvmlDeviceGetVirtualizationMode, out, handle, out) {
     constexpr unsigned kNone = 0;
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, kNone); });
+    return give(out, kNone);
 }
 
-CUSLICE_NVML(nvmlDeviceGetAccountingMode, handle, out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, NVML_FEATURE_DISABLED); });
-}
+CUSLICE_NVML_DEVICE(nvmlDeviceGetAccountingMode, out, handle, out) { return give(out, NVML_FEATURE_DISABLED); }

@@ -15,12 +15,12 @@ namespace {
 template <typename Is>
 nvmlReturn_t by(nvmlDevice_t* out, nvmlReturn_t missing, Is&& is) {
     unsigned count = 0;
-    if (const nvmlReturn_t bad = nvmlDeviceGetCount_v2(&count); bad != NVML_SUCCESS) return bad;
+    CUSLICE_TRY(nvmlDeviceGetCount_v2(&count));
     if (out == nullptr) return answered(NVML_ERROR_INVALID_ARGUMENT);
     for (unsigned i = 0; i < count; i++) {
         nvmlDevice_t handle = nullptr;
         NvmlDevice* device = nullptr;
-        if (const nvmlReturn_t bad = nvmlDeviceGetHandleByIndex_v2(i, &handle); bad != NVML_SUCCESS) return bad;
+        CUSLICE_TRY(nvmlDeviceGetHandleByIndex_v2(i, &handle));
         if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return answered(bad);
         const std::size_t gpu = nvml_state().place_of(*device);
         std::size_t found = is(device->spec) ? gpu : NvmlDevice::kNone;

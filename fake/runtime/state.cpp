@@ -139,7 +139,7 @@ cudaError_t start() {
 }
 
 cudaError_t enter() {
-    if (const cudaError_t error = start(); error != cudaSuccess) return error;
+    CUSLICE_TRY(start());
     CUcontext current = nullptr;
     if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS) return as_error(result);
     return current == nullptr || outdated(current) ? bind(thread.chosen) : cudaSuccess;

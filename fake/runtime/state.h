@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fake/runtime/driver.h"
+#include "fake/try.h"
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>

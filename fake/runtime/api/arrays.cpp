@@ -38,8 +38,7 @@ cudaError_t cudaFreeArray(cudaArray_t array) {
 cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* description, cudaExtent* extent, unsigned int* flags,
                              cudaArray_t array) {
     CUDA_ARRAY3D_DESCRIPTOR found{};
-    const cudaError_t error = in_context(CU(cuArray3DGetDescriptor, 3020), &found, reinterpret_cast<CUarray>(array));
-    if (error != cudaSuccess) return error;
+    CUSLICE_TRY(in_context(CU(cuArray3DGetDescriptor, 3020), &found, reinterpret_cast<CUarray>(array)));
     if (extent != nullptr) {
         *extent = {found.Width, found.Height, found.Depth};
     }

@@ -42,8 +42,7 @@ cudaError_t with_symbol(const void* symbol, size_t offset, size_t count, bool al
     return in_context([&] {
         CUdeviceptr base = 0;
         size_t bytes = 0;
-        const cudaError_t error = address_of(symbol, &base, &bytes);
-        if (error != cudaSuccess) return error;
+        CUSLICE_TRY(address_of(symbol, &base, &bytes));
         if (offset > bytes || count > bytes - offset) return cudaErrorInvalidValue;
         return count == 0 ? cudaSuccess : as_error(copy(reinterpret_cast<void*>(base + offset)));
     });

@@ -34,8 +34,7 @@ CUSLICE_FORWARD_DEVICE(cudaDeviceGetAttribute, cuDeviceGetAttribute, 2000, value
 
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pci_bus_id) {
     CUdevice found = 0;
-    const cudaError_t error = started(CU(cuDeviceGetByPCIBusId, 4010), &found, pci_bus_id);
-    if (error != cudaSuccess) return error;
+    CUSLICE_TRY(started(CU(cuDeviceGetByPCIBusId, 4010), &found, pci_bus_id));
     for (int ordinal = 0; ordinal < device_count(); ++ordinal) {
         CUdevice handle = 0;
         if (device_handle(ordinal, &handle) == cudaSuccess && handle == found && device != nullptr) {

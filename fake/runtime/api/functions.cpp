@@ -61,8 +61,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
             {CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, &found.nonPortableClusterSizeAllowed},
         };
         for (const auto& one : wanted) {
-            const CUresult result = CU(cuFuncGetAttribute, 2020)(one.value, one.attribute, function);
-            if (result != CUDA_SUCCESS) return result;
+            CUSLICE_TRY(CU(cuFuncGetAttribute, 2020)(one.value, one.attribute, function));
         }
         // PTX of ours is loaded, whatever the program's code is.
         if (const int cubin = cubin_capability_of(kernel); cubin != 0) found.binaryVersion = cubin;

@@ -31,8 +31,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
     if (parameters == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_KERNEL_NODE_PARAMS launch{};
-        const cudaError_t error = function_of(parameters->func, &launch.func);
-        if (error != cudaSuccess) return error;
+        CUSLICE_TRY(function_of(parameters->func, &launch.func));
         launch.gridDimX = parameters->gridDim.x;
         launch.gridDimY = parameters->gridDim.y;
         launch.gridDimZ = parameters->gridDim.z;

@@ -54,57 +54,46 @@ cudaError_t from_driver(const CUDA_RESOURCE_DESC& from, cudaResourceDesc& to) {
     }
 }
 
+/// Copies the members of a texture's description that the runtime and the driver have alike, either way.
+template <class From, class To>
+void copy_sampling(const From& from, To& to) {
+    for (int i = 0; i < 3; ++i)
+        to.addressMode[i] = static_cast<std::decay_t<decltype(to.addressMode[i])>>(from.addressMode[i]);
+    to.filterMode = static_cast<decltype(to.filterMode)>(from.filterMode);
+    to.maxAnisotropy = from.maxAnisotropy;
+    to.mipmapFilterMode = static_cast<decltype(to.mipmapFilterMode)>(from.mipmapFilterMode);
+    to.mipmapLevelBias = from.mipmapLevelBias;
+    to.minMipmapLevelClamp = from.minMipmapLevelClamp;
+    to.maxMipmapLevelClamp = from.maxMipmapLevelClamp;
+    std::copy_n(from.borderColor, 4, to.borderColor);
+}
+
 CUDA_TEXTURE_DESC to_driver(const cudaTextureDesc& from) {
     CUDA_TEXTURE_DESC to{};
-    for (int i = 0; i < 3; ++i) to.addressMode[i] = static_cast<CUaddress_mode>(from.addressMode[i]);
-    to.filterMode = static_cast<CUfilter_mode>(from.filterMode);
+    copy_sampling(from, to);
     to.flags = (from.readMode == cudaReadModeElementType ? CU_TRSF_READ_AS_INTEGER : 0U) |
                (from.normalizedCoords != 0 ? CU_TRSF_NORMALIZED_COORDINATES : 0U) |
                (from.sRGB != 0 ? CU_TRSF_SRGB : 0U) |
                (from.disableTrilinearOptimization != 0 ? CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION : 0U) |
                (from.seamlessCubemap != 0 ? CU_TRSF_SEAMLESS_CUBEMAP : 0U);
-    to.maxAnisotropy = from.maxAnisotropy;
-    to.mipmapFilterMode = static_cast<CUfilter_mode>(from.mipmapFilterMode);
-    to.mipmapLevelBias = from.mipmapLevelBias;
-    to.minMipmapLevelClamp = from.minMipmapLevelClamp;
-    to.maxMipmapLevelClamp = from.maxMipmapLevelClamp;
-    std::copy_n(from.borderColor, 4, to.borderColor);
     return to;
 }
 
 cudaTextureDesc from_driver(const CUDA_TEXTURE_DESC& from) {
     cudaTextureDesc to{};
-    for (int i = 0; i < 3; ++i) to.addressMode[i] = static_cast<cudaTextureAddressMode>(from.addressMode[i]);
-    to.filterMode = static_cast<cudaTextureFilterMode>(from.filterMode);
+    copy_sampling(from, to);
     to.readMode = (from.flags & CU_TRSF_READ_AS_INTEGER) != 0 ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
     to.normalizedCoords = (from.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
     to.sRGB = (from.flags & CU_TRSF_SRGB) != 0;
     to.disableTrilinearOptimization = (from.flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) != 0;
     to.seamlessCubemap = (from.flags & CU_TRSF_SEAMLESS_CUBEMAP) != 0;
-    to.maxAnisotropy = from.maxAnisotropy;
-    to.mipmapFilterMode = static_cast<cudaTextureFilterMode>(from.mipmapFilterMode);
-    to.mipmapLevelBias = from.mipmapLevelBias;
-    to.minMipmapLevelClamp = from.minMipmapLevelClamp;
-    to.maxMipmapLevelClamp = from.maxMipmapLevelClamp;
-    std::copy_n(from.borderColor, 4, to.borderColor);
     return to;
 }
 
-CUDA_RESOURCE_VIEW_DESC to_driver(const cudaResourceViewDesc& from) {
-    CUDA_RESOURCE_VIEW_DESC to{};
-    to.format = static_cast<CUresourceViewFormat>(from.format);
-    to.width = from.width;
-    to.height = from.height;
-    to.depth = from.depth;
-    to.firstMipmapLevel = from.firstMipmapLevel;
-    to.lastMipmapLevel = from.lastMipmapLevel;
-    to.firstLayer = from.firstLayer;
-    to.lastLayer = from.lastLayer;
-    return to;
-}
-
-void from_driver(const CUDA_RESOURCE_VIEW_DESC& from, cudaResourceViewDesc& to) {
-    to.format = static_cast<cudaResourceViewFormat>(from.format);
+/// Copies a view of a resource between the runtime's form and the driver's, either way.
+template <class From, class To>
+void copy_view(const From& from, To& to) {
+    to.format = static_cast<decltype(to.format)>(from.format);
     to.width = from.width;
     to.height = from.height;
     to.depth = from.depth;
@@ -132,10 +121,10 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResou
     if (object == nullptr || resource == nullptr || texture == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_RESOURCE_DESC what{};
-        const cudaError_t error = to_driver(*resource, what);
-        if (error != cudaSuccess) return error;
+        CUSLICE_TRY(to_driver(*resource, what));
         const CUDA_TEXTURE_DESC how = to_driver(*texture);
-        const CUDA_RESOURCE_VIEW_DESC seen = view != nullptr ? to_driver(*view) : CUDA_RESOURCE_VIEW_DESC{};
+        CUDA_RESOURCE_VIEW_DESC seen{};
+        if (view != nullptr) copy_view(*view, seen);
         return as_error(CU(cuTexObjectCreate, 5000)(object, &what, &how, view != nullptr ? &seen : nullptr));
     });
 }
@@ -161,7 +150,7 @@ cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* out, cuda
     return described<CUDA_RESOURCE_VIEW_DESC>(
         out, [&](CUDA_RESOURCE_VIEW_DESC* found) { return CU(cuTexObjectGetResourceViewDesc, 5000)(found, object); },
         [&](const CUDA_RESOURCE_VIEW_DESC& found) {
-            from_driver(found, *out);
+            copy_view(found, *out);
             return cudaSuccess;
         });
 }
