@@ -188,7 +188,22 @@ CublasStatus destroy(Descriptor* descriptor) {
 
 using namespace cuslice::fake;
 
+/// The two functions that set and read the attributes of a kind of descriptor.
+#define CUSLICE_ATTRIBUTES(prefix, Descriptor, fields)                                                             \
+    CublasStatus prefix##SetAttribute(Descriptor* descriptor, int attribute, const void* from, std::size_t size) { \
+        return set(descriptor, fields, attribute, from, size);                                                     \
+    }                                                                                                              \
+    CublasStatus prefix##GetAttribute(const Descriptor* descriptor, int attribute, void* to, std::size_t size,     \
+                                      std::size_t* written) {                                                      \
+        return get(descriptor, fields, attribute, to, size, written);                                              \
+    }
+
 extern "C" {
+
+CUSLICE_ATTRIBUTES(cublasLtMatmulDesc, MatmulDescriptor, kMatmulFields)
+CUSLICE_ATTRIBUTES(cublasLtMatrixLayout, LayoutDescriptor, kLayoutFields)
+CUSLICE_ATTRIBUTES(cublasLtMatmulPreference, PreferenceDescriptor, kPreferenceFields)
+CUSLICE_ATTRIBUTES(cublasLtMatmulAlgoConfig, Algorithm, kAlgorithmFields)
 
 CublasStatus cublasLtMatmulDescCreate(MatmulDescriptor** out, int compute, int scale_type) {
     return create(out, fresh_matmul(compute, scale_type));
@@ -197,14 +212,6 @@ CublasStatus cublasLtMatmulDescInit_internal(MatmulDescriptor* out, std::size_t 
     return initialise(out, size, fresh_matmul(compute, scale_type));
 }
 CublasStatus cublasLtMatmulDescDestroy(MatmulDescriptor* descriptor) { return destroy(descriptor); }
-CublasStatus cublasLtMatmulDescSetAttribute(MatmulDescriptor* descriptor, int attribute, const void* from,
-                                            std::size_t size) {
-    return set(descriptor, kMatmulFields, attribute, from, size);
-}
-CublasStatus cublasLtMatmulDescGetAttribute(const MatmulDescriptor* descriptor, int attribute, void* to,
-                                            std::size_t size, std::size_t* written) {
-    return get(descriptor, kMatmulFields, attribute, to, size, written);
-}
 
 CublasStatus cublasLtMatrixLayoutCreate(LayoutDescriptor** out, int type, std::uint64_t rows, std::uint64_t columns,
                                         std::int64_t ld) {
@@ -215,36 +222,11 @@ CublasStatus cublasLtMatrixLayoutInit_internal(LayoutDescriptor* out, std::size_
     return initialise(out, size, fresh_layout(type, rows, columns, ld));
 }
 CublasStatus cublasLtMatrixLayoutDestroy(LayoutDescriptor* descriptor) { return destroy(descriptor); }
-CublasStatus cublasLtMatrixLayoutSetAttribute(LayoutDescriptor* descriptor, int attribute, const void* from,
-                                              std::size_t size) {
-    return set(descriptor, kLayoutFields, attribute, from, size);
-}
-CublasStatus cublasLtMatrixLayoutGetAttribute(const LayoutDescriptor* descriptor, int attribute, void* to,
-                                              std::size_t size, std::size_t* written) {
-    return get(descriptor, kLayoutFields, attribute, to, size, written);
-}
 
 CublasStatus cublasLtMatmulPreferenceCreate(PreferenceDescriptor** out) { return create(out, fresh_preference()); }
 CublasStatus cublasLtMatmulPreferenceInit_internal(PreferenceDescriptor* out, std::size_t size) {
     return initialise(out, size, fresh_preference());
 }
 CublasStatus cublasLtMatmulPreferenceDestroy(PreferenceDescriptor* descriptor) { return destroy(descriptor); }
-CublasStatus cublasLtMatmulPreferenceSetAttribute(PreferenceDescriptor* descriptor, int attribute, const void* from,
-                                                  std::size_t size) {
-    return set(descriptor, kPreferenceFields, attribute, from, size);
-}
-CublasStatus cublasLtMatmulPreferenceGetAttribute(const PreferenceDescriptor* descriptor, int attribute, void* to,
-                                                  std::size_t size, std::size_t* written) {
-    return get(descriptor, kPreferenceFields, attribute, to, size, written);
-}
-
-CublasStatus cublasLtMatmulAlgoConfigSetAttribute(Algorithm* algorithm, int attribute, const void* from,
-                                                  std::size_t size) {
-    return set(algorithm, kAlgorithmFields, attribute, from, size);
-}
-CublasStatus cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* to, std::size_t size,
-                                                  std::size_t* written) {
-    return get(algorithm, kAlgorithmFields, attribute, to, size, written);
-}
 
 }  // extern "C"

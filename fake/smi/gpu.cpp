@@ -25,34 +25,40 @@ std::string asked(Function function) {
     return function(words, static_cast<unsigned>(sizeof words)) == NVML_SUCCESS ? words : "";
 }
 
-/// A number that a function of NVML gives for a GPU.
-template <typename Function>
-Value number(Function function, const ListedGpu& gpu, std::string_view unit) {
+/// A function of NVML that gives a number for a GPU.
+using Question = nvmlReturn_t (*)(nvmlDevice_t, unsigned*);
+
+template <Question function>
+Value percent(const ListedGpu& gpu) {
     unsigned value = 0;
     if (function(gpu.handle, &value) != NVML_SUCCESS) return none();
-    return {std::to_string(value), unit};
+    return {std::to_string(value), "%"};
 }
 
-Value watts(nvmlReturn_t (*function)(nvmlDevice_t, unsigned*), const ListedGpu& gpu) {
+template <Question function>
+Value watts(const ListedGpu& gpu) {
     unsigned milliwatts = 0;
     if (function(gpu.handle, &milliwatts) != NVML_SUCCESS) return none();
     return {format("%.2f", milliwatts / 1000.0), "W"};
 }
 
-Value memory(const ListedGpu& gpu, unsigned long long nvmlMemory_v2_t::*part) {
+template <unsigned long long nvmlMemory_v2_t::*part>
+Value memory(const ListedGpu& gpu) {
     nvmlMemory_v2_t now{};
     now.version = nvmlMemory_v2;
     if (nvmlDeviceGetMemoryInfo_v2(gpu.handle, &now) != NVML_SUCCESS) return none();
     return {std::to_string(now.*part / kMiB), "MiB"};
 }
 
-Value utilization(const ListedGpu& gpu, unsigned nvmlUtilization_t::*part) {
+template <unsigned nvmlUtilization_t::*part>
+Value utilization(const ListedGpu& gpu) {
     nvmlUtilization_t now{};
     if (nvmlDeviceGetUtilizationRates(gpu.handle, &now) != NVML_SUCCESS) return none();
     return {std::to_string(now.*part), "%"};
 }
 
-Value clock(const ListedGpu& gpu, nvmlClockType_t which) {
+template <nvmlClockType_t which>
+Value clock(const ListedGpu& gpu) {
     unsigned megahertz = 0;
     if (nvmlDeviceGetClockInfo(gpu.handle, which, &megahertz) != NVML_SUCCESS) return none();
     return {std::to_string(megahertz), "MHz"};
@@ -107,6 +113,16 @@ Value temperature(const ListedGpu& gpu) {
 
 Value serial(const ListedGpu& gpu) {
     return text(asked([&](char* out, unsigned size) { return nvmlDeviceGetSerial(gpu.handle, out, size); }));
+}
+
+template <std::string (*words)(const ListedGpu&)>
+Value shown(const ListedGpu& gpu) {
+    return text(words(gpu));
+}
+
+template <Value (*value)(const ListedGpu&)>
+Value of_its_gpu(const App& app) {
+    return value(app.gpu);
 }
 
 Value used_memory(const App& app) {
@@ -173,30 +189,25 @@ const std::vector<Field<ListedGpu>>& gpu_fields() {
          [](const ListedGpu& gpu) { return text(std::to_string(gpu.index)); }},
         {"count", "", "", "how many GPUs there are",
          [](const ListedGpu&) { return text(std::to_string(all_gpus().size())); }},
-        {"name", "gpu_name", "", "the model", [](const ListedGpu& gpu) { return text(name_of(gpu)); }},
-        {"uuid", "gpu_uuid", "", "GPU-…", [](const ListedGpu& gpu) { return text(uuid_of(gpu)); }},
+        {"name", "gpu_name", "", "the model", shown<name_of>},
+        {"uuid", "gpu_uuid", "", "GPU-…", shown<uuid_of>},
         {"serial", "gpu_serial", "", "the board's number", serial},
-        {"pci.bus_id", "gpu_bus_id", "", "the PCI address", [](const ListedGpu& gpu) { return text(bus_id_of(gpu)); }},
+        {"pci.bus_id", "gpu_bus_id", "", "the PCI address", shown<bus_id_of>},
         {"driver_version", "", "", "the driver's version", [](const ListedGpu&) { return text(driver_version()); }},
         {"compute_cap", "", "", "the compute capability", capability},
-        {"memory.total", "", "MiB", "of the GPU, or of the slice",
-         [](const ListedGpu& gpu) { return memory(gpu, &nvmlMemory_v2_t::total); }},
-        {"memory.used", "", "MiB", "", [](const ListedGpu& gpu) { return memory(gpu, &nvmlMemory_v2_t::used); }},
-        {"memory.free", "", "MiB", "", [](const ListedGpu& gpu) { return memory(gpu, &nvmlMemory_v2_t::free); }},
-        {"memory.reserved", "", "MiB", "for the driver, or headroom",
-         [](const ListedGpu& gpu) { return memory(gpu, &nvmlMemory_v2_t::reserved); }},
-        {"utilization.gpu", "", "%", "",
-         [](const ListedGpu& gpu) { return utilization(gpu, &nvmlUtilization_t::gpu); }},
-        {"utilization.memory", "", "%", "",
-         [](const ListedGpu& gpu) { return utilization(gpu, &nvmlUtilization_t::memory); }},
+        {"memory.total", "", "MiB", "of the GPU, or of the slice", memory<&nvmlMemory_v2_t::total>},
+        {"memory.used", "", "MiB", "", memory<&nvmlMemory_v2_t::used>},
+        {"memory.free", "", "MiB", "", memory<&nvmlMemory_v2_t::free>},
+        {"memory.reserved", "", "MiB", "for the driver, or headroom", memory<&nvmlMemory_v2_t::reserved>},
+        {"utilization.gpu", "", "%", "", utilization<&nvmlUtilization_t::gpu>},
+        {"utilization.memory", "", "%", "", utilization<&nvmlUtilization_t::memory>},
         {"temperature.gpu", "", "", "degrees Celsius", temperature},
-        {"power.draw", "", "W", "", [](const ListedGpu& gpu) { return watts(nvmlDeviceGetPowerUsage, gpu); }},
-        {"power.limit", "", "W", "", [](const ListedGpu& gpu) { return watts(nvmlDeviceGetEnforcedPowerLimit, gpu); }},
-        {"fan.speed", "", "%", "", [](const ListedGpu& gpu) { return number(nvmlDeviceGetFanSpeed, gpu, "%"); }},
+        {"power.draw", "", "W", "", watts<nvmlDeviceGetPowerUsage>},
+        {"power.limit", "", "W", "", watts<nvmlDeviceGetEnforcedPowerLimit>},
+        {"fan.speed", "", "%", "", percent<nvmlDeviceGetFanSpeed>},
         {"pstate", "", "", "the performance state", performance_state},
-        {"clocks.sm", "clocks.current.sm", "MHz", "", [](const ListedGpu& gpu) { return clock(gpu, NVML_CLOCK_SM); }},
-        {"clocks.mem", "clocks.current.memory", "MHz", "",
-         [](const ListedGpu& gpu) { return clock(gpu, NVML_CLOCK_MEM); }},
+        {"clocks.sm", "clocks.current.sm", "MHz", "", clock<NVML_CLOCK_SM>},
+        {"clocks.mem", "clocks.current.memory", "MHz", "", clock<NVML_CLOCK_MEM>},
         {"persistence_mode", "", "", "", persistence},
         {"compute_mode", "", "", "", compute_mode},
         {"mig.mode.current", "", "", "", mig_mode},
@@ -206,10 +217,10 @@ const std::vector<Field<ListedGpu>>& gpu_fields() {
 
 const std::vector<Field<App>>& app_fields() {
     static const std::vector<Field<App>> fields{
-        {"gpu_name", "", "", "the model", [](const App& app) { return text(name_of(app.gpu)); }},
-        {"gpu_uuid", "", "", "GPU-…", [](const App& app) { return text(uuid_of(app.gpu)); }},
-        {"gpu_serial", "", "", "the board's number", [](const App& app) { return serial(app.gpu); }},
-        {"gpu_bus_id", "", "", "the PCI address", [](const App& app) { return text(bus_id_of(app.gpu)); }},
+        {"gpu_name", "", "", "the model", of_its_gpu<shown<name_of>>},
+        {"gpu_uuid", "", "", "GPU-…", of_its_gpu<shown<uuid_of>>},
+        {"gpu_serial", "", "", "the board's number", of_its_gpu<serial>},
+        {"gpu_bus_id", "", "", "the PCI address", of_its_gpu<shown<bus_id_of>>},
         {"pid", "", "", "the process", [](const App& app) { return text(std::to_string(app.pid)); }},
         {"process_name", "name", "", "its program", [](const App& app) { return text(process_name(app.pid)); }},
         {"used_gpu_memory", "used_memory", "MiB", "what it holds", used_memory},
