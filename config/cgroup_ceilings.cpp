@@ -81,16 +81,16 @@ bool add(Settings& settings, const Region& region, std::string_view cgroup, Conf
     FixedText<4200> origin("dmem.max of cgroup ");
     origin.append(slice(cgroup, 0, region.cgroup_size));
     FixedText<24> value;
-    value.append_number(region.bytes);
+    value.append(region.bytes);
     NewEntry entry{.key = Key::limit,
                    .ceiling = true,
                    .rank = {Source::cgroup, 0},
-                   .value = value.view(),
-                   .origin = origin.view(),
+                   .value = value,
+                   .origin = origin,
                    .bytes = region.bytes == 0 ? 1 : region.bytes};  // none is no limit that a GPU can have
     Reason why;
-    if (parse_gpu_selector(region.gpu.view(), entry.selector, why) && settings.add(entry, why)) return true;
-    return error.set(origin.view(), value.view(), why.view());
+    if (parse_gpu_selector(region.gpu, entry.selector, why) && settings.add(entry, why)) return true;
+    return error.set(origin, value, why);
 }
 
 // A cgroup is the beginning of its children's paths, and the root is "/". 0 of the root.
@@ -113,7 +113,7 @@ bool load_cgroup_ceilings(Settings& settings, const SystemPlaces& system, Config
     Regions regions;
     for (std::size_t size = cgroup.size(); size != 0; size = size_of_parent(cgroup, size)) {
         path.assign(system.root);
-        path.append("/sys/fs/cgroup").append(slice(cgroup, 0, size)).append("/dmem.max");
+        path.append("/sys/fs/cgroup", slice(cgroup, 0, size), "/dmem.max");
         TextFile file;
         if (!path.cut()) TextFile::read(file, path.c_str(), kMostOfFile);
         std::string_view text = file.view(), line, gpu;

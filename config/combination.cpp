@@ -25,14 +25,14 @@ bool check_shared_rule(const Settings& settings, ConfigError& error) {
     for (const Entry& entry : settings.entries()) {
         Reason why;
         if (is_other_folder(settings, entry)) {
-            why.append("rule ").append(rule).append(" shares one slice, in ");
-            why.append(sharing_folder(settings, {}).view());
+            why.append("rule ", rule, " shares one slice, in ");
+            why.append(sharing_folder(settings, {}));
         }
         if (is_split_plus_context(settings, entry)) {
-            why.append("+context can't be had under rule ").append(rule);
+            why.append("+context can't be had under rule ", rule);
             why.append(", whose limit counts contexts as well");
         }
-        if (!why.empty()) return refuse_entry(entry, why.view(), error);
+        if (!why.empty()) return refuse_entry(entry, why, error);
     }
     return true;
 }

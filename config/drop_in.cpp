@@ -15,7 +15,7 @@ constexpr std::string_view kLogLevel = "LIBCUDA_LOG_LEVEL";
 bool add(Settings& settings, Key key, std::string_view value, std::string_view origin, ConfigError& error) {
     Reason why;
     const NewEntry entry{.key = key, .rank = {Source::other_tools, 0}, .value = value, .origin = origin};
-    return settings.add(entry, why) || error.set(origin, value, why.view());
+    return settings.add(entry, why) || error.set(origin, value, why);
 }
 
 bool is_limited(const Settings& settings) {

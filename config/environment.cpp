@@ -21,7 +21,7 @@ bool load_variable(Settings& settings, std::string_view name, std::string_view v
     } else {
         explain_unknown(Spelling::variable, name, why);
     }
-    return error.set(name, value, why.view());
+    return error.set(name, value, why);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ bool check_file_of_others(const Settings& settings, ConfigError& error) {
         why.append(
             " is not taken from a file that another user can write: it could choose code to run or files to "
             "write to");
-        return refuse_entry(entry, why.view(), error);
+        return refuse_entry(entry, why, error);
     }
     return true;
 }
@@ -69,15 +69,15 @@ bool find_file(Settings& settings, const char* path, Source source, TextFile& fi
     }
     Reason why;
     explain_errno(code, why);
-    return error.set(path, why.view());
+    return error.set(path, why);
 }
 
 bool read_file(Settings& settings, const char* path, Source source, TextFile& file, OpenToml open_toml,
                ConfigError& error, Take take) {
     Reason why;
-    if (!file.read(kMostOfSettings, why)) return error.set(path, why.view());
+    if (!file.read(kMostOfSettings, why)) return error.set(path, why);
     cuslice_toml_parse_function* const parse = open_toml(why);
-    if (parse == nullptr) return error.set(path, why.view());
+    if (parse == nullptr) return error.set(path, why);
     return load_file_text(settings, file.view(), path, source, parse, error, take);
 }
 
@@ -95,7 +95,7 @@ bool load_file(Settings& settings, const char* path, Source source, OpenToml ope
     if (!find_file(settings, path, source, file, state, error)) return false;
     if (state != FileState::found) return true;
     Reason why;
-    if (!file.look(rights, why)) return error.set(path, why.view());
+    if (!file.look(rights, why)) return error.set(path, why);
     if (!read_file(settings, path, source, file, open_toml, error, Take::everything)) return false;
     return source != Source::user_file || !others_can_write(rights) || check_file_of_others(settings, error);
 }
@@ -108,7 +108,7 @@ bool load_system_file(Settings& settings, const SystemPlaces& system, OpenToml o
     if (state != FileState::found) return true;
     Reason why;
     if (!file.look(rights, why) || !only_root_can_change(rights, system, "ceilings", why))
-        return error.set(system.file, why.view());
+        return error.set(system.file, why);
     return read_file(settings, system.file, Source::system_file, file, open_toml, error, take);
 }
 
@@ -117,8 +117,8 @@ bool load_named_file(Settings& settings, const char* path, std::string_view orig
     if (load_file(settings, path, Source::config_file, open_toml, state, error)) return true;
     // An error without a line concerns the whole file: report it for the setting that names the file.
     if (error.line != 0) return false;
-    const Reason why(error.reason.view());
-    return error.set(origin, path, why.view());
+    const Reason why(error.reason);
+    return error.set(origin, path, why);
 }
 
 }  // namespace cuslice

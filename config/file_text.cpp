@@ -78,8 +78,8 @@ std::string_view kinds_of(const KeyTraits& traits) {
 
 bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
     Reason why;
-    why.append(kinds_of(traits)).append(" is needed, as ");
-    return refuse(reading, item, why.append(traits.name).append(" = ").append(traits.example).view());
+    why.append(kinds_of(traits), " is needed, as ");
+    return refuse(reading, item, why.append(traits.name, " = ", traits.example));
 }
 
 // Fractions, counts and splits may be TOML numbers, a split an array; everything else is a string, because it has a
@@ -99,7 +99,7 @@ bool refuse_unknown(Reading& reading, const cuslice_toml_item& item, std::string
         explain_later(*later, why);
     else
         explain_unknown(Spelling::key, key, why);
-    return refuse(reading, item, why.view());
+    return refuse(reading, item, why);
 }
 
 // A key in the wrong table says where it belongs: the names are few, so the mistake is the place.
@@ -113,7 +113,7 @@ std::string_view misplaced(const KeyTraits& traits, const Place& place) {
 bool check_place(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits, const Place& place) {
     if (!traits.in_file) {
         Reason why(traits.name);
-        return refuse(reading, item, why.append(" has no meaning in a file").view());
+        return refuse(reading, item, why.append(" has no meaning in a file"));
     }
     const std::string_view reason = misplaced(traits, place);
     return reason.empty() || refuse(reading, item, reason);
@@ -123,7 +123,7 @@ bool refuse_value(Reading& reading, const cuslice_toml_item& item, Reason& why) 
     // The unit alone would not do: 4GiB without quotes is no TOML.
     const bool has_suggestion = why.view().find("did you mean") != std::string_view::npos;
     if (is_number(item) && has_suggestion) why.append(", in quotes");
-    return refuse(reading, item, why.view());
+    return refuse(reading, item, why);
 }
 
 // The origin is the key's own place, which editors understand: path:line:column.
@@ -140,9 +140,9 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
     Reason why;
     NewEntry entry{.key = traits->key, .ceiling = place.ceiling, .rank = {reading.source, 0}, .value = value};
     const bool one_gpu = !place.gpu.empty();
-    if (one_gpu && !parse_gpu_selector(place.gpu, entry.selector, why)) return refuse(reading, item, why.view());
+    if (one_gpu && !parse_gpu_selector(place.gpu, entry.selector, why)) return refuse(reading, item, why);
     FixedText<4300> origin(place.ceiling ? "ceiling " : "");
-    origin.append(reading.path).append(":").append_number(item.line).append(":").append_number(item.column);
+    origin.append(reading.path, ":", item.line, ":", item.column);
     entry.origin = origin.view();
     // Processes that share by a rule share in the system's own folder, even if only ceilings are taken from its file.
     if (traits->key == Key::dir && reading.source == Source::system_file) reading.settings.use_system_folder(value);
@@ -159,7 +159,7 @@ bool read_gpu(Reading& reading, const cuslice_toml_item& item, std::size_t first
         GpuSelector unused;
         Reason why;
         if (!is_table(item)) return refuse(reading, item, kNeeded);
-        return parse_gpu_selector(place.gpu, unused, why) || refuse(reading, item, why.view());
+        return parse_gpu_selector(place.gpu, unused, why) || refuse(reading, item, why);
     }
     place.key = name_at(item, first + 2);
     return add_value(reading, item, place);
@@ -213,12 +213,12 @@ std::string_view line_at(std::string_view text, unsigned number) {
 bool refuse_text(Reading& reading, std::string_view text, const cuslice_toml_failure& failure) {
     const std::string_view line = line_at(text, failure.line);
     Reason why;
-    why.assign("not TOML: ").append(failure.reason);
+    why.assign("not TOML: ", failure.reason);
     // limit = 4GiB is what most people write first.
     const std::size_t equals = line.find('=');
     const bool quoted = line.find_first_of("\"'") != line.npos;
     if (equals != line.npos && !quoted) why.append("; a string is written in quotes, as limit = \"4GiB\"");
-    reading.error.set(reading.path, line, why.view());
+    reading.error.set(reading.path, line, why);
     reading.error.line = failure.line;
     reading.error.column = failure.column;
     reading.error.key.clear();

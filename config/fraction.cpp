@@ -40,7 +40,7 @@ bool refuse_too_much(std::string_view number, bool percent, std::uint64_t whole,
     why.assign("more than the whole GPU: cuslice does not extend a GPU into host memory; at most ");
     why.append(percent ? "100%" : "1");
     const bool looks_like_percent = !percent && whole <= 100 && number.find('.') == number.npos;
-    if (looks_like_percent) why.append("; did you mean ").append(number).append("%");
+    if (looks_like_percent) why.append("; did you mean ", number, "%");
     return false;
 }
 

@@ -140,9 +140,7 @@ bool parse_gpu_selector(std::string_view text, GpuSelector& selector, Reason& wh
     } else if (parse_pci(text, unused)) {
         selector = {GpuSelector::Kind::pci, -1, text};
     } else {
-        why.assign("'")
-            .append(slice(text, 0, 64))
-            .append("' names no GPU: use its index (0), the start of its UUID (GPU-5f), ");
+        why.assign("'", slice(text, 0, 64), "' names no GPU: use its index (0), the start of its UUID (GPU-5f), ");
         why.append("its PCI id (0000:81:00.0) or * for every GPU");
         return false;
     }
@@ -151,18 +149,18 @@ bool parse_gpu_selector(std::string_view text, GpuSelector& selector, Reason& wh
 
 void append_gpu(const GpuIdentity& gpu, std::string_view separator, Reason& why) {
     why.append(separator);
-    if (gpu.index >= 0) why.append_number(static_cast<std::uint64_t>(gpu.index)).append(" ");
+    if (gpu.index >= 0) why.append(gpu.index, " ");
     why.append(gpu.uuid);
 }
 
 void explain_matches(const GpuSelector& selector, std::span<const GpuIdentity> gpus, int matches, Reason& why) {
-    why.assign("'").append(selector.text).append("' names ");
+    why.assign("'", selector.text, "' names ");
     if (matches == 0) {
         const bool one = gpus.size() == 1;
-        why.append("no GPU that is here; there ").append(one ? "is " : "are ");
-        why.append_number(gpus.size()).append(one ? " GPU" : " GPUs");
+        why.append("no GPU that is here; there ", one ? "is " : "are ");
+        why.append(gpus.size(), one ? " GPU" : " GPUs");
     } else {
-        why.append_number(static_cast<std::uint64_t>(matches)).append(" GPUs; write more of its UUID");
+        why.append(matches, " GPUs; write more of its UUID");
     }
     const char* separator = ": ";
     for (const GpuIdentity& gpu : gpus) {

@@ -184,8 +184,8 @@ bool add_record(Settings& settings, std::string_view text, HandOverPart part, Re
     entry.ceiling = starts_with(key, kCeiling);
     if (entry.ceiling) key = slice(key, kCeiling.size());
     const KeyTraits* traits = find_key(key);
-    if (traits == nullptr || !parse_rank(record.rank.view(), entry.rank)) return false;
-    if (!parse_gpu_selector(record.gpu.view(), entry.selector, why)) return false;
+    if (traits == nullptr || !parse_rank(record.rank, entry.rank)) return false;
+    if (!parse_gpu_selector(record.gpu, entry.selector, why)) return false;
     const Source source = entry.rank.source;
     const bool of_file = source == Source::user_file || source == Source::system_file;
     if (of_file && part == HandOverPart::without_files) return true;
@@ -206,7 +206,7 @@ std::size_t write_handover(const Settings& settings, std::span<char> buffer) {
         writer.put_plain(name_of(entry.rank.source));
         writer.put('.');
         FixedText<8> level;
-        writer.put_plain(level.append_number(*level_of(settings, entry)).view());
+        writer.put_plain(level.append(*level_of(settings, entry)));
         writer.put(' ');
         if (entry.ceiling) writer.put_plain(kCeiling);
         writer.put_plain(traits_of(entry.key).name);
@@ -228,7 +228,7 @@ bool read_handover(Settings& settings, std::string_view text, HandOverPart part,
     while (!text.empty()) {
         const std::string_view record = take_item(text, ';', more);
         Reason why;
-        if (!add_record(settings, record, part, why)) return error.set(kHandOver, record, why.view());
+        if (!add_record(settings, record, part, why)) return error.set(kHandOver, record, why);
     }
     return true;
 }

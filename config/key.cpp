@@ -286,7 +286,7 @@ Name spell(Spelling spelling, std::string_view word) {
     Name name;
     switch (spelling) {
         case Spelling::option:
-            return name.append("--").append(word);
+            return name.append("--", word);
         case Spelling::key:
             return name.append(word);
         case Spelling::variable:
@@ -342,7 +342,7 @@ const LaterKey* find_later_variable(std::string_view variable) {
     return nullptr;
 }
 
-void explain_later(const LaterKey& later, Reason& why) { why.assign(later.name).append(" is not in this version yet"); }
+void explain_later(const LaterKey& later, Reason& why) { why.assign(later.name, " is not in this version yet"); }
 
 bool is_internal_variable(std::string_view variable) {
     for (const std::string_view internal : kInternal) {
@@ -353,7 +353,7 @@ bool is_internal_variable(std::string_view variable) {
 
 void explain_unknown(Spelling spelling, std::string_view name, Reason& why) {
     constexpr std::string_view kWhat[] = {"option", "variable", "key"};
-    why.assign("no such ").append(kWhat[static_cast<std::size_t>(spelling)]);
+    why.assign("no such ", kWhat[static_cast<std::size_t>(spelling)]);
     // One letter wrong in a short word, more in a long one: further away it would be guessing.
     Name nearest;
     const std::size_t word = name.size() - (spelling == Spelling::option ? 2
@@ -363,7 +363,7 @@ void explain_unknown(Spelling spelling, std::string_view name, Reason& why) {
     for (const KeyTraits& traits : kKeys) {
         if (spelling == Spelling::key && !traits.in_file) continue;
         const Name candidate = spell(spelling, traits.name);
-        const unsigned distance = edit_distance(name, candidate.view());
+        const unsigned distance = edit_distance(name, candidate);
         if (distance > least || (distance == least && !nearest.empty())) continue;
         least = distance;
         nearest = candidate;
@@ -373,7 +373,7 @@ void explain_unknown(Spelling spelling, std::string_view name, Reason& why) {
     if (nearest.empty())
         why.append("; cuslice help options lists all");
     else
-        why.append("; did you mean ").append(nearest.view());
+        why.append("; did you mean ", nearest);
 }
 
 }  // namespace cuslice

@@ -16,9 +16,9 @@ bool check_fake(const Settings& settings, ConfigError& error) {
         const Entry* entry = find(settings, key);
         if (entry == nullptr || entry->rank.source == Source::environment) continue;
         Reason why;
-        why.assign(traits_of(key).name).append(" in a file works under cuslice run only: set ");
-        why.append(traits_of(key).variable).append(" instead");
-        return refuse_entry(*entry, why.view(), error);
+        why.assign(traits_of(key).name, " in a file works under cuslice run only: set ");
+        why.append(traits_of(key).variable, " instead");
+        return refuse_entry(*entry, why, error);
     }
     // The machine is a folder that the launcher makes and removes.
     if (const Entry* machine = find(settings, Key::fake_machine); machine != nullptr && find(settings, Key::fake))
@@ -45,7 +45,7 @@ Path user_file(const char* const* environment) {
     if (!folder.empty() && folder[0] == '/') {
         path.append(folder);
     } else if (!home.empty() && home[0] == '/') {
-        path.append(home).append("/.config");
+        path.append(home, "/.config");
     } else {
         return path;
     }

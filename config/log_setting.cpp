@@ -22,7 +22,7 @@ bool parse_log(std::string_view text, LogSetting& log, Reason& why) {
     if (colon == text.npos) return true;
     log.file = slice(text, colon + 1);
     if (!log.file.empty()) return true;
-    why.assign("a file is needed after the colon, as ").append(level).append(":/tmp/slice.log");
+    why.assign("a file is needed after the colon, as ", level, ":/tmp/slice.log");
     return false;
 }
 

@@ -89,9 +89,9 @@ bool load_hami(Settings& settings, std::string_view name, std::string_view value
     if (value.empty() || !is_hami_limit(name, selector)) return true;
     Reason why;
     std::uint64_t bytes = 0;
-    if (!parse_foreign_size(value, kHamiUnits, kHamiNeeds, bytes, why)) return error.set(name, value, why.view());
+    if (!parse_foreign_size(value, kHamiUnits, kHamiNeeds, bytes, why)) return error.set(name, value, why);
     if (bytes == 0) return true;
-    return add_limit(settings, selector, name, 0, value, bytes, why) || error.set(name, value, why.view());
+    return add_limit(settings, selector, name, 0, value, bytes, why) || error.set(name, value, why);
 }
 
 // One level weaker than HAMi's, so that a machine on which both are set has an answer.
@@ -115,7 +115,7 @@ bool load_mps(Settings& settings, std::string_view text, ConfigError& error) {
     for (bool more = !text.empty(); more;) {
         const std::string_view item = take_item(text, ',', more);
         Reason why;
-        if (!add_mps_item(settings, item, why)) return error.set(kMps, item, why.view());
+        if (!add_mps_item(settings, item, why)) return error.set(kMps, item, why);
     }
     return true;
 }

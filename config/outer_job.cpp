@@ -48,7 +48,7 @@ bool add_ceiling(Settings& settings, const Entry& entry, ConfigError& error) {
                          .value = entry.value,
                          .origin = origin.view()};
     Reason why;
-    return settings.add(added, why) || refuse_entry(entry, why.view(), error);
+    return settings.add(added, why) || refuse_entry(entry, why, error);
 }
 
 }  // namespace

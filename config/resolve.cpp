@@ -102,7 +102,7 @@ void lower(Amount& amount, const Entry* ceiling, std::uint64_t total) {
 bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int matches, ConfigError& error) {
     Reason why;
     explain_matches(entry.selector, gpus, matches, why);
-    refuse_entry(entry, why.view(), error);
+    refuse_entry(entry, why, error);
     error.value.assign(entry.value);  // the GPU is in the reason
     return false;
 }
@@ -110,10 +110,10 @@ bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int mat
 // Only here, with the GPUs known, can two names be seen to mean one GPU.
 bool refuse_rival(const Found& found, const GpuIdentity& gpu, ConfigError& error) {
     Reason why;
-    why.assign("'").append(found.rival->selector.text).append("' and '").append(found.entry->selector.text);
-    why.append("' are the same GPU ").append(gpu.uuid).append(", which ").append(found.entry->origin);
-    why.append(" gives ").append(found.entry->value).append("; keep one of them");
-    refuse_entry(*found.rival, why.view(), error);
+    why.assign("'", found.rival->selector.text, "' and '", found.entry->selector.text);
+    why.append("' are the same GPU ", gpu.uuid, ", which ", found.entry->origin);
+    why.append(" gives ", found.entry->value, "; keep one of them");
+    refuse_entry(*found.rival, why, error);
     error.value.assign(found.rival->value);
     return false;
 }
@@ -209,7 +209,7 @@ FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_fo
     if (shared) return folder.append(traits_of(Key::dir).default_value);
     if (const Entry* entry = find(settings, Key::dir)) return folder.append(entry->value);
     const bool fake = find(settings, Key::fake) != nullptr && !fake_folder.empty();
-    if (fake) return folder.append(fake_folder).append("/ledger");
+    if (fake) return folder.append(fake_folder, "/ledger");
     return folder.append(traits_of(Key::dir).default_value);
 }
 

@@ -44,7 +44,7 @@ void append_key(const Entry& entry, ConfigError& error) {
     const bool one_gpu = !entry.selector.is_general();
     const bool of_every_gpu = traits.per_gpu && !one_gpu && !entry.ceiling;
     if (entry.ceiling) error.key.append("ceiling.");
-    if (one_gpu) error.key.append("gpu.").append(entry.selector.text).append(".");
+    if (one_gpu) error.key.append("gpu.", entry.selector.text, ".");
     if (of_every_gpu) error.key.append("memory.");
     error.key.append(traits.name);
 }
@@ -57,11 +57,11 @@ bool is_second(const Entry& first, const NewEntry& second) {
 // Two values from one source for one GPU: nobody can tell which was meant, and the last one winning would hide a typo.
 bool refuse_second(const Entry& first, const NewEntry& second, Reason& why) {
     if (first.key != second.key) {
-        why.assign("fraction and limit for the same GPU from one source: ").append(first.origin).append(" says ");
+        why.assign("fraction and limit for the same GPU from one source: ", first.origin, " says ");
         why.append(first.value);
     } else {
         why.assign(traits_of(first.key).per_gpu ? "given twice for the same GPU: " : "given twice: ");
-        why.append(first.value).append(" by ").append(first.origin);
+        why.append(first.value, " by ", first.origin);
     }
     why.append("; keep one of them");
     return false;
@@ -88,8 +88,8 @@ bool refuse_entry(const Entry& entry, std::string_view why, ConfigError& error) 
     const bool in_file = is_file(entry.rank.source);
     const bool one_gpu = !entry.selector.is_general();
     FixedText<160> value;
-    if (one_gpu && !in_file) value.append(entry.selector.text).append("=");
-    error.set(entry.origin, value.append(entry.value).view(), why);
+    if (one_gpu && !in_file) value.append(entry.selector.text, "=");
+    error.set(entry.origin, value.append(entry.value), why);
     error.key.clear();
     if (in_file) append_key(entry, error);
     return false;
@@ -147,8 +147,8 @@ bool add_item(Settings& settings, NewEntry entry, std::string_view item, bool fi
     entry.value = named ? slice(item, equals + 1) : item;
     Reason why;
     if (named && !parse_gpu_selector(slice(item, 0, equals), entry.selector, why))
-        return error.set(entry.origin, item, why.view());
-    if (!settings.add(entry, why)) return error.set(entry.origin, item, why.view());
+        return error.set(entry.origin, item, why);
+    if (!settings.add(entry, why)) return error.set(entry.origin, item, why);
     // A comma where a plus was meant: 0=1GiB,2GiB.
     const bool sizes = entry.key == Key::split && settings.entries().back().number == 0;
     if (sizes && !named && !first)
@@ -170,7 +170,7 @@ bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, s
         if (begins_with_decimal_comma(key, takes, text, decimal)) {
             Reason why;
             suggest_point(decimal, why);
-            return error.set(origin, decimal, why.view());
+            return error.set(origin, decimal, why);
         }
         more = false;
         const std::string_view item = per_gpu ? take_item(text, ',', more) : text;

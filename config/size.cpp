@@ -45,18 +45,18 @@ const Unit* find_unit(std::string_view name) {
 bool refuse_bare(std::string_view number, std::uint64_t whole, BareNumber small, Reason& why) {
     // Fewer MiB than these hold no context.
     constexpr std::uint64_t kFewestMiB = 512;
-    why.assign(number).append(" bytes? did you mean ");
+    why.assign(number, " bytes? did you mean ");
     if (whole < kMiB) {
-        why.append(number).append(small == BareNumber::gib && whole < kFewestMiB ? "GiB" : "MiB");
+        why.append(number, small == BareNumber::gib && whole < kFewestMiB ? "GiB" : "MiB");
         return false;
     }
     const bool gib = whole % kGiB == 0;
-    why.append_number(whole / (gib ? kGiB : kMiB)).append(gib ? "GiB" : "MiB");
+    why.append(whole / (gib ? kGiB : kMiB), gib ? "GiB" : "MiB");
     return false;
 }
 
 bool refuse_unit(std::string_view name, Reason& why) {
-    why.assign("'").append(name).append("' is not a unit of size: use ").append(kUnitNames);
+    why.assign("'", name, "' is not a unit of size: use ", kUnitNames);
     return false;
 }
 
@@ -128,7 +128,7 @@ bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why, BareNu
 
 SizeText format_size(std::uint64_t bytes) {
     SizeText text;
-    if (bytes < kKiB) return text.append_number(bytes).append(" bytes"), text;
+    if (bytes < kKiB) return text.append(bytes, " bytes"), text;
     const bool mib = bytes >= kMiB;
     const bool gib = bytes >= 10 * kGiB;
     // Rounded to a tenth, and a tenth that rounds up to ten carries.
@@ -139,7 +139,7 @@ SizeText format_size(std::uint64_t bytes) {
         tenths = 0;
         ++whole;
     }
-    text.append_number(whole).append(".").append_number(tenths).append(gib ? " GiB" : mib ? " MiB" : " KiB");
+    text.append(whole, ".", tenths, gib ? " GiB" : mib ? " MiB" : " KiB");
     return text;
 }
 

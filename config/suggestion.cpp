@@ -44,14 +44,14 @@ Value replaced(std::string_view text, std::string_view characters, char by) {
 void append_setting(const Refused& refused, Key key, Reason& why) {
     const KeyTraits& traits = traits_of(key);
     if (refused.spelling == Spelling::key) {
-        why.append(traits.name).append(" = \"").append(refused.value).append("\"");
+        why.append(traits.name, " = \"", refused.value, "\"");
         return;
     }
     if (refused.spelling == Spelling::option)
-        why.append("--").append(traits.name).append(" ");
+        why.append("--", traits.name, " ");
     else
-        why.append(traits.variable).append("=");
-    if (!refused.gpu.empty()) why.append(refused.gpu).append("=");
+        why.append(traits.variable, "=");
+    if (!refused.gpu.empty()) why.append(refused.gpu, "=");
     why.append(refused.value);
 }
 
@@ -78,7 +78,7 @@ bool suggest_limit(const Refused& refused, Reason& why) {
 
 bool suggest_decimal_point(const Refused& refused, Reason& why) {
     if (!takes_decimals(refused.key) || !contains(refused.value, ',')) return false;
-    if (!refused.takes(refused.key, replaced(refused.value, ",", '.').view())) return false;
+    if (!refused.takes(refused.key, replaced(refused.value, ",", '.'))) return false;
     suggest_point(refused.value, why);
     return true;
 }
@@ -93,8 +93,8 @@ bool suggest_commas_of_amounts(const Refused& refused, Reason& why) {
 bool suggest_commas_of_gpus(const Refused& refused, Reason& why) {
     if (refused.key != Key::gpus) return false;
     const Value list = replaced(refused.value, ":; ", ',');
-    if (list.cut() || !refused.takes(Key::gpus, list.view())) return false;
-    why.assign("GPUs are divided by commas: did you mean ").append(list.view());
+    if (list.cut() || !refused.takes(Key::gpus, list)) return false;
+    why.assign("GPUs are divided by commas: did you mean ", list);
     return true;
 }
 
@@ -107,11 +107,11 @@ bool suggest_equals_sign(const Refused& refused, Reason& why) {
     const std::string_view value = slice(refused.value, colon + 1);
     if (!names_gpu(gpu) || !refused.takes(refused.key, value)) return false;
     if (refused.spelling == Spelling::key) {
-        why.assign("a GPU's own value is in its table: [gpu.").append(gpu).append("]");
+        why.assign("a GPU's own value is in its table: [gpu.", gpu, "]");
         return true;
     }
     why.assign("a GPU and its value are joined by an equals sign: did you mean ");
-    why.append(gpu).append("=").append(value);
+    why.append(gpu, "=", value);
     return true;
 }
 
@@ -136,11 +136,11 @@ bool begins_with_decimal_comma(Key key, Takes* takes, std::string_view text, std
     const std::size_t mark = value.find(',');
     const std::string_view decimals = slice(value, mark + 1);
     if (!are_digits(slice(value, 0, mark)) || leading_digits(decimals).empty()) return false;
-    return takes(key, replaced(value, ",", '.').view());
+    return takes(key, replaced(value, ",", '.'));
 }
 
 void suggest_point(std::string_view value, Reason& why) {
-    why.assign("the decimal mark is a point: did you mean ").append(replaced(value, ",", '.').view());
+    why.assign("the decimal mark is a point: did you mean ", replaced(value, ",", '.'));
 }
 
 }  // namespace cuslice

@@ -24,12 +24,12 @@ bool others_write(const FileRights& rights) {
 
 bool only_root_can_change(const FileRights& rights, const SystemPlaces& system, std::string_view content, Reason& why) {
     if (!belongs_to_root(rights, system)) {
-        why.assign("belongs to another user than root, so nobody can trust its ").append(content);
+        why.assign("belongs to another user than root, so nobody can trust its ", content);
         why.append(": chown root it");
         return false;
     }
     if (others_write(rights)) {
-        why.assign("writable by others than root, so nobody can trust its ").append(content).append(": chmod go-w it");
+        why.assign("writable by others than root, so nobody can trust its ", content, ": chmod go-w it");
         return false;
     }
     return true;

@@ -2,6 +2,7 @@
 // Text in fixed space: what the settings are kept in, since they are read inside programs whose allocator is not ours.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,33 +18,19 @@ class FixedText {
     FixedText() = default;
     explicit FixedText(std::string_view text) { append(text); }
 
-    FixedText& append(std::string_view text) {
-        const std::size_t room = Capacity - 1 - size_;
-        const std::size_t count = text.size() < room ? text.size() : room;
-        if (count != 0) std::memcpy(bytes_ + size_, text.data(), count);
-        cut_ = cut_ || count != text.size();
-        size_ += count;
-        bytes_[size_] = '\0';
+    /// Appends one part after the other: text, characters, and whole numbers in decimal digits.
+    template <typename... Parts>
+    [[gnu::always_inline]] FixedText& append(const Parts&... parts) {
+        (add(parts), ...);
         return *this;
     }
-    FixedText& append(char character) { return append(std::string_view(&character, 1)); }
-    FixedText& append_number(std::uint64_t number) {
-        char digits[20];
-        std::size_t first = sizeof digits;
-        do {
-            digits[--first] = static_cast<char>('0' + number % 10);
-            number /= 10;
-        } while (number != 0);
-        return append(std::string_view(digits + first, sizeof digits - first));
+    /// The same, instead of what was there. `text` may be a part of it.
+    template <typename... Parts>
+    [[gnu::always_inline]] FixedText& assign(std::string_view text, const Parts&... parts) {
+        set(text);
+        return append(parts...);
     }
-    /// `text` may be a part of this text.
-    FixedText& assign(std::string_view text) {
-        size_ = text.size() < Capacity - 1 ? text.size() : Capacity - 1;
-        if (size_ != 0) std::memmove(bytes_, text.data(), size_);
-        bytes_[size_] = '\0';
-        cut_ = size_ != text.size();
-        return *this;
-    }
+
     void clear() {
         size_ = 0;
         cut_ = false;
@@ -51,12 +38,44 @@ class FixedText {
     }
 
     std::string_view view() const { return {bytes_, size_}; }
+    operator std::string_view() const { return view(); }
     const char* c_str() const { return bytes_; }
     bool empty() const { return size_ == 0; }
     /// True if something did not fit.
     bool cut() const { return cut_; }
 
   private:
+    void set(std::string_view text) {
+        size_ = text.size() < Capacity - 1 ? text.size() : Capacity - 1;
+        if (size_ != 0) std::memmove(bytes_, text.data(), size_);
+        bytes_[size_] = '\0';
+        cut_ = size_ != text.size();
+    }
+    void add(std::string_view text) {
+        const std::size_t room = Capacity - 1 - size_;
+        const std::size_t count = text.size() < room ? text.size() : room;
+        if (count != 0) std::memcpy(bytes_ + size_, text.data(), count);
+        cut_ = cut_ || count != text.size();
+        size_ += count;
+        bytes_[size_] = '\0';
+    }
+    template <std::size_t Other>
+    void add(const FixedText<Other>& text) {
+        add(text.view());
+    }
+    void add(char character) { add(std::string_view(&character, 1)); }
+    template <std::integral Number>
+    void add(Number number) {
+        char digits[20];
+        std::size_t first = sizeof digits;
+        auto left = static_cast<std::uint64_t>(number);
+        do {
+            digits[--first] = static_cast<char>('0' + left % 10);
+            left /= 10;
+        } while (left != 0);
+        add(std::string_view(digits + first, sizeof digits - first));
+    }
+
     char bytes_[Capacity] = {};
     std::size_t size_ = 0;
     bool cut_ = false;

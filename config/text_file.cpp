@@ -27,7 +27,7 @@ void explain_errno(int code, Reason& why) {
             why.append("too many symbolic links");
             return;
         default:
-            why.append("error ").append_number(static_cast<std::uint64_t>(code));
+            why.append("error ", code);
     }
 }
 

@@ -100,7 +100,7 @@ bool parse_duration(const KeyTraits& traits, std::string_view text, std::uint64_
     number = count * milliseconds_in(unit);
     if (number != 0) return true;
     why.assign(traits.needed);
-    if (count != 0 && unit.empty()) why.append("; did you mean ").append(text).append("s");
+    if (count != 0 && unit.empty()) why.append("; did you mean ", text, "s");
     return false;
 }
 
@@ -114,7 +114,7 @@ bool parse_name(std::string_view text, Reason& why) {
 bool parse_group(std::string_view text, Reason& why) {
     if (text == kContainerGroup) return true;
     if (parse_name(text, why)) return true;
-    why.append("; or ").append(kContainerGroup);
+    why.append("; or ", kContainerGroup);
     return false;
 }
 

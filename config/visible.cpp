@@ -64,7 +64,7 @@ class Names {
             }
         }
         number_.clear();
-        name = number_.append_number(static_cast<std::uint64_t>(next_++)).view();
+        name = number_.append(next_++).view();
         return true;
     }
     // The list's item that the name comes from, which may be a range.
@@ -141,7 +141,7 @@ int place_of(std::string_view item, std::span<const GpuIdentity> gpus) {
 void append_allowed(const GpusQuestion& question, Reason& why) {
     why.append(kCudaVisible);
     if (!is_name(trim(question.variable)) || question.allowed.view().empty())
-        why.append("=").append(question.variable.empty() ? "\"\"" : slice(question.variable, 0, 120));
+        why.append("=", question.variable.empty() ? "\"\"" : slice(question.variable, 0, 120));
     why.append(" allows ");
     const char* separator = "";
     for (const std::uint8_t place : question.allowed.view()) {
@@ -159,7 +159,7 @@ bool allows(const GpuPlaces& places, std::size_t place) {
 }
 
 bool refuse(const GpusQuestion& question, const Reason& why, ConfigError& error) {
-    return error.set(question.origin, question.value, why.view());
+    return error.set(question.origin, question.value, why);
 }
 
 // The place that one name stands for.
@@ -178,7 +178,7 @@ bool find_one(const GpusQuestion& question, std::string_view name, std::size_t& 
         return refuse(question, why, error);
     }
     if (allows(question.allowed, place)) return true;
-    why.assign("'").append(name).append("' is not among the GPUs that are left to choose from: ");
+    why.assign("'", name, "' is not among the GPUs that are left to choose from: ");
     append_allowed(question, why);
     return refuse(question, why, error);
 }
@@ -253,15 +253,14 @@ bool parse_gpus(std::string_view text, Reason& why) {
         }
         GpuSelector& selector = selectors[count];
         if (!parse_gpu_selector(item, selector, why) || selector.is_general()) {
-            why.assign("'")
-                .append(slice(item, 0, 64))
-                .append("' names no GPU: use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) ");
+            why.assign("'", slice(item, 0, 64),
+                       "' names no GPU: use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) ");
             why.append("or its PCI id (0000:81:00.0), divided by commas; or any for one that has room, all, or none");
             return false;
         }
         for (std::size_t i = 0; i < count; ++i) {
             if (!selectors[i].same_as(selector)) continue;
-            why.assign("'").append(item).append("' is there twice; name each GPU once");
+            why.assign("'", item, "' is there twice; name each GPU once");
             return false;
         }
         ++count;
@@ -288,16 +287,16 @@ bool resolve_gpus(const GpusQuestion& question, GpuPlaces& chosen, ConfigError& 
             continue;
         }
         Reason why;
-        why.assign("'").append(item);
+        why.assign("'", item);
         for (std::size_t i = 0; i < count; ++i)
-            if (chosen.view()[i] == place) why.append("' and '").append(names[i]);
-        why.append("' are the same GPU ").append(question.gpus[place].uuid).append("; name each GPU once");
+            if (chosen.view()[i] == place) why.append("' and '", names[i]);
+        why.append("' are the same GPU ", question.gpus[place].uuid, "; name each GPU once");
         return refuse(question, why, error);
     }
     for (const std::uint8_t place : chosen.view()) {
         if (chosen.view().size() == 1 || !is_mig_uuid(question.gpus[place].uuid)) continue;
         Reason why;
-        why.assign("CUDA shows a program one MIG instance and nothing beside it: name ").append(names[0]);
+        why.assign("CUDA shows a program one MIG instance and nothing beside it: name ", names[0]);
         return refuse(question, why.append(" or another one alone"), error);
     }
     return true;

@@ -30,7 +30,7 @@ bool is_due() {
 void report_no_host_memory(std::size_t bytes, int error) {
     if (!is_due()) return;
     LogLine line("the kernel gives no host memory for cuslice's records (");
-    line.append(format_size(bytes).view()).append(": ").append(strerror(error));
+    line.append(format_size(bytes), ": ", strerror(error));
     log_line(LogLevel::warn, line.append("), and CUDA calls that need them fail as out of memory. Raise the limit of "
                                          "the address space (ulimit -v) or of the container's memory"));
 }

@@ -50,8 +50,8 @@ void say_refused(std::string_view path, const char* why) {
     if (said.exchange(true, std::memory_order_relaxed)) return;
     LogLine line("cuslice: log: ");
     append_printable(line, path);
-    line.append(" is not written to, and messages come here: ").append(why);
-    write_line(STDERR_FILENO, line.view());
+    line.append(" is not written to, and messages come here: ", why);
+    write_line(STDERR_FILENO, line);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ void log_line(LogLevel level, const LogLine& line) {
     if (!wants(level)) return;
     const int saved_errno = errno;
     FixedText<1600> whole("cuslice: ");
-    whole.append(line.view());
+    whole.append(line);
     const int file = open_log_file();
     write_line(file < 0 ? STDERR_FILENO : file, whole.view());
     if (file >= 0) close(file);
@@ -92,8 +92,8 @@ void log_to_stderr(std::string_view whole_line) {
 }
 
 void log_bad_configuration() {
-    FixedText<2200> line(line_of(process().error()).view());
-    log_to_stderr(line.append("; no GPU will be used").view());
+    FixedText<2200> line(line_of(process().error()));
+    log_to_stderr(line.append("; no GPU will be used"));
 }
 
 }  // namespace cuslice

@@ -78,13 +78,13 @@ void tell(const LongWait& wait) {
     if (lines.fetch_add(1, std::memory_order_relaxed) >= kMaxLines) return;
     const int saved_errno = errno;
     LogLine line;
-    line.append("thread ").append_number(static_cast<std::uint64_t>(syscall(SYS_gettid)));
-    line.append(" has waited ").append_number(wait.milliseconds / 1000).append(" s for the lock ");
-    line.append(name_of(wait.mutex->rank())).append(' ');
+    line.append("thread ", syscall(SYS_gettid));
+    line.append(" has waited ", wait.milliseconds / 1000, " s for the lock ");
+    line.append(name_of(wait.mutex->rank()), ' ');
     append_place(line, wait.mutex);
     append_place(line.append(", in code at "), wait.waiting_at);
     if (const unsigned holder = thread_number(wait.holder))
-        line.append("; thread ").append_number(holder).append(" has it, for all or part of that time");
+        line.append("; thread ", holder, " has it, for all or part of that time");
     else
         line.append("; a thread that can't be told has it");
     log_line(LogLevel::debug, line);

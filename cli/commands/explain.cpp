@@ -53,7 +53,7 @@ bool note(void* context, const Rule& rule, const Identity&, const Match* match, 
     auto& explanation = *static_cast<Explanation*>(context);
     const bool conditions =
         !rule.user.empty() || !rule.group.empty() || !rule.cgroup.empty() || !rule.executable.empty();
-    explanation.rows.push_back({std::string(rule.name.view()), std::string(rule.path), rule.line, rule.column,
+    explanation.rows.push_back({std::string(rule.name), std::string(rule.path), rule.line, rule.column,
                                 match != nullptr, match == nullptr ? Match() : *match, rule.limit_count != 0,
                                 conditions});
     if (match == nullptr || !match->fits) return true;
@@ -61,8 +61,7 @@ bool note(void* context, const Rule& rule, const Identity&, const Match* match, 
         std::string origin(rule.path);
         origin += ":" + std::to_string(limit.line) + ":" + std::to_string(limit.column);
         explanation.ceilings.push_back({limit.gpu.empty() ? "*" : std::string(limit.gpu.view()),
-                                        std::string(traits_of(limit.key).name), std::string(limit.value.view()),
-                                        origin});
+                                        std::string(traits_of(limit.key).name), std::string(limit.value), origin});
     }
     return true;
 }
@@ -109,7 +108,7 @@ std::string reason_of(const Row& row) {
 
 std::vector<std::string> cgroups_of(const Identity& identity) {
     std::vector<std::string> paths;
-    std::string_view text = identity.cgroups.view(), line;
+    std::string_view text = identity.cgroups, line;
     while (take_line(text, line)) paths.emplace_back(line);
     return paths;
 }
@@ -133,7 +132,7 @@ std::string as_text(int pid, const Explanation& explanation) {
                                      {"user", with_doubt(std::to_string(identity.user), identity.user_doubt)},
                                      {"groups", with_doubt(groups, identity.groups_doubt)},
                                      {"cgroups", with_doubt(cgroups, identity.cgroups_doubt)},
-                                     {"executable", std::string(identity.executable.view())}},
+                                     {"executable", std::string(identity.executable)}},
                                     style_of_output());
     if (identity.elsewhere)
         text += "\n" + wrap("It has another mount namespace or root: it reads the rules that are there, not these.", 0);
@@ -192,7 +191,7 @@ int explain_rules(const Invocation& invocation) {
     Explanation explanation;
     Reason why;
     if (!rules::read_identity_of(system.root, static_cast<unsigned>(pid), *explanation.identity, why))
-        return fail("process " + std::to_string(pid) + ": " + std::string(why.view()), kNoGpu);
+        return fail("process " + std::to_string(pid) + ": " + std::string(why), kNoGpu);
     ConfigError error;
     if (!rules::visit_rules(*explanation.identity, note, &explanation, system, linked_parser, error))
         return fail(error, kConfig);

@@ -140,7 +140,7 @@ int run_program(const Invocation& invocation) {
         warn(ranks);
     warn_too_small(settings, launch.contexts, machine, selection);
     Environment asking = environment;
-    if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());
+    if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus));
     tell_group(asking, settings, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     warn_too_large(settings, machine, selection);

@@ -72,7 +72,7 @@ int set_limit(const Invocation& invocation) {
         if (!done) continue;
         changed++;
         std::printf("%s: %s %s: %s\n", one.uuid.c_str(), group ? "group" : "job", name.c_str(),
-                    std::string(format_size(amount.bytes).view()).c_str());
+                    std::string(format_size(amount.bytes)).c_str());
     }
     if (changed) return 0;
     return fail("set: no program runs in " + std::string(group ? "a group " : "a job ") + name +

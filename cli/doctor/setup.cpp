@@ -19,7 +19,7 @@ Environment Setup::asking_driver() const {
 
 std::string message_of(const ConfigError& error) {
     constexpr std::string_view kName = "cuslice: ";
-    std::string line(line_of(error).view());
+    std::string line(line_of(error));
     if (line.starts_with(kName)) line.erase(0, kName.size());
     if (line.ends_with('.')) line.pop_back();
     return line;

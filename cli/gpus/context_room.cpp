@@ -24,7 +24,7 @@ Need need_of(const Settings& settings, const GpuIdentity& gpu, std::uint64_t con
     return {context, ((context + headroom) / kMiB + 1) * kMiB};
 }
 
-std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
+std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes)); }
 
 std::string name_of(const Gpu& gpu) { return gpu.ordinal < 0 ? gpu.uuid : "GPU " + std::to_string(gpu.ordinal); }
 

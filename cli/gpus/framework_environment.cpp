@@ -57,15 +57,15 @@ void tell_frameworks(Environment& environment, const Settings& settings, const s
         if (!is_set(environment, variable.name)) record.drop(variable);
         const auto value = values.of(variable.key);
         const std::vector<char*> lines = environment.pointers();
-        const FrameworkChange change = plan_change(variable, value.view(), lines.data(), record);
-        if (change == FrameworkChange::set) environment.set(variable.name, value.view());
+        const FrameworkChange change = plan_change(variable, value, lines.data(), record);
+        if (change == FrameworkChange::set) environment.set(variable.name, value);
         if (change == FrameworkChange::remove) environment.unset(variable.name);
     }
     const auto text = record.text();
     if (text.empty()) {
         environment.unset(kFrameworkRecord);
     } else {
-        environment.set(kFrameworkRecord, text.view());
+        environment.set(kFrameworkRecord, text);
     }
 }
 

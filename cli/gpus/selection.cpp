@@ -54,7 +54,7 @@ std::vector<Gpu> known_gpus(Machine& machine, const std::string& value) {
 void settle_visible(Environment& environment) {
     const auto chosen = environment.get(kChosenVariable), visible = environment.get(kCudaVisible);
     VisibleText list;
-    if (chosen && count_in_chosen(*chosen, view_of(visible), list)) environment.set(kCudaVisible, list.view());
+    if (chosen && count_in_chosen(*chosen, view_of(visible), list)) environment.set(kCudaVisible, list);
 }
 
 bool select_gpus(const Settings& settings, const Environment& environment, Machine& machine, Selection& selection,
@@ -111,8 +111,8 @@ VisibleText list_of(const std::vector<Gpu>& gpus) {
 void show_selection(Environment& environment, const Selection& selection) {
     if (selection.how == Selection::How::listed) {
         const VisibleText list = list_of(selection.gpus);
-        environment.set(kCudaVisible, list.view());
-        environment.set(kChosenVariable, list.view());
+        environment.set(kCudaVisible, list);
+        environment.set(kChosenVariable, list);
     }
     // The library would take an outer launcher's list for the answer to this one's question.
     if (selection.how == Selection::How::open) environment.unset(kChosenVariable);

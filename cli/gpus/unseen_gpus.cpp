@@ -41,9 +41,9 @@ void append_advice(const Entry& entry, const std::vector<Gpu>& seen, Reason& why
     Reason name;
     const Gpu& gpu = seen[place];
     if (gpu.ordinal < 0) name.append(gpu.uuid);
-    if (gpu.ordinal >= 0) name.append_number(static_cast<std::uint64_t>(gpu.ordinal));
-    why.append("; the program's GPU ").append_number(place).append(" is ").append(name.view());
-    why.append(" here: did you mean ").append(name.view()).append("=").append(entry.value);
+    if (gpu.ordinal >= 0) name.append(gpu.ordinal);
+    why.append("; the program's GPU ").append(place).append(" is ").append(name);
+    why.append(" here: did you mean ").append(name).append("=").append(entry.value);
 }
 
 Reason reason_for(const Settings& settings, const Environment& environment, const Selection& selection,
@@ -78,7 +78,7 @@ bool check_seen(const Settings& settings, const Environment& environment, Machin
         if (!names_one(entry) || handed_on || matches_any(entry, seen)) continue;
         if (others && !matches_any(entry, all.list)) continue;
         ConfigError found;
-        refuse_entry(entry, reason_for(settings, environment, selection, entry, seen).view(), found);
+        refuse_entry(entry, reason_for(settings, environment, selection, entry, seen), found);
         if (!others && !is_file(entry.rank.source)) {
             error = found;
             return false;
@@ -96,7 +96,7 @@ void warn_unlimited(const Settings& settings, const Gpu& chosen) {
         if (!is_amount(entry.key) || !names_one(entry) || entry.rank.level != 0) continue;
         Reason gpu;
         append_gpu(identity, "", gpu);
-        warn(std::string("no limit on GPU ").append(gpu.view()) + ", which was chosen: " + std::string(entry.origin) +
+        warn(std::string("no limit on GPU ").append(gpu) + ", which was chosen: " + std::string(entry.origin) +
              " says " + std::string(entry.selector.text) + "=" + std::string(entry.value) +
              ", and nothing sets one for the others; without a GPU, a limit is for every GPU");
         return;

@@ -83,8 +83,8 @@ void VirtualGpus::look_outside(Machine& machine) {
     for (const VirtualPart& part : seen_->view()) behind.add(part.gpu);
     VisibleText list;
     for (const std::uint8_t place : behind.view()) append_visible(list, outer_.gpus[place].uuid);
-    physical_.set(kCudaVisible, list.view());
-    machine.narrow(list.view());
+    physical_.set(kCudaVisible, list);
+    machine.narrow(list);
 }
 
 // A file that both launchers read says the same twice, and an option may say it again.
@@ -99,10 +99,10 @@ bool VirtualGpus::refuse_second_split(ConfigError& error) const {
         why.append(outer->origin).append("), and a partition can't be split again: ");
         if (inner == nullptr) {
             why.append("that setting isn't found here any more, so say it as --split");
-            return error.set("split", why.view());
+            return error.set("split", why);
         }
         why.append("leave it out here, or say it there");
-        return error.set(inner->origin, text_of(*inner), why.view());
+        return error.set(inner->origin, text_of(*inner), why);
     }
     return true;
 }
@@ -132,7 +132,7 @@ std::string VirtualGpus::carry_on(const Planned& inner) const {
             const bool same_gpu = inner.gpus[part.gpu].uuid == outer_.gpus[outer.gpu].uuid;
             if (same_gpu && (!outer.split || part.part == outer.part)) append_visible(list, inner.identities[i].uuid);
         }
-    return std::string(list.view());
+    return std::string(list);
 }
 
 void VirtualGpus::show(Environment& environment, const Selection& selection) const {
@@ -140,7 +140,7 @@ void VirtualGpus::show(Environment& environment, const Selection& selection) con
     if (!known_ || selection.how == Selection::How::any) return;
     Planned planned;
     ConfigError unused;
-    environment.set(kChosenVariable, list_of(selection.gpus).view());
+    environment.set(kChosenVariable, list_of(selection.gpus));
     if (seen_ && split(settings_, selection.gpus, planned, unused)) {
         environment.set(kCudaVisible, carry_on(planned));
     } else {

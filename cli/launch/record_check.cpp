@@ -50,7 +50,7 @@ bool check_record(const Settings& settings, const Environment& environment, Conf
     const std::string why = there ? why_not_written(path.c_str(), info) : why_not_made(path.c_str());
     if (why.empty()) return true;
     refuse_entry(*entry, why, error);
-    error.value.assign(path.view());
+    error.value.assign(path);
     return false;
 }
 

@@ -8,7 +8,7 @@
 
 namespace cuslice::cli {
 
-std::string age_text(std::uint64_t seconds) { return std::string(ledger::format_age(seconds).view()); }
+std::string age_text(std::uint64_t seconds) { return std::string(ledger::format_age(seconds)); }
 
 Cell size_cell(std::uint64_t bytes, Form form, Tone tone) {
     if (bytes == ledger::kNoLimitBytes) return {"-", tone};

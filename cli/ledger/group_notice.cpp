@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -52,7 +51,7 @@ std::vector<Found> find_group(const std::string& folder, const char* name) {
 class Notice {
   public:
     Notice(const Environment& environment, const Settings& settings)
-        : environment_(environment), settings_(settings), group_(group_name(settings).view()) {}
+        : environment_(environment), settings_(settings), group_(group_name(settings)) {}
 
     void tell(Machine& machine);
 
@@ -85,7 +84,7 @@ std::uint64_t Notice::limit_said(const Found& one, const std::vector<Gpu>& all) 
 
 std::string Notice::describe(const Found& one) const {
     const std::string gpu = one.uuid.substr(0, kUuidStart);
-    return std::string(describe_group(group_, gpu, one.terms, limit_said(one, all_)).view());
+    return std::string(describe_group(group_, gpu, one.terms, limit_said(one, all_)));
 }
 
 bool says_limit(const Settings& settings) {
@@ -101,7 +100,7 @@ void Notice::tell_new(const std::vector<Found>& looked_at) const {
     for (const Found& one : looked_at)
         if (one.terms.similar[0] && !shares_container(settings_)) terms = one.terms;
     const std::uint64_t limit = says_limit(settings_) ? 0 : ledger::kNoLimitBytes;
-    const std::string line(describe_group(group_, "", terms, limit).view());
+    const std::string line(describe_group(group_, "", terms, limit));
     if (!line.empty()) warn(line);
 }
 
@@ -131,7 +130,7 @@ void Notice::tell_each(const std::vector<Found>& known, Machine& machine) {
     const std::string place = std::to_string(others) + (here == 0 ? "" : " other") + (others == 1 ? " GPU" : " GPUs");
     GroupTerms nothing;
     nothing.known = true;
-    warn(std::string(describe_group(group_, place, nothing, ledger::kNoLimitBytes).view()));
+    warn(std::string(describe_group(group_, place, nothing, ledger::kNoLimitBytes)));
 }
 
 void Notice::tell(Machine& machine) {

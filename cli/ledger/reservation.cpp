@@ -67,7 +67,7 @@ ledger::Joined Reservation::take(const std::string& job, const std::string& comm
 }
 
 std::string Reservation::refusal() const {
-    return name() + ": " + std::string(ledger::describe_refusal(refusal_, kTelling).view());
+    return name() + ": " + std::string(ledger::describe_refusal(refusal_, kTelling));
 }
 
 std::string Reservation::place_in_queue() const {
@@ -77,8 +77,8 @@ std::string Reservation::place_in_queue() const {
 }
 
 std::string Reservation::wish() const {
-    return std::string(format_size(refusal_.asked).view()) + " on " + name() + ", " + place_in_queue() + ": " +
-           std::string(ledger::describe_left(refusal_, kTelling).view());
+    return std::string(format_size(refusal_.asked)) + " on " + name() + ", " + place_in_queue() + ": " +
+           std::string(ledger::describe_left(refusal_, kTelling));
 }
 
 void Reservation::close() {

@@ -62,7 +62,7 @@ std::vector<ConfigError> find_unserved(const Environment& environment) {
         if (is_served(unserved->tool, environment)) continue;
         ConfigError notice;
         Reason why("has no effect here: ");
-        notice.set(name, value, why.append(unserved->why).view());
+        notice.set(name, value, why.append(unserved->why));
         found.push_back(notice);
     }
     return found;

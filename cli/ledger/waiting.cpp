@@ -80,7 +80,7 @@ void Waiting::refresh(const Reservations& refused) {
 void Waiting::ended(const Reservation& taken) {
     if (since_ == 0) return;
     const std::uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
-    warn(taken.name() + " granted after " + std::string(ledger::format_age(seconds).view()));
+    warn(taken.name() + " granted after " + std::string(ledger::format_age(seconds)));
     since_ = 0;
     kept_ = nullptr;
 }
@@ -88,8 +88,8 @@ void Waiting::ended(const Reservation& taken) {
 std::string Waiting::last_word(const Reservation& one) const {
     if (since_ == 0) return one.refusal();
     const std::uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
-    return "gave up waiting after " + std::string(ledger::format_age(seconds).view()) + ", " + one.place_in_queue() +
-           ". " + one.refusal();
+    return "gave up waiting after " + std::string(ledger::format_age(seconds)) + ", " + one.place_in_queue() + ". " +
+           one.refusal();
 }
 
 }  // namespace cuslice::cli

@@ -173,7 +173,7 @@ bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError
 std::string sharing_folder(const Settings& settings, const Environment& environment) {
     std::string machine = named_fake_machine(settings, environment);
     if (machine.empty()) machine = environment.get(kFakeFolderVariable).value_or("");
-    return std::string(sharing_folder(settings, machine).view());
+    return std::string(sharing_folder(settings, machine));
 }
 
 bool load_launch(Launch& launch, const Invocation& invocation, ConfigError& error) {

@@ -50,7 +50,7 @@ void report_start() {
 }
 
 void warn(const std::string& message) { write_line("cuslice: " + escaped(message)); }
-void warn(const ConfigError& error) { write_line(std::string(line_of(error).view())); }
+void warn(const ConfigError& error) { write_line(std::string(line_of(error))); }
 
 int fail(const ConfigError& error, int exit_code) {
     warn(error);

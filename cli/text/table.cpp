@@ -112,7 +112,7 @@ void append_row(const Block& block, std::vector<Cell> row, const TableStyle& sty
 
 std::string format_memory(std::uint64_t bytes) {
     constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
-    if (bytes >= 10 * kGiB) return std::string(format_size(bytes).view());
+    if (bytes >= 10 * kGiB) return std::string(format_size(bytes));
     return std::to_string(bytes / kMiB + (bytes % kMiB >= kMiB / 2 ? 1 : 0)) + " MiB";
 }
 

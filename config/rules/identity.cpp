@@ -22,7 +22,7 @@ struct Proc {
 
     Link path(std::string_view name) const {
         Link path(root);
-        path.append("/proc/").append(process.view()).append("/").append(name);
+        path.append("/proc/", process, "/", name);
         return path;
     }
 };
@@ -97,7 +97,7 @@ void read_cgroups(const Proc& proc, Identity& identity) {
             const std::size_t first = line.find(':');
             const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
             if (second == line.npos || starts_with(line, "0::") != unified) continue;
-            identity.cgroups.append(slice(line, second + 1)).append('\n');
+            identity.cgroups.append(slice(line, second + 1), '\n');
         }
     }
     const bool whole = !identity.cgroups.empty() && !identity.cgroups.cut();
@@ -152,7 +152,7 @@ void read_identity(const char* root, Identity& identity) {
 bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason& why) {
     const Proc self{root, FixedText<16>("self")};
     Proc proc{root, {}};
-    proc.process.append_number(pid);
+    proc.process.append(pid);
     TextFile status, users, groups;
     if (const int code = status.open(proc.path("status").c_str()); code != 0) {
         if (code == ENOENT)
@@ -170,7 +170,7 @@ bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason
         if (code == ENOENT)
             why.assign("it has no executable: it has ended, or is the kernel's own");
         else
-            why.assign(proc.path("exe").view()).append(" ").append(cause.view());
+            why.assign(proc.path("exe"), " ", cause);
         return false;
     }
     identity.executable = executable_of(proc);

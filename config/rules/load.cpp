@@ -96,13 +96,13 @@ bool list_files(Work& work, int folder, ConfigError& error) {
     alignas(DirectoryEntry) char entries[4096];
     for (;;) {
         const long count = ::syscall(SYS_getdents64, folder, entries, sizeof entries);
-        if (count < 0) return error.set(work.folder.view(), "cannot be read");
+        if (count < 0) return error.set(work.folder, "cannot be read");
         if (count == 0) return true;
         for (long at = 0; at < count;) {
             const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
             at += entry->length;
             if (is_rules_name(entry->name) && !add_name(work, entry->name))
-                return error.set(work.folder.view(), "more than 256 files of rules");
+                return error.set(work.folder, "more than 256 files of rules");
         }
     }
 }
@@ -111,13 +111,13 @@ bool apply(Settings& settings, const Rule& rule, ConfigError& error) {
     for (const Limit& limit : rule.limit_list()) {
         NewEntry entry{.key = limit.key, .ceiling = true, .rank = {Source::rule, 0}, .value = limit.value.view()};
         Reason why;
-        if (!limit.gpu.empty() && !parse_gpu_selector(limit.gpu.view(), entry.selector, why)) return false;
+        if (!limit.gpu.empty() && !parse_gpu_selector(limit.gpu, entry.selector, why)) return false;
         FixedText<1200> origin("rule ");
-        origin.append(rule.name.view()).append(" (").append(rule.path).append(":").append_number(limit.line);
-        origin.append(":").append_number(limit.column).append(")");
+        origin.append(rule.name, " (", rule.path, ":", limit.line);
+        origin.append(":", limit.column, ")");
         entry.origin = origin.view();
         if (settings.add(entry, why)) continue;
-        error.set(rule.path, limit.value.view(), why.view());
+        error.set(rule.path, limit.value, why);
         error.line = limit.line;
         error.column = limit.column;
         return false;
@@ -134,8 +134,8 @@ std::uint64_t hash_of(std::string_view text) {
 
 bool refuse_share(const Rule& rule, std::string_view whose, ConfigError& error) {
     Reason why("rule ");
-    why.append(rule.name.view()).append(" shares one slice, and ").append(whose);
-    error.set(rule.path, why.view());
+    why.append(rule.name, " shares one slice, and ", whose);
+    error.set(rule.path, why);
     error.key.assign("rule");
     error.line = rule.line;
     error.column = rule.column;
@@ -151,7 +151,7 @@ bool share(Settings& settings, const Rule& rule, const Identity& identity, Confi
     // The ledger is the effective user's, the slice the real one's.
     if (::syscall(SYS_getuid) != ::syscall(SYS_geteuid))
         return refuse_share(rule, "this process's real user isn't its effective one (set-user-ID)", error);
-    FixedText<64> account(rule.name.view());
+    FixedText<64> account(rule.name);
     if (rule.share == Share::cgroup) {
         if (identity.cgroups_doubt != Doubt::none)
             return refuse_share(rule, "this process's cgroup can't be told in a cgroup namespace", error);
@@ -159,7 +159,7 @@ bool share(Settings& settings, const Rule& rule, const Identity& identity, Confi
         const std::uint64_t hash = hash_of(fitting_cgroup(rule, identity));
         for (int shift = 60; shift >= 0; shift -= 4) account.append("0123456789abcdef"[hash >> shift & 15]);
     }
-    settings.share_rule(account.view());
+    settings.share_rule(account);
     return true;
 }
 
@@ -174,20 +174,20 @@ bool on_rule(void* context, const Rule& rule, ConfigError& error) {
 
 bool read_file(Work& work, std::string_view name, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
     FilePath path;
-    path.append(work.folder.view()).append("/").append(name);
+    path.append(work.folder, "/", name);
     Reason why;
-    if (path.cut()) return error.set(path.view(), "its path is too long");
+    if (path.cut()) return error.set(path, "its path is too long");
     TextFile file;
     FileRights rights;
     if (const int code = file.open(path.c_str()); code != 0) {
         explain_errno(code, why);
-        return error.set(path.view(), why.view());
+        return error.set(path, why);
     }
     if (!file.look(rights, why) || !only_root_can_change(rights, system, kContent, why) ||
         !file.read(kMostOfSettings, why))
-        return error.set(path.view(), why.view());
+        return error.set(path, why);
     cuslice_toml_parse_function* const parse = open_toml(why);
-    if (parse == nullptr) return error.set(path.view(), why.view());
+    if (parse == nullptr) return error.set(path, why);
     return read_rules(file.view(), path.view(), parse, work.names, work.rule, on_rule, &work, error);
 }
 
@@ -200,7 +200,7 @@ bool read_accounts(TextFile& file, const SystemPlaces& system, const char* name,
     const int code = file.open(path.c_str());
     if (code == ENOENT) return true;
     if (code != 0) explain_errno(code, why);
-    return (code == 0 && file.read(kMostOfAccounts, why)) || error.set(path.view(), why.view());
+    return (code == 0 && file.read(kMostOfAccounts, why)) || error.set(path, why);
 }
 
 // `asked` is nullptr for this process itself.
@@ -210,17 +210,17 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
     const std::string_view beside(system.file);
     std::size_t end = beside.size();
     while (end > 0 && beside[end - 1] != '/') --end;
-    path.append(slice(beside, 0, end)).append("rules.d");
+    path.append(slice(beside, 0, end), "rules.d");
     const Folder folder(path.c_str());
     if (folder.descriptor() < 0) {
         if (folder.error() == ENOENT) return true;
         Reason why;
         explain_errno(folder.error(), why);
-        return error.set(path.view(), why.view());
+        return error.set(path, why);
     }
     const WorkSpace space;
     Work* const work = space.get();
-    if (work == nullptr) return error.set(path.view(), "cannot be read: no memory");
+    if (work == nullptr) return error.set(path, "cannot be read: no memory");
     work->folder = path;
     read_identity(system.root, work->identity);
     work->asked = asked == nullptr ? &work->identity : asked;
@@ -237,7 +237,7 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
         return false;
     work->accounts = {work->users.view(), work->groups.view()};
     for (std::size_t i = 0; i < work->file_count; ++i)
-        if (!read_file(*work, work->files[i].view(), system, open_toml, error)) return false;
+        if (!read_file(*work, work->files[i], system, open_toml, error)) return false;
     return true;
 }
 

@@ -69,7 +69,7 @@ bool read_name(Reading& reading, const cuslice_toml_item& item) {
     const bool plain = item.kind == CUSLICE_TOML_STRING && are_name_characters(name);
     if (!fits || !plain) return refuse(reading, item, "a name of up to 40 letters, digits, '.', '_' and '-' is needed");
     Reason why;
-    if (!reading.names.add(name, why)) return refuse(reading, item, why.view());
+    if (!reading.names.add(name, why)) return refuse(reading, item, why);
     reading.rule.name.assign(name);
     return true;
 }
@@ -131,7 +131,7 @@ bool same_gpu(std::string_view a, std::string_view b) {
 
 bool has_limit(const Rule& rule, std::string_view gpu) {
     for (const Limit& limit : rule.limit_list())
-        if (same_gpu(limit.gpu.view(), gpu)) return true;
+        if (same_gpu(limit.gpu, gpu)) return true;
     return false;
 }
 
@@ -147,7 +147,7 @@ bool check_limit(Reading& reading, const cuslice_toml_item& item, Key key, std::
     Reason why;
     std::uint64_t unused = 0;
     bool automatic = false;
-    if (!parse_value(key, value, unused, automatic, why)) return refuse(reading, item, why.view());
+    if (!parse_value(key, value, unused, automatic, why)) return refuse(reading, item, why);
     return !has_plus_context(value) || refuse(reading, item, "+context can't be had in a rule");
 }
 
@@ -179,7 +179,7 @@ bool read_gpu(Reading& reading, const cuslice_toml_item& item) {
     if (item.depth == 2) return true;
     GpuSelector unused;
     Reason why;
-    return parse_gpu_selector(item.path[2], unused, why) || refuse(reading, item, why.view());
+    return parse_gpu_selector(item.path[2], unused, why) || refuse(reading, item, why);
 }
 
 bool read_item(Reading& reading, const cuslice_toml_item& item) {
@@ -228,8 +228,8 @@ bool read_rules(std::string_view text, std::string_view path, cuslice_toml_parse
     cuslice_toml_failure failure{};
     if (parse(text.data(), text.size(), on_item, &reading, &failure) != 0) {
         Reason why;
-        why.assign("not TOML: ").append(failure.reason);
-        error.set(path, why.view());
+        why.assign("not TOML: ", failure.reason);
+        error.set(path, why);
         error.line = failure.line;
         error.column = failure.column;
         error.key.clear();

@@ -46,7 +46,7 @@ struct Examination {
 
 bool Values::add(std::string_view value) {
     FixedText<4096> longer = text_;
-    if (longer.append(value).append('\n').cut()) return false;
+    if (longer.append(value, '\n').cut()) return false;
     text_ = longer;
     return true;
 }
@@ -54,7 +54,7 @@ bool Values::add(std::string_view value) {
 std::string_view fitting_cgroup(const Rule& rule, const Identity& identity) {
     std::string_view values = rule.cgroup.lines(), value;
     while (take_line(values, value)) {
-        std::string_view paths = identity.cgroups.view(), path;
+        std::string_view paths = identity.cgroups, path;
         while (take_line(paths, path))
             if (const std::string_view fit = outermost_fit(value, path); !fit.empty()) return fit;
     }
@@ -71,7 +71,7 @@ Match match(const Rule& rule, const Identity& identity, const AccountFiles& file
                  identity.groups_doubt);
     if (!rule.cgroup.empty()) all.look(Condition::cgroup, fits_cgroup(rule, identity), identity.cgroups_doubt);
     if (!rule.executable.empty())
-        all.look(Condition::executable, fits_executable(rule.executable.lines(), identity.executable.view()),
+        all.look(Condition::executable, fits_executable(rule.executable.lines(), identity.executable),
                  identity.executable.empty() ? Doubt::unknown : Doubt::none);
     if (!all.decided && all.match.decided_by != Condition::none) all.match.fits = rule.limit_count != 0;
     return all.match;

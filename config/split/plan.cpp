@@ -19,28 +19,28 @@ struct Task {
 
 bool refuse_plan(const Task& task, const Reason& why, ConfigError& error) {
     FixedText<160> value;
-    if (!task.entry.selector.is_general()) value.append(task.entry.selector.text).append("=");
+    if (!task.entry.selector.is_general()) value.append(task.entry.selector.text, "=");
     value.append(task.entry.value);
-    return error.set(task.entry.origin, value.view(), why.view());
+    return error.set(task.entry.origin, value, why);
 }
 
 Reason& append_name(const GpuIdentity& gpu, Reason& why) {
     if (gpu.index < 0) return why.append(gpu.uuid[0] != '\0' ? gpu.uuid : "the GPU");
-    return why.append("GPU ").append_number(static_cast<std::uint64_t>(gpu.index));
+    return why.append("GPU ", gpu.index);
 }
 
 // "the 2048.0 MiB of GPU 0", and by what it has no more.
 Reason& append_slice(const Task& task, Reason& why) {
-    append_name(task.gpu, why.append("the ").append(format_size(task.slice.bytes).view()).append(" of "));
-    if (task.slice.limited) why.append(" (").append(task.slice.origin).append(")");
+    append_name(task.gpu, why.append("the ", format_size(task.slice.bytes), " of "));
+    if (task.slice.limited) why.append(" (", task.slice.origin, ")");
     return why;
 }
 
 // "--split 0=2", as it could be written instead.
 Reason& append_equal(const Task& task, std::uint64_t parts, Reason& why) {
     why.append("--split ");
-    if (!task.entry.selector.is_general()) why.append(task.entry.selector.text).append("=");
-    return why.append_number(parts);
+    if (!task.entry.selector.is_general()) why.append(task.entry.selector.text, "=");
+    return why.append(parts);
 }
 
 // The parts of a GPU in the order of the program's, with the places that are written.
@@ -71,10 +71,10 @@ bool split_equally(const Task& task, WrittenSplit& written, ConfigError& error) 
     for (std::size_t i = 0; i < written.count; ++i) written.parts[i].bytes = each;
     if (each >= kMinPart) return true;
     Reason why;
-    append_slice(task, why.append_number(written.equal).append(" partitions of "));
-    why.append(" have ").append(format_size(each).view()).append(" each: a partition has at least 64MiB");
+    append_slice(task, why.append(written.equal, " partitions of "));
+    why.append(" have ", format_size(each), " each: a partition has at least 64MiB");
     const std::uint64_t most = task.slice.bytes / kMinPart;
-    if (most > 1) why.append("; at most ").append_number(most).append(" partitions");
+    if (most > 1) why.append("; at most ", most, " partitions");
     return refuse_plan(task, why, error);
 }
 
@@ -83,14 +83,14 @@ bool refuse_sum(const Task& task, const WrittenSplit& written, std::uint64_t sum
     bool each_fits = true;
     for (std::size_t i = 0; i < written.count; ++i) each_fits = each_fits && written.parts[i].bytes <= task.slice.bytes;
     Reason why;
-    why.append(format_size(sum).view()).append(written.has_rest() ? " and a rest are more than " : " are more than ");
+    why.append(format_size(sum), written.has_rest() ? " and a rest are more than " : " are more than ");
     append_slice(task, why);
     append_equal(task, written.count, why.append("; "))
         .append(written.count == 1 ? " leaves it whole" : " gives equal partitions");
     // Alone it can't have more, and where there is to be a rest the others have to leave one.
     if (!written.has_rest() && written.count != 1 && !task.oversubscribe) {
-        why.append(", and --oversubscribe allows ").append(each_fits ? "it" : "partitions of up to ");
-        if (!each_fits) why.append(format_size(task.slice.bytes).view()).append(" each");
+        why.append(", and --oversubscribe allows ", each_fits ? "it" : "partitions of up to ");
+        if (!each_fits) why.append(format_size(task.slice.bytes), " each");
     }
     return refuse_plan(task, why, error);
 }
@@ -111,7 +111,7 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
         if (slice - sum >= kMinPart) continue;
         Reason why;
         why.append("the rest of ");
-        append_slice(task, why).append(" is ").append(format_size(slice - sum).view());
+        append_slice(task, why).append(" is ", format_size(slice - sum));
         return refuse_plan(task, why.append(": a partition has at least 64MiB"), error);
     }
     return true;
@@ -198,7 +198,7 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
         if (first == nullptr) has_places = written.has_places();
         if (first == nullptr) first = &gpus[i];
         if (written.equal != 0 && written.plus_context) {
-            why.assign("equal partitions are of the limit: write --split ").append_number(written.equal);
+            why.assign("equal partitions are of the limit: write --split ", written.equal);
             why.append(" and --limit SIZE+context");
             return refuse_plan(task, why, error);
         }

@@ -36,7 +36,7 @@ bool read_equal(std::string_view text, unsigned& equal, Reason& why) {
     equal = count_of(text, kMax);
     if (equal == 0) return refuse("0 partitions leave no GPU: a number from 1, which leaves it whole, to 64", why);
     if (equal <= kMax) return true;
-    why.assign(text).append(" partitions? at most 64; if a size is meant, it needs its unit, as ").append(text);
+    why.assign(text, " partitions? at most 64; if a size is meant, it needs its unit, as ", text);
     why.append("MiB");
     return false;
 }
@@ -101,8 +101,7 @@ bool read_part(std::string_view size, WrittenPart& part, Reason& why) {
     if (part.rest) return true;
     if (size.empty()) return refuse("an empty partition: a size is needed on both sides of a plus, as 1GiB+rest", why);
     if (is_fraction(size)) {
-        why.assign(size).append(
-            " is a fraction: a partition is a size, as 1GiB, or the rest; a number alone, as 4, is so ");
+        why.assign(size, " is a fraction: a partition is a size, as 1GiB, or the rest; a number alone, as 4, is so ");
         why.append("many equal partitions");
         return false;
     }
@@ -111,7 +110,7 @@ bool read_part(std::string_view size, WrittenPart& part, Reason& why) {
         return false;
     }
     if (part.bytes >= kMinPart) return true;
-    why.assign(size).append(" is too little for a GPU: a partition has at least 64MiB");
+    why.assign(size, " is too little for a GPU: a partition has at least 64MiB");
     return false;
 }
 

@@ -109,7 +109,7 @@ FrameworkValues::Text FrameworkValues::of(FrameworkKey key) const {
 
 FrameworkValues::Text FrameworkValues::reserve() const {
     Text text;
-    return text.append_number(least_reserve_.value_or(0) / kMiB);
+    return text.append(least_reserve_.value_or(0) / kMiB);
 }
 
 // Rounded down. Where the context is only believed, a guess must not leave JAX less than it takes anyway.
@@ -119,7 +119,7 @@ FrameworkValues::Text FrameworkValues::fraction() const {
     const bool poor_guess = !fraction_known_ && fraction < kJaxDefault;
     if (fraction == 0 || poor_guess) return text;
     text.append("0.");
-    for (unsigned digit = kWhole / 10; digit > 0; digit /= 10) text.append_number(fraction / digit % 10);
+    for (unsigned digit = kWhole / 10; digit > 0; digit /= 10) text.append(fraction / digit % 10);
     return text;
 }
 
@@ -150,7 +150,7 @@ FixedText<256> FrameworkRecord::text() const {
     for (const FrameworkVariable& variable : kVariables) {
         if (!known_[place_of(variable)]) continue;
         if (!text.empty()) text.append(',');
-        text.append(variable.name).append('=').append(values_[place_of(variable)].view());
+        text.append(variable.name, '=', values_[place_of(variable)]);
     }
     return text;
 }

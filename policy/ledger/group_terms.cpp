@@ -17,9 +17,9 @@ std::string_view name_of(const Account& account) { return {account.name, strnlen
 void append_setting(Notice& line, std::uint64_t bytes) {
     constexpr std::uint64_t kMiB = 1 << 20, kKiB = 1 << 10;
     if (bytes % kMiB == 0)
-        line.append_number(bytes / kMiB).append("MiB");
+        line.append(bytes / kMiB, "MiB");
     else
-        line.append_number(bytes / kKiB).append("KiB");
+        line.append(bytes / kKiB, "KiB");
 }
 
 // `limited`: the process brings a limit, and only the name is worth a word.
@@ -29,21 +29,21 @@ void append_new(Notice& line, const GroupTerms& terms, bool limited) {
         line.append("it has no limit");
     else
         line.append(limited ? "it is new" : "it is new and has no limit");
-    if (similar) line.append("; did you mean ").append(terms.similar).append("?");
-    if (!limited) line.append(similar ? " Else set" : ": set").append(" one with --group-limit SIZE");
+    if (similar) line.append("; did you mean ", terms.similar, "?");
+    if (!limited) line.append(similar ? " Else set" : ": set", " one with --group-limit SIZE");
 }
 
 void append_brought(Notice& line, std::uint64_t wanted, std::uint64_t used) {
-    line.append("it had no limit: from now on all of its programs share ").append(format_size(wanted).view());
+    line.append("it had no limit: from now on all of its programs share ", format_size(wanted));
     if (used <= wanted) return;
-    line.append("; ").append(format_size(used).view());
+    line.append("; ", format_size(used));
     line.append(" are in use already, so nothing is taken away, and nothing more granted until it is less");
 }
 
 void append_ignored(Notice& line, std::string_view name, std::uint64_t limit, std::uint64_t wanted) {
-    line.append("its limit is ").append(format_size(limit).view()).append(" and stays so; the ");
-    line.append(format_size(wanted).view()).append(" given here are ignored. To change it: cuslice set --group ");
-    append_setting(line.append(name).append(" --limit "), wanted);
+    line.append("its limit is ", format_size(limit), " and stays so; the ");
+    line.append(format_size(wanted), " given here are ignored. To change it: cuslice set --group ");
+    append_setting(line.append(name, " --limit "), wanted);
 }
 
 }  // namespace
@@ -79,16 +79,16 @@ FixedText<640> describe_group(std::string_view name, std::string_view place, con
                               std::uint64_t wanted) {
     const bool limited = wanted != kNoLimitBytes, has_limit = terms.limit != kNoLimitBytes;
     Notice line("group ");
-    line.append(name).append(": ");
-    if (!place.empty()) line.append("on ").append(place).append(" ");
+    line.append(name, ": ");
+    if (!place.empty()) line.append("on ", place, " ");
     if (!terms.known) {
         if (limited && !terms.similar[0]) return {};
         append_new(line, terms, limited);
     } else if (!limited && !has_limit) {
         append_new(line, terms, limited);
     } else if (!limited) {
-        line.append("this program shares the group's limit of ").append(format_size(terms.limit).view());
-        line.append(", of which ").append(format_size(terms.used).view()).append(" are in use");
+        line.append("this program shares the group's limit of ", format_size(terms.limit));
+        line.append(", of which ", format_size(terms.used), " are in use");
     } else if (!terms.lives || terms.limit == wanted) {
         return {};  // the first member's limit is the group's
     } else if (!has_limit) {

@@ -18,25 +18,23 @@ constexpr unsigned kMaxNamed = 5;
 // "pid 812 (python, user alice)", of a holder or a waiter.
 template <typename Who>
 void append_who(Line& line, const Who& who, const Telling& telling) {
-    line.append("pid ").append_number(static_cast<std::uint64_t>(who.pid)).append(" (");
+    line.append("pid ", who.pid, " (");
     const std::string_view known(who.command, strnlen(who.command, sizeof who.command));
     const ProcessIdentity process{who.pid, who.pid_namespace, who.start_time};
     if (telling.command)
-        append_printable(line, telling.command(process, who.user, known).view());
+        append_printable(line, telling.command(process, who.user, known));
     else
         append_printable(line, known);
     line.append(", user ");
     const FixedText<64> name = telling.user_name ? telling.user_name(who.user) : FixedText<64>();
-    name.empty() ? line.append_number(who.user) : append_printable(line, name.view());
+    name.empty() ? line.append(who.user) : append_printable(line, name.view());
     line.append(")");
 }
 
 void append_holder(Line& line, const Holder& holder, const Telling& telling) {
     append_who(line, holder, telling);
-    line.append(" ")
-        .append(format_size(holder.reserved > holder.used ? holder.reserved : holder.used).view())
-        .append(" for ");
-    line.append(format_age(seconds_since(holder.since)).view());
+    line.append(" ", format_size(holder.reserved > holder.used ? holder.reserved : holder.used).view(), " for ");
+    line.append(format_age(seconds_since(holder.since)));
 }
 
 }  // namespace
@@ -50,9 +48,9 @@ bool may_be_charged_soon(const Refusal& refusal, std::uint64_t capacity) {
 
 FixedText<32> format_age(std::uint64_t seconds) {
     FixedText<32> text;
-    if (seconds < 120) return text.append_number(seconds).append(" s");
-    if (seconds < 7200) return text.append_number(seconds / 60).append(" min");
-    return text.append_number(seconds / 3600).append(" h");
+    if (seconds < 120) return text.append(seconds, " s");
+    if (seconds < 7200) return text.append(seconds / 60, " min");
+    return text.append(seconds / 3600, " h");
 }
 
 std::uint64_t seconds_since(std::uint64_t moment) {
@@ -63,13 +61,13 @@ std::uint64_t seconds_since(std::uint64_t moment) {
 Line describe_left(const Refusal& refusal, const Telling& telling) {
     Line line;
     const Committed& committed = refusal.committed;
-    line.append(format_size(refusal.available + committed.kept).view()).append(" left");
+    line.append(format_size(refusal.available + committed.kept), " left");
     if (committed.kept) {
         line.append(", ");
-        if (refusal.available) line.append(format_size(committed.kept).view()).append(" of it ");
+        if (refusal.available) line.append(format_size(committed.kept), " of it ");
         append_who(line.append("reserved for "), committed.kept_for, telling);
-        line.append(", which has waited for ").append(format_size(committed.kept_for.bytes).view()).append(" for ");
-        line.append(format_age(seconds_since(committed.kept_for.since)).view());
+        line.append(", which has waited for ", format_size(committed.kept_for.bytes), " for ");
+        line.append(format_age(seconds_since(committed.kept_for.since)));
     }
     const std::uint64_t known = committed.used + committed.unreserved;
     const bool outside = refusal.in_use > known;
@@ -80,24 +78,24 @@ Line describe_left(const Refusal& refusal, const Telling& telling) {
         append_holder(line, committed.holders[named], telling);
     }
     const unsigned more = committed.count - named + committed.left_out;
-    if (more) line.append("; ").append_number(more).append(" more");
+    if (more) line.append("; ", more, " more");
     if (outside) {
         if (named) line.append("; ");
-        line.append("outside cuslice ").append(format_size(refusal.in_use - known).view());
+        line.append("outside cuslice ", format_size(refusal.in_use - known));
     }
     return line;
 }
 
 Line describe_refusal(const Refusal& refusal, const Telling& telling) {
     Line line;
-    line.append(format_size(refusal.asked).view()).append(" requested, ");
-    line.append(describe_left(refusal, telling).view());
+    line.append(format_size(refusal.asked), " requested, ");
+    line.append(describe_left(refusal, telling));
     if (refusal.waiting) return line;
-    line.append(". Try ").append(refusal.launched ? "--wait" : "CUSLICE_WAIT=yes");
+    line.append(". Try ", refusal.launched ? "--wait" : "CUSLICE_WAIT=yes");
     constexpr std::uint64_t kMiB = 1 << 20;
     if (refusal.available < kMiB) return line;
     line.append(refusal.launched ? " or --limit " : " or CUSLICE_LIMIT=");
-    line.append_number(refusal.available / kMiB).append("MiB");
+    line.append(refusal.available / kMiB, "MiB");
     return line;
 }
 

@@ -27,7 +27,7 @@ bool about(const char* path, struct stat* result) { return syscall(SYS_newfstata
 bool about(int file, struct stat* result) { return syscall(SYS_fstat, file, result) == 0; }
 
 bool fail(Reason& why, std::string_view what, const Path& path, const FileError& error) {
-    why.assign(what).append(" ").append(path.view()).append(": ").append(error.text());
+    why.assign(what, " ", path, ": ", error.text());
     return false;
 }
 
@@ -44,14 +44,14 @@ Path file_name(std::string_view name, pid_t pid, unsigned attempt) {
     for (std::size_t at = 0; at < name.size(); at++) {
         const bool here = name[at] == '%' && at + 1 < name.size() && name[at + 1] == 'p';
         if (here)
-            path.append_number(number);
+            path.append(number);
         else
             path.append(name[at]);
         at += here ? 1 : 0;
         has_pid = has_pid || here;
     }
-    if (attempt != 0 && !has_pid) path.append('.').append_number(number);
-    if (attempt > (has_pid ? 0 : 1)) path.append('.').append_number(has_pid ? attempt + 1 : attempt);
+    if (attempt != 0 && !has_pid) path.append('.', number);
+    if (attempt > (has_pid ? 0 : 1)) path.append('.', has_pid ? attempt + 1 : attempt);
     return path;
 }
 
@@ -62,7 +62,7 @@ Form form_of(std::string_view name) {
 }
 
 int File::make_new(FileError& error) {
-    return keep_descriptor(ConfiguredFile(path_.view(), ConfiguredFile::Access::map).make(error));
+    return keep_descriptor(ConfiguredFile(path_, ConfiguredFile::Access::map).make(error));
 }
 
 // A page that the kernel empties in every child, also of those forks that the C library knows nothing of.
@@ -97,8 +97,8 @@ bool File::open_there(std::string_view name, int& file, Reason& why) {
         // A pipe could stop the program, or end it by a signal when its reader goes.
         struct stat info {};
         if (!about(path_.c_str(), &info) || S_ISREG(info.st_mode)) continue;
-        if (!S_ISCHR(info.st_mode)) return why.assign(path_.view()).append(" is not a regular file"), false;
-        file = keep_descriptor(ConfiguredFile(path_.view()).append(error));
+        if (!S_ISCHR(info.st_mode)) return why.assign(path_, " is not a regular file"), false;
+        file = keep_descriptor(ConfiguredFile(path_).append(error));
         return file >= 0 || fail(why, "can't write to", path_, error);
     }
 }
@@ -168,17 +168,17 @@ int File::descriptor_again() {
 }
 
 int File::open_again(FileError& error) {
-    if (!S_ISREG(identity_.mode)) return keep_descriptor(ConfiguredFile(path_.view()).append(error));
-    const int file = ConfiguredFile(path_.view(), ConfiguredFile::Access::map).append(error);
+    if (!S_ISREG(identity_.mode)) return keep_descriptor(ConfiguredFile(path_).append(error));
+    const int file = ConfiguredFile(path_, ConfiguredFile::Access::map).append(error);
     if (file >= 0 || error.error != EACCES || !let_write(error)) return keep_descriptor(file);
-    const int again = keep_descriptor(ConfiguredFile(path_.view(), ConfiguredFile::Access::map).append(error));
+    const int again = keep_descriptor(ConfiguredFile(path_, ConfiguredFile::Access::map).append(error));
     if (is_ours(again)) fchmod(again, mode_ & ~kWriting);
     return again;
 }
 
 // Its owner may always change its mode, and needs no right to write for that.
 bool File::let_write(FileError& error) {
-    const int file = ConfiguredFile(path_.view(), ConfiguredFile::Access::look).append(error);
+    const int file = ConfiguredFile(path_, ConfiguredFile::Access::look).append(error);
     const bool done = is_ours(file) && fchmod(file, mode_) == 0;
     if (file >= 0) close(file);
     return done;

@@ -18,18 +18,16 @@ namespace {
 class Text {
   public:
     ~Text() { bytes_.release(); }
-    Text& append(std::string_view text) {
-        for (const char c : text) whole_ = whole_ && bytes_.push_back(c);
+    /// Appends text and numbers, one after the other.
+    template <typename... Parts>
+    Text& append(const Parts&... parts) {
+        (add(parts), ...);
         return *this;
-    }
-    Text& append_number(std::uint64_t number) {
-        FixedText<24> digits;
-        return append(digits.append_number(number).view());
     }
     Text& append_address(std::uint64_t address) {
         FixedText<24> digits("\"0x");
         for (int shift = 60; shift >= 0; shift -= 4) digits.append("0123456789abcdef"[address >> shift & 15]);
-        return append(digits.append('"').view());
+        return append(digits.append('"'));
     }
     // In one piece: what several threads append must not be mixed.
     void write_to(int file) {
@@ -37,6 +35,11 @@ class Text {
     }
 
   private:
+    void add(std::string_view text) {
+        for (const char c : text) whole_ = whole_ && bytes_.push_back(c);
+    }
+    void add(std::uint64_t number) { add(FixedText<24>().append(number)); }
+
     PageVector<char> bytes_;
     bool whole_ = true;
 };
@@ -48,8 +51,8 @@ struct Writing {
 
 void begin_segment(const Segment& segment, void* self) {
     auto& writing = *static_cast<Writing*>(self);
-    writing.text.append(writing.first_segment ? "" : "]},").append("{\"address\":").append_address(segment.address);
-    writing.text.append(",\"bytes\":").append_number(segment.bytes).append(",\"blocks\":[");
+    writing.text.append(writing.first_segment ? "" : "]},", "{\"address\":").append_address(segment.address);
+    writing.text.append(",\"bytes\":", segment.bytes, ",\"blocks\":[");
     writing.first_segment = false;
     writing.first_block = true;
 }
@@ -57,18 +60,18 @@ void begin_segment(const Segment& segment, void* self) {
 void write_block(const Block& block, void* self) {
     auto& writing = *static_cast<Writing*>(self);
     constexpr std::string_view kStates[] = {"free", "used", "span", "parked", "retired"};
-    writing.text.append(writing.first_block ? "" : ",").append("{\"address\":").append_address(block.address);
-    writing.text.append(",\"bytes\":").append_number(block.bytes);
+    writing.text.append(writing.first_block ? "" : ",", "{\"address\":").append_address(block.address);
+    writing.text.append(",\"bytes\":", block.bytes);
     const Block::State now = block.state;  // another thread may free the block at any moment
     const bool used = now == Block::State::used;
     const std::uint64_t requested = used ? std::uint64_t{block.requested} : 0;
     const std::string_view state =
         used && !requested ? std::string_view("kept") : kStates[static_cast<std::size_t>(now)];
-    writing.text.append(",\"state\":\"").append(state).append("\"");
+    writing.text.append(",\"state\":\"", state, "\"");
     if (requested)
-        writing.text.append(",\"requested\":").append_number(requested);
+        writing.text.append(",\"requested\":", requested);
     else if (const Span* span = now == Block::State::span ? process().caches().map().at(block.address).span : nullptr)
-        writing.text.append(",\"cut_into\":").append_number(SizeClass::bytes(span->size_class));
+        writing.text.append(",\"cut_into\":", SizeClass::bytes(span->size_class));
     writing.text.append("}");
     writing.first_block = false;
 }
@@ -80,11 +83,11 @@ void dump_caches(const VirtualGpu& gpu) {
     const int saved_errno = errno;
     if (const int file = open_log_file(); file >= 0) {
         Text text;
-        text.append("cuslice: {\"gpu\":\"").append(gpu.identity().uuid).append("\",\"caches\":[");
+        text.append("cuslice: {\"gpu\":\"", gpu.identity().uuid, "\",\"caches\":[");
         bool first = true;
         process().caches().each([&](ContextCache& cache) {
             if (cache.gpu != &gpu) return;
-            text.append(first ? "" : ",").append("{\"context\":");
+            text.append(first ? "" : ",", "{\"context\":");
             text.append_address(reinterpret_cast<std::uintptr_t>(cache.context)).append(",\"segments\":[");
             Writing writing{text};
             cache.allocator.inspect(begin_segment, write_block, &writing);

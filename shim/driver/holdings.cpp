@@ -71,8 +71,8 @@ Holdings holdings_of(const VirtualGpu& gpu) {
 void append_holdings(LogLine& line, const Holdings& holdings) {
     for (unsigned i = 0; i < holdings.count; i++) {
         const Holdings::Part& part = holdings.parts[i];
-        line.append(i ? ", " : "").append(part.who).append(' ').append(format_size(part.bytes).view());
-        if (part.blocks) line.append(" in ").append_number(part.blocks).append(part.blocks == 1 ? " block" : " blocks");
+        line.append(i ? ", " : "", part.who, ' ', format_size(part.bytes));
+        if (part.blocks) line.append(" in ", part.blocks, part.blocks == 1 ? " block" : " blocks");
     }
     if (!holdings.count) line.append("nothing yet");
 }

@@ -34,16 +34,14 @@ void report_refused(const char* name, int version) {
     if (said_of[HookMap::hooked_name(name)].exchange(true, std::memory_order_relaxed)) return;
     LogLine line;
     log_line(LogLevel::warn,
-             line.append("the driver has a form of ")
-                 .append(name)
-                 .append(" for CUDA version ")
-                 .append_number(static_cast<std::uint64_t>(version))
-                 .append(" that this version of cuslice does not know; it is refused, as it would bypass the limit."
+             line.append("the driver has a form of ", name, " for CUDA version ", version,
+                         " that this version of cuslice does not know; it is refused, as it would bypass the limit."
                          " Update cuslice, or run without it"));
 }
 
 // Exchanges what the driver has answered for what the program is to have of it. False: it gets nothing.
 bool exchange(const char* symbol, void** pfn, int version, bool runtime) {
+    if (!pfn || !*pfn) return true;  // the driver has given nothing
     *pfn = exported_form(*pfn);
     if (void* hook = hook_map().hook_for(*pfn)) {
         *pfn = runtime ? runtime_form(*pfn, hook) : hook;
@@ -63,7 +61,7 @@ CUSLICE_HOOK_ANYTIME(cuGetProcAddress, symbol, pfn, version, flags) {
     void* given = pfn ? *pfn : nullptr;
     const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
     const CUresult result = CUSLICE_REAL(cuGetProcAddress)(symbol, pfn, version, flags);
-    if (result != CUDA_SUCCESS || !pfn || !*pfn || exchange(symbol, pfn, version, runtime)) return result;
+    if (result != CUDA_SUCCESS || exchange(symbol, pfn, version, runtime)) return result;
     *pfn = given;  // as a driver does that lacks the function
     return CUDA_ERROR_NOT_FOUND;
 }
@@ -72,7 +70,7 @@ CUSLICE_HOOK_ANYTIME(cuGetProcAddress_v2, symbol, pfn, version, flags, status) {
     if (ready() != Readiness::ready) return CUDA_ERROR_NOT_INITIALIZED;
     const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
     const CUresult result = CUSLICE_REAL(cuGetProcAddress_v2)(symbol, pfn, version, flags, status);
-    if (result != CUDA_SUCCESS || !pfn || !*pfn || exchange(symbol, pfn, version, runtime)) return result;
+    if (result != CUDA_SUCCESS || exchange(symbol, pfn, version, runtime)) return result;
     *pfn = nullptr;
     if (status) *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return result;

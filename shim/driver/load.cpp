@@ -35,7 +35,7 @@ void report_unsupported(const char* symbol) {
         break;
     }
     LogLine line;
-    log_line(LogLevel::warn, line.append(symbol).append(" is not supported where a GPU is split"));
+    log_line(LogLevel::warn, line.append(symbol, " is not supported where a GPU is split"));
 }
 
 // As a setting that can't be served is refused, whatever is logged; once for each part.
@@ -47,17 +47,17 @@ void report_bad_priority(const Split::Device& part, int least, int greatest) {
     if (!entry) return;
     const auto append = [](Reason& text, int number) -> Reason& {
         if (number < 0) text.append("-");
-        return text.append_number(static_cast<std::uint64_t>(number < 0 ? -number : number));
+        return text.append(number < 0 ? -number : number);
     };
     Reason value, why;
-    if (!entry->selector.is_general()) value.append(entry->selector.text).append("=");
+    if (!entry->selector.is_general()) value.append(entry->selector.text, "=");
     value.append(entry->value);
     append(why.append("the GPU has no stream priority "), *part.part.priority);
     append(why.append(": it has "), least).append(" (the least urgent) to ");
     append(why, greatest).append(" (the most urgent)");
     ConfigError error;
-    error.set(entry->origin, value.view(), why.view());
-    log_to_stderr(line_of(error).view());
+    error.set(entry->origin, value, why);
+    log_to_stderr(line_of(error));
 }
 
 CUresult not_loaded() { return CUDA_ERROR_NOT_INITIALIZED; }
@@ -76,10 +76,10 @@ void report_no_driver() {
     LogLine line;
     const Entry* const asked = what_was_asked();
     line.append("no NVIDIA driver here");
-    if (asked) line.append(" for ").append(asked->origin);
-    line.append(": ").append(process().driver_text());
+    if (asked) line.append(" for ", asked->origin);
+    line.append(": ", process().driver_text());
     const bool chosen = find(process().settings(), Key::driver) || find(process().settings(), Key::fake);
-    if (asked && !chosen) line.append(". ").append(kNoDriverAdvice);
+    if (asked && !chosen) line.append(". ", kNoDriverAdvice);
     log_line(asked ? LogLevel::warn : LogLevel::info, line);
 }
 
@@ -88,7 +88,7 @@ void report_other_copy() {
     char path[512];
     if (!find_other_copy(path, sizeof(path))) return;
     LogLine line("cuslice is preloaded twice: ");
-    log_line(LogLevel::warn, line.append(path).append(" is ignored. Name one libcuslice.so in LD_PRELOAD"));
+    log_line(LogLevel::warn, line.append(path, " is ignored. Name one libcuslice.so in LD_PRELOAD"));
 }
 
 // Users who put the library in HAMi-core's place rely on what HAMi-core does.
@@ -102,7 +102,7 @@ void report_unserved() {
         const Unserved* const unserved = find_unserved(name, value);
         if (!unserved || unserved->tool != OtherTool::hami) continue;
         LogLine notice;
-        notice.append(name).append(": ").append(value).append(": has no effect here: ").append(unserved->why);
+        notice.append(name, ": ", value, ": has no effect here: ", unserved->why);
         log_line(LogLevel::warn, notice);
     }
 }
@@ -113,9 +113,9 @@ void report(Readiness readiness) {
     if (is_drop_in()) report_unserved();
     if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {
         LogLine line;
-        log_line(LogLevel::warn,
-                 line.append(past_us).append(
-                     " was loaded past cuslice (RTLD_DEEPBIND): code that calls it directly has no limit"));
+        log_line(
+            LogLevel::warn,
+            line.append(past_us, " was loaded past cuslice (RTLD_DEEPBIND): code that calls it directly has no limit"));
     }
     if (was_cleared()) {
         LogLine line("the program has cleared its environment: its settings from cuslice run still hold, ");
@@ -123,23 +123,19 @@ void report(Readiness readiness) {
     }
     if (readiness != Readiness::ready) return report_no_driver();
     LogLine line;
-    log_line(LogLevel::info, line.append("the driver is ")
-                                 .append(process().driver_text())
-                                 .append(", found ")
-                                 .append(process().driver_found()));
+    log_line(LogLevel::info,
+             line.append("the driver is ", process().driver_text(), ", found ", process().driver_found()));
     if (const std::string_view file = process().settings().unreachable_file(); !file.empty()) {
         LogLine passed_over;
-        passed_over.append(file).append(": skipped: a folder on its path can't be entered");
+        passed_over.append(file, ": skipped: a folder on its path can't be entered");
         log_line(LogLevel::info, passed_over);
     }
 }
 
 [[gnu::noinline]] void report_missing_function(unsigned index) {
     LogLine line;
-    log_line(LogLevel::warn, line.append(kFunctions[index].symbol)
-                                 .append(" was called, but the driver ")
-                                 .append(process().driver_text())
-                                 .append(" does not have it; a newer driver does"));
+    log_line(LogLevel::warn, line.append(kFunctions[index].symbol, " was called, but the driver ",
+                                         process().driver_text(), " does not have it; a newer driver does"));
 }
 
 }  // namespace

@@ -64,19 +64,14 @@ int index_of(const VirtualGpu& gpu) {
 // H200)".
 void append_gpu(LogLine& line, const VirtualGpu& gpu) {
     if (const Split::Device* device = split().device(gpu.ordinal()); device && device->part.split)
-        line.append("virtual GPU ")
-            .append_number(static_cast<std::uint64_t>(gpu.ordinal()))
-            .append(" (partition ")
-            .append_number(device->part.part + 1u)
-            .append(" of ")
-            .append_number(device->part.parts)
-            .append(" of ");
+        line.append("virtual GPU ", gpu.ordinal(), " (partition ", device->part.part + 1u, " of ", device->part.parts,
+                    " of ");
     line.append("GPU ");
     if (const int index = index_of(gpu); index >= 0)
-        line.append_number(static_cast<std::uint64_t>(index));
+        line.append(index);
     else
         line.append(gpu.physical().identity().uuid);
-    line.append(gpu.physical().is_split() ? ", " : " (").append(gpu.name()).append(')');
+    line.append(gpu.physical().is_split() ? ", " : " (", gpu.name(), ')');
 }
 
 LogLevel level_of(Notice notice) {
@@ -92,7 +87,7 @@ LogLevel level_of(Notice notice) {
 
 // "3 refusals on this GPU were not logged"
 void append_hidden(LogLine& line, std::uint64_t count) {
-    line.append_number(count).append(count == 1 ? " refusal on this GPU was" : " refusals on this GPU were");
+    line.append(count, count == 1 ? " refusal on this GPU was" : " refusals on this GPU were");
     line.append(" not logged");
 }
 
@@ -106,12 +101,12 @@ void say_cached(LogLevel level, Function function, const VirtualGpu& gpu) {
         log_line(level, line.append(": the cache is not used: this program has asked cuMemAlloc for nothing"));
         return;
     }
-    line.append(": the cache holds ").append(format_size(s.reserved.current).view()).append(" in ");
-    line.append_number(s.segments).append(s.segments == 1 ? " segment: " : " segments: ");
-    line.append(format_size(s.allocated.current).view()).append(" allocated, ");
-    line.append(format_size(s.active.current - s.allocated.current).view());
+    line.append(": the cache holds ", format_size(s.reserved.current), " in ");
+    line.append(s.segments, s.segments == 1 ? " segment: " : " segments: ");
+    line.append(format_size(s.allocated.current), " allocated, ");
+    line.append(format_size(s.active.current - s.allocated.current));
     line.append(" freed but possibly in use by the GPU; the largest free block is ");
-    line.append(format_size(s.largest_free).view());
+    line.append(format_size(s.largest_free));
     log_line(level, line);
 }
 
@@ -127,15 +122,12 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
     append_gpu(line, gpu);
     // A part is charged its share.
     const bool part = gpu.physical().is_split();
-    line.append(": ").append(symbol).append(" failed: a context on this GPU takes ");
-    line.append(format_size(why.requested).view())
-        .append(part ? " of this partition, which has " : ", more than the limit of ");
-    line.append(format_size(gpu.limit()).view()).append(" from ").append(gpu.slice().origin.view());
-    line.append(". With ").append(format_size(headroom).view());
-    line.append(" kept for the driver (headroom), the ")
-        .append(part ? "partition must have" : "limit must be")
-        .append(" at least ");
-    line.append_number((why.requested + headroom) / kMiB + 1).append("MiB");
+    line.append(": ", symbol, " failed: a context on this GPU takes ");
+    line.append(format_size(why.requested), part ? " of this partition, which has " : ", more than the limit of ");
+    line.append(format_size(gpu.limit()), " from ", gpu.slice().origin);
+    line.append(". With ", format_size(headroom));
+    line.append(" kept for the driver (headroom), the ", part ? "partition must have" : "limit must be", " at least ");
+    line.append((why.requested + headroom) / kMiB + 1, "MiB");
     log_line(level, line);
     return true;
 }
@@ -149,9 +141,9 @@ void say_group(const VirtualGpu& gpu) {
     if (shares_container(process().settings())) terms.similar[0] = '\0';  // nobody has chosen these names
     LogLine place;
     append_gpu(place, gpu);
-    const auto line = ledger::describe_group(gpu_state().sharing.group.view(), place.view(), terms,
-                                             gpu.physical().whole_slice().group_limit);
-    if (!line.empty()) log_line(LogLevel::warn, LogLine(line.view()));
+    const auto line =
+        ledger::describe_group(gpu_state().sharing.group, place, terms, gpu.physical().whole_slice().group_limit);
+    if (!line.empty()) log_line(LogLevel::warn, LogLine(line));
 }
 
 void say_nothing_reserved(const VirtualGpu& gpu) {
@@ -171,12 +163,12 @@ LogLevel summary_level() {
 
 // Held by other processes. What one of them has cached and doesn't use none but itself can give back.
 void append_others(LogLine& line, std::uint64_t bytes, const VirtualGpu& gpu) {
-    line.append(", ").append(format_size(bytes).view()).append(" by other processes (see cuslice ps)");
+    line.append(", ", format_size(bytes), " by other processes (see cuslice ps)");
     const ledger::CachingMember other = gpu.siblings().sharing().budget().largest_caching();
     if (other.bytes == 0) return;
-    line.append(", of which ").append(format_size(other.bytes).view()).append(" by ");
+    line.append(", of which ", format_size(other.bytes), " by ");
     if (other.is_here)
-        line.append("pid ").append_number(static_cast<unsigned>(other.pid));
+        line.append("pid ", static_cast<unsigned>(other.pid));
     else
         line.append("a process in another pid namespace");
     append_printable(line.append(" ("), other.command).append("), which ");
@@ -213,28 +205,26 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     if (say_context_too_large(level, function, gpu, why, headroom)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line("out of memory on ");
     append_gpu(line, gpu);
-    line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" tried to allocate ");
-    if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", which may take ");
-    line.append(format_size(why.requested).view());
+    line.append(": ", kFunctions[static_cast<std::size_t>(function)].symbol, " tried to allocate ");
+    if (asked && asked < why.requested) line.append(format_size(asked), ", which may take ");
+    line.append(format_size(why.requested));
     if (other) append_gpu(line.append(" on "), full), line.append(", which shares its context");
-    line.append("; ").append(format_size(why.used).view()).append(" of the ");
-    line.append(format_size(why.limit).view()).append(" limit");
+    line.append("; ", format_size(why.used), " of the ");
+    line.append(format_size(why.limit), " limit");
     if (why.of == LimitOf::whole_gpu) line.append(" of the whole GPU");
-    if (why.of == LimitOf::rule) line.append(" of rule ").append(gpu_state().sharing.rule_name());
-    if (why.of == LimitOf::group) line.append(" of group ").append(gpu_state().sharing.group.view());
+    if (why.of == LimitOf::rule) line.append(" of rule ", gpu_state().sharing.rule_name());
+    if (why.of == LimitOf::group) line.append(" of group ", gpu_state().sharing.group);
     line.append(" are in use ");
     if (why.of == LimitOf::whole_gpu) line.append("by this partition ");
     append_holdings(line.append('('), holdings_of(full));
     line.append(')');
     if (why.others) append_others(line, why.others, gpu);
-    if (full.slice().plus_context)
-        line.append(", beside ").append(format_size(full.driver_footprint()).view()).append(" of the context");
+    if (full.slice().plus_context) line.append(", beside ", format_size(full.driver_footprint()), " of the context");
     if (!full.slice().plus_context || headroom)
-        line.append(", and ").append(format_size(headroom).view()).append(" are kept for the driver (headroom)");
+        line.append(", and ", format_size(headroom), " are kept for the driver (headroom)");
     line.append(". ");
-    line.append("The limit is from ")
-        .append(full.slice().origin_of(why.of, why.limit, full.physical().whole_slice()))
-        .append(". Free memory, or raise the limit");
+    line.append("The limit is from ", full.slice().origin_of(why.of, why.limit, full.physical().whole_slice()),
+                ". Free memory, or raise the limit");
     if (const std::uint64_t hidden = level == LogLevel::warn ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);
     log_line(level, line);
@@ -254,8 +244,8 @@ void report_last_refusals() {
         LogLine line;
         append_gpu(line, process().gpu(i));
         append_hidden(line.append(": "), refusals[i].take_hidden());
-        line.append("; the last one before the program ended was ").append(kFunctions[last.what].symbol);
-        log_line(LogLevel::warn, line.append(" of ").append(format_size(last.bytes).view()));
+        line.append("; the last one before the program ended was ", kFunctions[last.what].symbol);
+        log_line(LogLevel::warn, line.append(" of ", format_size(last.bytes)));
     }
 }
 
@@ -269,21 +259,17 @@ void report_use() {
         if (!gpu.bound() || !gpu.measured() || most == 0) continue;
         LogLine line;
         append_gpu(line, gpu);
-        line.append(": this process used at most ").append(format_size(most).view()).append(" of the ");
-        line.append(format_size(limit).view()).append(" limit");
-        if (most < limit)
-            line.append("; at least ").append(format_size(limit - most).view()).append(" were never asked for");
+        line.append(": this process used at most ", format_size(most), " of the ");
+        line.append(format_size(limit), " limit");
+        if (most < limit) line.append("; at least ", format_size(limit - most), " were never asked for");
         if (Holdings holdings = most_held(gpu); holdings.count) {
             holdings.sort();
             append_holdings(line.append("; what held most: "), holdings);
         }
         if (const std::uint64_t all = gpu.siblings().sharing().budget().job_peak(); all > most)
-            line.append("; all processes of the job held at most ").append(format_size(all).view()).append(" at once");
+            line.append("; all processes of the job held at most ", format_size(all), " at once");
         if (const std::uint64_t refused = refusal_counts[i].load(std::memory_order_relaxed))
-            line.append("; ")
-                .append_number(refused)
-                .append(refused == 1 ? " request was" : " requests were")
-                .append(" refused");
+            line.append("; ", refused, refused == 1 ? " request was" : " requests were", " refused");
         log_line(level, line);
     }
 }
@@ -309,18 +295,18 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     LogLine line;
     append_gpu(line, gpu);
     if (lost) {
-        line.append(": ").append(refusal.failure.text);
+        line.append(": ", refusal.failure.text);
     } else if (unreachable) {
         const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
-        if (rule) line.append(": rule ").append(gpu_state().sharing.rule_name());
+        if (rule) line.append(": rule ", gpu_state().sharing.rule_name());
         line.append(gpu_state().sharing.begins_job
                         ? ": the limit can't be reserved, so every allocation fails: "
                         : ": the limit can't be shared with other processes, so every allocation fails: ");
         append_advice(line.append(refusal.failure.text), refusal.failure, rule);
     } else if (refused) {
-        line.append(": ").append(ledger::describe_refusal(refusal).view());
+        line.append(": ", ledger::describe_refusal(refusal));
     } else {
-        line.append(": the ledger in ").append(gpu_state().sharing.folder.view());
+        line.append(": the ledger in ", gpu_state().sharing.folder);
         line.append(" was damaged or of another version and has been recreated");
     }
     log_line(LogLevel::warn, line);
@@ -341,7 +327,7 @@ void report_missing(const VirtualGpu& gpu, std::uint64_t bytes) {
     if (!short_of.first(gpu)) return;
     LogLine line;
     append_gpu(line, gpu);
-    line.append(": ").append(format_size(bytes).view());
+    line.append(": ", format_size(bytes));
     line.append(" of the limit could not be preallocated: the driver is out of memory");
     log_line(LogLevel::warn, line);
 }
@@ -376,9 +362,8 @@ void say_unmeasured(const VirtualGpu& gpu) {
     if (!shared_with_host || !gpu.bound() || gpu.driver_footprint() != 0 || !unmeasured.first(gpu)) return;
     LogLine line;
     append_gpu(line, gpu);
-    line.append(": NVML does not report this process's memory, and the GPU uses host memory, so contexts and modules ")
-        .append("are not counted: leave room for them with headroom, which is ")
-        .append(format_size(gpu.headroom()).view());
+    line.append(": NVML does not report this process's memory, and the GPU uses host memory, so contexts and modules ",
+                "are not counted: leave room for them with headroom, which is ", format_size(gpu.headroom()));
     log_line(LogLevel::warn, line);
 }
 
@@ -405,7 +390,7 @@ void say_unlimited(const VirtualGpu& gpu) {
         if (!names_one || !is_said_here(entry) || is_seen(entry.selector) || !unlimited.first(gpu)) continue;
         LogLine line;
         append_gpu(line, gpu);
-        line.append(": no limit; ").append(entry.origin).append(" sets one for '").append(entry.selector.text);
+        line.append(": no limit; ", entry.origin, " sets one for '", entry.selector.text);
         log_line(LogLevel::warn, line.append("', a GPU that this program doesn't see"));
     }
 }
@@ -418,8 +403,8 @@ void say_too_large(const VirtualGpu& gpu) {
     if (!more || gpu.physical().is_split() || !is_said_here(*limit) || !too_large.first(gpu)) return;
     LogLine line;
     append_gpu(line, gpu);
-    line.append(": ").append(limit->origin).append(" sets a limit of ").append(format_size(limit->number).view());
-    line.append(", and it has only ").append(format_size(total).view());
+    line.append(": ", limit->origin, " sets a limit of ", format_size(limit->number));
+    line.append(", and it has only ", format_size(total));
     log_line(names_one_gpu(*limit) ? LogLevel::warn : LogLevel::info,
              line.append(", so the program may use all of it"));
 }
@@ -431,7 +416,7 @@ void say_missed_variables() {
     const std::string_view missed = process().missed_variables();
     if (missed.empty() || advised.exchange(true, std::memory_order_relaxed)) return;
     LogLine line("JAX reads its variables before the first CUDA call. cuslice run sets ");
-    line.append(missed).append("; under LD_PRELOAD alone, set it in the environment if the program uses JAX");
+    line.append(missed, "; under LD_PRELOAD alone, set it in the environment if the program uses JAX");
     log_line(LogLevel::info, line);
 }
 
@@ -459,19 +444,16 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
     if (!wants(LogLevel::info) || !logged.first(gpu)) return;
     std::size_t free = 0, total = 0;
     LogLine line("virtual ");
-    line.append_number(static_cast<std::uint64_t>(gpu.ordinal())).append(" → physical ");
-    if (const int index = index_of(gpu); index >= 0) line.append_number(static_cast<std::uint64_t>(index)).append(", ");
-    line.append(gpu.identity().uuid).append(", ").append(gpu.name()).append(", ").append(short_pci(gpu.identity().pci));
-    line.append(", total ").append(format_size(gpu.physical().total()).view());
+    line.append(gpu.ordinal(), " → physical ");
+    if (const int index = index_of(gpu); index >= 0) line.append(index, ", ");
+    line.append(gpu.identity().uuid, ", ", gpu.name(), ", ", short_pci(gpu.identity().pci));
+    line.append(", total ", format_size(gpu.physical().total()));
     PushedContext during;
     const bool known = during.push(context) && CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;
     during.pop();
-    if (known) line.append(", free ").append(format_size(free).view());
+    if (known) line.append(", free ", format_size(free));
     if (gpu.bound())
-        line.append(", limit ")
-            .append(format_size(gpu.limit()).view())
-            .append(" from ")
-            .append(gpu.slice().origin.view());
+        line.append(", limit ", format_size(gpu.limit()), " from ", gpu.slice().origin);
     else
         line.append(", no limit");
     log_line(LogLevel::info, line);

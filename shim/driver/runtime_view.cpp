@@ -72,8 +72,8 @@ void say_once(const Dl_info& module) {
     const char* const why = why_without_shim(module);
     if (!why || said.exchange(true)) return;
     LogLine line;
-    line.append("the CUDA runtime in ").append(module.dli_fname);
-    line.append(" sees each split GPU as one, with the memory of its first partition").append(why);
+    line.append("the CUDA runtime in ", module.dli_fname);
+    line.append(" sees each split GPU as one, with the memory of its first partition", why);
     log_line(LogLevel::warn, line);
 }
 

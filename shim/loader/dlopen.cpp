@@ -25,7 +25,7 @@ void say_out_of_reach(const char* name) {
     const int saved_errno = errno;
     if (cuslice::ready() != cuslice::Readiness::bad_configuration && !cuslice::process().settings().entries().empty()) {
         cuslice::LogLine line;
-        line.append(name).append(" is opened in a namespace of its own (dlmopen): code there has no limit");
+        line.append(name, " is opened in a namespace of its own (dlmopen): code there has no limit");
         cuslice::log_line(cuslice::LogLevel::warn, line);
     }
     errno = saved_errno;

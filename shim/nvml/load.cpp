@@ -64,7 +64,7 @@ extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_nvml(unsi
     if (!named_missing[index].exchange(true, std::memory_order_relaxed)) {
         LogLine line;
         log_line(LogLevel::info,
-                 line.append(kNvmlFunctions[index]).append(" was called, but this driver's NVML does not have it"));
+                 line.append(kNvmlFunctions[index], " was called, but this driver's NVML does not have it"));
     }
     return reinterpret_cast<void*>(&not_in_this_library);
 }

@@ -168,11 +168,11 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
         slice.group_limit = std::min(*group, total);
         slice.group_origin.assign(find(settings(), Key::group_limit, identity)->origin);
         if (!slice.limited || slice.group_limit < slice.limit) slice.limit = slice.group_limit;
-        if (!slice.limited) slice.origin.assign(slice.group_origin.view());
+        if (!slice.limited) slice.origin.assign(slice.group_origin);
         slice.limited = true;
     } else if (slice.limited && shares_container(settings())) {
         slice.group_limit = slice.limit;
-        slice.group_origin.assign(slice.origin.view());
+        slice.group_origin.assign(slice.origin);
     } else if (slice.in_group) {
         slice.group_origin.assign("the group");
     }
@@ -187,7 +187,7 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
         // Counted, as the group may have a limit, or come to have one.
         slice.limited = true;
         slice.limit = total;
-        slice.origin.assign(slice.group_origin.view());
+        slice.origin.assign(slice.group_origin);
     }
     slice.allocator = choice.mode;
     slice.free = choice.free;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/process/toml_module.h"
 
-#include <cstdio>
-
 #include "virtual_gpu/driver/libc.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
@@ -20,7 +18,7 @@ cuslice_toml_parse_function* open_toml_module(Reason& why) {
     void* function = object_of(module).find("cuslice_toml_parse");
     if (!function) {
         const char* reason = dlerror();
-        why.assign("the module that reads files can't be opened: ").append(reason ? reason : path);
+        why.assign("the module that reads files can't be opened: ", reason ? reason : path);
     }
     return reinterpret_cast<cuslice_toml_parse_function*>(function);
 }

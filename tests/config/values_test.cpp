@@ -178,8 +178,8 @@ TEST_CASE("text in fixed space is cut, never written past its end") {
     text.assign(slice(text.view(), 2, 3));
     CHECK(text.view() == "345");
     CHECK_FALSE(text.cut());
-    CHECK(FixedText<32>().append_number(kMax).view() == "18446744073709551615");
-    CHECK(FixedText<32>().append_number(0).view() == "0");
+    CHECK(FixedText<32>().append(kMax).view() == "18446744073709551615");
+    CHECK(FixedText<32>().append(0).view() == "0");
 }
 
 TEST_CASE("the distance between names counts letters added, dropped, changed and swapped") {

@@ -69,7 +69,7 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     plan.begins_job = plan.job_count == 0 && admits_at_first_context(settings);
     if (plan.begins_job) {
         plan.job_count = plan.depth = 1;
-        if (shares_container(settings)) plan.jobs[0].assign(plan.group.view());
+        if (shares_container(settings)) plan.jobs[0].assign(plan.group);
     }
     return plan;
 }
@@ -79,8 +79,8 @@ FixedText<64> SharingPlan::job(unsigned number) const {
     if (!jobs[number].empty()) return jobs[number];
     const ledger::ProcessIdentity self = ledger::this_process();
     FixedText<64> name;
-    name.append_number(static_cast<unsigned>(self.pid)).append("-").append_number(self.start_time);
-    name.append("-").append_number(self.pid_namespace);
+    name.append(static_cast<unsigned>(self.pid), "-", self.start_time);
+    name.append("-", self.pid_namespace);
     return name;
 }
 

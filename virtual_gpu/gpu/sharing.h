@@ -34,7 +34,7 @@ struct SharingPlan {
     // child.
     FixedText<64> job(unsigned number) const;
     // For people.
-    std::string_view rule_name() const { return slice(rule.view(), 0, rule.view().find('@')); }
+    std::string_view rule_name() const { return slice(rule, 0, rule.view().find('@')); }
 };
 
 SharingPlan plan_sharing(const Settings& settings, const char* const* environment);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cstring>
-
 #include "config/at_load.h"
 #include "config/handover.h"
 #include "config/load.h"
@@ -22,7 +20,7 @@ class LastingLine {
   public:
     void put(std::string_view name, std::string_view value) {
         line_.clear();
-        line_.append(name).append('=').append(value);
+        line_.append(name, '=', value);
         // putenv takes a pointer that it doesn't write through.
         putenv(const_cast<char*>(line_.c_str()));
     }
@@ -41,11 +39,11 @@ CUSLICE_AT_LOAD bool has(const char* const* environment, std::string_view name) 
 
 void put_record(const FrameworkRecord& before, const FrameworkRecord& now, LastingLine& line) {
     const auto text = now.text();
-    if (text.view() == before.text().view()) return;
+    if (text.view() == before.text()) return;
     if (text.empty()) {
         unsetenv(kFrameworkRecord.data());
     } else {
-        line.put(kFrameworkRecord, text.view());
+        line.put(kFrameworkRecord, text);
     }
 }
 
@@ -58,18 +56,18 @@ class Plan {
     void add(const FrameworkVariable& one, const FrameworkValues& values) {
         Step& step = steps_[static_cast<std::size_t>(one.key)];
         step.value = values.of(one.key);
-        step.change = plan_change(one, step.value.view(), lines_, record_);
+        step.change = plan_change(one, step.value, lines_, record_);
     }
     // No step, and nothing in the record.
     bool would_set(const FrameworkVariable& one, const FrameworkValues& values) const {
         FrameworkRecord unchanged = record_;
-        return plan_change(one, values.of(one.key).view(), lines_, unchanged) == FrameworkChange::set;
+        return plan_change(one, values.of(one.key), lines_, unchanged) == FrameworkChange::set;
     }
     void carry_out(LastingLine& record) const {
         for (const FrameworkVariable& one : framework_variables()) {
             const auto place = static_cast<std::size_t>(one.key);
             const Step& step = steps_[place];
-            if (step.change == FrameworkChange::set) the_lines[place].put(one.name, step.value.view());
+            if (step.change == FrameworkChange::set) the_lines[place].put(one.name, step.value);
             if (step.change == FrameworkChange::remove) unsetenv(one.name.data());
         }
         put_record(before_, record_, record);
@@ -89,7 +87,7 @@ class Plan {
 
 void note_missed(const FrameworkVariable& variable, std::string_view value, MissedVariables& missed) {
     if (!missed.empty()) missed.append(' ');
-    missed.append(variable.name).append('=').append(value);
+    missed.append(variable.name, '=', value);
 }
 
 }  // namespace
@@ -115,7 +113,7 @@ void set_framework_variables(const FrameworkValues& values, MissedVariables& mis
         if (one.read == FrameworkRead::after_cuinit) {
             plan.add(one, values);
         } else if (!launched && plan.would_set(one, values)) {
-            note_missed(one, values.of(one.key).view(), missed);
+            note_missed(one, values.of(one.key), missed);
         }
     }
     plan.carry_out(the_last_record);

@@ -154,7 +154,7 @@ bool VisibleDevices::decide(const Settings& settings, std::span<const GpuIdentit
 bool VisibleDevices::apply() {
     if (!change_) return true;
     if (visible_line() != before_) return false;
-    set_visible(list_.view());
+    set_visible(list_);
     return true;
 }
 

@@ -70,7 +70,7 @@ TEST_CASE("what is left is told with who holds the rest: what is reserved, or wh
     CHECK(left(*refusal, kNames) == "12.0 GiB left. Held: pid 812 (python, user bob) 16.0 GiB for 5 h");
     const Telling commands{nullptr, [](const ProcessIdentity& process, unsigned user, std::string_view name) {
                                CommandText text("/x\x1b ");
-                               text.append_number(static_cast<std::uint64_t>(process.pid)).append_number(user);
+                               text.append(static_cast<std::uint64_t>(process.pid)).append(user);
                                return text.append(" ").append(name);
                            }};
     CHECK(left(*refusal, commands) == "12.0 GiB left. Held: pid 812 (/x\\x1b 8127 python, user 7) 16.0 GiB for 5 h");
