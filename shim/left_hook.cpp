@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks that were left by a longjmp out of a signal handler.
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>

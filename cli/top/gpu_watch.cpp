@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "cli/gpus/gpu_answer.h"
 #include "policy/base/kernel_clock.h"

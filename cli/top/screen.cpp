@@ -7,10 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
 #include "cli/text/terminal.h"
 #include "cli/top/canvas.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/rules/glob.h"
 
-#include <cstring>
-
 #include "config/text.h"
 
 namespace cuslice::rules {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that several processes hold: who they are, and which of them pays.
 
-#include <algorithm>
-
 #include "fake/books/books.h"
 #include "fake/books/file_lock.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/architecture.h"
 
-#include <algorithm>
-
 #include "fake/driver/cuda_api.h"
 #include "fake/units.h"
 

@@ -2,7 +2,6 @@
 // Dumps after an exception on the GPU. None happens here, so that what is said has no effect.
 
 #include <atomic>
-#include <cstddef>
 
 #include "fake/driver/api_prologue.h"
 

@@ -2,7 +2,6 @@
 // cuGetProcAddress: (name, version, flags) → symbol, as NVIDIA's drivers answer it.
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <unordered_map>

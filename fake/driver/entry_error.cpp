@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of errors.
 
-#include <cstddef>
-
 #include "fake/driver/api_prologue.h"
 
 using namespace cuslice::fake;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs' memory: allocation and free nodes, and what a device keeps for them.
 
-#include <algorithm>
 #include <cstring>
 
 #include "fake/driver/api_prologue.h"

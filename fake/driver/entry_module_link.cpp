@@ -2,7 +2,6 @@
 // The linker that programs call at run time. It compiles nothing: PTX texts are put behind each other, which is an
 // image that cuModuleLoadData takes. A cubin can be passed through alone.
 
-#include <cstring>
 #include <string>
 
 #include "fake/driver/api_prologue.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory pools between processes: a descriptor stands for the pool, 64 bytes for each allocation in it.
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>

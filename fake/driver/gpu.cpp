@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/gpu.h"
 
-#include <algorithm>
-
 #include "fake/driver/architecture.h"
 #include "fake/driver/host_room.h"
 #include "fake/driver/log.h"

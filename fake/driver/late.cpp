@@ -2,7 +2,6 @@
 #include "fake/driver/late.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <string_view>
 
 #include "fake/driver/work_queue.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/mappings.h"
 
-#include <mutex>
-
 namespace cuslice::fake {
 
 Tables& tables() {

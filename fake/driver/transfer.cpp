@@ -2,7 +2,6 @@
 #include "fake/driver/transfer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "fake/driver/find.h"
 #include "fake/driver/host_memory.h"

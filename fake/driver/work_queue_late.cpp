@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Late work: it stays in its queue until somebody waits for it.
-#include <algorithm>
 #include <thread>
 
 #include "fake/driver/work_queue.h"

@@ -2,7 +2,6 @@
 #include "policy/allocator/segments.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "policy/allocator/growth.h"
 

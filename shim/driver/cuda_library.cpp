@@ -2,7 +2,6 @@
 #include "shim/driver/cuda_library.h"
 
 #include <atomic>
-#include <cstring>
 #include <string_view>
 
 #include "virtual_gpu/driver/loaded_object.h"

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <iterator>
 
 #include "shim/entry.h"
 

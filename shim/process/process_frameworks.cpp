@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Telling frameworks of the slices, where no launcher could: after the driver has started and before the program goes
 // on.
-#include <cstring>
 #include <string_view>
 
 #include "config/number.h"

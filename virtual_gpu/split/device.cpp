@@ -2,7 +2,6 @@
 // Device functions: the GPUs that there are, and their UUIDs and PCI ids.
 #include <cctype>
 #include <cstdio>
-#include <cstring>
 
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/pci_address.h"

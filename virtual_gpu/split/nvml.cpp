@@ -3,8 +3,6 @@
 #include "config/split/identity.h"
 #include "virtual_gpu/driver/nvml_table.h"
 
-#include <atomic>
-
 // nvml_x86_64.S knows both by their names.
 extern "C" {
 __attribute__((visibility("hidden")))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVML's device functions: the GPUs that it shows, and their indices, UUIDs and PCI ids.
-#include <cctype>
 #include <cstdio>
 #include <cstring>
 
