@@ -20,6 +20,14 @@
 namespace cuslice {
 namespace {
 
+// The sanitizer for threads has locks of its own, which stay with a thread that is struck while it has one: whoever
+// starts next waits for ever.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kMayEndAnywhere = false;
+#else
+constexpr bool kMayEndAnywhere = true;
+#endif
+
 // A place where a deferred cancellation strikes.
 void pause() {
     const timespec moment{0, 200'000};
@@ -203,9 +211,10 @@ TEST_CASE("each of many threads ends alone") {
 }
 
 TEST_CASE("whenever a thread is asked, it never ends inside") {
-    const int type = GENERATE(int{PTHREAD_CANCEL_DEFERRED}, int{PTHREAD_CANCEL_ASYNCHRONOUS});
+    const bool anywhere = kMayEndAnywhere && GENERATE(false, true);
+    const int type = anywhere ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
     // By code that finds the C library's own, a thread that can be cancelled at any time is held back too.
-    const bool past_us = type == PTHREAD_CANCEL_ASYNCHRONOUS && GENERATE(false, true);
+    const bool past_us = anywhere && GENERATE(false, true);
     const auto cancel =
         past_us ? reinterpret_cast<decltype(&pthread_cancel)>(dlsym(RTLD_NEXT, "pthread_cancel")) : pthread_cancel;
     watch_cancellation_types();
