@@ -4,14 +4,14 @@
 # Needs clang.
 #
 #   scripts/fuzz.sh [SECONDS] [TARGET…]   so long for each (60); all of them, or those of tests/fuzz/TARGET_fuzz.cpp
-#   scripts/fuzz.sh --keep                puts what has been learnt since into tests/fuzz/corpus.tar.xz, the fewest
-#                                         inputs that reach as much
+#   scripts/fuzz.sh --keep                puts what has been learnt since into tests/fuzz/corpus, the fewest inputs that
+#                                         reach as much
 #   scripts/fuzz.sh --coverage            lines of the sources that each reads with, and how many of them its inputs reach
 #
 # An input that fails is kept as build/fuzz/crash-*, and what has been learnt in build/fuzz/corpus.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-root=$PWD kept=$PWD/tests/fuzz/corpus.tar.xz
+root=$PWD kept=$PWD/tests/fuzz/corpus
 
 # The sources that each target is there for.
 declare -A reads=(
@@ -47,7 +47,7 @@ build() { # folder, sanitizers, more flags
 
 unpack() { # the kept inputs, beside those that a fuzzer has found since
     mkdir -p build/fuzz/corpus
-    tar -xJf "$kept" -C build/fuzz/corpus
+    scripts/fuzz_corpus.py unpack "$kept" build/fuzz/corpus
     for target in "${targets[@]}"; do mkdir -p "build/fuzz/corpus/$target"; done
 }
 
@@ -65,8 +65,7 @@ keep() {
         mkdir -p "$fewest/$target"
         "tests/fuzz/fuzz_$target" -set_cover_merge=1 "$fewest/$target" "corpus/$target" 2>/dev/null
     done
-    tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cJf "$kept" -C "$fewest" "${targets[@]}"
-    echo "fuzz: $(find "$fewest" -type f | wc -l) inputs, $(stat -c %s "$kept") bytes"
+    "$root/scripts/fuzz_corpus.py" pack "$fewest" "$kept"
 }
 
 coverage() {
