@@ -56,9 +56,10 @@ std::size_t read_memory(std::uintptr_t memory, void* into, std::size_t size) {
 // Some bytes of memory, or of a file, as far as they can be read.
 class Source : public elf_source {
   public:
-    explicit Source(const void* memory)
-        : elf_source{&read_through}, memory_(reinterpret_cast<std::uintptr_t>(memory)) {}
-    explicit Source(int file) : elf_source{&read_through}, file_(file) {}
+    explicit Source(const void* memory) : memory_(reinterpret_cast<std::uintptr_t>(memory)) {
+        elf_source::read = read_through;
+    }
+    explicit Source(int file) : file_(file) { elf_source::read = read_through; }
 
     // How many bytes were read.
     std::size_t read(std::uint64_t offset, void* into, std::size_t size) const {
