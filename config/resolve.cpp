@@ -47,11 +47,9 @@ Found strongest(const Settings& settings, const Question& question, const GpuIde
     Found found;
     for (const Entry& entry : settings.entries()) {
         if (!answers(entry, question) || !entry.selector.matches(gpu)) continue;
-        const bool first = found.entry == nullptr;
-        const std::strong_ordering order = first ? std::strong_ordering::less : by_strength(entry, *found.entry);
-        if (order < 0)
+        if (found.entry == nullptr || std::is_lt(by_strength(entry, *found.entry)))
             found = {&entry, nullptr};
-        else if (order == 0)
+        else if (std::is_eq(by_strength(entry, *found.entry)))
             found.rival = &entry;
     }
     return found;
@@ -108,13 +106,13 @@ bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int mat
 }
 
 // Only here, with the GPUs known, can two names be seen to mean one GPU.
-bool refuse_rival(const Found& found, const GpuIdentity& gpu, ConfigError& error) {
+bool refuse_rival(const Entry& entry, const Entry& rival, const GpuIdentity& gpu, ConfigError& error) {
     Reason why;
-    why.assign("'", found.rival->selector.text, "' and '", found.entry->selector.text);
-    why.append("' are the same GPU ", gpu.uuid, ", which ", found.entry->origin);
-    why.append(" gives ", found.entry->value, "; keep one of them");
-    refuse_entry(*found.rival, why, error);
-    error.value.assign(found.rival->value);
+    why.assign("'", rival.selector.text, "' and '", entry.selector.text);
+    why.append("' are the same GPU ", gpu.uuid, ", which ", entry.origin);
+    why.append(" gives ", entry.value, "; keep one of them");
+    refuse_entry(rival, why, error);
+    error.value.assign(rival.value);
     return false;
 }
 
@@ -246,7 +244,7 @@ bool check_rivals(const Settings& settings, Key key, const GpuIdentity& gpu, Con
     for (const std::optional<Source> ceiling_of :
          {std::optional<Source>(), {Source::system_file}, {Source::rule}, {Source::cgroup}}) {
         const Found found = strongest(settings, {key, ceiling_of}, gpu);
-        if (found.rival != nullptr) return refuse_rival(found, gpu, error);
+        if (found.rival != nullptr) return refuse_rival(*found.entry, *found.rival, gpu, error);
     }
     return true;
 }
