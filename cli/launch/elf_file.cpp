@@ -15,7 +15,8 @@ namespace cuslice::cli {
 ElfFile::ElfFile(const std::string& path) {
     struct stat status {};
     source_.elf_source::read = read;
-    source_.descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // Nothing waits for the other end of a pipe.
+    source_.descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (source_.descriptor >= 0 && ::fstat(source_.descriptor, &status) == 0 && S_ISREG(status.st_mode))
         source_.size = status.st_size;
     elf_open_window(&window_, &source_);

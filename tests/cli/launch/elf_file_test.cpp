@@ -74,7 +74,8 @@ TEST_CASE("of what is no file of 64 bits nothing is known") {
     CHECK(narrow.soname().empty());
     const std::string pipe = folder.path() + "/pipe";
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-    for (const std::string& path : {folder.path(), folder.path() + "/none", folder.write("text", "#!/bin/sh\n")}) {
+    for (const std::string& path :
+         {folder.path(), folder.path() + "/none", folder.write("text", "#!/bin/sh\n"), pipe}) {
         const ElfFile file(path);
         CHECK_FALSE(file.is_elf());
         CHECK(file.interpreter().empty());
