@@ -45,10 +45,10 @@ build() { # folder, sanitizers, more flags
     cmake --build "$1" --target fuzzers --parallel "$(nproc)" >"$log" || { cat "$log" >&2; exit 1; }
 }
 
-unpack() { # the kept inputs, beside those that a fuzzer has found since
-    mkdir -p build/fuzz/corpus
-    scripts/fuzz_corpus.py unpack "$kept" build/fuzz/corpus
-    for target in "${targets[@]}"; do mkdir -p "build/fuzz/corpus/$target"; done
+unpack() { # folder: the kept inputs, beside those that a fuzzer has found since
+    mkdir -p "$1/corpus"
+    scripts/fuzz_corpus.py unpack "$kept" "$1/corpus"
+    for target in "${targets[@]}"; do mkdir -p "$1/corpus/$target"; done
 }
 
 fuzz_one() { # seconds, target
@@ -71,7 +71,7 @@ keep() {
 coverage() {
     local share
     for target in "${targets[@]}"; do
-        LLVM_PROFILE_FILE=$target.raw "tests/fuzz/fuzz_$target" -runs=0 "$root/build/fuzz/corpus/$target" 2>/dev/null
+        LLVM_PROFILE_FILE=$target.raw "tests/fuzz/fuzz_$target" -runs=0 "corpus/$target" 2>/dev/null
         llvm-profdata merge "$target.raw" -o "$target.profile"
         share=$(llvm-cov report "tests/fuzz/fuzz_$target" -instr-profile="$target.profile" |
             awk -v root="$root/" -v sources="^(${reads[$target]})" '
@@ -85,11 +85,11 @@ command -v clang++ >/dev/null || { echo "fuzz: clang++ is needed, for libFuzzer"
 case ${1:-60} in
 --keep)
     build build/fuzz address,undefined,fuzzer-no-link ""
-    unpack
+    unpack build/fuzz
     cd build/fuzz && keep
     ;;
 --coverage)
-    unpack
+    unpack build/fuzz-coverage
     build build/fuzz-coverage fuzzer-no-link "-fprofile-instr-generate -fcoverage-mapping"
     cd build/fuzz-coverage && coverage
     ;;
@@ -99,7 +99,7 @@ case ${1:-60} in
     [ $# -lt 2 ] || targets=("${@:2}")
     for target in "${targets[@]}"; do [ -n "${reads[$target]:-}" ] || usage; done
     build build/fuzz address,undefined,fuzzer-no-link ""
-    unpack
+    unpack build/fuzz
     # Each has one thread.
     cd build/fuzz
     printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'fuzz_one "$0" "$1"' "$seconds" || exit 1
