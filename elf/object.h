@@ -43,8 +43,8 @@ ELF_INLINE uint32_t elf_gnu_hash(const char* name) {
     return hash;
 }
 
-/// The symbol that the object itself exports under this name, in its default version; null if there is none. What it
-/// needs is not searched. `gnu_hash` is elf_gnu_hash() of the name.
+/// The symbol that the object itself exports under this name, in its default version; null if there is none. Its
+/// dependencies are not searched. `gnu_hash` is elf_gnu_hash() of the name.
 const ElfW(Sym) * elf_find_symbol(const struct elf_object* object, const char* name, uint32_t gnu_hash);
 
 #ifdef __cplusplus

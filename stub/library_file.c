@@ -34,25 +34,21 @@ static size_t read_at(struct elf_source* source, uint64_t offset, void* into, si
 }
 
 // The text that the entry names, in working memory; null if there is none, or no room for it.
-static const char* read_text(struct reading* reading, const Elf64_Dyn* entry, struct library_file* library) {
+static const char* read_text(struct reading* reading, const Elf64_Dyn* entry) {
     enum { longest_text = 16 << 10 };
     struct work* const work = reading->work;
     char* const text = work->next;
-    const bool has_room = left_in(work) >= longest_text;
-    const size_t room = has_room ? longest_text : left_in(work);
+    const size_t room = left_in(work) < longest_text ? left_in(work) : longest_text;
     size_t length;
     const uint64_t offset = elf_text_of(&reading->dynamic, entry);
-    if (offset == ELF_NOWHERE || !elf_read_text(reading->file.source, offset, text, room, &length)) {
-        library->incomplete |= !has_room;
-        return NULL;
-    }
+    if (offset == ELF_NOWHERE || !elf_read_text(reading->file.source, offset, text, room, &length)) return NULL;
     work->next = text + length + 1;
     return text;
 }
 
 static void read_dependencies(struct reading* reading, struct library_file* library) {
     size_t needs = 0, count = 0;
-    Elf64_Dyn entry, rpath = {DT_NULL, {0}}, runpath = {DT_NULL, {0}};
+    Elf64_Dyn entry = {DT_DEBUG, {0}}, rpath = {DT_NULL, {0}}, runpath = {DT_NULL, {0}};
     reading->dynamic = elf_find_dynamic(&reading->file);
     for (; elf_dynamic_entry(&reading->file, &reading->dynamic, count, &entry); count++) {
         if (entry.d_tag == DT_RPATH) rpath = entry;
@@ -60,19 +56,21 @@ static void read_dependencies(struct reading* reading, struct library_file* libr
         if (entry.d_tag == DT_NEEDED) needs++;
     }
     library->needs = take_from(reading->work, needs * sizeof(char*));
-    library->incomplete =
-        !library->needs || count == elf_most_dynamic_entries || reading->file.header.e_phnum > elf_most_segments;
+    // The loader maps whole pages, and finds more than lies in the segments by their sizes.
+    const bool read_to_end = entry.d_tag == DT_NULL && reading->file.header.e_phnum <= elf_most_segments;
+    library->incomplete = !library->needs || !read_to_end;
     if (!library->needs) return;
-    if (runpath.d_tag == DT_RUNPATH)
-        library->runpath = read_text(reading, &runpath, library);
-    else if (rpath.d_tag == DT_RPATH)
-        library->rpath = read_text(reading, &rpath, library);
+    const bool has_runpath = runpath.d_tag == DT_RUNPATH, has_rpath = !has_runpath && rpath.d_tag == DT_RPATH;
+    if (has_runpath) library->runpath = read_text(reading, &runpath);
+    if (has_rpath) library->rpath = read_text(reading, &rpath);
+    library->incomplete |= (has_runpath && !library->runpath) || (has_rpath && !library->rpath);
     // A file that is being written may have more of them now.
     for (size_t i = 0; i < count && library->needs_count < needs; i++) {
         if (!elf_dynamic_entry(&reading->file, &reading->dynamic, i, &entry)) break;
-        const char* const name = entry.d_tag == DT_NEEDED ? read_text(reading, &entry, library) : NULL;
+        const char* const name = entry.d_tag == DT_NEEDED ? read_text(reading, &entry) : NULL;
         if (name) library->needs[library->needs_count++] = name;
     }
+    library->incomplete |= library->needs_count < needs;
 }
 
 // True for a file that the loader would open as a library.
@@ -80,10 +78,20 @@ static bool is_library(const Elf64_Ehdr* header) {
     return elf_is_native(header) && header->e_type == ET_DYN && header->e_phentsize == sizeof(Elf64_Phdr);
 }
 
+// False for a file that ends before its segments are described, or has no dynamic section: the loader refuses it.
+static bool has_dynamic_section(const struct elf_file* file) {
+    const bool has_more = file->header.e_phnum > elf_most_segments;
+    const size_t count = has_more ? elf_most_segments : file->header.e_phnum;
+    Elf64_Phdr segment;
+    if (count == 0 || !elf_segment(file, count - 1, &segment)) return false;
+    return has_more || elf_find_segment(file, PT_DYNAMIC, &segment);
+}
+
 static enum reading_result read_open_file(struct reading* reading, struct library_file* library) {
     reading->open.source.read = read_at;
     elf_open_window(&reading->window, &reading->open.source);
-    const bool is_one = elf_open(&reading->file, &reading->window.source) && is_library(&reading->file.header);
+    const bool is_one = elf_open(&reading->file, &reading->window.source) && is_library(&reading->file.header) &&
+                        has_dynamic_section(&reading->file);
     if (is_one) read_dependencies(reading, library);
     if (reading->open.failed) return library_unknown;
     return is_one ? library_read : no_library;

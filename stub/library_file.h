@@ -18,7 +18,7 @@ enum reading_result { no_library, library_read, library_unknown };
 
 /// no_library for a file that is not there, or is nothing that the loader would open; library_unknown where that can't
 /// be told now, as the kernel or `work` has no room. One that is only odd is read as far as it goes: what becomes of it
-/// is for the loader to say. Whatever is in the file, nothing but `work` is
-/// written to; texts and arrays lie there. The file is read with pread, so that one that becomes shorter meanwhile
-/// does no harm, and neither does one that is no file but a pipe or a terminal.
+/// is for the loader to say. Whatever is in the file, nothing but `work` is written to; texts and arrays lie there. The
+/// file is read with pread, so that one that becomes shorter meanwhile does no harm, and neither does one that is no
+/// file but a pipe or a terminal.
 enum reading_result read_library_file(const char* path, struct work* work, struct library_file* library);

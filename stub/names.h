@@ -4,8 +4,8 @@
 
 #include "stub/text.h"
 
-/// Significance of a library for the limits: its own, or that of a library that it needs. The larger one counts. What
-/// can't be read may lead to the driver.
+/// Significance of a library for the limits: its own, or that of a library that it needs. The larger one counts. One
+/// that can't be read may lead to the driver.
 enum leads { leads_nowhere, leads_to_gpus, leads_unknown, leads_to_driver };
 
 /// By the last component of a library's name alone.

@@ -117,6 +117,7 @@ TEST_CASE("a library of any length is read as far as it goes") {
     for (std::size_t size = 0; size < text.size(); size += size < 1024 ? 8 : 64) {
         const Read got = read(Bytes(text.substr(0, size)).path());
         CHECK(got.needs.size() <= all);
+        CHECK((got.needs.size() == all || got.unknown || !got.library));
         for (const std::string& name : got.needs) CHECK(text.find(name + '\0') != std::string::npos);
     }
 }
@@ -152,6 +153,18 @@ TEST_CASE("a library with more than is looked at may need what was not seen") {
     header.e_phoff = sizeof header;
     std::memcpy(bytes.data(), &header, sizeof header);
     CHECK(read(Bytes(bytes).path()).unknown);
+}
+
+TEST_CASE("a library whose needs lie where the reader does not look may need anything") {
+    MadeUpFile made;
+    made.name(DT_NEEDED, "libcuda.so.1");
+    MadeUpFile beside = made, texts = made, name = made, folders = made;
+    beside.segments.back().p_filesz = 0;  // the loader maps whole pages
+    texts.segments.front().p_filesz = 8;
+    name.add(DT_NEEDED, MadeUpFile::kSize);
+    folders.add(DT_RUNPATH, MadeUpFile::kSize);
+    CHECK_FALSE(read(Bytes(made.bytes()).path()).unknown);
+    for (const MadeUpFile& odd : {beside, texts, name, folders}) CHECK(read(Bytes(odd.bytes()).path()).unknown);
 }
 
 TEST_CASE("a library with any bytes changed is read or not, and that is all", "[fuzz]") {
