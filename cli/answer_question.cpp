@@ -17,11 +17,11 @@ namespace cuslice::cli {
 namespace {
 
 bool write_all(int descriptor, const std::string& text) {
-    for (std::size_t at = 0; at < text.size();) {
+    for (size_t at = 0; at < text.size();) {
         const ssize_t count = ::write(descriptor, text.data() + at, text.size() - at);
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0) return false;
-        at += static_cast<std::size_t>(count);
+        at += static_cast<size_t>(count);
     }
     return true;
 }
@@ -44,7 +44,7 @@ int answer_question(const std::vector<std::string>& words) {
     else if (question == kAskFolder)
         text = doctor::answer_of_folder(words[2]);
     else if (words.size() > 3 && question == kAskNvml)
-        text = write_answer(read_nvml(words[2], static_cast<std::size_t>(number_in(words[3]))));
+        text = write_answer(read_nvml(words[2], static_cast<size_t>(number_in(words[3]))));
     else if (words.size() > 3)
         text = ask_fake_driver(words[2], words[3]);
     return write_all(number_in(words[0]), text) ? 0 : 1;

@@ -6,25 +6,25 @@
 namespace cuslice {
 namespace {
 
-constexpr std::size_t kMostOfFile = std::size_t{64} * 1024;
+constexpr size_t kMostOfFile = size_t{64} * 1024;
 using Path = FixedText<4200>;
 
 // The smallest so far of one GPU.
 struct Region {
     FixedText<24> gpu;
-    std::uint64_t bytes = 0;
-    std::size_t cgroup_size = 0;  // of the path of the cgroup that says it: each is the beginning of the next
+    uint64_t bytes = 0;
+    size_t cgroup_size = 0;  // of the path of the cgroup that says it: each is the beginning of the next
 };
 
 struct Regions {
-    static constexpr std::size_t kMax = 64;
+    static constexpr size_t kMax = 64;
     Region list[kMax];
-    std::size_t count = 0;
+    size_t count = 0;
 };
 
 bool has_word(std::string_view text, std::string_view word) {
     while (!text.empty()) {
-        const std::size_t end = text.find_first_of(" \n");
+        const size_t end = text.find_first_of(" \n");
         if (slice(text, 0, end) == word) return true;
         text = end == text.npos ? std::string_view() : slice(text, end + 1);
     }
@@ -32,18 +32,18 @@ bool has_word(std::string_view text, std::string_view word) {
 }
 
 // Parses a line such as "drm/0000:03:00.0/vram0 8589934592". False also for "max", which is no limit.
-bool read_line(std::string_view line, std::string_view& gpu, std::uint64_t& bytes) {
+bool read_line(std::string_view line, std::string_view& gpu, uint64_t& bytes) {
     constexpr std::string_view kStart = "drm/";
     if (!starts_with(line, kStart)) return false;
     line = slice(line, kStart.size());
-    const std::size_t end = line.find('/');
+    const size_t end = line.find('/');
     if (end == line.npos || !starts_with(slice(line, end + 1), "vram")) return false;
     gpu = slice(line, 0, end);
     GpuSelector selector;
     Reason unused;
     const bool by_pci = parse_gpu_selector(gpu, selector, unused) && selector.kind == GpuSelector::Kind::pci;
     if (!by_pci) return false;
-    const std::size_t space = line.find(' ', end);
+    const size_t space = line.find(' ', end);
     const std::string_view number = slice(line, space == line.npos ? space : space + 1);
     bytes = 0;
     if (!are_digits(number) || number.size() > 19) return false;
@@ -52,15 +52,15 @@ bool read_line(std::string_view line, std::string_view& gpu, std::uint64_t& byte
 }
 
 // A GPU's own, or a new one for it. Null where there is no room or nothing to lower.
-Region* region_to_lower(Regions& regions, std::string_view gpu, std::uint64_t bytes) {
-    for (std::size_t i = 0; i < regions.count; ++i) {
+Region* region_to_lower(Regions& regions, std::string_view gpu, uint64_t bytes) {
+    for (size_t i = 0; i < regions.count; ++i) {
         Region& region = regions.list[i];
         if (region.gpu.view() == gpu) return bytes < region.bytes ? &region : nullptr;
     }
     return regions.count == Regions::kMax ? nullptr : &regions.list[regions.count++];
 }
 
-void note(Regions& regions, std::string_view gpu, std::uint64_t bytes, std::size_t cgroup_size) {
+void note(Regions& regions, std::string_view gpu, uint64_t bytes, size_t cgroup_size) {
     Region* const region = region_to_lower(regions, gpu, bytes);
     if (region == nullptr) return;
     region->gpu.assign(gpu);
@@ -94,9 +94,9 @@ bool add(Settings& settings, const Region& region, std::string_view cgroup, Conf
 }
 
 // A cgroup is the beginning of its children's paths, and the root is "/". 0 of the root.
-std::size_t size_of_parent(std::string_view path, std::size_t size) {
+size_t size_of_parent(std::string_view path, size_t size) {
     if (size == 1) return 0;
-    const std::size_t slash = slice(path, 0, size).rfind('/');
+    const size_t slash = slice(path, 0, size).rfind('/');
     return slash == 0 ? 1 : slash;
 }
 
@@ -111,17 +111,17 @@ bool load_cgroup_ceilings(Settings& settings, const SystemPlaces& system, Config
     TextFile::read(own, path.append("/proc/self/cgroup").c_str(), kMostOfFile);
     const std::string_view cgroup = own_cgroup(own.view());
     Regions regions;
-    for (std::size_t size = cgroup.size(); size != 0; size = size_of_parent(cgroup, size)) {
+    for (size_t size = cgroup.size(); size != 0; size = size_of_parent(cgroup, size)) {
         path.assign(system.root);
         path.append("/sys/fs/cgroup", slice(cgroup, 0, size), "/dmem.max");
         TextFile file;
         if (!path.cut()) TextFile::read(file, path.c_str(), kMostOfFile);
         std::string_view text = file.view(), line, gpu;
-        std::uint64_t bytes = 0;
+        uint64_t bytes = 0;
         while (take_line(text, line))
             if (read_line(line, gpu, bytes)) note(regions, gpu, bytes, size);
     }
-    for (std::size_t i = 0; i < regions.count; ++i)
+    for (size_t i = 0; i < regions.count; ++i)
         if (!add(settings, regions.list[i], cgroup, error)) return false;
     return true;
 }

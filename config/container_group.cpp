@@ -13,9 +13,9 @@ namespace {
 
 using Name = FixedText<64>;
 
-void append_hex(Name& name, std::uint64_t number) {
+void append_hex(Name& name, uint64_t number) {
     char digits[16];
-    std::size_t first = sizeof digits;
+    size_t first = sizeof digits;
     do {
         digits[--first] = "0123456789abcdef"[number % 16];
         number /= 16;

@@ -6,8 +6,8 @@ namespace cuslice {
 
 // As getdents64(2) writes it; readdir of the C library would take the host's malloc.
 struct DirectoryEntry {
-    std::uint64_t inode;
-    std::int64_t offset;
+    uint64_t inode;
+    int64_t offset;
     unsigned short length;
     unsigned char type;
     char name[1];

@@ -40,7 +40,7 @@ bool load_environment(Settings& settings, const char* const* environment, Config
     for (; *environment != nullptr; ++environment) {
         const std::string_view line(*environment);
         if (!starts_with(line, kStart)) continue;
-        const std::size_t equals = line.find('=');
+        const size_t equals = line.find('=');
         if (equals == line.npos) continue;
         if (!load_variable(settings, slice(line, 0, equals), slice(line, equals + 1), error)) return false;
     }

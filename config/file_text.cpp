@@ -22,7 +22,7 @@ struct Place {
     bool top = false;
 };
 
-std::string_view name_at(const cuslice_toml_item& item, std::size_t at) { return item.path[at]; }
+std::string_view name_at(const cuslice_toml_item& item, size_t at) { return item.path[at]; }
 
 // `reason` about the item, with its value where it is one.
 bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view reason) {
@@ -56,7 +56,7 @@ std::string_view path_in(ValueType type, std::string_view value) {
         case ValueType::fake_gpus:
             return is_path_of_fake_gpus(value) ? value : std::string_view();
         case ValueType::log: {
-            const std::size_t colon = value.find(':');
+            const size_t colon = value.find(':');
             return colon == value.npos ? std::string_view() : slice(value, colon + 1);
         }
         default:
@@ -151,7 +151,7 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
 }
 
 // [gpu.X] and [ceiling.gpu.X]; `first` is where "gpu" stands in the path.
-bool read_gpu(Reading& reading, const cuslice_toml_item& item, std::size_t first, Place place) {
+bool read_gpu(Reading& reading, const cuslice_toml_item& item, size_t first, Place place) {
     constexpr std::string_view kNeeded = "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]";
     if (item.depth == first + 1) return need_table(reading, item, kNeeded);
     place.gpu = name_at(item, first + 1);
@@ -198,7 +198,7 @@ int on_item(void* context, const cuslice_toml_item* item) {
 // The text without the spaces around it.
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view kSpaces = " \t\r";
-    const std::size_t first = text.find_first_not_of(kSpaces);
+    const size_t first = text.find_first_not_of(kSpaces);
     if (first == text.npos) return {};
     return slice(text, first, text.find_last_not_of(kSpaces) - first + 1);
 }
@@ -215,7 +215,7 @@ bool refuse_text(Reading& reading, std::string_view text, const cuslice_toml_fai
     Reason why;
     why.assign("not TOML: ", failure.reason);
     // limit = 4GiB is what most people write first.
-    const std::size_t equals = line.find('=');
+    const size_t equals = line.find('=');
     const bool quoted = line.find_first_of("\"'") != line.npos;
     if (equals != line.npos && !quoted) why.append("; a string is written in quotes, as limit = \"4GiB\"");
     reading.error.set(reading.path, line, why);

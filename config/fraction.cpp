@@ -12,22 +12,22 @@ bool refuse(std::string_view reason, Reason& why) {
 }
 
 // A number before its point, where it can't overflow: beyond kWhole it is too much whatever follows.
-std::uint64_t whole_of(std::string_view digits) {
-    std::uint64_t whole = 0;
+uint64_t whole_of(std::string_view digits) {
+    uint64_t whole = 0;
     for (const char digit : digits)
         if (whole < Fraction::kWhole) whole = whole * 10 + value_of_digit(digit);
     return whole;
 }
 
 struct Decimals {
-    std::uint64_t parts = 0;
+    uint64_t parts = 0;
     bool something_dropped = false;  // a digit that stands too far behind the point to count
 };
 
 // `one`: the parts that 1 stands for.
-Decimals decimals_of(std::string_view digits, std::uint64_t one) {
+Decimals decimals_of(std::string_view digits, uint64_t one) {
     Decimals decimals;
-    std::uint64_t step = one;
+    uint64_t step = one;
     for (const char digit : digits) {
         step /= 10;
         decimals.parts += value_of_digit(digit) * step;
@@ -36,7 +36,7 @@ Decimals decimals_of(std::string_view digits, std::uint64_t one) {
     return decimals;
 }
 
-bool refuse_too_much(std::string_view number, bool percent, std::uint64_t whole, Reason& why) {
+bool refuse_too_much(std::string_view number, bool percent, uint64_t whole, Reason& why) {
     why.assign("more than the whole GPU: cuslice does not extend a GPU into host memory; at most ");
     why.append(percent ? "100%" : "1");
     const bool looks_like_percent = !percent && whole <= 100 && number.find('.') == number.npos;
@@ -78,10 +78,10 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
     if (!read_digits(number, written, why)) return false;
 
     // Counted in parts of 10^9, so one percent is a step of 10^7 and its decimals begin two places further down.
-    const std::uint64_t one = percent ? Fraction::kWhole / 100 : Fraction::kWhole;
-    const std::uint64_t whole = whole_of(written.whole);
+    const uint64_t one = percent ? Fraction::kWhole / 100 : Fraction::kWhole;
+    const uint64_t whole = whole_of(written.whole);
     const Decimals decimals = decimals_of(written.decimals, one);
-    const std::uint64_t parts = whole * one + decimals.parts;
+    const uint64_t parts = whole * one + decimals.parts;
     const bool a_little_more = parts == Fraction::kWhole && decimals.something_dropped;
     if (whole >= Fraction::kWhole || parts > Fraction::kWhole || a_little_more)
         return refuse_too_much(number, percent, whole, why);

@@ -12,18 +12,18 @@ namespace cuslice {
 /// A share of a GPU's memory, kept as a whole number of parts in 10^9 so that every process computes the same bytes.
 class Fraction {
   public:
-    static constexpr std::uint64_t kWhole = 1'000'000'000;
+    static constexpr uint64_t kWhole = 1'000'000'000;
 
     Fraction() = default;
     /// 0 < parts ≤ kWhole.
-    explicit constexpr Fraction(std::uint64_t parts) : parts_(parts) {}
+    explicit constexpr Fraction(uint64_t parts) : parts_(parts) {}
 
-    constexpr std::uint64_t parts() const { return parts_; }
+    constexpr uint64_t parts() const { return parts_; }
     /// The bytes that this is of `total` bytes, rounded down; exact for every total.
-    constexpr std::uint64_t bytes_of(std::uint64_t total) const { return scale(parts_, total, kWhole); }
+    constexpr uint64_t bytes_of(uint64_t total) const { return scale(parts_, total, kWhole); }
 
   private:
-    std::uint64_t parts_ = kWhole;
+    uint64_t parts_ = kWhole;
 };
 
 /// Reads a fraction: more than 0, at most 1, or a percentage; digits after the ninth are dropped. Returns false and

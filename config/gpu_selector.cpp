@@ -8,25 +8,25 @@ namespace {
 
 // Compared as numbers: "0000:81:00.0", "00000000:81:00.0" and "81:00.0" are written differently and are the same.
 struct PciId {
-    std::uint32_t domain = 0;
-    std::uint32_t bus = 0;
-    std::uint32_t device = 0;
-    std::uint32_t function = 0;
+    uint32_t domain = 0;
+    uint32_t bus = 0;
+    uint32_t device = 0;
+    uint32_t function = 0;
 
     bool operator==(const PciId&) const = default;
 };
 
-std::uint32_t hex_value(char digit) {
+uint32_t hex_value(char digit) {
     const char lower = to_lower(digit);
-    return static_cast<std::uint32_t>(is_digit(lower) ? lower - '0' : lower - 'a' + 10);
+    return static_cast<uint32_t>(is_digit(lower) ? lower - '0' : lower - 'a' + 10);
 }
 
 // Takes hex digits up to `end` off the front of `text`. False unless there are from `least` to `most` of them.
-bool take_hex(std::string_view& text, char end, std::size_t least, std::size_t most, std::uint32_t& value) {
-    const std::size_t length = end == '\0' ? text.size() : text.find(end);
+bool take_hex(std::string_view& text, char end, size_t least, size_t most, uint32_t& value) {
+    const size_t length = end == '\0' ? text.size() : text.find(end);
     if (length == text.npos || length < least || length > most) return false;
     value = 0;
-    for (std::size_t i = 0; i < length; ++i) {
+    for (size_t i = 0; i < length; ++i) {
         if (!is_hex_digit(text[i])) return false;
         value = value * 16 + hex_value(text[i]);
     }
@@ -35,7 +35,7 @@ bool take_hex(std::string_view& text, char end, std::size_t least, std::size_t m
 }
 
 bool parse_pci(std::string_view text, PciId& id) {
-    const std::size_t colon = text.find(':');
+    const size_t colon = text.find(':');
     if (colon == text.npos) return false;
     // lspci leaves the domain out where there is only one.
     const bool has_domain = slice(text, colon + 1).find(':') != text.npos;
@@ -64,7 +64,7 @@ bool is_uuid_character(char character) {
 }
 
 bool is_uuid_prefix(std::string_view text) {
-    constexpr std::size_t kUuidRoom = sizeof(GpuIdentity::uuid);
+    constexpr size_t kUuidRoom = sizeof(GpuIdentity::uuid);
     if (!has_uuid_start(text)) return false;
     if (text.size() == 4 || text.size() >= kUuidRoom) return false;
     text = slice(text, 4);

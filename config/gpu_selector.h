@@ -28,7 +28,7 @@ bool is_mig_uuid(std::string_view uuid);
 
 /// Names one GPU, or all. `text` is what was written and is not owned.
 struct GpuSelector {
-    enum class Kind : std::uint8_t { every, index, uuid, pci };
+    enum class Kind : uint8_t { every, index, uuid, pci };
 
     Kind kind = Kind::every;
     int index = -1;

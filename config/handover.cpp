@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kVersion = "1";
 constexpr std::string_view kCeiling = "ceiling.";
 constexpr std::string_view kHexDigits = "0123456789ABCDEF";
-constexpr std::size_t kSources = static_cast<std::size_t>(Source::other_tools) + 1;
+constexpr size_t kSources = static_cast<size_t>(Source::other_tools) + 1;
 
 // Counts on past the end of the buffer, so that one comparison at the end tells whether all of it fitted.
 class Writer {
@@ -32,7 +32,7 @@ class Writer {
         }
     }
     /// The length without the NUL that it adds; 0 if something did not fit.
-    std::size_t finish() {
+    size_t finish() {
         put('\0');
         return size_ <= buffer_.size() ? size_ - 1 : 0;
     }
@@ -49,7 +49,7 @@ class Writer {
     }
 
     std::span<char> buffer_;
-    std::size_t size_ = 0;
+    size_t size_ = 0;
 };
 
 // Levels of outer jobs that are nearer than one, and farther.
@@ -58,7 +58,7 @@ struct Neighbours {
     int farther = 0;
 };
 
-Neighbours neighbours_of(const Settings& settings, std::uint8_t level) {
+Neighbours neighbours_of(const Settings& settings, uint8_t level) {
     bool known[256] = {};
     for (const Entry& entry : settings.entries())
         if (entry.rank.source == Source::outer_job) known[entry.rank.level] = true;
@@ -70,16 +70,16 @@ Neighbours neighbours_of(const Settings& settings, std::uint8_t level) {
 
 // The limits of outer jobs hold beside each other: of three at most, so that depth does not fill the environment. They
 // are the nearest and the two outermost, whose accounts a process joins in any case. Counted anew from 0.
-std::optional<std::uint8_t> level_on_the_way(const Settings& settings, std::uint8_t level) {
+std::optional<uint8_t> level_on_the_way(const Settings& settings, uint8_t level) {
     constexpr int kAll = 3;
     const auto [nearer, farther] = neighbours_of(settings, level);
-    if (nearer == 0) return std::uint8_t{0};
+    if (nearer == 0) return uint8_t{0};
     if (farther > kAll - 2) return std::nullopt;
-    return static_cast<std::uint8_t>(std::min(nearer, kAll - 1 - farther));
+    return static_cast<uint8_t>(std::min(nearer, kAll - 1 - farther));
 }
 
 // The level that an entry has for the other side; none where it doesn't travel.
-std::optional<std::uint8_t> level_of(const Settings& settings, const Entry& entry) {
+std::optional<uint8_t> level_of(const Settings& settings, const Entry& entry) {
     const bool of_outer = entry.rank.source == Source::outer_job;
     return of_outer ? level_on_the_way(settings, entry.rank.level) : std::optional(entry.rank.level);
 }
@@ -115,17 +115,17 @@ bool travels(const Settings& settings, const Entry& entry) {
 
 // -1 of anything but a digit as put_escaped() writes it.
 int hex_value(char digit) {
-    const std::size_t value = kHexDigits.find(digit);
+    const size_t value = kHexDigits.find(digit);
     return value == kHexDigits.npos ? -1 : static_cast<int>(value);
 }
 
 // Takes one field off the front of a record and undoes the %XX.
-template <std::size_t Capacity>
+template <size_t Capacity>
 bool take_field(std::string_view& record, FixedText<Capacity>& field) {
     bool more = false;
     const std::string_view written = take_item(record, ' ', more);
     field.clear();
-    for (std::size_t at = 0; at < written.size(); ++at) {
+    for (size_t at = 0; at < written.size(); ++at) {
         if (written[at] != '%') {
             field.append(written[at]);
             continue;
@@ -142,15 +142,15 @@ bool take_field(std::string_view& record, FixedText<Capacity>& field) {
 
 // Everything handed on was nearer to somebody else: one level weaker than what this process says itself.
 bool parse_rank(std::string_view text, Rank& rank) {
-    constexpr std::size_t kMostDigits = 3;
-    constexpr std::uint64_t kWeakest = 255;
-    const std::size_t dot = text.find('.');
+    constexpr size_t kMostDigits = 3;
+    constexpr uint64_t kWeakest = 255;
+    const size_t dot = text.find('.');
     const std::string_view digits = dot == text.npos ? std::string_view() : slice(text, dot + 1);
     if (!are_digits(digits) || digits.size() > kMostDigits) return false;
-    const std::uint64_t level = decimal_number(digits);
-    for (std::size_t i = 0; i < kSources; ++i) {
+    const uint64_t level = decimal_number(digits);
+    for (size_t i = 0; i < kSources; ++i) {
         if (name_of(static_cast<Source>(i)) != slice(text, 0, dot)) continue;
-        rank = {static_cast<Source>(i), static_cast<std::uint8_t>(std::min(level + 1, kWeakest))};
+        rank = {static_cast<Source>(i), static_cast<uint8_t>(std::min(level + 1, kWeakest))};
         return true;
     }
     return false;
@@ -197,7 +197,7 @@ bool add_record(Settings& settings, std::string_view text, HandOverPart part, Re
 
 }  // namespace
 
-std::size_t write_handover(const Settings& settings, std::span<char> buffer) {
+size_t write_handover(const Settings& settings, std::span<char> buffer) {
     Writer writer(buffer);
     writer.put_plain(kVersion);
     for (const Entry& entry : settings.entries()) {

@@ -22,7 +22,7 @@ inline constexpr std::string_view kHandOver = "CUSLICE_SETTINGS";
 /// is read again wherever it is needed (other tools' variables, the rules of the system), what goes by a variable of
 /// its own (fake, fake-kernels, fake-machine), what has been used up (config), and what a stronger setting hides on
 /// every GPU. Of the limits of outer jobs it takes those of the nearest and of the two outermost.
-std::size_t write_handover(const Settings& settings, std::span<char> buffer);
+size_t write_handover(const Settings& settings, std::span<char> buffer);
 
 /// How much of a hand-over is wanted: the library takes all; a launcher reads the user's and the system's files itself.
 enum class HandOverPart { all, without_files };

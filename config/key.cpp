@@ -304,14 +304,14 @@ std::string_view name_of(ValueType type) {
     static constexpr RowText<18> kNames[] = {
         "fraction", "limit", "size",  "count", "switch",    "duration", "switch-or-duration", "choice",         "name",
         "group",    "gpus",  "split", "log",   "fake-gpus", "file",     "absolute-file",      "absolute-folder"};
-    return kNames[static_cast<std::size_t>(type)];
+    return kNames[static_cast<size_t>(type)];
 }
 
 std::span<const KeyTraits> all_keys() { return kKeys; }
 std::span<const LaterKey> later_keys() { return kLaterKeys; }
 std::span<const std::string_view> internal_variables() { return kInternal; }
 
-const KeyTraits& traits_of(Key key) { return kKeys[static_cast<std::size_t>(key)]; }
+const KeyTraits& traits_of(Key key) { return kKeys[static_cast<size_t>(key)]; }
 
 const KeyTraits* find_key(std::string_view name) {
     for (const KeyTraits& traits : kKeys) {
@@ -353,12 +353,12 @@ bool is_internal_variable(std::string_view variable) {
 
 void explain_unknown(Spelling spelling, std::string_view name, Reason& why) {
     constexpr std::string_view kWhat[] = {"option", "variable", "key"};
-    why.assign("no such ", kWhat[static_cast<std::size_t>(spelling)]);
+    why.assign("no such ", kWhat[static_cast<size_t>(spelling)]);
     // One letter wrong in a short word, more in a long one: further away it would be guessing.
     Name nearest;
-    const std::size_t word = name.size() - (spelling == Spelling::option ? 2
-                                            : spelling == Spelling::key  ? 0
-                                                                         : VariableName::kStart.size());
+    const size_t word = name.size() - (spelling == Spelling::option ? 2
+                                       : spelling == Spelling::key  ? 0
+                                                                    : VariableName::kStart.size());
     unsigned least = static_cast<unsigned>(word) / 4 + 1;
     for (const KeyTraits& traits : kKeys) {
         if (spelling == Spelling::key && !traits.in_file) continue;

@@ -14,7 +14,7 @@
 namespace cuslice {
 
 /// Settings of this version.
-enum class Key : std::uint8_t {
+enum class Key : uint8_t {
     fraction,
     limit,
     headroom,
@@ -42,7 +42,7 @@ enum class Key : std::uint8_t {
 };
 
 /// How a value is written, and how it is checked (value.h).
-enum class ValueType : std::uint8_t {
+enum class ValueType : uint8_t {
     fraction,
     limit,  // a size above 0
     size,   // also one of the row's words
@@ -63,10 +63,10 @@ enum class ValueType : std::uint8_t {
 };
 
 /// Headings of help and of the table of options, in their order.
-enum class Heading : std::uint8_t { memory, gpus, sharing, fake_gpus, messages, files, kCount };
+enum class Heading : uint8_t { memory, gpus, sharing, fake_gpus, messages, files, kCount };
 
 /// Commands that take an option, as bits. Those that start a program, or show what a program would get, take all.
-enum Takers : std::uint8_t {
+enum Takers : uint8_t {
     kStarters = 0,
     kListings = 1,    // ps, stats
     kTop = 2,         // top
@@ -76,13 +76,13 @@ enum Takers : std::uint8_t {
 };
 
 /// Kinds of names that a shell completes a value with; names of the launcher's own are asked for at that moment.
-enum class Completes : std::uint8_t { words, files, folders, groups, profiles };
+enum class Completes : uint8_t { words, files, folders, groups, profiles };
 
 /// A variable's name, spelled from the word: "free-mode" is CUSLICE_FREE_MODE.
 class VariableName : public RowText<28> {
   public:
     static constexpr std::string_view kStart = "CUSLICE_";
-    template <std::size_t Capacity>
+    template <size_t Capacity>
     constexpr VariableName(const RowText<Capacity>& word) {
         for (const char c : kStart) bytes_[size_++] = c;
         for (const char c : word.view()) bytes_[size_++] = upper(c);
@@ -102,7 +102,7 @@ struct KeyTraits {
     ValueType type;
     Heading heading;
     /// As Takers.
-    std::uint8_t takers = kStarters;
+    uint8_t takers = kStarters;
     /// One value for each GPU ("0=4GiB,1=1GiB") or one for the process.
     bool per_gpu = false;
     /// False: has no meaning in a file.
@@ -169,7 +169,7 @@ bool is_internal_variable(std::string_view variable);
 std::span<const std::string_view> internal_variables();
 
 /// How a name may be spelled where it was found.
-enum class Spelling : std::uint8_t { option, variable, key };
+enum class Spelling : uint8_t { option, variable, key };
 /// Says in `why` that there is no such name, with the nearest one that there is ("did you mean --limit"), or all of
 /// them. `name` as found, with its "--" or "CUSLICE_".
 void explain_unknown(Spelling spelling, std::string_view name, Reason& why);

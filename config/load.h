@@ -24,9 +24,9 @@ bool load_environment(Settings& settings, const char* const* environment, Config
 bool load_other_tools(Settings& settings, const char* const* environment, ConfigError& error);
 
 /// `unreachable`: a folder on the way to it can't be entered.
-enum class FileState : std::uint8_t { absent, found, unreachable };
+enum class FileState : uint8_t { absent, found, unreachable };
 /// The part of the system's file to take: all of it, or only the ceilings that it sets for others.
-enum class Take : std::uint8_t { everything, ceilings };
+enum class Take : uint8_t { everything, ceilings };
 /// Reads one file; `source` says whose it is, and not that it is the system's. A file that is not there is `absent`,
 /// and no error unless it is config_file's; an `unreachable` one of the user's is none either, and noted in `settings`.
 /// One of the user's that another user can write chooses no code and no files.

@@ -5,7 +5,7 @@ namespace cuslice {
 
 bool parse_log(std::string_view text, LogSetting& log, Reason& why) {
     // The first colon divides: a path may have more of them.
-    const std::size_t colon = text.find(':');
+    const size_t colon = text.find(':');
     const std::string_view level = slice(text, 0, colon == text.npos ? text.size() : colon);
     if (level == "warn") {
         log.level = LogLevel::warn;

@@ -9,7 +9,7 @@
 
 namespace cuslice {
 
-enum class LogLevel : std::uint8_t { warn, info, debug };
+enum class LogLevel : uint8_t { warn, info, debug };
 
 /// `file` is empty for stderr; it is not owned.
 struct LogSetting {

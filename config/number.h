@@ -24,18 +24,18 @@ constexpr const char* skip_blanks(const char* text) {
 }
 
 /// `number` with one more digit behind it, or the largest number where that doesn't fit. Pure.
-constexpr std::uint64_t with_digit(std::uint64_t number, unsigned digit, unsigned base) {
-    constexpr std::uint64_t kMost = ~std::uint64_t{0};
+constexpr uint64_t with_digit(uint64_t number, unsigned digit, unsigned base) {
+    constexpr uint64_t kMost = ~uint64_t{0};
     const bool fits = number <= (kMost - digit) / base;
     return fits ? number * base + digit : kMost;
 }
 
 /// Reads digits as far as they go, behind blanks; without a sign. What doesn't fit into 64 bits is their largest
 /// number. `*end` then points behind the digits, to `text` if there are none. Pure.
-constexpr std::uint64_t read_number(const char* text, const char** end = nullptr, unsigned base = 10) {
+constexpr uint64_t read_number(const char* text, const char** end = nullptr, unsigned base = 10) {
     const char* const first = skip_blanks(text);
     const char* at = first;
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     for (unsigned digit = digit_value(*at); digit < base; digit = digit_value(*at)) {
         number = with_digit(number, digit, base);
         at++;
@@ -45,10 +45,10 @@ constexpr std::uint64_t read_number(const char* text, const char** end = nullptr
 }
 
 /// The same with a minus before it, as the kernel writes differences of time.
-constexpr std::int64_t read_signed(const char* text, const char** end = nullptr) {
+constexpr int64_t read_signed(const char* text, const char** end = nullptr) {
     const char* const at = skip_blanks(text);
     const bool negative = *at == '-';
-    const auto number = static_cast<std::int64_t>(read_number(negative ? at + 1 : at, end));
+    const auto number = static_cast<int64_t>(read_number(negative ? at + 1 : at, end));
     return negative ? -number : number;
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kHami = "CUDA_DEVICE_MEMORY_LIMIT";
 constexpr std::string_view kMps = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 constexpr std::string_view kMpsNeeds = "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M";
 constexpr std::string_view kHamiNeeds = "HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m";
 
@@ -38,10 +38,10 @@ const Unit* find_unit(std::span<const Unit> units, std::string_view name) {
 }
 
 // False if the bytes don't fit into 64 bits.
-bool count_bytes(std::string_view digits, int shift, std::uint64_t& bytes) {
+bool count_bytes(std::string_view digits, int shift, uint64_t& bytes) {
     bytes = 0;
     for (const char digit : digits) {
-        const std::uint64_t value = value_of_digit(digit);
+        const uint64_t value = value_of_digit(digit);
         if (bytes > (kMax - value) / 10) return false;
         bytes = bytes * 10 + value;
     }
@@ -51,8 +51,8 @@ bool count_bytes(std::string_view digits, int shift, std::uint64_t& bytes) {
 }
 
 // `needed`: what to say of anything that is no size.
-bool parse_foreign_size(std::string_view text, std::span<const Unit> units, std::string_view needed,
-                        std::uint64_t& bytes, Reason& why) {
+bool parse_foreign_size(std::string_view text, std::span<const Unit> units, std::string_view needed, uint64_t& bytes,
+                        Reason& why) {
     const std::string_view digits = leading_digits(text);
     const Unit* const unit = find_unit(units, slice(text, digits.size()));
     if (digits.empty() || unit == nullptr) {
@@ -64,8 +64,8 @@ bool parse_foreign_size(std::string_view text, std::span<const Unit> units, std:
     return false;
 }
 
-bool add_limit(Settings& settings, const GpuSelector& selector, std::string_view name, std::uint8_t level,
-               std::string_view value, std::uint64_t bytes, Reason& why) {
+bool add_limit(Settings& settings, const GpuSelector& selector, std::string_view name, uint8_t level,
+               std::string_view value, uint64_t bytes, Reason& why) {
     return settings.add({.key = Key::limit,
                          .rank = {Source::other_tools, level},
                          .selector = selector,
@@ -88,7 +88,7 @@ bool load_hami(Settings& settings, std::string_view name, std::string_view value
     GpuSelector selector;
     if (value.empty() || !is_hami_limit(name, selector)) return true;
     Reason why;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     if (!parse_foreign_size(value, kHamiUnits, kHamiNeeds, bytes, why)) return error.set(name, value, why);
     if (bytes == 0) return true;
     return add_limit(settings, selector, name, 0, value, bytes, why) || error.set(name, value, why);
@@ -96,13 +96,13 @@ bool load_hami(Settings& settings, std::string_view name, std::string_view value
 
 // One level weaker than HAMi's, so that a machine on which both are set has an answer.
 bool add_mps_item(Settings& settings, std::string_view item, Reason& why) {
-    const std::size_t equals = item.find('=');
+    const size_t equals = item.find('=');
     if (equals == item.npos) {
         why.assign(kMpsNeeds);
         return false;
     }
     GpuSelector selector;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     const std::string_view value = slice(item, equals + 1);
     if (!parse_gpu_selector(slice(item, 0, equals), selector, why)) return false;
     if (!parse_foreign_size(value, kMpsUnits, kMpsNeeds, bytes, why)) return false;
@@ -125,7 +125,7 @@ bool load_mps(Settings& settings, std::string_view text, ConfigError& error) {
 bool load_other_tools(Settings& settings, const char* const* environment, ConfigError& error) {
     for (; *environment != nullptr; ++environment) {
         const std::string_view line(*environment);
-        const std::size_t equals = line.find('=');
+        const size_t equals = line.find('=');
         if (equals == line.npos) continue;
         const std::string_view name = slice(line, 0, equals);
         const std::string_view value = slice(line, equals + 1);

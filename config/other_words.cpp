@@ -18,7 +18,7 @@ constexpr OtherWord kOtherWords[] = {
 };
 
 bool contains_ignoring_case(std::string_view text, std::string_view part) {
-    for (std::size_t at = 0; at + part.size() <= text.size(); ++at)
+    for (size_t at = 0; at + part.size() <= text.size(); ++at)
         if (equal_ignoring_case(slice(text, at, part.size()), part)) return true;
     return false;
 }

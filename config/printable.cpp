@@ -8,14 +8,14 @@ namespace cuslice {
 namespace {
 
 struct Range {
-    std::uint32_t first;
-    std::uint32_t last;
+    uint32_t first;
+    uint32_t last;
 };
 
 // Characters of one length in UTF-8: their first bytes and their codes.
 struct Form {
     Range leads;
-    std::size_t length;
+    size_t length;
     Range codes;
 };
 
@@ -36,11 +36,11 @@ constexpr Range kHarmful[] = {
 };
 
 struct Character {
-    std::uint32_t code = 0;
-    std::size_t length = 0;  // 0: no UTF-8 begins here
+    uint32_t code = 0;
+    size_t length = 0;  // 0: no UTF-8 begins here
 };
 
-bool is_within(std::uint32_t code, const Range& range) { return code >= range.first && code <= range.last; }
+bool is_within(uint32_t code, const Range& range) { return code >= range.first && code <= range.last; }
 
 const Form* form_of(unsigned char lead) {
     for (const Form& form : kForms)
@@ -49,12 +49,12 @@ const Form* form_of(unsigned char lead) {
 }
 
 Character first_of(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
     const Form* const form = form_of(byte(0));
     if (form == nullptr || text.size() < form->length) return {};
     const unsigned bits_of_lead = form->length == 1 ? 0x7f : 0xffu >> (form->length + 1);
-    std::uint32_t code = byte(0) & bits_of_lead;
-    for (std::size_t i = 1; i < form->length; ++i) {
+    uint32_t code = byte(0) & bits_of_lead;
+    for (size_t i = 1; i < form->length; ++i) {
         if ((byte(i) & 0xc0) != 0x80) return {};
         code = code << 6 | (byte(i) & 0x3f);
     }
@@ -62,7 +62,7 @@ Character first_of(std::string_view text) {
     return allowed ? Character{code, form->length} : Character{};
 }
 
-bool is_harmless(std::uint32_t code) {
+bool is_harmless(uint32_t code) {
     for (const Range& range : kHarmful)
         if (is_within(code, range)) return false;
     return true;
@@ -70,7 +70,7 @@ bool is_harmless(std::uint32_t code) {
 
 }  // namespace
 
-std::size_t printable_length(std::string_view text) {
+size_t printable_length(std::string_view text) {
     const Character first = first_of(text);
     return is_harmless(first.code) ? first.length : 0;
 }

@@ -20,7 +20,7 @@ inline bool refuse_item(const cuslice_toml_item& item, std::string_view path, st
     error.line = item.line;
     error.column = item.column;
     error.key.clear();
-    for (std::size_t i = 0; i < item.depth; ++i) {
+    for (size_t i = 0; i < item.depth; ++i) {
         if (i != 0) error.key.append(".");
         error.key.append(item.path[i]);
     }

@@ -26,8 +26,8 @@ struct Found {
 // A question to the settings.
 struct Question {
     Key key = Key::limit;
-    std::optional<Source> ceiling_of = std::nullopt;   // none: a value
-    std::optional<std::uint8_t> level = std::nullopt;  // none: any
+    std::optional<Source> ceiling_of = std::nullopt;  // none: a value
+    std::optional<uint8_t> level = std::nullopt;      // none: any
 };
 
 bool answers(const Entry& entry, const Question& question) {
@@ -56,16 +56,16 @@ Found strongest(const Settings& settings, const Question& question, const GpuIde
 }
 
 // Settings are written once for machines of several sizes: a limit above this GPU's total means all of it.
-std::uint64_t bytes_of(const Entry& entry, std::uint64_t total) {
+uint64_t bytes_of(const Entry& entry, uint64_t total) {
     if (entry.key == Key::fraction) return Fraction(entry.number).bytes_of(total);
     return std::min(entry.number, total);
 }
 
 // The lowest level of an outer job that is `least` or more.
-std::optional<std::uint8_t> outer_level_from(const Settings& settings, unsigned least) {
-    std::optional<std::uint8_t> lowest;
+std::optional<uint8_t> outer_level_from(const Settings& settings, unsigned least) {
+    std::optional<uint8_t> lowest;
     for (const Entry& entry : settings.entries()) {
-        const std::uint8_t level = entry.rank.level;
+        const uint8_t level = entry.rank.level;
         if (entry.rank.source != Source::outer_job || level < least) continue;
         if (!lowest || level < *lowest) lowest = level;
     }
@@ -73,24 +73,24 @@ std::optional<std::uint8_t> outer_level_from(const Settings& settings, unsigned 
 }
 
 // Level of the launcher that was started in outer job `number`. A launcher without a limit has left no level.
-std::optional<std::uint8_t> level_of_outer(const Settings& settings, unsigned number) {
-    std::optional<std::uint8_t> level = outer_level_from(settings, 0);
+std::optional<uint8_t> level_of_outer(const Settings& settings, unsigned number) {
+    std::optional<uint8_t> level = outer_level_from(settings, 0);
     for (unsigned i = 0; level && i < number; ++i) level = outer_level_from(settings, *level + 1u);
     return level;
 }
 
-const Entry* find_outer(const Settings& settings, std::uint8_t level, const GpuIdentity& gpu) {
+const Entry* find_outer(const Settings& settings, uint8_t level, const GpuIdentity& gpu) {
     return strongest(settings, {Key::limit, Source::outer_job, level}, gpu).entry;
 }
 
-std::optional<std::uint64_t> bytes_if_any(const Entry* entry, std::uint64_t total) {
+std::optional<uint64_t> bytes_if_any(const Entry* entry, uint64_t total) {
     if (entry == nullptr) return std::nullopt;
     return bytes_of(*entry, total);
 }
 
-void lower(Amount& amount, const Entry* ceiling, std::uint64_t total) {
+void lower(Amount& amount, const Entry* ceiling, uint64_t total) {
     if (ceiling == nullptr) return;
-    const std::uint64_t most = bytes_of(*ceiling, total);
+    const uint64_t most = bytes_of(*ceiling, total);
     // A ceiling without +context holds for the context as well, and so does then a limit below it.
     const bool plus_context = ceiling->plus_context && (!amount.limited || amount.plus_context);
     if (!amount.limited || most < amount.bytes) amount = {true, most, ceiling->origin};
@@ -128,7 +128,7 @@ const Entry* find_ceiling(const Settings& settings, Source source, const GpuIden
     return strongest(settings, {Key::limit, source}, gpu).entry;
 }
 
-Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes) {
+Amount amount_for(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes) {
     Amount amount{false, total_bytes, {}};
     if (const Entry* entry = find(settings, Key::limit, gpu)) {
         amount = {true, bytes_of(*entry, total_bytes), entry->origin, entry->plus_context};
@@ -139,13 +139,12 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_
     return amount;
 }
 
-std::optional<std::uint64_t> ceiling_for_all(const Settings& settings, const GpuIdentity& gpu,
-                                             std::uint64_t total_bytes) {
+std::optional<uint64_t> ceiling_for_all(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes) {
     return bytes_if_any(find_ceiling(settings, Source::system_file, gpu), total_bytes);
 }
 
-std::optional<std::uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
-                                             std::uint64_t total_bytes) {
+std::optional<uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
+                                        uint64_t total_bytes) {
     const auto level = level_of_outer(settings, number);
     return level ? bytes_if_any(find_outer(settings, *level, gpu), total_bytes) : std::nullopt;
 }
@@ -158,7 +157,7 @@ bool is_hidden(const Settings& settings, const Entry& entry) {
     return false;
 }
 
-std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu) {
+std::optional<uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu) {
     const Entry* entry = find(settings, Key::headroom, gpu);
     if (entry == nullptr || entry->automatic) return std::nullopt;
     return entry->number;
@@ -176,7 +175,7 @@ AllocatorChoice allocator_for(const Settings& settings, const GpuIdentity& gpu) 
 }
 
 bool chooses_cache(const Settings& settings) {
-    constexpr auto kDirect = static_cast<std::uint64_t>(AllocatorMode::direct);
+    constexpr auto kDirect = static_cast<uint64_t>(AllocatorMode::direct);
     for (const Entry& entry : settings.entries())
         if (entry.key == Key::allocator && entry.number != kDirect) return true;
     return false;
@@ -184,16 +183,15 @@ bool chooses_cache(const Settings& settings) {
 
 bool admits_at_first_context(const Settings& settings) {
     const Entry* const entry = find(settings, Key::admission);
-    return entry && entry->number == static_cast<std::uint64_t>(Admission::first_context);
+    return entry && entry->number == static_cast<uint64_t>(Admission::first_context);
 }
 
-std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu) {
+std::optional<uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu) {
     const Entry* entry = find(settings, Key::group_limit, gpu);
     return entry ? std::optional(entry->number) : std::nullopt;
 }
 
-std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu,
-                                            std::uint64_t total_bytes) {
+std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes) {
     const Entry* const entry = settings.shared_rule().empty() ? nullptr : find_ceiling(settings, Source::rule, gpu);
     if (entry == nullptr) return std::nullopt;
     return SharedLimit{bytes_of(*entry, total_bytes), entry->origin};

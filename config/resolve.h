@@ -17,7 +17,7 @@ namespace cuslice {
 struct Amount {
     /// False: nothing limits it; `bytes` then is the GPU's total.
     bool limited = false;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     /// Where the limit came from; empty if not limited. Points into the settings.
     std::string_view origin;
     /// Memory that the driver takes for contexts and modules comes on top.
@@ -25,24 +25,23 @@ struct Amount {
 };
 
 /// The memory, in bytes, that `settings` give on `gpu`, whose memory is `total_bytes`. Never more than that. Pure.
-Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes);
+Amount amount_for(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes);
 
 /// True if a stronger setting answers the same question on every GPU that `entry` is for.
 bool is_hidden(const Settings& settings, const Entry& entry);
 
 /// The most that the system's file lets a program of any user's have on `gpu`, in bytes; nothing where it has no
 /// ceiling.
-std::optional<std::uint64_t> ceiling_for_all(const Settings& settings, const GpuIdentity& gpu,
-                                             std::uint64_t total_bytes);
+std::optional<uint64_t> ceiling_for_all(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes);
 
 /// Bytes to keep free inside the limit for what the driver takes by itself; nothing if they are to be derived (auto).
-std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);
+std::optional<uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);
 
 /// How memory is cached on a GPU.
 struct AllocatorChoice {
     AllocatorMode mode = AllocatorMode::direct;
     FreeMode free = FreeMode::strict;
-    std::uint64_t idle_release = 0;  // milliseconds; 0: never
+    uint64_t idle_release = 0;  // milliseconds; 0: never
     /// Where the mode came from; empty if it is the default. Points into the settings.
     std::string_view origin;
 };
@@ -53,7 +52,7 @@ bool chooses_cache(const Settings& settings);
 bool admits_at_first_context(const Settings& settings);
 
 /// Bytes that the group may have on `gpu`; nothing if that is not set.
-std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu);
+std::optional<uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu);
 
 /// The entry that holds for `key` on `gpu`; nullptr if none is set. fraction and limit answer for each other.
 const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu);
@@ -65,19 +64,18 @@ const Entry* find_ceiling(const Settings& settings, Source source, const GpuIden
 
 /// Bytes that outer job `number` may have on `gpu`, 0 being the nearest job around this process's own; nothing where
 /// that is not known.
-std::optional<std::uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
-                                             std::uint64_t total_bytes);
+std::optional<uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
+                                        uint64_t total_bytes);
 
 /// The most that a rule has processes share on one GPU.
 struct SharedLimit {
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     std::string_view origin;
 };
 
 /// The limit that processes share on `gpu` by a rule of the system, however little of it this one asks for; nothing
 /// where no rule has them share anything there.
-std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu,
-                                            std::uint64_t total_bytes);
+std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes);
 
 /// Where the host's programs write down what they hold. Where a rule has processes share, the system alone says so. A
 /// fake GPU's is with its books: `fake_folder` is CUSLICE_FAKE_DIR, or empty.

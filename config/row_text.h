@@ -10,14 +10,14 @@ namespace cuslice {
 
 /// A text of at most Capacity bytes, made by the compiler. It has no pointer, so that the loader relocates nothing as
 /// the library starts.
-template <std::size_t Capacity>
+template <size_t Capacity>
 class RowText {
   public:
     constexpr RowText() = default;
-    template <std::size_t Size>
+    template <size_t Size>
     consteval RowText(const char (&text)[Size]) : size_(Size - 1) {
         static_assert(Size - 1 <= Capacity, "the text is longer than its place in the row");
-        for (std::size_t i = 0; i < size_; ++i) bytes_[i] = text[i];
+        for (size_t i = 0; i < size_; ++i) bytes_[i] = text[i];
     }
 
     constexpr std::string_view view() const { return {bytes_, size_}; }
@@ -33,7 +33,7 @@ class RowText {
 
   protected:
     char bytes_[Capacity] = {};
-    std::uint8_t size_ = 0;
+    uint8_t size_ = 0;
 };
 
 }  // namespace cuslice

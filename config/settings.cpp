@@ -17,7 +17,7 @@ bool refuse(std::string_view reason, Reason& why) {
 }
 
 bool takes(Key key, std::string_view value) {
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     bool automatic = false;
     Reason unused;
     return parse_value(key, value, number, automatic, unused);
@@ -72,7 +72,7 @@ bool refuse_second(const Entry& first, const NewEntry& second, Reason& why) {
 std::string_view name_of(Source source) {
     constexpr std::string_view kNames[] = {"flag",        "environment", "config-file", "current-folder", "user-file",
                                            "system-file", "outer-job",   "other-tools", "rule",           "cgroup"};
-    return kNames[static_cast<std::size_t>(source)];
+    return kNames[static_cast<size_t>(source)];
 }
 
 // The caller has made sure of the room: nothing is kept in part.
@@ -117,8 +117,7 @@ bool Settings::add(const NewEntry& added, Reason& why) {
     }
     // One text for all the entries of one option or one variable.
     const bool same_origin = count_ != 0 && entries_[count_ - 1].origin == added.origin;
-    const std::size_t needed =
-        added.selector.text.size() + added.value.size() + (same_origin ? 0 : added.origin.size());
+    const size_t needed = added.selector.text.size() + added.value.size() + (same_origin ? 0 : added.origin.size());
     if (count_ == kMaxEntries || needed > kTextBytes - text_size_) {
         return refuse("too many settings in all: 256 values, 32 KiB of text", why);
     }
@@ -142,7 +141,7 @@ namespace {
 // One item of a list: "4GiB" or "0=4GiB". `first`: of its list.
 bool add_item(Settings& settings, NewEntry entry, std::string_view item, bool first, ConfigError& error) {
     const bool per_gpu = traits_of(entry.key).per_gpu;
-    const std::size_t equals = per_gpu ? item.find('=') : item.npos;
+    const size_t equals = per_gpu ? item.find('=') : item.npos;
     const bool named = equals != item.npos;
     entry.value = named ? slice(item, equals + 1) : item;
     Reason why;

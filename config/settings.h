@@ -17,7 +17,7 @@
 namespace cuslice {
 
 /// Where a setting came from, strongest first.
-enum class Source : std::uint8_t {
+enum class Source : uint8_t {
     flag,
     environment,
     config_file,
@@ -44,16 +44,16 @@ constexpr Source kind_of_ceiling(Source source) {
 constexpr bool is_file(Source source) { return source >= Source::config_file && source <= Source::system_file; }
 
 /// Handling of memory that a program frees.
-enum class AllocatorMode : std::uint8_t { direct, growth, prealloc };
-enum class FreeMode : std::uint8_t { strict, deferred };
+enum class AllocatorMode : uint8_t { direct, growth, prealloc };
+enum class FreeMode : uint8_t { strict, deferred };
 /// When a limit is reserved: as the launcher starts a job, or as a process makes its first context on a GPU.
-enum class Admission : std::uint8_t { launch, first_context };
+enum class Admission : uint8_t { launch, first_context };
 
 /// How strong a setting is. Within one source a lower level is stronger: what a program sets is level 0; what it was
 /// handed by the launcher that started it, or by that one's launcher, is one more each time.
 struct Rank {
     Source source = Source::flag;
-    std::uint8_t level = 0;
+    uint8_t level = 0;
 
     auto operator<=>(const Rank&) const = default;  // NOLINT(modernize-use-nullptr): there is no pointer
 };
@@ -72,7 +72,7 @@ struct Entry {
     /// As written: "40%".
     std::string_view value;
     /// As parse_value() (value.h) has read it.
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling; for a
     /// rule's "rule NAME (/etc/cuslice/rules.d/10-lab.toml:4:1)"; "dmem.max of cgroup /system.slice".
     std::string_view origin;
@@ -91,15 +91,15 @@ struct NewEntry {
     std::string_view value;
     std::string_view origin;
     /// The bytes that `value` means, where it is written by another tool's rules; else the key's own rules read it.
-    std::optional<std::uint64_t> bytes;
+    std::optional<uint64_t> bytes;
 };
 
 /// The settings, in space of their own: no allocation, about 50 KiB. Not copyable, since its entries point into it. One
 /// thread fills it; any number may read it afterwards.
 class Settings {
   public:
-    static constexpr std::size_t kMaxEntries = 256;
-    static constexpr std::size_t kTextBytes = std::size_t{32} * 1024;
+    static constexpr size_t kMaxEntries = 256;
+    static constexpr size_t kTextBytes = size_t{32} * 1024;
 
     Settings() {}
     Settings(const Settings&) = delete;
@@ -132,8 +132,8 @@ class Settings {
     std::string_view keep(std::string_view text);
 
     // Small members come before the large ones, of which a process uses only the beginning.
-    std::size_t count_ = 0;
-    std::size_t text_size_ = 0;
+    size_t count_ = 0;
+    size_t text_size_ = 0;
     std::string_view unreachable_file_, shared_rule_, system_folder_;
     union {
         Entry entries_[kMaxEntries];  // not made before they are added

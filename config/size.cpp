@@ -8,18 +8,18 @@ namespace {
 
 struct Unit {
     std::string_view name;
-    std::uint64_t bytes;
+    uint64_t bytes;
 };
 
-constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kMiB = kKiB * 1024;
-constexpr std::uint64_t kGiB = kMiB * 1024;
-constexpr std::uint64_t kTiB = kGiB * 1024;
-constexpr std::uint64_t kKB = 1000;
-constexpr std::uint64_t kMB = kKB * 1000;
-constexpr std::uint64_t kGB = kMB * 1000;
-constexpr std::uint64_t kTB = kGB * 1000;
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kMiB = kKiB * 1024;
+constexpr uint64_t kGiB = kMiB * 1024;
+constexpr uint64_t kTiB = kGiB * 1024;
+constexpr uint64_t kKB = 1000;
+constexpr uint64_t kMB = kKB * 1000;
+constexpr uint64_t kGB = kMB * 1000;
+constexpr uint64_t kTB = kGB * 1000;
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
 // In any case: mb and Mb could be megabits elsewhere, but never as a size of memory.
 constexpr Unit kUnits[] = {
@@ -32,7 +32,7 @@ constexpr Unit kUnits[] = {
 constexpr std::string_view kUnitNames =
     "KiB, MiB, GiB or TiB (Ki and K are the same as KiB, and so on; KB, MB, GB, TB are powers of 1000)";
 // More decimals than this say nothing about a size in TiB any more; they are refused rather than cut.
-constexpr std::size_t kDecimals = 9;
+constexpr size_t kDecimals = 9;
 
 const Unit* find_unit(std::string_view name) {
     for (const Unit& unit : kUnits) {
@@ -42,9 +42,9 @@ const Unit* find_unit(std::string_view name) {
 }
 
 // A bare number, with the unit that was probably meant. Large ones are bytes, as programs print them.
-bool refuse_bare(std::string_view number, std::uint64_t whole, BareNumber small, Reason& why) {
+bool refuse_bare(std::string_view number, uint64_t whole, BareNumber small, Reason& why) {
     // Fewer MiB than these hold no context.
-    constexpr std::uint64_t kFewestMiB = 512;
+    constexpr uint64_t kFewestMiB = 512;
     why.assign(number, " bytes? did you mean ");
     if (whole < kMiB) {
         why.append(number, small == BareNumber::gib && whole < kFewestMiB ? "GiB" : "MiB");
@@ -67,7 +67,7 @@ bool too_large(Reason& why) {
 
 }  // namespace
 
-bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why, BareNumber bare) {
+bool parse_size(std::string_view text, uint64_t& bytes, Reason& why, BareNumber bare) {
     if (text.empty()) {
         why.assign("empty: a size is needed, as 4GiB");
         return false;
@@ -80,24 +80,24 @@ bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why, BareNu
         why.assign("a size is not negative: more than 0, as 4GiB");
         return false;
     }
-    std::size_t at = 0;
-    std::uint64_t whole = 0;
+    size_t at = 0;
+    uint64_t whole = 0;
     bool overflow = false;
     while (at < text.size() && is_digit(text[at])) {
-        const auto digit = static_cast<std::uint64_t>(text[at] - '0');
+        const auto digit = static_cast<uint64_t>(text[at] - '0');
         overflow = overflow || whole > (kMax - digit) / 10;
         whole = whole * 10 + digit;
         ++at;
     }
     // The part after the point is counted apart, in parts of a power of ten: no rounding before the last step.
-    const std::size_t whole_digits = at;
-    std::uint64_t part = 0;
-    std::uint64_t parts = 1;
-    std::size_t decimals = 0;
+    const size_t whole_digits = at;
+    uint64_t part = 0;
+    uint64_t parts = 1;
+    size_t decimals = 0;
     if (at < text.size() && text[at] == '.') {
         for (++at; at < text.size() && is_digit(text[at]); ++at, ++decimals) {
             if (decimals >= kDecimals) continue;
-            part = part * 10 + static_cast<std::uint64_t>(text[at] - '0');
+            part = part * 10 + static_cast<uint64_t>(text[at] - '0');
             parts *= 10;
         }
         if (whole_digits != 0 && decimals == 0) {
@@ -119,22 +119,22 @@ bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why, BareNu
     const Unit* unit = find_unit(name);
     if (unit == nullptr) return refuse_unit(name, why);
     if (overflow || whole > kMax / unit->bytes) return too_large(why);
-    const std::uint64_t base = whole * unit->bytes;
-    const std::uint64_t rest = scale(part, unit->bytes, parts);
+    const uint64_t base = whole * unit->bytes;
+    const uint64_t rest = scale(part, unit->bytes, parts);
     if (base > kMax - rest) return too_large(why);
     bytes = base + rest;
     return true;
 }
 
-SizeText format_size(std::uint64_t bytes) {
+SizeText format_size(uint64_t bytes) {
     SizeText text;
     if (bytes < kKiB) return text.append(bytes, " bytes"), text;
     const bool mib = bytes >= kMiB;
     const bool gib = bytes >= 10 * kGiB;
     // Rounded to a tenth, and a tenth that rounds up to ten carries.
-    const std::uint64_t unit = gib ? kGiB : mib ? kMiB : kKiB;
-    std::uint64_t whole = bytes / unit;
-    std::uint64_t tenths = ((bytes % unit) * 10 + unit / 2) / unit;
+    const uint64_t unit = gib ? kGiB : mib ? kMiB : kKiB;
+    uint64_t whole = bytes / unit;
+    uint64_t tenths = ((bytes % unit) * 10 + unit / 2) / unit;
     if (tenths == 10) {
         tenths = 0;
         ++whole;

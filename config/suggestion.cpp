@@ -100,7 +100,7 @@ bool suggest_commas_of_gpus(const Refused& refused, Reason& why) {
 
 // 0:1GiB, as people write who know YAML.
 bool suggest_equals_sign(const Refused& refused, Reason& why) {
-    const std::size_t colon = refused.value.rfind(':');
+    const size_t colon = refused.value.rfind(':');
     const bool could_name_gpu = traits_of(refused.key).per_gpu && refused.gpu.empty();
     if (colon == refused.value.npos || !could_name_gpu) return false;
     const std::string_view gpu = slice(refused.value, 0, colon);
@@ -127,13 +127,13 @@ void suggest(const Refused& refused, Reason& why) {
 
 bool begins_with_decimal_comma(Key key, Takes* takes, std::string_view text, std::string_view& value) {
     if (!takes_decimals(key)) return false;
-    const std::size_t comma = text.find(',');
+    const size_t comma = text.find(',');
     if (comma == text.npos) return false;
     const std::string_view after = slice(text, comma + 1);
     value = slice(text, 0, comma + 1 + slice(after, 0, after.find(',')).size());
-    const std::size_t equals = value.find('=');
+    const size_t equals = value.find('=');
     if (equals != value.npos && equals < comma) value = slice(value, equals + 1);
-    const std::size_t mark = value.find(',');
+    const size_t mark = value.find(',');
     const std::string_view decimals = slice(value, mark + 1);
     if (!are_digits(slice(value, 0, mark)) || leading_digits(decimals).empty()) return false;
     return takes(key, replaced(value, ",", '.'));

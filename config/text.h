@@ -12,7 +12,7 @@ namespace cuslice {
 
 /// Text of at most Capacity - 1 bytes, always ended by a NUL. What does not fit is cut off, never written past the end.
 /// Not safe for two threads at once.
-template <std::size_t Capacity>
+template <size_t Capacity>
 class FixedText {
   public:
     FixedText() = default;
@@ -52,14 +52,14 @@ class FixedText {
         cut_ = size_ != text.size();
     }
     void add(std::string_view text) {
-        const std::size_t room = Capacity - 1 - size_;
-        const std::size_t count = text.size() < room ? text.size() : room;
+        const size_t room = Capacity - 1 - size_;
+        const size_t count = text.size() < room ? text.size() : room;
         if (count != 0) std::memcpy(bytes_ + size_, text.data(), count);
         cut_ = cut_ || count != text.size();
         size_ += count;
         bytes_[size_] = '\0';
     }
-    template <std::size_t Other>
+    template <size_t Other>
     void add(const FixedText<Other>& text) {
         add(text.view());
     }
@@ -67,8 +67,8 @@ class FixedText {
     template <std::integral Number>
     void add(Number number) {
         char digits[20];
-        std::size_t first = sizeof digits;
-        auto left = static_cast<std::uint64_t>(number);
+        size_t first = sizeof digits;
+        auto left = static_cast<uint64_t>(number);
         do {
             digits[--first] = static_cast<char>('0' + left % 10);
             left /= 10;
@@ -77,7 +77,7 @@ class FixedText {
     }
 
     char bytes_[Capacity] = {};
-    std::size_t size_ = 0;
+    size_t size_ = 0;
     bool cut_ = false;
 };
 
@@ -86,9 +86,9 @@ using Reason = FixedText<512>;
 
 /// The part of `text` from `first` on, `count` bytes of it at most; empty past the end. (string_view::substr can throw,
 /// which would bring libstdc++ into the host.)
-constexpr std::string_view slice(std::string_view text, std::size_t first, std::size_t count = std::string_view::npos) {
+constexpr std::string_view slice(std::string_view text, size_t first, size_t count = std::string_view::npos) {
     if (first >= text.size()) return {};
-    const std::size_t left = text.size() - first;
+    const size_t left = text.size() - first;
     return {text.data() + first, count < left ? count : left};
 }
 
@@ -133,7 +133,7 @@ constexpr bool has_control_character(std::string_view text) {
 
 /// The decimal digits that the text begins with; all of it at most.
 constexpr std::string_view leading_digits(std::string_view text) {
-    std::size_t count = 0;
+    size_t count = 0;
     while (count < text.size() && is_digit(text[count])) ++count;
     return slice(text, 0, count);
 }
@@ -142,11 +142,11 @@ constexpr std::string_view leading_digits(std::string_view text) {
 constexpr bool are_digits(std::string_view text) { return !text.empty() && leading_digits(text).size() == text.size(); }
 
 /// The number that one decimal digit stands for.
-constexpr std::uint64_t value_of_digit(char digit) { return static_cast<std::uint64_t>(digit - '0'); }
+constexpr uint64_t value_of_digit(char digit) { return static_cast<uint64_t>(digit - '0'); }
 
 /// The number that decimal digits write; 0 of none. As many of them as 64 bits can hold.
-constexpr std::uint64_t decimal_number(std::string_view digits) {
-    std::uint64_t number = 0;
+constexpr uint64_t decimal_number(std::string_view digits) {
+    uint64_t number = 0;
     for (const char digit : digits) number = number * 10 + value_of_digit(digit);
     return number;
 }
@@ -154,7 +154,7 @@ constexpr std::uint64_t decimal_number(std::string_view digits) {
 /// Takes the first item of a list off its front, with the `mark` that ends it. `more` says if another one follows,
 /// which may be empty: a list of no characters is one empty item.
 constexpr std::string_view take_item(std::string_view& list, char mark, bool& more) {
-    const std::size_t end = list.find(mark);
+    const size_t end = list.find(mark);
     const std::string_view item = slice(list, 0, end);
     more = end != list.npos;
     list = more ? slice(list, end + 1) : std::string_view();
@@ -163,14 +163,14 @@ constexpr std::string_view take_item(std::string_view& list, char mark, bool& mo
 
 constexpr bool equal_ignoring_case(std::string_view left, std::string_view right) {
     if (left.size() != right.size()) return false;
-    for (std::size_t i = 0; i < left.size(); ++i) {
+    for (size_t i = 0; i < left.size(); ++i) {
         if (to_lower(left[i]) != to_lower(right[i])) return false;
     }
     return true;
 }
 
 /// floor(left × right / divisor) without a wider type. Needs left ≤ divisor ≤ 10^9; the result then is at most `right`.
-constexpr std::uint64_t scale(std::uint64_t left, std::uint64_t right, std::uint64_t divisor) {
+constexpr uint64_t scale(uint64_t left, uint64_t right, uint64_t divisor) {
     return left * (right / divisor) + left * (right % divisor) / divisor;
 }
 

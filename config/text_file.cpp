@@ -56,7 +56,7 @@ bool TextFile::look(FileRights& rights, Reason& why) const {
     return false;
 }
 
-bool TextFile::read(std::size_t most, Reason& why) {
+bool TextFile::read(size_t most, Reason& why) {
     void* const at = ::mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
         why.assign("cannot be read: no memory");
@@ -72,13 +72,13 @@ bool TextFile::read(std::size_t most, Reason& why) {
             explain_errno(errno, why);
             return false;
         }
-        size_ += static_cast<std::size_t>(count);
+        size_ += static_cast<size_t>(count);
     }
     why.assign("larger than 1 MiB: not a file of settings");
     return false;
 }
 
-bool TextFile::read(TextFile& file, const char* path, std::size_t most) {
+bool TextFile::read(TextFile& file, const char* path, size_t most) {
     Reason unused;
     return file.open(path) == 0 && file.read(most, unused);
 }

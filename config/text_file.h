@@ -12,7 +12,7 @@
 namespace cuslice {
 
 /// Far more than any settings need; a device or a mistaken name must not fill the host's memory.
-inline constexpr std::size_t kMostOfSettings = std::size_t{1024} * 1024;
+inline constexpr size_t kMostOfSettings = size_t{1024} * 1024;
 
 /// Says in `why` what an errno means of a file that was to be read: "cannot be read: no such file".
 void explain_errno(int code, Reason& why);
@@ -35,16 +35,16 @@ class TextFile {
     /// Gets the owner, group and mode of the file by fstat. False, with the reason, if it is no regular file.
     bool look(FileRights& rights, Reason& why) const;
     /// Reads all of it; `most` bytes at most. False with the reason if it can't be read or is larger.
-    bool read(std::size_t most, Reason& why);
+    bool read(size_t most, Reason& why);
     /// The same without a reason, for files of the kernel's and the machine's: an empty text where it can't be read.
-    static bool read(TextFile& file, const char* path, std::size_t most);
+    static bool read(TextFile& file, const char* path, size_t most);
 
     std::string_view view() const { return {at_, size_}; }
 
   private:
     int descriptor_ = -1;
     char* at_ = nullptr;
-    std::size_t size_ = 0, mapped_ = 0;
+    size_t size_ = 0, mapped_ = 0;
 };
 
 /// Takes the first line off `text`, without its newline. False where there is none left.

@@ -10,7 +10,7 @@
 
 namespace cuslice {
 
-enum class OtherTool : std::uint8_t { hami, mps, kai };
+enum class OtherTool : uint8_t { hami, mps, kai };
 
 struct Unserved {
     OtherTool tool;

@@ -30,20 +30,20 @@ bool is_word(const KeyTraits& traits, std::string_view text) {
     return false;
 }
 
-bool parse_fraction(std::string_view text, std::uint64_t& number, Reason& why) {
+bool parse_fraction(std::string_view text, uint64_t& number, Reason& why) {
     Fraction fraction;
     if (!parse_fraction(text, fraction, why)) return false;
     number = fraction.parts();
     return true;
 }
 
-bool parse_limit(std::string_view text, std::uint64_t& number, Reason& why) {
+bool parse_limit(std::string_view text, uint64_t& number, Reason& why) {
     // "did you mean 0GiB" would be no help.
     if (text != "0" && !parse_size(text, number, why, BareNumber::gib)) return false;
     return number != 0 || refuse("a limit of 0 leaves no memory: more than 0", why);
 }
 
-bool parse_size_or_word(const KeyTraits& traits, std::string_view text, std::uint64_t& number, bool& automatic,
+bool parse_size_or_word(const KeyTraits& traits, std::string_view text, uint64_t& number, bool& automatic,
                         Reason& why) {
     automatic = is_word(traits, text);
     if (automatic) return true;
@@ -53,27 +53,27 @@ bool parse_size_or_word(const KeyTraits& traits, std::string_view text, std::uin
     return false;
 }
 
-bool parse_count(std::string_view text, std::uint64_t& number, Reason& why) {
-    constexpr std::size_t kMostDigits = 18;
+bool parse_count(std::string_view text, uint64_t& number, Reason& why) {
+    constexpr size_t kMostDigits = 18;
     if (are_digits(text) && text.size() <= kMostDigits) number = decimal_number(text);
     return number != 0 || refuse("a whole number is needed, 1 or more", why);
 }
 
 // Words alone: beside a time 1 would read as a second, and 0 as no time.
-bool parse_yes_or_no(std::string_view text, std::uint64_t& number) {
+bool parse_yes_or_no(std::string_view text, uint64_t& number) {
     const bool yes = text == "yes" || text == "true";
     const bool no = text == "no" || text == "false";
     number = yes ? kForEver : 0;
     return yes || no;
 }
 
-bool parse_switch(std::string_view text, std::uint64_t& number, Reason& why) {
+bool parse_switch(std::string_view text, uint64_t& number, Reason& why) {
     if (text == "1") return parse_yes_or_no("yes", number);
     if (text == "0") return parse_yes_or_no("no", number);
     return parse_yes_or_no(text, number) || refuse("yes or no", why);
 }
 
-bool parse_choice(const KeyTraits& traits, std::string_view text, std::uint64_t& number, Reason& why) {
+bool parse_choice(const KeyTraits& traits, std::string_view text, uint64_t& number, Reason& why) {
     std::string_view words = traits.words;
     for (number = 0; !words.empty(); ++number)
         if (next_word(words) == text) return true;
@@ -83,7 +83,7 @@ bool parse_choice(const KeyTraits& traits, std::string_view text, std::uint64_t&
     return false;
 }
 
-std::uint64_t milliseconds_in(std::string_view unit) {
+uint64_t milliseconds_in(std::string_view unit) {
     if (unit == "ms") return 1;
     if (unit == "s") return 1000;
     if (unit == "m") return 60'000;
@@ -92,11 +92,11 @@ std::uint64_t milliseconds_in(std::string_view unit) {
 }
 
 // Milliseconds. Without a unit nobody could tell minutes from seconds.
-bool parse_duration(const KeyTraits& traits, std::string_view text, std::uint64_t& number, Reason& why) {
-    constexpr std::size_t kMostDigits = 9;
+bool parse_duration(const KeyTraits& traits, std::string_view text, uint64_t& number, Reason& why) {
+    constexpr size_t kMostDigits = 9;
     const std::string_view digits = leading_digits(slice(text, 0, kMostDigits));
     const std::string_view unit = slice(text, digits.size());
-    const std::uint64_t count = decimal_number(digits);
+    const uint64_t count = decimal_number(digits);
     number = count * milliseconds_in(unit);
     if (number != 0) return true;
     why.assign(traits.needed);
@@ -160,11 +160,11 @@ void append_words(const KeyTraits& traits, Reason& to) {
     }
 }
 
-bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why) {
+bool parse_value(Key key, std::string_view text, uint64_t& number, bool& automatic, Reason& why) {
     return parse_value(traits_of(key), text, number, automatic, why);
 }
 
-bool parse_value(const KeyTraits& traits, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why) {
+bool parse_value(const KeyTraits& traits, std::string_view text, uint64_t& number, bool& automatic, Reason& why) {
     number = 0;
     automatic = false;
     switch (traits.type) {

@@ -10,7 +10,7 @@
 namespace cuslice {
 
 /// Number of `--wait` without a time, and of any other yes.
-inline constexpr std::uint64_t kForEver = ~0ull;
+inline constexpr uint64_t kForEver = ~0ull;
 
 /// Reads a value as a setting needs it, or says in `why` what is needed. Pure. `number` becomes, by the setting's type:
 ///   limit, size            bytes
@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kForEver = ~0ull;
 ///   split                  how many equal partitions, 0 for sizes
 ///   any other              0
 /// `automatic`: the size is the word `auto`.
-bool parse_value(const KeyTraits& traits, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why);
-bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why);
+bool parse_value(const KeyTraits& traits, std::string_view text, uint64_t& number, bool& automatic, Reason& why);
+bool parse_value(Key key, std::string_view text, uint64_t& number, bool& automatic, Reason& why);
 
 /// "direct, growth or prealloc", of the row's words. For refusals.
 void append_words(const KeyTraits& traits, Reason& to);

@@ -21,7 +21,7 @@ class Items {
 
     bool next(std::string_view& item) {
         if (done_) return false;
-        const std::size_t comma = rest_.find(',');
+        const size_t comma = rest_.find(',');
         item = slice(rest_, 0, comma);
         done_ = comma == rest_.npos;
         rest_ = done_ ? std::string_view() : slice(rest_, comma + 1);
@@ -35,7 +35,7 @@ class Items {
 
 // "0-2". False for anything else, also for a range that runs backwards.
 bool parse_range(std::string_view item, int& first, int& last) {
-    const std::size_t dash = item.find('-');
+    const size_t dash = item.find('-');
     GpuSelector from, to;
     Reason unused;
     if (dash == item.npos || !parse_gpu_selector(slice(item, 0, dash), from, unused) ||
@@ -104,7 +104,7 @@ GpuPlaces read_list(std::string_view variable, PlaceOf place_of, bool* twice = n
         item = trim(item);
         const int place = is_name(item) == names ? place_of(item) : kNothing;
         if (place == kNothing) break;
-        if (places.add(static_cast<std::size_t>(place))) continue;
+        if (places.add(static_cast<size_t>(place))) continue;
         places.clear();
         if (twice) *twice = true;
         break;
@@ -114,16 +114,16 @@ GpuPlaces read_list(std::string_view variable, PlaceOf place_of, bool* twice = n
 
 // True if the name is the UUID or its beginning. As the driver has it, the number's letters may be capitals.
 bool begins(std::string_view uuid, std::string_view name) {
-    constexpr std::size_t kind = 4;  // GPU- or MIG-
+    constexpr size_t kind = 4;  // GPU- or MIG-
     if (name.size() > uuid.size() || !starts_with(uuid, slice(name, 0, kind))) return false;
-    for (std::size_t i = kind; i < name.size(); i++)
+    for (size_t i = kind; i < name.size(); i++)
         if (to_lower(uuid[i]) != to_lower(name[i])) return false;
     return true;
 }
 
 int place_by_name(std::string_view name, std::span<const GpuIdentity> gpus) {
     int found = kNothing;
-    for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (size_t i = 0; i < gpus.size(); ++i) {
         if (!begins(gpus[i].uuid, name)) continue;
         if (found != kNothing) return kNothing;
         found = static_cast<int>(i);
@@ -144,15 +144,15 @@ void append_allowed(const GpusQuestion& question, Reason& why) {
         why.append("=", question.variable.empty() ? "\"\"" : slice(question.variable, 0, 120));
     why.append(" allows ");
     const char* separator = "";
-    for (const std::uint8_t place : question.allowed.view()) {
+    for (const uint8_t place : question.allowed.view()) {
         append_gpu(question.gpus[place], separator, why);
         separator = ", ";
     }
     if (question.allowed.view().empty()) why.append("none");
 }
 
-bool allows(const GpuPlaces& places, std::size_t place) {
-    for (const std::uint8_t one : places.view()) {
+bool allows(const GpuPlaces& places, size_t place) {
+    for (const uint8_t one : places.view()) {
         if (one == place) return true;
     }
     return false;
@@ -163,12 +163,12 @@ bool refuse(const GpusQuestion& question, const Reason& why, ConfigError& error)
 }
 
 // The place that one name stands for.
-bool find_one(const GpusQuestion& question, std::string_view name, std::size_t& place, ConfigError& error) {
+bool find_one(const GpusQuestion& question, std::string_view name, size_t& place, ConfigError& error) {
     Reason why;
     GpuSelector selector;
     if (!parse_gpu_selector(name, selector, why)) return refuse(question, why, error);
     int matches = 0;
-    for (std::size_t i = 0; i < question.gpus.size(); ++i) {
+    for (size_t i = 0; i < question.gpus.size(); ++i) {
         if (!selector.matches(question.gpus[i])) continue;
         place = i;
         ++matches;
@@ -185,9 +185,9 @@ bool find_one(const GpusQuestion& question, std::string_view name, std::size_t& 
 
 }  // namespace
 
-bool GpuPlaces::add(std::size_t place) {
+bool GpuPlaces::add(size_t place) {
     if (count_ == kMax || allows(*this, place)) return false;
-    places_[count_++] = static_cast<std::uint8_t>(place);
+    places_[count_++] = static_cast<uint8_t>(place);
     return true;
 }
 
@@ -199,7 +199,7 @@ void append_visible(VisibleText& list, std::string_view uuid) {
 GpuPlaces read_cuda_list(std::string_view variable, std::span<const GpuIdentity> gpus) {
     if (variable.data() == nullptr) {
         GpuPlaces all;
-        for (std::size_t i = 0; i < gpus.size(); ++i) all.add(i);
+        for (size_t i = 0; i < gpus.size(); ++i) all.add(i);
         return all;
     }
     return read_list(variable, [&](std::string_view item) { return place_of(item, gpus); });
@@ -233,7 +233,7 @@ bool count_in_chosen(std::string_view chosen, std::string_view variable, Visible
         const int index = index_of(item);
         return index < count ? index : kNothing;
     });
-    for (const std::uint8_t place : places.view()) append_visible(list, uuids[place]);
+    for (const uint8_t place : places.view()) append_visible(list, uuids[place]);
     return true;
 }
 
@@ -244,7 +244,7 @@ std::string_view own_list(std::string_view chosen, std::string_view variable) {
 bool parse_gpus(std::string_view text, Reason& why) {
     if (names_no_gpu(text) || text == kAnyGpu || text == kAllGpus) return true;
     GpuSelector selectors[GpuPlaces::kMax];
-    std::size_t count = 0;
+    size_t count = 0;
     Names names(text);
     for (std::string_view item; names.next(item);) {
         if (count == GpuPlaces::kMax) {
@@ -258,7 +258,7 @@ bool parse_gpus(std::string_view text, Reason& why) {
             why.append("or its PCI id (0000:81:00.0), divided by commas; or any for one that has room, all, or none");
             return false;
         }
-        for (std::size_t i = 0; i < count; ++i) {
+        for (size_t i = 0; i < count; ++i) {
             if (!selectors[i].same_as(selector)) continue;
             why.assign("'", item, "' is there twice; name each GPU once");
             return false;
@@ -278,22 +278,22 @@ bool resolve_gpus(const GpusQuestion& question, GpuPlaces& chosen, ConfigError& 
     std::string_view names[GpuPlaces::kMax];
     Names list(question.value);
     for (std::string_view name; list.next(name);) {
-        std::size_t place = 0;
+        size_t place = 0;
         if (!find_one(question, name, place, error)) return false;
         const std::string_view item = list.item();
-        const std::size_t count = chosen.view().size();
+        const size_t count = chosen.view().size();
         if (chosen.add(place)) {
             names[count] = item;
             continue;
         }
         Reason why;
         why.assign("'", item);
-        for (std::size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i)
             if (chosen.view()[i] == place) why.append("' and '", names[i]);
         why.append("' are the same GPU ", question.gpus[place].uuid, "; name each GPU once");
         return refuse(question, why, error);
     }
-    for (const std::uint8_t place : chosen.view()) {
+    for (const uint8_t place : chosen.view()) {
         if (chosen.view().size() == 1 || !is_mig_uuid(question.gpus[place].uuid)) continue;
         Reason why;
         why.assign("CUDA shows a program one MIG instance and nothing beside it: name ", names[0]);

@@ -27,17 +27,17 @@ constexpr bool names_no_gpu(std::string_view gpus) { return gpus.empty() || gpus
 /// Places in a list of GPUs, in the order in which a program sees them.
 class GpuPlaces {
   public:
-    static constexpr std::size_t kMax = 64;
+    static constexpr size_t kMax = 64;
 
     /// False, and nothing is added, if it is there already or there is no more room.
-    bool add(std::size_t place);
+    bool add(size_t place);
     void clear() { count_ = 0; }
-    std::span<const std::uint8_t> view() const& { return {places_, count_}; }
-    std::span<const std::uint8_t> view() && = delete;
+    std::span<const uint8_t> view() const& { return {places_, count_}; }
+    std::span<const uint8_t> view() && = delete;
 
   private:
-    std::uint8_t places_[kMax] = {};
-    std::size_t count_ = 0;
+    uint8_t places_[kMax] = {};
+    size_t count_ = 0;
 };
 
 /// A list of whole UUIDs, as CUDA_VISIBLE_DEVICES takes it.

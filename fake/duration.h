@@ -8,9 +8,9 @@
 namespace cuslice::fake {
 
 /// Reads "50us" (ns, us, ms, s; at most an hour) into nanoseconds.
-bool parse_duration(const std::string& text, std::uint64_t& nanoseconds);
+bool parse_duration(const std::string& text, uint64_t& nanoseconds);
 
 /// Sleeps when there is time to, else spins: a sleep of 5 µs takes 60.
-void pause_for(std::uint64_t nanoseconds);
+void pause_for(uint64_t nanoseconds);
 
 }  // namespace cuslice::fake

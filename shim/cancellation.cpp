@@ -99,14 +99,14 @@ void start_anew(CancellationRecord& record) CUSLICE_REQUIRES(records_mutex) {
 }
 
 // In doubt, as where a sandbox refuses the question, it is.
-bool is_alive(std::int32_t thread) {
+bool is_alive(int32_t thread) {
     const int saved_errno = errno;
     const bool alive = syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
     errno = saved_errno;
     return alive;
 }
 
-std::int32_t this_thread() { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
+int32_t this_thread() { return static_cast<int32_t>(syscall(SYS_gettid)); }
 
 // For the calling thread. Null if the kernel gives no memory.
 CancellationRecord* own_record() {
@@ -125,7 +125,7 @@ CancellationRecord* ask(pthread_t thread) {
     LockGuard lock(records_mutex);
     CancellationRecord* const record = make_record(thread);
     if (!record) return nullptr;
-    const std::int32_t id = record->id.load(std::memory_order_relaxed);
+    const int32_t id = record->id.load(std::memory_order_relaxed);
     if (id != 0 && !is_alive(id)) start_anew(*record);
     record->asked.store(CancellationRecord::Asked::pending, std::memory_order_seq_cst);
     return record;

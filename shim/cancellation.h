@@ -12,10 +12,10 @@ namespace cuslice {
 // One thread's cancellation, as our pthread_cancel (cancellation.cpp) sees it. Never freed: a thread that gets the name
 // of one that has ended takes over its record.
 struct alignas(64) CancellationRecord {
-    enum class Asked : std::uint8_t { never, pending, delivered };
+    enum class Asked : uint8_t { never, pending, delivered };
     std::atomic<pthread_t> thread{0};
-    std::atomic<std::int32_t> id{0};  // the kernel's number of the thread; 0: it was in no hook yet
-    std::atomic<bool> held{false};    // written by the thread alone
+    std::atomic<int32_t> id{0};     // the kernel's number of the thread; 0: it was in no hook yet
+    std::atomic<bool> held{false};  // written by the thread alone
     std::atomic<Asked> asked{Asked::never};
 };
 

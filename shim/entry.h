@@ -18,7 +18,7 @@ class OnStack {
 
     // The way in which cancellation is held back. Quick: for hooks that hold no lock over a call of the driver's.
     enum class Hold { quick, by_calls };
-    [[gnu::always_inline]] void begin(volatile std::uint64_t* place, Hold hold) {
+    [[gnu::always_inline]] void begin(volatile uint64_t* place, Hold hold) {
         hold == Hold::quick ? cancellation_.begin() : cancellation_.begin_by_calls();
         returns_at_ = static_cast<void* const*>(__builtin_frame_address(0)) + 1;
         returns_to_ = __builtin_return_address(0);
@@ -28,7 +28,7 @@ class OnStack {
         place_ = place;
     }
     [[gnu::always_inline]] void end() {
-        *const_cast<volatile std::uint64_t*>(place_) = 0;
+        *const_cast<volatile uint64_t*>(place_) = 0;
         forget();
     }
     [[gnu::always_inline]] void forget() {
@@ -37,8 +37,8 @@ class OnStack {
     }
 
   private:
-    const volatile std::uint64_t* place_ = nullptr;  // where the number is
-    std::uint64_t number_ = 0;
+    const volatile uint64_t* place_ = nullptr;  // where the number is
+    uint64_t number_ = 0;
     void* const* returns_at_ = nullptr;
     const void* returns_to_ = nullptr;
     HeldCancellation cancellation_;
@@ -97,7 +97,7 @@ class HookEntry {
     bool counts() const { return counts_; }
 
   private:
-    volatile std::uint64_t place_ = 0;
+    volatile uint64_t place_ = 0;
     bool counts_ = false, nested_ = false;
     union {
         HookFrame outer_;  // of a hook on another stack, if nested: whether that has been left can't be told

@@ -14,20 +14,20 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t kMinute = 60'000'000'000;
+constexpr uint64_t kMinute = 60'000'000'000;
 
 // True for the first thread that comes a minute or more after the one before.
 bool is_due() {
-    static constinit std::atomic<std::uint64_t> last{0};
-    const std::uint64_t now = coarse_clock();
-    std::uint64_t before = last.load(std::memory_order_relaxed);
+    static constinit std::atomic<uint64_t> last{0};
+    const uint64_t now = coarse_clock();
+    uint64_t before = last.load(std::memory_order_relaxed);
     if (before != 0 && now - before < kMinute) return false;
     return last.compare_exchange_strong(before, now, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void report_no_host_memory(std::size_t bytes, int error) {
+void report_no_host_memory(size_t bytes, int error) {
     if (!is_due()) return;
     LogLine line("the kernel gives no host memory for cuslice's records (");
     line.append(format_size(bytes), ": ", strerror(error));

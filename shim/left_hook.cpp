@@ -15,12 +15,12 @@ constinit thread_local OnStack RecordedCall::outermost;
 namespace {
 
 // No call lies as deep as this below another one in the same stack, and other stacks are mostly further away.
-constexpr std::uintptr_t kOneStack = 16 << 20;
+constexpr uintptr_t kOneStack = 16 << 20;
 
 bool is_mapped(const volatile void* place) {
     const int saved_errno = errno;
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    auto* begin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(place) / page * page);
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    auto* begin = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(place) / page * page);
     unsigned char there = 0;
     const bool mapped = mincore(begin, page, &there) == 0;
     errno = saved_errno;
@@ -45,7 +45,7 @@ void forget_left_hook() {
 // the hook was left another function's frame may lie there by now, and AddressSanitizer would have the read for a
 // mistake.
 [[gnu::no_sanitize("address")]] OnStack::Judgement OnStack::judge(const volatile void* here) const {
-    const auto place = reinterpret_cast<std::uintptr_t>(place_), now = reinterpret_cast<std::uintptr_t>(here);
+    const auto place = reinterpret_cast<uintptr_t>(place_), now = reinterpret_cast<uintptr_t>(here);
     if (now >= place) return now - place < kOneStack ? Judgement::left : Judgement::unknown;
     if (place - now >= kOneStack) return Judgement::unknown;
     const bool there = is_mapped(place_) && is_mapped(returns_at_) && *place_ == number_ && *returns_at_ == returns_to_;

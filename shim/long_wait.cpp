@@ -20,7 +20,7 @@ namespace {
 extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
 extern "C" __attribute__((visibility("hidden"))) const char _end[];
 
-constexpr std::uint64_t kLong = 5000;  // milliseconds
+constexpr uint64_t kLong = 5000;  // milliseconds
 constexpr unsigned kMaxLines = 16;
 constinit std::atomic<unsigned> lines{0};
 
@@ -29,9 +29,9 @@ constinit std::atomic<CpuClock> cpu_clock{nullptr};
 
 // "libcuslice.so+0x1a2b", which addr2line understands.
 void append_place(LogLine& line, const void* place) {
-    auto address = reinterpret_cast<std::uintptr_t>(place);
-    const auto first = reinterpret_cast<std::uintptr_t>(__ehdr_start);
-    const bool inside = address >= first && address < reinterpret_cast<std::uintptr_t>(_end);
+    auto address = reinterpret_cast<uintptr_t>(place);
+    const auto first = reinterpret_cast<uintptr_t>(__ehdr_start);
+    const bool inside = address >= first && address < reinterpret_cast<uintptr_t>(_end);
     if (inside) address -= first;
     line.append(inside ? "libcuslice.so+0x" : "0x");
     int shift = 60;
@@ -41,9 +41,9 @@ void append_place(LogLine& line, const void* place) {
 
 // The kernel's number of a thread that pthread_self() calls so; 0 if it can't be told. The number of a thread's clock
 // is made of it (sched.h has no other question for that in older C libraries).
-unsigned thread_number(std::uintptr_t thread) {
+unsigned thread_number(uintptr_t thread) {
     const CpuClock ask = cpu_clock.load(std::memory_order_acquire);
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     unsigned char there = 0;
     // Not that of a thread which has ended with the lock.
     if (!ask || mincore(reinterpret_cast<void*>(thread / page * page), page, &there) != 0) return 0;

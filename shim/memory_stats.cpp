@@ -13,7 +13,7 @@ namespace cuslice {
 namespace {
 
 // How large the structure was in the first version.
-constexpr std::size_t kMinSize = offsetof(cuslice_stats, own_memory) + sizeof(cuslice_stats::own_memory);
+constexpr size_t kMinSize = offsetof(cuslice_stats, own_memory) + sizeof(cuslice_stats::own_memory);
 
 cuslice_tally tally_of(const Tally& tally) { return {tally.current, tally.peak, tally.allocated, tally.freed}; }
 

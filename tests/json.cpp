@@ -22,11 +22,11 @@ Json Json::parse(std::string_view text) {
 
 Json Json::at(std::string_view key) const { return {whole_, &seen(part_).at(std::string(key))}; }
 
-Json Json::element(std::size_t index) const { return {whole_, &seen(part_).at(index)}; }
+Json Json::element(size_t index) const { return {whole_, &seen(part_).at(index)}; }
 
 Json Json::list(std::string_view key) const { return seen(part_).contains(std::string(key)) ? at(key) : parse("[]"); }
 
-std::size_t Json::size() const { return seen(part_).size(); }
+size_t Json::size() const { return seen(part_).size(); }
 
 bool Json::is_null() const { return seen(part_).is_null(); }
 
@@ -36,7 +36,7 @@ std::string Json::text() const { return seen(part_).get<std::string>(); }
 
 double Json::real() const { return seen(part_).get<double>(); }
 
-std::int64_t Json::integer() const { return seen(part_).get<std::int64_t>(); }
+int64_t Json::integer() const { return seen(part_).get<int64_t>(); }
 
 bool Json::is(std::string_view text) const {
     return seen(part_).is_string() && seen(part_).get_ref<const std::string&>() == text;
@@ -44,8 +44,8 @@ bool Json::is(std::string_view text) const {
 
 bool Json::is(bool truth) const { return seen(part_) == truth; }
 
-bool Json::equals(std::int64_t number) const {
-    return seen(part_).is_number_integer() && seen(part_).get<std::int64_t>() == number;
+bool Json::equals(int64_t number) const {
+    return seen(part_).is_number_integer() && seen(part_).get<int64_t>() == number;
 }
 
 bool Json::same(const Json& other) const { return seen(part_) == seen(other.part_); }

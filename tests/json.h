@@ -24,17 +24,17 @@ class Json {
     Json operator[](const char* key) const { return at(key); }
     template <std::integral Index>
     Json at(Index index) const {
-        return element(static_cast<std::size_t>(index));
+        return element(static_cast<size_t>(index));
     }
     template <std::integral Index>
     Json operator[](Index index) const {
-        return element(static_cast<std::size_t>(index));
+        return element(static_cast<size_t>(index));
     }
     /// The member; where there is none, an empty list.
     Json list(std::string_view key) const;
 
     /// Number of elements or members; 1 for a plain value, 0 for null.
-    std::size_t size() const;
+    size_t size() const;
     bool empty() const { return size() == 0; }
     bool is_null() const;
     bool is_number() const;
@@ -46,7 +46,7 @@ class Json {
         return static_cast<Number>(integer());
     }
     operator std::string() const { return text(); }
-    operator std::uint64_t() const { return get<std::uint64_t>(); }
+    operator uint64_t() const { return get<uint64_t>(); }
 
     friend bool operator==(const Json& json, std::string_view text) { return json.is(text); }
     friend bool operator==(const Json& json, const char* text) { return json.is(std::string_view(text)); }
@@ -55,7 +55,7 @@ class Json {
     template <std::integral Number>
     friend bool operator==(const Json& json, Number number) {
         if constexpr (std::same_as<Number, bool>) return json.is(number);
-        return json.equals(static_cast<std::int64_t>(number));
+        return json.equals(static_cast<int64_t>(number));
     }
     template <std::integral Number>
     friend bool operator<(const Json& json, Number number) {
@@ -67,7 +67,7 @@ class Json {
 
     class Iterator {
       public:
-        Iterator(const Json& list, std::size_t index) : list_(&list), index_(index) {}
+        Iterator(const Json& list, size_t index) : list_(&list), index_(index) {}
         Json operator*() const { return list_->element(index_); }
         Iterator& operator++() {
             ++index_;
@@ -77,7 +77,7 @@ class Json {
 
       private:
         const Json* list_;
-        std::size_t index_;
+        size_t index_;
     };
     /// Iterators over the elements of a list.
     Iterator begin() const { return {*this, 0}; }
@@ -86,11 +86,11 @@ class Json {
   private:
     struct Value;
     Json(std::shared_ptr<const Value> whole, const void* part) : whole_(std::move(whole)), part_(part) {}
-    Json element(std::size_t index) const;
-    std::int64_t integer() const;
+    Json element(size_t index) const;
+    int64_t integer() const;
     bool is(std::string_view text) const;
     bool is(bool truth) const;
-    bool equals(std::int64_t number) const;
+    bool equals(int64_t number) const;
     bool same(const Json& other) const;
 
     std::shared_ptr<const Value> whole_;

@@ -5,20 +5,20 @@
 
 extern "C" {
 
-void* __real_mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset);
-void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset);
+void* __real_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset);
+void* __wrap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset);
 
-void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) {
+void* __wrap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
     if (!cuslice::tests::no_mappings) return __real_mmap(address, bytes, protection, flags, file, offset);
     errno = ENOMEM;
     return MAP_FAILED;
 }
 
-// cuslice::take_table_memory(std::size_t)
-void* __real__ZN7cuslice17take_table_memoryEm(std::size_t bytes);
-void* __wrap__ZN7cuslice17take_table_memoryEm(std::size_t bytes);
+// cuslice::take_table_memory(size_t)
+void* __real__ZN7cuslice17take_table_memoryEm(size_t bytes);
+void* __wrap__ZN7cuslice17take_table_memoryEm(size_t bytes);
 
-void* __wrap__ZN7cuslice17take_table_memoryEm(std::size_t bytes) {
+void* __wrap__ZN7cuslice17take_table_memoryEm(size_t bytes) {
     return cuslice::tests::no_tables ? nullptr : __real__ZN7cuslice17take_table_memoryEm(bytes);
 }
 }

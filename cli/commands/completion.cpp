@@ -64,7 +64,7 @@ std::string bash_own_values(std::string& with_value) {
         if (own.placeholder.empty() || !seen.insert(own.name).second) continue;
         with_value += (with_value.empty() ? "" : " | ") + bash_pattern(own);
         values += "        " + bash_pattern(own) + ") ";
-        values += kValues[static_cast<std::size_t>(own.names)];
+        values += kValues[static_cast<size_t>(own.names)];
     }
     return values;
 }
@@ -197,7 +197,7 @@ std::string zsh_option(const OwnOption& own) {
     const std::string start = "--" + std::string(own.name), help = zsh_text(own.help);
     if (own.placeholder.empty()) return quoted(start + "[" + help + "]");
     return quoted(start + "=[" + help + "]:" + std::string(own.placeholder) + ":" +
-                  std::string(kNames[static_cast<std::size_t>(own.names)]));
+                  std::string(kNames[static_cast<size_t>(own.names)]));
 }
 
 std::string zsh() {

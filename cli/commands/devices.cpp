@@ -26,8 +26,8 @@ namespace {
 struct Device {
     Gpu seen;
     int index = -1;
-    std::uint64_t total = 0;
-    std::optional<std::uint64_t> free;
+    uint64_t total = 0;
+    std::optional<uint64_t> free;
     std::string origin;
     std::optional<Gpu> physical;  // none if it wasn't found
     bool part = false;
@@ -71,7 +71,7 @@ std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& m
 // Finds the room that each device leaves to a program that sees all of them.
 void find_rooms(std::vector<Device>& devices, const Settings& settings, const ContextSizes& contexts) {
     for (Device& device : devices) {
-        std::uint64_t all = 0;
+        uint64_t all = 0;
         for (const Device& other : devices)
             if (other.part && device.part && other.physical->uuid == device.physical->uuid) all += other.seen.total;
         const Gpu& gpu = device.physical ? *device.physical : device.seen;

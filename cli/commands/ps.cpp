@@ -53,7 +53,7 @@ template <typename Row>
 std::string as_table(const std::vector<Column<Row>>& columns, const std::vector<Row>& rows, Form form) {
     TableStyle style = style_of_output(2, form == Form::whole);
     std::vector<std::vector<Cell>> cells(1);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (size_t i = 0; i < columns.size(); ++i) {
         cells[0].emplace_back(std::string(columns[i].heading));
         if (columns[i].align == Align::flexible) style.flexible = i;
         if (columns[i].align == Align::right) style.right.push_back(i);
@@ -73,8 +73,8 @@ std::string as_json(const Holders& found) {
 }
 
 // In one unit whatever the size: who reads logs looks for it.
-std::string whole_mib(std::uint64_t bytes) {
-    constexpr std::uint64_t kMiB = 1 << 20;
+std::string whole_mib(uint64_t bytes) {
+    constexpr uint64_t kMiB = 1 << 20;
     return std::to_string(bytes / kMiB + (bytes % kMiB >= kMiB / 2 ? 1 : 0)) + " MiB";
 }
 

@@ -19,9 +19,9 @@
 namespace cuslice::cli {
 namespace {
 
-std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes)); }
+std::string text_of(uint64_t bytes) { return std::string(format_size(bytes)); }
 
-std::string ago(std::uint64_t milliseconds) {
+std::string ago(uint64_t milliseconds) {
     return std::to_string(milliseconds / 1000) + "." + std::to_string(milliseconds % 1000 / 100) + " s ago";
 }
 

@@ -46,7 +46,7 @@ constexpr std::string_view kSrun =
 
 std::vector<std::string> words_of(std::string_view text) {
     std::vector<std::string> words;
-    for (std::size_t begin; (begin = text.find_first_not_of(' ')) != text.npos;) {
+    for (size_t begin; (begin = text.find_first_not_of(' ')) != text.npos;) {
         text.remove_prefix(begin);
         words.emplace_back(text.substr(0, text.find(' ')));
         text.remove_prefix(words.back().size());
@@ -80,7 +80,7 @@ std::vector<std::string> command_for(const std::string& node, std::vector<std::s
                                      const std::vector<std::string>& on_node) {
     bool placed = false;
     for (std::string& word : over)
-        for (std::size_t at = 0; (at = word.find(kPlace, at)) != word.npos; at += node.size(), placed = true)
+        for (size_t at = 0; (at = word.find(kPlace, at)) != word.npos; at += node.size(), placed = true)
             word.replace(at, kPlace.size(), node);
     if (!placed) over.push_back(node);
     over.insert(over.end(), on_node.begin(), on_node.end());

@@ -16,10 +16,10 @@
 
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr size_t kMiB = size_t{1} << 20;
 // Blocks that a slice is filled with: enough of them for a picture, and few calls on the largest GPU.
-constexpr std::size_t kBlocks = 64;
-constexpr std::size_t kBarColumns = 44;
+constexpr size_t kBlocks = 64;
+constexpr size_t kBarColumns = 44;
 
 #define DEMO_FUNCTION(name, symbol) decltype(&::name) name = find<decltype(&::name)>(symbol)
 
@@ -56,7 +56,7 @@ class Driver {
 struct Filled {
     int ordinal = 0;
     char name[128] = {};
-    std::size_t total = 0, free_before = 0, allocated = 0, block = 0, blocks = 0;
+    size_t total = 0, free_before = 0, allocated = 0, block = 0, blocks = 0;
     CUresult refusal = CUDA_SUCCESS;
     // The call that failed and was not to fail; empty where the GPU was filled.
     std::string failed;
@@ -77,7 +77,7 @@ Filled fill(const Driver& driver, int ordinal) {
         return filled;
     if (!fails("cuCtxSetCurrent", driver.cuCtxSetCurrent(context)) &&
         !fails("cuMemGetInfo", driver.cuMemGetInfo(&filled.free_before, &filled.total))) {
-        filled.block = std::max<std::size_t>(2, filled.total / kBlocks / kMiB) * kMiB;
+        filled.block = std::max<size_t>(2, filled.total / kBlocks / kMiB) * kMiB;
         std::vector<CUdeviceptr> blocks;
         CUdeviceptr block = 0;
         while ((filled.refusal = driver.cuMemAlloc(&block, filled.block)) == CUDA_SUCCESS) blocks.push_back(block);
@@ -93,12 +93,12 @@ Filled fill(const Driver& driver, int ordinal) {
 
 // A bar for `bytes` of `most`, with blanks to its full width. Eighths of a column where the terminal has such
 // characters.
-std::string bar(std::size_t bytes, std::size_t most, bool blocks) {
+std::string bar(size_t bytes, size_t most, bool blocks) {
     static const char* const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    const std::size_t all = most == 0 ? 0 : (bytes * kBarColumns * 8 + most / 2) / most;
-    std::size_t columns = all / 8;
+    const size_t all = most == 0 ? 0 : (bytes * kBarColumns * 8 + most / 2) / most;
+    size_t columns = all / 8;
     std::string drawn;
-    for (std::size_t i = 0; i < columns; ++i) drawn += blocks ? "█" : "#";
+    for (size_t i = 0; i < columns; ++i) drawn += blocks ? "█" : "#";
     if (blocks && all % 8 != 0) {
         drawn += eighths[all % 8];
         columns++;
@@ -106,13 +106,13 @@ std::string bar(std::size_t bytes, std::size_t most, bool blocks) {
     return drawn + std::string(kBarColumns - columns, ' ');
 }
 
-void draw_row(const char* label, std::size_t bytes, std::size_t most) {
+void draw_row(const char* label, size_t bytes, size_t most) {
     const bool blocks = std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     std::printf("  %-12s %s %10.1f MiB\n", label, bar(bytes, most, blocks).c_str(),
                 static_cast<double>(bytes) / static_cast<double>(kMiB));
 }
 
-void draw(const Driver& driver, const Filled& filled, std::size_t whole, std::size_t most) {
+void draw(const Driver& driver, const Filled& filled, size_t whole, size_t most) {
     std::printf("GPU %d: %s\n", filled.ordinal, filled.name);
     if (whole != 0) draw_row("whole GPU", whole, most);
     if (filled.total != 0) {
@@ -140,7 +140,7 @@ std::string quoted(const char* text) {
 
 void print_json(const Driver& driver, const std::vector<Filled>& gpus) {
     std::printf("{\"version\": 1, \"gpus\": [");
-    for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (size_t i = 0; i < gpus.size(); ++i) {
         const Filled& gpu = gpus[i];
         std::printf("%s\n  {\"ordinal\": %d, \"name\": %s, \"total\": %zu, \"free_before\": %zu, \"allocated\": %zu, ",
                     i ? "," : "", gpu.ordinal, quoted(gpu.name).c_str(), gpu.total, gpu.free_before, gpu.allocated);
@@ -157,8 +157,8 @@ int fail(const std::string& why) {
 }
 
 // The launcher knows how large the GPUs are; the program sees its slices: --whole=BYTES[,BYTES…], by ordinal.
-std::vector<std::size_t> read_sizes(const char* text) {
-    std::vector<std::size_t> sizes;
+std::vector<size_t> read_sizes(const char* text) {
+    std::vector<size_t> sizes;
     while (*text) {
         char* end = nullptr;
         sizes.push_back(std::strtoull(text, &end, 10));
@@ -174,7 +174,7 @@ int main(int count, char** words) {
     setlocale(LC_CTYPE, "");
     constexpr char kWhole[] = "--whole=";
     bool json = false;
-    std::vector<std::size_t> whole;
+    std::vector<size_t> whole;
     for (int i = 1; i < count; ++i) {
         if (std::strcmp(words[i], "--json") == 0) json = true;
         if (std::strncmp(words[i], kWhole, sizeof kWhole - 1) == 0) whole = read_sizes(words[i] + sizeof kWhole - 1);
@@ -186,16 +186,16 @@ int main(int count, char** words) {
     int devices = 0;
     if (const CUresult result = driver.cuDeviceGetCount(&devices); result != CUDA_SUCCESS)
         return fail("cuDeviceGetCount: " + driver.error(result));
-    whole.resize(static_cast<std::size_t>(devices));
+    whole.resize(static_cast<size_t>(devices));
     std::vector<Filled> gpus;
-    std::size_t most = 0;
+    size_t most = 0;
     for (int ordinal = 0; ordinal < devices; ++ordinal) {
         gpus.push_back(fill(driver, ordinal));
-        most = std::max({most, gpus.back().total, whole[static_cast<std::size_t>(ordinal)]});
+        most = std::max({most, gpus.back().total, whole[static_cast<size_t>(ordinal)]});
     }
     if (json) print_json(driver, gpus);
     bool filled = !gpus.empty();
-    for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (size_t i = 0; i < gpus.size(); ++i) {
         if (!json) draw(driver, gpus[i], whole[i], most);
         filled = filled && gpus[i].failed.empty();
     }

@@ -20,8 +20,8 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 // The first of its folders that has a driver: what the loader takes.
 std::string driver_of_library_path(const Environment& environment) {
     const std::string list = environment.get("LD_LIBRARY_PATH").value_or("");
-    for (std::size_t at = 0; at < list.size();) {
-        const std::size_t end = std::min(list.find_first_of(":;", at), list.size());
+    for (size_t at = 0; at < list.size();) {
+        const size_t end = std::min(list.find_first_of(":;", at), list.size());
         std::string path = list.substr(at, end - at) + "/libcuda.so.1";
         if (::access(path.c_str(), R_OK) == 0) return path;
         at = end + 1;
@@ -37,7 +37,7 @@ std::string kernel_driver(const Setup& setup) {
 
 void name_driver_failure(const Environment& asking, const Gpus& driver, Findings& findings) {
     std::string failure = driver.failure;
-    if (const std::size_t at = failure.find(kNoDriverAdvice); at != failure.npos && at >= 2) failure.resize(at - 2);
+    if (const size_t at = failure.find(kNoDriverAdvice); at != failure.npos && at >= 2) failure.resize(at - 2);
     const std::string stub = driver_of_library_path(asking);
     if (contains(stub, "/stubs/") || contains(failure, "(34)"))
         return findings.problem(

@@ -9,22 +9,22 @@
 namespace cuslice::cli::doctor {
 namespace {
 
-constexpr std::size_t kColumns = 80;
+constexpr size_t kColumns = 80;
 // Behind the longest of the grades.
-constexpr std::size_t kIndent = 9;
+constexpr size_t kIndent = 9;
 
 // Characters of UTF-8, as a terminal counts most of them.
-std::size_t width_of(std::string_view word) {
-    return static_cast<std::size_t>(
+size_t width_of(std::string_view word) {
+    return static_cast<size_t>(
         std::count_if(word.begin(), word.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
 }
 
 // `text` behind `head`, in lines that are indented as it is.
 void append_wrapped(std::string& to, const std::string& head, std::string_view text) {
     to.append(head).append(kIndent - head.size(), ' ');
-    std::size_t column = kIndent;
+    size_t column = kIndent;
     while (!text.empty()) {
-        const std::size_t end = std::min(text.find(' '), text.size());
+        const size_t end = std::min(text.find(' '), text.size());
         const std::string_view word = text.substr(0, end);
         text.remove_prefix(std::min(end + 1, text.size()));
         if (column > kIndent && column + 1 + width_of(word) > kColumns) {
@@ -55,8 +55,8 @@ void Findings::problem(std::string name, std::string seen, std::string advice) {
     all_.push_back({Grade::problem, std::move(name), std::move(seen), std::move(advice)});
 }
 
-bool Findings::any_since(std::size_t first) const {
-    return std::any_of(all_.begin() + static_cast<std::ptrdiff_t>(first), all_.end(),
+bool Findings::any_since(size_t first) const {
+    return std::any_of(all_.begin() + static_cast<ptrdiff_t>(first), all_.end(),
                        [](const Finding& finding) { return finding.grade != Grade::ok; });
 }
 

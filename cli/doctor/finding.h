@@ -8,7 +8,7 @@
 
 namespace cuslice::cli::doctor {
 
-enum class Grade : std::uint8_t {
+enum class Grade : uint8_t {
     ok,
     /// A program starts, but part of what was asked for won't work, or not always.
     warning,
@@ -35,7 +35,7 @@ class Findings {
 
     const std::vector<Finding>& all() const { return all_; }
     /// True if any finding from number `first` on is not ok.
-    bool any_since(std::size_t first) const;
+    bool any_since(size_t first) const;
     /// The worst; ok where there is none.
     Grade worst() const;
 

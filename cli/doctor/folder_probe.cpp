@@ -19,7 +19,7 @@ namespace cuslice::cli::doctor {
 namespace {
 
 // Size of a new ledger (docs/sharing.md).
-constexpr std::uint64_t kLedgerBytes = 264ull * 1024;
+constexpr uint64_t kLedgerBytes = 264ull * 1024;
 
 // An answer is a letter for the grade, then name, what was seen and advice, divided by NULs, which no path has.
 constexpr char kOk = 'o', kWarning = 'w', kProblem = 'p', kDivider = '\0';
@@ -29,7 +29,7 @@ Finding problem(const std::string& name, const std::string& seen, const std::str
 }
 
 std::string parent_of(const std::string& folder) {
-    const std::size_t slash = folder.find_last_of('/');
+    const size_t slash = folder.find_last_of('/');
     return slash == folder.npos ? "." : slash == 0 ? "/" : folder.substr(0, slash);
 }
 
@@ -41,10 +41,10 @@ std::optional<Finding> look_at_room(const std::string& folder) {
     if (::statvfs(folder.c_str(), &system) != 0) return std::nullopt;
     if ((system.f_flag & ST_RDONLY) != 0)
         return problem("folder-space", folder + ": the file system is read-only, so no ledger can be made", kAdvice);
-    if (std::uint64_t{system.f_bavail} * system.f_frsize < kLedgerBytes)
+    if (uint64_t{system.f_bavail} * system.f_frsize < kLedgerBytes)
         return problem("folder-space",
                        folder + ": the file system has " +
-                           std::to_string(std::uint64_t{system.f_bavail} * system.f_frsize / 1024) +
+                           std::to_string(uint64_t{system.f_bavail} * system.f_frsize / 1024) +
                            " KiB left, and a ledger takes " + std::to_string(kLedgerBytes / 1024) + " KiB",
                        kAdvice);
     return std::nullopt;
@@ -89,7 +89,7 @@ Finding look_at(const std::string& folder) {
 
 // Up to the next divider, or the end.
 std::string take(std::string_view& text) {
-    const std::size_t end = std::min(text.find(kDivider), text.size());
+    const size_t end = std::min(text.find(kDivider), text.size());
     std::string part(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     return part;

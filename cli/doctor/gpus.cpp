@@ -31,7 +31,7 @@ void check_gpus(Setup& setup, Findings& findings) {
     Environment environment = setup.asking_driver();
     VirtualGpus virtual_gpus(setup.settings, environment);
     Machine machine(virtual_gpus.physical(), setup.settings, setup.installation);
-    const std::size_t there = machine.all().list.size();
+    const size_t there = machine.all().list.size();
     setup.gpus_there = there;
     const auto visible = virtual_gpus.physical().get(kCudaVisible);
     if (there != 0 && visible && machine.allowed().empty())
@@ -44,7 +44,7 @@ void check_gpus(Setup& setup, Findings& findings) {
     if (!settings_fit(setup, machine, virtual_gpus, selection, error))
         return findings.problem("gpus", message_of(error), "cuslice devices shows the GPUs and their names");
     const bool chosen = selection.split || selection.how != Selection::How::untouched;
-    const std::size_t seen = chosen ? selection.gpus.size() : machine.allowed().size();
+    const size_t seen = chosen ? selection.gpus.size() : machine.allowed().size();
     setup.gpus_seen = seen;
     findings.ok("gpus", "the settings fit; a program gets " + std::to_string(seen) + " of " + std::to_string(there));
 }

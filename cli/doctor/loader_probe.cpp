@@ -16,7 +16,7 @@ constexpr std::string_view kThere = "libcuslice.so is there\n", kElsewhere = "li
 // Between what ld.so says and the child's own answer.
 constexpr std::string_view kObjects = "the loaded objects are\n";
 
-int append_object(dl_phdr_info* object, std::size_t, void* text) {
+int append_object(dl_phdr_info* object, size_t, void* text) {
     const std::string_view path = object->dlpi_name;
     if (!path.empty()) static_cast<std::string*>(text)->append(path).append("\n");
     return 0;
@@ -25,7 +25,7 @@ int append_object(dl_phdr_info* object, std::size_t, void* text) {
 // Takes the list of objects from the end of `text`.
 std::vector<std::string> take_objects(std::string& text) {
     std::vector<std::string> objects;
-    const std::size_t at = text.rfind(kObjects);
+    const size_t at = text.rfind(kObjects);
     if (at == text.npos) return objects;
     std::istringstream lines(text.substr(at + kObjects.size()));
     for (std::string line; std::getline(lines, line);) objects.push_back(line);

@@ -20,7 +20,7 @@ constexpr unsigned kLastSystemUser = 999;
 constexpr const char* kFolders[] = {"/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd"};
 
 std::string trimmed(const std::string& text) {
-    const std::size_t first = text.find_first_not_of(" \t\r");
+    const size_t first = text.find_first_not_of(" \t\r");
     return first == text.npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
 }
 
@@ -46,7 +46,7 @@ void read(const std::string& text, bool by_default, bool& removes) {
     for (std::string line; std::getline(lines, line);) {
         line = trimmed(line);
         if (line.starts_with("[")) login = line == "[Login]";
-        const std::size_t equals = line.find('=');
+        const size_t equals = line.find('=');
         if (!login || equals == line.npos || trimmed(line.substr(0, equals)) != "RemoveIPC") continue;
         const std::string value = trimmed(line.substr(equals + 1));
         removes = value.empty() ? by_default : !says_no(value);

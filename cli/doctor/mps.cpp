@@ -70,7 +70,7 @@ int unseen_number(const Setup& setup) {
     for (const Entry& entry : setup.settings.entries()) {
         const bool counted = entry.selector.kind == GpuSelector::Kind::index;
         if (entry.origin != kLimit || !counted) continue;
-        if (static_cast<std::size_t>(entry.selector.index) >= setup.gpus_seen) return entry.selector.index;
+        if (static_cast<size_t>(entry.selector.index) >= setup.gpus_seen) return entry.selector.index;
     }
     return -1;
 }
@@ -102,7 +102,7 @@ void check_mps(Setup& setup, Findings& findings) {
         if (!named.empty()) check_missing(setup, named, findings);
         return;
     }
-    const std::size_t before = findings.all().size();
+    const size_t before = findings.all().size();
     if (has_ended(daemon, setup))
         return findings.warning("mps-daemon",
                                 daemon.folder + " has the pipes of a control daemon of MPS that has ended (pid " +

@@ -20,12 +20,12 @@ constexpr const char* kFile = "/etc/ld.so.preload";
 // As ld.so takes it apart; in the file a # begins a comment.
 std::vector<std::string> parts_of(const std::string& list) {
     std::vector<std::string> parts;
-    for (std::size_t at = 0; at < list.size();) {
+    for (size_t at = 0; at < list.size();) {
         if (list[at] == '#') {
             at = std::min(list.find('\n', at), list.size());
             continue;
         }
-        const std::size_t end = std::min(list.find_first_of(" \t\n:#", at), list.size());
+        const size_t end = std::min(list.find_first_of(" \t\n:#", at), list.size());
         if (end > at) parts.push_back(list.substr(at, end - at));
         at = end < list.size() && list[end] == '#' ? end : end + 1;
     }
@@ -58,18 +58,18 @@ std::string own_functions(const std::string& path) {
     for (const char* const function : kFunctions)
         if (file.exports(function)) own.emplace_back(function);
     std::string text;
-    for (std::size_t i = 0; i < own.size(); ++i)
+    for (size_t i = 0; i < own.size(); ++i)
         text.append(i == 0 ? "" : i + 1 == own.size() ? " and " : ", ").append(own[i]);
     return text;
 }
 
 // Where in the loader's order the library that a list names is. One without a folder is known by its name.
-std::size_t place_of(const std::string& path, const std::vector<std::string>& objects) {
+size_t place_of(const std::string& path, const std::vector<std::string>& objects) {
     const bool by_name = path.find('/') == path.npos;
     const auto is_it = [&](const std::string& object) {
         return by_name ? file_name(object) == path : same_file(object, path);
     };
-    return static_cast<std::size_t>(std::find_if(objects.begin(), objects.end(), is_it) - objects.begin());
+    return static_cast<size_t>(std::find_if(objects.begin(), objects.end(), is_it) - objects.begin());
 }
 
 void add_interposer(const std::string& path, const std::string& list, const std::string& functions, bool first,
@@ -97,11 +97,11 @@ void look_at(const std::string& path, const std::string& list, const LoaderAnswe
         return findings.warning("preload-cuslice",
                                 list + " has another cuslice, " + path + ": of two libraries the first one counts",
                                 "Take it out of " + list + ", or start programs with the launcher beside it");
-    const std::size_t place = place_of(path, loader.objects);
+    const size_t place = place_of(path, loader.objects);
     const std::string functions = own_functions(place < loader.objects.size() ? loader.objects[place] : path);
     // HAMi's, of which ld.so may know the folder.
     if (!functions.empty() || file_name(path) == "libvgpu.so") {
-        const std::size_t own = place_of(setup.installation.library, loader.objects);
+        const size_t own = place_of(setup.installation.library, loader.objects);
         return add_interposer(path, list, functions, own < loader.objects.size() && place < own, findings);
     }
     if (refused || (a_file && ::access(path.c_str(), R_OK) != 0))
@@ -115,7 +115,7 @@ void check_preload(Setup& setup, Findings& findings) {
     if (setup.installation.executable.empty()) return;
     Environment others = setup.environment;
     remove_preload(others);
-    const std::size_t before = findings.all().size();
+    const size_t before = findings.all().size();
     const std::vector<std::string> everybody = parts_of(text_of(setup.machine_file(kFile)));
     LoaderAnswer loader;
     if (others.get(kVariable) || !everybody.empty()) {

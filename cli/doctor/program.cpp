@@ -15,7 +15,7 @@
 namespace cuslice::cli::doctor {
 namespace {
 
-constexpr std::uintmax_t kScriptBytes = std::uintmax_t{256} * 1024;
+constexpr uintmax_t kScriptBytes = uintmax_t{256} * 1024;
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
@@ -42,7 +42,7 @@ void check_runtime(const Setup& setup, const std::string& path, Findings& findin
 
 void check_script(const std::string& path, Findings& findings) {
     std::error_code none;
-    const std::uintmax_t bytes = std::filesystem::file_size(path, none);
+    const uintmax_t bytes = std::filesystem::file_size(path, none);
     if (none || bytes > kScriptBytes) return;
     const std::string line = line_without_preload(text_of(path));
     if (line.empty()) return;
@@ -70,7 +70,7 @@ void check_program(Setup& setup, Findings& findings) {
                                 setup.program.exit_code == kNotFound
                                     ? "Name it with its folder, or put that into PATH"
                                     : "Make it a file that you may execute (chmod +x)");
-    const std::size_t before = findings.all().size();
+    const size_t before = findings.all().size();
     const std::string& path = setup.program.path;
     if (const Reach reach = look_at_reach(path); !reach.why_not.empty())
         findings.problem("program-reach", reach.why_not, advice_for(reach.why_not));

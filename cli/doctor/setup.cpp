@@ -27,7 +27,7 @@ std::string message_of(const ConfigError& error) {
 
 std::string kernel_driver_version(const Setup& setup) {
     const std::string text = text_of(setup.machine_file("/proc/driver/nvidia/version"));
-    std::size_t at = text.find("Kernel Module");
+    size_t at = text.find("Kernel Module");
     if (at == text.npos) return {};
     at = text.find_first_of("0123456789", at + std::string_view("Kernel Module").size());
     // "for x86_64" may stand before it.
@@ -38,7 +38,7 @@ std::string kernel_driver_version(const Setup& setup) {
 std::string pid_namespace(const Setup& setup) {
     char name[PATH_MAX];
     const ssize_t length = ::readlink(setup.machine_file("/proc/self/ns/pid").c_str(), name, sizeof name);
-    return length > 0 ? std::string(name, static_cast<std::size_t>(length)) : std::string();
+    return length > 0 ? std::string(name, static_cast<size_t>(length)) : std::string();
 }
 
 std::string text_of(const std::string& path) {

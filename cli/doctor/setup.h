@@ -30,7 +30,7 @@ struct Setup {
     /// The driver has answered.
     bool driver_answers = false;
     /// GPUs that the machine has, and how many of them a program sees; 0 where that isn't known.
-    std::size_t gpus_there = 0, gpus_seen = 0;
+    size_t gpus_there = 0, gpus_seen = 0;
     /// The program that was named and found; an empty path otherwise.
     Program program;
 

@@ -32,7 +32,7 @@ bool read_to_end(int descriptor, Clock::time_point deadline, std::string& text) 
         const ssize_t count = ready < 0 ? -1 : ::read(descriptor, buffer, sizeof buffer);
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0) return true;
-        text.append(buffer, static_cast<std::size_t>(count));
+        text.append(buffer, static_cast<size_t>(count));
     }
 }
 

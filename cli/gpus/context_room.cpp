@@ -12,19 +12,19 @@
 namespace cuslice::cli {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 // Bytes that a program needs before it can allocate anything.
 struct Need {
-    std::uint64_t context, least;
+    uint64_t context, least;
 };
 
-Need need_of(const Settings& settings, const GpuIdentity& gpu, std::uint64_t context) {
-    const std::uint64_t headroom = headroom_for(settings, gpu).value_or(derived_headroom(context));
+Need need_of(const Settings& settings, const GpuIdentity& gpu, uint64_t context) {
+    const uint64_t headroom = headroom_for(settings, gpu).value_or(derived_headroom(context));
     return {context, ((context + headroom) / kMiB + 1) * kMiB};
 }
 
-std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes)); }
+std::string text_of(uint64_t bytes) { return std::string(format_size(bytes)); }
 
 std::string name_of(const Gpu& gpu) { return gpu.ordinal < 0 ? gpu.uuid : "GPU " + std::to_string(gpu.ordinal); }
 
@@ -49,7 +49,7 @@ void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
     ConfigError unused;
     if (!plan_split(settings, {&identity, 1}, {&gpu.total, 1}, parts, unused)) return;
     // Each part has to have room for its share.
-    std::uint64_t together = 0;
+    uint64_t together = 0;
     bool fits = true;
     for (const VirtualPart& part : parts.view()) {
         const Need share = need_of(settings, identity, share_of_context(need.context, part, parts));

@@ -19,7 +19,7 @@ constexpr char kFailed = 'f';
 
 /// A function that the fake driver exports beside CUDA's. Returns 0 if the driver would take `spec`, with its GPUs'
 /// contexts in `message`; otherwise `message` says why not.
-using Check = int(const char* spec, char* message, std::size_t size);
+using Check = int(const char* spec, char* message, size_t size);
 
 }  // namespace
 
@@ -31,7 +31,7 @@ bool check_fake(const Entry& fake, const Installation& installation, Environment
                                     std::chrono::minutes(1));
     if (answer.failure.empty() && answer.text.starts_with(kGood)) {
         std::istringstream lines(answer.text.substr(1));
-        std::uint64_t bytes = 0;
+        uint64_t bytes = 0;
         for (std::string uuid; lines >> uuid >> bytes;) contexts[uuid] = bytes;
         return true;
     }

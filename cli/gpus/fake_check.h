@@ -13,7 +13,7 @@
 namespace cuslice::cli {
 
 /// Bytes that a context takes on the GPU of this UUID.
-using ContextSizes = std::map<std::string, std::uint64_t>;
+using ContextSizes = std::map<std::string, uint64_t>;
 
 /// False, with the fake driver's own words, if it refuses the value of `fake`. `contexts`: of its GPUs.
 bool check_fake(const Entry& fake, const Installation& installation, Environment environment, ContextSizes& contexts,

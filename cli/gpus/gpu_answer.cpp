@@ -14,7 +14,7 @@ constexpr std::string_view kCount = "count";
 constexpr std::string_view kEnd = "end";
 
 std::string_view take(std::string_view& text, char separator) {
-    const std::size_t end = std::min(text.find(separator), text.size());
+    const size_t end = std::min(text.find(separator), text.size());
     const std::string_view part = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     return part;
@@ -50,15 +50,15 @@ Gpus parse_answer(std::string_view text) {
         const std::string_view what = take(line, '\t');
         if (what == kEnd) return gpus;
         if (what == kFailure) gpus.failure = line;
-        if (what == kCount) gpus.count = number_of<std::size_t>(line);
+        if (what == kCount) gpus.count = number_of<size_t>(line);
         if (what != kGpu) continue;
         Gpu gpu;
         gpu.ordinal = number_of<int>(take(line, '\t'));
         gpu.uuid = take(line, '\t');
         gpu.pci = take(line, '\t');
-        gpu.total = number_of<std::uint64_t>(take(line, '\t'));
+        gpu.total = number_of<uint64_t>(take(line, '\t'));
         const std::string_view free = take(line, '\t');
-        if (!free.empty()) gpu.free = number_of<std::uint64_t>(free);
+        if (!free.empty()) gpu.free = number_of<uint64_t>(free);
         gpu.name = line;
         gpus.list.push_back(gpu);
     }

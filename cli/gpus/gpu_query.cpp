@@ -44,7 +44,7 @@ std::string nvml_file(const Settings& settings, const Installation& installation
 }  // namespace
 
 Gpus query_nvml(const Environment& environment, const Settings& settings, const Installation& installation,
-                std::size_t most) {
+                size_t most) {
     return query(installation, without_library(environment, settings),
                  {kAskNvml, nvml_file(settings, installation), std::to_string(most)}, kNvmlPatience);
 }

@@ -17,9 +17,9 @@ struct Gpu {
     std::string pci;
     /// Bytes, as cuDeviceTotalMem tells, or as NVML does of the same memory; 0 where NVML alone was asked and doesn't
     /// tell.
-    std::uint64_t total = 0;
+    uint64_t total = 0;
     /// Bytes, as NVML tells without a context; nothing where there is no NVML.
-    std::optional<std::uint64_t> free;
+    std::optional<uint64_t> free;
     /// The memory is the host's: NVML has no figure of it, so that the program can't be shown parts of it.
     bool host_memory = false;
 };
@@ -29,7 +29,7 @@ struct Gpus {
     std::string failure;
     std::vector<Gpu> list;
     /// How many there are: more than the list has where they were only to be counted.
-    std::size_t count = 0;
+    size_t count = 0;
     /// There was no answer in time: whoever asks the same kernel again waits again.
     bool hung = false;
 };

@@ -31,7 +31,7 @@ Machine::Machine(const Environment& environment, const Settings& settings, const
     : environment_(environment), settings_(settings), installation_(installation) {}
 
 // If there are more than `most` they are only counted. Memory that is the host's has no figures in NVML.
-Gpus Machine::ask_all(std::size_t most) const {
+Gpus Machine::ask_all(size_t most) const {
     Gpus gpus = query_nvml(environment_, settings_, installation_, most);
     if (gpus.hung || (gpus.failure.empty() && gpus.count > most)) return gpus;
     const bool whole = gpus.failure.empty() && !gpus.list.empty() &&
@@ -91,7 +91,7 @@ std::optional<std::vector<Gpu>> Machine::read_variable() {
     for (const Gpu& gpu : list) identities.push_back(identity_of(gpu, gpu.ordinal));
     const GpuPlaces places = read_cuda_list(visible, identities);
     std::vector<Gpu> gpus;
-    for (const std::uint8_t place : places.view()) gpus.push_back(list[place]);
+    for (const uint8_t place : places.view()) gpus.push_back(list[place]);
     return gpus;
 }
 

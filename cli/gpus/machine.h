@@ -40,7 +40,7 @@ class Machine {
     void refresh(std::vector<Gpu>& gpus);
 
   private:
-    Gpus ask_all(std::size_t most) const;
+    Gpus ask_all(size_t most) const;
     const std::vector<Gpu>& ask_visible();
     std::optional<std::vector<Gpu>> read_variable();
 

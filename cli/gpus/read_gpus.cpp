@@ -59,7 +59,7 @@ CUresult read_gpu(const Driver& driver, int ordinal, Gpu& gpu) {
     std::array<char, 256> name{};
     std::array<char, 32> pci{};
     CUuuid uuid{};
-    std::size_t total = 0;
+    size_t total = 0;
     CUresult result = driver.device(&device, ordinal);
     if (result == CUDA_SUCCESS) result = driver.device_name(name.data(), static_cast<int>(name.size()), device);
     if (result == CUDA_SUCCESS) result = driver.device_uuid(&uuid, device);

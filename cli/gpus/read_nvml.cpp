@@ -72,7 +72,7 @@ bool read_gpu(const Nvml& nvml, nvmlDevice_t device, Gpu& gpu) {
 std::vector<Gpu> read_all_of(const Nvml& nvml, unsigned index) {
     std::vector<Gpu> all;
     std::array<nvmlDevice_t, GpuPlaces::kMax> devices{};
-    for (std::size_t i = 0, count = query_devices_of(nvml, index, devices); i < count; ++i) {
+    for (size_t i = 0, count = query_devices_of(nvml, index, devices); i < count; ++i) {
         Gpu gpu;
         if (read_gpu(nvml, devices[i], gpu)) all.push_back(gpu);
     }
@@ -81,7 +81,7 @@ std::vector<Gpu> read_all_of(const Nvml& nvml, unsigned index) {
 
 }  // namespace
 
-Gpus read_nvml(const std::string& nvml_file, std::size_t most) {
+Gpus read_nvml(const std::string& nvml_file, size_t most) {
     Gpus gpus;
     void* const library = open_library(nvml_file);
     if (library == nullptr) {

@@ -36,8 +36,8 @@ std::vector<Gpu> known_gpus(Machine& machine, const std::string& value) {
         known.push_back(gpu);
     };
     for (const Gpu& gpu : machine.allowed()) add(gpu);
-    for (std::size_t at = 0; at < value.size();) {
-        const std::size_t comma = std::min(value.find(',', at), value.size());
+    for (size_t at = 0; at < value.size();) {
+        const size_t comma = std::min(value.find(',', at), value.size());
         const std::string name = value.substr(at, comma - at);
         const bool listed = std::any_of(known.begin(), known.end(), [&](const Gpu& gpu) {
             return equal_ignoring_case(std::string_view(gpu.uuid).substr(0, name.size()), name);
@@ -79,11 +79,11 @@ bool select_gpus(const Settings& settings, const Environment& environment, Machi
     for (const Gpu& gpu : known) identities.push_back(identity_of(gpu, gpu.ordinal));
     question.gpus = identities;
     for (const Gpu& gpu : machine.allowed())
-        for (std::size_t i = 0; i < known.size(); ++i)
+        for (size_t i = 0; i < known.size(); ++i)
             if (known[i].uuid == gpu.uuid) question.allowed.add(i);
     // A named MIG device is brought up by its name alone, so without a list it is as good as any that the driver lists.
     if (!visible)
-        for (std::size_t i = 0; i < known.size(); ++i) question.allowed.add(i);
+        for (size_t i = 0; i < known.size(); ++i) question.allowed.add(i);
 
     GpuPlaces chosen = question.allowed;
     if (gpus->value == kAnyGpu) {
@@ -92,7 +92,7 @@ bool select_gpus(const Settings& settings, const Environment& environment, Machi
     } else if (!resolve_gpus(question, chosen, error)) {
         return false;
     }
-    for (const std::uint8_t place : chosen.view()) selection.gpus.push_back(known[place]);
+    for (const uint8_t place : chosen.view()) selection.gpus.push_back(known[place]);
     return true;
 }
 

@@ -14,12 +14,12 @@ SeenGpu memory_of(const ContextSizes& contexts, const Gpu& gpu) {
 
 }  // namespace
 
-SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit) {
+SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, uint64_t limit) {
     return cuslice::room_of(settings, memory_of(contexts, gpu), limit);
 }
 
-SliceRoom room_of_part(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit,
-                       std::uint64_t all) {
+SliceRoom room_of_part(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, uint64_t limit,
+                       uint64_t all) {
     return cuslice::room_of_part(settings, memory_of(contexts, gpu), limit, all);
 }
 

@@ -13,10 +13,10 @@
 namespace cuslice::cli {
 
 /// The slice of a whole GPU, given its limit. `contexts`: of fake GPUs, which are known.
-SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit);
+SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, uint64_t limit);
 /// The same of a part of `gpu`, where `all` is what the parts that the program sees have together.
-SliceRoom room_of_part(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit,
-                       std::uint64_t all);
+SliceRoom room_of_part(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, uint64_t limit,
+                       uint64_t all);
 
 /// The slices of `gpus`, which the program sees: of a GPU that is split, one for each part. GPUs whose memory nobody
 /// has told are left out.

@@ -36,7 +36,7 @@ void append_cause(const Settings& settings, const Environment& environment, cons
 // "1=1GiB", where an index was meant as CUDA counts.
 void append_advice(const Entry& entry, const std::vector<Gpu>& seen, Reason& why) {
     const bool counted = entry.selector.kind == GpuSelector::Kind::index;
-    const auto place = static_cast<std::size_t>(entry.selector.index);
+    const auto place = static_cast<size_t>(entry.selector.index);
     if (!counted || place >= seen.size()) return;
     Reason name;
     const Gpu& gpu = seen[place];

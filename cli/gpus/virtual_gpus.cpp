@@ -17,8 +17,8 @@ std::string_view view_of(const std::optional<std::string>& text) {
 
 std::vector<std::string> items_of(const std::string& list) {
     std::vector<std::string> items;
-    for (std::size_t at = 0; at < list.size();) {
-        const std::size_t comma = std::min(list.find(',', at), list.size());
+    for (size_t at = 0; at < list.size();) {
+        const size_t comma = std::min(list.find(',', at), list.size());
         items.push_back(list.substr(at, comma - at));
         at = comma + 1;
     }
@@ -60,7 +60,7 @@ VirtualGpus::VirtualGpus(const Settings& settings, Environment& environment)
 
 bool VirtualGpus::split(const Settings& settings, const std::vector<Gpu>& gpus, Planned& planned, ConfigError& error) {
     planned = {gpus, {}, {}, {}};
-    std::vector<std::uint64_t> totals;
+    std::vector<uint64_t> totals;
     for (const Gpu& gpu : gpus) {
         planned.physical.push_back(identity_of(gpu, gpu.ordinal));
         totals.push_back(gpu.host_memory ? 0 : gpu.total);
@@ -82,7 +82,7 @@ void VirtualGpus::look_outside(Machine& machine) {
     GpuPlaces behind;
     for (const VirtualPart& part : seen_->view()) behind.add(part.gpu);
     VisibleText list;
-    for (const std::uint8_t place : behind.view()) append_visible(list, outer_.gpus[place].uuid);
+    for (const uint8_t place : behind.view()) append_visible(list, outer_.gpus[place].uuid);
     physical_.set(kCudaVisible, list);
     machine.narrow(list);
 }
@@ -127,7 +127,7 @@ bool VirtualGpus::plan(Machine& machine, Selection& selection, ConfigError& erro
 std::string VirtualGpus::carry_on(const Planned& inner) const {
     VisibleText list;
     for (const VirtualPart& outer : seen_->view())
-        for (std::size_t i = 0; i < inner.identities.size(); ++i) {
+        for (size_t i = 0; i < inner.identities.size(); ++i) {
             const VirtualPart& part = inner.parts.view()[i];
             const bool same_gpu = inner.gpus[part.gpu].uuid == outer_.gpus[outer.gpu].uuid;
             if (same_gpu && (!outer.split || part.part == outer.part)) append_visible(list, inner.identities[i].uuid);
@@ -152,7 +152,7 @@ std::optional<VirtualGpus::Behind> VirtualGpus::behind(const Selection& selectio
     Planned planned;
     ConfigError unused;
     if (!selection.split || !split(settings_, selection.gpus, planned, unused)) return std::nullopt;
-    for (std::size_t i = 0; i < planned.identities.size(); ++i)
+    for (size_t i = 0; i < planned.identities.size(); ++i)
         if (const VirtualPart& part = planned.parts.view()[i]; planned.identities[i].uuid == uuid)
             return Behind{planned.gpus[part.gpu], part};
     return std::nullopt;

@@ -14,7 +14,7 @@ namespace {
 // A folder as the loader reads it: $ORIGIN is the one in which the program lies.
 std::string expand(std::string folder, const std::string& origin) {
     for (const std::string name : {"$ORIGIN", "${ORIGIN}"})
-        if (const std::size_t at = folder.find(name); at != folder.npos) folder.replace(at, name.size(), origin);
+        if (const size_t at = folder.find(name); at != folder.npos) folder.replace(at, name.size(), origin);
     return folder;
 }
 
@@ -22,7 +22,7 @@ std::string expand(std::string folder, const std::string& origin) {
 std::string folders_with_driver(std::string_view list, const std::string& origin) {
     std::string found;
     while (!list.empty()) {
-        const std::size_t end = std::min(list.find(':'), list.size());
+        const size_t end = std::min(list.find(':'), list.size());
         const std::string folder = expand(std::string(list.substr(0, end)), origin);
         list.remove_prefix(std::min(end + 1, list.size()));
         if (::access((folder + "/libcuda.so.1").c_str(), R_OK) != 0) continue;

@@ -27,17 +27,17 @@ ElfFile::~ElfFile() {
     if (source_.descriptor >= 0) ::close(source_.descriptor);
 }
 
-std::size_t ElfFile::read(elf_source* from, std::uint64_t offset, void* into, std::size_t size) {
+size_t ElfFile::read(elf_source* from, uint64_t offset, void* into, size_t size) {
     const auto& source = *static_cast<const Source*>(from);
-    const auto end = static_cast<std::uint64_t>(source.size);
+    const auto end = static_cast<uint64_t>(source.size);
     if (offset >= end) return 0;
-    size = std::min<std::uint64_t>(size, end - offset);
-    std::size_t got = 0;
+    size = std::min<uint64_t>(size, end - offset);
+    size_t got = 0;
     while (got < size) {
         const ssize_t more =
             ::pread(source.descriptor, static_cast<char*>(into) + got, size - got, static_cast<off_t>(offset + got));
         if (more <= 0) break;
-        got += static_cast<std::size_t>(more);
+        got += static_cast<size_t>(more);
     }
     return got;
 }
@@ -47,17 +47,17 @@ bool ElfFile::is_elf() const {
 }
 
 // As much of it as the file has.
-std::string ElfFile::read_all(std::uint64_t offset, std::uint64_t size) const {
-    const auto end = static_cast<std::uint64_t>(source_.size);
+std::string ElfFile::read_all(uint64_t offset, uint64_t size) const {
+    const auto end = static_cast<uint64_t>(source_.size);
     std::string bytes(offset < end ? std::min(size, end - offset) : 0, '\0');
     bytes.resize(read(&source_, offset, bytes.data(), bytes.size()));
     return bytes;
 }
 
 // A text that ends with a NUL; empty if it has no end, or a longer one than any path.
-std::string ElfFile::text(std::uint64_t offset) const {
+std::string ElfFile::text(uint64_t offset) const {
     char bytes[1 << 16];
-    std::size_t length = 0;
+    size_t length = 0;
     if (!known_ || !elf_read_text(&window_.source, offset, bytes, sizeof bytes, &length)) return {};
     return {bytes, length};
 }
@@ -73,7 +73,7 @@ bool ElfFile::any_name(Elf64_Sxword tag, Visit visit) const {
     if (!known_) return false;
     const elf_dynamic dynamic = elf_find_dynamic(&file_);
     Elf64_Dyn entry;
-    for (std::size_t i = 0; elf_dynamic_entry(&file_, &dynamic, i, &entry); ++i)
+    for (size_t i = 0; elf_dynamic_entry(&file_, &dynamic, i, &entry); ++i)
         if (entry.d_tag == tag && visit(text(elf_text_of(&dynamic, &entry)))) return true;
     return false;
 }
@@ -95,14 +95,14 @@ bool ElfFile::needs(std::string_view prefix) const {
 bool ElfFile::has_section(std::string_view name) const {
     Elf64_Shdr names, section;
     if (!known_ || !elf_section(&file_, file_.header.e_shstrndx, &names)) return false;
-    for (std::size_t i = 0; elf_section(&file_, i, &section); ++i)
+    for (size_t i = 0; elf_section(&file_, i, &section); ++i)
         if (text(names.sh_offset + section.sh_name) == name) return true;
     return false;
 }
 
 namespace {
 
-bool begins_at(const std::string& texts, std::size_t offset, std::string_view name) {
+bool begins_at(const std::string& texts, size_t offset, std::string_view name) {
     if (offset >= texts.size() || texts.size() - offset <= name.size()) return false;
     return texts.compare(offset, name.size(), name) == 0 && texts[offset + name.size()] == '\0';
 }
@@ -111,12 +111,12 @@ bool begins_at(const std::string& texts, std::size_t offset, std::string_view na
 
 bool ElfFile::has_symbol(std::string_view name, bool defined) const {
     Elf64_Shdr section, strings;
-    for (std::size_t i = 0; known_ && elf_section(&file_, i, &section); ++i) {
+    for (size_t i = 0; known_ && elf_section(&file_, i, &section); ++i) {
         if (section.sh_type != SHT_DYNSYM || !elf_section(&file_, section.sh_link, &strings)) continue;
         const std::string symbols = read_all(section.sh_offset, section.sh_size);
         const std::string texts = read_all(strings.sh_offset, strings.sh_size);
         Elf64_Sym symbol;
-        for (std::size_t at = 0; at + sizeof symbol <= symbols.size(); at += sizeof symbol) {
+        for (size_t at = 0; at + sizeof symbol <= symbols.size(); at += sizeof symbol) {
             std::memcpy(&symbol, symbols.data() + at, sizeof symbol);
             if ((symbol.st_shndx != SHN_UNDEF) == defined && begins_at(texts, symbol.st_name, name)) return true;
         }
@@ -125,9 +125,9 @@ bool ElfFile::has_symbol(std::string_view name, bool defined) const {
 }
 
 bool ElfFile::contains(std::string_view bytes) const {
-    constexpr std::uint64_t kAtOnce = 1 << 20;
-    const auto end = static_cast<std::uint64_t>(source_.size);
-    for (std::uint64_t at = 0; at < end; at += kAtOnce)
+    constexpr uint64_t kAtOnce = 1 << 20;
+    const auto end = static_cast<uint64_t>(source_.size);
+    for (uint64_t at = 0; at < end; at += kAtOnce)
         if (read_all(at, kAtOnce + bytes.size() - 1).find(bytes) != std::string::npos) return true;
     return false;
 }

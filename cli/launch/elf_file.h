@@ -46,9 +46,9 @@ class ElfFile {
         int descriptor = -1;
         off_t size = 0;
     };
-    static std::size_t read(elf_source* source, std::uint64_t offset, void* into, std::size_t size);
-    std::string read_all(std::uint64_t offset, std::uint64_t size) const;
-    std::string text(std::uint64_t offset) const;
+    static size_t read(elf_source* source, uint64_t offset, void* into, size_t size);
+    std::string read_all(uint64_t offset, uint64_t size) const;
+    std::string text(uint64_t offset) const;
     std::string name_of(Elf64_Sxword tag) const;
     template <typename Visit>
     bool any_name(Elf64_Sxword tag, Visit visit) const;

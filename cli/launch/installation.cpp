@@ -16,7 +16,7 @@ constexpr std::string_view kFakePreloads[] = {"/libcudart.so.13", "/libcudart.so
                                               "/libcudnn.so.9"};
 
 std::string folder_of(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
+    const size_t slash = path.rfind('/');
     return slash == path.npos ? "." : path.substr(0, slash);
 }
 
@@ -52,7 +52,7 @@ bool find_installation(Installation& installation, ConfigError& error) {
     if (length <= 0 || length == sizeof path) {
         return error.set("/proc/self/exe", "cannot be read, so the library cannot be found: is /proc mounted?");
     }
-    installation = installation_of(std::string(path, static_cast<std::size_t>(length)));
+    installation = installation_of(std::string(path, static_cast<size_t>(length)));
     if (!fits_in_loader_list(installation.library)) {
         return error.set(
             installation.library,

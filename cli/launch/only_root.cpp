@@ -61,10 +61,10 @@ class Way {
 
   private:
     void add_components(const std::string& path) {
-        std::size_t end = path.size();
+        size_t end = path.size();
         while (end != std::string::npos && end > 0) {
-            const std::size_t slash = path.rfind('/', end - 1);
-            const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+            const size_t slash = path.rfind('/', end - 1);
+            const size_t begin = slash == std::string::npos ? 0 : slash + 1;
             components_.push_back(path.substr(begin, end - begin));
             end = slash;
         }

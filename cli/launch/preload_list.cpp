@@ -11,8 +11,8 @@ constexpr std::string_view kBetween = " \t:";
 // Calls entry(word) for each path of a line, which has no comment.
 template <typename Entry>
 void each_path(std::string_view line, Entry entry) {
-    for (std::size_t begin = line.find_first_not_of(kBetween); begin != line.npos;) {
-        const std::size_t end = line.find_first_of(kBetween, begin);
+    for (size_t begin = line.find_first_not_of(kBetween); begin != line.npos;) {
+        const size_t end = line.find_first_of(kBetween, begin);
         entry(line.substr(begin, end - begin));
         begin = end == line.npos ? end : line.find_first_not_of(kBetween, end);
     }
@@ -21,7 +21,7 @@ void each_path(std::string_view line, Entry entry) {
 template <typename Line>
 void each_line(std::string_view text, Line line) {
     while (!text.empty()) {
-        const std::size_t end = text.find('\n');
+        const size_t end = text.find('\n');
         line(text.substr(0, end));
         text = end == text.npos ? std::string_view() : text.substr(end + 1);
     }
@@ -47,7 +47,7 @@ std::string with_path(std::string_view text, std::string_view path) {
 std::string without_path(std::string_view text, std::string_view path) {
     std::string result;
     each_line(text, [&](std::string_view line) {
-        const std::size_t comment = std::min(line.find('#'), line.size());
+        const size_t comment = std::min(line.find('#'), line.size());
         const std::string_view before = line.substr(0, comment);
         if (!lists(before, path)) {
             result.append(line).append("\n");

@@ -37,12 +37,12 @@ Program not_started(const std::string& name, int code) {
 }
 
 // The first bytes of a file, as many as there are.
-std::string head_of(const std::string& path, std::size_t size) {
+std::string head_of(const std::string& path, size_t size) {
     std::string head(size, '\0');
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const ssize_t count = descriptor < 0 ? -1 : ::read(descriptor, head.data(), head.size());
     if (descriptor >= 0) ::close(descriptor);
-    head.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+    head.resize(count < 0 ? 0 : static_cast<size_t>(count));
     return head;
 }
 
@@ -50,7 +50,7 @@ std::string head_of(const std::string& path, std::size_t size) {
 std::string interpreter_of(const std::string& head) {
     if (!head.starts_with("#!")) return {};
     const std::string line = head.substr(2, head.find('\n') == head.npos ? head.npos : head.find('\n') - 2);
-    const std::size_t first = line.find_first_not_of(" \t");
+    const size_t first = line.find_first_not_of(" \t");
     if (first == line.npos) return {};
     return line.substr(first, line.find_first_of(" \t\r", first) - first);
 }
@@ -103,8 +103,8 @@ Program find_program(const std::string& name, const Environment& environment) {
     // As execvp: without PATH the system's own folders, an empty element is the current folder.
     const std::string folders = environment.get("PATH").value_or("/bin:/usr/bin");
     int found_but = 0;
-    for (std::size_t at = 0; at <= folders.size();) {
-        const std::size_t end = std::min(folders.find(':', at), folders.size());
+    for (size_t at = 0; at <= folders.size();) {
+        const size_t end = std::min(folders.find(':', at), folders.size());
         const std::string folder = folders.substr(at, end - at);
         const std::string path = (folder.empty() ? "." : folder) + "/" + name;
         const int code = why_not_executable(path);
@@ -119,7 +119,7 @@ Program find_program(const std::string& name, const Environment& environment) {
 std::string started_file(const std::string& path) {
     // The kernel follows this many scripts whose interpreters are scripts.
     constexpr int kScripts = 4;
-    constexpr std::size_t kShebang = 256;
+    constexpr size_t kShebang = 256;
     std::string file = path;
     for (int i = 0; i < kScripts; ++i) {
         const std::string interpreter = interpreter_of(head_of(file, kShebang));

@@ -17,12 +17,12 @@ namespace {
 constexpr std::string_view kPreload = "LD_PRELOAD";
 constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH";
 // One string of an environment may have 128 KiB with its name (MAX_ARG_STRLEN).
-constexpr std::size_t kMaxHandOver = std::size_t{120} * 1024;
+constexpr size_t kMaxHandOver = size_t{120} * 1024;
 
 std::vector<std::string> split(const std::string& list, const char* separators) {
     std::vector<std::string> parts;
-    for (std::size_t at = 0; at <= list.size();) {
-        const std::size_t end = std::min(list.find_first_of(separators, at), list.size());
+    for (size_t at = 0; at <= list.size();) {
+        const size_t end = std::min(list.find_first_of(separators, at), list.size());
         parts.push_back(list.substr(at, end - at));
         at = end + 1;
     }
@@ -102,7 +102,7 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
                          ConfigError& error) {
     // Written first: if it does not fit, nothing has been changed yet.
     std::string handover(kMaxHandOver, '\0');
-    const std::size_t length = write_handover(settings, handover);
+    const size_t length = write_handover(settings, handover);
     if (length == 0) return error.set(kHandOver, "too many settings to hand on: at most 120 KiB of text");
     handover.resize(length);
 

@@ -8,9 +8,9 @@
 
 namespace cuslice::cli {
 
-std::string age_text(std::uint64_t seconds) { return std::string(ledger::format_age(seconds)); }
+std::string age_text(uint64_t seconds) { return std::string(ledger::format_age(seconds)); }
 
-Cell size_cell(std::uint64_t bytes, Form form, Tone tone) {
+Cell size_cell(uint64_t bytes, Form form, Tone tone) {
     if (bytes == ledger::kNoLimitBytes) return {"-", tone};
     std::string text = format_memory(bytes);
     if (form == Form::tight) text.erase(text.find(' '), 1);
@@ -22,7 +22,7 @@ Cell gpu_cell(const std::string& uuid) {
     return is_fake_uuid(uuid) ? Cell(start + " fake", Tone::faint) : Cell(start);
 }
 
-Cell age_cell(std::uint64_t since) { return age_text(ledger::seconds_since(since)); }
+Cell age_cell(uint64_t since) { return age_text(ledger::seconds_since(since)); }
 
 Cell command_cell(const std::vector<std::string>& words, const std::string& name, Form form) {
     return command_text(words, name, form == Form::whole ? CommandDetail::whole : CommandDetail::line);

@@ -40,7 +40,7 @@ bool is_dead(const std::string& path) {
 
 void remove_dead_stats(const std::string& folder) {
     stats::remove_dead(folder.c_str());
-    const std::uint64_t here = ledger::read_pid_namespace();
+    const uint64_t here = ledger::read_pid_namespace();
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
         stats::Name name;

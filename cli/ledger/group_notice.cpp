@@ -25,11 +25,11 @@ using ledger::GroupTerms;
 // A group as one GPU's ledger has it.
 struct Found {
     std::string uuid;
-    std::uint64_t capacity = 0;
+    uint64_t capacity = 0;
     GroupTerms terms;
 };
 
-constexpr std::size_t kUuidStart = 12;  // GPU- and eight digits, which name it everywhere
+constexpr size_t kUuidStart = 12;  // GPU- and eight digits, which name it everywhere
 
 // In all ledgers of this user's.
 std::vector<Found> find_group(const std::string& folder, const char* name) {
@@ -56,7 +56,7 @@ class Notice {
     void tell(Machine& machine);
 
   private:
-    std::uint64_t limit_said(const Found& one, const std::vector<Gpu>& all) const;
+    uint64_t limit_said(const Found& one, const std::vector<Gpu>& all) const;
     std::string describe(const Found& one) const;
     void tell_new(const std::vector<Found>& looked_at) const;
     std::vector<Gpu> visible(Machine& machine) const;
@@ -69,7 +69,7 @@ class Notice {
 };
 
 // Settings count GPUs in PCI order, over all of the machine. kNoLimitBytes: they say none.
-std::uint64_t Notice::limit_said(const Found& one, const std::vector<Gpu>& all) const {
+uint64_t Notice::limit_said(const Found& one, const std::vector<Gpu>& all) const {
     GpuIdentity identity;
     one.uuid.copy(identity.uuid, sizeof identity.uuid - 1);
     for (const Gpu& gpu : all)
@@ -99,7 +99,7 @@ void Notice::tell_new(const std::vector<Found>& looked_at) const {
     GroupTerms terms;
     for (const Found& one : looked_at)
         if (one.terms.similar[0] && !shares_container(settings_)) terms = one.terms;
-    const std::uint64_t limit = says_limit(settings_) ? 0 : ledger::kNoLimitBytes;
+    const uint64_t limit = says_limit(settings_) ? 0 : ledger::kNoLimitBytes;
     const std::string line(describe_group(group_, "", terms, limit));
     if (!line.empty()) warn(line);
 }
@@ -117,7 +117,7 @@ void Notice::tell_each(const std::vector<Found>& known, Machine& machine) {
     if (!none_said && std::none_of(known.begin(), known.end(), is_told)) return;
     const std::vector<Gpu> seen = visible(machine);
     const bool nobody_knows = !machine.all().failure.empty();
-    std::size_t here = 0;
+    size_t here = 0;
     for (const Found& one : known) {
         const auto is_it = [&](const Gpu& gpu) { return gpu.uuid == one.uuid; };
         const bool there = std::any_of(seen.begin(), seen.end(), is_it);
@@ -125,7 +125,7 @@ void Notice::tell_each(const std::vector<Found>& known, Machine& machine) {
         here++;
         if (const std::string line = describe(one); !line.empty()) warn(line);
     }
-    const std::size_t others = seen.size() - std::min(seen.size(), here);
+    const size_t others = seen.size() - std::min(seen.size(), here);
     if (!none_said || nobody_knows || others == 0) return;
     const std::string place = std::to_string(others) + (here == 0 ? "" : " other") + (others == 1 ? " GPU" : " GPUs");
     GroupTerms nothing;

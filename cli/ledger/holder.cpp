@@ -21,7 +21,7 @@ std::string name_of(ledger::AccountKind kind) {
     return kind == ledger::AccountKind::group ? "group" : "job";
 }
 
-template <std::size_t Size>
+template <size_t Size>
 std::string text_of(const char (&bytes)[Size]) {
     return {bytes, strnlen(bytes, Size)};
 }
@@ -208,7 +208,7 @@ constexpr HolderColumn kHolderColumns[] = {
 
 }  // namespace
 
-Holder holder_of(const ledger::File& file, std::uint32_t index, const LedgerFiles::One& one) {
+Holder holder_of(const ledger::File& file, uint32_t index, const LedgerFiles::One& one) {
     const ledger::Member& member = file.members[index];
     const ledger::Account& account = file.accounts[member.account];
     Holder holder;
@@ -220,20 +220,20 @@ Holder holder_of(const ledger::File& file, std::uint32_t index, const LedgerFile
     holder.pid = member.pid;
     holder.command = text_of(member.command);
     holder.command_line = read_command_line({member.pid, member.pid_namespace, member.start_time}, one.where.owner);
-    std::int64_t held = 0;
-    std::uint64_t last_use = 0;
-    for (std::uint32_t i = 0; i < ledger::kStripes; i++) {
+    int64_t held = 0;
+    uint64_t last_use = 0;
+    for (uint32_t i = 0; i < ledger::kStripes; i++) {
         const auto& stripe = file.stripes[index * ledger::kStripes + i];
         held = ledger::plus(held, stripe.held.load());
         last_use = std::max(last_use, stripe.last_use.load());
     }
-    holder.used = held > 0 ? static_cast<std::uint64_t>(held) : 0;
+    holder.used = held > 0 ? static_cast<uint64_t>(held) : 0;
     holder.together = account.total.bytes;
     holder.peak = ledger::peak_of(account);
     holder.reserved = account.reserved.load();
     holder.limit = account.limit.load();
     holder.since = member.since;
-    const std::uint64_t now = now_monotonic_seconds();
+    const uint64_t now = now_monotonic_seconds();
     // Both in whole seconds, of two clocks: nobody is idle for longer than since the beginning.
     holder.idle_seconds = std::min(now > last_use ? now - last_use : 0, ledger::seconds_since(holder.since));
     return holder;

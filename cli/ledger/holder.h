@@ -24,16 +24,16 @@ struct Holder {
     bool inner = false;      // the account lies within another one, and is no further part of what is committed
     int pid = 0;
     std::string command;
-    std::vector<std::string> command_line;      // empty: it can't be had (cli/text/command_line.h)
-    std::uint64_t used = 0, together = 0;       // by the process, and by all of its account
-    std::uint64_t peak = 0;                     // the most that all of the account have held at once
-    std::uint64_t reserved = 0, limit = 0;      // of the account; a limit of ledger::kNoLimitBytes is none
-    std::uint64_t since = 0, idle_seconds = 0;  // since: CLOCK_REALTIME, nanoseconds
+    std::vector<std::string> command_line;  // empty: it can't be had (cli/text/command_line.h)
+    uint64_t used = 0, together = 0;        // by the process, and by all of its account
+    uint64_t peak = 0;                      // the most that all of the account have held at once
+    uint64_t reserved = 0, limit = 0;       // of the account; a limit of ledger::kNoLimitBytes is none
+    uint64_t since = 0, idle_seconds = 0;   // since: CLOCK_REALTIME, nanoseconds
 };
 
 /// The holder that a ledger's member is: `file` is one moment of `one`, and `index` that of a living member of an
 /// account.
-Holder holder_of(const ledger::File& file, std::uint32_t index, const LedgerFiles::One& one);
+Holder holder_of(const ledger::File& file, uint32_t index, const LedgerFiles::One& one);
 
 /// The way in which values of one kind are shown, and written and read as JSON.
 struct ColumnKind {
@@ -49,7 +49,7 @@ struct ColumnKind {
 
 /// A column of the jobs in `cuslice top`, where several processes of an account have a row each below the account's.
 struct TopColumn {
-    enum class Of : std::uint8_t { account, process };
+    enum class Of : uint8_t { account, process };
 
     std::string_view heading = {};  // empty: none
     /// Where there is no room for all columns, those of the highest numbers are left out; 0: never. Of the columns that

@@ -42,7 +42,7 @@ ledger::Trusted trusted(const LedgerFiles::One& one) {
 }
 
 void add_holders(const ledger::File& file, const LedgerFiles::One& one, std::vector<Holder>& holding) {
-    for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++) {
+    for (uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++) {
         const ledger::Member& member = file.members[i];
         if (member.state.load() != ledger::MemberState::live || member.account >= ledger::kAccounts ||
             !ledger::lives(member, one.where, trusted(one)) || ledger::is_doubled(file, member))
@@ -53,8 +53,8 @@ void add_holders(const ledger::File& file, const LedgerFiles::One& one, std::vec
 
 bool has_living_member(const ledger::File& file, const ledger::Account& account, const LedgerFiles::One& one) {
     if (account.state.load() == ledger::AccountState::free) return false;
-    const auto index = static_cast<std::uint32_t>(&account - file.accounts);
-    for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++)
+    const auto index = static_cast<uint32_t>(&account - file.accounts);
+    for (uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++)
         if (file.members[i].state.load() == ledger::MemberState::live && file.members[i].account == index &&
             ledger::lives(file.members[i], one.where, trusted(one)))
             return true;
@@ -77,9 +77,9 @@ bool add_peaks(const ledger::File& file, const LedgerFiles::One& one, const std:
 }
 
 void add_waiting(const ledger::File& file, const LedgerFiles::One& one, Granted& granted, Holders& found) {
-    const std::uint64_t now = now_realtime();
+    const uint64_t now = now_realtime();
     granted[one.uuid].note_all(file.header.granted, now);
-    for (std::uint32_t i = 0; i < ledger::kTickets; i++)
+    for (uint32_t i = 0; i < ledger::kTickets; i++)
         if (ledger::waits(file.tickets[i], one.where)) {
             WaitingProcess row{one.uuid, ledger::waiter_of(file.tickets[i], one.where.user, now), 0, 0, {}};
             const ledger::Waiter& waiter = row.waiter;
@@ -119,7 +119,7 @@ Holders read_holders(const std::string& folder) {
         std::vector<char> bytes;
         if (!read_file(one, bytes, found)) continue;
         const auto& content = *reinterpret_cast<const ledger::File*>(bytes.data());
-        std::uint64_t& capacity = found.capacities[one.uuid];
+        uint64_t& capacity = found.capacities[one.uuid];
         capacity = std::max(capacity, content.header.capacity);
         add_holders(content, one, found.holding);
         add_waiting(content, one, granted, found);

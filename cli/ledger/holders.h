@@ -25,17 +25,17 @@ struct WaitingProcess {
 struct JobPeak {
     std::string gpu;
     unsigned user = 0;
-    std::uint64_t peak = 0, limit = 0;  // bytes; a limit of ledger::kNoLimitBytes is none
-    bool ended = false;                 // nobody is in the job any more
+    uint64_t peak = 0, limit = 0;  // bytes; a limit of ledger::kNoLimitBytes is none
+    bool ended = false;            // nobody is in the job any more
 };
 
 /// Contents of a folder's ledgers at one moment.
 struct Holders {
-    std::vector<Holder> holding;                      // by GPU, user, account and pid
-    std::vector<WaitingProcess> waiting;              // by GPU and place in the queue
-    std::map<std::string, std::uint64_t> capacities;  // of each GPU that has a ledger, in bytes, by UUID
-    std::vector<std::string> failures;                // what could not be looked at, and why
-    bool own_failed = false;                          // it is of this user's ledgers
+    std::vector<Holder> holding;                 // by GPU, user, account and pid
+    std::vector<WaitingProcess> waiting;         // by GPU and place in the queue
+    std::map<std::string, uint64_t> capacities;  // of each GPU that has a ledger, in bytes, by UUID
+    std::vector<std::string> failures;           // what could not be looked at, and why
+    bool own_failed = false;                     // it is of this user's ledgers
 };
 
 /// Reads all ledgers in `folder`. What this user's own dead processes held is taken back first; of other users' files

@@ -25,7 +25,7 @@ using ledger::Joined;
 
 // One job's name for as long as the machine runs: pids are used again, also by containers at the same time.
 std::string new_name() {
-    std::uint64_t random = 0;
+    uint64_t random = 0;
     // getrandom itself is newer than the C library 2.17.
     if (::syscall(SYS_getrandom, &random, sizeof random, 0) != static_cast<long>(sizeof random))
         random = kernel_clock(CLOCK_MONOTONIC);

@@ -30,11 +30,11 @@ std::string label(std::string_view name, std::string_view value) {
 class Gauge {
   public:
     Gauge(const char* name, const char* help) : name_(name), help_(help) {}
-    void set(const std::string& labels, std::uint64_t value) { values_[labels] = value; }
-    void add(const std::string& labels, std::uint64_t value) { values_[labels] = sum(values_[labels], value); }
+    void set(const std::string& labels, uint64_t value) { values_[labels] = value; }
+    void add(const std::string& labels, uint64_t value) { values_[labels] = sum(values_[labels], value); }
 
     /// A foreign ledger may hold any number: the sum stops at the largest and doesn't begin again at 0.
-    static std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+    static uint64_t sum(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
     std::string text() const {
         const std::string name = "cuslice_" + std::string(name_);
@@ -49,7 +49,7 @@ class Gauge {
 
   private:
     const char *name_, *help_;
-    std::map<std::string, std::uint64_t> values_;
+    std::map<std::string, uint64_t> values_;
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ constexpr std::string_view kModes[] = {"direct", "growth", "prealloc"};
 std::string proc(int pid, const char* what) { return "/proc/" + std::to_string(pid) + "/" + what; }
 
 // The process as it calls itself: in a container its pid is another one there.
-stats::Name name_of(int pid, std::uint64_t start_time) {
+stats::Name name_of(int pid, uint64_t start_time) {
     stats::Name name{ledger::read_pid_namespace(), pid, start_time};
     char link[64];  // pid:[4026531836]
     const ssize_t length = ::readlink(proc(pid, "ns/pid").c_str(), link, sizeof link - 1);
@@ -43,12 +43,12 @@ stats::Name name_of(int pid, std::uint64_t start_time) {
 }
 
 // A file that its process does not map is one of an earlier program of that process.
-bool maps(int pid, const std::string& file_name, std::uint64_t inode) {
+bool maps(int pid, const std::string& file_name, uint64_t inode) {
     std::ifstream maps(proc(pid, "maps"));
     for (std::string line; std::getline(maps, line);) {
         std::istringstream words(line);
         std::string range, access, offset, device, path;
-        std::uint64_t mapped = 0;
+        uint64_t mapped = 0;
         words >> range >> access >> offset >> device >> std::dec >> mapped;
         if (mapped == inode && line.ends_with("/" + file_name)) return true;
     }
@@ -56,15 +56,15 @@ bool maps(int pid, const std::string& file_name, std::uint64_t inode) {
 }
 
 // Whole, of this version, and its user's own.
-bool open_file(const std::string& path, unsigned user, int& file, std::uint64_t& inode) {
+bool open_file(const std::string& path, unsigned user, int& file, uint64_t& inode) {
     file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return false;
     struct stat info {};
-    std::uint32_t header[4]{};  // magic, version, size
+    uint32_t header[4]{};  // magic, version, size
     const bool good = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == user &&
                       info.st_size == static_cast<off_t>(sizeof(stats::File)) &&
                       ::pread(file, header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
-    std::uint64_t magic = 0;
+    uint64_t magic = 0;
     std::memcpy(&magic, header, sizeof magic);
     inode = info.st_ino;
     if (good && magic == stats::kMagic && header[2] == stats::kVersion && header[3] == sizeof(stats::File)) return true;
@@ -74,8 +74,8 @@ bool open_file(const std::string& path, unsigned user, int& file, std::uint64_t&
     return false;
 }
 
-std::uint64_t sequence_at(int file, off_t place) {
-    std::uint64_t sequence = 0;
+uint64_t sequence_at(int file, off_t place) {
+    uint64_t sequence = 0;
     return ::pread(file, &sequence, sizeof sequence, place) == sizeof sequence ? sequence : 0;
 }
 
@@ -88,7 +88,7 @@ bool read_gpu(int file, unsigned ordinal, GpuStats& into) {
     const auto raw = std::make_unique<Bytes>();
     const auto place = static_cast<off_t>(offsetof(stats::File, gpus) + ordinal * sizeof(stats::Gpu));
     for (int attempt = 0; attempt < 1000; attempt++) {
-        const std::uint64_t before = sequence_at(file, place);
+        const uint64_t before = sequence_at(file, place);
         if (before == 0) return false;
         const bool whole =
             ::pread(file, raw->bytes, sizeof raw->bytes, place) == static_cast<ssize_t>(sizeof raw->bytes);
@@ -99,7 +99,7 @@ bool read_gpu(int file, unsigned ordinal, GpuStats& into) {
         const auto* gpu = reinterpret_cast<const stats::Gpu*>(raw->bytes);
         timespec now{};
         ::clock_gettime(CLOCK_MONOTONIC, &now);
-        const auto milliseconds = static_cast<std::uint64_t>(now.tv_sec * 1000 + now.tv_nsec / 1'000'000);
+        const auto milliseconds = static_cast<uint64_t>(now.tv_sec * 1000 + now.tv_nsec / 1'000'000);
         into.uuid.assign(gpu->uuid, ::strnlen(gpu->uuid, sizeof gpu->uuid));
         into.name.assign(gpu->name, ::strnlen(gpu->name, sizeof gpu->name));
         into.mode = gpu->mode;
@@ -117,7 +117,7 @@ ProcessStats read_stats(const std::string& folder, int pid) {
     ProcessStats answer;
     const std::string who = "process " + std::to_string(pid);
     struct stat owner {};
-    const std::uint64_t start_time = ledger::start_time_of(pid);
+    const uint64_t start_time = ledger::start_time_of(pid);
     if (start_time == 0 || ::stat(proc(pid, "").c_str(), &owner) != 0) {
         answer.failure = "there is no " + who + " here";
         return answer;
@@ -131,7 +131,7 @@ ProcessStats read_stats(const std::string& folder, int pid) {
     stats::NameText name;
     stats::write_name(name_of(pid, start_time), name);
     int file = -1;
-    std::uint64_t inode = 0;
+    uint64_t inode = 0;
     errno = 0;
     if (!open_file(folder + "/" + name, owner.st_uid, file, inode) || !maps(pid, name, inode)) {
         const bool refused = file < 0 && (errno == EACCES || errno == EPERM);
@@ -154,8 +154,8 @@ ProcessStats read_stats(const std::string& folder, int pid) {
     return answer;
 }
 
-std::uint32_t mode_called(std::string_view name) {
-    return static_cast<std::uint32_t>(std::find(std::begin(kModes), std::end(kModes), name) - std::begin(kModes));
+uint32_t mode_called(std::string_view name) {
+    return static_cast<uint32_t>(std::find(std::begin(kModes), std::end(kModes), name) - std::begin(kModes));
 }
 
 std::string mode_of(const GpuStats& gpu) { return gpu.mode < std::size(kModes) ? std::string(kModes[gpu.mode]) : "?"; }

@@ -14,9 +14,9 @@ namespace cuslice::cli {
 /// One GPU's, of one moment.
 struct GpuStats {
     std::string uuid, name;
-    std::uint32_t mode = 0;
+    uint32_t mode = 0;
     unsigned contexts = 0;
-    std::uint64_t milliseconds = 0;  // since they were written
+    uint64_t milliseconds = 0;  // since they were written
     Statistics statistics;
 };
 
@@ -41,7 +41,7 @@ inline constexpr NamedTally kTallies[] = {{"allocated", &Statistics::allocated},
 /// "growth", or "?" for a mode that this version doesn't know.
 std::string mode_of(const GpuStats& gpu);
 /// The mode that is called so; one that mode_of() doesn't know for any other text.
-std::uint32_t mode_called(std::string_view name);
+uint32_t mode_called(std::string_view name);
 Json json_of(const GpuStats& gpu);
 
 /// Asks for a process by its id as it is seen from here, also if it is in a container that shares `folder`. What is

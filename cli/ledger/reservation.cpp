@@ -12,7 +12,7 @@ namespace cuslice::cli {
 namespace {
 
 ledger::CommandText command_of(const ledger::ProcessIdentity& process, unsigned user, std::string_view name) {
-    constexpr std::size_t kColumns = 60;
+    constexpr size_t kColumns = 60;
     const std::string text = command_text(read_command_line(process, user), name, CommandDetail::program);
     return ledger::CommandText(text.size() <= kColumns ? text : text.substr(0, kColumns - 3) + "...");
 }
@@ -32,7 +32,7 @@ Reservation::Reservation(const Gpu& gpu, const Settings& settings) : gpu_(gpu) {
 
 std::string Reservation::name() const { return gpu_.ordinal < 0 ? gpu_.uuid : "GPU " + std::to_string(gpu_.ordinal); }
 
-std::uint64_t Reservation::in_use() const { return gpu_.free && *gpu_.free < gpu_.total ? gpu_.total - *gpu_.free : 0; }
+uint64_t Reservation::in_use() const { return gpu_.free && *gpu_.free < gpu_.total ? gpu_.total - *gpu_.free : 0; }
 
 bool Reservation::open(const std::string& folder) {
     return ledger_.open(folder.c_str(), gpu_.uuid.c_str(), gpu_.total, true, &refusal_.failure);

@@ -20,9 +20,9 @@ class Reservation {
     /// "GPU 0", or the UUID where there is no index.
     std::string name() const;
     /// Bytes that are to be reserved; 0 where nothing limits the program on this GPU.
-    std::uint64_t asked() const { return refusal_.asked; }
+    uint64_t asked() const { return refusal_.asked; }
     /// Bytes that could be had when it was last looked at or asked for.
-    std::uint64_t available() const { return refusal_.available; }
+    uint64_t available() const { return refusal_.available; }
 
     /// Opens the GPU's ledger in `folder`. False if that can't be done: failure() then says why.
     bool open(const std::string& folder);
@@ -35,7 +35,7 @@ class Reservation {
     /// True if another user stands in the way.
     bool stranger() const { return refusal_.failure.stranger; }
     /// Sets the memory that is free on the GPU now, as NVML reports it.
-    void set_free(std::optional<std::uint64_t> free) { gpu_.free = free; }
+    void set_free(std::optional<uint64_t> free) { gpu_.free = free; }
     /// Sees what could be had, without taking it. Without a ledger that is what is free.
     void look();
     /// True if look() could read the ledger.
@@ -62,7 +62,7 @@ class Reservation {
     void close();
 
   private:
-    std::uint64_t in_use() const;
+    uint64_t in_use() const;
 
     Gpu gpu_;
     ledger::Ledger ledger_;

@@ -55,7 +55,7 @@ std::vector<ConfigError> find_unserved(const Environment& environment) {
     std::vector<ConfigError> found;
     if (environment.get(kHandOver)) return found;
     for (const std::string& line : environment.lines()) {
-        const std::size_t equals = std::min(line.find('='), line.size());
+        const size_t equals = std::min(line.find('='), line.size());
         const std::string_view name = slice(line, 0, equals), value = slice(line, equals + 1);
         const Unserved* const unserved = cuslice::find_unserved(name, value);
         if (unserved == nullptr) continue;

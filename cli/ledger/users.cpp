@@ -19,7 +19,7 @@ std::string user_name(unsigned user) {
 std::string told(const ledger::LedgerError& failure) {
     std::string text = failure.text;
     const std::string number = "user " + std::to_string(failure.stranger_user);
-    const std::size_t found = failure.stranger ? text.rfind(number) : text.npos;
+    const size_t found = failure.stranger ? text.rfind(number) : text.npos;
     return found == text.npos ? text : text.replace(found, number.size(), "user " + user_name(failure.stranger_user));
 }
 

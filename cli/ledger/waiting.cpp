@@ -15,11 +15,11 @@ namespace {
 
 // Between two looks at the ledger, and between two questions to the driver, which take longer. Nobody is woken: what
 // is waited for is the end of other users' processes too, and a look costs less than a millisecond.
-constexpr std::uint64_t kPoll = 100, kQuery = 2000;  // milliseconds
+constexpr uint64_t kPoll = 100, kQuery = 2000;  // milliseconds
 
-constexpr std::uint64_t kMillisecond = 1'000'000;  // nanoseconds
+constexpr uint64_t kMillisecond = 1'000'000;  // nanoseconds
 
-std::uint64_t now() { return kernel_clock(CLOCK_MONOTONIC); }
+uint64_t now() { return kernel_clock(CLOCK_MONOTONIC); }
 
 }  // namespace
 
@@ -52,9 +52,9 @@ bool Waiting::go_on(const Reservations& refused) {
     if (most_ == 0) return settle(refused);
     // Also where the time is over by now: that it was waited for is said the same on a busy machine.
     if (since_ == 0) begin(refused);
-    const std::uint64_t spent = (now() - start_) / kMillisecond;
+    const uint64_t spent = (now() - start_) / kMillisecond;
     if (most_ != kForEver && spent >= most_) return false;
-    const std::uint64_t left = most_ == kForEver ? kPoll : most_ - spent;
+    const uint64_t left = most_ == kForEver ? kPoll : most_ - spent;
     std::this_thread::sleep_for(std::chrono::milliseconds(std::min(kPoll, left)));
     if (now() - asked_driver_ >= kQuery * kMillisecond) refresh(refused);
     for (const auto& one : refused) one->look();
@@ -73,13 +73,13 @@ void Waiting::refresh(const Reservations& refused) {
     std::vector<Gpu> gpus;
     for (const auto& one : refused) gpus.push_back(one->gpu());
     machine_.refresh(gpus);
-    for (std::size_t i = 0; i < gpus.size(); ++i) refused[i]->set_free(gpus[i].free);
+    for (size_t i = 0; i < gpus.size(); ++i) refused[i]->set_free(gpus[i].free);
     asked_driver_ = now();
 }
 
 void Waiting::ended(const Reservation& taken) {
     if (since_ == 0) return;
-    const std::uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
+    const uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
     warn(taken.name() + " granted after " + std::string(ledger::format_age(seconds)));
     since_ = 0;
     kept_ = nullptr;
@@ -87,7 +87,7 @@ void Waiting::ended(const Reservation& taken) {
 
 std::string Waiting::last_word(const Reservation& one) const {
     if (since_ == 0) return one.refusal();
-    const std::uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
+    const uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
     return "gave up waiting after " + std::string(ledger::format_age(seconds)) + ", " + one.place_in_queue() + ". " +
            one.refusal();
 }

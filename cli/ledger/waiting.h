@@ -36,11 +36,11 @@ class Waiting {
 
     Machine& machine_;
     const std::string command_;
-    std::uint64_t most_ = 0;                  // milliseconds, for all GPUs together
-    std::uint64_t settled_ = 0;               // the same, so far
-    const std::uint64_t start_;               // these three by kernel_clock()
-    std::uint64_t asked_driver_, since_ = 0;  // since_: 0 while nothing is waited for
-    const Reservation* kept_ = nullptr;       // the GPU on which something is kept for it
+    uint64_t most_ = 0;                  // milliseconds, for all GPUs together
+    uint64_t settled_ = 0;               // the same, so far
+    const uint64_t start_;               // these three by kernel_clock()
+    uint64_t asked_driver_, since_ = 0;  // since_: 0 while nothing is waited for
+    const Reservation* kept_ = nullptr;  // the GPU on which something is kept for it
 };
 
 }  // namespace cuslice::cli

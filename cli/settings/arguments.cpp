@@ -82,7 +82,7 @@ void add_settings(CLI::App& app, Command command, const Words& words, Words& res
 // on the line: a value is shown only where it was written with an equals sign.
 int refuse_option(Command command, const std::string& word, ConfigError& error) {
     if (!word.starts_with("--")) return usage(error, word, explain_short_option(word));
-    const std::size_t equals = std::min(word.find('='), word.size());
+    const size_t equals = std::min(word.find('='), word.size());
     const std::string name = word.substr(0, equals);
     Reason why;
     if (find_key(std::string_view(name).substr(2)) != nullptr) {
@@ -108,7 +108,7 @@ const KeyTraits* takes_for_value(Command command, const std::string& last, const
     if (traits == nullptr || !traits->stands_alone || rest.size() < 2 || rest.back().starts_with("-")) return nullptr;
     const std::string& word = rest.back();
     const bool before_program = word[0] >= '0' && word[0] <= '9' && rest[rest.size() - 2] == "--" && rest.size() > 2;
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     bool automatic = false;
     Reason unused;
     const bool a_value = parse_value(traits->key, word, number, automatic, unused);
@@ -190,7 +190,7 @@ int parse_install(const Words& rest, Arguments& arguments, ConfigError& error) {
     const Command command = arguments.command;
     const std::string name(name_of(command)), usage_line = "cuslice " + name + " --system [--root DIR]";
     bool system = false;
-    for (std::size_t i = rest.size(); i-- > 0;) {
+    for (size_t i = rest.size(); i-- > 0;) {
         const std::string& word = rest[i];
         if (word == "-V" || word == "--version") return arguments.command = Command::version, 0;
         if (is_help(word)) return ask_for_help(command, false, arguments);
@@ -214,8 +214,8 @@ bool parse_pid(const std::string& text, int& pid) {
 }
 
 // Shorter would be work for nobody, as no eye follows it, and longer is no live view.
-bool parse_time(const std::string& text, std::uint64_t& milliseconds) {
-    constexpr std::uint64_t kLeast = 100, kMost = 86'400'000;
+bool parse_time(const std::string& text, uint64_t& milliseconds) {
+    constexpr uint64_t kLeast = 100, kMost = 86'400'000;
     bool automatic = false;
     Reason unused;
     return text != "no" && parse_value(Key::idle_release, text, milliseconds, automatic, unused) &&
@@ -225,7 +225,7 @@ bool parse_time(const std::string& text, std::uint64_t& milliseconds) {
 // Checks the times given to top, and the combinations of its options.
 int check_top(const CLI::App& app, const std::string& interval, const std::string& timeout, Arguments& arguments,
               ConfigError& error) {
-    const std::pair<const char*, std::pair<const std::string&, std::uint64_t&>> times[] = {
+    const std::pair<const char*, std::pair<const std::string&, uint64_t&>> times[] = {
         {"--interval", {interval, arguments.interval}}, {"--timeout", {timeout, arguments.timeout}}};
     for (const auto& [name, value] : times)
         if (app.count(name) != 0 && !parse_time(value.first, value.second)) {
@@ -323,9 +323,9 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     const KeyTraits* const before = takes_for_value(command, last, rest, taken);
     if (taken) {
         // Read again, with the value where CLI11 takes it.
-        const std::size_t at = rest.size();
+        const size_t at = rest.size();
         words[at] += "=" + words[at - 1];
-        words.erase(words.begin() + static_cast<std::ptrdiff_t>(at) - 1);
+        words.erase(words.begin() + static_cast<ptrdiff_t>(at) - 1);
         words.erase(words.begin());
         return parse_options(std::move(words), arguments, error);
     }
@@ -374,7 +374,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
 }  // namespace
 
 bool takes(Command command, Key key) {
-    const std::uint8_t takers = traits_of(key).takers;
+    const uint8_t takers = traits_of(key).takers;
     switch (command) {
         case Command::ps:
         case Command::stats:

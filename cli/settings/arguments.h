@@ -45,13 +45,13 @@ struct Arguments {
     int pid = 0;
     /// For top: one frame, and milliseconds from one to the next.
     bool once = false;
-    std::uint64_t interval = 1000;
+    uint64_t interval = 1000;
     /// For top: JSON again and again.
     bool stream = false;
     /// For top: the list of nodes, empty for this machine; the command that asks them, empty for the usual one; the
     /// launcher's path there, and milliseconds in which an answer has to come.
     std::string nodes, over, launcher = "cuslice";
-    std::uint64_t timeout = 20'000;
+    uint64_t timeout = 20'000;
     /// For set: the job's name; empty for a group. For ps: whose peaks are asked for; empty: nobody's.
     std::string job;
     /// For cdi: the file to write; empty for stdout.

@@ -328,10 +328,10 @@ constexpr Text kTexts[] = {
 // The text with `columns` in the place of their mark, and the lines of that paragraph filled anew.
 std::string with_columns(std::string_view text, std::string_view columns) {
     constexpr std::string_view kMark = "{columns}", kParagraph = "\n\n";
-    const std::size_t mark = text.find(kMark);
+    const size_t mark = text.find(kMark);
     if (mark == text.npos) return std::string(text);
-    const std::size_t start = text.rfind(kParagraph, mark) + kParagraph.size();
-    const std::size_t end = text.find(kParagraph, mark);
+    const size_t start = text.rfind(kParagraph, mark) + kParagraph.size();
+    const size_t end = text.find(kParagraph, mark);
     std::string paragraph(text.substr(start, mark - start));
     paragraph.append(columns).append(text.substr(mark + kMark.size(), end - mark - kMark.size()));
     std::ranges::replace(paragraph, '\n', ' ');

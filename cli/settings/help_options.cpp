@@ -12,9 +12,9 @@ namespace {
 
 // In the order of enum Heading.
 constexpr std::string_view kHeadings[] = {"Memory", "GPUs", "Sharing", "Fake GPUs", "Log", "Files"};
-static_assert(std::size(kHeadings) == static_cast<std::size_t>(Heading::kCount));
+static_assert(std::size(kHeadings) == static_cast<size_t>(Heading::kCount));
 
-std::string_view name_of(Heading heading) { return kHeadings[static_cast<std::size_t>(heading)]; }
+std::string_view name_of(Heading heading) { return kHeadings[static_cast<size_t>(heading)]; }
 
 template <typename Visit>
 void each_heading(Visit visit) {
@@ -43,7 +43,7 @@ ceilings, which no other source can raise.
 
 // An option as it is written, and its variable; on the next lines its explanation and its default.
 std::string option_text(const KeyTraits& traits) {
-    constexpr std::size_t kVariables = 33;
+    constexpr size_t kVariables = 33;
     std::string line = "  " + written_option(traits);
     line.append(line.size() < kVariables ? kVariables - line.size() : 1, ' ').append(traits.variable).append("\n");
     return line + wrap(std::string(traits.help) + " (default: " + std::string(traits.default_value) + ")", 6);
@@ -51,7 +51,7 @@ std::string option_text(const KeyTraits& traits) {
 
 // "  Memory     --limit --fraction …", wrapped below the first option.
 std::string names_in_short(Heading heading, Command command) {
-    constexpr std::size_t kNames = 13;
+    constexpr size_t kNames = 13;
     std::string names;
     for (const KeyTraits& traits : all_keys())
         if (is_listed(traits, heading, command)) names.append(names.empty() ? "--" : " --").append(traits.name);

@@ -36,7 +36,7 @@ std::string settle_path(Key key, const std::string& value) {
         case Key::fake:
             return value.find('/') != value.npos || value.ends_with(".toml") ? absolute(value) : value;
         case Key::log: {
-            const std::size_t colon = value.find(':');
+            const size_t colon = value.find(':');
             return colon == value.npos ? value : value.substr(0, colon + 1) + absolute(value.substr(colon + 1));
         }
         default:

@@ -54,8 +54,8 @@ std::string written_option(const OwnOption& option) {
 }
 
 std::string own_options_text(Command command) {
-    constexpr std::size_t kIndent = 2, kGap = 3;
-    std::size_t widest = 0;
+    constexpr size_t kIndent = 2, kGap = 3;
+    size_t widest = 0;
     for (const OwnOption& own : kOptions)
         if (own.is_of(command)) widest = std::max(widest, written_option(own).size());
     std::string text;

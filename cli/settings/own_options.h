@@ -12,11 +12,11 @@
 namespace cuslice::cli {
 
 /// Commands as bits.
-using Commands = std::uint32_t;
+using Commands = uint32_t;
 constexpr Commands bit_of(Command command) { return Commands{1} << static_cast<unsigned>(command); }
 
 /// Kinds of names that a shell completes an option's value with.
-enum class OwnNames : std::uint8_t { none, files, jobs, processes };
+enum class OwnNames : uint8_t { none, files, jobs, processes };
 
 /// An option, whole, but for how arguments.cpp parses it: help, the manual and completion read its row.
 struct OwnOption {

@@ -96,7 +96,7 @@ std::span<const std::string> behind_starters(std::span<const std::string> words)
     while (!words.empty()) {
         const auto* const starter = std::ranges::find(kStarters, last_component(words[0]), &Starter::command);
         if (starter == std::end(kStarters)) break;
-        std::size_t i = 1;
+        size_t i = 1;
         while (i < words.size() && words[i].starts_with("-")) {
             const bool takes_word =
                 words[i].size() == 2 && starter->with_word.find(words[i][1]) != std::string_view::npos;
@@ -125,7 +125,7 @@ constexpr std::string_view kModules[] = {"torch.distributed.run", "torch.distrib
 std::string rank_launcher(const std::string& command, const std::vector<std::string>& words) {
     if (std::ranges::find(kLaunchers, command) != std::end(kLaunchers)) return command;
     if (!command.starts_with("python")) return {};
-    for (std::size_t i = 1; i + 1 < words.size() && words[i].starts_with("-"); ++i)
+    for (size_t i = 1; i + 1 < words.size() && words[i].starts_with("-"); ++i)
         if (words[i] == "-m")
             return std::ranges::find(kModules, words[i + 1]) != std::end(kModules) ? "python -m " + words[i + 1]
                                                                                    : std::string();
@@ -162,7 +162,7 @@ std::string explain_ranks(const std::string& command, const std::vector<std::str
 
 std::string suggest_program(const std::string& name, int exit_code, const Environment& environment) {
     const auto is_there = [&](const std::string& one) { return find_program(one, environment).exit_code == 0; };
-    const std::size_t space = name.find(' ');
+    const size_t space = name.find(' ');
     if (space != name.npos && is_there(name.substr(0, space)))
         return "; the quotes make one word of the program and its arguments: write them without quotes";
     if (name == "python" && is_there("python3")) return "; did you mean python3";
@@ -179,7 +179,7 @@ std::string explain_misplaced(const Settings& settings, const Arguments& argumen
     });
     if (arguments.dashes || decided) return {};
     const std::vector<std::string>& words = arguments.program;
-    for (std::size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
+    for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
         const std::string name = words[i].substr(0, words[i].find('='));
         const KeyTraits* const traits = name.starts_with("--") ? find_key(std::string_view(name).substr(2)) : nullptr;
         if (traits == nullptr || !decides(traits->key)) continue;

@@ -56,7 +56,7 @@ std::string explain_other_name(const std::vector<std::string>& words) {
 std::string list_commands() {
     const auto names = command_names();
     std::string text = "there are ";
-    for (std::size_t i = 0; i < names.size(); ++i)
+    for (size_t i = 0; i < names.size(); ++i)
         text.append(i == 0 ? "" : i + 1 == names.size() ? " and " : ", ").append(names[i].name);
     return text + "; cuslice --help explains them";
 }

@@ -21,23 +21,21 @@ wchar_t decode(std::string_view text) {
 }
 
 // Measures in C.UTF-8 and not in the process's locale: names have the same characters in every locale.
-std::size_t width_of(std::string_view character) {
+size_t width_of(std::string_view character) {
     static const locale_t kUtf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
     if (character.size() == 1 || kUtf8 == nullptr) return 1;
     const locale_t before = ::uselocale(kUtf8);
     const int width = ::wcwidth(decode(character));
     ::uselocale(before);
-    return width < 0 ? 1 : static_cast<std::size_t>(width);
+    return width < 0 ? 1 : static_cast<size_t>(width);
 }
 
 }  // namespace
 
-std::string_view first_of(std::string_view text) {
-    return text.substr(0, std::max<std::size_t>(printable_length(text), 1));
-}
+std::string_view first_of(std::string_view text) { return text.substr(0, std::max<size_t>(printable_length(text), 1)); }
 
-std::size_t columns_of(std::string_view text) {
-    std::size_t columns = 0;
+size_t columns_of(std::string_view text) {
+    size_t columns = 0;
     while (!text.empty()) {
         const std::string_view character = first_of(text);
         columns += width_of(character);
@@ -46,13 +44,13 @@ std::size_t columns_of(std::string_view text) {
     return columns;
 }
 
-std::string clipped(std::string_view text, std::size_t columns, bool utf8) {
+std::string clipped(std::string_view text, size_t columns, bool utf8) {
     if (columns_of(text) <= columns) return std::string(text);
     if (columns == 0) return {};
     std::string kept;
-    for (std::size_t left = columns - 1; !text.empty();) {
+    for (size_t left = columns - 1; !text.empty();) {
         const std::string_view character = first_of(text);
-        const std::size_t width = width_of(character);
+        const size_t width = width_of(character);
         if (width > left) break;
         kept += character;
         left -= width;

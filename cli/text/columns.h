@@ -11,8 +11,8 @@ namespace cuslice::cli {
 /// The first character of `text`, which is not empty.
 std::string_view first_of(std::string_view text);
 /// How many columns a text takes: some characters take two, and some none.
-std::size_t columns_of(std::string_view text);
+size_t columns_of(std::string_view text);
 /// The beginning of a text, in at most `columns` columns. What was cut off shows as "…", or "~" without UTF-8.
-std::string clipped(std::string_view text, std::size_t columns, bool utf8);
+std::string clipped(std::string_view text, size_t columns, bool utf8);
 
 }  // namespace cuslice::cli

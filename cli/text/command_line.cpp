@@ -29,8 +29,8 @@ bool is_interpreter(std::string_view program) {
 }
 
 // The place of the script, or behind the end. Python has the name of a module behind -m, and code behind -c.
-std::size_t script_in(const Words& words) {
-    std::size_t i = 1;
+size_t script_in(const Words& words) {
+    size_t i = 1;
     const bool python = is_python(program_name(words[0]));
     for (; i < words.size() && words[i].starts_with("-"); ++i) {
         if (is_one_of(words[i], {"-m", "-c"})) return words.size();
@@ -41,7 +41,7 @@ std::size_t script_in(const Words& words) {
 
 // "-m torch.distributed.run", "-c", or nothing.
 void append_module(const Words& words, Words& to) {
-    for (std::size_t i = 1; i < words.size() && words[i].starts_with("-"); ++i) {
+    for (size_t i = 1; i < words.size() && words[i].starts_with("-"); ++i) {
         if (!is_one_of(words[i], {"-m", "-c"})) continue;
         to.push_back(words[i]);
         if (words[i] == "-m" && i + 1 < words.size()) to.push_back(words[i + 1]);
@@ -64,13 +64,13 @@ std::string joined(const Words& words) {
 }
 
 std::string read_file(const std::string& path) {
-    constexpr std::size_t kMost = 4096;
+    constexpr size_t kMost = 4096;
     std::string bytes(kMost, '\0');
     const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) return {};
     const ssize_t size = ::pread(file, bytes.data(), bytes.size(), 0);
     ::close(file);
-    bytes.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    bytes.resize(size > 0 ? static_cast<size_t>(size) : 0);
     return bytes;
 }
 
@@ -88,8 +88,8 @@ std::vector<std::string> read_command_line(const ledger::ProcessIdentity& proces
     // A title that a process has given itself has more of them behind it.
     bytes.erase(bytes.find_last_not_of('\0') + 1);
     Words words;
-    for (std::size_t begin = 0; begin < bytes.size();) {
-        const std::size_t end = std::min(bytes.find('\0', begin), bytes.size());
+    for (size_t begin = 0; begin < bytes.size();) {
+        const size_t end = std::min(bytes.find('\0', begin), bytes.size());
         words.push_back(bytes.substr(begin, end - begin));
         begin = end + 1;
     }
@@ -103,7 +103,7 @@ std::string command_text(const std::vector<std::string>& words, std::string_view
     if (shown.empty()) return std::string(name);
     if (detail == CommandDetail::whole) return joined(shown);
     const std::string program(program_name(shown[0]));
-    const std::size_t script = is_interpreter(program) ? script_in(shown) : shown.size();
+    const size_t script = is_interpreter(program) ? script_in(shown) : shown.size();
     if (script < shown.size()) shown[script] = file_name(shown[script]);
     if (detail == CommandDetail::line) {
         shown[0] = program;

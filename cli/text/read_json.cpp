@@ -8,26 +8,26 @@
 
 namespace cuslice::cli {
 
-std::uint64_t read_number(const Json& value) {
+uint64_t read_number(const Json& value) {
     if (!value.is_number_unsigned()) throw std::invalid_argument("no number");
-    return value.get<std::uint64_t>();
+    return value.get<uint64_t>();
 }
 
-std::optional<std::uint64_t> read_number_or_null(const Json& value) {
+std::optional<uint64_t> read_number_or_null(const Json& value) {
     if (value.is_null()) return {};
     return read_number(value);
 }
 
 std::string read_text(const Json& value) {
-    constexpr std::size_t kMost = 256;
+    constexpr size_t kMost = 256;
     return value.get_ref<const std::string&>().substr(0, kMost);
 }
 
 std::vector<std::string> read_words(const Json& value) {
-    constexpr std::size_t kMost = 4096;
+    constexpr size_t kMost = 4096;
     std::vector<std::string> words;
     if (value.is_null()) return words;
-    std::size_t left = kMost;
+    size_t left = kMost;
     for (const Json& word : read_list(value)) {
         if (left == 0) break;
         words.push_back(word.get_ref<const std::string&>().substr(0, left));
@@ -36,9 +36,9 @@ std::vector<std::string> read_words(const Json& value) {
     return words;
 }
 
-std::uint64_t read_time_ago(const Json& value) {
-    constexpr std::uint64_t kSecond = 1'000'000'000;  // nanoseconds
-    const std::uint64_t now = now_realtime();
+uint64_t read_time_ago(const Json& value) {
+    constexpr uint64_t kSecond = 1'000'000'000;  // nanoseconds
+    const uint64_t now = now_realtime();
     return now - std::min(read_number(value), now / kSecond) * kSecond;
 }
 

@@ -14,23 +14,23 @@
 
 namespace cuslice::cli {
 
-std::uint64_t read_number(const Json& value);
+uint64_t read_number(const Json& value);
 /// Nothing for null.
-std::optional<std::uint64_t> read_number_or_null(const Json& value);
+std::optional<uint64_t> read_number_or_null(const Json& value);
 /// Cut off at 256 bytes: none of ours is longer, and a frame has no room for one that is.
 std::string read_text(const Json& value);
 /// The words of a command line, null being none: as much of it as is read of one's own processes.
 std::vector<std::string> read_words(const Json& value);
 /// The time that was so many seconds ago, in nanoseconds of CLOCK_REALTIME.
-std::uint64_t read_time_ago(const Json& value);
+uint64_t read_time_ago(const Json& value);
 /// `value` itself, which is a list.
 const Json& read_list(const Json& value);
 
 /// A number that `Number` can hold.
 template <typename Number>
 Number read_small_number(const Json& value) {
-    const std::uint64_t number = read_number(value);
-    if (number > static_cast<std::uint64_t>(std::numeric_limits<Number>::max())) throw std::out_of_range("number");
+    const uint64_t number = read_number(value);
+    if (number > static_cast<uint64_t>(std::numeric_limits<Number>::max())) throw std::out_of_range("number");
     return static_cast<Number>(number);
 }
 

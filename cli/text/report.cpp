@@ -27,7 +27,7 @@ void write_line(std::string line) {
 std::string escaped(std::string_view message) {
     std::string printable;
     for (;;) {
-        const std::size_t backslash = std::min(message.find('\\'), message.size());
+        const size_t backslash = std::min(message.find('\\'), message.size());
         append_printable(printable, message.substr(0, backslash));
         if (backslash == message.size()) return printable;
         printable += '\\';

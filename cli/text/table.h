@@ -13,9 +13,9 @@
 namespace cuslice::cli {
 
 /// Columns of a terminal whose width isn't known. No line of a help text is longer.
-inline constexpr std::size_t kTerminal = 80;
+inline constexpr size_t kTerminal = 80;
 /// The width of a table that is to be drawn whole.
-inline constexpr std::size_t kUnlimited = SIZE_MAX / 4;
+inline constexpr size_t kUnlimited = SIZE_MAX / 4;
 
 struct Cell {
     std::string text;
@@ -26,18 +26,18 @@ struct Cell {
 };
 
 /// Numbers stand at the right; a flexible column is cut off before the table becomes several.
-enum class Align : std::uint8_t { left, right, flexible };
+enum class Align : uint8_t { left, right, flexible };
 
 struct TableStyle {
-    static constexpr std::size_t kNone = SIZE_MAX;
+    static constexpr size_t kNone = SIZE_MAX;
 
     /// So many columns at the beginning are repeated where a table becomes several.
-    std::size_t keys = 1;
-    std::size_t width = kTerminal;
+    size_t keys = 1;
+    size_t width = kTerminal;
     /// A column whose texts are cut off before the table becomes several, and that has what the others leave.
-    std::size_t flexible = kNone;
+    size_t flexible = kNone;
     /// Columns of numbers, which stand at the right.
-    std::vector<std::size_t> right = {};
+    std::vector<size_t> right = {};
     bool colours = false;
     /// A cut shows as "…", otherwise as "~".
     bool utf8 = false;
@@ -50,9 +50,9 @@ struct TableStyle {
 std::string format_table(const std::vector<std::vector<Cell>>& rows, const TableStyle& style = {});
 
 /// `text` in lines of at most kTerminal columns, each beginning with `indent` spaces and ending in a newline.
-std::string wrap(std::string_view text, std::size_t indent);
+std::string wrap(std::string_view text, size_t indent);
 
 /// "4096 MiB", and from 10 GiB on "39.6 GiB": the units of format_size(), for sizes that stand under one another.
-std::string format_memory(std::uint64_t bytes);
+std::string format_memory(uint64_t bytes);
 
 }  // namespace cuslice::cli

@@ -18,10 +18,10 @@ std::string variable(const char* name) {
 }
 
 // 0: it isn't set, or says nothing that a table could be drawn in.
-std::size_t columns_asked_for() {
-    constexpr std::size_t kLeast = 20, kMost = 100'000;
+size_t columns_asked_for() {
+    constexpr size_t kLeast = 20, kMost = 100'000;
     const std::string text = variable("COLUMNS");
-    std::size_t columns = 0;
+    size_t columns = 0;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), columns);
     const bool whole = failure == std::errc() && end == text.data() + text.size();
     return whole && columns >= kLeast && columns <= kMost ? columns : 0;
@@ -53,14 +53,14 @@ bool terminal_has_colours() {
     return kind.find("color") != kind.npos;
 }
 
-std::size_t output_columns() {
-    if (const std::size_t asked = columns_asked_for(); asked != 0) return asked;
+size_t output_columns() {
+    if (const size_t asked = columns_asked_for(); asked != 0) return asked;
     winsize size{};
     const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
     return known ? size.ws_col : kTerminal;
 }
 
-TableStyle style_of_output(std::size_t keys, bool whole) {
+TableStyle style_of_output(size_t keys, bool whole) {
     TableStyle style;
     style.keys = keys;
     style.width = whole ? kUnlimited : output_columns();

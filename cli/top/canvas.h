@@ -17,7 +17,7 @@ class Canvas {
     virtual ~Canvas() = default;
     /// Escaped, and no wider than what is left of the line.
     virtual void text(const std::string& text, Tone tone) = 0;
-    virtual void bar(const Bar& bar, std::size_t columns) = 0;
+    virtual void bar(const Bar& bar, size_t columns) = 0;
     virtual void end_line() = 0;
     /// Shows what was drawn. False if nobody can see it any more.
     virtual bool flush() = 0;
@@ -30,7 +30,7 @@ void draw(const Lines& lines, Canvas& canvas);
 class CharacterCanvas : public Canvas {
   public:
     explicit CharacterCanvas(bool utf8) : utf8_(utf8) {}
-    void bar(const Bar& bar, std::size_t columns) override;
+    void bar(const Bar& bar, size_t columns) override;
 
   private:
     const bool utf8_;

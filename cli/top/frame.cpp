@@ -23,22 +23,22 @@ std::string shown(std::string_view text, const Look& look) {
     return ascii;
 }
 
-std::size_t columns_of(const Line& line) {
-    std::size_t columns = 0;
+size_t columns_of(const Line& line) {
+    size_t columns = 0;
     for (const Span& span : line) columns += span.bar ? span.columns : columns_of(span.text);
     return columns;
 }
 
-std::string clipped(std::string_view text, std::size_t columns, const Look& look) {
+std::string clipped(std::string_view text, size_t columns, const Look& look) {
     return cli::clipped(text, columns, look.utf8);
 }
 
 Line clipped(const Line& line, const Look& look) {
     Line kept;
-    std::size_t left = look.width;
+    size_t left = look.width;
     for (const Span& span : line) {
         if (span.bar) {
-            const std::size_t columns = std::min(span.columns, left);
+            const size_t columns = std::min(span.columns, left);
             if (columns != 0) append_bar(kept, *span.bar, columns);
             left -= columns;
             continue;
@@ -51,9 +51,9 @@ Line clipped(const Line& line, const Look& look) {
     return kept;
 }
 
-void append_bar(Line& line, const Bar& bar, std::size_t columns) { line.push_back({{}, Tone::plain, bar, columns}); }
+void append_bar(Line& line, const Bar& bar, size_t columns) { line.push_back({{}, Tone::plain, bar, columns}); }
 
-std::string memory_text(std::uint64_t bytes) {
+std::string memory_text(uint64_t bytes) {
     std::string text = format_memory(bytes);
     text.erase(text.find(' '), 1);
     return text;

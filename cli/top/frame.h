@@ -22,7 +22,7 @@ using cli::Tone;
 
 /// Bytes as a part of others.
 struct Bar {
-    std::uint64_t used = 0, reserved = 0, most = 0;  // reserved: beyond what is used
+    uint64_t used = 0, reserved = 0, most = 0;  // reserved: beyond what is used
     Tone tone = Tone::used;
 };
 
@@ -31,14 +31,14 @@ struct Span {
     std::string text;
     Tone tone = Tone::plain;
     std::optional<Bar> bar = {};
-    std::size_t columns = 0;
+    size_t columns = 0;
 };
 using Line = std::vector<Span>;
 using Lines = std::vector<Line>;
 
 /// Properties of the terminal to draw on.
 struct Look {
-    std::size_t width = 80;
+    size_t width = 80;
     /// The locale's characters are UTF-8; otherwise all that is drawn is ASCII.
     bool utf8 = true;
 };
@@ -46,16 +46,16 @@ struct Look {
 /// Text that others wrote, escaped so that it does nothing to a terminal (config/printable.h); without UTF-8, all but
 /// ASCII is escaped too.
 std::string shown(std::string_view text, const Look& look);
-std::size_t columns_of(const Line& line);
+size_t columns_of(const Line& line);
 /// The beginning of such a text, in at most `columns` columns.
-std::string clipped(std::string_view text, std::size_t columns, const Look& look);
+std::string clipped(std::string_view text, size_t columns, const Look& look);
 /// A line that is cut off at the width of `look`.
 Line clipped(const Line& line, const Look& look);
 
 /// Adds a bar of exactly `columns` columns.
-void append_bar(Line& line, const Bar& bar, std::size_t columns);
+void append_bar(Line& line, const Bar& bar, size_t columns);
 
 /// "4096MiB", "39.6GiB": format_memory() in fewer columns.
-std::string memory_text(std::uint64_t bytes);
+std::string memory_text(uint64_t bytes);
 
 }  // namespace cuslice::cli::top

@@ -16,9 +16,9 @@ namespace cuslice::cli::top {
 namespace {
 
 // As a waiting launcher asks: it takes longer than a look at the ledgers.
-constexpr std::uint64_t kPause = 2'000'000'000;  // nanoseconds
+constexpr uint64_t kPause = 2'000'000'000;  // nanoseconds
 
-std::uint64_t now() { return kernel_clock(CLOCK_MONOTONIC); }
+uint64_t now() { return kernel_clock(CLOCK_MONOTONIC); }
 
 // The child: in a group of its own, which keys signal nothing and which can be killed whole, and silent, as the
 // terminal is not its own. Doesn't return.
@@ -31,10 +31,10 @@ void answer(const std::function<Gpus()>& ask, int to) {
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; ++standard) ::dup2(null, standard);
     const std::string text = write_answer(ask());
-    for (std::size_t at = 0; at < text.size();) {
+    for (size_t at = 0; at < text.size();) {
         const ssize_t count = ::write(to, text.data() + at, text.size() - at);
         if (count < 0 && errno != EINTR) break;
-        at += count > 0 ? static_cast<std::size_t>(count) : 0;
+        at += count > 0 ? static_cast<size_t>(count) : 0;
     }
     ::_exit(0);
 }
@@ -70,7 +70,7 @@ void GpuWatch::ask() {
 bool GpuWatch::take() {
     char buffer[4096];
     const ssize_t count = ::read(answer_, buffer, sizeof buffer);
-    if (count > 0) text_.append(buffer, static_cast<std::size_t>(count));
+    if (count > 0) text_.append(buffer, static_cast<size_t>(count));
     if (count > 0 || (count < 0 && errno == EINTR)) return false;
     finish();
     latest_ = parse_answer(text_);

@@ -37,7 +37,7 @@ class GpuWatch {
 
     const std::function<Gpus()> ask_;
     std::optional<Gpus> latest_;
-    std::uint64_t answered_ = 0;  // kernel_clock(CLOCK_MONOTONIC)
+    uint64_t answered_ = 0;  // kernel_clock(CLOCK_MONOTONIC)
     int answer_ = -1;
     pid_t child_ = 0;
     std::string text_;

@@ -6,50 +6,50 @@
 namespace cuslice::cli::top {
 namespace {
 
-constexpr std::size_t kGap = 2;
+constexpr size_t kGap = 2;
 // The last rank of what is shown before texts get all the room that they need.
 constexpr unsigned kWanted = 2;
 
 }  // namespace
 
-std::vector<std::size_t> Grid::widths(std::size_t width) const {
-    std::vector<std::size_t> natural(columns_.size()), chosen(columns_.size(), 0), order(columns_.size());
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
+std::vector<size_t> Grid::widths(size_t width) const {
+    std::vector<size_t> natural(columns_.size()), chosen(columns_.size(), 0), order(columns_.size());
+    for (size_t i = 0; i < columns_.size(); ++i) {
         order[i] = i;
         natural[i] = std::max(columns_of(columns_[i].heading), columns_[i].most);
         for (const auto& row : rows_) natural[i] = std::max(natural[i], columns_of(row[i].text));
     }
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return columns_[a].rank < columns_[b].rank; });
-    std::size_t taken = 0;
-    const auto stretch = [&](std::size_t i, std::size_t to) {
-        const std::size_t wanted = to > chosen[i] ? to - chosen[i] : 0;
-        const std::size_t more = taken < width ? std::min(wanted, width - taken) : 0;
+                     [&](size_t a, size_t b) { return columns_[a].rank < columns_[b].rank; });
+    size_t taken = 0;
+    const auto stretch = [&](size_t i, size_t to) {
+        const size_t wanted = to > chosen[i] ? to - chosen[i] : 0;
+        const size_t more = taken < width ? std::min(wanted, width - taken) : 0;
         chosen[i] += more;
         taken += more;
     };
-    const auto sufficient = [&](std::size_t i) {
+    const auto sufficient = [&](size_t i) {
         return columns_[i].enough != 0 ? std::min(columns_[i].enough, natural[i]) : natural[i];
     };
-    for (const std::size_t i : order) {
+    for (const size_t i : order) {
         // A text that is cut off is worth more than a column that can be done without.
         if (columns_[i].rank > kWanted)
-            for (const std::size_t before : order)
+            for (const size_t before : order)
                 if (chosen[before] != 0 && columns_[before].most == 0) stretch(before, sufficient(before));
-        const std::size_t least = columns_[i].least != 0 ? std::min(columns_[i].least, natural[i]) : natural[i];
-        const std::size_t gap = taken == 0 ? 0 : kGap;
+        const size_t least = columns_[i].least != 0 ? std::min(columns_[i].least, natural[i]) : natural[i];
+        const size_t gap = taken == 0 ? 0 : kGap;
         if (columns_[i].rank != 0 && taken + gap + least > width) break;
         chosen[i] = least;
         taken += gap + least;
     }
-    for (const std::size_t i : order)
+    for (const size_t i : order)
         if (chosen[i] != 0) stretch(i, natural[i]);
     return chosen;
 }
 
-Line Grid::draw_row(const std::vector<Cell>& row, const std::vector<std::size_t>& widths, const Look& look) const {
+Line Grid::draw_row(const std::vector<Cell>& row, const std::vector<size_t>& widths, const Look& look) const {
     Line line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    for (size_t i = 0; i < row.size(); ++i) {
         if (widths[i] == 0) continue;
         if (!line.empty()) line.push_back({std::string(kGap, ' ')});
         if (row[i].bar) {
@@ -64,7 +64,7 @@ Line Grid::draw_row(const std::vector<Cell>& row, const std::vector<std::size_t>
 }
 
 Lines Grid::draw(const Look& look) const {
-    const std::vector<std::size_t> chosen = widths(look.width);
+    const std::vector<size_t> chosen = widths(look.width);
     std::vector<Cell> headings;
     for (const Column& column : columns_) headings.push_back({column.heading, Tone::heading});
     Lines lines = {draw_row(headings, chosen, look)};

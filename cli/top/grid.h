@@ -20,9 +20,9 @@ class Grid {
         /// Numbers under one another.
         bool right = false;
         /// Columns of the terminal from which it can be shown cut off, and up to which it grows; 0: neither.
-        std::size_t least = 0, most = 0;
+        size_t least = 0, most = 0;
         /// Columns with which a long text does before columns of less worth are left out for it; 0: it needs all.
-        std::size_t enough = 0;
+        size_t enough = 0;
     };
     struct Cell {
         std::string text;
@@ -39,8 +39,8 @@ class Grid {
 
   private:
     /// Each column's width; 0 where it is left out.
-    std::vector<std::size_t> widths(std::size_t width) const;
-    Line draw_row(const std::vector<Cell>& row, const std::vector<std::size_t>& widths, const Look& look) const;
+    std::vector<size_t> widths(size_t width) const;
+    Line draw_row(const std::vector<Cell>& row, const std::vector<size_t>& widths, const Look& look) const;
 
     std::vector<Column> columns_;
     std::vector<std::vector<Cell>> rows_;

@@ -15,11 +15,11 @@
 namespace cuslice::cli::top {
 namespace {
 
-constexpr std::uint64_t kMillisecond = 1'000'000;  // nanoseconds
+constexpr uint64_t kMillisecond = 1'000'000;  // nanoseconds
 
 class Live {
   public:
-    Live(Source& source, std::uint64_t interval)
+    Live(Source& source, uint64_t interval)
         : source_(source), interval_(interval), screen_(locale_is_utf8(), terminal_has_colours()) {}
     void run();
 
@@ -30,30 +30,30 @@ class Live {
     bool take_signals();
 
     Source& source_;
-    const std::uint64_t interval_;
+    const uint64_t interval_;
     const Signals signals_;  // before the first child
     Screen screen_;
     Keys keys_;
-    std::size_t offset_ = 0;
+    size_t offset_ = 0;
 };
 
 // From 20 columns on there is something to see; a frame is laid out for those in any case.
 bool Live::draw() {
     Look look = screen_.look();
-    look.width = std::max<std::size_t>(look.width, 20);
+    look.width = std::max<size_t>(look.width, 20);
     const Lines lines = source_.draw(look);
     return screen_.draw(scrolled(lines, screen_.rows(), offset_, look), signals_.descriptor());
 }
 
 bool Live::obey(Keys::Wish wish) {
-    const std::size_t page = std::max<std::size_t>(screen_.rows(), 4) - 3;
+    const size_t page = std::max<size_t>(screen_.rows(), 4) - 3;
     switch (wish) {
         case Keys::Wish::none:
             return true;
         case Keys::Wish::quit:
             return false;
         case Keys::Wish::up:
-            offset_ -= std::min<std::size_t>(offset_, 1);
+            offset_ -= std::min<size_t>(offset_, 1);
             return true;
         case Keys::Wish::down:
             ++offset_;
@@ -100,9 +100,9 @@ bool Live::take_signals() {
 
 void Live::run() {
     if (!screen_.enter()) return;
-    std::uint64_t next = 0;
+    uint64_t next = 0;
     for (bool there = true, changed = true; there;) {
-        std::uint64_t now = kernel_clock(CLOCK_MONOTONIC);
+        uint64_t now = kernel_clock(CLOCK_MONOTONIC);
         if (now >= next) {
             source_.look();
             next = now + interval_ * kMillisecond;
@@ -110,7 +110,7 @@ void Live::run() {
         }
         if (changed) there = draw();
         now = kernel_clock(CLOCK_MONOTONIC);
-        const std::uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
+        const uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
         std::vector<pollfd> ready = {{signals_.descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
         source_.add_descriptors(ready);
         ::poll(ready.data(), ready.size(), static_cast<int>(std::min(left, source_.patience())));
@@ -153,7 +153,7 @@ Keys::Wish Keys::read(char byte) {
     sequence_ += byte;
     const bool ends = sequence_.size() > 2 && byte >= '@' && byte <= '~';
     if (!ends && sequence_.size() < 16) return Wish::none;
-    const std::string whole = sequence_.substr(std::min<std::size_t>(sequence_.size(), 2));
+    const std::string whole = sequence_.substr(std::min<size_t>(sequence_.size(), 2));
     sequence_.clear();
     constexpr struct {
         std::string_view sequence;
@@ -165,6 +165,6 @@ Keys::Wish Keys::read(char byte) {
     return Wish::none;
 }
 
-void show_live(Source& source, std::uint64_t interval) { Live(source, interval).run(); }
+void show_live(Source& source, uint64_t interval) { Live(source, interval).run(); }
 
 }  // namespace cuslice::cli::top

@@ -23,7 +23,7 @@ class Source {
     /// Reads what has come, and never waits. True if a frame is to be drawn at once.
     virtual bool take() = 0;
     /// Milliseconds after which take() has something to do although nothing comes.
-    virtual std::uint64_t patience() const { return 3'600'000; }
+    virtual uint64_t patience() const { return 3'600'000; }
     /// A frame with all that has come so far.
     virtual Lines draw(const Look& look) const = 0;
     /// Ends all that was started. The destructor does too.
@@ -32,12 +32,12 @@ class Source {
 
 /// Draws `source` each `interval` milliseconds until `q` is pressed, or the terminal is gone. Signals that end a
 /// process end this one as they always do, after the terminal was given back and `source` was stopped.
-void show_live(Source& source, std::uint64_t interval);
+void show_live(Source& source, uint64_t interval);
 
 /// Decodes keys, as a terminal sends them. An escape sequence may come in pieces.
 class Keys {
   public:
-    enum class Wish : std::uint8_t { none, quit, up, down, page_up, page_down, top, bottom };
+    enum class Wish : uint8_t { none, quit, up, down, page_up, page_down, top, bottom };
     /// Returns the wish that `byte` completes, or none.
     Wish read(char byte);
 

@@ -20,7 +20,7 @@ bool is_node(std::string_view name) {
 }
 
 bool parse_number(std::string_view text, unsigned& number) {
-    constexpr std::size_t kDigits = 9;
+    constexpr size_t kDigits = 9;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
     return failure == std::errc() && end == text.data() + text.size() && text.size() <= kDigits;
 }
@@ -36,7 +36,7 @@ class List {
 
     // One of the list, whose brackets are replaced from the left to the right.
     bool add(const std::string& before, std::string_view rest) {
-        const std::size_t open = rest.find('[');
+        const size_t open = rest.find('[');
         if (open == rest.npos) {
             const std::string name = before + std::string(rest);
             if (!is_node(name))
@@ -46,12 +46,12 @@ class List {
             nodes_.push_back(name);
             return nodes_.size() <= kMaxNodes || refuse("more than 256 nodes", "these can't all be asked at once");
         }
-        const std::size_t close = rest.find(']', open);
+        const size_t close = rest.find(']', open);
         if (close == rest.npos) return refuse(rest, "a bracket is not closed");
         const std::string stem = before + std::string(rest.substr(0, open));
         std::string_view ranges = rest.substr(open + 1, close - open - 1);
         for (bool more = true; more;) {
-            const std::size_t comma = ranges.find(',');
+            const size_t comma = ranges.find(',');
             if (!add_range(stem, ranges.substr(0, comma), rest.substr(close + 1))) return false;
             more = comma != ranges.npos;
             if (more) ranges.remove_prefix(comma + 1);
@@ -62,7 +62,7 @@ class List {
   private:
     // "01-04" or "7".
     bool add_range(const std::string& stem, std::string_view range, std::string_view rest) {
-        const std::size_t dash = range.find('-');
+        const size_t dash = range.find('-');
         const std::string_view from = range.substr(0, dash), to = dash == range.npos ? from : range.substr(dash + 1);
         unsigned first = 0, last = 0;
         if (!parse_number(from, first) || !parse_number(to, last) || last < first)
@@ -84,7 +84,7 @@ class List {
 bool parse_nodes(std::string_view list, std::vector<std::string>& nodes, std::string& error) {
     List parser(nodes, error);
     int depth = 0;
-    for (std::size_t begin = 0, at = 0; at <= list.size(); ++at) {
+    for (size_t begin = 0, at = 0; at <= list.size(); ++at) {
         const char c = at < list.size() ? list[at] : ',';
         if (at == list.size()) depth = 0;
         depth += c == '[' ? 1 : c == ']' ? -1 : 0;

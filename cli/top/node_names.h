@@ -9,7 +9,7 @@
 namespace cuslice::cli::top {
 
 /// So many nodes can be asked at once.
-inline constexpr std::size_t kMaxNodes = 256;
+inline constexpr size_t kMaxNodes = 256;
 
 /// The nodes of `list`, in its order and each once: names with commas between them, and ranges in brackets, which keep
 /// their zeros. False with why not in `error`, also where there are none, or more than kMaxNodes. A name has letters,

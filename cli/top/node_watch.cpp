@@ -18,19 +18,19 @@
 namespace cuslice::cli::top {
 namespace {
 
-constexpr std::uint64_t kMillisecond = 1'000'000;  // nanoseconds
+constexpr uint64_t kMillisecond = 1'000'000;  // nanoseconds
 // A ledger has 2048 members, and a machine 16 GPUs.
-constexpr std::size_t kMaxAnswer = 16 << 20;
-constexpr std::size_t kMaxErrors = 4096, kMaxReason = 200;
+constexpr size_t kMaxAnswer = 16 << 20;
+constexpr size_t kMaxErrors = 4096, kMaxReason = 200;
 // From one attempt to the next, in milliseconds.
-constexpr std::uint64_t kFirstPause = 5'000, kLastPause = 300'000;
+constexpr uint64_t kFirstPause = 5'000, kLastPause = 300'000;
 // How long a command may take to end that has closed its output.
-constexpr std::uint64_t kEnding = 2'000;
+constexpr uint64_t kEnding = 2'000;
 // Bytes that a shell may print before the launcher is started.
-constexpr std::size_t kMaxGreeting = 64 << 10;
+constexpr size_t kMaxGreeting = 64 << 10;
 constexpr const char* kNotRead = "its answer is not one that this cuslice reads; another version may be there";
 
-std::uint64_t now() { return kernel_clock(CLOCK_MONOTONIC) / kMillisecond; }
+uint64_t now() { return kernel_clock(CLOCK_MONOTONIC) / kMillisecond; }
 
 // Doesn't return.
 void become(const std::vector<std::string>& words, int output, int errors, pid_t parent) {
@@ -62,7 +62,7 @@ std::string_view trimmed(std::string_view text) {
 std::string_view last_line(std::string_view text) {
     std::string_view last;
     while (!(text = trimmed(text)).empty()) {
-        const std::size_t begin = text.find_last_of("\r\n");
+        const size_t begin = text.find_last_of("\r\n");
         const std::string_view line = trimmed(text.substr(begin == text.npos ? 0 : begin + 1));
         if (last.empty()) last = line;
         if (!line.starts_with("srun: error: ") || line.find(": task 0: ") == line.npos) return line;
@@ -105,17 +105,17 @@ void NodeWatch::add_descriptors(std::vector<pollfd>& descriptors) const {
         if (end >= 0) descriptors.push_back({end, POLLIN, 0});
 }
 
-std::uint64_t NodeWatch::patience() const {
-    constexpr std::uint64_t kOften = 50, kAlways = 3'600'000;
+uint64_t NodeWatch::patience() const {
+    constexpr uint64_t kOften = 50, kAlways = 3'600'000;
     if (!running()) return kAlways;
     if (output_ < 0) return kOften;
-    const std::uint64_t end = std::max(asked_, answered_) + command_.timeout + (answered_ != 0 ? command_.interval : 0);
+    const uint64_t end = std::max(asked_, answered_) + command_.timeout + (answered_ != 0 ? command_.interval : 0);
     return end > now() ? std::min(end - now() + 1, kAlways) : 0;
 }
 
-std::uint64_t NodeWatch::overdue() const {
+uint64_t NodeWatch::overdue() const {
     if (!latest_ || !command_.stream || answered_ == 0) return 0;
-    const std::uint64_t age = now() - answered_;
+    const uint64_t age = now() - answered_;
     return age > 2 * command_.interval + 5'000 ? age : 0;
 }
 
@@ -123,7 +123,7 @@ std::uint64_t NodeWatch::overdue() const {
 void NodeWatch::read_output() {
     char buffer[65536];
     const ssize_t count = ::read(output_, buffer, sizeof buffer);
-    if (count > 0) text_.append(buffer, static_cast<std::size_t>(count));
+    if (count > 0) text_.append(buffer, static_cast<size_t>(count));
     if (count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN))) return;
     ::close(output_);
     output_ = -1;
@@ -140,7 +140,7 @@ void NodeWatch::read_errors() {
             errors_ = -1;
         }
         if (count <= 0) break;
-        error_text_.append(buffer, static_cast<std::size_t>(count));
+        error_text_.append(buffer, static_cast<size_t>(count));
         if (error_text_.size() > kMaxErrors) error_text_.erase(0, error_text_.size() - kMaxErrors);
     }
 }
@@ -159,8 +159,8 @@ bool NodeWatch::accept(std::string_view text) {
 
 // Returns why there will be no answer, or nothing. Text before an answer is not from cuslice: some shells greet.
 std::string NodeWatch::read_text() {
-    std::size_t at = 0;
-    for (std::size_t end; (end = text_.find('\n', at)) != text_.npos; at = end + 1) {
+    size_t at = 0;
+    for (size_t end; (end = text_.find('\n', at)) != text_.npos; at = end + 1) {
         const std::string_view line = std::string_view(text_).substr(at, end - at);
         if (line.starts_with("{")) {
             if (!command_.stream) break;
@@ -227,7 +227,7 @@ bool NodeWatch::take() {
     if (patience() == 0) {
         kill();
         const std::string_view said = last_line(error_text_).substr(0, kMaxReason);
-        const std::uint64_t time = command_.timeout;
+        const uint64_t time = command_.timeout;
         std::string why =
             "timed out after " + (time % 1000 == 0 ? std::to_string(time / 1000) + " s" : std::to_string(time) + " ms");
         return fail(said.empty() ? std::move(why) : why.append(": ").append(said));

@@ -22,9 +22,9 @@ struct NodeCommand {
     /// The answer is a line of JSON each `interval` milliseconds, and the command goes on; otherwise it is one
     /// document, and the command ends.
     bool stream = false;
-    std::uint64_t interval = 1000;
+    uint64_t interval = 1000;
     /// Milliseconds in which an answer has to come.
-    std::uint64_t timeout = 20'000;
+    uint64_t timeout = 20'000;
 };
 
 /// One node. The command runs in a session of its own, so that it can neither ask anything at the terminal nor is told
@@ -44,7 +44,7 @@ class NodeWatch {
     /// round.
     bool take();
     /// Milliseconds after which take() has something to do although nothing comes.
-    std::uint64_t patience() const;
+    uint64_t patience() const;
     /// The command runs.
     bool running() const { return pid_ > 0; }
 
@@ -63,7 +63,7 @@ class NodeWatch {
     /// written is in it as it came.
     const std::string& failure() const { return failure_; }
     /// Milliseconds since the latest answer, where the next one should have come long ago; otherwise 0.
-    std::uint64_t overdue() const;
+    uint64_t overdue() const;
 
   private:
     void read_output();
@@ -80,11 +80,11 @@ class NodeWatch {
     pid_t pid_ = 0;
     int output_ = -1, errors_ = -1;
     std::string text_, error_text_, greeting_;
-    std::size_t greeted_ = 0;  // bytes that were no answer
+    size_t greeted_ = 0;  // bytes that were no answer
     int status_ = 0;
     // Milliseconds of CLOCK_MONOTONIC; 0: never.
-    std::uint64_t asked_ = 0, answered_ = 0, closed_ = 0, again_ = 0;
-    std::uint64_t pause_ = 0;  // milliseconds
+    uint64_t asked_ = 0, answered_ = 0, closed_ = 0, again_ = 0;
+    uint64_t pause_ = 0;  // milliseconds
     std::optional<Snapshot> latest_;
     Json document_;
     std::string failure_;

@@ -25,8 +25,8 @@ bool Nodes::take() {
     return news;
 }
 
-std::uint64_t Nodes::patience() const {
-    std::uint64_t least = Source::patience();
+uint64_t Nodes::patience() const {
+    uint64_t least = Source::patience();
     for (const NodeWatch& node : nodes_) least = std::min(least, node.patience());
     return least;
 }

@@ -20,7 +20,7 @@ class Nodes final : public Source {
     void look() override;
     void add_descriptors(std::vector<pollfd>& descriptors) const override;
     bool take() override;
-    std::uint64_t patience() const override;
+    uint64_t patience() const override;
     Lines draw(const Look& look) const override;
     /// Tells all commands to end, and kills what has not ended after two seconds.
     void stop() override;

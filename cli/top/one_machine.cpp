@@ -11,13 +11,13 @@
 namespace cuslice::cli::top {
 namespace {
 
-constexpr std::uint64_t kMillisecond = 1'000'000;  // nanoseconds
+constexpr uint64_t kMillisecond = 1'000'000;  // nanoseconds
 
 bool write_whole(int file, std::string_view text) {
     while (!text.empty()) {
         const ssize_t count = ::write(file, text.data(), text.size());
         if (count < 0 && errno != EINTR) return false;
-        if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+        if (count > 0) text.remove_prefix(static_cast<size_t>(count));
     }
     return true;
 }
@@ -39,22 +39,22 @@ bool OneMachine::take() {
     return answer.fd >= 0 && ::poll(&answer, 1, 0) > 0 && gpus_.take();
 }
 
-void OneMachine::stream(std::uint64_t interval) {
-    constexpr std::uint64_t kPatience = 2000;
-    std::uint64_t next = kernel_clock(CLOCK_MONOTONIC) + kPatience * kMillisecond;
+void OneMachine::stream(uint64_t interval) {
+    constexpr uint64_t kPatience = 2000;
+    uint64_t next = kernel_clock(CLOCK_MONOTONIC) + kPatience * kMillisecond;
     for (bool first = true;;) {
         gpus_.ask();
-        std::uint64_t now = kernel_clock(CLOCK_MONOTONIC);
+        uint64_t now = kernel_clock(CLOCK_MONOTONIC);
         if (now >= next || (first && gpus_.latest() != nullptr)) {
             if (!write_whole(STDOUT_FILENO, json_line(json_of(look_(gpus_.latest()))))) return;
             next = now + interval * kMillisecond;
             first = false;
         }
         now = kernel_clock(CLOCK_MONOTONIC);
-        const std::uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
+        const uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
         // A pipe or a connection that nobody reads is told of without being asked for.
         pollfd ready[] = {{STDOUT_FILENO, 0, 0}, {gpus_.descriptor(), POLLIN, 0}};
-        if (::poll(ready, 2, static_cast<int>(std::min<std::uint64_t>(left, 3'600'000))) <= 0) continue;
+        if (::poll(ready, 2, static_cast<int>(std::min<uint64_t>(left, 3'600'000))) <= 0) continue;
         if ((ready[0].revents & (POLLERR | POLLHUP)) != 0) return;
         if (ready[1].revents != 0) gpus_.take();
     }

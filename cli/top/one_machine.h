@@ -28,7 +28,7 @@ class OneMachine : public Source {
 
     /// Prints a document of JSON on a line of its own each `interval` milliseconds, the first once the GPUs have
     /// answered, or after two seconds without them. Returns when nobody reads stdout any more.
-    void stream(std::uint64_t interval);
+    void stream(uint64_t interval);
 
   private:
     GpuWatch gpus_;

@@ -80,7 +80,7 @@ std::string variable(const char* name) {
 // The sequences that draw a frame from the first row on; lines below the last row are left out.
 class Frame : public CharacterCanvas {
   public:
-    Frame(const Look& look, std::size_t rows, bool colours)
+    Frame(const Look& look, size_t rows, bool colours)
         : CharacterCanvas(look.utf8), width_(look.width), rows_(rows), colours_(colours) {}
 
     void text(const std::string& text, Tone tone) override {
@@ -104,11 +104,11 @@ class Frame : public CharacterCanvas {
     const std::string& sequences() const { return sequences_; }
 
   private:
-    static std::string place(std::size_t row) { return "\x1b[" + std::to_string(row + 1) + ";1H"; }
+    static std::string place(size_t row) { return "\x1b[" + std::to_string(row + 1) + ";1H"; }
 
-    const std::size_t width_, rows_;
+    const size_t width_, rows_;
     const bool colours_;
-    std::size_t row_ = 0, columns_ = 0;
+    size_t row_ = 0, columns_ = 0;
     std::string line_, sequences_;
 };
 
@@ -148,7 +148,7 @@ void Screen::leave() {
 
 Look Screen::look() const { return {size_now().ws_col, utf8_}; }
 
-std::size_t Screen::rows() const { return size_now().ws_row; }
+size_t Screen::rows() const { return size_now().ws_row; }
 
 bool Screen::draw(const Lines& lines, int interrupted) {
     Frame frame(look(), rows(), colours_);
@@ -160,7 +160,7 @@ bool Screen::draw(const Lines& lines, int interrupted) {
 bool Screen::write(std::string_view text, int interrupted, int patience) const {
     while (!text.empty()) {
         const ssize_t count = ::write(output_, text.data(), text.size());
-        if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+        if (count > 0) text.remove_prefix(static_cast<size_t>(count));
         if (count >= 0 || errno == EINTR) continue;
         if (errno != EAGAIN) return false;
         pollfd both[] = {{output_, POLLOUT, 0}, {interrupted, POLLIN, 0}};

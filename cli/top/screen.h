@@ -29,7 +29,7 @@ class Screen {
 
     /// How wide it is now, and in what characters it can be drawn on.
     Look look() const;
-    std::size_t rows() const;
+    size_t rows() const;
     /// Draws from the first row on, and empties the rows below. False if the terminal is gone. Gives up, with true, as
     /// soon as `interrupted` can be read: a terminal that doesn't read keeps nobody from ending.
     bool draw(const Lines& lines, int interrupted);

@@ -33,7 +33,7 @@ void add_places(const Gpu& gpu, std::map<std::string, Place>& places) {
 std::vector<Cache> read_caches(const std::string& folder, const Holders& holders) {
     std::set<int> pids;
     for (const Holder& holder : holders.holding) pids.insert(holder.pid);
-    const std::uint64_t here = ledger::read_pid_namespace();
+    const uint64_t here = ledger::read_pid_namespace();
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
         stats::Name name;
@@ -68,13 +68,13 @@ std::string Snapshot::user_called(unsigned user) const {
     return told != users.end() ? told->second : user_name(user);
 }
 
-std::uint64_t Snapshot::reserved_beyond_use(const std::string& uuid) const {
+uint64_t Snapshot::reserved_beyond_use(const std::string& uuid) const {
     if (const auto told = beyond.find(uuid); told != beyond.end()) return told->second;
-    std::map<AccountName, std::uint64_t> of_accounts;
+    std::map<AccountName, uint64_t> of_accounts;
     for (const Holder& holder : holders.holding)
         if (holder.gpu == uuid && !holder.inner)
             of_accounts[account_of(holder)] = holder.reserved > holder.together ? holder.reserved - holder.together : 0;
-    std::uint64_t sum = 0;
+    uint64_t sum = 0;
     for (const auto& [account, bytes] : of_accounts) sum += bytes;
     return sum;
 }

@@ -20,7 +20,7 @@ namespace cuslice::cli::top {
 struct GpuLoad {
     Gpu gpu;
     /// Bytes that the settings in effect give a program here, and where that comes from; nothing without a limit.
-    std::optional<std::uint64_t> limit;
+    std::optional<uint64_t> limit;
     std::string origin;
 };
 
@@ -56,12 +56,12 @@ struct Snapshot {
     /// Answers of the machine that was looked at, if it is another one: users by their names, and
     /// reserved_beyond_use() by UUID.
     std::map<unsigned, std::string> users;
-    std::map<std::string, std::uint64_t> beyond;
+    std::map<std::string, uint64_t> beyond;
 
     /// The user's name, or the number where nobody has it.
     std::string user_called(unsigned user) const;
     /// Bytes that jobs and groups have reserved on a GPU and don't use yet.
-    std::uint64_t reserved_beyond_use(const std::string& uuid) const;
+    uint64_t reserved_beyond_use(const std::string& uuid) const;
 };
 
 /// Looks at the ledgers and caches in `folder`. `gpus` is what the machine has answered; null: nothing yet. Of other

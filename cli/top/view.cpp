@@ -17,13 +17,13 @@ namespace {
 using Cell = Grid::Cell;
 using Column = Grid::Column;
 
-std::string counted(std::size_t count, const char* one, const char* many) {
+std::string counted(size_t count, const char* one, const char* many) {
     return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
 // "0", of a partition "0/2", and of a GPU that is not in the list the start of its UUID.
 std::string label_of(const Snapshot& snapshot, const std::string& uuid, const Look& look) {
-    constexpr std::size_t kEnough = 12;
+    constexpr size_t kEnough = 12;
     const auto found = snapshot.places.find(uuid);
     if (found == snapshot.places.end())
         return shown(uuid.substr(0, kEnough), look) + (is_fake_uuid(uuid) ? " fake" : "");
@@ -37,23 +37,23 @@ std::string command_shown(const std::vector<std::string>& words, std::string_vie
 }
 
 // A bar for something that is limited.
-Bar bar_of(std::uint64_t used, std::uint64_t beyond, std::uint64_t most) {
+Bar bar_of(uint64_t used, uint64_t beyond, uint64_t most) {
     const bool nearly = static_cast<double>(used) >= 0.9 * static_cast<double>(most);
     return {used, beyond, most, nearly ? Tone::nearly_full : Tone::used};
 }
 
 // A line with text at both ends; the left one gives way.
 Line ends(Span left, const std::string& right, const Look& look) {
-    const std::size_t room = columns_of(right) + 2 < look.width ? look.width - columns_of(right) - 2 : look.width;
+    const size_t room = columns_of(right) + 2 < look.width ? look.width - columns_of(right) - 2 : look.width;
     left.text = clipped(left.text, room, look);
-    const std::size_t width = columns_of(left.text);
+    const size_t width = columns_of(left.text);
     if (right.empty() || room == look.width) return {std::move(left)};
     return {std::move(left), {std::string(look.width - width - columns_of(right), ' ')}, {right, Tone::faint}};
 }
 
 // Counts of what there is on one machine, or on several.
 struct Counts {
-    std::size_t gpus = 0, jobs = 0, groups = 0, rules = 0, waiting = 0;
+    size_t gpus = 0, jobs = 0, groups = 0, rules = 0, waiting = 0;
 
     void add(const Snapshot& snapshot) {
         std::set<std::pair<unsigned, std::string>> names[3];
@@ -84,8 +84,8 @@ void add_gpu(const Snapshot& snapshot, const GpuLoad& load, const Look& look, Li
         ends({"GPU " + index + "  " + shown(gpu.name, look) + (is_fake_uuid(gpu.uuid) ? " (fake)" : ""), Tone::heading},
              look.width < 60 ? "" : shown(gpu.uuid.substr(0, 12), look), look));
 
-    const std::uint64_t used = gpu.total - std::min(gpu.total, gpu.free.value_or(gpu.total));
-    const std::uint64_t beyond = snapshot.reserved_beyond_use(gpu.uuid);
+    const uint64_t used = gpu.total - std::min(gpu.total, gpu.free.value_or(gpu.total));
+    const uint64_t beyond = snapshot.reserved_beyond_use(gpu.uuid);
     std::string said;
     if (!gpu.free)
         said = format_memory(gpu.total) + ", use unknown";
@@ -94,11 +94,11 @@ void add_gpu(const Snapshot& snapshot, const GpuLoad& load, const Look& look, Li
     else
         said = format_memory(used) + " of " + format_memory(gpu.total) + " in use" +
                (beyond != 0 ? ", " + format_memory(beyond) + " more reserved" : "");
-    const std::size_t taken = columns_of(said) + 4;
+    const size_t taken = columns_of(said) + 4;
     Line bar = {{"  "}};
     // As wide for every GPU as the longest text leaves.
-    const std::size_t room = look.width < 70 ? look.width - std::min(look.width, taken) : look.width - 58;
-    append_bar(bar, bar_of(used, beyond, gpu.total), std::clamp<std::size_t>(room, 4, 60));
+    const size_t room = look.width < 70 ? look.width - std::min(look.width, taken) : look.width - 58;
+    append_bar(bar, bar_of(used, beyond, gpu.total), std::clamp<size_t>(room, 4, 60));
     bar.push_back({"  " + said});
     lines.push_back(clipped(bar, look));
     if (load.limit)
@@ -109,10 +109,10 @@ void add_gpu(const Snapshot& snapshot, const GpuLoad& load, const Look& look, Li
 }
 
 // A text that is wider than the terminal goes on in the next line: nothing else says what is wrong there.
-void add_whole(const std::string& text, std::size_t indent, const Look& look, Lines& lines) {
-    const std::size_t width = std::max(look.width, indent + 1) - indent;
+void add_whole(const std::string& text, size_t indent, const Look& look, Lines& lines) {
+    const size_t width = std::max(look.width, indent + 1) - indent;
     for (std::string_view rest = text; !rest.empty();) {
-        std::size_t end = 0, columns = 0;
+        size_t end = 0, columns = 0;
         while (end < rest.size()) {
             const std::string_view one = first_of(rest.substr(end));
             columns += columns_of(one);
@@ -120,7 +120,7 @@ void add_whole(const std::string& text, std::size_t indent, const Look& look, Li
             end += one.size();
         }
         // Between two words, where there are some.
-        if (const std::size_t blank = rest.substr(0, end).rfind(' '); end < rest.size() && blank != rest.npos)
+        if (const size_t blank = rest.substr(0, end).rfind(' '); end < rest.size() && blank != rest.npos)
             end = blank + 1;
         lines.push_back({{std::string(indent, ' ') + std::string(rest.substr(0, end)), Tone::warning}});
         rest.remove_prefix(end);
@@ -157,8 +157,8 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
     std::string command =
         alone ? command_shown(first.command_line, first.command, look) : std::to_string(members.size()) + " processes";
     if (group) command = first.kind + " " + name + ": " + command;
-    const std::uint64_t most = first.limit == ledger::kNoLimitBytes ? 0 : first.limit;
-    const std::uint64_t beyond = first.reserved > first.together ? first.reserved - first.together : 0;
+    const uint64_t most = first.limit == ledger::kNoLimitBytes ? 0 : first.limit;
+    const uint64_t beyond = first.reserved > first.together ? first.reserved - first.together : 0;
     std::vector<Cell> row = {{label_of(snapshot, first.gpu, look)},
                              {shown(snapshot.user_called(first.user), look)},
                              {alone ? std::to_string(first.pid) : "-"},
@@ -203,7 +203,7 @@ void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
     add_columns(kOfProcess, columns);
     columns.push_back({"NAME", 6});
     Grid grid(std::move(columns));
-    for (std::size_t i = 0; i < holding.size();) {
+    for (size_t i = 0; i < holding.size();) {
         Members members;
         for (; i < holding.size() && (members.empty() || account_of(holding[i]) == account_of(*members.front())); ++i)
             members.push_back(&holding[i]);
@@ -250,7 +250,7 @@ void add_caches(const Snapshot& snapshot, const Look& look, Lines& lines) {
                {"", 2, false, 10, 30}});
     for (const Cache& cache : snapshot.caches) {
         const Statistics& s = cache.stats.statistics;
-        const std::uint64_t live = s.allocated.current, held = s.reserved.current;
+        const uint64_t live = s.allocated.current, held = s.reserved.current;
         grid.add({{label_of(snapshot, cache.stats.uuid, look)},
                   {std::to_string(cache.pid)},
                   {command_shown(cache.command_line, cache.command, look)},
@@ -275,8 +275,8 @@ void add_machine(const Snapshot& snapshot, const Look& look, Lines& lines) {
 Line heading_of(const std::string& name, const std::string& right, const Look& look) {
     const std::string dash = look.utf8 ? "─" : "-";
     std::string left = dash + dash + " " + shown(name, look) + " ";
-    const std::size_t taken = columns_of(left) + (right.empty() ? 0 : columns_of(right) + 1);
-    for (std::size_t i = taken; i < look.width; ++i) left += dash;
+    const size_t taken = columns_of(left) + (right.empty() ? 0 : columns_of(right) + 1);
+    for (size_t i = taken; i < look.width; ++i) left += dash;
     return clipped(Line{{left, Tone::heading}, {right.empty() ? "" : " " + right, Tone::faint}}, look);
 }
 
@@ -292,7 +292,7 @@ Lines draw(const Snapshot& snapshot, const Look& look) {
 
 Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, const Look& look) {
     Counts all;
-    std::size_t failed = 0;
+    size_t failed = 0;
     Lines lines(1);
     for (const NodeView& node : nodes) {
         Counts counts;
@@ -318,12 +318,12 @@ Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, c
     return lines;
 }
 
-Lines scrolled(const Lines& lines, std::size_t rows, std::size_t& offset, const Look& look) {
-    const std::size_t body = lines.size() - 1, room = rows > 2 ? rows - 2 : 1;
+Lines scrolled(const Lines& lines, size_t rows, size_t& offset, const Look& look) {
+    const size_t body = lines.size() - 1, room = rows > 2 ? rows - 2 : 1;
     offset = std::min(offset, body > room ? body - room : 0);
-    const std::size_t end = std::min(offset + room, body), more = body - end;
+    const size_t end = std::min(offset + room, body), more = body - end;
     Lines part = {lines.front()};
-    for (std::size_t i = offset; i < end; ++i) part.push_back(lines[i + 1]);
+    for (size_t i = offset; i < end; ++i) part.push_back(lines[i + 1]);
     part.resize(room + 1);
     std::string keys = "q quits";
     if (body > room) keys += look.utf8 ? "  ↑ ↓ PgUp PgDn" : "  arrows, PgUp, PgDn";

@@ -19,7 +19,7 @@ struct NodeView {
     /// Why there is no answer; empty while the first is waited for.
     std::string failure;
     /// Seconds since its answer, if the next one should have come; otherwise 0.
-    std::uint64_t overdue = 0;
+    uint64_t overdue = 0;
 };
 
 /// Draws the nodes' answers, one below the other. `clock` is the time of day. Text from a node is escaped.
@@ -27,6 +27,6 @@ Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, c
 
 /// The part of `lines` that fits into `rows` rows of a terminal: the title, the lines from `offset` on, and a last
 /// row that says how many more there are. Moves `offset` to where something is shown.
-Lines scrolled(const Lines& lines, std::size_t rows, std::size_t& offset, const Look& look);
+Lines scrolled(const Lines& lines, size_t rows, size_t& offset, const Look& look);
 
 }  // namespace cuslice::cli::top

@@ -13,18 +13,18 @@ struct Places {
 
 // A star may also stand for nothing.
 void step_over_stars(std::string_view pattern, Places& places) {
-    for (std::size_t i = 0; i < pattern.size(); ++i)
+    for (size_t i = 0; i < pattern.size(); ++i)
         if (places.at[i] && pattern[i] == '*') places.at[i + 1] = true;
 }
 
 // One of two stars in a row, which stand for slashes as well.
-bool is_one_of_two(std::string_view pattern, std::size_t star) {
+bool is_one_of_two(std::string_view pattern, size_t star) {
     const bool before_another = star + 1 < pattern.size() && pattern[star + 1] == '*';
     const bool behind_another = star > 0 && pattern[star - 1] == '*';
     return before_another || behind_another;
 }
 
-bool star_takes(std::string_view pattern, std::size_t star, char character) {
+bool star_takes(std::string_view pattern, size_t star, char character) {
     return character != '/' || is_one_of_two(pattern, star);
 }
 
@@ -33,7 +33,7 @@ bool takes_once(char pattern, char character) { return pattern == '?' ? characte
 // One step in the path, from all places at once.
 Places after(std::string_view pattern, const Places& now, char character) {
     Places next;
-    for (std::size_t i = 0; i < pattern.size(); ++i) {
+    for (size_t i = 0; i < pattern.size(); ++i) {
         if (!now.at[i]) continue;
         if (pattern[i] == '*')
             next.at[i] |= star_takes(pattern, i, character);
@@ -58,8 +58,8 @@ bool fits_glob(std::string_view pattern, std::string_view path) {
 std::string_view outermost_fit(std::string_view pattern, std::string_view path) {
     if (path.empty() || path[0] != '/') return {};
     if (fits_glob(pattern, "/")) return slice(path, 0, 1);
-    for (std::size_t end = 1; end < path.size();) {
-        const std::size_t next = path.find('/', end + 1);
+    for (size_t end = 1; end < path.size();) {
+        const size_t next = path.find('/', end + 1);
         end = next == path.npos ? path.size() : next;
         if (fits_glob(pattern, slice(path, 0, end))) return slice(path, 0, end);
     }

@@ -7,7 +7,7 @@
 namespace cuslice::rules {
 
 /// The longest pattern.
-inline constexpr std::size_t kMostOfPattern = 512;
+inline constexpr size_t kMostOfPattern = 512;
 
 /// True if the whole of `path` fits `pattern`: `*` stands for any characters of one component, `?` for one of them,
 /// `**` for any characters, also of several components. Every other character stands for itself. A pattern that is

@@ -12,7 +12,7 @@
 namespace cuslice::rules {
 namespace {
 
-constexpr std::size_t kMostOfProc = std::size_t{64} * 1024;
+constexpr size_t kMostOfProc = size_t{64} * 1024;
 using Link = FixedText<4096>;
 
 // Links and files of one process in /proc. `process` is "self" or its number.
@@ -31,8 +31,8 @@ struct Proc {
 Link read_link(const Link& path) {
     char text[4096];
     const long size = ::syscall(SYS_readlinkat, AT_FDCWD, path.c_str(), text, sizeof text);
-    if (size <= 0 || static_cast<std::size_t>(size) >= sizeof text) return {};
-    return Link(std::string_view(text, static_cast<std::size_t>(size)));
+    if (size <= 0 || static_cast<size_t>(size) >= sizeof text) return {};
+    return Link(std::string_view(text, static_cast<size_t>(size)));
 }
 
 // The kernel adds a word to the path of a file that has lost its name, as where an upgrade has replaced it. A file can
@@ -61,11 +61,11 @@ bool same_link(const Proc& one, const Proc& other, std::string_view name) {
     return read_link(one.path(name)).view() == read_link(other.path(name)).view();
 }
 
-bool take_number(std::string_view& text, std::uint64_t& number) {
+bool take_number(std::string_view& text, uint64_t& number) {
     while (!text.empty() && !is_digit(text[0]) && text[0] != '\n') text = slice(text, 1);
     if (text.empty() || !is_digit(text[0])) return false;
     for (number = 0; !text.empty() && is_digit(text[0]) && number < 1ull << 40; text = slice(text, 1))
-        number = number * 10 + static_cast<std::uint64_t>(text[0] - '0');
+        number = number * 10 + static_cast<uint64_t>(text[0] - '0');
     return true;
 }
 
@@ -94,8 +94,8 @@ void read_cgroups(const Proc& proc, Identity& identity) {
     for (const bool unified : {true, false}) {
         std::string_view text = file.view(), line;
         while (take_line(text, line)) {
-            const std::size_t first = line.find(':');
-            const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
+            const size_t first = line.find(':');
+            const size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
             if (second == line.npos || starts_with(line, "0::") != unified) continue;
             identity.cgroups.append(slice(line, second + 1), '\n');
         }
@@ -106,13 +106,12 @@ void read_cgroups(const Proc& proc, Identity& identity) {
 
 // The numbers behind "Uid:" and the like in /proc/PID/status, by this process's own map: the kernel writes them for
 // whoever reads.
-std::size_t read_numbers(std::string_view status, std::string_view name, std::string_view map,
-                         std::span<unsigned> numbers) {
+size_t read_numbers(std::string_view status, std::string_view name, std::string_view map, std::span<unsigned> numbers) {
     std::string_view line;
-    std::size_t count = 0;
+    size_t count = 0;
     while (take_line(status, line)) {
         if (!starts_with(line, name)) continue;
-        std::uint64_t number = 0;
+        uint64_t number = 0;
         for (; take_number(line, number); ++count)
             if (count < numbers.size()) numbers[count] = mapped(map, static_cast<unsigned>(number));
         break;
@@ -127,7 +126,7 @@ bool map_outside(std::string_view map, unsigned inside, unsigned& outside) {
     if (map.empty()) return true;
     std::string_view line;
     while (take_line(map, line)) {
-        std::uint64_t first = 0, there = 0, count = 0;
+        uint64_t first = 0, there = 0, count = 0;
         if (!take_number(line, first) || !take_number(line, there) || !take_number(line, count)) continue;
         if (inside < first || inside - first >= count) continue;
         outside = static_cast<unsigned>(there + (inside - first));
@@ -179,8 +178,8 @@ bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason
     read_numbers(status.view(), "Uid:", users.view(), {&identity.user, 1});
     identity.user_doubt = user_namespace(proc);
     read_numbers(status.view(), "Gid:", groups.view(), {identity.groups, 1});
-    const std::size_t count = read_numbers(status.view(), "Groups:", groups.view(),
-                                           std::span(identity.groups).last(Identity::kMaxGroups - 1));
+    const size_t count = read_numbers(status.view(), "Groups:", groups.view(),
+                                      std::span(identity.groups).last(Identity::kMaxGroups - 1));
     const bool fits = count < Identity::kMaxGroups;
     identity.group_count = 1 + (fits ? count : 0);
     identity.groups_doubt = fits ? identity.user_doubt : Doubt::too_many;

@@ -13,17 +13,17 @@ namespace cuslice::rules {
 
 /// Why something of a process can't be told for sure: it isn't known at all, as without /proc; whoever made the
 /// namespace chose the numbers of users and groups; paths begin in the namespace; there are too many to be counted.
-enum class Doubt : std::uint8_t { none, unknown, user_namespace, cgroup_namespace, too_many };
+enum class Doubt : uint8_t { none, unknown, user_namespace, cgroup_namespace, too_many };
 
 struct Identity {
-    static constexpr std::size_t kMaxGroups = 256;
+    static constexpr size_t kMaxGroups = 256;
 
     /// The real user, by the number that the machine has for it.
     unsigned user = 0;
     Doubt user_doubt = Doubt::unknown;
     /// The primary group and the supplementary ones; in doubt where some may be missing.
     unsigned groups[kMaxGroups] = {};
-    std::size_t group_count = 0;
+    size_t group_count = 0;
     Doubt groups_doubt = Doubt::unknown;
     /// Paths, each ended by a newline: of the unified hierarchy, and of older ones.
     FixedText<8192> cgroups;

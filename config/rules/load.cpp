@@ -17,8 +17,8 @@
 namespace cuslice::rules {
 namespace {
 
-constexpr std::size_t kMaxFiles = 256;
-constexpr std::size_t kMostOfAccounts = std::size_t{64} * 1024 * 1024;
+constexpr size_t kMaxFiles = 256;
+constexpr size_t kMostOfAccounts = size_t{64} * 1024 * 1024;
 constexpr std::string_view kContent = "rules";
 
 using FilePath = FixedText<1024>;
@@ -27,7 +27,7 @@ using FilePath = FixedText<1024>;
 struct Work {
     FilePath folder;
     FixedText<256> files[kMaxFiles];  // in the order of their names
-    std::size_t file_count = 0;
+    size_t file_count = 0;
     Names names;
     Rule rule;
     Identity identity;
@@ -81,7 +81,7 @@ bool is_before(std::string_view a, std::string_view b) { return a < b; }
 
 bool add_name(Work& work, std::string_view name) {
     if (work.file_count == kMaxFiles) return false;
-    std::size_t at = work.file_count++;
+    size_t at = work.file_count++;
     for (; at > 0 && is_before(name, work.files[at - 1].view()); --at) work.files[at] = work.files[at - 1];
     work.files[at].assign(name);
     return true;
@@ -126,8 +126,8 @@ bool apply(Settings& settings, const Rule& rule, ConfigError& error) {
 }
 
 // FNV-1a: paths are longer than the name of an account may be.
-std::uint64_t hash_of(std::string_view text) {
-    std::uint64_t hash = 0xcbf29ce484222325;
+uint64_t hash_of(std::string_view text) {
+    uint64_t hash = 0xcbf29ce484222325;
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
     return hash;
 }
@@ -156,7 +156,7 @@ bool share(Settings& settings, const Rule& rule, const Identity& identity, Confi
         if (identity.cgroups_doubt != Doubt::none)
             return refuse_share(rule, "this process's cgroup can't be told in a cgroup namespace", error);
         account.append("@");
-        const std::uint64_t hash = hash_of(fitting_cgroup(rule, identity));
+        const uint64_t hash = hash_of(fitting_cgroup(rule, identity));
         for (int shift = 60; shift >= 0; shift -= 4) account.append("0123456789abcdef"[hash >> shift & 15]);
     }
     settings.share_rule(account);
@@ -208,7 +208,7 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
                ConfigError& error) {
     FilePath path;
     const std::string_view beside(system.file);
-    std::size_t end = beside.size();
+    size_t end = beside.size();
     while (end > 0 && beside[end - 1] != '/') --end;
     path.append(slice(beside, 0, end), "rules.d");
     const Folder folder(path.c_str());
@@ -236,7 +236,7 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
         !read_accounts(work->groups, system, "/etc/group", error))
         return false;
     work->accounts = {work->users.view(), work->groups.view()};
-    for (std::size_t i = 0; i < work->file_count; ++i)
+    for (size_t i = 0; i < work->file_count; ++i)
         if (!read_file(*work, work->files[i], system, open_toml, error)) return false;
     return true;
 }

@@ -102,7 +102,7 @@ bool read_values(Reading& reading, const cuslice_toml_item& item, Values& values
         return add_value(reading, item, values, pattern, {item.value, item.value_size});
     if (item.joined == nullptr || item.string_count == 0)
         return refuse(reading, item, "a string or an array of strings is needed");
-    for (std::size_t i = 0; i < item.string_count; ++i)
+    for (size_t i = 0; i < item.string_count; ++i)
         if (!add_value(reading, item, values, pattern, item.strings[i])) return false;
     return true;
 }
@@ -145,7 +145,7 @@ bool check_limit(Reading& reading, const cuslice_toml_item& item, Key key, std::
     const bool right_kind = item.kind == CUSLICE_TOML_STRING || is_number(item);
     if (!right_kind) return refuse(reading, item, "a number or a string is needed");
     Reason why;
-    std::uint64_t unused = 0;
+    uint64_t unused = 0;
     bool automatic = false;
     if (!parse_value(key, value, unused, automatic, why)) return refuse(reading, item, why);
     return !has_plus_context(value) || refuse(reading, item, "+context can't be had in a rule");
@@ -209,7 +209,7 @@ int on_item(void* context, const cuslice_toml_item* item) {
 }  // namespace
 
 bool Names::add(std::string_view name, Reason& why) {
-    for (std::size_t i = 0; i < count_; ++i) {
+    for (size_t i = 0; i < count_; ++i) {
         if (names_[i].view() != name) continue;
         why.assign("there is a rule of this name already");
         return false;

@@ -14,13 +14,13 @@ namespace cuslice::rules {
 /// The names of all rules so far, over all files.
 class Names {
   public:
-    static constexpr std::size_t kMax = 512;
+    static constexpr size_t kMax = 512;
     /// False, with the reason, if there is one of that name, or too many.
     bool add(std::string_view name, Reason& why);
 
   private:
     FixedText<Rule::kMaxName + 1> names_[kMax];
-    std::size_t count_ = 0;
+    size_t count_ = 0;
 };
 
 /// Called with each rule in the order of the file; false ends the reading.

@@ -35,20 +35,20 @@ struct Limit {
 };
 
 /// With whom a process shares the slice of its rule.
-enum class Share : std::uint8_t {
+enum class Share : uint8_t {
     nobody,
     user,    // all processes of its user that the rule is for
     cgroup,  // those of them in the same cgroup, which is the one that the pattern fits
 };
 
 struct Rule {
-    static constexpr std::size_t kMaxLimits = 64;
-    static constexpr std::size_t kMaxName = 40;
+    static constexpr size_t kMaxLimits = 64;
+    static constexpr size_t kMaxName = 40;
 
     FixedText<kMaxName + 1> name;
     Values user, group, cgroup, executable;
     Limit limits[kMaxLimits];
-    std::size_t limit_count = 0;
+    size_t limit_count = 0;
     Share share = Share::nobody;
     /// Where it begins.
     std::string_view path;
@@ -62,7 +62,7 @@ struct AccountFiles {
     std::string_view users, groups;
 };
 
-enum class Condition : std::uint8_t { none, user, group, cgroup, executable };
+enum class Condition : uint8_t { none, user, group, cgroup, executable };
 
 /// Result of matching a rule with a process, and the reason for it.
 struct Match {

@@ -8,9 +8,9 @@ namespace {
 
 // FNV-1a over the lower-case text and the part, with the last bits spread over all (as MurmurHash3 ends): FNV alone
 // leaves numbers that differ in the last byte much alike.
-std::uint64_t hash_part(std::uint64_t start, std::string_view text, unsigned part) {
-    constexpr std::uint64_t kPrime = 0x100000001b3;
-    std::uint64_t hash = start;
+uint64_t hash_part(uint64_t start, std::string_view text, unsigned part) {
+    constexpr uint64_t kPrime = 0x100000001b3;
+    uint64_t hash = start;
     for (const char character : text) hash = (hash ^ static_cast<unsigned char>(to_lower(character))) * kPrime;
     hash = (hash ^ 0xff) * kPrime;  // no character of a UUID
     for (unsigned shift = 0; shift < 32; shift += 8) hash = (hash ^ (part >> shift & 0xff)) * kPrime;
@@ -20,12 +20,12 @@ std::uint64_t hash_part(std::uint64_t start, std::string_view text, unsigned par
 }
 
 // FNV's own start, and another: the same bits once more would say nothing new.
-constexpr std::uint64_t kFirstStart = 0xcbf29ce484222325, kSecondStart = 0x9ae16a3b2f90404f;
+constexpr uint64_t kFirstStart = 0xcbf29ce484222325, kSecondStart = 0x9ae16a3b2f90404f;
 
 struct FirstBytes {
     unsigned char bytes[10];
 };
-FirstBytes first_of(std::uint64_t high, std::uint64_t low) {
+FirstBytes first_of(uint64_t high, uint64_t low) {
     FirstBytes first{};
     for (unsigned i = 0; i < 8; ++i) first.bytes[i] = static_cast<unsigned char>(high >> (56 - 8 * i));
     for (unsigned i = 0; i < 2; ++i) first.bytes[8 + i] = static_cast<unsigned char>(low >> (56 - 8 * i));
@@ -35,8 +35,8 @@ FirstBytes first_of(std::uint64_t high, std::uint64_t low) {
 constexpr std::string_view digits_in(bool upper) { return upper ? "0123456789ABCDEF" : "0123456789abcdef"; }
 
 void write_uuid(std::string_view gpu, unsigned part, char (&uuid)[sizeof(GpuIdentity::uuid)]) {
-    constexpr std::size_t kPrefix = 4;  // GPU- or MIG-
-    std::uint64_t high = hash_part(kFirstStart, gpu, part), low = hash_part(kSecondStart, gpu, part);
+    constexpr size_t kPrefix = 4;  // GPU- or MIG-
+    uint64_t high = hash_part(kFirstStart, gpu, part), low = hash_part(kSecondStart, gpu, part);
     // RFC 9562: version 8, variant 10.
     high = (high & ~0xf000ull) | 0x8000;
     low = (low & ~(3ull << 62)) | 2ull << 62;
@@ -51,28 +51,28 @@ void write_uuid(std::string_view gpu, unsigned part, char (&uuid)[sizeof(GpuIden
 
 // Firmware numbers domains from 0, and Linux those of its own (VMD, Hyper-V) from 0x10000 or at random: 0xc000 and up
 // is free as far as is known. A host has at most 256 domains there and 64 parts of each GPU.
-std::uint32_t domain_of(const GpuIdentity& gpu, std::uint32_t domain, unsigned part) {
-    constexpr std::uint32_t kFirst = 0xc000, kCount = 0x4000;
+uint32_t domain_of(const GpuIdentity& gpu, uint32_t domain, unsigned part) {
+    constexpr uint32_t kFirst = 0xc000, kCount = 0x4000;
     if (domain < kCount / VirtualParts::kMax && part < VirtualParts::kMax)
-        return kFirst + domain * static_cast<std::uint32_t>(VirtualParts::kMax) + part;
-    return kFirst + static_cast<std::uint32_t>(hash_part(kFirstStart, gpu.uuid, part) % kCount);
+        return kFirst + domain * static_cast<uint32_t>(VirtualParts::kMax) + part;
+    return kFirst + static_cast<uint32_t>(hash_part(kFirstStart, gpu.uuid, part) % kCount);
 }
 
 void write_pci(const GpuIdentity& gpu, unsigned part, char (&pci)[sizeof(GpuIdentity::pci)]) {
     const std::string_view own = gpu.pci;
-    const std::size_t colon = own.find(':');
-    std::uint32_t domain = 0;
+    const size_t colon = own.find(':');
+    uint32_t domain = 0;
     if (colon > 8) return;  // or there is none
     for (const char digit : slice(own, 0, colon)) {
         const char lower = to_lower(digit);
         if (!is_hex_digit(lower)) return;
-        domain = domain * 16 + static_cast<std::uint32_t>(is_digit(lower) ? lower - '0' : lower - 'a' + 10);
+        domain = domain * 16 + static_cast<uint32_t>(is_digit(lower) ? lower - '0' : lower - 'a' + 10);
     }
     bool upper = false;
     for (const char character : own) upper = upper || (character >= 'A' && character <= 'F');
     domain = domain_of(gpu, domain, part);
     FixedText<sizeof(GpuIdentity::pci)> text;
-    for (std::size_t left = colon < 4 ? 4 : colon; left-- > 0;)
+    for (size_t left = colon < 4 ? 4 : colon; left-- > 0;)
         text.append(digits_in(upper)[left < 8 ? domain >> (4 * left) & 15 : 0]);
     text.append(slice(own, colon));
     std::memcpy(pci, text.c_str(), text.view().size() + 1);

@@ -13,7 +13,7 @@ struct Task {
     const Entry& entry;
     const GpuIdentity& gpu;
     Amount slice;
-    std::uint8_t place;
+    uint8_t place;
     bool oversubscribe;
 };
 
@@ -37,7 +37,7 @@ Reason& append_slice(const Task& task, Reason& why) {
 }
 
 // "--split 0=2", as it could be written instead.
-Reason& append_equal(const Task& task, std::uint64_t parts, Reason& why) {
+Reason& append_equal(const Task& task, uint64_t parts, Reason& why) {
     why.append("--split ");
     if (!task.entry.selector.is_general()) why.append(task.entry.selector.text, "=");
     return why.append(parts);
@@ -48,7 +48,7 @@ class Ordered {
   public:
     bool add(const VirtualPart& part, unsigned place) {
         if (count_ == VirtualParts::kMax) return false;
-        std::size_t at = count_++;
+        size_t at = count_++;
         for (; at > 0 && places_[at - 1] > place; --at) {
             parts_[at] = parts_[at - 1];
             places_[at] = places_[at - 1];
@@ -62,26 +62,26 @@ class Ordered {
   private:
     VirtualPart parts_[VirtualParts::kMax];
     unsigned places_[VirtualParts::kMax];
-    std::size_t count_ = 0;
+    size_t count_ = 0;
 };
 
 bool split_equally(const Task& task, WrittenSplit& written, ConfigError& error) {
-    const std::uint64_t each = task.slice.bytes / written.equal / kEqualPartStep * kEqualPartStep;
+    const uint64_t each = task.slice.bytes / written.equal / kEqualPartStep * kEqualPartStep;
     written.count = written.equal;
-    for (std::size_t i = 0; i < written.count; ++i) written.parts[i].bytes = each;
+    for (size_t i = 0; i < written.count; ++i) written.parts[i].bytes = each;
     if (each >= kMinPart) return true;
     Reason why;
     append_slice(task, why.append(written.equal, " partitions of "));
     why.append(" have ", format_size(each), " each: a partition has at least 64MiB");
-    const std::uint64_t most = task.slice.bytes / kMinPart;
+    const uint64_t most = task.slice.bytes / kMinPart;
     if (most > 1) why.append("; at most ", most, " partitions");
     return refuse_plan(task, why, error);
 }
 
 // `sum`: of the parts that have a size.
-bool refuse_sum(const Task& task, const WrittenSplit& written, std::uint64_t sum, ConfigError& error) {
+bool refuse_sum(const Task& task, const WrittenSplit& written, uint64_t sum, ConfigError& error) {
     bool each_fits = true;
-    for (std::size_t i = 0; i < written.count; ++i) each_fits = each_fits && written.parts[i].bytes <= task.slice.bytes;
+    for (size_t i = 0; i < written.count; ++i) each_fits = each_fits && written.parts[i].bytes <= task.slice.bytes;
     Reason why;
     why.append(format_size(sum), written.has_rest() ? " and a rest are more than " : " are more than ");
     append_slice(task, why);
@@ -96,16 +96,16 @@ bool refuse_sum(const Task& task, const WrittenSplit& written, std::uint64_t sum
 }
 
 bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) {
-    const std::uint64_t slice = task.slice.bytes;
-    std::uint64_t sum = 0, largest = 0;
-    for (std::size_t i = 0; i < written.count; ++i) {
-        const std::uint64_t bytes = written.parts[i].bytes;
+    const uint64_t slice = task.slice.bytes;
+    uint64_t sum = 0, largest = 0;
+    for (size_t i = 0; i < written.count; ++i) {
+        const uint64_t bytes = written.parts[i].bytes;
         sum = sum > ~bytes ? ~0ull : sum + bytes;
         if (bytes > largest) largest = bytes;
     }
     if (task.oversubscribe && largest > slice) return refuse_sum(task, written, largest, error);
     if (sum > slice && (written.has_rest() || !task.oversubscribe)) return refuse_sum(task, written, sum, error);
-    for (std::size_t i = 0; i < written.count; ++i) {
+    for (size_t i = 0; i < written.count; ++i) {
         if (!written.parts[i].rest) continue;
         written.parts[i].bytes = slice - sum;
         if (slice - sum >= kMinPart) continue;
@@ -117,16 +117,16 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
     return true;
 }
 
-std::optional<std::uint8_t> number_of(const WrittenPart& part) {
+std::optional<uint8_t> number_of(const WrittenPart& part) {
     if (part.number == kNoNumber) return std::nullopt;
-    return static_cast<std::uint8_t>(part.number);
+    return static_cast<uint8_t>(part.number);
 }
 
 bool add_parts(const Task& task, const WrittenSplit& written, Ordered& ordered, ConfigError& error) {
-    for (std::size_t i = 0; i < written.count; ++i) {
+    for (size_t i = 0; i < written.count; ++i) {
         const VirtualPart part{task.place,
-                               static_cast<std::uint8_t>(i),
-                               static_cast<std::uint8_t>(written.count),
+                               static_cast<uint8_t>(i),
+                               static_cast<uint8_t>(written.count),
                                true,
                                written.parts[i].bytes,
                                written.plus_context || task.slice.plus_context,
@@ -159,21 +159,21 @@ bool VirtualParts::add(const VirtualPart& part) {
 }
 
 bool splits_any(const Settings& settings) {
-    constexpr std::uint64_t kWhole = 1;
+    constexpr uint64_t kWhole = 1;
     for (const Entry& entry : settings.entries())
         if (entry.key == Key::split && entry.number != kWhole && !is_hidden(settings, entry)) return true;
     return false;
 }
 
-bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std::span<const std::uint64_t> totals,
+bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std::span<const uint64_t> totals,
                 VirtualParts& parts, ConfigError& error) {
     parts = VirtualParts();
     const Entry* oversubscribe = find(settings, Key::oversubscribe);
     Ordered ordered;
     const GpuIdentity* first = nullptr;  // of those that are split
     bool has_places = false;
-    for (std::size_t i = 0; i < gpus.size() && i < VirtualParts::kMax; ++i) {
-        const auto place = static_cast<std::uint8_t>(i);
+    for (size_t i = 0; i < gpus.size() && i < VirtualParts::kMax; ++i) {
+        const auto place = static_cast<uint8_t>(i);
         const Entry* entry = find(settings, Key::split, gpus[i]);
         if (entry == nullptr || entry->number == 1) {
             if (ordered.add({.gpu = place}, kNoPlace)) continue;
@@ -214,7 +214,7 @@ VirtualParts visible_parts(std::span<const GpuIdentity> identities, const Virtua
                            std::string_view cuda_visible_devices) {
     VirtualParts visible;
     const GpuPlaces places = read_cuda_list(cuda_visible_devices, identities);
-    for (const std::uint8_t place : places.view())
+    for (const uint8_t place : places.view())
         if (place < parts.view().size()) visible.add(parts.view()[place]);
     return visible;
 }

@@ -63,7 +63,7 @@ struct Halves {
 };
 
 Halves halves_of(std::string_view text, char mark) {
-    const std::size_t at = text.find(mark);
+    const size_t at = text.find(mark);
     if (at == text.npos) return {text, std::nullopt};
     return {slice(text, 0, at), slice(text, at + 1)};
 }
@@ -116,7 +116,7 @@ bool read_part(std::string_view size, WrittenPart& part, Reason& why) {
 
 // True if a part written earlier has this number.
 bool has_number(const WrittenSplit& written, unsigned number) {
-    for (std::size_t i = 0; i < written.count; ++i)
+    for (size_t i = 0; i < written.count; ++i)
         if (written.parts[i].number == number) return true;
     return false;
 }
@@ -164,13 +164,13 @@ bool read_split(std::string_view text, WrittenSplit& written, Reason& why) {
     written.plus_context = has_plus_context(text);
     text = without_plus_context(text);
     if (are_digits(text)) return read_equal(text, written.equal, why);
-    const std::size_t mark = text.find_first_of("#@:");
+    const size_t mark = text.find_first_of("#@:");
     const bool one = mark != text.npos && text.find('+') == text.npos;
     if (one && are_digits(slice(text, 0, mark))) return refuse_behind_equal(text[mark], why);
     return read_sizes(text, written, why);
 }
 
-bool parse_split(std::string_view text, std::uint64_t& equal, Reason& why) {
+bool parse_split(std::string_view text, uint64_t& equal, Reason& why) {
     WrittenSplit written;
     if (!read_split(text, written, why)) return false;
     equal = written.equal;

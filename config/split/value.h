@@ -13,8 +13,8 @@
 namespace cuslice {
 
 /// Virtual GPUs of a process.
-inline constexpr std::size_t kMaxParts = 64;
-inline constexpr std::uint64_t kMinPart = 64ull << 20;  // bytes
+inline constexpr size_t kMaxParts = 64;
+inline constexpr uint64_t kMinPart = 64ull << 20;  // bytes
 
 /// A part without a place in the order, which comes after all that have one.
 inline constexpr unsigned kNoPlace = ~0u;
@@ -29,7 +29,7 @@ inline constexpr unsigned kFarthestPriority = 32;
 /// One size as it is written.
 struct WrittenPart {
     /// 0 for the rest, until its GPU is known.
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     unsigned place = kNoPlace;
     unsigned number = kNoNumber;
     bool rest = false;
@@ -42,13 +42,13 @@ struct WrittenSplit {
     /// How many equal partitions; 0 if there are sizes.
     unsigned equal = 0;
     WrittenPart parts[kMaxParts];
-    std::size_t count = 0;
+    size_t count = 0;
     /// The sizes are the program's, and the context comes on top.
     bool plus_context = false;
 
     bool has_places() const { return count != 0 && parts[0].place != kNoPlace; }
     bool has_rest() const {
-        for (std::size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i)
             if (parts[i].rest) return true;
         return false;
     }
@@ -62,6 +62,6 @@ struct WrittenSplit {
 bool read_split(std::string_view text, WrittenSplit& written, Reason& why);
 
 /// The same where only the number of equal partitions is wanted: 0 if there are sizes. Pure.
-bool parse_split(std::string_view text, std::uint64_t& equal, Reason& why);
+bool parse_split(std::string_view text, uint64_t& equal, Reason& why);
 
 }  // namespace cuslice

@@ -32,13 +32,13 @@ struct Item {
 // A parsed number no longer knows how it was written, and an error must show what stands in the file.
 std::string_view written_at(std::string_view text, toml::source_position at) {
     for (unsigned line = 1; line < at.line; ++line) {
-        const std::size_t end = text.find('\n');
+        const size_t end = text.find('\n');
         if (end == text.npos) return {};
         text.remove_prefix(end + 1);
     }
     text = text.substr(0, std::min(text.find('\n'), text.size()));
     // Columns count code points: the bytes that continue one are not counted.
-    std::size_t byte = 0;
+    size_t byte = 0;
     for (unsigned column = 1; column < at.column && byte < text.size(); ++column) {
         for (++byte; byte < text.size() && (static_cast<unsigned char>(text[byte]) & 0xc0) == 0x80;) ++byte;
     }
@@ -50,7 +50,7 @@ std::string_view written_at(std::string_view text, toml::source_position at) {
 // A number, boolean or date ends where its characters do; an array is shown to the end of its line.
 std::string_view scalar_at(std::string_view text, toml::source_position at) {
     const std::string_view line = written_at(text, at);
-    const std::size_t end = line.find_first_of(", \t#]}");
+    const size_t end = line.find_first_of(", \t#]}");
     return line.substr(0, std::min(end, line.size()));
 }
 
@@ -76,7 +76,7 @@ cuslice_toml_kind kind_of(const toml::node& node) {
 // A list within one setting, as an option writes it.
 void join(const toml::array& array, Item& item) {
     item.strings = true;
-    for (std::size_t i = 0; i < array.size() && item.strings; ++i) {
+    for (size_t i = 0; i < array.size() && item.strings; ++i) {
         const auto* string = array.get(i)->as_string();
         item.strings = string != nullptr;
         if (string != nullptr) item.joined.append(i == 0 ? "" : "+").append(string->get());
@@ -134,9 +134,9 @@ int cuslice_toml_parse(const char* text, size_t size, cuslice_toml_callback* cal
                        cuslice_toml_failure* failure) {
     const std::string_view whole(text, size);
     // The parser takes a zero byte for the end of what it reads, in some places, and asserts that it isn't there.
-    if (const std::size_t zero = whole.find('\0'); zero != whole.npos) {
+    if (const size_t zero = whole.find('\0'); zero != whole.npos) {
         const std::string_view before = whole.substr(0, zero);
-        const std::size_t start = before.rfind('\n');
+        const size_t start = before.rfind('\n');
         failure->line = static_cast<unsigned>(1 + std::count(before.begin(), before.end(), '\n'));
         failure->column = static_cast<unsigned>(1 + zero - (start == before.npos ? 0 : start + 1));
         constexpr std::string_view kWhy = "a zero byte is not allowed in TOML";
@@ -148,7 +148,7 @@ int cuslice_toml_parse(const char* text, size_t size, cuslice_toml_callback* cal
         const toml::parse_error& error = result.error();
         *failure = {error.source().begin.line, error.source().begin.column, {}};
         const std::string_view reason = error.description();
-        const std::size_t length = std::min(reason.size(), sizeof failure->reason - 1);
+        const size_t length = std::min(reason.size(), sizeof failure->reason - 1);
         std::memcpy(failure->reason, reason.data(), length);
         return 1;
     }

@@ -10,8 +10,8 @@
 namespace cuslice {
 
 /// The last six bytes of a fake GPU's UUID, as a number, of the first ten. Pure; safe from any thread.
-constexpr std::uint64_t fake_uuid_seal(const unsigned char (&first)[10]) {
-    std::uint64_t hash = 0x66616b6520475055;  // "fake GPU"
+constexpr uint64_t fake_uuid_seal(const unsigned char (&first)[10]) {
+    uint64_t hash = 0x66616b6520475055;  // "fake GPU"
     for (const unsigned char byte : first) {
         hash = (hash ^ byte) * 0x100000001b3;
         hash ^= hash >> 29;
@@ -23,18 +23,18 @@ constexpr std::uint64_t fake_uuid_seal(const unsigned char (&first)[10]) {
 constexpr unsigned uuid_digit(char digit) {
     constexpr std::string_view kSmall = "0123456789abcdef";
     constexpr std::string_view kCapital = "0123456789ABCDEF";
-    const std::size_t small = kSmall.find(digit);
-    const std::size_t either = small == kSmall.npos ? kCapital.find(digit) : small;
+    const size_t small = kSmall.find(digit);
+    const size_t either = small == kSmall.npos ? kCapital.find(digit) : small;
     return either == kSmall.npos ? 16 : static_cast<unsigned>(either);
 }
 
 /// True of "GPU-…" and "MIG-…" of a fake GPU, or of a partition of one. Pure; safe from any thread.
 constexpr bool is_fake_uuid(std::string_view uuid) {
-    constexpr std::size_t kPrefix = 4, kDigits = 32, kDashes = 4;
+    constexpr size_t kPrefix = 4, kDigits = 32, kDashes = 4;
     if (uuid.size() != kPrefix + kDigits + kDashes) return false;
     unsigned char first[10] = {};
-    std::uint64_t seal = 0;
-    std::size_t digits = 0;
+    uint64_t seal = 0;
+    size_t digits = 0;
     for (const char character : uuid.substr(kPrefix)) {
         if (character == '-') continue;
         const unsigned value = uuid_digit(character);

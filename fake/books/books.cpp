@@ -105,7 +105,7 @@ bool Books::open(const GpuSpec& gpu, std::string& error) {
 
 bool Books::open_existing(const std::string& path, std::string& error) { return map(path, false, nullptr, error); }
 
-void Books::end(Slot& slot, std::uint32_t number, SlotPhase phase) {
+void Books::end(Slot& slot, uint32_t number, SlotPhase phase) {
     // Before, so that somebody pays all the time.
     drop_all(number, phase);
     if (!slot.phase.compare_exchange_strong(phase, phase.as(SlotState::Ended))) return;
@@ -119,7 +119,7 @@ void Books::end(Slot& slot, std::uint32_t number, SlotPhase phase) {
 
 bool Books::end_the_dead() {
     bool known = true;
-    each_live([&](Slot& slot, std::uint32_t number) {
+    each_live([&](Slot& slot, uint32_t number) {
         if (&slot == slot_) return;
         const SlotPhase phase = slot.phase;
         if (phase.state() != SlotState::Live) return;
@@ -131,9 +131,9 @@ bool Books::end_the_dead() {
     return known;
 }
 
-std::uint32_t Books::choose_slot(const std::bitset<kBooksSlots>& taken) const {
-    std::uint32_t free = kBooksSlots, oldest = kBooksSlots, ended = 0;
-    for (std::uint32_t i = 0; i < kBooksSlots; i++) {
+uint32_t Books::choose_slot(const std::bitset<kBooksSlots>& taken) const {
+    uint32_t free = kBooksSlots, oldest = kBooksSlots, ended = 0;
+    for (uint32_t i = 0; i < kBooksSlots; i++) {
         const Slot& slot = file_->slots[i];
         if (taken[i]) continue;
         const SlotState state = slot.phase.load().state();
@@ -152,7 +152,7 @@ bool Books::claim_slot(std::string& error) {
     // Byte 0 may not have been waited for, and can be lost to an unlock by another thread of its holder's process, such
     // as NVML's: somebody may be claiming a slot that is still free to look at, or have had it meanwhile.
     std::bitset<kBooksSlots> taken;
-    std::uint32_t chosen = 0;
+    uint32_t chosen = 0;
     for (;; taken.set(chosen)) {
         chosen = choose_slot(taken);
         if (chosen == kBooksSlots) {
@@ -180,7 +180,7 @@ bool Books::claim_slot(std::string& error) {
     slot_->start_time = process_start_time(getpid());
     int ancestor = getpid();
     for (auto& noted : slot_->ancestors) noted = ancestor = ancestor > 1 ? parent_process(ancestor) : 0;
-    slot_->mapped_at = reinterpret_cast<std::uintptr_t>(file_);
+    slot_->mapped_at = reinterpret_cast<uintptr_t>(file_);
     slot_->phase = SlotPhase(SlotState::Live, slot_->phase.load().owner() + 1);
     raise(file_->header.live_words, chosen / 64 + 1);
     file_->header.live[chosen / 64] |= 1ULL << chosen % 64;
@@ -195,7 +195,7 @@ void Books::end_slot() {
     if (phase.state() == SlotState::Live) end(*slot_, own_number(), phase);
 }
 
-bool Books::charge_last(std::uint64_t bytes) {
+bool Books::charge_last(uint64_t bytes) {
     const FileLock lock(lock_file_);
     // Others may hold a claim that they are about to withdraw, and be interrupted meanwhile: as long as what is truly
     // used leaves room, that is waited for, and then their claims are cancelled. The dead are ended in between.
@@ -208,7 +208,7 @@ bool Books::charge_last(std::uint64_t bytes) {
             return true;
         }
         withdraw();
-        const std::uint64_t used = used_now();
+        const uint64_t used = used_now();
         if (used > capacity_ || bytes > capacity_ - used) return false;
         if (attempt < kAtOnce) {
             sched_yield();
@@ -223,22 +223,22 @@ bool Books::charge_last(std::uint64_t bytes) {
 // One whose owner was stopped between publishing it and reading the others' would count for as long as it stands still.
 // A cancelled owner tries again.
 void Books::cancel_claims_of_others() {
-    each_live([&](Slot& slot, std::uint32_t) {
+    each_live([&](Slot& slot, uint32_t) {
         Claim claim = slot.claim;
         if (&slot == slot_ || !claim.is_pending()) return;
         slot.claim.compare_exchange_strong(claim, Claim::committed(slot.used));
     });
 }
 
-std::uint64_t Books::used_now() const {
-    std::uint64_t sum = 0;
-    each_live([&](const Slot& slot, std::uint32_t) { sum += held_bytes(slot); });
+uint64_t Books::used_now() const {
+    uint64_t sum = 0;
+    each_live([&](const Slot& slot, uint32_t) { sum += held_bytes(slot); });
     return sum + inherited_by_all();
 }
 
-std::uint64_t Books::used_with_others() {
+uint64_t Books::used_with_others() {
     bool dead = any_described();
-    each_live([&](const Slot& slot, std::uint32_t number) {
+    each_live([&](const Slot& slot, uint32_t number) {
         dead = dead || (&slot != slot_ && life_of_owner(slot, number, lock_file_, inode_) == Life::Ended);
     });
     if (dead) {
@@ -261,10 +261,10 @@ std::vector<Holder> Books::holders(bool* known) {
         Holder holder;
         holder.pid = slot.pid;
         holder.live = state == SlotState::Live;
-        const auto number = static_cast<std::uint32_t>(&slot - file_->slots);
+        const auto number = static_cast<uint32_t>(&slot - file_->slots);
         if (holder.live) life_of_owner(slot, number, lock_file_, inode_, &holder.pid_here);
         holder.used = holder.live ? held_bytes(slot) + inherited(number) : slot.used.load();
-        holder.peak = std::max<std::uint64_t>(slot.peak, holder.used);
+        holder.peak = std::max<uint64_t>(slot.peak, holder.used);
         holder.unlisted = unlisted(number, slot.phase);
         holder.context_bytes = slot.context_bytes;
         holder.module_bytes = slot.module_bytes;

@@ -31,7 +31,7 @@ struct ProcPath {
     char text[40];
 };
 
-Life maps_file(int pid, std::uint64_t address, std::uint64_t inode) {
+Life maps_file(int pid, uint64_t address, uint64_t inode) {
     const ProcPath path(pid, "maps");
     std::FILE* maps = std::fopen(path.text, "re");
     if (maps == nullptr) return without_file(errno);
@@ -51,7 +51,7 @@ Life maps_file(int pid, std::uint64_t address, std::uint64_t inode) {
 }
 
 /// A field of /proc/PID/stat, counted as its manual page does; 0, and `error` set, if it can't be read.
-std::uint64_t stat_field(int pid, int wanted, int& error) {
+uint64_t stat_field(int pid, int wanted, int& error) {
     const ProcPath path(pid, "stat");
     char text[1024];
     error = 0;
@@ -69,7 +69,7 @@ std::uint64_t stat_field(int pid, int wanted, int& error) {
 
 }  // namespace
 
-std::uint64_t process_start_time(int pid) {
+uint64_t process_start_time(int pid) {
     int error = 0;
     return stat_field(pid, 22, error);
 }
@@ -91,7 +91,7 @@ bool is_stopped(int pid) {
     return at != nullptr && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
 }
 
-Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode, int* pid_here) {
+Life life_of_owner(const Slot& slot, unsigned number, int lock_file, uint64_t inode, int* pid_here) {
     struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
@@ -104,7 +104,7 @@ Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64
         return Life::Lives;
     }
     int error = 0;
-    const std::uint64_t start_time = stat_field(pid, 22, error);
+    const uint64_t start_time = stat_field(pid, 22, error);
     if (error != 0) return without_file(error);
     return start_time == slot.start_time.load() ? maps_file(pid, slot.mapped_at.load(), inode) : Life::Ended;
 }

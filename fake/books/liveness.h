@@ -9,7 +9,7 @@
 namespace cuslice::fake {
 
 /// Start time of a process in clock ticks since boot, 0 if there is none (or it is not visible here).
-std::uint64_t process_start_time(int pid);
+uint64_t process_start_time(int pid);
 
 /// The parent of a process, 0 if that can't be seen.
 int parent_process(int pid);
@@ -27,6 +27,6 @@ enum class Life { Lives, Ended, Unknown };
 ///
 /// `pid_here`, if not null, gets the owner's pid in this process's pid namespace, 0 if it has none there. The kernel
 /// reports the pid of a lock's holder.
-Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode, int* pid_here = nullptr);
+Life life_of_owner(const Slot& slot, unsigned number, int lock_file, uint64_t inode, int* pid_here = nullptr);
 
 }  // namespace cuslice::fake

@@ -46,19 +46,19 @@ int open_locked(const std::string& path, int flags, off_t byte) {
 
 /// Where the books of GPU-… lie, the folder and "memory-GPU-…-".
 std::string beginning_of_names(const std::string& books) {
-    const std::size_t name = books.rfind('/') + 1;
+    const size_t name = books.rfind('/') + 1;
     return books.substr(0, name) + "memory-" + books.substr(name) + "-";
 }
 
 }  // namespace
 
-std::string Books::memory_file_path(std::uint64_t id) const {
+std::string Books::memory_file_path(uint64_t id) const {
     char number[17];
     std::snprintf(number, sizeof number, "%016" PRIx64, id);
     return beginning_of_names(path_) + number;
 }
 
-int Books::make_memory_file(std::uint64_t id) {
+int Books::make_memory_file(uint64_t id) {
     const FileLock lock(lock_file_);
     const std::string path = memory_file_path(id);
     const int file = open_locked(path, O_CREAT | O_EXCL, kHeld);
@@ -69,13 +69,13 @@ int Books::make_memory_file(std::uint64_t id) {
     return file;
 }
 
-int Books::hand_out_memory_file(std::uint64_t id) { return open_locked(memory_file_path(id), 0, kHandedOut); }
+int Books::hand_out_memory_file(uint64_t id) { return open_locked(memory_file_path(id), 0, kHandedOut); }
 
-int Books::open_memory_file(std::uint64_t id) { return open_locked(memory_file_path(id), 0, kHeld); }
+int Books::open_memory_file(uint64_t id) { return open_locked(memory_file_path(id), 0, kHeld); }
 
-void Books::remove_memory_file(std::uint64_t id) { unlink(memory_file_path(id).c_str()); }
+void Books::remove_memory_file(uint64_t id) { unlink(memory_file_path(id).c_str()); }
 
-bool Books::is_handed_out(std::uint64_t id) const {
+bool Books::is_handed_out(uint64_t id) const {
     const int file = ::open(memory_file_path(id).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0) return errno != ENOENT;  // another user's may be
     const bool is = may_be_locked(file, kHandedOut, 1);
@@ -86,7 +86,7 @@ bool Books::is_handed_out(std::uint64_t id) const {
 // Processes that were killed before they had shared their memory have left them.
 void Books::remove_stray_files() const {
     const std::string beginning = beginning_of_names(path_);
-    const std::size_t name = beginning.rfind('/') + 1;
+    const size_t name = beginning.rfind('/') + 1;
     DIR* const folder = opendir(beginning.substr(0, name).c_str());
     if (folder == nullptr) return;
     while (const dirent* entry = readdir(folder)) {

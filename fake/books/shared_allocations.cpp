@@ -7,38 +7,36 @@
 namespace cuslice::fake {
 namespace {
 
-std::atomic<std::uint64_t>& holders_word(SharedAllocation& shared, std::uint32_t number) {
-    return shared.holders[number / 64];
-}
-constexpr std::uint64_t kBeingMade = 1ULL << 63;  // in an id: its other bits are its maker's slot
-bool is_made(std::uint64_t id) { return id != 0 && (id & kBeingMade) == 0; }
-constexpr std::uint64_t holder_bit(std::uint32_t number) { return 1ULL << number % 64; }
+std::atomic<uint64_t>& holders_word(SharedAllocation& shared, uint32_t number) { return shared.holders[number / 64]; }
+constexpr uint64_t kBeingMade = 1ULL << 63;  // in an id: its other bits are its maker's slot
+bool is_made(uint64_t id) { return id != 0 && (id & kBeingMade) == 0; }
+constexpr uint64_t holder_bit(uint32_t number) { return 1ULL << number % 64; }
 
 /// The first that holds it, or kBooksSlots.
-std::uint32_t first_holder(const SharedAllocation& shared) {
-    for (std::uint32_t word = 0; word < kBooksSlots / 64; word++) {
-        const std::uint64_t bits = shared.holders[word];
-        if (bits != 0) return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+uint32_t first_holder(const SharedAllocation& shared) {
+    for (uint32_t word = 0; word < kBooksSlots / 64; word++) {
+        const uint64_t bits = shared.holders[word];
+        if (bits != 0) return word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
     }
     return kBooksSlots;
 }
 
 }  // namespace
 
-SharedAllocation* Books::find_shared(std::uint64_t id) const {
-    const std::uint32_t high = file_->header.shared_high;
-    for (std::uint32_t i = 0; i < high; i++) {
+SharedAllocation* Books::find_shared(uint64_t id) const {
+    const uint32_t high = file_->header.shared_high;
+    for (uint32_t i = 0; i < high; i++) {
         if (file_->shared[i].id.load() == id) return &file_->shared[i];
     }
     return nullptr;
 }
 
-bool Books::new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer, bool physical) {
+bool Books::new_shared(uint64_t id, uint64_t bytes, uint32_t payer, bool physical) {
     SharedAllocation* const end = file_->shared + kBooksShared;
     SharedAllocation* shared = file_->shared;
     for (;; shared++) {
         if (shared == end) return false;
-        std::uint64_t free = 0;
+        uint64_t free = 0;
         if (shared->id.compare_exchange_strong(free, kBeingMade | own_number())) break;
         // Somebody was killed while making one.
         const bool left =
@@ -52,18 +50,18 @@ bool Books::new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t paye
     shared->maker = own_number();
     shared->maker_owner = slot_->phase.load().owner();
     shared->physical = physical;
-    const auto number = static_cast<std::uint32_t>(shared - file_->shared);
+    const auto number = static_cast<uint32_t>(shared - file_->shared);
     raise(file_->header.shared_high, number + 1);
     shared->id = id;  // last: from here on it counts
     return true;
 }
 
-bool Books::share(std::uint64_t id, std::uint64_t bytes, bool physical) {
+bool Books::share(uint64_t id, uint64_t bytes, bool physical) {
     const FileLock lock(lock_file_);
     return new_shared(id, bytes, own_number(), physical);
 }
 
-bool Books::hold_from_owner(std::uint64_t id) {
+bool Books::hold_from_owner(uint64_t id) {
     const FileLock lock(lock_file_);
     end_the_dead();
     SharedAllocation* shared = find_shared(id);
@@ -72,7 +70,7 @@ bool Books::hold_from_owner(std::uint64_t id) {
     return true;
 }
 
-bool Books::hold_physical(std::uint64_t id, std::uint64_t bytes) {
+bool Books::hold_physical(uint64_t id, uint64_t bytes) {
     {
         const FileLock lock(lock_file_);
         end_the_dead();
@@ -89,20 +87,20 @@ bool Books::hold_physical(std::uint64_t id, std::uint64_t bytes) {
     return made;
 }
 
-void Books::drop(std::uint64_t id, bool pass_on) {
+void Books::drop(uint64_t id, bool pass_on) {
     const FileLock lock(lock_file_);
     if (SharedAllocation* shared = find_shared(id)) drop_shared(*shared, own_number(), pass_on);
 }
 
-void Books::drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on) {
+void Books::drop_shared(SharedAllocation& shared, uint32_t number, bool pass_on) {
     holders_word(shared, number) &= ~holder_bit(number);
-    std::uint32_t payer = shared.payer;
+    uint32_t payer = shared.payer;
     if (shared.physical != 0) {
         if (payer == number) shared.payer = kPayerNobody;
         return end_undescribed();
     }
     if ((payer & ~kPayerInherited) != number) return;
-    const std::uint32_t heir = pass_on ? first_holder(shared) : kBooksSlots;
+    const uint32_t heir = pass_on ? first_holder(shared) : kBooksSlots;
     if (heir == kBooksSlots) {
         shared.id = 0;
     } else {
@@ -110,9 +108,9 @@ void Books::drop_shared(SharedAllocation& shared, std::uint32_t number, bool pas
     }
 }
 
-void Books::drop_all(std::uint32_t number, SlotPhase phase) {
-    const std::uint32_t high = file_->header.shared_high;
-    for (std::uint32_t i = 0; i < high; i++) {
+void Books::drop_all(uint32_t number, SlotPhase phase) {
+    const uint32_t high = file_->header.shared_high;
+    for (uint32_t i = 0; i < high; i++) {
         SharedAllocation& shared = file_->shared[i];
         if (file_->slots[number].phase.load() != phase) return;  // others have done it meanwhile
         if (is_made(shared.id) && (holders_word(shared, number) & holder_bit(number)) != 0)
@@ -120,12 +118,12 @@ void Books::drop_all(std::uint32_t number, SlotPhase phase) {
     }
 }
 
-std::uint64_t Books::inherited(std::uint32_t number) const {
-    std::uint64_t sum = 0;
-    const std::uint32_t high = file_->header.shared_high;
-    for (std::uint32_t i = 0; i < high; i++) {
+uint64_t Books::inherited(uint32_t number) const {
+    uint64_t sum = 0;
+    const uint32_t high = file_->header.shared_high;
+    for (uint32_t i = 0; i < high; i++) {
         const SharedAllocation& shared = file_->shared[i];
-        const std::uint32_t payer = shared.payer;
+        const uint32_t payer = shared.payer;
         const bool counts =
             number == kBooksSlots ? (payer & kPayerInherited) != 0 : payer == (number | kPayerInherited);
         if (is_made(shared.id) && counts) sum += shared.bytes;
@@ -133,10 +131,10 @@ std::uint64_t Books::inherited(std::uint32_t number) const {
     return sum;
 }
 
-std::uint64_t Books::unlisted(std::uint32_t number, SlotPhase phase) const {
-    std::uint64_t sum = 0;
-    const std::uint32_t high = file_->header.shared_high;
-    for (std::uint32_t i = 0; i < high; i++) {
+uint64_t Books::unlisted(uint32_t number, SlotPhase phase) const {
+    uint64_t sum = 0;
+    const uint32_t high = file_->header.shared_high;
+    for (uint32_t i = 0; i < high; i++) {
         const SharedAllocation& shared = file_->shared[i];
         const bool its_own = shared.maker == number && shared.maker_owner == phase.owner();
         if (is_made(shared.id) && shared.payer == kPayerNobody && its_own) sum += shared.bytes;
@@ -144,9 +142,9 @@ std::uint64_t Books::unlisted(std::uint32_t number, SlotPhase phase) const {
     return sum;
 }
 
-std::uint32_t Books::find_described(std::uint32_t from) const {
-    const std::uint32_t high = file_->header.shared_high;
-    for (std::uint32_t i = from; i < high; i++) {
+uint32_t Books::find_described(uint32_t from) const {
+    const uint32_t high = file_->header.shared_high;
+    for (uint32_t i = from; i < high; i++) {
         const SharedAllocation& shared = file_->shared[i];
         if (is_made(shared.id) && shared.payer == kPayerNobody && first_holder(shared) == kBooksSlots) return i;
     }
@@ -154,9 +152,9 @@ std::uint32_t Books::find_described(std::uint32_t from) const {
 }
 
 void Books::end_undescribed() {
-    for (std::uint32_t i = find_described(0); i != kBooksShared; i = find_described(i + 1)) {
+    for (uint32_t i = find_described(0); i != kBooksShared; i = find_described(i + 1)) {
         SharedAllocation& shared = file_->shared[i];
-        std::uint64_t id = shared.id;
+        uint64_t id = shared.id;
         if (!is_made(id) || is_handed_out(id)) continue;
         remove_memory_file(id);
         shared.id.compare_exchange_strong(id, 0);

@@ -31,7 +31,7 @@ namespace {
 
 struct Row {
     std::string uuid, name;
-    std::uint64_t capacity = 0;
+    uint64_t capacity = 0;
     int index = 0;
     Holder holder;
 };
@@ -64,7 +64,7 @@ std::vector<Row> read_all() {
     return rows;
 }
 
-double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / kMiB; }
+double mib(uint64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
 std::string escaped(const std::string& text) {
     std::string out;
@@ -78,7 +78,7 @@ std::string escaped(const std::string& text) {
 void print(const std::vector<Row>& rows, bool json) {
     if (json) {
         std::printf("[");
-        for (std::size_t i = 0; i < rows.size(); i++) {
+        for (size_t i = 0; i < rows.size(); i++) {
             const Row& row = rows[i];
             std::printf(
                 "%s\n  {\"gpu\": %d, \"uuid\": \"%s\", \"name\": \"%s\", \"capacity\": %llu, \"pid\": %d, \"live\": "
@@ -177,7 +177,7 @@ int main(int argc, char** argv) {
     if (at + 1 >= argc) return usage();
 
     // A process number may be used again: what ended before the program started is not its own.
-    std::map<std::string, std::uint64_t> last_end;
+    std::map<std::string, uint64_t> last_end;
     for (const Row& row : read_all()) last_end[row.uuid] = std::max(last_end[row.uuid], row.holder.order);
     int program = 0;
     const int status = run(argv + at + 1, program);

@@ -66,7 +66,7 @@ enum DataType : int {
 enum Property : int { major_version = 0, minor_version = 1, patch_level = 2 };
 
 /// The bytes of one element; 0 for a type that no matrix here has.
-std::size_t element_size(int type);
+size_t element_size(int type);
 
 /// "CUBLAS_STATUS_SUCCESS" and so on; null for what is no status.
 const char* status_name(CublasStatus status);

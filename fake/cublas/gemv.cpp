@@ -14,23 +14,23 @@ namespace {
 struct VectorWork {
     const char* function;
     int op;
-    std::int64_t m, n;
+    int64_t m, n;
     const void* alpha;
     Matrix a;
     const void* x;
-    std::int64_t x_step;
+    int64_t x_step;
     const void* beta;
     const void* y;
-    std::int64_t y_step;
+    int64_t y_step;
 };
 
 /// A vector is a matrix of one row; the order of a negative step is the other way round, over the same elements.
-Matrix as_row(const void* address, std::int64_t step, int type) { return {address, step < 0 ? -step : step, type}; }
+Matrix as_row(const void* address, int64_t step, int type) { return {address, step < 0 ? -step : step, type}; }
 
 CublasStatus multiply_vector(CublasHandle* handle, const VectorWork& work) {
     CUSLICE_TRY(check_handle(handle));
     const bool good = work.m >= 0 && work.n >= 0 && is_operation(work.op) &&
-                      work.a.ld >= std::max<std::int64_t>(1, work.m) && work.x_step != 0 && work.y_step != 0 &&
+                      work.a.ld >= std::max<int64_t>(1, work.m) && work.x_step != 0 && work.y_step != 0 &&
                       work.alpha != nullptr && work.beta != nullptr;
     if (!good) return CublasStatus::invalid_value;
     if (work.m == 0 || work.n == 0) return CublasStatus::success;

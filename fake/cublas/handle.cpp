@@ -104,7 +104,7 @@ CublasStatus cublasGetVersion_v2(CublasHandle* handle, int* version) {
 
 CublasStatus cublasGetProperty(int property, int* value) { return library_property(property, value); }
 
-std::size_t cublasGetCudartVersion() { return kLibraryVersion.cudart; }
+size_t cublasGetCudartVersion() { return kLibraryVersion.cudart; }
 
 const char* cublasGetStatusName(CublasStatus status) { return status_name(status); }
 
@@ -123,10 +123,10 @@ CublasStatus cublasGetStream_v2(CublasHandle* handle, CUstream* stream) {
     return CublasStatus::success;
 }
 
-CublasStatus cublasSetWorkspace_v2(CublasHandle* handle, void* workspace, std::size_t bytes) {
+CublasStatus cublasSetWorkspace_v2(CublasHandle* handle, void* workspace, size_t bytes) {
     CUSLICE_TRY(check_handle(handle));
     // "The workspace pointer must be aligned to at least 256 bytes"
-    if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return CublasStatus::invalid_value;
+    if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) return CublasStatus::invalid_value;
     if (workspace != nullptr && !memory_is_there(workspace, bytes)) return CublasStatus::invalid_value;
     return CublasStatus::success;
 }

@@ -8,11 +8,11 @@
 
 namespace cuslice::fake {
 
-inline constexpr std::uint64_t kCublasMark = 0x736c6275636b6166;
+inline constexpr uint64_t kCublasMark = 0x736c6275636b6166;
 
 /// Object behind a cublasHandle_t.
 struct CublasHandle {
-    std::uint64_t mark;  ///< kCublasMark; first, as cuBLASLt takes these handles too
+    uint64_t mark;  ///< kCublasMark; first, as cuBLASLt takes these handles too
     CublasHandle* next;
     CUcontext context;      ///< current when it was made
     CUdeviceptr workspace;  ///< the library's own
@@ -29,7 +29,7 @@ CublasStatus check_handle(const CublasHandle* handle);
 
 /// Bytes of the GPU's memory that cublasCreate takes for its workspace, by the compute capability (90 is 9.0): the
 /// size that cuBLAS's manual recommends for cublasSetWorkspace. On an H200 NVIDIA's cublasCreate takes 68 MiB in all.
-constexpr std::size_t workspace_size(int architecture) {
+constexpr size_t workspace_size(int architecture) {
     if (architecture >= 120) return 12 * kMiB;
     return architecture >= 90 ? 32 * kMiB : 4 * kMiB;
 }

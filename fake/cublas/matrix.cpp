@@ -14,18 +14,18 @@ __extension__ using Wide = __int128;
 
 }  // namespace
 
-bool check_memory(const char* function, const char* what, const Matrix& matrix, std::int64_t rows, std::int64_t columns,
-                  Batch batch, std::int64_t count) {
+bool check_memory(const char* function, const char* what, const Matrix& matrix, int64_t rows, int64_t columns,
+                  Batch batch, int64_t count) {
     if (rows == 0 || columns == 0 || count == 0) return true;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     if (batch == Batch::pointers) {
         // Only the GPU can read the addresses of the matrices: check the array that holds them.
-        bytes = static_cast<std::uint64_t>(count) * sizeof(void*);
+        bytes = static_cast<uint64_t>(count) * sizeof(void*);
     } else {
         // A stride below zero is documented nowhere; the first matrix alone is looked at then.
         const auto before_last = matrix.stride > 0 ? Wide{count - 1} * matrix.stride : Wide{0};
         const Wide all = (before_last + Wide{columns - 1} * matrix.ld + rows) * Wide{element_size(matrix.type)};
-        bytes = all > Wide{~std::uint64_t{0}} ? ~std::uint64_t{0} : static_cast<std::uint64_t>(all);
+        bytes = all > Wide{~uint64_t{0}} ? ~uint64_t{0} : static_cast<uint64_t>(all);
     }
     if (memory_is_there(matrix.address, bytes)) return true;
     report_no_memory(function, what, matrix.address, bytes);

@@ -8,17 +8,17 @@ namespace cuslice::fake {
 
 struct Matrix {
     const void* address;
-    std::int64_t ld;
+    int64_t ld;
     int type;
-    std::int64_t stride = 0;  ///< elements from one matrix of a batch to the next
+    int64_t stride = 0;  ///< elements from one matrix of a batch to the next
 };
 
 enum class Batch { none, strided, pointers };
 
 /// True if there is memory for `count` matrices of `rows` x `columns`, stored by columns; else one line says that
 /// `what` of `function` lacks it.
-bool check_memory(const char* function, const char* what, const Matrix& matrix, std::int64_t rows, std::int64_t columns,
-                  Batch batch, std::int64_t count);
+bool check_memory(const char* function, const char* what, const Matrix& matrix, int64_t rows, int64_t columns,
+                  Batch batch, int64_t count);
 
 /// True if cublasGemmEx's table of types has the row: computing in `compute`, A and B of type `ab`, C of type `c`.
 bool is_multiplied(int compute, int ab, int c);

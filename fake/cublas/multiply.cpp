@@ -12,7 +12,7 @@ namespace cuslice::fake {
 namespace {
 
 CublasStatus check_numbers(const Multiplication& work) {
-    const auto least = [](std::int64_t rows) { return std::max<std::int64_t>(1, rows); };
+    const auto least = [](int64_t rows) { return std::max<int64_t>(1, rows); };
     const bool good = work.m >= 0 && work.n >= 0 && work.k >= 0 && work.count >= 0 && is_operation(work.op_a) &&
                       is_operation(work.op_b) && work.a.ld >= least(work.op_a == op_n ? work.m : work.k) &&
                       work.b.ld >= least(work.op_b == op_n ? work.k : work.n) && work.c.ld >= least(work.m) &&

@@ -10,14 +10,14 @@ namespace cuslice::fake {
 struct Multiplication {
     const char* function;
     int op_a, op_b;
-    std::int64_t m, n, k;
+    int64_t m, n, k;
     const void* alpha;
     Matrix a, b;
     const void* beta;
     Matrix c;
     int scale_type;  ///< of alpha and beta
     Batch batch = Batch::none;
-    std::int64_t count = 1;
+    int64_t count = 1;
 };
 
 /// Checks it, and launches what stands for it in the handle's stream.

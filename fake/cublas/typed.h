@@ -7,7 +7,7 @@
 
 /// function(integer, suffix, …) for sizes of both widths.
 #define CUSLICE_BOTH_WIDTHS(function, ...) \
-    function(int, __VA_OPT__(, ) __VA_ARGS__) function(std::int64_t, _64 __VA_OPT__(, ) __VA_ARGS__)
+    function(int, __VA_OPT__(, ) __VA_ARGS__) function(int64_t, _64 __VA_OPT__(, ) __VA_ARGS__)
 
 /// function(integer, suffix, letter, type, …) for the types of BLAS, whose letters stand in the functions' names.
 #define CUSLICE_BLAS_TYPES(function, ...)                                    \

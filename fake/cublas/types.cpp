@@ -33,7 +33,7 @@ const char* find(CublasStatus status, const char* Status::*text) {
 
 }  // namespace
 
-std::size_t element_size(int type) {
+size_t element_size(int type) {
     switch (type) {
         case real_8i:
         case real_8f_e4m3:

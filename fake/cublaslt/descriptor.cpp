@@ -11,7 +11,7 @@ namespace {
 
 struct Field {
     int attribute;
-    std::size_t offset, size;
+    size_t offset, size;
 };
 
 #define CUSLICE_FIELD(number, structure, member) \
@@ -91,16 +91,15 @@ constexpr Field kAlgorithmFields[] = {
     CUSLICE_FIELD(8, Algorithm, cluster_shape),
 };
 
-template <std::size_t Count>
+template <size_t Count>
 const Field* find(const Field (&fields)[Count], int attribute) {
     for (const Field& field : fields)
         if (field.attribute == attribute) return &field;
     return nullptr;
 }
 
-template <class Descriptor, std::size_t Count>
-CublasStatus set(Descriptor* descriptor, const Field (&fields)[Count], int attribute, const void* from,
-                 std::size_t size) {
+template <class Descriptor, size_t Count>
+CublasStatus set(Descriptor* descriptor, const Field (&fields)[Count], int attribute, const void* from, size_t size) {
     const Field* field = find(fields, attribute);
     if (!is_descriptor(descriptor) || field == nullptr || from == nullptr || size != field->size)
         return CublasStatus::invalid_value;
@@ -108,9 +107,9 @@ CublasStatus set(Descriptor* descriptor, const Field (&fields)[Count], int attri
     return CublasStatus::success;
 }
 
-template <class Descriptor, std::size_t Count>
-CublasStatus get(const Descriptor* descriptor, const Field (&fields)[Count], int attribute, void* to, std::size_t size,
-                 std::size_t* written) {
+template <class Descriptor, size_t Count>
+CublasStatus get(const Descriptor* descriptor, const Field (&fields)[Count], int attribute, void* to, size_t size,
+                 size_t* written) {
     const Field* field = find(fields, attribute);
     if (!is_descriptor(descriptor) || field == nullptr) return CublasStatus::invalid_value;
     if (size == 0) {
@@ -136,10 +135,10 @@ MatmulDescriptor fresh_matmul(int compute, int scale_type) {
     return fresh;
 }
 
-LayoutDescriptor fresh_layout(int type, std::uint64_t rows, std::uint64_t columns, std::int64_t ld) {
+LayoutDescriptor fresh_layout(int type, uint64_t rows, uint64_t columns, int64_t ld) {
     LayoutDescriptor fresh{};
     fresh.kind = DescriptorKind::layout;
-    fresh.type = static_cast<std::uint32_t>(type);
+    fresh.type = static_cast<uint32_t>(type);
     fresh.rows = rows;
     fresh.columns = columns;
     fresh.ld = ld;
@@ -152,7 +151,7 @@ PreferenceDescriptor fresh_preference() {
     fresh.kind = DescriptorKind::preference;
     fresh.reductions = 0x7;                            // CUBLASLT_REDUCTION_SCHEME_MASK
     for (auto& bytes : fresh.alignments) bytes = 256;  // documented default
-    fresh.implementations = ~std::uint64_t{0};
+    fresh.implementations = ~uint64_t{0};
     return fresh;
 }
 
@@ -167,7 +166,7 @@ CublasStatus create(Descriptor** out, const Descriptor& fresh) {
 }
 
 template <class Descriptor>
-CublasStatus initialise(Descriptor* out, std::size_t size, const Descriptor& fresh) {
+CublasStatus initialise(Descriptor* out, size_t size, const Descriptor& fresh) {
     if (out == nullptr) return CublasStatus::invalid_value;
     if (size < sizeof fresh) return CublasStatus::alloc_failed;
     std::memcpy(out, &fresh, sizeof fresh);
@@ -189,13 +188,13 @@ CublasStatus destroy(Descriptor* descriptor) {
 using namespace cuslice::fake;
 
 /// The two functions that set and read the attributes of a kind of descriptor.
-#define CUSLICE_ATTRIBUTES(prefix, Descriptor, fields)                                                             \
-    CublasStatus prefix##SetAttribute(Descriptor* descriptor, int attribute, const void* from, std::size_t size) { \
-        return set(descriptor, fields, attribute, from, size);                                                     \
-    }                                                                                                              \
-    CublasStatus prefix##GetAttribute(const Descriptor* descriptor, int attribute, void* to, std::size_t size,     \
-                                      std::size_t* written) {                                                      \
-        return get(descriptor, fields, attribute, to, size, written);                                              \
+#define CUSLICE_ATTRIBUTES(prefix, Descriptor, fields)                                                        \
+    CublasStatus prefix##SetAttribute(Descriptor* descriptor, int attribute, const void* from, size_t size) { \
+        return set(descriptor, fields, attribute, from, size);                                                \
+    }                                                                                                         \
+    CublasStatus prefix##GetAttribute(const Descriptor* descriptor, int attribute, void* to, size_t size,     \
+                                      size_t* written) {                                                      \
+        return get(descriptor, fields, attribute, to, size, written);                                         \
     }
 
 extern "C" {
@@ -208,23 +207,22 @@ CUSLICE_ATTRIBUTES(cublasLtMatmulAlgoConfig, Algorithm, kAlgorithmFields)
 CublasStatus cublasLtMatmulDescCreate(MatmulDescriptor** out, int compute, int scale_type) {
     return create(out, fresh_matmul(compute, scale_type));
 }
-CublasStatus cublasLtMatmulDescInit_internal(MatmulDescriptor* out, std::size_t size, int compute, int scale_type) {
+CublasStatus cublasLtMatmulDescInit_internal(MatmulDescriptor* out, size_t size, int compute, int scale_type) {
     return initialise(out, size, fresh_matmul(compute, scale_type));
 }
 CublasStatus cublasLtMatmulDescDestroy(MatmulDescriptor* descriptor) { return destroy(descriptor); }
 
-CublasStatus cublasLtMatrixLayoutCreate(LayoutDescriptor** out, int type, std::uint64_t rows, std::uint64_t columns,
-                                        std::int64_t ld) {
+CublasStatus cublasLtMatrixLayoutCreate(LayoutDescriptor** out, int type, uint64_t rows, uint64_t columns, int64_t ld) {
     return create(out, fresh_layout(type, rows, columns, ld));
 }
-CublasStatus cublasLtMatrixLayoutInit_internal(LayoutDescriptor* out, std::size_t size, int type, std::uint64_t rows,
-                                               std::uint64_t columns, std::int64_t ld) {
+CublasStatus cublasLtMatrixLayoutInit_internal(LayoutDescriptor* out, size_t size, int type, uint64_t rows,
+                                               uint64_t columns, int64_t ld) {
     return initialise(out, size, fresh_layout(type, rows, columns, ld));
 }
 CublasStatus cublasLtMatrixLayoutDestroy(LayoutDescriptor* descriptor) { return destroy(descriptor); }
 
 CublasStatus cublasLtMatmulPreferenceCreate(PreferenceDescriptor** out) { return create(out, fresh_preference()); }
-CublasStatus cublasLtMatmulPreferenceInit_internal(PreferenceDescriptor* out, std::size_t size) {
+CublasStatus cublasLtMatmulPreferenceInit_internal(PreferenceDescriptor* out, size_t size) {
     return initialise(out, size, fresh_preference());
 }
 CublasStatus cublasLtMatmulPreferenceDestroy(PreferenceDescriptor* descriptor) { return destroy(descriptor); }

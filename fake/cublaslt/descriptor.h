@@ -8,7 +8,7 @@
 namespace cuslice::fake {
 
 /// Kind of a structure, stored in its first bytes.
-enum class DescriptorKind : std::uint32_t {
+enum class DescriptorKind : uint32_t {
     none = 0,
     matmul = 0x6c744d4d,
     layout = 0x6c744c4f,
@@ -19,60 +19,60 @@ enum class DescriptorKind : std::uint32_t {
 struct MatmulDescriptor {
     static constexpr DescriptorKind kOwnKind = DescriptorKind::matmul;
     DescriptorKind kind;
-    std::int32_t compute, scale_type, pointer_mode, op_a, op_b, op_c, fill_mode;
-    std::uint32_t epilogue;
-    std::int32_t multiprocessors, aux_type, bias_type;
-    std::int32_t scale_modes[5];  // of A, B, C, D and the epilogue's second output
-    std::int32_t out_scale_mode, chunk_rows, chunk_columns;
-    std::int8_t fast_accumulation;
+    int32_t compute, scale_type, pointer_mode, op_a, op_b, op_c, fill_mode;
+    uint32_t epilogue;
+    int32_t multiprocessors, aux_type, bias_type;
+    int32_t scale_modes[5];  // of A, B, C, D and the epilogue's second output
+    int32_t out_scale_mode, chunk_rows, chunk_columns;
+    int8_t fast_accumulation;
     void* bias;
-    std::int64_t bias_stride;
+    int64_t bias_stride;
     void* aux;
-    std::int64_t aux_ld, aux_stride, alpha_stride;
+    int64_t aux_ld, aux_stride, alpha_stride;
     void* scales[4];  // of A, B, C and D
     void *largest_d, *aux_scale, *aux_largest, *counters_in, *counters_out, *out_scale, *emulation;
 };
-static_assert(sizeof(MatmulDescriptor) <= sizeof(std::uint64_t[32]));  // cublasLtMatmulDescOpaque_t
+static_assert(sizeof(MatmulDescriptor) <= sizeof(uint64_t[32]));  // cublasLtMatmulDescOpaque_t
 
 struct LayoutDescriptor {
     static constexpr DescriptorKind kOwnKind = DescriptorKind::layout;
     DescriptorKind kind;
-    std::uint32_t type;
-    std::uint64_t rows, columns;
-    std::int64_t ld, stride, plane;
-    std::int32_t order, count;
-    std::uint32_t batch_mode;
+    uint32_t type;
+    uint64_t rows, columns;
+    int64_t ld, stride, plane;
+    int32_t order, count;
+    uint32_t batch_mode;
 };
-static_assert(sizeof(LayoutDescriptor) <= sizeof(std::uint64_t[8]));  // cublasLtMatrixLayoutOpaque_t
+static_assert(sizeof(LayoutDescriptor) <= sizeof(uint64_t[8]));  // cublasLtMatrixLayoutOpaque_t
 
 struct PreferenceDescriptor {
     static constexpr DescriptorKind kOwnKind = DescriptorKind::preference;
     DescriptorKind kind;
-    std::uint32_t search_mode, reductions;
-    std::uint64_t workspace;
-    std::uint32_t alignments[4];  // of A, B, C and D
+    uint32_t search_mode, reductions;
+    uint64_t workspace;
+    uint32_t alignments[4];  // of A, B, C and D
     float waves;
-    std::uint64_t implementations;
+    uint64_t implementations;
 };
-static_assert(sizeof(PreferenceDescriptor) <= sizeof(std::uint64_t[8]));  // cublasLtMatmulPreferenceOpaque_t
+static_assert(sizeof(PreferenceDescriptor) <= sizeof(uint64_t[8]));  // cublasLtMatmulPreferenceOpaque_t
 
 /// cublasLtMatmulAlgo_t
 struct Algorithm {
     static constexpr DescriptorKind kOwnKind = DescriptorKind::algorithm;
     DescriptorKind kind;
-    std::int32_t id;
-    std::uint32_t tile;
-    std::int32_t splits;
-    std::uint32_t reduction, swizzling, option, stages;
-    std::uint16_t inner_shape, cluster_shape;
-    std::uint64_t rest[3];
+    int32_t id;
+    uint32_t tile;
+    int32_t splits;
+    uint32_t reduction, swizzling, option, stages;
+    uint16_t inner_shape, cluster_shape;
+    uint64_t rest[3];
 };
-static_assert(sizeof(Algorithm) == sizeof(std::uint64_t[8]));
+static_assert(sizeof(Algorithm) == sizeof(uint64_t[8]));
 
 /// cublasLtMatmulHeuristicResult_t
 struct HeuristicResult {
     Algorithm algorithm;
-    std::size_t workspace;
+    size_t workspace;
     CublasStatus state;
     float waves;
     int reserved[4];

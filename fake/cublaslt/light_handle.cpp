@@ -19,7 +19,7 @@ struct LightHandle {
 
 constinit LiveHandles<LightHandle> handles;
 // cublasLt.h names no default; the library's is read and set by the next two functions alone.
-constinit std::atomic<std::size_t> cache_capacity{8192};
+constinit std::atomic<size_t> cache_capacity{8192};
 
 }  // namespace
 
@@ -51,9 +51,9 @@ CublasStatus cublasLtDestroy(void* handle) {
     return handles.destroy(static_cast<LightHandle*>(handle)) ? CublasStatus::success : CublasStatus::not_initialized;
 }
 
-std::size_t cublasLtGetVersion() { return kVersionNumber; }
+size_t cublasLtGetVersion() { return kVersionNumber; }
 
-std::size_t cublasLtGetCudartVersion() { return kLibraryVersion.cudart; }
+size_t cublasLtGetCudartVersion() { return kLibraryVersion.cudart; }
 
 CublasStatus cublasLtGetProperty(int property, int* value) { return library_property(property, value); }
 
@@ -61,13 +61,13 @@ const char* cublasLtGetStatusName(CublasStatus status) { return status_name(stat
 
 const char* cublasLtGetStatusString(CublasStatus status) { return status_text(status); }
 
-CublasStatus cublasLtHeuristicsCacheGetCapacity(std::size_t* capacity) {
+CublasStatus cublasLtHeuristicsCacheGetCapacity(size_t* capacity) {
     if (capacity == nullptr) return CublasStatus::invalid_value;
     *capacity = cache_capacity.load();
     return CublasStatus::success;
 }
 
-CublasStatus cublasLtHeuristicsCacheSetCapacity(std::size_t capacity) {
+CublasStatus cublasLtHeuristicsCacheSetCapacity(size_t capacity) {
     cache_capacity.store(capacity);
     return CublasStatus::success;
 }

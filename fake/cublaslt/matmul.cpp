@@ -40,9 +40,8 @@ bool are_types_multiplied(const MatmulDescriptor& work, int a, int b, int c, int
 }
 
 bool is_good_layout(const LayoutDescriptor& layout) {
-    const std::uint64_t least = layout.order == order_rows ? layout.columns : layout.rows;
-    return layout.ld > 0 && static_cast<std::uint64_t>(layout.ld) >= std::max<std::uint64_t>(least, 1) &&
-           layout.count >= 0;
+    const uint64_t least = layout.order == order_rows ? layout.columns : layout.rows;
+    return layout.ld > 0 && static_cast<uint64_t>(layout.ld) >= std::max<uint64_t>(least, 1) && layout.count >= 0;
 }
 
 /// All that doesn't depend on addresses.
@@ -62,9 +61,9 @@ CublasStatus check_work(const char* function, const MatmulDescriptor* work, cons
         return CublasStatus::invalid_value;
     const bool a_is_n = work->op_a == op_n;
     const bool b_is_n = work->op_b == op_n;
-    const std::uint64_t m = a_is_n ? at.a->rows : at.a->columns;
-    const std::uint64_t k = a_is_n ? at.a->columns : at.a->rows;
-    const std::uint64_t n = b_is_n ? at.b->columns : at.b->rows;
+    const uint64_t m = a_is_n ? at.a->rows : at.a->columns;
+    const uint64_t k = a_is_n ? at.a->columns : at.a->rows;
+    const uint64_t n = b_is_n ? at.b->columns : at.b->rows;
     if ((b_is_n ? at.b->rows : at.b->columns) != k || at.c->rows != m || at.c->columns != n || at.d->rows != m ||
         at.d->columns != n) {
         return CublasStatus::invalid_value;
@@ -76,8 +75,8 @@ CublasStatus check_work(const char* function, const MatmulDescriptor* work, cons
 
 bool check_matrix(const char* what, const void* address, const LayoutDescriptor& layout) {
     const bool by_rows = layout.order == order_rows;
-    const auto rows = static_cast<std::int64_t>(by_rows ? layout.columns : layout.rows);
-    const auto columns = static_cast<std::int64_t>(by_rows ? layout.rows : layout.columns);
+    const auto rows = static_cast<int64_t>(by_rows ? layout.columns : layout.rows);
+    const auto columns = static_cast<int64_t>(by_rows ? layout.rows : layout.columns);
     // CUBLASLT_BATCH_MODE_POINTER_ARRAY is 1
     const Batch batch = layout.batch_mode == 1 ? Batch::pointers : Batch::strided;
     return check_memory("cublasLtMatmul", what, {address, layout.ld, static_cast<int>(layout.type), layout.stride},
@@ -89,7 +88,7 @@ bool check_bias(const MatmulDescriptor& work, const Layouts& at) {
     if ((work.epilogue & (epilogue_bias | epilogue_bias_gradient | epilogue_bias_gradient_a)) == 0 && !of_b)
         return true;
     const int type = work.bias_type >= 0 ? work.bias_type : static_cast<int>(at.d->type);
-    const auto length = static_cast<std::int64_t>(of_b ? at.d->columns : at.d->rows);
+    const auto length = static_cast<int64_t>(of_b ? at.d->columns : at.d->rows);
     // A type that isn't known here is looked at as if it had one byte.
     return check_memory("cublasLtMatmul", "the bias", {work.bias, length, element_size(type) == 0 ? real_8i : type},
                         length, 1, Batch::none, 1);
@@ -127,7 +126,7 @@ CublasStatus cublasLtMatmul(const void* handle, const MatmulDescriptor* work, co
                             const LayoutDescriptor* a_layout, const void* b, const LayoutDescriptor* b_layout,
                             const void* beta, const void* c, const LayoutDescriptor* c_layout, void* d,
                             const LayoutDescriptor* d_layout, const Algorithm* algorithm, void* workspace,
-                            std::size_t workspace_bytes, CUstream stream) {
+                            size_t workspace_bytes, CUstream stream) {
     CUSLICE_TRY(check_light_handle(handle));
     const Layouts at{a_layout, b_layout, c_layout, d_layout};
     CUSLICE_TRY(check_work("cublasLtMatmul", work, at));

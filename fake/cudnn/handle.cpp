@@ -27,7 +27,7 @@ constinit LiveHandles<CudnnHandle> handles;
 
 // The release whose names exports.def lists, for CUDA 12: libcudnn.so.9 has one name for CUDA 12 and 13.
 constexpr int kMajor = 9, kMinor = 28, kPatch = 0;
-constexpr std::size_t kCudartVersion = 12090;
+constexpr size_t kCudartVersion = 12090;
 
 CudnnStatus create_status(CUresult result) {
     switch (result) {
@@ -74,9 +74,9 @@ CudnnStatus cudnnGetStream(CudnnHandle* handle, CUstream* stream) {
 }
 
 // cudnn_version.h: CUDNN_VERSION
-std::size_t cudnnGetVersion() { return kMajor * 10000 + kMinor * 100 + kPatch; }
+size_t cudnnGetVersion() { return kMajor * 10000 + kMinor * 100 + kPatch; }
 
-std::size_t cudnnGetCudartVersion() { return kCudartVersion; }
+size_t cudnnGetCudartVersion() { return kCudartVersion; }
 
 CudnnStatus cudnnGetProperty(int property, int* value) {
     // libraryPropertyType_t
@@ -97,7 +97,7 @@ const char* cudnnGetErrorString(CudnnStatus status) {
     return "CUDNN_UNKNOWN_STATUS";
 }
 
-void cudnnGetLastErrorString(char* message, std::size_t size) {
+void cudnnGetLastErrorString(char* message, size_t size) {
     if (message != nullptr && size > 0) *message = '\0';  // no more is known than the line on stderr says
 }
 

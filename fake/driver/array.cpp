@@ -29,13 +29,13 @@ CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if ((descriptor.Flags & ~kAllFlags) != 0) CUSLICE_UNSUPPORTED("deferred arrays and those for video");
-    const std::size_t bytes = channel_bytes(descriptor.Format);
+    const size_t bytes = channel_bytes(descriptor.Format);
     if (bytes == 0) CUSLICE_UNSUPPORTED("arrays of planar, normalized and block-compressed formats");
     array.descriptor = descriptor;
     array.element = bytes * channels;
     array.row = descriptor.Width * array.element;
-    array.rows = std::max<std::size_t>(descriptor.Height, 1);
-    array.layers = std::max<std::size_t>(descriptor.Depth, 1);
+    array.rows = std::max<size_t>(descriptor.Height, 1);
+    array.layers = std::max<size_t>(descriptor.Depth, 1);
     return CUDA_SUCCESS;
 }
 

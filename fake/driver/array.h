@@ -12,7 +12,7 @@
 namespace cuslice::fake {
 
 /// A tile of a sparse array by its place in the array; a layer is a place in z.
-using TilePlace = std::array<std::size_t, 3>;
+using TilePlace = std::array<size_t, 3>;
 
 struct Array {
     Gpu* gpu = nullptr;
@@ -22,14 +22,14 @@ struct Array {
     bool is_level = false;  // of a mipmapped array, which ends it
     bool sparse = false;    // without memory but what is bound to its tiles
     CUDA_ARRAY3D_DESCRIPTOR descriptor{};
-    std::size_t element = 0;  // bytes
-    std::size_t row = 0;      // bytes
-    std::size_t rows = 0;     // in each layer
-    std::size_t layers = 0;
+    size_t element = 0;  // bytes
+    size_t row = 0;      // bytes
+    size_t rows = 0;     // in each layer
+    size_t layers = 0;
     /// Memory that is bound to the tiles of a sparse array; the driver's lock is held.
     std::map<TilePlace, CUmemGenericAllocationHandle> tiles;
 
-    std::size_t bytes() const { return row * rows * layers; }
+    size_t bytes() const { return row * rows * layers; }
 };
 
 using ArrayTable = HandleTable<Array, CUarray, HandleKind::Array>;
@@ -61,7 +61,7 @@ void end_arrays(Context& context);
 
 /// How many elements a tile of a sparse array has: the shapes that graphics APIs call standard.
 struct TileExtent {
-    std::size_t width, height, depth;
+    size_t width, height, depth;
 };
 TileExtent tile_of(const Array& array);
 

@@ -21,8 +21,7 @@ void touch(const Array& array) {
 }
 
 /// One row of one end.
-CUresult resolve_row(const BoxEnd& end, std::size_t y, std::size_t z, std::size_t width, Access access,
-                     Extents& extents) {
+CUresult resolve_row(const BoxEnd& end, size_t y, size_t z, size_t width, Access access, Extents& extents) {
     if (end.type == CU_MEMORYTYPE_ARRAY) {
         const Array* array = arrays.find(end.array);
         if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -54,7 +53,7 @@ CUresult complete(BoxEnd& end, const Box& box) {
     const bool rows = box.height > 1 || box.depth > 1;
     if (rows && (end.pitch < box.width || end.x > end.pitch - box.width)) return CUDA_ERROR_INVALID_VALUE;
     if (box.depth > 1 && (end.height < box.height || end.y > end.height - box.height)) return CUDA_ERROR_INVALID_VALUE;
-    std::size_t layer = 0, last = 0;
+    size_t layer = 0, last = 0;
     const bool wraps = __builtin_mul_overflow(end.pitch, end.height, &layer) ||
                        __builtin_mul_overflow(layer, end.z + box.depth, &last) || end.address + last < end.address;
     return wraps ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -67,8 +66,8 @@ CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
     CUSLICE_TRY(complete(box.from, box));
     CUSLICE_TRY(complete(box.to, box));
     auto rows = std::make_shared<Rows>();
-    for (std::size_t z = 0; z < box.depth; z++) {
-        for (std::size_t y = 0; y < box.height; y++) {
+    for (size_t z = 0; z < box.depth; z++) {
+        for (size_t y = 0; y < box.height; y++) {
             auto& [to, from] = rows->emplace_back();
             CUSLICE_TRY(resolve_row(box.from, box.from.y + y, box.from.z + z, box.width, Access::Read, from));
             CUSLICE_TRY(resolve_row(box.to, box.to.y + y, box.to.z + z, box.width, Access::Write, to));
@@ -94,7 +93,7 @@ CUresult copy_box(const Box& box, const Order& order) {
                         {order.stream, order.form, returns_when_done(order, checked.to, checked.from)});
 }
 
-CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Extents& extents) {
+CUresult resolve_array_bytes(CUarray handle, size_t offset, size_t size, Access access, Extents& extents) {
     CUSLICE_FIND_IN(array, arrays, handle);
     if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
     if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset) return CUDA_ERROR_INVALID_VALUE;

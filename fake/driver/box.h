@@ -11,14 +11,14 @@ struct BoxEnd {
     CUmemorytype type = CU_MEMORYTYPE_HOST;
     Address address = 0;  // of host, device and unified memory
     CUarray array = nullptr;
-    std::size_t x = 0, y = 0, z = 0;  // x in bytes
-    std::size_t pitch = 0, height = 0;
+    size_t x = 0, y = 0, z = 0;  // x in bytes
+    size_t pitch = 0, height = 0;
     int gpu = accessing_gpu();  // that reaches for it
 };
 
 struct Box {
     BoxEnd from, to;
-    std::size_t width = 0, height = 0, depth = 0;  // width in bytes
+    size_t width = 0, height = 0, depth = 0;  // width in bytes
     bool empty() const { return width == 0 || height == 0 || depth == 0; }
 };
 
@@ -37,6 +37,6 @@ CUresult copy_box(const Box& box, const Order& order);
 
 /// Bytes in an array, counted from an offset over its rows: what cuMemcpyAtoH and the like copy. 1D and 2D arrays
 /// alone.
-CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Extents& extents);
+CUresult resolve_array_bytes(CUarray handle, size_t offset, size_t size, Access access, Extents& extents);
 
 }  // namespace cuslice::fake

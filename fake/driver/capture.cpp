@@ -10,7 +10,7 @@ constinit std::mutex captures_lock;
 
 namespace {
 
-std::atomic<std::uint64_t> last_id{0};
+std::atomic<uint64_t> last_id{0};
 thread_local constinit CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 std::set<std::shared_ptr<Capture>>& captures() {

@@ -16,7 +16,7 @@ namespace cuslice::fake {
 struct Capture {
     std::atomic<CUstreamCaptureStatus> status{CU_STREAM_CAPTURE_STATUS_ACTIVE};
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     std::thread::id thread;
     CUstream origin = nullptr;  // the stream that began it, and alone can end it
     CUgraph graph = nullptr;

@@ -16,7 +16,7 @@ thread_local constinit CUcontext current_handle = nullptr;
 
 namespace {
 
-constexpr std::size_t kLeastStack = 1024;  // bytes a thread, which every context has
+constexpr size_t kLeastStack = 1024;  // bytes a thread, which every context has
 
 using Stack = std::vector<CUcontext>;
 thread_local constinit Stack* stack_below = nullptr;  // what lies under current_handle
@@ -35,7 +35,7 @@ Stack& stack() {
     return *stack_below;
 }
 
-std::atomic<std::uint32_t> last_number{0};
+std::atomic<uint32_t> last_number{0};
 
 }  // namespace
 
@@ -56,7 +56,7 @@ bool pop_context(CUcontext& handle) {
 }
 
 unsigned stack_depth() {
-    const std::size_t below = stack_below != nullptr ? stack_below->size() : 0;
+    const size_t below = stack_below != nullptr ? stack_below->size() : 0;
     return static_cast<unsigned>(below) + (current_handle != nullptr ? 1 : 0);
 }
 
@@ -69,12 +69,12 @@ void set_context(CUcontext handle) {
     }
 }
 
-std::uint64_t thread_bytes(const Gpu& gpu, std::size_t per_thread) {
+uint64_t thread_bytes(const Gpu& gpu, size_t per_thread) {
     const int threads = architecture_of(gpu.spec).threads_per_multiprocessor;
     return per_thread <= kLeastStack ? 0 : (per_thread - kLeastStack) * threads * gpu.spec.multiprocessors;
 }
 
-std::uint64_t thread_bytes(const Context& context) {
+uint64_t thread_bytes(const Context& context) {
     return thread_bytes(*context.gpu, std::max(context.limits.at(CU_LIMIT_STACK_SIZE), context.local_bytes));
 }
 
@@ -82,7 +82,7 @@ CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& contex
     if (gpu.lost) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     CUSLICE_TRY(gpu.open());
     if (!gpu.charge(gpu.spec.context)) return CUDA_ERROR_OUT_OF_MEMORY;
-    gpu.books.note_contexts(static_cast<std::int64_t>(gpu.spec.context), 1);
+    gpu.books.note_contexts(static_cast<int64_t>(gpu.spec.context), 1);
     if (context == nullptr) {
         const auto [handle, made] = contexts.create();
         made->gpu = &gpu;
@@ -96,8 +96,8 @@ CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& contex
     context->fault = CUDA_SUCCESS;
     context->local_bytes = 0;
     context->limits = {{CU_LIMIT_STACK_SIZE, kLeastStack},
-                       {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
-                       {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},
+                       {CU_LIMIT_PRINTF_FIFO_SIZE, size_t{1} << 20},
+                       {CU_LIMIT_MALLOC_HEAP_SIZE, size_t{8} << 20},
                        {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},
                        {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
                        {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},

@@ -16,14 +16,14 @@ namespace cuslice::fake {
 struct Context {
     Gpu* gpu = nullptr;
     CUcontext handle = nullptr;
-    std::uint32_t number = 0;  // owner of its blocks; never used twice
+    uint32_t number = 0;  // owner of its blocks; never used twice
     unsigned flags = 0;
     unsigned api_version = 3020;  // 3010 for the oldest form of cuCtxCreate
     bool primary = false;
     bool active = true;  // a primary context keeps its handle while it is reset
     unsigned attached = 1;
-    std::map<int, std::size_t> limits;
-    std::size_t local_bytes = 0;  // a thread's: the most that a kernel has had here since the stack's limit was set
+    std::map<int, size_t> limits;
+    size_t local_bytes = 0;  // a thread's: the most that a kernel has had here since the stack's limit was set
     CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
     CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
     std::set<CUcontext> peers;                  // contexts whose memory it may touch
@@ -63,9 +63,9 @@ inline CUresult current_context(Context*& context) {
 /// Bytes beside those of every context that are held for kernels' stacks and local memory, of so many bytes a thread:
 /// room for as many threads as can be resident on the GPU. An H200's driver takes it as soon as the stack's limit is
 /// set, and at the first launch of a kernel whose local memory is larger than that and all before it.
-std::uint64_t thread_bytes(const Gpu& gpu, std::size_t per_thread);
+uint64_t thread_bytes(const Gpu& gpu, size_t per_thread);
 /// The same for what a context has set and launched.
-std::uint64_t thread_bytes(const Context& context);
+uint64_t thread_bytes(const Context& context);
 
 /// Makes a context and charges it; not current anywhere. The driver's lock is held.
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context);

@@ -15,13 +15,13 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::uint64_t kLargestImage = 1ULL << 32;
+constexpr uint64_t kLargestImage = 1ULL << 32;
 
 // Attributes of .nv.info that matter here. Format 4 has a payload of so many bytes, the others carry 16 bits inline.
 constexpr unsigned char kInfoSized = 4, kInfoMaxThreads = 0x05, kInfoFrameSize = 0x11, kInfoMinStack = 0x12,
                         kInfoParameter = 0x17, kInfoRegisters = 0x2f;
 
-constexpr std::uint32_t kCudaInfo = 1000;  // type of the note .note.nv.cuinfo
+constexpr uint32_t kCudaInfo = 1000;  // type of the note .note.nv.cuinfo
 
 // From this capability on a kernel's section of shared memory begins with what the hardware keeps of it.
 constexpr int kReservesShared = 90;
@@ -29,7 +29,7 @@ constexpr int kReservesShared = 90;
 /// Nothing of it is read before is_whole() has seen that all that it names lies in it.
 class Cubin {
   public:
-    Cubin(const unsigned char* data, std::uint64_t size)
+    Cubin(const unsigned char* data, uint64_t size)
         : data_(data), size_(size), header_(size < sizeof(Elf64_Ehdr) ? Elf64_Ehdr{} : value_at<Elf64_Ehdr>(data)) {}
 
     bool is_one() const { return cuslice::is_cubin(header_); }
@@ -49,14 +49,14 @@ class Cubin {
     }
 
   private:
-    bool has(std::uint64_t offset, std::uint64_t size) const { return offset <= size_ && size <= size_ - offset; }
+    bool has(uint64_t offset, uint64_t size) const { return offset <= size_ && size <= size_ - offset; }
     /// Names that end within their table.
     bool is_strings(const Elf64_Shdr& table) const {
         return table.sh_type == SHT_STRTAB && table.sh_size != 0 && data_[table.sh_offset + table.sh_size - 1] == '\0';
     }
     bool is_whole() const {
-        const std::uint64_t sections = std::uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
-        const std::uint64_t segments = std::uint64_t{header_.e_phnum} * header_.e_phentsize;
+        const uint64_t sections = uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
+        const uint64_t segments = uint64_t{header_.e_phnum} * header_.e_phentsize;
         if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shstrndx >= header_.e_shnum) return false;
         if (!has(header_.e_shoff, sections) || (segments != 0 && !has(header_.e_phoff, segments))) return false;
         for (unsigned i = 0; i < header_.e_shnum; i++) {
@@ -76,7 +76,7 @@ class Cubin {
         if (table.sh_link >= header_.e_shnum || table.sh_size % sizeof(Elf64_Sym) != 0) return false;
         const Elf64_Shdr strings = section(table.sh_link);
         if (!is_strings(strings)) return false;
-        for (std::uint64_t offset = 0; offset < table.sh_size; offset += sizeof(Elf64_Sym)) {
+        for (uint64_t offset = 0; offset < table.sh_size; offset += sizeof(Elf64_Sym)) {
             if (value_at<Elf64_Sym>(data_ + table.sh_offset + offset).st_name >= strings.sh_size) return false;
         }
         return true;
@@ -102,9 +102,9 @@ class Cubin {
     int virtual_capability() const {
         Elf64_Shdr note;
         struct {
-            std::uint32_t name_size, size, type;
+            uint32_t name_size, size, type;
             char name[12];
-            std::uint16_t version, capability;
+            uint16_t version, capability;
         } info;
         if (header_.e_ident[EI_ABIVERSION] < 8) return static_cast<int>(header_.e_flags >> 16 & 0xff);
         if (!find(".note.nv.cuinfo", note) || note.sh_type != SHT_NOTE || note.sh_size < sizeof info) return 0;
@@ -115,13 +115,13 @@ class Cubin {
 
     void read_symbols(const Elf64_Shdr& table, Image& image) {
         const Elf64_Shdr strings = section(table.sh_link);
-        for (std::uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= table.sh_size; offset += sizeof(Elf64_Sym)) {
+        for (uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= table.sh_size; offset += sizeof(Elf64_Sym)) {
             const auto symbol = value_at<Elf64_Sym>(data_ + table.sh_offset + offset);
             const char* name = reinterpret_cast<const char*>(data_ + strings.sh_offset + symbol.st_name);
             if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= header_.e_shnum) continue;
             const unsigned type = ELF64_ST_TYPE(symbol.st_info);
             if (type == STT_FUNC && (symbol.st_other & kKernelSymbol) != 0) {
-                kernel_of_symbol_[static_cast<std::uint32_t>(offset / sizeof(Elf64_Sym))] = image.kernels.size();
+                kernel_of_symbol_[static_cast<uint32_t>(offset / sizeof(Elf64_Sym))] = image.kernels.size();
                 KernelInfo kernel;
                 kernel.name = name;
                 // Cubins of old tools count registers here alone: in the top byte of the code section's info.
@@ -156,8 +156,8 @@ class Cubin {
     void each_record(const Elf64_Shdr& info_section, F&& f) const {
         if (info_section.sh_type == SHT_NOBITS || info_section.sh_type == SHT_NULL) return;
         const unsigned char* info = data_ + info_section.sh_offset;
-        for (std::uint64_t offset = 0; offset + 4 <= info_section.sh_size;) {
-            const unsigned size = info[offset] == kInfoSized ? value_at<std::uint16_t>(info + offset + 2) : 0U;
+        for (uint64_t offset = 0; offset + 4 <= info_section.sh_size;) {
+            const unsigned size = info[offset] == kInfoSized ? value_at<uint16_t>(info + offset + 2) : 0U;
             if (offset + 4 + size > info_section.sh_size) break;
             f(info[offset + 1], info + offset + 4, size);
             offset += 4 + size;
@@ -174,9 +174,9 @@ class Cubin {
         if (!find(".nv.info", found)) return;
         each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
             if (size < 8) return;
-            const auto kernel = kernel_of_symbol_.find(value_at<std::uint32_t>(payload));
+            const auto kernel = kernel_of_symbol_.find(value_at<uint32_t>(payload));
             if (kernel == kernel_of_symbol_.end()) return;
-            const auto value = value_at<std::int32_t>(payload + 4);
+            const auto value = value_at<int32_t>(payload + 4);
             KernelInfo& info = image.kernels[kernel->second];
             if (attribute == kInfoRegisters) info.registers = value;
             // The stack with those of the functions that it calls; not known (-1) if they recur.
@@ -200,43 +200,40 @@ class Cubin {
             if (size < 12) return;
             if (attribute == kInfoParameter) {
                 // index, ordinal, offset; the size is in the top 14 bits of the last word
-                const auto ordinal = value_at<std::uint16_t>(payload + 4);
-                parameters[ordinal] = {value_at<std::uint16_t>(payload + 6),
-                                       value_at<std::uint32_t>(payload + 8) >> 18};
+                const auto ordinal = value_at<uint16_t>(payload + 4);
+                parameters[ordinal] = {value_at<uint16_t>(payload + 6), value_at<uint32_t>(payload + 8) >> 18};
             } else if (attribute == kInfoMaxThreads) {
-                kernel.max_threads = static_cast<int>(
-                    std::min<std::uint64_t>(kMaxThreadsPerBlock, std::uint64_t{value_at<std::uint32_t>(payload)} *
-                                                                     value_at<std::uint32_t>(payload + 4) *
-                                                                     value_at<std::uint32_t>(payload + 8)));
+                kernel.max_threads = static_cast<int>(std::min<uint64_t>(
+                    kMaxThreadsPerBlock, uint64_t{value_at<uint32_t>(payload)} * value_at<uint32_t>(payload + 4) *
+                                             value_at<uint32_t>(payload + 8)));
             }
         });
         for (const auto& [ordinal, parameter] : parameters) kernel.parameters.push_back(parameter);
     }
 
-    std::map<std::uint32_t, std::size_t> kernel_of_symbol_;
+    std::map<uint32_t, size_t> kernel_of_symbol_;
     const unsigned char* data_;
-    std::uint64_t size_;
+    uint64_t size_;
     Elf64_Ehdr header_;
 };
 
 }  // namespace
 
-bool read_cubin(const unsigned char* data, std::uint64_t size, Image& image) { return Cubin(data, size).read(image); }
+bool read_cubin(const unsigned char* data, uint64_t size, Image& image) { return Cubin(data, size).read(image); }
 
-bool is_cubin(const unsigned char* data, std::uint64_t size) { return Cubin(data, size).is_one(); }
+bool is_cubin(const unsigned char* data, uint64_t size) { return Cubin(data, size).is_one(); }
 
-std::uint64_t size_of_cubin(const unsigned char* data) {
+uint64_t size_of_cubin(const unsigned char* data) {
     if (!is_readable(data, sizeof(Elf64_Ehdr))) return 0;
     const auto header = value_at<Elf64_Ehdr>(data);
-    std::uint64_t size = sizeof header;
-    const auto reach = [&](std::uint64_t offset, std::uint64_t bytes) {
+    uint64_t size = sizeof header;
+    const auto reach = [&](uint64_t offset, uint64_t bytes) {
         if (offset > kLargestImage || bytes > kLargestImage) return false;
         size = std::max(size, offset + bytes);
         return true;
     };
-    const std::uint64_t sections = std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr);
-    if (!reach(header.e_shoff, sections) ||
-        !reach(header.e_phoff, std::uint64_t{header.e_phnum} * header.e_phentsize) ||
+    const uint64_t sections = uint64_t{header.e_shnum} * sizeof(Elf64_Shdr);
+    if (!reach(header.e_shoff, sections) || !reach(header.e_phoff, uint64_t{header.e_phnum} * header.e_phentsize) ||
         !is_readable(data + header.e_shoff, sections))
         return 0;
     for (unsigned i = 0; i < header.e_shnum; i++) {

@@ -10,7 +10,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr std::size_t kMostStack = 512 << 10;  // bytes a thread: as much local memory as a thread can have
+constexpr size_t kMostStack = 512 << 10;  // bytes a thread: as much local memory as a thread can have
 
 /// The current context, checked together with the place for the answer.
 CUresult context_and(const void* out, Context*& context) {
@@ -62,7 +62,7 @@ CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
     if (limit == CU_LIMIT_STACK_SIZE) {
         if (value > kMostStack) return CUDA_ERROR_INVALID_VALUE;
         Gpu& gpu = *context->gpu;
-        const std::uint64_t before = thread_bytes(*context), now = thread_bytes(gpu, value);
+        const uint64_t before = thread_bytes(*context), now = thread_bytes(gpu, value);
         if (now > before && !gpu.charge(now - before)) return CUDA_ERROR_OUT_OF_MEMORY;
         if (now < before) gpu.release(before - now);
         context->local_bytes = 0;

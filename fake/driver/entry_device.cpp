@@ -21,7 +21,7 @@ CUresult get_uuid(CUuuid* out, CUdevice device) {
 
 CUresult copy_text(char* out, int size, const std::string& text) {
     if (size <= 0) return CUDA_ERROR_INVALID_VALUE;
-    std::strncpy(out, text.c_str(), static_cast<std::size_t>(size));
+    std::strncpy(out, text.c_str(), static_cast<size_t>(size));
     out[size - 1] = '\0';
     return CUDA_SUCCESS;
 }

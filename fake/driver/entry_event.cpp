@@ -49,7 +49,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     }
     if (first->gpu != last->gpu) return CUDA_ERROR_INVALID_HANDLE;  // each GPU has a clock of its own
     if (!WorkQueue::done(first->mark) || !WorkQueue::done(last->mark)) return CUDA_ERROR_NOT_READY;
-    const auto difference = static_cast<std::int64_t>(*last->time) - static_cast<std::int64_t>(*first->time);
+    const auto difference = static_cast<int64_t>(*last->time) - static_cast<int64_t>(*first->time);
     *milliseconds = static_cast<float>(static_cast<double>(difference) / 1e6);
     return CUDA_SUCCESS;
 }

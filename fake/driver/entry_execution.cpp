@@ -16,7 +16,7 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult check_shape(const LaunchShape& shape, const Function& function) {
-    std::uint64_t threads = 1;
+    uint64_t threads = 1;
     for (int i = 0; i < 3; i++) {
         if (shape.grid[i] == 0 || shape.grid[i] > kMaxGrid[i] || shape.block[i] == 0 || shape.block[i] > kMaxBlock[i]) {
             return CUDA_ERROR_INVALID_VALUE;
@@ -24,7 +24,7 @@ CUresult check_shape(const LaunchShape& shape, const Function& function) {
         threads *= shape.block[i];
     }
     if (threads > kMaxThreadsPerBlock) return CUDA_ERROR_INVALID_VALUE;
-    if (threads > static_cast<std::uint64_t>(function.info->max_threads)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (threads > static_cast<uint64_t>(function.info->max_threads)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     return shape.shared > static_cast<unsigned>(function.dynamic_shared) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -36,14 +36,14 @@ CUresult check_arguments(const KernelInfo& info, const LaunchArguments& argument
     if (info.parameters.empty()) return CUDA_SUCCESS;
     if (parameters != nullptr) {
         // Only as many entries are read as the kernel has parameters: there is no end mark.
-        for (std::size_t i = 0; i < info.parameters.size(); i++) {
+        for (size_t i = 0; i < info.parameters.size(); i++) {
             if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
         }
         return CUDA_SUCCESS;
     }
     if (extra == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const void* buffer = nullptr;
-    std::size_t size = 0;
+    size_t size = 0;
     for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
         if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
             buffer = at[1];
@@ -60,17 +60,17 @@ CUresult check_arguments(const KernelInfo& info, const LaunchArguments& argument
 /// True if the GPU can run all blocks of the grid at the same time.
 bool fits_at_once(const LaunchShape& shape, const KernelInfo& info, const GpuSpec& gpu) {
     const int block = static_cast<int>(shape.block[0] * shape.block[1] * shape.block[2]);
-    const std::uint64_t most =
-        gpu.multiprocessors * static_cast<std::uint64_t>(blocks_per_multiprocessor(info, gpu, block, shape.shared));
-    return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] <= most;
+    const uint64_t most =
+        gpu.multiprocessors * static_cast<uint64_t>(blocks_per_multiprocessor(info, gpu, block, shape.shared));
+    return uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] <= most;
 }
 
 /// Room for a kernel's local memory, which the driver takes at a launch where neither the stack's limit nor a kernel
 /// before has needed as much.
 CUresult take_local_memory(const KernelInfo& info, Context& context) {
     Gpu& gpu = *context.gpu;
-    const auto local = static_cast<std::size_t>(info.local_bytes);
-    const std::uint64_t before = thread_bytes(context), now = thread_bytes(gpu, local);
+    const auto local = static_cast<size_t>(info.local_bytes);
+    const uint64_t before = thread_bytes(context), now = thread_bytes(gpu, local);
     if (now <= before) return CUDA_SUCCESS;
     if (!gpu.charge(now - before)) return CUDA_ERROR_OUT_OF_MEMORY;
     context.local_bytes = local;
@@ -150,7 +150,7 @@ CUresult load_function(Function& function) {
     if (!gpu.charge(gpu.spec.lazy_load)) return CUDA_ERROR_OUT_OF_MEMORY;
     // With the module it goes back.
     modules.find(function.module)->charged += gpu.spec.lazy_load;
-    gpu.books.note_modules(static_cast<std::int64_t>(gpu.spec.lazy_load));
+    gpu.books.note_modules(static_cast<int64_t>(gpu.spec.lazy_load));
     function.loaded = true;
     return CUDA_SUCCESS;
 }

@@ -55,7 +55,7 @@ CUSLICE_ENTRY(cuFuncSetBlockShape, handle, x, y, z) {
     return with_function(handle, [&](Function& function) {
         if (x < 1 || y < 1 || z < 1) return CUDA_ERROR_INVALID_VALUE;
         const unsigned block[] = {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
-        std::uint64_t threads = 1;
+        uint64_t threads = 1;
         for (int i = 0; i < 3; i++) {
             if (block[i] > kMaxBlock[i]) return CUDA_ERROR_INVALID_VALUE;
             threads *= block[i];

@@ -10,7 +10,7 @@ using namespace cuslice::fake;
 
 namespace cuslice::fake {
 
-CUresult parameter_info(const KernelInfo& info, std::size_t index, std::size_t* offset, std::size_t* size) {
+CUresult parameter_info(const KernelInfo& info, size_t index, size_t* offset, size_t* size) {
     if (offset == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!info.parameters_known) CUSLICE_UNSUPPORTED("looking into the parameters of a kernel that can't be read");
     if (index >= info.parameters.size()) return CUDA_ERROR_INVALID_VALUE;

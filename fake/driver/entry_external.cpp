@@ -20,14 +20,14 @@ namespace {
 struct External {
     CUmemGenericAllocationHandle memory = 0;
     int ordinal = 0;
-    std::size_t size = 0;
+    size_t size = 0;
 };
 using ExternalTable = HandleTable<External, CUexternalMemory, HandleKind::ExternalMemory>;
 constinit ExternalTable externals;
 
 struct Buffer {
     Address base = 0;
-    std::size_t size = 0;
+    size_t size = 0;
 };
 /// Mapped buffers by the address that the program has; the driver's lock is held.
 std::map<Address, Buffer>& buffers() {
@@ -74,7 +74,7 @@ CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
     CUSLICE_TRY(import_physical(memory, handle->handle.fd));
     CUmemAllocationProp prop{};
     physical_properties(memory, prop);
-    const std::size_t size = physical_size(memory);
+    const size_t size = physical_size(memory);
     if (handle->size == 0 || handle->size > size || prop.location.id != context->gpu->ordinal) {
         release_physical(memory);
         return CUDA_ERROR_INVALID_VALUE;

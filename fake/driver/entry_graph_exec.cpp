@@ -47,7 +47,7 @@ CUresult set_host(CUgraphExec exec, CUgraphNode handle, CUhostFn function, void*
 /// Documented: the same nodes in the same order. The instance's nodes keep the handles by which they are named.
 CUresult take_over(std::vector<ExecNode>& nodes, const std::vector<ExecNode>& from, bool only_look) {
     if (nodes.size() != from.size()) return CUDA_ERROR_INVALID_VALUE;
-    for (std::size_t i = 0; i < nodes.size(); i++) {
+    for (size_t i = 0; i < nodes.size(); i++) {
         if (nodes[i].type != from[i].type) return CUDA_ERROR_INVALID_VALUE;
         CUSLICE_TRY(take_over(nodes[i].children, from[i].children, only_look));
         if (only_look) continue;

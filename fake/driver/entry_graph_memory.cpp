@@ -30,7 +30,7 @@ CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
     return CUDA_SUCCESS;
 }
 
-std::uint64_t* attribute_of(GraphPool& pool, CUgraphMem_attribute attribute) {
+uint64_t* attribute_of(GraphPool& pool, CUgraphMem_attribute attribute) {
     switch (attribute) {
         case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
             return &pool.used;
@@ -94,7 +94,7 @@ CUSLICE_ENTRY(cuDeviceGraphMemTrim, device) {
 CUSLICE_ENTRY(cuDeviceGetGraphMemAttribute, device, attribute, value) {
     CUSLICE_FIND(const Gpu, gpu, find_gpu(device, gpu));
     const DriverLock hold;
-    const std::uint64_t* figure = attribute_of(graph_pool(*gpu), attribute);
+    const uint64_t* figure = attribute_of(graph_pool(*gpu), attribute);
     if (value == nullptr || figure == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(value, figure, sizeof *figure);
     return CUDA_SUCCESS;
@@ -103,7 +103,7 @@ CUSLICE_ENTRY(cuDeviceGetGraphMemAttribute, device, attribute, value) {
 CUSLICE_ENTRY(cuDeviceSetGraphMemAttribute, device, attribute, value) {
     CUSLICE_FIND(const Gpu, gpu, find_gpu(device, gpu));
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::uint64_t wanted = 0;
+    uint64_t wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);
     const DriverLock hold;
     GraphPool& pool = graph_pool(*gpu);

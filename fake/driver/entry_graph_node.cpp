@@ -16,7 +16,7 @@ struct Place {
     CUgraphNode* out;
     CUgraph graph;
     const CUgraphNode* dependencies;
-    std::size_t count;
+    size_t count;
 };
 
 CUresult check_place(const Place& place) {
@@ -74,7 +74,7 @@ CUresult add_child(const Place& place, CUgraph child, bool moved) {
     return CUDA_SUCCESS;
 }
 
-bool all_zero(const void* bytes, std::size_t size) {
+bool all_zero(const void* bytes, size_t size) {
     const auto* at = static_cast<const unsigned char*>(bytes);
     return std::all_of(at, at + size, [](unsigned char byte) { return byte == 0; });
 }
@@ -82,7 +82,7 @@ bool all_zero(const void* bytes, std::size_t size) {
 /// Nodes run one after the other, so that an edge which lets the next one start early holds in any case.
 CUresult check_edges(const Place& place, const CUgraphEdgeData* edges) {
     if (edges == nullptr) return CUDA_SUCCESS;
-    for (std::size_t i = 0; i < place.count; i++) {
+    for (size_t i = 0; i < place.count; i++) {
         const CUgraphEdgeData& edge = edges[i];
         if (edge.to_port != 0 || edge.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC ||
             edge.from_port > CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER || !all_zero(edge.reserved, sizeof edge.reserved))

@@ -11,7 +11,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-CUresult load(CUlibrary* out, const void* data, const JitLog& log, std::uint64_t size = kUnknownSize) {
+CUresult load(CUlibrary* out, const void* data, const JitLog& log, uint64_t size = kUnknownSize) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto image = std::make_shared<Image>();
     const CUresult read = read_image(data, 0, *image, size);

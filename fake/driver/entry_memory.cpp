@@ -15,7 +15,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-CUresult allocate(CUdeviceptr* out, std::uint64_t bytes) {
+CUresult allocate(CUdeviceptr* out, uint64_t bytes) {
     Context* context = nullptr;
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) [[unlikely]]
@@ -30,7 +30,7 @@ CUresult allocate(CUdeviceptr* out, std::uint64_t bytes) {
 }
 
 /// The oldest forms have 32-bit pointers: their memory lies below 4 GiB.
-CUresult allocate_low(CUdeviceptr_v1* out, std::uint64_t bytes) {
+CUresult allocate_low(CUdeviceptr_v1* out, uint64_t bytes) {
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_TRY(refuse_unsafe());
@@ -45,12 +45,12 @@ CUresult allocate_low(CUdeviceptr_v1* out, std::uint64_t bytes) {
     return result;
 }
 
-constexpr std::uint64_t pitch_of(std::uint64_t width) { return (width + 511) & ~std::uint64_t{511}; }
+constexpr uint64_t pitch_of(uint64_t width) { return (width + 511) & ~uint64_t{511}; }
 
 /// Bytes of a pitched allocation, or 0 if that is more than 64 bits hold.
-std::uint64_t pitched(std::uint64_t width, std::uint64_t height) {
-    std::uint64_t bytes = 0;
-    if (width > ~std::uint64_t{0} - 511 || __builtin_mul_overflow(pitch_of(width), height, &bytes)) return 0;
+uint64_t pitched(uint64_t width, uint64_t height) {
+    uint64_t bytes = 0;
+    if (width > ~uint64_t{0} - 511 || __builtin_mul_overflow(pitch_of(width), height, &bytes)) return 0;
     return bytes;
 }
 

@@ -28,8 +28,8 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
     return CUDA_SUCCESS;
 }
 
-CUDA_ARRAY3D_DESCRIPTOR wide(std::size_t width, std::size_t height, std::size_t depth, CUarray_format format,
-                             unsigned channels, unsigned flags) {
+CUDA_ARRAY3D_DESCRIPTOR wide(size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels,
+                             unsigned flags) {
     CUDA_ARRAY3D_DESCRIPTOR descriptor{};
     descriptor.Width = width;
     descriptor.Height = height;

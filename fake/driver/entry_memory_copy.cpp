@@ -8,20 +8,20 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr auto from_host = [](Address to, const void* from, std::size_t bytes, auto... stream) {
+constexpr auto from_host = [](Address to, const void* from, size_t bytes, auto... stream) {
     return copy_linear(device_end(to), host_end(from), bytes, order_of(stream...));
 };
-constexpr auto to_host = [](void* to, Address from, std::size_t bytes, auto... stream) {
+constexpr auto to_host = [](void* to, Address from, size_t bytes, auto... stream) {
     return copy_linear(host_end(to), device_end(from), bytes, order_of(stream...));
 };
-constexpr auto on_device = [](Address to, Address from, std::size_t bytes, auto... stream) {
+constexpr auto on_device = [](Address to, Address from, size_t bytes, auto... stream) {
     return copy_linear(device_end(to), device_end(from), bytes, order_of(stream...));
 };
-constexpr auto anywhere = [](Address to, Address from, std::size_t bytes, auto... stream) {
+constexpr auto anywhere = [](Address to, Address from, size_t bytes, auto... stream) {
     return copy_linear(any_end(to), any_end(from), bytes, order_of(stream...));
 };
 /// Between contexts: both must live, whichever is current.
-constexpr auto between = [](Address to, CUcontext to_context, Address from, CUcontext from_context, std::size_t bytes,
+constexpr auto between = [](Address to, CUcontext to_context, Address from, CUcontext from_context, size_t bytes,
                             auto... stream) {
     const Context *to_owner = live_context(to_context), *from_owner = live_context(from_context);
     if (to_owner == nullptr || from_owner == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

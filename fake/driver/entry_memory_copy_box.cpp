@@ -74,17 +74,17 @@ constexpr auto boxes_between = [](const CUDA_MEMCPY3D_PEER* copy, auto... stream
 /// Bytes in an array, from an offset on.
 struct InArray {
     CUarray array;
-    std::size_t offset;
+    size_t offset;
 };
-CUresult resolve(const InArray& bytes, std::size_t size, Access access, Extents& extents) {
+CUresult resolve(const InArray& bytes, size_t size, Access access, Extents& extents) {
     return resolve_array_bytes(bytes.array, bytes.offset, size, access, extents);
 }
-CUresult resolve(const End& bytes, std::size_t size, Access access, Extents& extents) {
+CUresult resolve(const End& bytes, size_t size, Access access, Extents& extents) {
     return resolve_end(bytes, size, access, extents);
 }
 
 template <typename To, typename From>
-CUresult copy_bytes(const To& to, const From& from, std::size_t size, const Order& order) {
+CUresult copy_bytes(const To& to, const From& from, size_t size, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
     if (size == 0) return CUDA_SUCCESS;
     Extents source_extents, target_extents;
@@ -94,20 +94,20 @@ CUresult copy_bytes(const To& to, const From& from, std::size_t size, const Orde
                         {order.stream, order.form, returns_when_done(order, target_extents, source_extents)});
 }
 
-constexpr auto host_to_array = [](CUarray to, std::size_t offset, const void* from, std::size_t size, auto... stream) {
+constexpr auto host_to_array = [](CUarray to, size_t offset, const void* from, size_t size, auto... stream) {
     return copy_bytes(InArray{to, offset}, host_end(from), size, order_of(stream...));
 };
-constexpr auto array_to_host = [](void* to, CUarray from, std::size_t offset, std::size_t size, auto... stream) {
+constexpr auto array_to_host = [](void* to, CUarray from, size_t offset, size_t size, auto... stream) {
     return copy_bytes(host_end(to), InArray{from, offset}, size, order_of(stream...));
 };
-constexpr auto device_to_array = [](CUarray to, std::size_t offset, Address from, std::size_t size, auto... stream) {
+constexpr auto device_to_array = [](CUarray to, size_t offset, Address from, size_t size, auto... stream) {
     return copy_bytes(InArray{to, offset}, device_end(from), size, order_of(stream...));
 };
-constexpr auto array_to_device = [](Address to, CUarray from, std::size_t offset, std::size_t size, auto... stream) {
+constexpr auto array_to_device = [](Address to, CUarray from, size_t offset, size_t size, auto... stream) {
     return copy_bytes(device_end(to), InArray{from, offset}, size, order_of(stream...));
 };
-constexpr auto array_to_array = [](CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset,
-                                   std::size_t size, auto... stream) {
+constexpr auto array_to_array = [](CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t size,
+                                   auto... stream) {
     return copy_bytes(InArray{to, to_offset}, InArray{from, from_offset}, size, order_of(stream...));
 };
 

@@ -23,7 +23,7 @@ CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult register_flagged(void* pointer, std::size_t bytes, unsigned flags) {
+CUresult register_flagged(void* pointer, size_t bytes, unsigned flags) {
     // All that a program here can map is memory, and none of it a device's registers.
     const bool io_memory = (flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0;
     if ((flags & ~kAllRegisterFlags) != 0 || io_memory) return CUDA_ERROR_INVALID_VALUE;

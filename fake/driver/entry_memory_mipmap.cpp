@@ -12,9 +12,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-std::size_t halved(std::size_t extent, unsigned level) {
-    return extent == 0 ? 0 : std::max<std::size_t>(extent >> level, 1);
-}
+size_t halved(size_t extent, unsigned level) { return extent == 0 ? 0 : std::max<size_t>(extent >> level, 1); }
 
 /// The description of one level; layers are not halved.
 CUDA_ARRAY3D_DESCRIPTOR level_of(const CUDA_ARRAY3D_DESCRIPTOR& whole, unsigned level) {
@@ -29,7 +27,7 @@ CUDA_ARRAY3D_DESCRIPTOR level_of(const CUDA_ARRAY3D_DESCRIPTOR& whole, unsigned 
 /// Documented: the number of levels is clamped to what the extents allow.
 unsigned clamped_levels(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
     const bool layers = (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-    const std::size_t largest = std::max({d.Width, d.Height, layers ? 0 : d.Depth});
+    const size_t largest = std::max({d.Width, d.Height, layers ? 0 : d.Depth});
     return std::clamp(levels, 1U, static_cast<unsigned>(std::bit_width(largest)));
 }
 
@@ -37,7 +35,7 @@ CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor
     CUSLICE_FIND_CURRENT(context);
     if ((descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0) CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
     std::vector<Array> levels(clamped_levels(descriptor, asked));
-    std::size_t bytes = 0;
+    size_t bytes = 0;
     for (unsigned i = 0; i < levels.size(); i++) {
         Array& level = levels[i];
         CUSLICE_TRY(shape_array(level_of(descriptor, i), level));

@@ -10,14 +10,13 @@ namespace {
 
 /// Elements of `kBytes` each: the function's name has them in bits.
 template <unsigned kBytes>
-constexpr auto elements = [](Address to, unsigned value, std::size_t count, auto... stream) {
+constexpr auto elements = [](Address to, unsigned value, size_t count, auto... stream) {
     return fill_rows({to, 0, value, kBytes, count, 1}, order_of(stream...));
 };
 template <unsigned kBytes>
-constexpr auto rows =
-    [](Address to, std::size_t pitch, unsigned value, std::size_t width, std::size_t height, auto... stream) {
-        return fill_rows({to, pitch, value, kBytes, width, height}, order_of(stream...));
-    };
+constexpr auto rows = [](Address to, size_t pitch, unsigned value, size_t width, size_t height, auto... stream) {
+    return fill_rows({to, pitch, value, kBytes, width, height}, order_of(stream...));
+};
 
 }  // namespace
 

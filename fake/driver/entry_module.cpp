@@ -15,7 +15,7 @@ using namespace cuslice::fake;
 
 namespace {
 
-CUresult load(CUmodule* out, const void* data, const JitLog& log = {}, std::uint64_t size = kUnknownSize) {
+CUresult load(CUmodule* out, const void* data, const JitLog& log = {}, uint64_t size = kUnknownSize) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     const GpuSpec& gpu = context->gpu->spec;
@@ -43,7 +43,7 @@ CUresult read_image_file(const char* path, std::vector<unsigned char>& contents)
     std::FILE* file = std::fopen(path, "rbe");
     if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
     unsigned char part[65536];
-    for (std::size_t size = 0; (size = std::fread(part, 1, sizeof part, file)) > 0;) {
+    for (size_t size = 0; (size = std::fread(part, 1, sizeof part, file)) > 0;) {
         contents.insert(contents.end(), part, part + size);
     }
     std::fclose(file);

@@ -34,12 +34,12 @@ CUresult create(unsigned count, CUjit_option* options, void** values, CUlinkStat
     return CUDA_SUCCESS;
 }
 
-CUresult add(CUlinkState handle, CUjitInputType type, const char* data, std::size_t size) {
+CUresult add(CUlinkState handle, CUjitInputType type, const char* data, size_t size) {
     CUSLICE_FIND_IN(link, links, handle);
     if (data == nullptr || size == 0 || link->complete) return CUDA_ERROR_INVALID_VALUE;
     if (type == CU_JIT_INPUT_PTX) {
         Image image;
-        std::size_t length = size;
+        size_t length = size;
         while (length > 0 && data[length - 1] == '\0') length--;
         const CUresult read = compile_ptx(data, length, image);
         link->log.write(image.fault);

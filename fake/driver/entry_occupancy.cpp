@@ -33,8 +33,8 @@ CUresult find(CUfunction handle, Asked& asked) {
 
 /// Blocks on one multiprocessor with no more dynamic shared memory than the function is allowed; the driver's lock is
 /// held.
-int blocks_of(const Asked& asked, int threads, std::size_t shared) {
-    if (shared > static_cast<std::size_t>(asked.function->dynamic_shared)) return 0;
+int blocks_of(const Asked& asked, int threads, size_t shared) {
+    if (shared > static_cast<size_t>(asked.function->dynamic_shared)) return 0;
     return blocks_per_multiprocessor(*asked.function->info, asked.context->gpu->spec, threads, shared);
 }
 
@@ -54,12 +54,12 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
     if (grid == nullptr || block == nullptr || (flags & ~kAllFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     // Both stay while the program's function runs without the lock.
     std::shared_ptr<const KernelInfo> info;
-    std::size_t allowed = 0;
+    size_t allowed = 0;
     {
         const DriverLock hold;
         CUSLICE_TRY(find(handle, asked));
         info = asked.function->info;
-        allowed = static_cast<std::size_t>(asked.function->dynamic_shared);
+        allowed = static_cast<size_t>(asked.function->dynamic_shared);
     }
     const GpuSpec& gpu = asked.context->gpu->spec;
     const KernelInfo& kernel = *info;
@@ -67,7 +67,7 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
     int best_threads = 0, best = 0, best_blocks = 0;
     for (int threads = (most + kWarpSize - 1) / kWarpSize * kWarpSize; threads > 0; threads -= kWarpSize) {
         const int size = std::min(threads, most);
-        const std::size_t wanted = shared_of != nullptr ? shared_of(size) : shared;
+        const size_t wanted = shared_of != nullptr ? shared_of(size) : shared;
         const int blocks = wanted > allowed ? 0 : blocks_per_multiprocessor(kernel, gpu, size, wanted);
         if (blocks * size <= best_threads) continue;
         best_threads = blocks * size;
@@ -87,12 +87,12 @@ constexpr unsigned kPortableCluster = 8, kLargestCluster = 16;
 /// The cluster that a configuration asks for; one block where it asks for none.
 CUresult cluster_of(const CUlaunchConfig& config, const Function& function, int& size) {
     if (config.numAttrs > 0 && config.attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::uint64_t blocks = 1;
+    uint64_t blocks = 1;
     for (unsigned i = 0; i < config.numAttrs; i++) {
         if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
         const auto& cluster = config.attrs[i].value.clusterDim;
         if (!divides_grid(config, config.attrs[i])) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-        blocks = std::uint64_t{cluster.x} * cluster.y * cluster.z;
+        blocks = uint64_t{cluster.x} * cluster.y * cluster.z;
     }
     if (blocks > (function.non_portable_cluster ? kLargestCluster : kPortableCluster))
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
@@ -106,7 +106,7 @@ CUresult configured_blocks(const CUlaunchConfig& config, const Asked& asked, int
                               config.blockDimX, config.blockDimY, config.blockDimZ};
     if (std::find(std::begin(sides), std::end(sides), 0U) != std::end(sides)) return CUDA_ERROR_INVALID_VALUE;
     const bool flat = config.blockDimY <= kMaxBlock[1] && config.blockDimZ <= kMaxBlock[2];
-    const std::uint64_t threads = std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+    const uint64_t threads = uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
     const bool small = flat && config.blockDimX <= kMaxBlock[0] && threads <= kMaxThreadsPerBlock;
     blocks = small ? blocks_of(asked, static_cast<int>(threads), config.sharedMemBytes) : 0;
     return CUDA_SUCCESS;
@@ -155,15 +155,14 @@ bool divides_grid(const CUlaunchConfig& config, const CUlaunchAttribute& attribu
            config.gridDimZ % cluster.z == 0;
 }
 
-int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int threads, std::size_t dynamic_shared) {
+int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int threads, size_t dynamic_shared) {
     const Architecture& arch = architecture_of(gpu);
     if (threads > kernel.max_threads) return 0;
     const int warps = (threads + kWarpSize - 1) / kWarpSize;
-    const std::size_t shared =
-        static_cast<std::size_t>(kernel.shared_bytes) + dynamic_shared + (gpu.major >= 8 ? kReservedShared : 0);
-    const auto room = static_cast<std::size_t>(arch.shared_per_multiprocessor);
-    if (static_cast<std::size_t>(kernel.shared_bytes) + dynamic_shared >
-        static_cast<std::size_t>(arch.shared_per_block_optin))
+    const size_t shared =
+        static_cast<size_t>(kernel.shared_bytes) + dynamic_shared + (gpu.major >= 8 ? kReservedShared : 0);
+    const auto room = static_cast<size_t>(arch.shared_per_multiprocessor);
+    if (static_cast<size_t>(kernel.shared_bytes) + dynamic_shared > static_cast<size_t>(arch.shared_per_block_optin))
         return 0;
     const int per_warp =
         (std::max(kernel.registers, 1) * kWarpSize + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;

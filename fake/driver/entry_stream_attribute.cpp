@@ -17,8 +17,7 @@ int device_number(const Stream& stream, CUdevice_attribute attribute) {
 }
 
 bool good_window(const Stream& stream, const CUaccessPolicyWindow& window) {
-    const auto most =
-        static_cast<std::size_t>(device_number(stream, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE));
+    const auto most = static_cast<size_t>(device_number(stream, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE));
     return window.num_bytes <= most && window.hitRatio >= 0 && window.hitRatio <= 1 &&
            static_cast<unsigned>(window.hitProp) <= CU_ACCESS_PROPERTY_PERSISTING &&
            static_cast<unsigned>(window.missProp) <= CU_ACCESS_PROPERTY_STREAMING;  // documented: never persisting

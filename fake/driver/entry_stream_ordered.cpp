@@ -144,7 +144,7 @@ CUresult get_attribute(const Pool& pool, CUmemPool_attribute attribute, void* ou
 }
 
 CUresult set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* in) {
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     int flag = 0;
     switch (attribute) {
         case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
@@ -154,7 +154,7 @@ CUresult set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* in
             pool.reuse[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = flag;
             return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-            return give(&pool.threshold, *static_cast<const std::uint64_t*>(in));
+            return give(&pool.threshold, *static_cast<const uint64_t*>(in));
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
             std::memcpy(&bytes, in, sizeof bytes);
@@ -246,7 +246,7 @@ CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
     const DriverLock hold;
     Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed) return CUDA_ERROR_INVALID_VALUE;
-    trim_pool(*pool, std::min<std::uint64_t>(keep, pool->reserved));
+    trim_pool(*pool, std::min<uint64_t>(keep, pool->reserved));
     return CUDA_SUCCESS;
 }
 

@@ -20,14 +20,14 @@ static_assert(sizeof(SharingTicket) == sizeof(CUmemPoolPtrExportData));
 
 /// Contents of the file behind the descriptor of a pool.
 struct PoolLabel {
-    std::uint64_t magic = 0x4c4f4f5045524143;
+    uint64_t magic = 0x4c4f4f5045524143;
     unsigned char uuid[16] = {};
     CUmemPoolProps props{};
-    std::uint64_t identity = 0;
+    uint64_t identity = 0;
 };
 
 /// An exported pool's number; the driver's lock is held.
-std::uint64_t identity_of(Pool& pool) {
+uint64_t identity_of(Pool& pool) {
     if (pool.identity == 0) pool.identity = new_sharing_id();
     return pool.identity;
 }
@@ -53,7 +53,7 @@ CUresult export_pool(int& out, CUmemoryPool handle) {
 
 CUresult import_pool(CUmemoryPool& out, int file) {
     PoolLabel label;
-    const std::uint64_t magic = label.magic;
+    const uint64_t magic = label.magic;
     if (pread(file, &label, sizeof label, 0) != static_cast<ssize_t>(sizeof label) || label.magic != magic)
         return CUDA_ERROR_INVALID_VALUE;
     Gpu* gpu = gpu_with_uuid(label.uuid);
@@ -70,7 +70,7 @@ CUresult import_pool(CUmemoryPool& out, int file) {
 }
 
 /// The pool that owns a block, if it can be exported, or null; the driver's lock is held.
-Pool* exportable(std::uint32_t number) {
+Pool* exportable(uint32_t number) {
     Pool* const pool = pool_numbered(number);
     if (pool == nullptr || pool->imported) return nullptr;
     return (pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 ? pool : nullptr;
@@ -87,14 +87,14 @@ CUSLICE_ENTRY(cuMemPoolExportToShareableHandle, out, pool, type, flags) {
 CUSLICE_ENTRY(cuMemPoolImportFromShareableHandle, out, handle, type, flags) {
     if (out == nullptr || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
-    return import_pool(*out, static_cast<int>(reinterpret_cast<std::intptr_t>(handle)));
+    return import_pool(*out, static_cast<int>(reinterpret_cast<intptr_t>(handle)));
 }
 
 CUSLICE_ENTRY(cuMemPoolExportPointer, out, address) {
     const Found found = find_block(address);
     if (out == nullptr || !found || found.base != address || found.record.kind != BlockKind::Pool)
         return CUDA_ERROR_INVALID_VALUE;
-    std::uint64_t identity = 0;
+    uint64_t identity = 0;
     {
         const DriverLock hold;
         Pool* const pool = exportable(found.record.owner);
@@ -111,7 +111,7 @@ CUSLICE_ENTRY(cuMemPoolImportPointer, out, handle, data) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     SharingTicket ticket{};
     std::memcpy(&ticket, data, sizeof ticket);
-    std::uint32_t number = 0;
+    uint32_t number = 0;
     {
         const DriverLock hold;
         const Pool* pool = pools.find(handle);

@@ -13,14 +13,14 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr std::uintptr_t kMapAlignment = 64;
+constexpr uintptr_t kMapAlignment = 64;
 constexpr unsigned kMostInBox = 256, kMostChannels = 256, kMostPixels = 1024;
 
 bool is_place(const CUtensorMap* map) {
-    return map != nullptr && reinterpret_cast<std::uintptr_t>(map) % kMapAlignment == 0;
+    return map != nullptr && reinterpret_cast<uintptr_t>(map) % kMapAlignment == 0;
 }
 
-std::uint64_t* words_of(CUtensorMap* map) { return reinterpret_cast<std::uint64_t*>(map); }
+uint64_t* words_of(CUtensorMap* map) { return reinterpret_cast<uint64_t*>(map); }
 
 /// Calls f(gpu) of the current context, which a fault of earlier work fails, for a place for the map, on a GPU of this
 /// compute capability or a later one.
@@ -49,7 +49,7 @@ bool good_box(const TensorMap& map, const unsigned* box) {
 
 /// True if the corners leave something of a dimension between them.
 bool leaves_some(cuuint64_t dimension, int lower, int upper) {
-    return static_cast<std::int64_t>(dimension) - lower + upper > 0;
+    return static_cast<int64_t>(dimension) - lower + upper > 0;
 }
 
 /// Each corner within its range, and a box that isn't empty. The manual names the corners' order {D, H, W}, while the

@@ -13,14 +13,14 @@ namespace {
 constexpr unsigned kAllTextureFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                                       CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
 
-std::uint64_t device_number(const Context& context, CUdevice_attribute attribute) {
+uint64_t device_number(const Context& context, CUdevice_attribute attribute) {
     int value = 0;
     cuDeviceGetAttribute(&value, attribute, context.gpu->ordinal);
-    return static_cast<std::uint64_t>(value);
+    return static_cast<uint64_t>(value);
 }
 
 /// Bytes of an element of this format; 0 if there is none such.
-std::size_t element_bytes(CUarray_format format, unsigned channels) {
+size_t element_bytes(CUarray_format format, unsigned channels) {
     CUDA_ARRAY3D_DESCRIPTOR descriptor{};
     descriptor.Width = 1;
     descriptor.Format = format;
@@ -30,7 +30,7 @@ std::size_t element_bytes(CUarray_format format, unsigned channels) {
 }
 
 /// Memory that device code can read, aligned as textures have to be.
-CUresult check_memory(const Context& context, CUdeviceptr address, std::size_t bytes) {
+CUresult check_memory(const Context& context, CUdeviceptr address, size_t bytes) {
     Extents extents;
     if (bytes == 0 || address % device_number(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -39,15 +39,15 @@ CUresult check_memory(const Context& context, CUdeviceptr address, std::size_t b
 
 CUresult check_linear(const Context& context, const CUDA_RESOURCE_DESC& resource) {
     const auto& linear = resource.res.linear;
-    const std::size_t element = element_bytes(linear.format, linear.numChannels);
-    const std::uint64_t most = device_number(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
+    const size_t element = element_bytes(linear.format, linear.numChannels);
+    const uint64_t most = device_number(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
     if (element == 0 || linear.sizeInBytes / element > most) return CUDA_ERROR_INVALID_VALUE;
     return check_memory(context, linear.devPtr, linear.sizeInBytes);
 }
 
 CUresult check_pitched(const Context& context, const CUDA_RESOURCE_DESC& resource) {
     const auto& pitched = resource.res.pitch2D;
-    const std::size_t element = element_bytes(pitched.format, pitched.numChannels);
+    const size_t element = element_bytes(pitched.format, pitched.numChannels);
     const auto number = [&](CUdevice_attribute attribute) { return device_number(context, attribute); };
     if (element == 0 || pitched.width == 0 || pitched.height == 0 ||
         pitched.width > number(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) ||

@@ -15,14 +15,14 @@ using namespace cuslice::fake;
 namespace {
 
 /// The block that a range of managed memory is in.
-CUresult find_managed(Address address, std::size_t size, Found& found) {
+CUresult find_managed(Address address, size_t size, Found& found) {
     found = find_block(address);
     if (!found || found.record.kind != BlockKind::Managed || size == 0) return CUDA_ERROR_INVALID_VALUE;
     return size > found.record.asked - (address - found.base) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /// A range of managed memory, and a place that is there.
-CUresult check(Address address, std::size_t size, const CUmemLocation& place, Found& found) {
+CUresult check(Address address, size_t size, const CUmemLocation& place, Found& found) {
     CUSLICE_TRY(find_managed(address, size, found));
     switch (static_cast<int>(place.type)) {
         case CU_MEM_LOCATION_TYPE_HOST:
@@ -97,7 +97,7 @@ CUresult advise(CUdeviceptr address, size_t size, CUmem_advise advice, const CUm
 }
 
 /// An attribute's integers: one, or of those that access it as many as there is room for.
-std::vector<int> values_of(const Hints& hints, CUmem_range_attribute attribute, std::size_t room) {
+std::vector<int> values_of(const Hints& hints, CUmem_range_attribute attribute, size_t room) {
     switch (attribute) {
         case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
             return {int{hints.read_mostly}};

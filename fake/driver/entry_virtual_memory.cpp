@@ -35,7 +35,7 @@ CUSLICE_ENTRY(cuMemExportToShareableHandle, out, handle, type, flags) {
 
 CUSLICE_ENTRY(cuMemImportFromShareableHandle, out, os_handle, type) {
     if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
-    return import_physical(*out, static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle)));
+    return import_physical(*out, static_cast<int>(reinterpret_cast<intptr_t>(os_handle)));
 }
 
 CUSLICE_ENTRY(cuMemRelease, handle) { return release_physical(handle); }

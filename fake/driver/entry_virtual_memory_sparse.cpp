@@ -11,8 +11,7 @@ using namespace cuslice::fake;
 namespace {
 
 /// The tiles of one dimension's range, which begins at one and ends at one or at the array's end.
-bool tiles_in(std::size_t offset, std::size_t extent, std::size_t tile, std::size_t whole, std::size_t& first,
-              std::size_t& end) {
+bool tiles_in(size_t offset, size_t extent, size_t tile, size_t whole, size_t& first, size_t& end) {
     if (extent == 0 || offset % tile != 0 || offset > whole || extent > whole - offset) return false;
     if ((offset + extent) % tile != 0 && offset + extent != whole) return false;
     first = offset / tile;
@@ -24,19 +23,19 @@ CUresult places_of(const CUarrayMapInfo& info, const Array& array, std::vector<T
     const auto& level = info.subresource.sparseLevel;
     const TileExtent tile = tile_of(array);
     const bool layered = (array.descriptor.Flags & CUDA_ARRAY3D_LAYERED) != 0;
-    std::size_t x = 0, x_end = 0, y = 0, y_end = 0, z = 0, z_end = 0;
+    size_t x = 0, x_end = 0, y = 0, y_end = 0, z = 0, z_end = 0;
     if (level.level != 0 || (!layered && level.layer != 0)) return CUDA_ERROR_INVALID_VALUE;
     const bool flat = tile.depth == 1;
     if (flat && (level.offsetZ != 0 || level.extentDepth != 1)) return CUDA_ERROR_INVALID_VALUE;
-    const std::size_t z_from = layered ? level.layer : level.offsetZ;
+    const size_t z_from = layered ? level.layer : level.offsetZ;
     if (!tiles_in(level.offsetX, level.extentWidth, tile.width, array.descriptor.Width, x, x_end) ||
         !tiles_in(level.offsetY, level.extentHeight, tile.height, array.descriptor.Height, y, y_end) ||
         !tiles_in(z_from, level.extentDepth, tile.depth, array.layers, z, z_end)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     for (; z < z_end; z++) {
-        for (std::size_t row = y; row < y_end; row++) {
-            for (std::size_t column = x; column < x_end; column++) places.push_back({z, row, column});
+        for (size_t row = y; row < y_end; row++) {
+            for (size_t column = x; column < x_end; column++) places.push_back({z, row, column});
         }
     }
     return CUDA_SUCCESS;

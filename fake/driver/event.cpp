@@ -8,7 +8,7 @@ namespace cuslice::fake {
 constinit EventTable events;
 
 Record begin_record(Event& event) {
-    auto time = std::make_shared<std::atomic<std::uint64_t>>(0);
+    auto time = std::make_shared<std::atomic<uint64_t>>(0);
     if (event.shared == nullptr) return {[time] { *time = model_time(); }, time};
     return {[shared = event.shared, number = event.shared->begin_record()] { shared->reach(number); }, time};
 }

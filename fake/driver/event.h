@@ -20,7 +20,7 @@ struct Event {
     WorkQueue::Mark mark;            // complete when everything before the record is
     std::weak_ptr<Capture> capture;  // the one that it was recorded in, as long as that lasts
     /// When the record was reached, in nanoseconds of model time; written by the queue, which may outlive the event.
-    std::shared_ptr<std::atomic<std::uint64_t>> time = std::make_shared<std::atomic<std::uint64_t>>(0);
+    std::shared_ptr<std::atomic<uint64_t>> time = std::make_shared<std::atomic<uint64_t>>(0);
     std::shared_ptr<SharedEvent> shared;  // of an event between processes: what is said of it there holds
 };
 
@@ -30,7 +30,7 @@ extern EventTable events;
 /// A record that has been begun. Whoever begins one submits its task; if that can't be, runs it.
 struct Record {
     Task task;
-    std::shared_ptr<std::atomic<std::uint64_t>> time;
+    std::shared_ptr<std::atomic<uint64_t>> time;
 };
 Record begin_record(Event& event);
 /// It has been submitted, up to this mark.

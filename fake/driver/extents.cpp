@@ -15,8 +15,8 @@ bool all_mapped(const Extents& extents) {
 }
 
 /// The most that writing these can take of the host's memory: all the pages that they touch.
-std::size_t most_taken(const Extents& extents) {
-    std::size_t bytes = 0;
+size_t most_taken(const Extents& extents) {
+    size_t bytes = 0;
     for (const Extent& extent : extents)
         if (extent.space != nullptr) bytes += extent.size + 2 * kPageBytes;
     return bytes;
@@ -25,9 +25,9 @@ std::size_t most_taken(const Extents& extents) {
 /// Calls f(target, source, size) for each stretch that lies in one extent of either side.
 template <typename F>
 void each_stretch(const Extents& to, const Extents& from, F&& f) {
-    std::size_t i = 0, j = 0, done_to = 0, done_from = 0;
+    size_t i = 0, j = 0, done_to = 0, done_from = 0;
     while (i < to.size() && j < from.size()) {
-        const std::size_t part = std::min(to[i].size - done_to, from[j].size - done_from);
+        const size_t part = std::min(to[i].size - done_to, from[j].size - done_from);
         f(Extent{to[i].space, to[i].at + done_to, part}, Extent{from[j].space, from[j].at + done_from, part}, part);
         done_to += part;
         done_from += part;
@@ -36,9 +36,9 @@ void each_stretch(const Extents& to, const Extents& from, F&& f) {
     }
 }
 
-std::size_t copy_takes(const Extents& to, const Extents& from) {
-    std::size_t bytes = 0;
-    each_stretch(to, from, [&](const Extent& target, const Extent& source, std::size_t size) {
+size_t copy_takes(const Extents& to, const Extents& from) {
+    size_t bytes = 0;
+    each_stretch(to, from, [&](const Extent& target, const Extent& source, size_t size) {
         if (target.space == nullptr) return;
         bytes += source.space == nullptr ? target.space->write_takes(target.at, size)
                                          : target.space->copy_takes(target.at, *source.space, source.at, size);
@@ -46,8 +46,8 @@ std::size_t copy_takes(const Extents& to, const Extents& from) {
     return bytes;
 }
 
-std::size_t fill_takes(const Extents& extents, std::uint32_t pattern) {
-    std::size_t bytes = 0;
+size_t fill_takes(const Extents& extents, uint32_t pattern) {
+    size_t bytes = 0;
     for (const Extent& extent : extents)
         if (extent.space != nullptr) bytes += extent.space->fill_takes(extent.at, pattern, extent.size);
     return bytes;
@@ -58,7 +58,7 @@ std::size_t fill_takes(const Extents& extents, std::uint32_t pattern) {
 CUresult copy_extents(const Extents& to, const Extents& from) {
     if (!all_mapped(to) || !all_mapped(from)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (!host_has_room(most_taken(to), [&] { return copy_takes(to, from); })) return CUDA_ERROR_OUT_OF_MEMORY;
-    each_stretch(to, from, [](const Extent& target, const Extent& source, std::size_t size) {
+    each_stretch(to, from, [](const Extent& target, const Extent& source, size_t size) {
         if (target.space != nullptr && source.space != nullptr) {
             target.space->copy(target.at, *source.space, source.at, size);
         } else if (target.space != nullptr) {
@@ -72,7 +72,7 @@ CUresult copy_extents(const Extents& to, const Extents& from) {
     return CUDA_SUCCESS;
 }
 
-CUresult fill_extents(const Extents& extents, std::uint32_t pattern) {
+CUresult fill_extents(const Extents& extents, uint32_t pattern) {
     if (!all_mapped(extents)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (!host_has_room(most_taken(extents), [&] { return fill_takes(extents, pattern); }))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -84,7 +84,7 @@ CUresult fill_extents(const Extents& extents, std::uint32_t pattern) {
         unsigned char bytes[4];
         std::memcpy(bytes, &pattern, 4);
         auto* to = reinterpret_cast<unsigned char*>(extent.at);
-        for (std::size_t i = 0; i < extent.size; i++) to[i] = bytes[(extent.at + i) % 4];
+        for (size_t i = 0; i < extent.size; i++) to[i] = bytes[(extent.at + i) % 4];
     }
     return CUDA_SUCCESS;
 }

@@ -15,7 +15,7 @@ namespace cuslice::fake {
 struct Extent {
     MemorySpace* space = nullptr;  // null: host memory
     Address at = 0;
-    std::size_t size = 0;
+    size_t size = 0;
     Gpu* gpu = nullptr;
     std::shared_ptr<const std::atomic<bool>> mapped{};  // of mapped memory: false once that has been unmapped
 };
@@ -27,6 +27,6 @@ enum class Access { Read, Write };
 /// since it was resolved, CUDA_ERROR_OUT_OF_MEMORY if the host has no room for the contents: nothing is copied then.
 CUresult copy_extents(const Extents& to, const Extents& from);
 /// Repeats a pattern of 4 bytes over resolved ranges; the same errors.
-CUresult fill_extents(const Extents& extents, std::uint32_t pattern);
+CUresult fill_extents(const Extents& extents, uint32_t pattern);
 
 }  // namespace cuslice::fake

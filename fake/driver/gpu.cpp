@@ -35,12 +35,12 @@ CUresult Gpu::open_region(Region& region) {
     return CUDA_SUCCESS;
 }
 
-CUresult Gpu::allocate(Region& region, std::uint64_t bytes, BlockKind kind, std::uint32_t owner, Address& out) {
+CUresult Gpu::allocate(Region& region, uint64_t bytes, BlockKind kind, uint32_t owner, Address& out) {
     const bool is_managed = kind == BlockKind::Managed;
     const bool may_exceed = is_managed && has_concurrent_managed_access(spec) && !spec.integrated;
     if (bytes > (may_exceed ? region.space.size() : capacity())) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(lock);
-    const std::uint64_t size = rounded(bytes);
+    const uint64_t size = rounded(bytes);
     if (is_managed && !managed_bytes.take(books, size, may_exceed)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!is_managed && !charge_held(taken(size))) {
         taken_back(size);
@@ -56,7 +56,7 @@ CUresult Gpu::allocate(Region& region, std::uint64_t bytes, BlockKind kind, std:
 }
 
 void Gpu::unshare(Region& region, const Block& block) {
-    const std::uint64_t bytes = (block.record->asked + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const uint64_t bytes = (block.record->asked + kPageBytes - 1) / kPageBytes * kPageBytes;
     if (block.record->adopted) {
         region.space.give_up(block.base, bytes);
     } else if (block.record->asked >= kPageBytes) {
@@ -69,7 +69,7 @@ void Gpu::unshare(Region& region, const Block& block) {
     shared.erase(found);
 }
 
-void Gpu::free_all(std::uint32_t owner) {
+void Gpu::free_all(uint32_t owner) {
     const std::lock_guard hold(lock);
     for (Region* region : {&device, &managed, &low}) {
         region->heap.each([&](const Block& block) {

@@ -27,7 +27,7 @@ struct Region {
 
 /// A block that other processes can hold, or that one of them made.
 struct SharedBlock {
-    std::uint64_t id = 0;    // the shared allocation in the books
+    uint64_t id = 0;         // the shared allocation in the books
     Address pointer = 0;     // what the program got when it opened another's block
     unsigned opened = 0;     // so often
     bool from_pool = false;  // freed as a pool's memory is
@@ -51,25 +51,25 @@ class Gpu {
     CUresult open_region(Region& region);
 
     /// Charges and allocates: CUDA_ERROR_OUT_OF_MEMORY leaves nothing behind.
-    CUresult allocate(Region& region, std::uint64_t bytes, BlockKind kind, std::uint32_t owner, Address& out);
+    CUresult allocate(Region& region, uint64_t bytes, BlockKind kind, uint32_t owner, Address& out);
     /// Charges bytes that have no address (contexts, modules, pools' chunks).
-    bool charge(std::uint64_t bytes) {
+    bool charge(uint64_t bytes) {
         const std::lock_guard hold(lock);
         return charge_held(bytes);
     }
     /// The same with the lock held. Managed memory of this process gives way.
-    bool charge_held(std::uint64_t bytes) {
+    bool charge_held(uint64_t bytes) {
         if (books.charge(bytes)) [[likely]]
             return true;
         return bytes <= capacity() && managed_bytes.make_room(books, bytes) && books.charge(bytes);
     }
-    void release(std::uint64_t bytes) {
+    void release(uint64_t bytes) {
         const std::lock_guard hold(lock);
         books.release(bytes);
     }
     /// Frees a block, with the lock held; the bytes too, unless a pool, a graph or another process accounts for them.
     void free_block(Region& region, const Block& block) {
-        const std::uint64_t bytes = block.record->asked;
+        const uint64_t bytes = block.record->asked;
         const BlockKind kind = block.record->kind;
         if (block.record->shared || block.record->adopted) [[unlikely]]
             unshare(region, block);
@@ -82,9 +82,9 @@ class Gpu {
             books.release(taken_back(rounded(bytes)));
     }
     /// Frees everything of one owner.
-    void free_all(std::uint32_t owner);
+    void free_all(uint32_t owner);
 
-    std::uint64_t capacity() const { return spec.memory; }
+    uint64_t capacity() const { return spec.memory; }
 
     SpinLock lock;  // books' charges and the heaps
     Books books;
@@ -97,22 +97,22 @@ class Gpu {
   private:
     /// The bytes that one more block takes of the GPU, and that a freed one gives back: whole chunks, which blocks of
     /// up to half a chunk share, as with an H200's driver and its chunks of 2 MiB.
-    std::uint64_t taken(std::uint64_t size) {
+    uint64_t taken(uint64_t size) {
         if (!in_shared_chunk(size)) return in_chunks(size);
-        const std::uint64_t before = in_chunks(small_bytes_);
+        const uint64_t before = in_chunks(small_bytes_);
         return in_chunks(small_bytes_ += size) - before;
     }
-    std::uint64_t taken_back(std::uint64_t size) {
+    uint64_t taken_back(uint64_t size) {
         if (!in_shared_chunk(size)) return in_chunks(size);
-        const std::uint64_t before = in_chunks(small_bytes_);
+        const uint64_t before = in_chunks(small_bytes_);
         return before - in_chunks(small_bytes_ -= size);
     }
-    bool in_shared_chunk(std::uint64_t size) const { return size <= spec.block_chunk / 2; }
-    std::uint64_t in_chunks(std::uint64_t size) const {
-        const std::uint64_t chunk = spec.block_chunk;
+    bool in_shared_chunk(uint64_t size) const { return size <= spec.block_chunk / 2; }
+    uint64_t in_chunks(uint64_t size) const {
+        const uint64_t chunk = spec.block_chunk;
         return chunk == 0 ? size : (size + chunk - 1) / chunk * chunk;
     }
-    std::uint64_t small_bytes_ = 0;  // with the lock held
+    uint64_t small_bytes_ = 0;  // with the lock held
     /// Gives up the contents of a block that is about to be freed, and its entry in `shared`.
     void unshare(Region& region, const Block& block);
     const bool high_addresses_;

@@ -20,9 +20,9 @@ bool append_node(CUgraph handle, NodeType type, Task task, std::shared_ptr<Graph
     return true;
 }
 
-CUresult check_dependencies(CUgraph handle, const CUgraphNode* nodes, std::size_t count) {
+CUresult check_dependencies(CUgraph handle, const CUgraphNode* nodes, size_t count) {
     if (graphs.find(handle) == nullptr || (count > 0 && nodes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const GraphNode* node = graph_nodes.find(nodes[i]);
         if (node == nullptr || node->graph != handle) return CUDA_ERROR_INVALID_VALUE;
     }

@@ -61,7 +61,7 @@ extern GraphExecTable graph_execs;
 /// Appends a node; false if the graph is gone.
 bool append_node(CUgraph graph, NodeType type, Task task, std::shared_ptr<GraphBlock> memory = nullptr);
 /// CUDA_ERROR_INVALID_VALUE unless the graph is one and all of these are nodes of it.
-CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, std::size_t count);
+CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, size_t count);
 /// Copies the nodes of a graph for an instance, those of child graphs included.
 std::vector<ExecNode> exec_nodes(const Graph& graph);
 /// A copy of a graph without memory nodes; null if there is no such graph.

@@ -25,7 +25,7 @@ std::shared_ptr<GraphBlock> block_at(Address address) {
 
 /// One device's live bytes in the course of a launch, less those before it: after the latest node, and at most.
 struct Course {
-    std::int64_t now = 0, most = 0;
+    int64_t now = 0, most = 0;
 };
 
 /// Goes through the nodes in their order. With `change`, what is live becomes what it is after the launch.
@@ -39,7 +39,7 @@ CUresult run_through(const GraphExec& exec, std::map<Gpu*, Course>& courses, boo
         live[block] = block->live;
         if (!block->live || !frees_first || node.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) continue;
         live[block] = false;
-        course.now -= static_cast<std::int64_t>(rounded(block->asked));
+        course.now -= static_cast<int64_t>(rounded(block->asked));
     }
     for (const ExecNode& node : exec.nodes) {
         GraphBlock* block = node.memory.get();
@@ -49,7 +49,7 @@ CUresult run_through(const GraphExec& exec, std::map<Gpu*, Course>& courses, boo
         if (live[block] == allocates) return CUDA_ERROR_INVALID_VALUE;
         live[block] = allocates;
         Course& course = courses[block->gpu];
-        const auto bytes = static_cast<std::int64_t>(rounded(block->asked));
+        const auto bytes = static_cast<int64_t>(rounded(block->asked));
         course.now += allocates ? bytes : -bytes;
         course.most = std::max(course.most, course.now);
     }
@@ -63,9 +63,9 @@ CUresult run_through(const GraphExec& exec, std::map<Gpu*, Course>& courses, boo
 }
 
 /// Grows the device's pool so that so much more can be used; false if the GPU has no room for it.
-bool make_room(Gpu& gpu, std::uint64_t more) {
+bool make_room(Gpu& gpu, uint64_t more) {
     GraphPool& pool = graph_pool(gpu);
-    const std::uint64_t chunk = gpu.spec.pool_chunk, wanted = (pool.used + more + chunk - 1) / chunk * chunk;
+    const uint64_t chunk = gpu.spec.pool_chunk, wanted = (pool.used + more + chunk - 1) / chunk * chunk;
     if (wanted <= pool.reserved) return true;
     if (!gpu.charge(wanted - pool.reserved)) return false;
     pool.reserved = wanted;
@@ -88,7 +88,7 @@ GraphPool& graph_pool(const Gpu& gpu) {
 
 void trim_graph_pool(Gpu& gpu) {
     GraphPool& pool = graph_pool(gpu);
-    const std::uint64_t chunk = gpu.spec.pool_chunk, least = (pool.used + chunk - 1) / chunk * chunk;
+    const uint64_t chunk = gpu.spec.pool_chunk, least = (pool.used + chunk - 1) / chunk * chunk;
     if (least >= pool.reserved) return;
     gpu.release(pool.reserved - least);
     pool.reserved = least;
@@ -106,7 +106,7 @@ void end_graph_pool(Gpu& gpu) {
     trim_graph_pool(gpu);
 }
 
-CUresult add_memory_node(CUgraph handle, Gpu& gpu, std::uint64_t bytes, Address& out) {
+CUresult add_memory_node(CUgraph handle, Gpu& gpu, uint64_t bytes, Address& out) {
     if (graphs.find(handle) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(gpu.open());
     // Documented: what is larger than the device is refused where the node is made.
@@ -160,7 +160,7 @@ CUresult reserve_graph_memory(const GraphExec& exec) {
     std::map<Gpu*, Course> courses;
     CUSLICE_TRY(run_through(exec, courses, false));
     for (const auto& [gpu, course] : courses) {
-        if (!make_room(*gpu, static_cast<std::uint64_t>(course.most))) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!make_room(*gpu, static_cast<uint64_t>(course.most))) return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
 }
@@ -172,13 +172,13 @@ CUresult begin_graph_launch(const GraphExec& exec, Task& done) {
     if (courses.empty()) return CUDA_SUCCESS;
     for (const auto& [gpu, course] : courses) {
         GraphPool& pool = graph_pool(*gpu);
-        pool.used += static_cast<std::uint64_t>(course.most);
+        pool.used += static_cast<uint64_t>(course.most);
         pool.used_high = std::max(pool.used_high, pool.used);
     }
     done = [courses] {
         const DriverLock hold;
         for (const auto& [gpu, course] : courses)
-            graph_pool(*gpu).used += static_cast<std::uint64_t>(course.now - course.most);
+            graph_pool(*gpu).used += static_cast<uint64_t>(course.now - course.most);
     };
     return CUDA_SUCCESS;
 }

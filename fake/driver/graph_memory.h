@@ -15,7 +15,7 @@ namespace cuslice::fake {
 struct GraphBlock {
     Gpu* gpu = nullptr;
     Address at = 0;
-    std::uint64_t asked = 0;
+    uint64_t asked = 0;
     CUgraph graph = nullptr;  // whose node it is
     CUgraph freed_in = nullptr;
     bool live = false;
@@ -26,8 +26,8 @@ struct GraphBlock {
 
 /// Memory that a device keeps for its graphs. The driver's lock is held.
 struct GraphPool {
-    std::uint64_t reserved = 0, reserved_high = 0;  // charged; a multiple of the profile's chunk
-    std::uint64_t used = 0, used_high = 0;
+    uint64_t reserved = 0, reserved_high = 0;  // charged; a multiple of the profile's chunk
+    uint64_t used = 0, used_high = 0;
 };
 GraphPool& graph_pool(const Gpu& gpu);
 void trim_graph_pool(Gpu& gpu);
@@ -37,7 +37,7 @@ void end_graph_pool(Gpu& gpu);
 // The driver's lock is held in all of these.
 
 /// Appends an allocation node to a graph.
-CUresult add_memory_node(CUgraph graph, Gpu& gpu, std::uint64_t bytes, Address& out);
+CUresult add_memory_node(CUgraph graph, Gpu& gpu, uint64_t bytes, Address& out);
 /// Appends a node that frees what an allocation node made.
 CUresult add_free_node(CUgraph graph, Address address);
 /// True if the address belongs to an allocation node.

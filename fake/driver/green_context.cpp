@@ -10,7 +10,7 @@ void give_back(Green& green) {
     if (!green.charged) return;
     green.charged = false;
     green.gpu->release(green.gpu->spec.context);
-    green.gpu->books.note_contexts(-static_cast<std::int64_t>(green.gpu->spec.context), -1);
+    green.gpu->books.note_contexts(-static_cast<int64_t>(green.gpu->spec.context), -1);
 }
 
 }  // namespace
@@ -18,7 +18,7 @@ void give_back(Green& green) {
 CUresult create_green(Context& primary, unsigned multiprocessors, CUgreenCtx& out) {
     Gpu& gpu = *primary.gpu;
     if (!gpu.charge(gpu.spec.context)) return CUDA_ERROR_OUT_OF_MEMORY;
-    gpu.books.note_contexts(static_cast<std::int64_t>(gpu.spec.context), 1);
+    gpu.books.note_contexts(static_cast<int64_t>(gpu.spec.context), 1);
     const auto [handle, green] = greens.create();
     green->gpu = &gpu;
     green->multiprocessors = multiprocessors;

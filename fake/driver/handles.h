@@ -18,7 +18,7 @@
 
 namespace cuslice::fake {
 
-enum class HandleKind : std::uint64_t {
+enum class HandleKind : uint64_t {
     Context = 1,
     Stream,
     Event,
@@ -50,7 +50,7 @@ class HandleTable {
     template <typename... Args>
     std::pair<Public, T*> create(Args&&... args) {
         const std::lock_guard hold(lock_);
-        std::uint32_t index = free_;
+        uint32_t index = free_;
         if (index != kNone) {
             free_ = cell(index)->next;
         } else {
@@ -62,19 +62,19 @@ class HandleTable {
         }
         Cell* made = cell(index);
         T* object = new (made->storage) T(std::forward<Args>(args)...);
-        const std::uint32_t generation = made->generation.load(std::memory_order_relaxed) + 1;  // odd: live
+        const uint32_t generation = made->generation.load(std::memory_order_relaxed) + 1;  // odd: live
         made->generation.store(generation, std::memory_order_release);
         return {encode(index, generation), object};
     }
 
     /// The live object behind a handle, or null. Any value may be asked for.
     T* find(Public handle) const {
-        const std::uint64_t bits = bits_of(handle);
-        if (bits >> 48 != static_cast<std::uint64_t>(kind) || (bits & 15) != 0) return nullptr;
-        const auto index = static_cast<std::uint32_t>(bits >> 4 & 0xffffff);
+        const uint64_t bits = bits_of(handle);
+        if (bits >> 48 != static_cast<uint64_t>(kind) || (bits & 15) != 0) return nullptr;
+        const auto index = static_cast<uint32_t>(bits >> 4 & 0xffffff);
         if (index >= size_.load(std::memory_order_acquire)) return nullptr;
         Cell* found = cell(index);
-        const std::uint32_t generation = found->generation.load(std::memory_order_acquire);
+        const uint32_t generation = found->generation.load(std::memory_order_acquire);
         if ((generation & 1) == 0 || (generation & 0xfffff) != (bits >> 28 & 0xfffff)) return nullptr;
         return found->object();
     }
@@ -83,7 +83,7 @@ class HandleTable {
     bool destroy(Public handle) {
         const std::lock_guard hold(lock_);
         if (find(handle) == nullptr) return false;
-        const auto index = static_cast<std::uint32_t>(bits_of(handle) >> 4 & 0xffffff);
+        const auto index = static_cast<uint32_t>(bits_of(handle) >> 4 & 0xffffff);
         Cell* ended = cell(index);
         ended->generation.fetch_add(1, std::memory_order_release);
         ended->object()->~T();
@@ -103,39 +103,38 @@ class HandleTable {
     /// Calls f(handle, object) for every live object; f may destroy it. No other thread may.
     template <typename F>
     void each(F&& f) {
-        const std::uint32_t size = size_.load(std::memory_order_acquire);
-        for (std::uint32_t index = 0; index < size; index++) {
+        const uint32_t size = size_.load(std::memory_order_acquire);
+        for (uint32_t index = 0; index < size; index++) {
             Cell* at = cell(index);
-            const std::uint32_t generation = at->generation.load(std::memory_order_acquire);
+            const uint32_t generation = at->generation.load(std::memory_order_acquire);
             if ((generation & 1) != 0) f(encode(index, generation), *at->object());
         }
     }
 
   private:
-    static constexpr std::uint32_t kPerChunk = 256, kMostChunks = 16384, kNone = ~0U;
+    static constexpr uint32_t kPerChunk = 256, kMostChunks = 16384, kNone = ~0U;
 
     struct Cell {
-        std::atomic<std::uint32_t> generation{0};
-        std::uint32_t next = kNone;
+        std::atomic<uint32_t> generation{0};
+        uint32_t next = kNone;
         alignas(T) unsigned char storage[sizeof(T)];
         T* object() { return std::launder(reinterpret_cast<T*>(storage)); }
     };
 
-    Cell* cell(std::uint32_t index) const {
+    Cell* cell(uint32_t index) const {
         return chunks_[index / kPerChunk].load(std::memory_order_acquire) + index % kPerChunk;
     }
     // Most public handle types are pointers, some are integers.
-    static std::uint64_t bits_of(Public handle) {
+    static uint64_t bits_of(Public handle) {
         if constexpr (std::is_pointer_v<Public>) {
-            return reinterpret_cast<std::uint64_t>(handle);
+            return reinterpret_cast<uint64_t>(handle);
         } else {
             return handle;
         }
     }
-    static Public encode(std::uint32_t index, std::uint32_t generation) {
-        const std::uint64_t bits = static_cast<std::uint64_t>(kind) << 48 |
-                                   static_cast<std::uint64_t>(generation & 0xfffff) << 28 |
-                                   static_cast<std::uint64_t>(index) << 4;
+    static Public encode(uint32_t index, uint32_t generation) {
+        const uint64_t bits = static_cast<uint64_t>(kind) << 48 | static_cast<uint64_t>(generation & 0xfffff) << 28 |
+                              static_cast<uint64_t>(index) << 4;
         if constexpr (std::is_pointer_v<Public>) {
             return reinterpret_cast<Public>(bits);
         } else {
@@ -144,8 +143,8 @@ class HandleTable {
     }
 
     std::mutex lock_;
-    std::atomic<std::uint32_t> size_{0};
-    std::uint32_t free_ = kNone;
+    std::atomic<uint32_t> size_{0};
+    uint32_t free_ = kNone;
     std::atomic<Cell*> chunks_[kMostChunks] = {};
 };
 

@@ -18,18 +18,18 @@
 namespace cuslice::fake {
 
 /// Purpose of a block, which decides which function may free it. Kinds from Imported on are not charged by themselves.
-enum class BlockKind : std::uint8_t { Free, Device, Managed, Pool, Array, Global, Physical, Imported, Graph };
+enum class BlockKind : uint8_t { Free, Device, Managed, Pool, Array, Global, Physical, Imported, Graph };
 
 /// Record of a block while it lives.
 struct BlockRecord {
-    std::uint64_t asked : 48 = 0;  // bytes the program asked for; 0: the block is free
+    uint64_t asked : 48 = 0;  // bytes the program asked for; 0: the block is free
     BlockKind kind : 8 = BlockKind::Free;
     bool sync_memops : 1 = false;
     bool touched : 1 = false;  // something was written: its contents are discarded when it is freed
     bool shared : 1 = false;   // other processes can hold it, or it is theirs: Gpu::shared
     bool adopted : 1 = false;  // its contents are in a file of their own
-    std::uint32_t id = 0;      // unique on its GPU, for CU_POINTER_ATTRIBUTE_BUFFER_ID
-    std::uint32_t owner = 0;   // whose it is: a context's or pool's number; of a free block the next free one
+    uint32_t id = 0;           // unique on its GPU, for CU_POINTER_ATTRIBUTE_BUFFER_ID
+    uint32_t owner = 0;        // whose it is: a context's or pool's number; of a free block the next free one
 };
 static_assert(sizeof(BlockRecord) == 16, "a million live blocks: every byte is a megabyte");
 
@@ -41,14 +41,14 @@ struct Block {
 };
 
 /// Bytes that are charged for a block: the driver rounds to 512.
-constexpr std::uint64_t rounded(std::uint64_t bytes) { return (bytes + 511) & ~std::uint64_t{511}; }
+constexpr uint64_t rounded(uint64_t bytes) { return (bytes + 511) & ~uint64_t{511}; }
 
 class Heap {
   public:
-    void open(Address base, std::size_t size);
+    void open(Address base, size_t size);
 
     /// A new block, or an empty one if the addresses are used up. bytes > 0.
-    Block allocate(std::uint64_t bytes, BlockKind kind, std::uint32_t owner);
+    Block allocate(uint64_t bytes, BlockKind kind, uint32_t owner);
     /// Frees a block that find() or at() returned.
     void give_back(const Block& block);
 
@@ -63,52 +63,52 @@ class Heap {
     /// Calls f(block) for every live block; f may free it.
     template <typename F>
     void each(F&& f) {
-        for (std::size_t i = 0; i < spans_.size(); i++) {
+        for (size_t i = 0; i < spans_.size(); i++) {
             Span& span = *spans_[i];
-            for (std::uint32_t n = 0; n < span.fresh; n++) {
+            for (uint32_t n = 0; n < span.fresh; n++) {
                 if (span.records[n].asked != 0) f(Block{span.base + n * span.stride, &span.records[n]});
             }
         }
     }
 
   private:
-    static constexpr std::uint32_t kNone = ~0U;
-    static constexpr std::size_t kClasses = 512;
-    static constexpr std::uint64_t kLargestSmall = std::uint64_t{256} << 10;
+    static constexpr uint32_t kNone = ~0U;
+    static constexpr size_t kClasses = 512;
+    static constexpr uint64_t kLargestSmall = uint64_t{256} << 10;
 
     struct Span {
         Address base = 0;
-        std::uint64_t stride = 0;  // bytes from one block to the next
-        std::uint32_t pages = 0;
-        std::uint32_t count = 0;     // blocks it has room for
-        std::uint32_t fresh = 0;     // blocks [0, fresh) have been used
-        std::uint32_t free = kNone;  // first of the freed blocks
-        std::uint32_t live = 0;
-        std::uint32_t size_class = 0;
+        uint64_t stride = 0;  // bytes from one block to the next
+        uint32_t pages = 0;
+        uint32_t count = 0;     // blocks it has room for
+        uint32_t fresh = 0;     // blocks [0, fresh) have been used
+        uint32_t free = kNone;  // first of the freed blocks
+        uint32_t live = 0;
+        uint32_t size_class = 0;
         Span* next = nullptr;  // in the list of spans of its class with a free block
         std::unique_ptr<BlockRecord[]> records;
     };
     struct Run {
-        std::uint64_t first, pages;
+        uint64_t first, pages;
     };
 
-    static std::uint32_t class_of(std::uint64_t units);
-    static std::uint64_t class_units(std::uint32_t size_class);
-    Span* new_span(std::uint32_t size_class, std::uint64_t stride);
-    bool take_pages(std::uint64_t pages, std::uint64_t& first);
+    static uint32_t class_of(uint64_t units);
+    static uint64_t class_units(uint32_t size_class);
+    Span* new_span(uint32_t size_class, uint64_t stride);
+    bool take_pages(uint64_t pages, uint64_t& first);
     void merge_free_spans();
-    Block block_of(Span& span, std::uint32_t number) const {
+    Block block_of(Span& span, uint32_t number) const {
         return {span.base + number * span.stride, &span.records[number]};
     }
 
     Address base_ = 0;
-    std::uint64_t pages_ = 0;
-    std::uint64_t unused_ = 0;  // pages [unused_, pages_) have never been in a span
+    uint64_t pages_ = 0;
+    uint64_t unused_ = 0;  // pages [unused_, pages_) have never been in a span
     Span** span_of_page_ = nullptr;
     std::array<Span*, kClasses> with_room_{};
     std::vector<std::unique_ptr<Span>> spans_;
     std::vector<Run> runs_;  // merged free pages
-    std::uint32_t last_id_ = 0;
+    uint32_t last_id_ = 0;
 };
 
 }  // namespace cuslice::fake

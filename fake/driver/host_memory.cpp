@@ -18,7 +18,7 @@ namespace cuslice::fake {
 namespace {
 
 constinit std::mutex host_lock;
-std::uint32_t last_id = 0;
+uint32_t last_id = 0;
 
 std::map<Address, HostBlock>& blocks() {
     static auto* all = new std::map<Address, HostBlock>;
@@ -34,14 +34,14 @@ HostBlock* find(Address address) {
 }
 
 /// The first block that has any of these bytes, or null; with the lock held.
-HostBlock* first_within(Address base, std::size_t bytes) {
+HostBlock* first_within(Address base, size_t bytes) {
     if (HostBlock* const around = find(base)) return around;
     const auto next = blocks().lower_bound(base);
     return next != blocks().end() && next->first - base < bytes ? &next->second : nullptr;
 }
 
 /// True if there is memory of the program in each page; none is touched.
-bool is_mapped(Address base, std::size_t bytes) {
+bool is_mapped(Address base, size_t bytes) {
     const auto page = static_cast<Address>(sysconf(_SC_PAGESIZE));
     const Address end = base + bytes;
     unsigned char states[4096];  // one a page
@@ -53,7 +53,7 @@ bool is_mapped(Address base, std::size_t bytes) {
     return true;
 }
 
-std::size_t whole_pages(std::size_t bytes) { return (bytes + kHostPage - 1) / kHostPage * kHostPage; }
+size_t whole_pages(size_t bytes) { return (bytes + kHostPage - 1) / kHostPage * kHostPage; }
 
 /// Memory for a block that has all but its place.
 CUresult make_block(void** out, HostBlock block) {
@@ -69,14 +69,14 @@ CUresult make_block(void** out, HostBlock block) {
 
 }  // namespace
 
-CUresult allocate_host(void** out, std::size_t bytes, unsigned flags) {
-    if (out == nullptr || bytes == 0 || bytes > std::size_t{1} << 46) return CUDA_ERROR_INVALID_VALUE;
+CUresult allocate_host(void** out, size_t bytes, unsigned flags) {
+    if (out == nullptr || bytes == 0 || bytes > size_t{1} << 46) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_TRY(refuse_unsafe());
     return make_block(out, {.size = bytes, .flags = flags, .context = context->handle});
 }
 
-CUresult allocate_host_for(std::uint32_t pool, std::size_t bytes, void** out) {
+CUresult allocate_host_for(uint32_t pool, size_t bytes, void** out) {
     return make_block(out, {.size = bytes, .pool = pool});
 }
 
@@ -100,7 +100,7 @@ bool free_host_of_pool(Address address, HostBlock& block) {
     return true;
 }
 
-CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
+CUresult register_host(void* pointer, size_t bytes, unsigned flags) {
     const auto base = reinterpret_cast<Address>(pointer);
     if (pointer == nullptr || bytes == 0 || base + bytes < base) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
@@ -130,7 +130,7 @@ bool find_host_block(Address address, HostBlock& block) {
     return found != nullptr;
 }
 
-bool host_range_known(Address address, std::size_t size) {
+bool host_range_known(Address address, size_t size) {
     HostBlock block;
     return find_host_block(address, block) && size <= block.size - (address - block.base);
 }

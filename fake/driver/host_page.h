@@ -6,6 +6,6 @@
 namespace cuslice::fake {
 
 /// Bytes of a page of the host's memory, as managed and pinned memory are counted by.
-constexpr std::uint64_t kHostPage = 4096;
+constexpr uint64_t kHostPage = 4096;
 
 }  // namespace cuslice::fake

@@ -16,12 +16,12 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::size_t kDefaultBound = std::size_t{8} << 30;
+constexpr size_t kDefaultBound = size_t{8} << 30;
 
-std::size_t bound = kDefaultBound;
+size_t bound = kDefaultBound;
 constinit std::mutex files_lock;
 // Bytes that the files had when they were last measured, plus the most that can have been added since.
-std::atomic<std::size_t> known{0};
+std::atomic<size_t> known{0};
 
 std::vector<int>& files() {
     static auto* all = new std::vector<int>;
@@ -29,31 +29,30 @@ std::vector<int>& files() {
 }
 
 /// Bytes that the files take now; with the lock held.
-std::size_t measured() {
-    std::size_t bytes = 0;
+size_t measured() {
+    size_t bytes = 0;
     for (const int file : files()) {
         struct stat info {};
-        if (fstat(file, &info) == 0) bytes += static_cast<std::size_t>(info.st_blocks) * 512;
+        if (fstat(file, &info) == 0) bytes += static_cast<size_t>(info.st_blocks) * 512;
     }
     return bytes;
 }
 
-void log_full(std::size_t more) {
+void log_full(size_t more) {
     static std::atomic<bool> said{false};
     if (said.exchange(true)) return;
-    const auto mib = [](std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+    const auto mib = [](size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
     log_line("the contents of the fake GPUs' memory would take " + mib(more) + " more of the host's, beyond the " +
              mib(bound) + " that a process may take (CUSLICE_FAKE_HOST): CUDA_ERROR_OUT_OF_MEMORY");
 }
 
 }  // namespace
 
-std::size_t machine_memory() {
+size_t machine_memory() {
     const long pages = sysconf(_SC_PHYS_PAGES);
-    std::size_t bytes =
-        pages > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) : ~std::size_t{0};
+    size_t bytes = pages > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) : ~size_t{0};
     for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-        std::size_t limit = 0;  // a group without a limit has the word "max", or a number that no machine has
+        size_t limit = 0;  // a group without a limit has the word "max", or a number that no machine has
         if (std::ifstream(path) >> limit) bytes = std::min(bytes, limit);
     }
     return bytes;
@@ -61,7 +60,7 @@ std::size_t machine_memory() {
 
 bool set_host_bound(const char* text, std::string& error) {
     if (text != nullptr && *text != '\0') {
-        std::uint64_t bytes = 0;
+        uint64_t bytes = 0;
         if (!parse_size(text, bytes, error)) {
             error = "CUSLICE_FAKE_HOST: " + error;
             return false;
@@ -83,11 +82,11 @@ void forget_file(int file) {
     std::erase(files(), file);
 }
 
-bool host_has_room(std::size_t most, const std::function<std::size_t()>& exactly) {
+bool host_has_room(size_t most, const std::function<size_t()>& exactly) {
     if (known.fetch_add(most, std::memory_order_relaxed) + most <= bound) return true;
-    const std::size_t more = exactly();
+    const size_t more = exactly();
     const std::lock_guard hold(files_lock);
-    const std::size_t now = measured();
+    const size_t now = measured();
     if (more > bound || now > bound - more) {
         known.store(now, std::memory_order_relaxed);
         if (more == 0) return true;

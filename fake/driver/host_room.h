@@ -15,7 +15,7 @@ bool set_host_bound(const char* text, std::string& error);
 
 /// Most bytes of the host's memory that this process can have: the machine's memory, or its control group's limit if
 /// that is lower.
-std::size_t machine_memory();
+size_t machine_memory();
 
 /// The contents of a file count from now on, until it is forgotten, which has to be before it is closed.
 void count_file(int file);
@@ -23,6 +23,6 @@ void forget_file(int file);
 
 /// True if a write fits that takes at most `most` bytes. `exactly` computes the exact number, and is called only if
 /// `most` doesn't settle it. Says once that something doesn't fit.
-bool host_has_room(std::size_t most, const std::function<std::size_t()>& exactly);
+bool host_has_room(size_t most, const std::function<size_t()>& exactly);
 
 }  // namespace cuslice::fake

@@ -40,7 +40,7 @@ std::shared_ptr<const Image> read_cubin_part(const unsigned char* code, const En
 }
 
 /// `size`: of the memory that it lies in.
-CUresult read_container(const unsigned char* data, std::uint64_t size, int capability, Image& image) {
+CUresult read_container(const unsigned char* data, uint64_t size, int capability, Image& image) {
     if (size < sizeof(Container)) return CUDA_ERROR_INVALID_IMAGE;
     const auto container = value_at<Container>(data);
     if (container.magic != Container::kMagic || container.header_size < sizeof(Container) ||
@@ -48,7 +48,7 @@ CUresult read_container(const unsigned char* data, std::uint64_t size, int capab
         return CUDA_ERROR_INVALID_IMAGE;
     const auto all = std::make_shared<Image>();
     const unsigned char* entry_at = data + container.header_size;
-    for (std::uint64_t left = container.size; left >= sizeof(Entry);) {
+    for (uint64_t left = container.size; left >= sizeof(Entry);) {
         const auto entry = value_at<Entry>(entry_at);
         if (!entry.fits(left)) return CUDA_ERROR_INVALID_IMAGE;
         const unsigned char* code = entry_at + entry.header_size;
@@ -82,15 +82,15 @@ CUresult read_container(const unsigned char* data, std::uint64_t size, int capab
 CUresult read_unsized_container(const unsigned char* data, int capability, Image& image) {
     if (!is_readable(data, sizeof(Container))) return CUDA_ERROR_INVALID_IMAGE;
     const auto container = value_at<Container>(data);
-    if (container.size > std::uint64_t{1} << 32) return CUDA_ERROR_INVALID_IMAGE;
-    const std::uint64_t size = container.header_size + container.size;
+    if (container.size > uint64_t{1} << 32) return CUDA_ERROR_INVALID_IMAGE;
+    const uint64_t size = container.header_size + container.size;
     return is_readable(data, size) ? read_container(data, size, capability, image) : CUDA_ERROR_INVALID_IMAGE;
 }
 
 /// The magic number of an image, 0 if it is shorter.
-std::uint32_t magic_of(const unsigned char* data, std::uint64_t size) {
-    const bool there = size == kUnknownSize ? is_readable(data, sizeof(std::uint32_t)) : size >= sizeof(std::uint32_t);
-    return there ? value_at<std::uint32_t>(data) : 0;
+uint32_t magic_of(const unsigned char* data, uint64_t size) {
+    const bool there = size == kUnknownSize ? is_readable(data, sizeof(uint32_t)) : size >= sizeof(uint32_t);
+    return there ? value_at<uint32_t>(data) : 0;
 }
 
 /// The same image with the target that a device takes.
@@ -107,7 +107,7 @@ std::shared_ptr<const Image> unread_image_for(const Image& image, int device) {
     return chosen;
 }
 
-std::size_t text_length(const char* text, std::uint64_t size) {
+size_t text_length(const char* text, uint64_t size) {
     bool ended = false;
     return size == kUnknownSize ? readable_length(text, ended) : strnlen(text, size);
 }
@@ -141,18 +141,18 @@ std::shared_ptr<const KernelInfo> kernel_named(const std::shared_ptr<const Image
     return info;
 }
 
-CUresult compile_ptx(const char* text, std::size_t size, Image& image) {
+CUresult compile_ptx(const char* text, size_t size, Image& image) {
     image.fault = check_ptx({text, size});
     return image.fault.empty() && read_ptx(text, size, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
 }
 
-CUresult read_image(const void* pointer, int capability, Image& image, std::uint64_t size) {
+CUresult read_image(const void* pointer, int capability, Image& image, uint64_t size) {
     const auto* data = static_cast<const unsigned char*>(pointer);
     const bool sized = size != kUnknownSize;
     // Text first: it may be shorter than the four bytes of a magic number.
     if (size == 0 || !(sized || is_readable(data, 1)) || data[0] == '\0') return CUDA_ERROR_INVALID_IMAGE;
-    const std::uint32_t magic = magic_of(data, size);
-    std::uint32_t elf_magic = 0;
+    const uint32_t magic = magic_of(data, size);
+    uint32_t elf_magic = 0;
     std::memcpy(&elf_magic, ELFMAG, sizeof elf_magic);
     // A bare fat binary begins with a letter too, but no text goes on as it does.
     if (data[0] >= '\t' && data[0] < 0x7f && magic != Container::kMagic) {
@@ -166,7 +166,7 @@ CUresult read_image(const void* pointer, int capability, Image& image, std::uint
         image.is_ptx = true;
         image.ptx_capability = image.capability;
     } else if (magic == elf_magic) {
-        const std::uint64_t bytes = sized ? size : size_of_cubin(data);
+        const uint64_t bytes = sized ? size : size_of_cubin(data);
         if (!read_cubin(data, bytes, image)) return CUDA_ERROR_INVALID_IMAGE;
     } else if (magic == Wrapper::kMagic && !sized) {
         // In a file there is nothing that it could point to.

@@ -16,7 +16,7 @@
 namespace cuslice::fake {
 
 struct KernelParameter {
-    std::size_t offset = 0, size = 0;
+    size_t offset = 0, size = 0;
 };
 
 struct KernelInfo {
@@ -30,14 +30,14 @@ struct KernelInfo {
     int const_bytes = 0;
     bool cluster_required = false;
 
-    std::size_t parameter_bytes() const {
+    size_t parameter_bytes() const {
         return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size;
     }
 };
 
 struct VariableInfo {
     std::string name;
-    std::size_t size = 0;
+    size_t size = 0;
     std::vector<unsigned char> contents;  // shorter than size: the rest is zero
     bool managed = false;
 };
@@ -59,19 +59,19 @@ struct Image {
 /// CUDA_ERROR_INVALID_PTX: a fault in the text, which the image names; CUDA_ERROR_NO_BINARY_FOR_GPU: made for other
 /// devices. `capability` 0 takes code for any device. Without a size it is as long as the image itself says, as far as
 /// there is memory. Nothing beyond is read.
-constexpr std::uint64_t kUnknownSize = ~0ULL;
-CUresult read_image(const void* data, int capability, Image& image, std::uint64_t size = kUnknownSize);
+constexpr uint64_t kUnknownSize = ~0ULL;
+CUresult read_image(const void* data, int capability, Image& image, uint64_t size = kUnknownSize);
 
 /// A text as a driver's compiler would take or refuse it: check_ptx and read_ptx.
-CUresult compile_ptx(const char* text, std::size_t size, Image& image);
+CUresult compile_ptx(const char* text, size_t size, Image& image);
 
 /// The parts, each of which adds to the image.
-bool read_ptx(const char* text, std::size_t size, Image& image);
-bool read_cubin(const unsigned char* data, std::uint64_t size, Image& image);
+bool read_ptx(const char* text, size_t size, Image& image);
+bool read_cubin(const unsigned char* data, uint64_t size, Image& image);
 /// True if it begins as one.
-bool is_cubin(const unsigned char* data, std::uint64_t size);
+bool is_cubin(const unsigned char* data, uint64_t size);
 /// How long a cubin says it is; 0 if less can be read.
-std::uint64_t size_of_cubin(const unsigned char* data);
+uint64_t size_of_cubin(const unsigned char* data);
 
 /// The kernel of that name, null if there is none; keeps the image alive. In an opaque image any name may be one's:
 /// what it takes isn't known then.

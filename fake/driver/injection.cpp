@@ -16,7 +16,7 @@ constexpr const char* kForm =
     "items "
     "are separated by commas";
 
-bool whole_number(const std::string& text, std::uint64_t& number) {
+bool whole_number(const std::string& text, uint64_t& number) {
     if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return false;
     number = std::stoull(text);
     return true;
@@ -32,7 +32,7 @@ bool skip(std::string_view& text, std::string_view prefix) {
 bool is_version_of(std::string_view symbol, std::string_view name) {
     if (!skip(symbol, name)) return false;
     if (skip(symbol, "_v")) {
-        const std::size_t digits = std::min(symbol.find_first_not_of("0123456789"), symbol.size());
+        const size_t digits = std::min(symbol.find_first_not_of("0123456789"), symbol.size());
         if (digits == 0) return false;
         symbol.remove_prefix(digits);
     }
@@ -77,8 +77,8 @@ Injection::Injection(const Injection& other)
       calls_(other.calls_.load(std::memory_order_relaxed)) {}
 
 bool Injection::parse(const std::string& text, IsFunction is_function, std::string& error) {
-    for (std::size_t start = 0; start <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', start), text.size());
+    for (size_t start = 0; start <= text.size();) {
+        const size_t comma = std::min(text.find(',', start), text.size());
         const std::string item = text.substr(start, comma - start);
         if (!parse_item(item, is_function, error)) {
             error = "CUSLICE_FAKE_INJECT: '" + item + "': " + error + kForm;
@@ -92,10 +92,10 @@ bool Injection::parse(const std::string& text, IsFunction is_function, std::stri
 bool Injection::parse_item(const std::string& item, IsFunction is_function, std::string& error) {
     const auto colon = item.find(':');
     const std::string head = item.substr(0, colon), rest = colon == std::string::npos ? "" : item.substr(colon + 1);
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     if (head == "lost") {
         const auto at = rest.find('@');
-        std::uint64_t device = 0;
+        uint64_t device = 0;
         if (at == std::string::npos || !whole_number(rest.substr(0, at), device) || device > 63 ||
             !whole_number(rest.substr(at + 1), number)) {
             error = "lost needs a device and a number of calls, as in lost:1@100";
@@ -135,7 +135,7 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
         return false;
     }
     std::string which = rest.substr(0, equals);
-    std::uint64_t first = 1, last = ~0ULL;
+    uint64_t first = 1, last = ~0ULL;
     if (which != "*") {
         const bool onwards = !which.empty() && which.back() == '+';
         if (onwards) which.pop_back();
@@ -149,8 +149,8 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
         error = "'" + value + "' is no CUresult (1 to 999)";
         return false;
     }
-    failures_.push_back({head, first, last, static_cast<CUresult>(number),
-                         std::make_shared<std::atomic<std::uint64_t>>(0), std::make_shared<InjectionMark>(item)});
+    failures_.push_back({head, first, last, static_cast<CUresult>(number), std::make_shared<std::atomic<uint64_t>>(0),
+                         std::make_shared<InjectionMark>(item)});
     return true;
 }
 
@@ -167,7 +167,7 @@ CUresult Injection::call(const char* name) {
     }
     for (Failure& failure : failures_) {
         if (!is_version_of(name, failure.name)) continue;
-        const std::uint64_t call = failure.calls->fetch_add(1, std::memory_order_relaxed) + 1;
+        const uint64_t call = failure.calls->fetch_add(1, std::memory_order_relaxed) + 1;
         if (call < failure.first || call > failure.last) continue;
         failure.mark->note();
         if (result == CUDA_SUCCESS) result = failure.error;
@@ -183,7 +183,7 @@ CUresult Injection::Meeting::wait() {
         complete.notify_all();
         return CUDA_SUCCESS;
     }
-    const std::uint64_t round = rounds;
+    const uint64_t round = rounds;
     complete.wait_for(hold, std::chrono::seconds(kPatience), [&] { return rounds != round || given_up; });
     if (rounds != round) return CUDA_SUCCESS;
     inside--;
@@ -193,7 +193,7 @@ CUresult Injection::Meeting::wait() {
 }
 
 bool Injection::device_lost(int& ordinal) {
-    const std::uint64_t calls = calls_.load(std::memory_order_relaxed);
+    const uint64_t calls = calls_.load(std::memory_order_relaxed);
     for (Loss& loss : losses_) {
         if (calls > loss.after && !loss.told->exchange(true)) {
             ordinal = loss.ordinal;

@@ -46,19 +46,19 @@ class Injection {
   private:
     struct Failure {
         std::string name;
-        std::uint64_t first, last;
+        uint64_t first, last;
         CUresult error;
-        std::shared_ptr<std::atomic<std::uint64_t>> calls;
+        std::shared_ptr<std::atomic<uint64_t>> calls;
         std::shared_ptr<InjectionMark> mark;
     };
     struct Delay {
         std::string name;
-        std::uint64_t nanoseconds;
+        uint64_t nanoseconds;
         std::shared_ptr<InjectionMark> mark;
     };
     struct Loss {
         int ordinal;
-        std::uint64_t after;
+        uint64_t after;
         std::shared_ptr<std::atomic<bool>> told;
         std::shared_ptr<InjectionMark> mark;
     };
@@ -67,10 +67,10 @@ class Injection {
     struct Meeting {
         static constexpr int kPatience = 60;  // seconds
         std::string name;
-        std::uint64_t size = 2;
+        uint64_t size = 2;
         std::mutex mutex;
         std::condition_variable complete;
-        std::uint64_t inside = 0, rounds = 0;
+        uint64_t inside = 0, rounds = 0;
         bool given_up = false;
 
         CUresult wait();
@@ -81,7 +81,7 @@ class Injection {
     std::vector<Delay> delays_;
     std::vector<Loss> losses_;
     std::vector<std::shared_ptr<Meeting>> meetings_;
-    std::atomic<std::uint64_t> calls_{0};
+    std::atomic<uint64_t> calls_{0};
 };
 
 /// The one of this process.

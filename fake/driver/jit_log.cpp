@@ -16,7 +16,7 @@ CUresult JitLog::read(unsigned count, const CUjit_option* options, void** values
         if (options[i] == CU_JIT_INFO_LOG_BUFFER || options[i] == CU_JIT_ERROR_LOG_BUFFER) {
             buffer.text = static_cast<char*>(values[i]);
         } else if (info || options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) {
-            buffer.room = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(values[i]));
+            buffer.room = static_cast<unsigned>(reinterpret_cast<uintptr_t>(values[i]));
             buffer.written = &values[i];
         }
     }
@@ -29,7 +29,7 @@ void JitLog::write(std::string_view error) const {
 }
 
 void JitLog::Buffer::write(std::string_view log) const {
-    std::size_t length = 0;
+    size_t length = 0;
     if (text != nullptr && room > 0) {
         length = std::min(log.size(), room - 1);
         std::memcpy(text, log.data(), length);

@@ -20,7 +20,7 @@ class JitLog {
   private:
     struct Buffer {
         char* text = nullptr;
-        std::size_t room = 0;
+        size_t room = 0;
         void** written = nullptr;
         void write(std::string_view log) const;
     };

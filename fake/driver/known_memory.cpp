@@ -10,7 +10,7 @@
 namespace cuslice::fake {
 namespace {
 
-CUcontext context_numbered(std::uint32_t number) {
+CUcontext context_numbered(uint32_t number) {
     CUcontext found = nullptr;
     contexts.each([&](CUcontext handle, const Context& context) {
         if (context.number == number && context.active) found = handle;
@@ -18,7 +18,7 @@ CUcontext context_numbered(std::uint32_t number) {
     return found;
 }
 
-CUmemoryPool pool_of_number(std::uint32_t number) {
+CUmemoryPool pool_of_number(uint32_t number) {
     const Pool* pool = pool_numbered(number);
     return pool != nullptr ? pool->handle : nullptr;
 }

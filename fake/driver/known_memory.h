@@ -11,7 +11,7 @@ namespace cuslice::fake {
 /// Everything that the attributes are read from.
 struct KnownMemory {
     Address address = 0, base = 0;
-    std::size_t size = 0;
+    size_t size = 0;
     CUmemorytype type = CU_MEMORYTYPE_DEVICE;
     CUcontext context = nullptr;
     CUmemoryPool pool = nullptr;

@@ -55,7 +55,7 @@ void end_context(Context& context) {
     end_owned_by(context);
     gpu.free_all(context.number);
     gpu.release(gpu.spec.context + thread_bytes(context));
-    gpu.books.note_contexts(-static_cast<std::int64_t>(gpu.spec.context), -1);
+    gpu.books.note_contexts(-static_cast<int64_t>(gpu.spec.context), -1);
     context.peers.clear();
     contexts.each([&](CUcontext, Context& other) { other.peers.erase(context.handle); });
     if (!context.primary) contexts.destroy(context.handle);

@@ -19,14 +19,14 @@ class ManagedMemory {
 
     /// Charges so much of it as the GPU has room for. The rest is the host's, if `may_exceed`, and if the host has
     /// memory for it beside that of the other GPUs. False: it fits nowhere, and nothing has changed.
-    bool take(Books& books, std::uint64_t bytes, bool may_exceed);
-    void give_back(Books& books, std::uint64_t bytes);
+    bool take(Books& books, uint64_t bytes, bool may_exceed);
+    void give_back(Books& books, uint64_t bytes);
     /// Moves so much to the host that this many bytes could be charged; false if that is more than there is, or more
     /// than the host has memory for.
-    bool make_room(Books& books, std::uint64_t bytes);
+    bool make_room(Books& books, uint64_t bytes);
 
   private:
-    std::uint64_t total_ = 0, resident_ = 0;
+    uint64_t total_ = 0, resident_ = 0;
 };
 
 }  // namespace cuslice::fake

@@ -13,7 +13,7 @@ namespace {
 
 /// One block's hints: each holds from its address to the next one's.
 struct BlockHints {
-    std::uint32_t id = 0;  // of the block: another one may lie here later
+    uint32_t id = 0;  // of the block: another one may lie here later
     std::map<Address, Hints> from;
 };
 
@@ -37,8 +37,8 @@ bool same(const CUmemLocation& one, const CUmemLocation& other) { return one.typ
 
 }  // namespace
 
-void change_hints(const Found& block, Address from, std::size_t bytes,
-                  void (*change)(Hints& hints, CUmemLocation place), CUmemLocation place) {
+void change_hints(const Found& block, Address from, size_t bytes, void (*change)(Hints& hints, CUmemLocation place),
+                  CUmemLocation place) {
     auto& all = hints_of(block).from;
     split(all, page_of(from + bytes - 1) + kHostPage);
     const auto first = split(all, page_of(from));
@@ -46,7 +46,7 @@ void change_hints(const Found& block, Address from, std::size_t bytes,
     for (auto at = first; at != end; ++at) change(at->second, place);
 }
 
-Hints common_hints(const Found& block, Address from, std::size_t bytes) {
+Hints common_hints(const Found& block, Address from, size_t bytes) {
     const auto& all = hints_of(block).from;
     auto at = std::prev(all.upper_bound(from));
     Hints common = at->second;

@@ -20,9 +20,9 @@ struct Hints {
 // Both: the range is one of the block's, which is managed memory. The driver's lock is held.
 
 /// Changes the hints of each page that the range touches; `change` is given the place too.
-void change_hints(const Found& block, Address from, std::size_t bytes,
-                  void (*change)(Hints& hints, CUmemLocation place), CUmemLocation place);
+void change_hints(const Found& block, Address from, size_t bytes, void (*change)(Hints& hints, CUmemLocation place),
+                  CUmemLocation place);
 /// The hints that all pages of the range have in common.
-Hints common_hints(const Found& block, Address from, std::size_t bytes);
+Hints common_hints(const Found& block, Address from, size_t bytes);
 
 }  // namespace cuslice::fake

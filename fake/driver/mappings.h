@@ -15,15 +15,15 @@
 namespace cuslice::fake {
 
 /// Granularity of sizes, offsets and addresses.
-constexpr std::size_t kVirtualGranularity = kPageBytes;
+constexpr size_t kVirtualGranularity = kPageBytes;
 
 struct Reservation {
-    std::size_t size = 0;
+    size_t size = 0;
     void* range = nullptr;  // what mmap gave: the alignment cuts a part off
-    std::size_t range_size = 0;
+    size_t range_size = 0;
 };
 struct Mapping {
-    std::size_t size = 0;
+    size_t size = 0;
     CUmemGenericAllocationHandle handle = 0;  // of physical memory or of a multicast object
     std::map<int, CUmemAccess_flags> access;  // by ordinal
     /// For work that has been submitted: false once it is unmapped.
@@ -48,7 +48,7 @@ typename Map::iterator around(Map& map, Address address) {
     return address - above->first < above->second.size ? above : map.end();
 }
 
-inline bool whole(std::size_t value) { return value % kVirtualGranularity == 0; }
+inline bool whole(size_t value) { return value % kVirtualGranularity == 0; }
 
 /// True if the address lies in reserved addresses, mapped or not. Takes the lock.
 bool in_reserved_addresses(Address address);

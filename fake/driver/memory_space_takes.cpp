@@ -12,21 +12,21 @@ namespace cuslice::fake {
 namespace {
 
 /// Bytes of the host pages in a range that nothing has been written to yet.
-std::size_t absent(const unsigned char* from, std::size_t size) {
-    const auto start = reinterpret_cast<std::uintptr_t>(from) / kHostPage * kHostPage;
-    const std::size_t pages = (reinterpret_cast<std::uintptr_t>(from) + size - start + kHostPage - 1) / kHostPage;
+size_t absent(const unsigned char* from, size_t size) {
+    const auto start = reinterpret_cast<uintptr_t>(from) / kHostPage * kHostPage;
+    const size_t pages = (reinterpret_cast<uintptr_t>(from) + size - start + kHostPage - 1) / kHostPage;
     unsigned char present[kPageBytes / kHostPage + 1];
     if (mincore(reinterpret_cast<void*>(start), pages * kHostPage, present) != 0) return size;
-    return kHostPage * static_cast<std::size_t>(
+    return kHostPage * static_cast<size_t>(
                            std::count_if(present, present + pages, [](unsigned char page) { return (page & 1) == 0; }));
 }
 
 }  // namespace
 
-std::size_t MemorySpace::write_takes(Address to, std::size_t size) const {
-    std::size_t bytes = 0;
+size_t MemorySpace::write_takes(Address to, size_t size) const {
+    size_t bytes = 0;
     while (size > 0) {
-        const std::size_t part = std::min(size, kPageBytes - (to - base_) % kPageBytes);
+        const size_t part = std::min(size, kPageBytes - (to - base_) % kPageBytes);
         // A page that holds a pattern is written out as a whole.
         bytes += (state_of(to) & 3) == kUniform ? kPageBytes : absent(at(to), part);
         to += part;
@@ -35,14 +35,14 @@ std::size_t MemorySpace::write_takes(Address to, std::size_t size) const {
     return bytes;
 }
 
-std::size_t MemorySpace::fill_takes(Address to, std::uint32_t pattern, std::size_t size) const {
+size_t MemorySpace::fill_takes(Address to, uint32_t pattern, size_t size) const {
     if (shared_) return pattern == 0 ? 0 : write_takes(to, size);
     // Whole pages keep the pattern alone, unless other processes see them; and what is there already is left as it is.
-    const std::uint64_t wanted = pattern == 0 ? kClean : static_cast<std::uint64_t>(pattern) << 32 | kUniform;
-    std::size_t bytes = 0;
+    const uint64_t wanted = pattern == 0 ? kClean : static_cast<uint64_t>(pattern) << 32 | kUniform;
+    size_t bytes = 0;
     while (size > 0) {
-        const std::size_t part = std::min(size, kPageBytes - (to - base_) % kPageBytes);
-        const std::uint64_t state = state_of(to);
+        const size_t part = std::min(size, kPageBytes - (to - base_) % kPageBytes);
+        const uint64_t state = state_of(to);
         if (state != wanted && (part < kPageBytes || state == kLent)) bytes += write_takes(to, part);
         to += part;
         size -= part;
@@ -50,15 +50,15 @@ std::size_t MemorySpace::fill_takes(Address to, std::uint32_t pattern, std::size
     return bytes;
 }
 
-std::size_t MemorySpace::copy_takes(Address to, const MemorySpace& source, Address from, std::size_t size) const {
-    std::size_t bytes = 0;
+size_t MemorySpace::copy_takes(Address to, const MemorySpace& source, Address from, size_t size) const {
+    size_t bytes = 0;
     while (size > 0) {
-        const std::size_t left =
+        const size_t left =
             std::min(kPageBytes - (to - base_) % kPageBytes, kPageBytes - (from - source.base_) % kPageBytes);
-        const std::size_t part = std::min(size, left);
-        const std::uint64_t state = source.state_of(from);
+        const size_t part = std::min(size, left);
+        const uint64_t state = source.state_of(from);
         const bool pattern = state == kClean || ((state & 3) == kUniform && from % 4 == to % 4);
-        bytes += pattern ? fill_takes(to, static_cast<std::uint32_t>(state >> 32), part) : write_takes(to, part);
+        bytes += pattern ? fill_takes(to, static_cast<uint32_t>(state >> 32), part) : write_takes(to, part);
         to += part;
         from += part;
         size -= part;

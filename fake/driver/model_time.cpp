@@ -8,16 +8,16 @@
 namespace cuslice::fake {
 namespace {
 
-constinit std::atomic<std::uint64_t> spent{0};
+constinit std::atomic<uint64_t> spent{0};
 
 }  // namespace
 
 void spend_model_time() { spent.fetch_add(kModelWorkNanoseconds, std::memory_order_relaxed); }
 
-std::uint64_t model_time() {
+uint64_t model_time() {
     timespec time{};
     clock_gettime(CLOCK_MONOTONIC, &time);
-    const auto host = static_cast<std::uint64_t>(time.tv_sec) * 1000000000 + static_cast<std::uint64_t>(time.tv_nsec);
+    const auto host = static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
     return host + spent.load(std::memory_order_relaxed);
 }
 

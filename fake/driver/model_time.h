@@ -8,12 +8,12 @@
 namespace cuslice::fake {
 
 /// Shortest time of a kernel, copy or fill. A model, measured on no GPU.
-constexpr std::uint64_t kModelWorkNanoseconds = 2000;
+constexpr uint64_t kModelWorkNanoseconds = 2000;
 
 /// One more piece of work has been done. The pieces of all streams add up: there is one clock, which never goes back.
 void spend_model_time();
 
 /// Now, in nanoseconds.
-std::uint64_t model_time();
+uint64_t model_time();
 
 }  // namespace cuslice::fake

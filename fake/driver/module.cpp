@@ -28,7 +28,7 @@ CUresult make_variable(Context& context, const VariableInfo& info, Variable& out
     if (info.size == 0) return CUDA_SUCCESS;
     CUSLICE_TRY(gpu.allocate(region, info.size, BlockKind::Global, context.number, out.at));
     region.space.fill(out.at, 0, info.size);
-    const std::size_t given = std::min(info.contents.size(), info.size);
+    const size_t given = std::min(info.contents.size(), info.size);
     if (given > 0) region.space.write(out.at, info.contents.data(), given);
     return CUDA_SUCCESS;
 }
@@ -42,9 +42,9 @@ void free_variable(Gpu& gpu, const Variable& variable) {
 }
 
 void note(Gpu& gpu, const Module& module, int sign) {
-    std::uint64_t bytes = module.charged;
+    uint64_t bytes = module.charged;
     for (const auto& [name, variable] : module.variables) bytes += rounded(variable.size);
-    gpu.books.note_modules(sign * static_cast<std::int64_t>(bytes));
+    gpu.books.note_modules(sign * static_cast<int64_t>(bytes));
 }
 
 void free_variables(Gpu& gpu, const Module& module) {

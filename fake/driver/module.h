@@ -13,7 +13,7 @@ namespace cuslice::fake {
 
 struct Variable {
     Address at = 0;
-    std::size_t size = 0;
+    size_t size = 0;
     bool managed = false;
 };
 
@@ -21,7 +21,7 @@ struct Module {
     CUmodule handle = nullptr;
     CUcontext context = nullptr;
     std::shared_ptr<const Image> image;
-    std::uint64_t charged = 0;
+    uint64_t charged = 0;
     std::map<std::string, CUfunction> functions;  // those asked for so far
     std::map<std::string, Variable> variables;
 };
@@ -92,7 +92,7 @@ CUresult kernel_attribute(const KernelInfo& info, const Function* function, cons
                           CUfunction_attribute attribute, int& value);
 
 /// Where a kernel's parameter is, and its size if that is asked for; CUDA_ERROR_NOT_SUPPORTED where they aren't known.
-CUresult parameter_info(const KernelInfo& info, std::size_t index, std::size_t* offset, std::size_t* size);
+CUresult parameter_info(const KernelInfo& info, size_t index, size_t* offset, size_t* size);
 CUresult set_attribute(Function& function, CUfunction_attribute attribute, int value);
 
 }  // namespace cuslice::fake

@@ -39,20 +39,20 @@ void drop_if_unused(CUmemGenericAllocationHandle handle, Multicast& object) {
 }
 
 /// True if some memory of this GPU is bound within [offset, offset + size).
-bool taken(const Multicast& object, int ordinal, std::size_t offset, std::size_t size) {
+bool taken(const Multicast& object, int ordinal, size_t offset, size_t size) {
     return std::any_of(object.bindings.begin(), object.bindings.end(), [&](const auto& one) {
         const auto& [place, binding] = one;
         return place.first == ordinal && place.second < offset + size && offset < place.second + binding.size;
     });
 }
 
-bool within(std::size_t offset, std::size_t size, std::size_t end) {
+bool within(size_t offset, size_t size, size_t end) {
     return size > 0 && whole(size) && whole(offset) && offset <= end && size <= end - offset;
 }
 
 /// With the lock held and the team complete.
-CUresult bind(Multicast& object, std::size_t offset, CUmemGenericAllocationHandle memory, std::size_t memory_offset,
-              std::size_t size) {
+CUresult bind(Multicast& object, size_t offset, CUmemGenericAllocationHandle memory, size_t memory_offset,
+              size_t size) {
     Physical* physical = physicals.find(memory);
     if (physical == nullptr || !within(memory_offset, size, physical->size) || !within(offset, size, object.prop.size))
         return CUDA_ERROR_INVALID_VALUE;
@@ -73,7 +73,7 @@ CUresult create_multicast(CUmemGenericAllocationHandle& out, const CUmulticastOb
                                        [](const auto& gpu) { return can_multicast(gpu->spec); });
     if (capable == 0) return CUDA_ERROR_NOT_SUPPORTED;
     // Without other processes the team would never be complete.
-    if (prop.numDevices > static_cast<std::size_t>(capable)) return CUDA_ERROR_INVALID_VALUE;
+    if (prop.numDevices > static_cast<size_t>(capable)) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(tables().lock);
     const auto [handle, object] = multicasts.create();
     object->prop = prop;
@@ -93,8 +93,8 @@ CUresult add_to_team(CUmemGenericAllocationHandle handle, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-CUresult bind_memory(CUmemGenericAllocationHandle handle, std::size_t offset, CUmemGenericAllocationHandle memory,
-                     std::size_t memory_offset, std::size_t size) {
+CUresult bind_memory(CUmemGenericAllocationHandle handle, size_t offset, CUmemGenericAllocationHandle memory,
+                     size_t memory_offset, size_t size) {
     std::unique_lock hold(tables().lock);
     await_team(handle, hold);
     Multicast* object = held(handle);
@@ -103,7 +103,7 @@ CUresult bind_memory(CUmemGenericAllocationHandle handle, std::size_t offset, CU
     return bind(*object, offset, memory, memory_offset, size);
 }
 
-CUresult bind_address(CUmemGenericAllocationHandle handle, std::size_t offset, Address address, std::size_t size) {
+CUresult bind_address(CUmemGenericAllocationHandle handle, size_t offset, Address address, size_t size) {
     std::unique_lock hold(tables().lock);
     await_team(handle, hold);
     Multicast* object = held(handle);
@@ -112,7 +112,7 @@ CUresult bind_address(CUmemGenericAllocationHandle handle, std::size_t offset, A
     return bind(*object, offset, found->second.handle, address - found->first, size);
 }
 
-CUresult unbind_memory(CUmemGenericAllocationHandle handle, CUdevice device, std::size_t offset, std::size_t size) {
+CUresult unbind_memory(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size) {
     if (driver().gpu(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(tables().lock);
     Multicast* object = held(handle);
@@ -128,7 +128,7 @@ CUresult unbind_memory(CUmemGenericAllocationHandle handle, CUdevice device, std
 
 bool is_multicast(CUmemGenericAllocationHandle handle) { return multicasts.find(handle) != nullptr; }
 
-std::size_t multicast_size(CUmemGenericAllocationHandle handle) {
+size_t multicast_size(CUmemGenericAllocationHandle handle) {
     const Multicast* object = held(handle);
     return object == nullptr ? 0 : object->prop.size;
 }

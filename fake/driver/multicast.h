@@ -19,26 +19,26 @@ struct Multicast {
     unsigned handles = 1;  // references that the program holds
     unsigned mappings = 0;
     struct Binding {
-        std::size_t size = 0;
+        size_t size = 0;
         CUmemGenericAllocationHandle memory = 0;
     };
-    std::map<std::pair<int, std::size_t>, Binding> bindings;  // by ordinal and offset
+    std::map<std::pair<int, size_t>, Binding> bindings;  // by ordinal and offset
 };
 
 CUresult create_multicast(CUmemGenericAllocationHandle& out, const CUmulticastObjectProp& prop);
 CUresult add_to_team(CUmemGenericAllocationHandle handle, CUdevice device);
 /// Binds a part of physical memory; waits until the team is complete.
-CUresult bind_memory(CUmemGenericAllocationHandle handle, std::size_t offset, CUmemGenericAllocationHandle memory,
-                     std::size_t memory_offset, std::size_t size);
+CUresult bind_memory(CUmemGenericAllocationHandle handle, size_t offset, CUmemGenericAllocationHandle memory,
+                     size_t memory_offset, size_t size);
 /// The same of memory that is mapped at an address.
-CUresult bind_address(CUmemGenericAllocationHandle handle, std::size_t offset, Address address, std::size_t size);
-CUresult unbind_memory(CUmemGenericAllocationHandle handle, CUdevice device, std::size_t offset, std::size_t size);
+CUresult bind_address(CUmemGenericAllocationHandle handle, size_t offset, Address address, size_t size);
+CUresult unbind_memory(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size);
 
 // For mappings of multicast objects. The lock of mappings.h is held.
 
 bool is_multicast(CUmemGenericAllocationHandle handle);
 /// 0 if the handle has been released.
-std::size_t multicast_size(CUmemGenericAllocationHandle handle);
+size_t multicast_size(CUmemGenericAllocationHandle handle);
 Gpu* multicast_gpu(CUmemGenericAllocationHandle handle);
 /// Lets go of the lock until all GPUs have been added, as the driver documents it, or the object is gone.
 void await_team(CUmemGenericAllocationHandle handle, std::unique_lock<std::shared_mutex>& hold);

@@ -11,7 +11,7 @@
 namespace cuslice::fake {
 
 /// 0 if not even one block of so many threads and so much dynamic shared memory fits.
-int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int threads, std::size_t dynamic_shared);
+int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int threads, size_t dynamic_shared);
 
 /// True if whole clusters, as the attribute names them, make up the configuration's grid.
 bool divides_grid(const CUlaunchConfig& config, const CUlaunchAttribute& attribute);

@@ -23,8 +23,8 @@ namespace {
 
 /// Lies behind the contents in an exportable allocation's file, and says what it is.
 struct Label {
-    std::uint64_t magic = 0x5359485045524143;
-    std::uint64_t id = 0, size = 0;
+    uint64_t magic = 0x5359485045524143;
+    uint64_t id = 0, size = 0;
     unsigned char uuid[16] = {};
     CUmemAllocationProp prop{};
 };
@@ -34,9 +34,9 @@ bool read_label(int file, Label& label) {
     struct stat info {};
     const auto size = static_cast<ssize_t>(sizeof label);
     if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= size) return false;
-    const std::uint64_t magic = Label{}.magic;
+    const uint64_t magic = Label{}.magic;
     if (pread(file, &label, sizeof label, info.st_size - size) != size || label.magic != magic) return false;
-    return label.size == static_cast<std::uint64_t>(info.st_size - size) && whole(label.size);
+    return label.size == static_cast<uint64_t>(info.st_size - size) && whole(label.size);
 }
 
 /// Gives a new block a file of its own for its contents; with the GPU's lock held.
@@ -62,7 +62,7 @@ void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical) {
     Gpu& gpu = *physical.gpu;
     const Address at = physical.at;
     const bool own_file = physical.file >= 0;
-    const std::uint64_t id = physical.id;
+    const uint64_t id = physical.id;
     if (own_file) {
         forget_file(physical.file);
         close(physical.file);
@@ -91,7 +91,7 @@ void give_up_physical(CUmemGenericAllocationHandle handle) {
     drop_if_unused(handle, *physical);
 }
 
-CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop) {
+CUresult create_physical(CUmemGenericAllocationHandle& out, size_t size, const CUmemAllocationProp& prop) {
     if (size == 0 || !whole(size) || prop.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     CUSLICE_FIND(Gpu, gpu, find_gpu(prop.location.id, gpu));
@@ -198,13 +198,13 @@ CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocatio
     return CUDA_SUCCESS;
 }
 
-std::size_t physical_size(CUmemGenericAllocationHandle handle) {
+size_t physical_size(CUmemGenericAllocationHandle handle) {
     const std::shared_lock hold(tables().lock);
     const Physical* physical = physicals.find(handle);
     return physical == nullptr ? 0 : physical->size;
 }
 
-CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles) {
+CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, size_t offset, size_t tiles) {
     const std::lock_guard hold(tables().lock);
     Physical* physical = physicals.find(handle);
     if (physical == nullptr || physical->handles == 0 || physical->gpu != &gpu) return CUDA_ERROR_INVALID_VALUE;

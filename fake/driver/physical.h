@@ -11,29 +11,29 @@ namespace cuslice::fake {
 struct Physical {
     Gpu* gpu = nullptr;
     Address at = 0;  // where its contents lie in the GPU's ordinary memory
-    std::size_t size = 0;
+    size_t size = 0;
     CUmemAllocationProp prop{};
     unsigned handles = 1;  // references that the program holds
     unsigned mappings = 0;
-    int file = -1;         // of exportable memory: what its contents are in, and what other processes are given
-    std::uint64_t id = 0;  // the shared allocation in the books, once it has been exported or if it was imported
+    int file = -1;    // of exportable memory: what its contents are in, and what other processes are given
+    uint64_t id = 0;  // the shared allocation in the books, once it has been exported or if it was imported
 };
 using PhysicalTable = HandleTable<Physical, CUmemGenericAllocationHandle, HandleKind::Physical>;
 extern PhysicalTable physicals;
 
-CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop);
+CUresult create_physical(CUmemGenericAllocationHandle& out, size_t size, const CUmemAllocationProp& prop);
 /// A descriptor by which another process can import the memory; it keeps the contents while nobody has imported them.
 CUresult export_physical(CUmemGenericAllocationHandle handle, int& file);
 /// Imports the memory behind such a descriptor; in a process that has it already, adds a reference to it.
 CUresult import_physical(CUmemGenericAllocationHandle& out, int file);
 CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop);
 /// 0 if the handle is none.
-std::size_t physical_size(CUmemGenericAllocationHandle handle);
+size_t physical_size(CUmemGenericAllocationHandle handle);
 
 /// Sparse arrays consist of tiles of so many bytes, to which memory of a tile pool is bound.
-constexpr std::size_t kTileBytes = std::size_t{64} << 10;
+constexpr size_t kTileBytes = size_t{64} << 10;
 /// Binds tiles of a tile pool to an array of the GPU, as so many mappings; and gives one of them up.
-CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles);
+CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, size_t offset, size_t tiles);
 void unbind_physical(CUmemGenericAllocationHandle handle);
 
 /// The process ends: the files of what it has shared with nobody.

@@ -20,7 +20,7 @@ namespace {
 constinit std::atomic<bool> have_held{false};
 
 /// Pools are numbered from the top, contexts from the bottom: both own blocks.
-std::atomic<std::uint32_t> last_number{0xffffffff};
+std::atomic<uint32_t> last_number{0xffffffff};
 
 struct Chosen {
     CUmemoryPool standard = nullptr, current = nullptr;
@@ -41,21 +41,21 @@ bool is_pool_block(const BlockRecord& record) {
     return record.kind == BlockKind::Pool || (record.kind == BlockKind::Managed && is_pool_number(record.owner));
 }
 
-std::uint64_t in_chunks(std::uint64_t bytes, std::uint64_t chunk) { return (bytes + chunk - 1) / chunk * chunk; }
+uint64_t in_chunks(uint64_t bytes, uint64_t chunk) { return (bytes + chunk - 1) / chunk * chunk; }
 
-void note_used(Pool& pool, std::uint64_t used) {
+void note_used(Pool& pool, uint64_t used) {
     pool.used = used;
     pool.used_high = std::max(pool.used_high, used);
 }
 
 /// For a pool whose memory is taken block by block.
-void note_taken(Pool& pool, std::uint64_t bytes) {
+void note_taken(Pool& pool, uint64_t bytes) {
     note_used(pool, pool.used + rounded(bytes));
     pool.reserved = pool.used;
     pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
 }
 
-CUresult allocate_managed(Pool& pool, Gpu& gpu, std::uint64_t bytes, Address& out) {
+CUresult allocate_managed(Pool& pool, Gpu& gpu, uint64_t bytes, Address& out) {
     CUSLICE_TRY(gpu.open());
     CUSLICE_TRY(gpu.open_region(gpu.managed));
     CUSLICE_TRY(gpu.allocate(gpu.managed, bytes, BlockKind::Managed, pool.number, out));
@@ -66,7 +66,7 @@ CUresult allocate_managed(Pool& pool, Gpu& gpu, std::uint64_t bytes, Address& ou
     return CUDA_SUCCESS;
 }
 
-CUresult allocate_on_host(Pool& pool, std::uint64_t bytes, Address& out) {
+CUresult allocate_on_host(Pool& pool, uint64_t bytes, Address& out) {
     void* memory = nullptr;
     CUSLICE_TRY(allocate_host_for(pool.number, bytes, &memory));
     note_taken(pool, bytes);
@@ -75,7 +75,7 @@ CUresult allocate_on_host(Pool& pool, std::uint64_t bytes, Address& out) {
 }
 
 /// A block's size has gone back to its pool.
-void note_freed(Pool* pool, std::uint64_t bytes) {
+void note_freed(Pool* pool, uint64_t bytes) {
     if (pool == nullptr) return;
     pool->used -= rounded(bytes);
     if (!pool->of_device()) pool->reserved = pool->used;
@@ -92,7 +92,7 @@ Pool& new_pool(Gpu* gpu) {
     return *pool;
 }
 
-Pool* pool_numbered(std::uint32_t number) {
+Pool* pool_numbered(uint32_t number) {
     Pool* found = nullptr;
     pools.each([&](CUmemoryPool, Pool& pool) {
         if (pool.number == number) found = &pool;
@@ -152,10 +152,10 @@ void set_current_pool(const Pool& pool) {
 
 bool pools_have_held() { return have_held.load(std::memory_order_relaxed); }
 
-CUresult allocate_pooled(Pool& pool, Gpu& near, std::uint64_t bytes, Address& out) {
-    if (bytes > std::uint64_t{1} << 46) return CUDA_ERROR_OUT_OF_MEMORY;
-    const std::uint64_t wanted = pool.used + rounded(bytes);
-    const std::uint64_t most = pool.props.maxSize;
+CUresult allocate_pooled(Pool& pool, Gpu& near, uint64_t bytes, Address& out) {
+    if (bytes > uint64_t{1} << 46) return CUDA_ERROR_OUT_OF_MEMORY;
+    const uint64_t wanted = pool.used + rounded(bytes);
+    const uint64_t most = pool.props.maxSize;
     if (most != 0 && wanted > most) return CUDA_ERROR_OUT_OF_MEMORY;
     if (pool.managed()) return allocate_managed(pool, pool.gpu != nullptr ? *pool.gpu : near, bytes, out);
     if (pool.gpu == nullptr) return allocate_on_host(pool, bytes, out);
@@ -164,7 +164,7 @@ CUresult allocate_pooled(Pool& pool, Gpu& near, std::uint64_t bytes, Address& ou
     if (bytes > gpu.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(gpu.lock);
     if (wanted > pool.reserved) {
-        const std::uint64_t growth = in_chunks(wanted, gpu.spec.pool_chunk) - pool.reserved;
+        const uint64_t growth = in_chunks(wanted, gpu.spec.pool_chunk) - pool.reserved;
         if (!gpu.charge_held(growth)) return CUDA_ERROR_OUT_OF_MEMORY;
         pool.reserved += growth;
         have_held.store(true, std::memory_order_relaxed);
@@ -193,8 +193,8 @@ CUresult free_pooled_now(Address address) {
     }
     const Found found = find_block(address);
     if (!found) return CUDA_ERROR_INVALID_VALUE;
-    std::uint64_t bytes = 0;
-    std::uint32_t number = 0;
+    uint64_t bytes = 0;
+    uint32_t number = 0;
     {
         const std::lock_guard hold_gpu(found.gpu->lock);
         const Block block = found.region->heap.at(address);  // again: another thread may have freed it
@@ -207,10 +207,10 @@ CUresult free_pooled_now(Address address) {
     return CUDA_SUCCESS;
 }
 
-void trim_pool(Pool& pool, std::uint64_t keep) {
+void trim_pool(Pool& pool, uint64_t keep) {
     if (!pool.of_device()) return;  // nothing is kept there
     Gpu& gpu = *pool.gpu;
-    const std::uint64_t least = in_chunks(std::max(pool.used, keep), gpu.spec.pool_chunk);
+    const uint64_t least = in_chunks(std::max(pool.used, keep), gpu.spec.pool_chunk);
     if (least >= pool.reserved) return;
     gpu.release(pool.reserved - least);
     pool.reserved = least;

@@ -13,16 +13,16 @@ struct Stream;
 
 struct Pool {
     CUmemoryPool handle = nullptr;
-    Gpu* gpu = nullptr;        // null: of the host, or of managed memory without a device
-    std::uint32_t number = 0;  // owner of its blocks
+    Gpu* gpu = nullptr;   // null: of the host, or of managed memory without a device
+    uint32_t number = 0;  // owner of its blocks
     bool is_default = false;
     bool imported = false;  // another process's: nothing is allocated from it
     bool doomed = false;    // destroyed by the program while blocks are out: ends with the last of them
     CUmemPoolProps props{};
-    std::uint64_t identity = 0;  // of an exported pool, and of its imports; 0: was never exported
-    std::uint64_t threshold = 0;
-    std::uint64_t reserved = 0, reserved_high = 0;  // charged; a multiple of the profile's chunk
-    std::uint64_t used = 0, used_high = 0;
+    uint64_t identity = 0;  // of an exported pool, and of its imports; 0: was never exported
+    uint64_t threshold = 0;
+    uint64_t reserved = 0, reserved_high = 0;  // charged; a multiple of the profile's chunk
+    uint64_t used = 0, used_high = 0;
     int reuse[3] = {1, 1, 1};
     std::map<int, CUmemAccess_flags> access;  // of other devices, by ordinal
 
@@ -39,9 +39,9 @@ extern PoolTable pools;
 Pool& new_pool(Gpu* gpu);
 
 /// True if a block's owner of this number is a pool: contexts are numbered from the other end.
-constexpr bool is_pool_number(std::uint32_t number) { return number > 0x80000000; }
+constexpr bool is_pool_number(uint32_t number) { return number > 0x80000000; }
 /// The pool of a number, or null; the driver's lock is held.
-Pool* pool_numbered(std::uint32_t number);
+Pool* pool_numbered(uint32_t number);
 
 /// The device's default pool, made at the first use; and the one that cuMemAllocAsync takes from. The driver's lock is
 /// held.
@@ -58,13 +58,13 @@ Pool& current_pool(const CUmemLocation& place, CUmemAllocationType type, Gpu* gp
 void set_current_pool(const Pool& pool);
 
 /// Takes a block; managed memory of no device lies on `near`. The driver's lock is held.
-CUresult allocate_pooled(Pool& pool, Gpu& near, std::uint64_t bytes, Address& out);
+CUresult allocate_pooled(Pool& pool, Gpu& near, uint64_t bytes, Address& out);
 /// True if a block that begins here is a pool's.
 bool is_pooled(Address address);
 /// Frees a pool's block at once (cuMemFree of stream-ordered memory waits for its context first).
 CUresult free_pooled_now(Address address);
 /// Gives back what lies above `keep` bytes and isn't used; the driver's lock is held.
-void trim_pool(Pool& pool, std::uint64_t keep);
+void trim_pool(Pool& pool, uint64_t keep);
 /// After a synchronisation: every pool of the GPU keeps no more than its threshold says. The driver's lock is held.
 void trim_to_thresholds(Gpu& gpu);
 /// True if any pool has ever held memory: otherwise there is nothing to trim.

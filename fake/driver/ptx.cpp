@@ -18,10 +18,10 @@ namespace {
 using Token = std::string_view;
 
 /// Bytes of a fundamental type, 0 if the token is none.
-std::size_t type_bytes(Token token) {
+size_t type_bytes(Token token) {
     static constexpr struct {
         std::string_view name;
-        std::size_t bytes;
+        size_t bytes;
     } kOthers[] = {{".pred", 1}, {".texref", 8}, {".samplerref", 8}, {".surfref", 8}};
     for (const auto& type : kOthers) {
         if (token == type.name) return type.bytes;
@@ -37,7 +37,7 @@ long long number(Token token) { return std::strtoll(std::string(token).c_str(), 
 /// A variable or parameter as it is declared: name, size, alignment, initial value.
 struct Declaration {
     std::string name;
-    std::size_t element = 0, size = 0, align = 0;
+    size_t element = 0, size = 0, align = 0;
     bool managed = false;
     std::vector<unsigned char> contents;
 };
@@ -48,7 +48,7 @@ class Reader {
 
     bool read() {
         bool external = false;
-        std::size_t constants = 0;
+        size_t constants = 0;
         while (at_ < tokens_.size()) {
             const Token token = tokens_[at_++];
             if (token == ".target") {
@@ -80,7 +80,7 @@ class Reader {
 
     /// The last token that was looked at: where a text that can't be read goes wrong.
     Token reached() const {
-        return tokens_.empty() ? Token() : tokens_[std::min(std::max<std::size_t>(at_, 1), tokens_.size()) - 1];
+        return tokens_.empty() ? Token() : tokens_[std::min(std::max<size_t>(at_, 1), tokens_.size()) - 1];
     }
 
   private:
@@ -104,7 +104,7 @@ class Reader {
         for (; at_ < tokens_.size() && peek()[0] == '.'; at_++) {
             const Token token = peek();
             if (token == ".align") {
-                out.align = static_cast<std::size_t>(number(tokens_[std::min(++at_, tokens_.size() - 1)]));
+                out.align = static_cast<size_t>(number(tokens_[std::min(++at_, tokens_.size() - 1)]));
             } else if (token == ".attribute") {
                 for (at_++; at_ < tokens_.size() && peek() != ")"; at_++)
                     out.managed = out.managed || peek() == ".managed";
@@ -112,7 +112,7 @@ class Reader {
                 vector2 = true;
             } else if (token == ".v4") {
                 vector4 = true;
-            } else if (const std::size_t bytes = type_bytes(token); bytes != 0) {
+            } else if (const size_t bytes = type_bytes(token); bytes != 0) {
                 out.element = bytes;
             }
         }
@@ -125,7 +125,7 @@ class Reader {
                 out.size = 0;  // `extern` shared memory, or a size that the initial value gives
                 continue;
             }
-            out.size *= static_cast<std::size_t>(number(peek()));
+            out.size *= static_cast<size_t>(number(peek()));
             at_++;
             if (!take("]")) return false;
         }
@@ -152,7 +152,7 @@ class Reader {
     }
 
     static void append(Declaration& out, Token token, bool negative) {
-        std::uint64_t bits = 0;
+        uint64_t bits = 0;
         const bool hexadecimal_float = token.size() > 2 && token[0] == '0' && std::strchr("fFdD", token[1]) != nullptr;
         if (hexadecimal_float) {
             bits = std::strtoull(std::string(token.substr(2)).c_str(), nullptr, 16);
@@ -160,7 +160,7 @@ class Reader {
             bits = std::strtoull(std::string(token).c_str(), nullptr, 0);
             if (negative) bits = ~bits + 1;
         }
-        for (std::size_t i = 0; i < out.element; i++) {
+        for (size_t i = 0; i < out.element; i++) {
             out.contents.push_back(i < 8 ? static_cast<unsigned char>(bits >> (8 * i)) : '\0');
         }
     }
@@ -173,9 +173,8 @@ class Reader {
         while (kernel.parameters_known && !take(")")) {
             Declaration parameter;
             if (!take(".param") || !read_declaration(parameter)) return false;
-            const std::size_t align =
-                std::max<std::size_t>(parameter.align != 0 ? parameter.align : parameter.element, 1);
-            const std::size_t offset = (kernel.parameter_bytes() + align - 1) / align * align;
+            const size_t align = std::max<size_t>(parameter.align != 0 ? parameter.align : parameter.element, 1);
+            const size_t offset = (kernel.parameter_bytes() + align - 1) / align * align;
             kernel.parameters.push_back({offset, parameter.size});
             take(",");
         }
@@ -219,13 +218,13 @@ class Reader {
     }
 
     std::vector<Token> tokens_;
-    std::size_t at_ = 0;
+    size_t at_ = 0;
     Image& image_;
 };
 
 }  // namespace
 
-bool read_ptx(const char* text, std::size_t size, Image& image) {
+bool read_ptx(const char* text, size_t size, Image& image) {
     Reader reader({text, size}, image);
     if (reader.read()) return true;
     image.fault = ptx_fault({text, size}, reader.reached(), "the declaration before this can't be read");

@@ -46,7 +46,7 @@ constexpr Token kInstructions[] = {
 };
 static_assert(std::is_sorted(std::begin(kInstructions), std::end(kInstructions)));
 
-template <std::size_t count>
+template <size_t count>
 bool one_of(Token token, const Token (&list)[count]) {
     return std::find(std::begin(list), std::end(list), token) != std::end(list);
 }
@@ -69,10 +69,10 @@ class Checker {
     }
 
     /// Where the directives begin that aren't the module's header.
-    std::size_t header_end() {
+    size_t header_end() {
         header();
         if (peek() == ".address_size") at_ += 2;
-        return at_ < tokens_.size() ? static_cast<std::size_t>(peek().data() - text_.data()) : text_.size();
+        return at_ < tokens_.size() ? static_cast<size_t>(peek().data() - text_.data()) : text_.size();
     }
 
   private:
@@ -200,7 +200,7 @@ class Checker {
 
     Token text_;
     std::vector<Token> tokens_;
-    std::size_t at_ = 0;
+    size_t at_ = 0;
     bool known_instructions_ = true;
     std::string fault_;
 };

@@ -11,21 +11,21 @@ std::vector<std::string_view> ptx_tokens(std::string_view text) {
     const auto word = [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.' || c == '%';
     };
-    for (std::size_t i = 0; i < text.size();) {
+    for (size_t i = 0; i < text.size();) {
         const char c = text[i];
         if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == '\0') {
             i++;
         } else if (text.compare(i, 2, "//") == 0) {
             i = std::min(text.find('\n', i), text.size());
         } else if (text.compare(i, 2, "/*") == 0) {
-            const std::size_t end = text.find("*/", i + 2);
+            const size_t end = text.find("*/", i + 2);
             i = end == text.npos ? text.size() : end + 2;
         } else if (c == '"') {
-            const std::size_t end = std::min(text.find('"', i + 1), text.size() - 1);
+            const size_t end = std::min(text.find('"', i + 1), text.size() - 1);
             tokens.push_back(text.substr(i, end - i + 1));
             i = end + 1;
         } else {
-            std::size_t end = i + 1;
+            size_t end = i + 1;
             if (word(c)) {
                 while (end < text.size() && word(text[end])) end++;
             }

@@ -12,20 +12,20 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::size_t kPagesAtOnce = 256;
+constexpr size_t kPagesAtOnce = 256;
 
 }  // namespace
 
-bool is_readable(const void* memory, std::uint64_t size) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+bool is_readable(const void* memory, uint64_t size) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
     if (size == 0) return true;
     if (begin == 0 || size > UINTPTR_MAX - begin) return false;
     // A byte of each page.
     unsigned char bytes[kPagesAtOnce];
     iovec pages[kPagesAtOnce];
     const iovec into{bytes, sizeof bytes};
-    for (std::uintptr_t at = begin; at < begin + size;) {
-        std::size_t count = 0;
+    for (uintptr_t at = begin; at < begin + size;) {
+        size_t count = 0;
         for (; count < kPagesAtOnce && at < begin + size; at = (at / kHostPage + 1) * kHostPage)
             pages[count++] = {reinterpret_cast<void*>(at), 1};
         const ssize_t got = process_vm_readv(getpid(), &into, 1, pages, count, 0);
@@ -35,12 +35,12 @@ bool is_readable(const void* memory, std::uint64_t size) {
     return true;
 }
 
-std::size_t readable_length(const char* text, bool& ended) {
-    std::size_t length = 0;
+size_t readable_length(const char* text, bool& ended) {
+    size_t length = 0;
     for (ended = false; !ended;) {
-        const std::size_t to_page_end = kHostPage - reinterpret_cast<std::uintptr_t>(text + length) % kHostPage;
+        const size_t to_page_end = kHostPage - reinterpret_cast<uintptr_t>(text + length) % kHostPage;
         if (!is_readable(text + length, to_page_end)) break;
-        const std::size_t here = strnlen(text + length, to_page_end);
+        const size_t here = strnlen(text + length, to_page_end);
         ended = here < to_page_end;
         length += here;
     }

@@ -15,7 +15,7 @@ int accessing_gpu() {
     return current_context(context) == CUDA_SUCCESS ? context->gpu->ordinal : -1;
 }
 
-CUresult resolve_device(Address address, std::size_t size, Access access, Extents& extents, int from_gpu) {
+CUresult resolve_device(Address address, size_t size, Access access, Extents& extents, int from_gpu) {
     for (const auto& gpu : driver().gpus) {
         Region* region = region_of(*gpu, address);
         if (region == nullptr) continue;
@@ -32,7 +32,7 @@ CUresult resolve_device(Address address, std::size_t size, Access access, Extent
     return CUDA_SUCCESS;
 }
 
-CUresult resolve_host(const void* pointer, std::size_t size, Extents& extents) {
+CUresult resolve_host(const void* pointer, size_t size, Extents& extents) {
     const auto address = reinterpret_cast<Address>(pointer);
     if (pointer == nullptr || address + size < address) return CUDA_ERROR_INVALID_VALUE;
     if (is_device_address(address) || is_device_address(address + size - 1)) return CUDA_ERROR_INVALID_VALUE;
@@ -40,7 +40,7 @@ CUresult resolve_host(const void* pointer, std::size_t size, Extents& extents) {
     return CUDA_SUCCESS;
 }
 
-CUresult resolve_any(Address address, std::size_t size, Access access, Extents& extents, int from_gpu) {
+CUresult resolve_any(Address address, size_t size, Access access, Extents& extents, int from_gpu) {
     if (is_device_address(address) || find_block(address))
         return resolve_device(address, size, access, extents, from_gpu);
     return resolve_host(reinterpret_cast<const void*>(address), size, extents);

@@ -20,40 +20,40 @@
 namespace cuslice::fake {
 
 struct SharedEvent::Page {
-    std::uint64_t id;
-    std::atomic<std::uint32_t> begun, reached;
-    std::atomic<std::int32_t> recorder;           // who has begun the latest record
-    std::atomic<std::uint64_t> recorder_started;  // field 22 of /proc/PID/stat: pids are used again
+    uint64_t id;
+    std::atomic<uint32_t> begun, reached;
+    std::atomic<int32_t> recorder;           // who has begun the latest record
+    std::atomic<uint64_t> recorder_started;  // field 22 of /proc/PID/stat: pids are used again
 };
 
 namespace {
 
-constexpr std::uint32_t kMagic = 0x45504943;
+constexpr uint32_t kMagic = 0x45504943;
 
 /// Contents of this driver's CUipcEventHandle.
 struct Ticket {
-    std::uint32_t magic;
-    std::int32_t pid, file;
-    std::int32_t reserved;
-    std::uint64_t id;
+    uint32_t magic;
+    int32_t pid, file;
+    int32_t reserved;
+    uint64_t id;
     unsigned char unused[40];
 };
 static_assert(sizeof(Ticket) == sizeof(CUipcEventHandle));
 
 /// Numbers go round.
-bool at_least(std::uint32_t number, std::uint32_t other) { return static_cast<std::int32_t>(number - other) >= 0; }
+bool at_least(uint32_t number, uint32_t other) { return static_cast<int32_t>(number - other) >= 0; }
 
 /// A zombie has been killed already.
-bool lives(int pid, std::uint64_t started) {
+bool lives(int pid, uint64_t started) {
     if (process_start_time(pid) != started) return false;
     std::string line;
     std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/stat"), line);
-    const std::size_t state = line.rfind(')');
+    const size_t state = line.rfind(')');
     return state != std::string::npos && line.size() > state + 2 && line[state + 2] != 'Z' && line[state + 2] != 'X';
 }
 
-void futex(const std::atomic<std::uint32_t>& word, int what, std::uint32_t value, const timespec* timeout) {
-    syscall(SYS_futex, reinterpret_cast<const std::uint32_t*>(&word), what, value, timeout, nullptr, 0);
+void futex(const std::atomic<uint32_t>& word, int what, uint32_t value, const timespec* timeout) {
+    syscall(SYS_futex, reinterpret_cast<const uint32_t*>(&word), what, value, timeout, nullptr, 0);
 }
 
 }  // namespace
@@ -112,29 +112,29 @@ bool SharedEvent::handle(CUipcEventHandle& out) const {
     return true;
 }
 
-std::uint32_t SharedEvent::begin_record() {
+uint32_t SharedEvent::begin_record() {
     page_->recorder_started = process_start_time(getpid());
     page_->recorder = getpid();
     return page_->begun.fetch_add(1) + 1;
 }
 
-void SharedEvent::reach(std::uint32_t number) {
-    std::uint32_t now = page_->reached;
+void SharedEvent::reach(uint32_t number) {
+    uint32_t now = page_->reached;
     while (!at_least(now, number) && !page_->reached.compare_exchange_weak(now, number)) {
     }
     futex(page_->reached, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-std::uint32_t SharedEvent::latest() const { return page_->begun; }
+uint32_t SharedEvent::latest() const { return page_->begun; }
 
-bool SharedEvent::reached(std::uint32_t number) const {
+bool SharedEvent::reached(uint32_t number) const {
     return at_least(page_->reached, number) || !lives(page_->recorder, page_->recorder_started);
 }
 
-void SharedEvent::wait(std::uint32_t number) const {
+void SharedEvent::wait(uint32_t number) const {
     constexpr timespec kMoment = {0, 10'000'000};
     for (;;) {
-        const std::uint32_t now = page_->reached;
+        const uint32_t now = page_->reached;
         if (reached(number)) return;
         futex(page_->reached, FUTEX_WAIT, now, &kMoment);
     }

@@ -25,13 +25,13 @@ class SharedEvent {
     bool handle(CUipcEventHandle& out) const;
 
     /// The number of a record that is under way from now on.
-    std::uint32_t begin_record();
-    void reach(std::uint32_t number);
+    uint32_t begin_record();
+    void reach(uint32_t number);
     /// The latest record, by whichever process.
-    std::uint32_t latest() const;
+    uint32_t latest() const;
     /// True if the record is reached, or never will be: the process that recorded has ended.
-    bool reached(std::uint32_t number) const;
-    void wait(std::uint32_t number) const;
+    bool reached(uint32_t number) const;
+    void wait(uint32_t number) const;
 
   private:
     struct Page;

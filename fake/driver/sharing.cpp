@@ -17,7 +17,7 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::uint64_t page_floor(std::uint64_t at) { return at / kPageBytes * kPageBytes; }
+constexpr uint64_t page_floor(uint64_t at) { return at / kPageBytes * kPageBytes; }
 
 /// The owner's file, as long as the owner lives; -1 otherwise.
 int open_file_of(const SharingTicket& ticket) {
@@ -48,9 +48,9 @@ Gpu* gpu_around(Address pointer) {
 }
 
 /// A block of this process whose contents are the file's; with the lock held.
-CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, std::uint32_t owner, Block& block) {
-    const std::uint64_t first = page_floor(ticket.offset);
-    const std::uint64_t bytes = page_floor(ticket.offset + ticket.size + kPageBytes - 1) - first;
+CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, uint32_t owner, Block& block) {
+    const uint64_t first = page_floor(ticket.offset);
+    const uint64_t bytes = page_floor(ticket.offset + ticket.size + kPageBytes - 1) - first;
     block = gpu.device.heap.allocate(bytes, BlockKind::Imported, owner);
     if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!gpu.device.space.adopt(block.base, bytes, file, first)) {
@@ -62,15 +62,15 @@ CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, std::uint3
 }
 
 /// True while this process has the block that it exported under this number; with the lock held.
-bool lends(const Gpu& gpu, std::uint64_t id) {
+bool lends(const Gpu& gpu, uint64_t id) {
     return std::any_of(gpu.shared.begin(), gpu.shared.end(),
                        [&](const auto& entry) { return entry.second.id == id && entry.second.opened == 0; });
 }
 
 }  // namespace
 
-std::uint64_t new_sharing_id() {
-    std::uint64_t id = 0;
+uint64_t new_sharing_id() {
+    uint64_t id = 0;
     while (id == 0) {
         // getrandom itself is newer than the C library 2.17.
         if (::syscall(SYS_getrandom, &id, sizeof id, 0) != static_cast<long>(sizeof id)) id = 0;
@@ -86,7 +86,7 @@ Gpu* gpu_with_uuid(const unsigned char* uuid) {
     return nullptr;
 }
 
-CUresult share_block(const Found& found, std::uint32_t magic, std::uint64_t pool, SharingTicket& ticket) {
+CUresult share_block(const Found& found, uint32_t magic, uint64_t pool, SharingTicket& ticket) {
     Gpu& gpu = *found.gpu;
     const std::lock_guard hold(gpu.lock);
     const Block block = found.region->heap.at(found.base);
@@ -99,8 +99,8 @@ CUresult share_block(const Found& found, std::uint32_t magic, std::uint64_t pool
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
         block.record->shared = true;
-        const std::uint64_t end = block.base + block.record->asked;
-        const std::uint64_t first = page_floor(block.base);
+        const uint64_t end = block.base + block.record->asked;
+        const uint64_t first = page_floor(block.base);
         found.region->space.lend(first, page_floor(end + kPageBytes - 1) - first);
     }
     ticket = {};
@@ -115,7 +115,7 @@ CUresult share_block(const Found& found, std::uint32_t magic, std::uint64_t pool
     return CUDA_SUCCESS;
 }
 
-CUresult open_shared(const SharingTicket& ticket, std::uint32_t magic, std::uint32_t owner, Address& out) {
+CUresult open_shared(const SharingTicket& ticket, uint32_t magic, uint32_t owner, Address& out) {
     if (ticket.magic != magic || ticket.size == 0 || ticket.offset + ticket.size < ticket.size)
         return CUDA_ERROR_INVALID_HANDLE;
     // Seen of drivers: a process can't open what it exported itself, unless it is a pool's (H200, driver 580.159.04,

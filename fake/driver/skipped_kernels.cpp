@@ -10,7 +10,7 @@ namespace cuslice::fake {
 
 namespace {
 
-std::atomic<std::uint64_t> skipped{0};
+std::atomic<uint64_t> skipped{0};
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void log_skipped(const KernelInfo& info, const Image& image) {
 }
 
 void log_all_skipped() {
-    const std::uint64_t count = skipped.load(std::memory_order_relaxed);
+    const uint64_t count = skipped.load(std::memory_order_relaxed);
     if (count == 0) return;
     log_line(std::to_string(count) + (count == 1 ? " launch of a kernel was" : " launches of kernels were") +
              " skipped in this process: results were not computed");

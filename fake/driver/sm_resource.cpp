@@ -16,14 +16,14 @@ namespace {
 
 /// In the part of a CUdevResource that is the driver's own.
 struct Marks {
-    std::uint64_t magic = 0x434c534552534d53;
-    std::int32_t ordinal = 0;
-    std::uint32_t group = 0;  // in its split
-    std::uint64_t split = 0;  // which one; 0: never split
+    uint64_t magic = 0x434c534552534d53;
+    int32_t ordinal = 0;
+    uint32_t group = 0;  // in its split
+    uint64_t split = 0;  // which one; 0: never split
 };
 static_assert(sizeof(Marks) <= sizeof CUdevResource{}._internal_padding);
 
-std::atomic<std::uint64_t> last_split{0};
+std::atomic<uint64_t> last_split{0};
 
 /// The guideline of cuda.h for each architecture.
 CUdevSmResource granularity_of(const GpuSpec& gpu, bool fine) {
@@ -94,7 +94,7 @@ CUresult split_resource(const GpuSpec& gpu, CUdevResource* result, unsigned& gro
 
 CUresult describe_resources(const CUdevResource* resources, unsigned count, CUdevResourceDesc& out) {
     Marks first;
-    std::set<std::uint32_t> groups;
+    std::set<uint32_t> groups;
     ResourceDescription description;
     for (unsigned i = 0; i < count; i++) {
         Marks marks;

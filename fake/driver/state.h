@@ -17,9 +17,8 @@ struct Driver {
 
     /// The GPU of an ordinal from the program, or null.
     Gpu* gpu(CUdevice ordinal) const {
-        return ordinal >= 0 && static_cast<std::size_t>(ordinal) < gpus.size()
-                   ? gpus[static_cast<std::size_t>(ordinal)].get()
-                   : nullptr;
+        return ordinal >= 0 && static_cast<size_t>(ordinal) < gpus.size() ? gpus[static_cast<size_t>(ordinal)].get()
+                                                                          : nullptr;
     }
 };
 

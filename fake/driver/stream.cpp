@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLeastPriority = 0, kGreatestPriority = -5;
 
-std::atomic<std::uint64_t> last_id{0};
+std::atomic<uint64_t> last_id{0};
 constinit std::mutex defaults_lock;
 
 /// The default streams of one context or green context. Kept until the context is: another thread may be using one.
@@ -28,8 +28,8 @@ struct Defaults {
     std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
 };
 
-std::map<std::uint32_t, Defaults>& defaults() {
-    static auto* all = new std::map<std::uint32_t, Defaults>;
+std::map<uint32_t, Defaults>& defaults() {
+    static auto* all = new std::map<uint32_t, Defaults>;
     return *all;
 }
 

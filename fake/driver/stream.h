@@ -29,7 +29,7 @@ struct Stream {
     CUgreenCtx green = nullptr;  // the green context that it was made in
     unsigned flags = CU_STREAM_DEFAULT;
     int priority = 0;
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     bool legacy = false;
     std::shared_ptr<WorkQueue> queue = std::make_shared<WorkQueue>();
     CaptureOfStream capture;

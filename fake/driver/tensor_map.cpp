@@ -9,15 +9,15 @@ namespace cuslice::fake {
 namespace {
 
 constexpr unsigned kMostDimensions = 5;
-constexpr std::uint64_t kMostElements = std::uint64_t{1} << 32, kStrideEnd = std::uint64_t{1} << 40;
+constexpr uint64_t kMostElements = uint64_t{1} << 32, kStrideEnd = uint64_t{1} << 40;
 constexpr unsigned kMostStep = 8, kLine = 16;
 
 // The opaque value's parts, in words of 8 bytes. Programs may copy it, so that nothing here knows where it is.
-constexpr std::uint64_t kMark = 0x70614d726f736e65;
+constexpr uint64_t kMark = 0x70614d726f736e65;
 enum Word { is_map, address, alignment, kind, first_dimension, first_stride = first_dimension + kMostDimensions };
 static_assert(first_stride + kMostDimensions - 1 <= CU_TENSOR_MAP_NUM_QWORDS);
 
-std::uint64_t number_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+uint64_t number_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 /// The bytes within which a swizzle moves chunks; 0 for none.
 unsigned span_of(CUtensorMapSwizzle swizzle) {
@@ -61,7 +61,7 @@ bool good_packing(const TensorMap& map) {
 }
 
 bool good_layout(const TensorMap& map) {
-    const std::uint64_t unit = tensor_alignment(map);
+    const uint64_t unit = tensor_alignment(map);
     if (map.address == nullptr || number_of(map.address) % unit != 0) return false;
     for (unsigned i = 0; i < map.rank; i++)
         if (map.dimensions[i] == 0 || map.dimensions[i] > kMostElements) return false;
@@ -113,10 +113,10 @@ CUresult check_tensor_map(const GpuSpec& gpu, const TensorMap& map, unsigned inn
     if (!good_enumerators(gpu, map, *element) || !good_layout(map)) return CUDA_ERROR_INVALID_VALUE;
     if (element->is_packed && !good_packing(map)) return CUDA_ERROR_INVALID_VALUE;
     if (element->is_padded && inner != 128) return CUDA_ERROR_INVALID_VALUE;
-    const std::uint64_t bits = std::uint64_t{inner} * element->bits;
+    const uint64_t bits = uint64_t{inner} * element->bits;
     switch (map.interleave) {
         case CU_TENSOR_MAP_INTERLEAVE_NONE:
-            return map.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || bits <= std::uint64_t{8} * span_of(map.swizzle)
+            return map.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || bits <= uint64_t{8} * span_of(map.swizzle)
                        ? CUDA_SUCCESS
                        : CUDA_ERROR_INVALID_VALUE;
         case CU_TENSOR_MAP_INTERLEAVE_32B:
@@ -127,19 +127,19 @@ CUresult check_tensor_map(const GpuSpec& gpu, const TensorMap& map, unsigned inn
     }
 }
 
-void write_tensor_map(std::uint64_t* out, const TensorMap& map) {
-    std::uint64_t made[CU_TENSOR_MAP_NUM_QWORDS] = {};
+void write_tensor_map(uint64_t* out, const TensorMap& map) {
+    uint64_t made[CU_TENSOR_MAP_NUM_QWORDS] = {};
     made[is_map] = kMark;
     made[address] = number_of(map.address);
     made[alignment] = tensor_alignment(map);
     made[kind] = map.type | map.rank << 8 | map.interleave << 16 | map.swizzle << 20 | map.promotion << 24 |
-                 static_cast<std::uint64_t>(map.fill) << 28;
+                 static_cast<uint64_t>(map.fill) << 28;
     std::copy_n(map.dimensions, map.rank, made + first_dimension);
     std::copy_n(map.strides, map.rank - 1, made + first_stride);
     std::copy(std::begin(made), std::end(made), out);
 }
 
-CUresult replace_tensor_address(std::uint64_t* map, void* place) {
+CUresult replace_tensor_address(uint64_t* map, void* place) {
     if (map[is_map] != kMark || place == nullptr || number_of(place) % map[alignment] != 0)
         return CUDA_ERROR_INVALID_VALUE;
     map[address] = number_of(place);

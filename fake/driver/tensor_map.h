@@ -40,10 +40,10 @@ unsigned tensor_alignment(const TensorMap& map);
 
 /// Writes the opaque value, CU_TENSOR_MAP_NUM_QWORDS words. cuda.h has CUtensorMap at 128 bytes, and the manual asks
 /// for 64: a program that goes by that has maps to which there can be no reference.
-void write_tensor_map(std::uint64_t* out, const TensorMap& map);
+void write_tensor_map(uint64_t* out, const TensorMap& map);
 
 /// Puts another address into a map that write_tensor_map has made: CUDA_ERROR_INVALID_VALUE if it is none, or the
 /// address isn't aligned.
-CUresult replace_tensor_address(std::uint64_t* map, void* address);
+CUresult replace_tensor_address(uint64_t* map, void* address);
 
 }  // namespace cuslice::fake

@@ -11,7 +11,7 @@ namespace cuslice::fake {
 namespace {
 
 /// A value repeated to 4 bytes, as MemorySpace::fill takes it.
-std::uint32_t repeated(std::uint32_t value, unsigned element) {
+uint32_t repeated(uint32_t value, unsigned element) {
     if (element == 1) return (value & 0xff) * 0x01010101U;
     if (element == 2) return (value & 0xffff) * 0x00010001U;
     return value;
@@ -36,7 +36,7 @@ void told(CUcontext context, CUresult result) {
 }
 
 /// A copy of the bytes as they are now, which lives as long as the task.
-Task copy_staged(const Extents& to, const Extents& from, std::size_t bytes) {
+Task copy_staged(const Extents& to, const Extents& from, size_t bytes) {
     auto stage = std::make_shared<std::vector<unsigned char>>(bytes);
     const Extents staged{{nullptr, reinterpret_cast<Address>(stage->data()), bytes, nullptr, nullptr}};
     copy_extents(staged, from);
@@ -60,7 +60,7 @@ bool returns_when_done(const Order& order, const Extents& to, const Extents& fro
     return order.wait || (to_host && from_host) || pageable(to) || pageable(from);
 }
 
-CUresult resolve_end(const End& end, std::size_t size, Access access, Extents& extents) {
+CUresult resolve_end(const End& end, size_t size, Access access, Extents& extents) {
     switch (end.side) {
         case Side::Device:
             return resolve_device(end.address, size, access, extents, end.gpu);
@@ -79,7 +79,7 @@ CUresult run_transfer(NodeType type, Task task, const Order& order) {
     return fault_of_work(*context);
 }
 
-CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order) {
+CUresult copy_linear(const End& to, const End& from, size_t bytes, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_FIND_STREAM(stream, order.stream, order.form);
     if (bytes == 0) return CUDA_SUCCESS;
@@ -94,8 +94,8 @@ CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Or
 }
 
 CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out) {
-    std::size_t row = 0, all = 0;
-    if (__builtin_mul_overflow(fill.width, std::size_t{fill.element}, &row)) return CUDA_ERROR_INVALID_VALUE;
+    size_t row = 0, all = 0;
+    if (__builtin_mul_overflow(fill.width, size_t{fill.element}, &row)) return CUDA_ERROR_INVALID_VALUE;
     if (fill.to % fill.element != 0) return CUDA_ERROR_INVALID_VALUE;
     if (fill.height > 1 && (fill.pitch < row || fill.pitch % fill.element != 0)) return CUDA_ERROR_INVALID_VALUE;
     out.task = [] {};
@@ -105,7 +105,7 @@ CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& o
     if (fill.height == 1 || fill.pitch == row) {
         CUSLICE_TRY(resolve_device(fill.to, all, Access::Write, out.rows, gpu));
     } else {
-        for (std::size_t y = 0; y < fill.height; y++) {
+        for (size_t y = 0; y < fill.height; y++) {
             CUSLICE_TRY(resolve_device(fill.to + y * fill.pitch, row, Access::Write, out.rows, gpu));
         }
     }

@@ -29,17 +29,17 @@ struct Order {
 inline Order order_of(DefaultStream form) { return {nullptr, form, true}; }
 inline Order order_of(CUstream stream, DefaultStream form) { return {stream, form, false}; }
 
-CUresult resolve_end(const End& end, std::size_t size, Access access, Extents& extents);
+CUresult resolve_end(const End& end, size_t size, Access access, Extents& extents);
 
-CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order);
+CUresult copy_linear(const End& to, const End& from, size_t bytes, const Order& order);
 
 /// `height` rows of `width` elements of 1, 2 or 4 bytes; the pitch is in bytes.
 struct Fill {
     Address to;
-    std::size_t pitch;
-    std::uint32_t value;
+    size_t pitch;
+    uint32_t value;
     unsigned element;
-    std::size_t width, height;
+    size_t width, height;
 };
 CUresult fill_rows(const Fill& fill, const Order& order);
 

@@ -17,9 +17,9 @@ namespace cuslice::fake {
 namespace {
 
 /// The mappings that exactly fill [address, address + size); with the lock held.
-bool exact_mappings(Address address, std::size_t size, std::vector<Address>& found) {
+bool exact_mappings(Address address, size_t size, std::vector<Address>& found) {
     Tables& t = tables();
-    for (std::size_t done = 0; done < size;) {
+    for (size_t done = 0; done < size;) {
         const auto at = t.mappings.find(address + done);
         if (at == t.mappings.end() || at->second.size > size - done) return false;
         found.push_back(at->first);
@@ -29,7 +29,7 @@ bool exact_mappings(Address address, std::size_t size, std::vector<Address>& fou
 }
 
 /// How much can be mapped of what the handle stands for; 0 if it is none that is still held.
-std::size_t mappable_size(CUmemGenericAllocationHandle handle) {
+size_t mappable_size(CUmemGenericAllocationHandle handle) {
     if (is_multicast(handle)) return multicast_size(handle);
     const Physical* physical = physicals.find(handle);
     return physical == nullptr || physical->handles == 0 ? 0 : physical->size;
@@ -37,9 +37,9 @@ std::size_t mappable_size(CUmemGenericAllocationHandle handle) {
 
 }  // namespace
 
-CUresult reserve_addresses(Address& out, std::size_t size, std::size_t alignment) {
+CUresult reserve_addresses(Address& out, size_t size, size_t alignment) {
     if (size == 0 || !whole(size) || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::size_t align = std::max(alignment, kVirtualGranularity);
+    const size_t align = std::max(alignment, kVirtualGranularity);
     if (size + align < size) return CUDA_ERROR_INVALID_VALUE;
     void* range = mmap(nullptr, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -50,7 +50,7 @@ CUresult reserve_addresses(Address& out, std::size_t size, std::size_t alignment
     return CUDA_SUCCESS;
 }
 
-CUresult free_addresses(Address address, std::size_t size) {
+CUresult free_addresses(Address address, size_t size) {
     const std::lock_guard hold(tables().lock);
     const auto found = tables().reservations.find(address);
     if (found == tables().reservations.end() || found->second.size != size) return CUDA_ERROR_INVALID_VALUE;
@@ -71,11 +71,11 @@ CUresult release_physical(CUmemGenericAllocationHandle handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult map_physical(Address address, std::size_t size, std::size_t offset, CUmemGenericAllocationHandle handle) {
+CUresult map_physical(Address address, size_t size, size_t offset, CUmemGenericAllocationHandle handle) {
     std::unique_lock hold(tables().lock);
     if (is_multicast(handle)) await_team(handle, hold);
     Tables& t = tables();
-    const std::size_t mappable = mappable_size(handle);
+    const size_t mappable = mappable_size(handle);
     const auto reservation = around(t.reservations, address);
     if (mappable == 0 || offset != 0 || size != mappable || !whole(address) || reservation == t.reservations.end() ||
         size > reservation->second.size - (address - reservation->first)) {
@@ -96,7 +96,7 @@ CUresult map_physical(Address address, std::size_t size, std::size_t offset, CUm
     return CUDA_SUCCESS;
 }
 
-CUresult unmap_physical(Address address, std::size_t size) {
+CUresult unmap_physical(Address address, size_t size) {
     const std::lock_guard hold(tables().lock);
     std::vector<Address> found;
     if (!exact_mappings(address, size, found)) return CUDA_ERROR_INVALID_VALUE;
@@ -113,8 +113,8 @@ CUresult unmap_physical(Address address, std::size_t size) {
     return CUDA_SUCCESS;
 }
 
-CUresult set_mapped_access(Address address, std::size_t size, const CUmemAccessDesc* access, std::size_t count) {
-    for (std::size_t i = 0; i < count; i++) {
+CUresult set_mapped_access(Address address, size_t size, const CUmemAccessDesc* access, size_t count) {
+    for (size_t i = 0; i < count; i++) {
         const bool flags = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
                            access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
                            access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -125,7 +125,7 @@ CUresult set_mapped_access(Address address, std::size_t size, const CUmemAccessD
     std::vector<Address> found;
     if (!exact_mappings(address, size, found)) return CUDA_ERROR_INVALID_VALUE;
     for (const Address at : found) {
-        for (std::size_t i = 0; i < count; i++) tables().mappings[at].access[access[i].location.id] = access[i].flags;
+        for (size_t i = 0; i < count; i++) tables().mappings[at].access[access[i].location.id] = access[i].flags;
     }
     return CUDA_SUCCESS;
 }
@@ -151,7 +151,7 @@ CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out) {
     return CUDA_SUCCESS;
 }
 
-CUresult resolve_mapped(Address address, std::size_t size, Access access, Extents& extents, int from_gpu) {
+CUresult resolve_mapped(Address address, size_t size, Access access, Extents& extents, int from_gpu) {
     const std::shared_lock hold(tables().lock);
     while (size > 0) {
         const auto found = around(tables().mappings, address);
@@ -165,7 +165,7 @@ CUresult resolve_mapped(Address address, std::size_t size, Access access, Extent
         if (is_multicast(found->second.handle))
             CUSLICE_UNSUPPORTED("copying to or from the address of a multicast object");
         Physical& physical = *physicals.find(found->second.handle);
-        const std::size_t offset = address - found->first, part = std::min(size, found->second.size - offset);
+        const size_t offset = address - found->first, part = std::min(size, found->second.size - offset);
         if (access == Access::Write) {
             const std::lock_guard hold_gpu(physical.gpu->lock);
             if (const Block block = physical.gpu->device.heap.at(physical.at)) block.record->touched = true;
@@ -178,7 +178,7 @@ CUresult resolve_mapped(Address address, std::size_t size, Access access, Extent
     return CUDA_SUCCESS;
 }
 
-bool find_mapping(Address address, Address& base, std::size_t& size, Gpu*& gpu) {
+bool find_mapping(Address address, Address& base, size_t& size, Gpu*& gpu) {
     const std::shared_lock hold(tables().lock);
     const auto found = around(tables().mappings, address);
     if (found == tables().mappings.end()) return false;

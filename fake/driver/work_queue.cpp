@@ -9,7 +9,7 @@ namespace cuslice::fake {
 
 constinit std::mutex queues_lock;
 constinit bool WorkQueue::late_ = false;
-constinit std::atomic<std::uint64_t> WorkQueue::pending_{0};
+constinit std::atomic<uint64_t> WorkQueue::pending_{0};
 
 std::condition_variable& progress() {
     static auto* one = new std::condition_variable;  // threads may outlive the process's static objects

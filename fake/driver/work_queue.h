@@ -23,7 +23,7 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
     /// A point in the queue's work that can be waited for.
     struct Mark {
         std::shared_ptr<WorkQueue> queue;
-        std::uint64_t ticket = 0;
+        uint64_t ticket = 0;
     };
 
     /// Submits work that does not block. It starts after everything in this queue and after the marks.
@@ -40,7 +40,7 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
     static void wait(const Mark& mark);
 
     /// From now on all queues' work is late. The same seed gives one thread the same order again.
-    static void be_late(std::uint64_t seed);
+    static void be_late(uint64_t seed);
     static bool late() { return late_; }
     /// Somebody asks whether the mark is reached: late work may get on a little, there or anywhere. Whoever asks often
     /// enough is told yes in the end.
@@ -72,12 +72,12 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
     void ended() { completed_++, pending_.fetch_sub(1, std::memory_order_release); }
 
     static bool late_;
-    static std::atomic<std::uint64_t> pending_;  // of all queues: submitted and not completed
+    static std::atomic<uint64_t> pending_;  // of all queues: submitted and not completed
     // All queues share one lock and one condition: they wait for each other.
-    std::uint64_t submitted_ = 0, completed_ = 0;
+    uint64_t submitted_ = 0, completed_ = 0;
     std::deque<Item> items_;
-    bool running_ = false;   // somebody is executing work of this queue: the caller of submit, or the queue's thread
-    std::size_t place_ = 0;  // among the queues with late work, if this has some
+    bool running_ = false;  // somebody is executing work of this queue: the caller of submit, or the queue's thread
+    size_t place_ = 0;      // among the queues with late work, if this has some
 };
 
 }  // namespace cuslice::fake

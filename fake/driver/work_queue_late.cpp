@@ -10,13 +10,13 @@ namespace {
 
 // More is never queued, in all queues together: a GPU takes no more either, and a program that never waits must not
 // fill the host's memory.
-constexpr std::size_t kMaxQueued = 1024;
+constexpr size_t kMaxQueued = 1024;
 // The most that one look, or one submission too many, lets a queue get on.
-constexpr std::uint64_t kMaxAtOnce = 16;
+constexpr uint64_t kMaxAtOnce = 16;
 
 // With the lock held, all of these.
-std::size_t queued = 0;
-std::uint64_t random_state = 0;
+size_t queued = 0;
+uint64_t random_state = 0;
 
 /// Work queues with work that is not done, in no order.
 std::vector<std::shared_ptr<WorkQueue>>& busy() {
@@ -24,9 +24,9 @@ std::vector<std::shared_ptr<WorkQueue>>& busy() {
     return *all;
 }
 
-std::uint64_t random_number() {
+uint64_t random_number() {
     random_state += 0x9e3779b97f4a7c15;
-    std::uint64_t z = random_state;
+    uint64_t z = random_state;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
@@ -34,7 +34,7 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-void WorkQueue::be_late(std::uint64_t seed) {
+void WorkQueue::be_late(uint64_t seed) {
     const std::lock_guard hold(queues_lock);
     late_ = true;
     random_state = seed;
@@ -52,10 +52,10 @@ void WorkQueue::enqueue_late(Item item, Hold& hold) {
     queued++;
     // Random queues advance, each by a random number of items. A queue that can't, as its host function blocks, is
     // passed over.
-    for (std::size_t tries = 0; queued > kMaxQueued && tries < 64; tries++) {
-        const std::uint64_t chance = random_number();
+    for (size_t tries = 0; queued > kMaxQueued && tries < 64; tries++) {
+        const uint64_t chance = random_number();
         const std::shared_ptr<WorkQueue> queue = busy()[chance % busy().size()];
-        for (std::uint64_t i = 0; i <= (chance >> 32) % kMaxAtOnce; i++)
+        for (uint64_t i = 0; i <= (chance >> 32) % kMaxAtOnce; i++)
             if (!advance(queue, hold, Host::aside)) break;
     }
 }
@@ -115,11 +115,11 @@ void WorkQueue::wait_late(const Mark& mark, Hold& hold) {
 void WorkQueue::look(const Mark& mark) {
     Hold hold(queues_lock);
     if (!late_ || mark.queue == nullptr || mark.queue->completed_ >= mark.ticket) return;
-    const std::uint64_t chance = random_number();
+    const uint64_t chance = random_number();
     if (chance % 4 == 0)
         advance(busy().empty() ? mark.queue : busy()[(chance >> 8) % busy().size()], hold, Host::aside);
     if (chance % 2 == 0) return;
-    for (std::uint64_t i = 0; i <= (chance >> 32) % kMaxAtOnce; i++)
+    for (uint64_t i = 0; i <= (chance >> 32) % kMaxAtOnce; i++)
         if (mark.queue->completed_ >= mark.ticket || !advance(mark.queue, hold, Host::aside)) return;
 }
 

@@ -122,7 +122,7 @@ CUresult launch_kernel(CUstream stream) {
     return result;
 }
 
-bool memory_is_there(const void* address, std::uint64_t bytes) {
+bool memory_is_there(const void* address, uint64_t bytes) {
     if (start() != CUDA_SUCCESS) return false;
     auto at = reinterpret_cast<CUdeviceptr>(address);
     if (bytes > ~at) return false;
@@ -130,7 +130,7 @@ bool memory_is_there(const void* address, std::uint64_t bytes) {
     // Memory that is mapped piece by piece consists of several ranges, one after the other.
     while (at < end) {
         CUdeviceptr from = 0;
-        std::size_t size = 0;
+        size_t size = 0;
         if (CU(cuPointerGetAttribute, 4000)(&from, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at) != CUDA_SUCCESS ||
             CU(cuPointerGetAttribute, 4000)(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at) != CUDA_SUCCESS || size == 0 ||
             from + size <= at) {

@@ -21,7 +21,7 @@ CUresult load_kernel();
 CUresult launch_kernel(CUstream stream);
 
 /// True if the driver knows memory at each of the bytes; false without a driver.
-bool memory_is_there(const void* address, std::uint64_t bytes);
+bool memory_is_there(const void* address, uint64_t bytes);
 
 /// The compute capability of the current context's device: 90 is 9.0. 0 if there is none.
 int current_architecture();

@@ -25,7 +25,7 @@ std::string short_pci_text(const PciAddress& pci) {
     return text;
 }
 
-template <std::size_t size>
+template <size_t size>
 void put(char (&out)[size], const std::string& text) {
     std::memset(out, 0, size);
     text.copy(out, size - 1);

@@ -29,7 +29,7 @@ constexpr Range kOfEcc[] = {{NVML_FI_DEV_ECC_CURRENT, NVML_FI_DEV_ECC_DBE_AGG_CB
 constexpr Range kOfC2c[] = {{NVML_FI_DEV_C2C_LINK_COUNT, NVML_FI_DEV_C2C_LINK_GET_MAX_BW},
                             {NVML_FI_DEV_C2C_LINK_ERROR_INTR, NVML_FI_DEV_C2C_LINK_POWER_STATE}};
 
-template <std::size_t size>
+template <size_t size>
 bool in(const Range (&ranges)[size], unsigned field) {
     for (const Range& range : ranges) {
         if (field >= range.first && field <= range.last) return true;

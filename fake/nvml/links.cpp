@@ -37,7 +37,7 @@ const Generation* generation_of(const GpuSpec& gpu) {
 /// True if another GPU is at the other end of its links.
 bool is_linked(const NvmlDevice& device) {
     const std::vector<NvmlDevice>& all = nvml_state().devices();
-    return std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(nvml_state().gpus()),
+    return std::any_of(all.begin(), all.begin() + static_cast<ptrdiff_t>(nvml_state().gpus()),
                        [&](const NvmlDevice& other) {
                            return &other != &device && other.spec.nvlink && other.spec.major == device.spec.major;
                        });

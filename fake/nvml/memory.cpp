@@ -21,7 +21,7 @@ nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned* count, Info* out, Fil
     const unsigned room = *count;
     *count = static_cast<unsigned>(holders.size());
     if (room < holders.size()) return NVML_ERROR_INSUFFICIENT_SIZE;
-    for (std::size_t i = 0; i < holders.size(); i++) {
+    for (size_t i = 0; i < holders.size(); i++) {
         out[i] = {};
         out[i].pid = static_cast<unsigned>(driver.listed_pid(holders[i].holder.pid));
         out[i].usedGpuMemory = driver.process_memory ? holders[i].holder.used : kValueNotAvailable;
@@ -53,7 +53,7 @@ nvmlReturn_t used_bytes(nvmlDevice_t handle, NvmlDevice*& device, unsigned long 
     CUSLICE_TRY(nvml_state().find(handle, device));
     if (device->spec.integrated) return NVML_ERROR_NOT_SUPPORTED;
     used = 0;
-    const std::size_t own = nvml_state().place_of(*device);
+    const size_t own = nvml_state().place_of(*device);
     for (NvmlDevice& one : nvml_state().devices()) {
         if (&one != device && one.parent != own) continue;
         if (!one.open()) return NVML_ERROR_UNKNOWN;

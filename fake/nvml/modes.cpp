@@ -70,7 +70,7 @@ CUSLICE_NVML_DEVICE(nvmlDeviceIsMigDeviceHandle, out, handle, out) {
 CUSLICE_NVML_DEVICE(nvmlDeviceGetMigDeviceHandleByIndex, out, handle, index, out) {
     if (device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
     if (device.spec.mig.empty()) return NVML_ERROR_NOT_SUPPORTED;
-    const std::size_t place = nvml_state().instance(nvml_state().place_of(device), index);
+    const size_t place = nvml_state().instance(nvml_state().place_of(device), index);
     return place == NvmlDevice::kNone ? NVML_ERROR_NOT_FOUND : give(out, nvml_state().handle(place));
 }
 

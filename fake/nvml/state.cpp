@@ -12,7 +12,7 @@ namespace cuslice::fake {
 namespace {
 
 // Handles are numbers, not addresses: "NVML", then the position.
-constexpr std::uint64_t kHandleMark = 0x4e564d4c00000000ULL;
+constexpr uint64_t kHandleMark = 0x4e564d4c00000000ULL;
 
 }  // namespace
 
@@ -43,10 +43,10 @@ nvmlReturn_t Nvml::start(unsigned flags) {
             return NVML_ERROR_DRIVER_NOT_LOADED;
         }
         gpus_ = machine.size();
-        std::size_t instances = 0;
+        size_t instances = 0;
         for (const GpuSpec& gpu : machine) instances += gpu.mig.size();
         devices_ = std::vector<NvmlDevice>(gpus_ + instances);
-        for (std::size_t i = 0, next = gpus_; i < gpus_; i++) {
+        for (size_t i = 0, next = gpus_; i < gpus_; i++) {
             unsigned place = 0;
             for (GpuSpec& instance : instances_of(machine[i])) {
                 devices_[next].spec = std::move(instance);
@@ -70,7 +70,7 @@ nvmlReturn_t Nvml::stop() {
 }
 
 bool Nvml::started() {
-    std::uint64_t pause = 0;
+    uint64_t pause = 0;
     {
         const std::lock_guard hold(count_lock_);
         if (starts_ == 0) return false;
@@ -80,18 +80,18 @@ bool Nvml::started() {
     return true;
 }
 
-std::size_t Nvml::instance(std::size_t gpu, unsigned place) const {
-    for (std::size_t i = gpus_; i < devices_.size(); i++) {
+size_t Nvml::instance(size_t gpu, unsigned place) const {
+    for (size_t i = gpus_; i < devices_.size(); i++) {
         if (devices_[i].parent == gpu && devices_[i].place == place) return i;
     }
     return NvmlDevice::kNone;
 }
 
-nvmlDevice_t Nvml::handle(std::size_t index) const { return reinterpret_cast<nvmlDevice_t>(kHandleMark + index); }
+nvmlDevice_t Nvml::handle(size_t index) const { return reinterpret_cast<nvmlDevice_t>(kHandleMark + index); }
 
 nvmlReturn_t Nvml::find(nvmlDevice_t handle, NvmlDevice*& device) {
     if (!started()) return NVML_ERROR_UNINITIALIZED;
-    const std::uint64_t index = reinterpret_cast<std::uint64_t>(handle) - kHandleMark;
+    const uint64_t index = reinterpret_cast<uint64_t>(handle) - kHandleMark;
     if (index >= devices_.size()) return NVML_ERROR_INVALID_ARGUMENT;
     device = &devices_[index];
     return NVML_SUCCESS;
@@ -105,7 +105,7 @@ nvmlReturn_t copy_text(const std::string& text, char* out, unsigned size) {
 }
 
 nvmlReturn_t holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
-    const std::size_t own = nvml_state().place_of(device);
+    const size_t own = nvml_state().place_of(device);
     for (NvmlDevice& one : nvml_state().devices()) {
         if (&one != &device && one.parent != own) continue;
         if (!one.open()) return NVML_ERROR_UNKNOWN;

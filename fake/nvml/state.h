@@ -21,11 +21,11 @@
 namespace cuslice::fake {
 
 struct NvmlDevice {
-    static constexpr std::size_t kNone = ~std::size_t{0};
+    static constexpr size_t kNone = ~size_t{0};
 
     GpuSpec spec;
-    std::size_t parent = kNone;  // of a MIG instance, the place of the GPU that it is a part of
-    unsigned place = 0;          // of a MIG instance, its place among the GPU's
+    size_t parent = kNone;  // of a MIG instance, the place of the GPU that it is a part of
+    unsigned place = 0;     // of a MIG instance, its place among the GPU's
     Books books;
     bool opened = false;
     /// The books, opened at the first question; false if they can't be.
@@ -43,11 +43,11 @@ class Nvml {
     /// The GPUs in PCI order, and behind them the MIG instances of all of them.
     std::vector<NvmlDevice>& devices() { return devices_; }
     /// How many GPUs there are; instances are none.
-    std::size_t gpus() const { return gpus_; }
+    size_t gpus() const { return gpus_; }
     /// The place of a GPU's instance; NvmlDevice::none if it has no such one.
-    std::size_t instance(std::size_t gpu, unsigned place) const;
-    std::size_t place_of(const NvmlDevice& device) const { return static_cast<std::size_t>(&device - devices_.data()); }
-    nvmlDevice_t handle(std::size_t index) const;
+    size_t instance(size_t gpu, unsigned place) const;
+    size_t place_of(const NvmlDevice& device) const { return static_cast<size_t>(&device - devices_.data()); }
+    nvmlDevice_t handle(size_t index) const;
     /// The device behind a handle: ERROR_UNINITIALIZED, ERROR_INVALID_ARGUMENT if it is none that this library gave.
     nvmlReturn_t find(nvmlDevice_t handle, NvmlDevice*& device);
 
@@ -58,7 +58,7 @@ class Nvml {
     int starts_ = 0;
     bool read_ = false;
     std::vector<NvmlDevice> devices_;
-    std::size_t gpus_ = 0;
+    size_t gpus_ = 0;
 };
 
 /// The process's one; never destroyed.

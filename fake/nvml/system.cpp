@@ -98,7 +98,7 @@ CUSLICE_NVML(nvmlSystemGetProcessName, pid, out, size) {
     std::snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
     std::FILE* file = std::fopen(path, "re");
     if (file == nullptr) return NVML_ERROR_NOT_FOUND;
-    const std::size_t read = std::fread(name, 1, sizeof name - 1, file);
+    const size_t read = std::fread(name, 1, sizeof name - 1, file);
     std::fclose(file);
     name[read] = '\0';  // the arguments are separated by zeros: what is left is the program
     std::snprintf(out, size, "%s", name);

@@ -22,10 +22,10 @@ nvmlReturn_t by(nvmlDevice_t* out, nvmlReturn_t missing, Is&& is) {
         NvmlDevice* device = nullptr;
         CUSLICE_TRY(nvmlDeviceGetHandleByIndex_v2(i, &handle));
         if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return answered(bad);
-        const std::size_t gpu = nvml_state().place_of(*device);
-        std::size_t found = is(device->spec) ? gpu : NvmlDevice::kNone;
+        const size_t gpu = nvml_state().place_of(*device);
+        size_t found = is(device->spec) ? gpu : NvmlDevice::kNone;
         for (unsigned place = 0; found == NvmlDevice::kNone && place < device->spec.mig.size(); place++) {
-            const std::size_t instance = nvml_state().instance(gpu, place);
+            const size_t instance = nvml_state().instance(gpu, place);
             if (is(nvml_state().devices()[instance].spec)) found = instance;
         }
         if (found == NvmlDevice::kNone) continue;
@@ -52,7 +52,7 @@ namespace cuslice::fake {
 
 std::string serial_of(const GpuSpec& spec) {
     if (spec.brand == "geforce") return "";  // consumer boards have none
-    std::uint64_t bits = 0;
+    uint64_t bits = 0;
     std::memcpy(&bits, spec.uuid.data(), sizeof bits);
     const std::string digits = std::to_string(bits % 1000000000000ULL);
     return "1" + std::string(12 - digits.size(), '0') + digits;

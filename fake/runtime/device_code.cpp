@@ -12,11 +12,11 @@ namespace {
 /// Null: not a fat binary.
 const unsigned char* container_of(const void* device_code, bool* linked) {
     const auto* data = static_cast<const unsigned char*>(device_code);
-    if (data == nullptr || value_at<std::uint32_t>(data) != FatBinaryWrapper::kMagic) return nullptr;
+    if (data == nullptr || value_at<uint32_t>(data) != FatBinaryWrapper::kMagic) return nullptr;
     const auto wrapper = value_at<FatBinaryWrapper>(data);
     *linked = wrapper.version >= FatBinaryWrapper::kLinked;
     if (wrapper.container == nullptr) return nullptr;
-    return value_at<std::uint32_t>(wrapper.container) == FatBinaryContainer::kMagic ? wrapper.container : nullptr;
+    return value_at<uint32_t>(wrapper.container) == FatBinaryContainer::kMagic ? wrapper.container : nullptr;
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ bool find_code(const void* device_code, int capability, Target* found) {
     const auto container = value_at<FatBinaryContainer>(data);
     const unsigned char* entry_at = data + container.header_size;
     bool any = false;
-    for (std::uint64_t left = container.size; left >= sizeof(FatBinaryEntry);) {
+    for (uint64_t left = container.size; left >= sizeof(FatBinaryEntry);) {
         const auto entry = value_at<FatBinaryEntry>(entry_at);
         if (!entry.fits(left)) break;
         const Target target{entry.kind == FatBinaryEntry::kPtx, static_cast<int>(entry.capability)};

@@ -13,7 +13,7 @@ struct DeviceProperties12 {
     cudaUUID_t uuid;
     char luid[8];
     unsigned int luidDeviceNodeMask;
-    std::size_t totalGlobalMem;
+    size_t totalGlobalMem;
 #define CUSLICE_PROPERTY(type, member, attribute) type member;
 #define CUSLICE_PROPERTY_12 CUSLICE_PROPERTY
 #define CUSLICE_PROPERTY_13(type, member, attribute)
@@ -29,7 +29,7 @@ struct DeviceProperties12 {
 };
 
 /// Bytes that 12's unversioned cudaGetDeviceProperties writes: the structure of CUDA 11.
-inline constexpr std::size_t kDeviceProperties11Bytes = 728;
+inline constexpr size_t kDeviceProperties11Bytes = 728;
 
 // Sizes and offsets as NVIDIA's 12.9 header has them on x86_64.
 static_assert(sizeof(DeviceProperties12) == 1032);

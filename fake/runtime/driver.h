@@ -36,7 +36,7 @@ const PrivateDriver* private_driver();
 /// Says once for this look-up that the driver has no such function.
 void log_missing(const char* name, int version);
 
-template <std::size_t Size>
+template <size_t Size>
 struct FunctionName {
     char text[Size];
     consteval FunctionName(const char (&name)[Size]) { std::copy_n(name, Size, text); }

@@ -107,7 +107,7 @@ int cubin_capability_of(const void* kernel) {
     return code.ptx ? 0 : code.capability;
 }
 
-cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* bytes) {
+cudaError_t address_of(const void* symbol, CUdeviceptr* address, size_t* bytes) {
     Lock held;
     RegisteredVariable* const variable = find_variable(symbol);
     if (variable == nullptr) return cudaErrorInvalidSymbol;

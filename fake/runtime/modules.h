@@ -18,7 +18,7 @@ cudaError_t function_of(const void* kernel, CUfunction* function);
 int cubin_capability_of(const void* kernel);
 
 /// Address and size in bytes of a variable in the current context. cudaErrorInvalidSymbol: not registered. Thread-safe.
-cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* bytes);
+cudaError_t address_of(const void* symbol, CUdeviceptr* address, size_t* bytes);
 
 /// Gives every managed variable of the binary its memory. Holds no lock.
 cudaError_t make_managed(Binary* binary);

@@ -10,7 +10,7 @@ namespace {
 
 struct Symbol {
     const char* name;
-    std::size_t size;
+    size_t size;
     bool is_kernel;
 };
 
@@ -22,13 +22,13 @@ int by_name(const void* left, const void* right) {
 constexpr char kHeaderFormat[] = ".version 8.8\n.target sm_%d\n.address_size 64\n";
 constexpr char kKernelFormat[] = ".visible .entry %s\n{\n\ttrap;\n}\n";
 constexpr char kVariableFormat[] = ".visible .global .align 8 .b8 %s[%zu];\n";
-constexpr std::size_t kLongestNumber = 20;
+constexpr size_t kLongestNumber = 20;
 
 }  // namespace
 
 char* synthesize_ptx(const Binary& binary, int capability) {
-    std::size_t count = 0;
-    std::size_t bytes = sizeof kHeaderFormat + kLongestNumber;
+    size_t count = 0;
+    size_t bytes = sizeof kHeaderFormat + kLongestNumber;
     for (const RegisteredKernel* kernel = binary.kernels; kernel != nullptr; kernel = kernel->next, ++count) {
         bytes += sizeof kKernelFormat + std::strlen(kernel->name);
     }
@@ -43,7 +43,7 @@ char* synthesize_ptx(const Binary& binary, int capability) {
         std::free(text);
         return nullptr;
     }
-    std::size_t filled = 0;
+    size_t filled = 0;
     for (const RegisteredKernel* kernel = binary.kernels; kernel != nullptr; kernel = kernel->next) {
         symbols[filled++] = {kernel->name, 0, true};
     }
@@ -54,13 +54,13 @@ char* synthesize_ptx(const Binary& binary, int capability) {
     }
     // With relocatable device code every translation unit registers what it uses: a name may come more than once.
     std::qsort(symbols, filled, sizeof(Symbol), by_name);
-    auto end = static_cast<std::size_t>(std::snprintf(text, bytes, kHeaderFormat, capability));
-    for (std::size_t i = 0; i < filled; ++i) {
+    auto end = static_cast<size_t>(std::snprintf(text, bytes, kHeaderFormat, capability));
+    for (size_t i = 0; i < filled; ++i) {
         if (i > 0 && by_name(&symbols[i - 1], &symbols[i]) == 0) continue;
         const int length = symbols[i].is_kernel ? std::snprintf(text + end, bytes - end, kKernelFormat, symbols[i].name)
                                                 : std::snprintf(text + end, bytes - end, kVariableFormat,
                                                                 symbols[i].name, symbols[i].size);
-        end += static_cast<std::size_t>(length);
+        end += static_cast<size_t>(length);
     }
     std::free(symbols);
     return text;

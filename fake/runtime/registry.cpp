@@ -58,7 +58,7 @@ bool add_kernel(Binary* binary, const void* host, const char* name) {
     return true;
 }
 
-bool add_variable(Binary* binary, const void* host, const char* name, std::size_t size, void** shadow) {
+bool add_variable(Binary* binary, const void* host, const char* name, size_t size, void** shadow) {
     auto* variable = static_cast<RegisteredVariable*>(std::malloc(sizeof(RegisteredVariable)));
     if (variable == nullptr || !variables.insert(host, variable)) {
         std::free(variable);

@@ -23,7 +23,7 @@ struct RegisteredVariable {
     Binary* binary;
     const void* host;
     const char* name;
-    std::size_t size;
+    size_t size;
     void** shadow;        ///< null: not managed
     CUdeviceptr managed;  ///< 0: no memory yet
     CUcontext owner;      ///< the context in which it was made
@@ -52,7 +52,7 @@ struct Binary {
 Binary* add_binary(const void* device_code);
 void remove_binary(Binary* binary);
 bool add_kernel(Binary* binary, const void* host, const char* name);
-bool add_variable(Binary* binary, const void* host, const char* name, std::size_t size, void** shadow);
+bool add_variable(Binary* binary, const void* host, const char* name, size_t size, void** shadow);
 
 /// Null where nothing was registered for this host address.
 RegisteredKernel* find_kernel(const void* host);

@@ -45,8 +45,8 @@ int refuse(const std::string& why) {
 
 std::vector<std::string> parts_of(const std::string& list) {
     std::vector<std::string> parts;
-    for (std::size_t start = 0; start <= list.size();) {
-        const std::size_t comma = std::min(list.find(',', start), list.size());
+    for (size_t start = 0; start <= list.size();) {
+        const size_t comma = std::min(list.find(',', start), list.size());
         std::string part = list.substr(start, comma - start);
         part.erase(0, part.find_first_not_of(' '));
         part.erase(part.find_last_not_of(' ') + 1);
@@ -169,7 +169,7 @@ bool choose(std::vector<ListedGpu>& gpus, const std::string& ids, std::string& m
     if (ids.empty()) return true;
     std::set<unsigned> chosen;
     for (const std::string& id : parts_of(ids)) {
-        const std::size_t before = chosen.size();
+        const size_t before = chosen.size();
         bool found = false;
         for (const ListedGpu& gpu : gpus) {
             if (id != std::to_string(gpu.index) && id != uuid_of(gpu) && !is_bus_id(bus_id_of(gpu), id)) continue;

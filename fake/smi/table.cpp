@@ -10,7 +10,7 @@ namespace {
 constexpr int kLeft = 41, kMiddle = 24, kRight = 22, kAll = kLeft + kMiddle + kRight + 2;
 
 std::string rule(char line) {
-    const auto dashes = [line](int count) { return std::string(static_cast<std::size_t>(count), line); };
+    const auto dashes = [line](int count) { return std::string(static_cast<size_t>(count), line); };
     return "+" + dashes(kLeft) + "+" + dashes(kMiddle) + "+" + dashes(kRight) + "+\n";
 }
 
@@ -39,7 +39,7 @@ std::string field(const ListedGpu& gpu, std::string_view name) {
 
 /// "70W" of "70.12W".
 std::string whole_watts(const std::string& watts) {
-    const std::size_t point = watts.find('.');
+    const size_t point = watts.find('.');
     return point == watts.npos ? watts : watts.substr(0, point) + "W";
 }
 

@@ -75,7 +75,7 @@ bool set_driver_key(const DriverKey& key, const std::string& text, DriverSpec& d
             break;
         case DriverKeyKind::Duration:
             why = "must be a duration with its unit, such as \"1s\" or \"5ms\"";
-            return parse_duration(text, driver.*std::get<std::uint64_t DriverSpec::*>(key.member));
+            return parse_duration(text, driver.*std::get<uint64_t DriverSpec::*>(key.member));
         case DriverKeyKind::Word:
             why = "is one of listed, empty, unsupported";
             if (text != "listed" && text != "empty" && text != "unsupported") return false;

@@ -12,10 +12,10 @@ namespace cuslice::fake {
 struct DriverSpec {
     std::string version = "580.95.05";
     std::string cuda;                     // "13.4": of a libcuda that is newer than the release; empty: the release's
-    std::uint64_t init_time = 0;          // nanoseconds that the first cuInit of a process takes
-    std::uint64_t nvml_time = 0;          // nanoseconds that each call of NVML takes
+    uint64_t init_time = 0;               // nanoseconds that the first cuInit of a process takes
+    uint64_t nvml_time = 0;               // nanoseconds that each call of NVML takes
     std::string process_list = "listed";  // listed, empty or unsupported
-    std::int64_t process_id_offset = 0;   // a pid in NVML's lists less the one that the process has for itself
+    int64_t process_id_offset = 0;        // a pid in NVML's lists less the one that the process has for itself
     bool process_memory = true;           // false: NVML lists processes without their memory
 
     /// 580 of "580.95.05".
@@ -32,7 +32,7 @@ struct DriverSpec {
     /// that are visible in the caller's pid namespace, by their pids there.
     bool lists_hosts_pids() const { return branch() < 545; }
     /// The pid by which NVML lists a process.
-    std::int64_t listed_pid(std::int64_t pid) const { return lists_hosts_pids() ? pid + process_id_offset : pid; }
+    int64_t listed_pid(int64_t pid) const { return lists_hosts_pids() ? pid + process_id_offset : pid; }
 };
 
 enum class DriverKeyKind { Version, CudaVersion, Duration, Word, Number, Flag };
@@ -40,8 +40,7 @@ enum class DriverKeyKind { Version, CudaVersion, Duration, Word, Number, Flag };
 struct DriverKey {
     const char* name;
     DriverKeyKind kind;
-    std::variant<std::string DriverSpec::*, std::uint64_t DriverSpec::*, std::int64_t DriverSpec::*, bool DriverSpec::*>
-        member;
+    std::variant<std::string DriverSpec::*, uint64_t DriverSpec::*, int64_t DriverSpec::*, bool DriverSpec::*> member;
     const char* meaning;
 };
 

@@ -27,25 +27,25 @@ struct GpuSpec {
     PciAddress pci;
     int index = 0;  // position in PCI order, NVML's index
 
-    std::uint64_t memory = 0;       // what cuDeviceTotalMem reports
-    std::uint64_t reserved = 0;     // kept by the driver for itself: NVML's total is memory + reserved
-    std::uint64_t context = 0;      // charged for each context
-    std::uint64_t module = 0;       // charged for each loaded module, beside its variables
-    std::uint64_t lazy_load = 0;    // charged at the first launch of each function
-    std::uint64_t block_chunk = 0;  // cuMemAlloc takes memory in steps of this; 0: to the byte
-    std::uint64_t pool_chunk = 0;   // memory pools grow in steps of this
+    uint64_t memory = 0;       // what cuDeviceTotalMem reports
+    uint64_t reserved = 0;     // kept by the driver for itself: NVML's total is memory + reserved
+    uint64_t context = 0;      // charged for each context
+    uint64_t module = 0;       // charged for each loaded module, beside its variables
+    uint64_t lazy_load = 0;    // charged at the first launch of each function
+    uint64_t block_chunk = 0;  // cuMemAlloc takes memory in steps of this; 0: to the byte
+    uint64_t pool_chunk = 0;   // memory pools grow in steps of this
 
     int major = 0, minor = 0;  // compute capability
-    std::uint64_t multiprocessors = 0;
-    std::uint64_t cores_per_multiprocessor = 0;
-    std::uint64_t clock = 0, memory_clock = 0;
-    std::uint64_t memory_bus_width = 0;  // bits
-    std::uint64_t l2_cache = 0;
-    std::uint64_t copy_engines = 0;
-    std::uint64_t power_limit = 0;
-    std::uint64_t pcie_generation = 0, pcie_width = 0;
-    std::uint64_t pci_device_id = 0;  // device << 16 | vendor
-    std::string brand;                // geforce, tesla, nvidia, quadro, titan
+    uint64_t multiprocessors = 0;
+    uint64_t cores_per_multiprocessor = 0;
+    uint64_t clock = 0, memory_clock = 0;
+    uint64_t memory_bus_width = 0;  // bits
+    uint64_t l2_cache = 0;
+    uint64_t copy_engines = 0;
+    uint64_t power_limit = 0;
+    uint64_t pcie_generation = 0, pcie_width = 0;
+    uint64_t pci_device_id = 0;  // device << 16 | vendor
+    std::string brand;           // geforce, tesla, nvidia, quadro, titan
     bool ecc = false;
     bool nvlink = false;        // peers see each other through NVLink
     bool fan = false;           // false: passively cooled, NVML's fan functions are not supported

@@ -12,7 +12,7 @@ namespace {
 
 struct Unit {
     const char* name;
-    std::uint64_t bytes;
+    uint64_t bytes;
 };
 constexpr Unit kUnits[] = {{"KiB", kKiB},      {"MiB", kMiB},         {"GiB", kGiB}, {"TiB", kTiB}, {"K", kKiB},
                            {"M", kMiB},        {"G", kGiB},           {"T", kTiB},   {"KB", 1000},  {"MB", 1000000},
@@ -87,7 +87,7 @@ std::string known_keys(bool in_profile) {
     return list;
 }
 
-bool parse_size(const std::string& text, std::uint64_t& bytes, std::string& why) {
+bool parse_size(const std::string& text, uint64_t& bytes, std::string& why) {
     if (text == "0") {
         bytes = 0;
         return true;
@@ -112,7 +112,7 @@ bool parse_size(const std::string& text, std::uint64_t& bytes, std::string& why)
             why = "\"" + text + "\" is more than any GPU has";
             return false;
         }
-        bytes = static_cast<std::uint64_t>(product);
+        bytes = static_cast<uint64_t>(product);
         return true;
     }
     why = "\"" + std::string(end) +

@@ -17,9 +17,9 @@ enum class KeyKind { Size, Count, Flag, Text, Capability, Brand, Identity, Pci, 
 struct Key {
     const char* name;
     KeyKind kind;
-    std::variant<std::monostate, std::uint64_t GpuSpec::*, bool GpuSpec::*, std::string GpuSpec::*> member;
-    std::uint64_t least, most;  // bounds of a Size or Count
-    bool of_gpu_only;           // not allowed in a profile: it belongs to one GPU
+    std::variant<std::monostate, uint64_t GpuSpec::*, bool GpuSpec::*, std::string GpuSpec::*> member;
+    uint64_t least, most;  // bounds of a Size or Count
+    bool of_gpu_only;      // not allowed in a profile: it belongs to one GPU
     const char* meaning;
 };
 
@@ -34,6 +34,6 @@ std::string known_keys(bool in_profile);
 
 /// Reads a size with its unit into bytes. KiB MiB GiB TiB and K M G T are powers of 1024, KB MB GB TB of 1000, "0"
 /// needs no unit. On failure false, and what would be right in `why`.
-bool parse_size(const std::string& text, std::uint64_t& bytes, std::string& why);
+bool parse_size(const std::string& text, uint64_t& bytes, std::string& why);
 
 }  // namespace cuslice::fake

@@ -14,7 +14,7 @@ namespace {
 std::string mapped_file(const void* address) {
     std::FILE* maps = std::fopen("/proc/self/maps", "re");
     if (maps == nullptr) return "";
-    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+    const auto wanted = reinterpret_cast<uintptr_t>(address);
     std::string found;
     char line[8192];
     while (found.empty() && std::fgets(line, sizeof line, maps) != nullptr) {

@@ -11,7 +11,7 @@
 namespace cuslice::fake {
 namespace {
 
-constexpr std::size_t kMostGpus = 64;
+constexpr size_t kMostGpus = 64;
 
 /// A UUID that depends on the profile, the memory and the position alone.
 Uuid derive_uuid(const GpuSpec& gpu) {
@@ -19,11 +19,11 @@ Uuid derive_uuid(const GpuSpec& gpu) {
 }
 
 bool give_identities(MachineSpec& machine, std::string& error) {
-    for (std::size_t i = 0; i < machine.size(); i++) {
+    for (size_t i = 0; i < machine.size(); i++) {
         machine[i].index = static_cast<int>(i);
         if (machine[i].pci == PciAddress{}) machine[i].pci = {0, static_cast<unsigned>(4 + 3 * i), 0};
         if (machine[i].uuid == Uuid{}) machine[i].uuid = derive_uuid(machine[i]);
-        for (std::size_t j = 0; j < i; j++) {
+        for (size_t j = 0; j < i; j++) {
             if (machine[j].uuid == machine[i].uuid) error = "two GPUs have the uuid " + uuid_text(machine[i].uuid);
             if (machine[j].pci == machine[i].pci) error = "two GPUs have the PCI address " + pci_text(machine[i].pci);
         }
@@ -32,15 +32,15 @@ bool give_identities(MachineSpec& machine, std::string& error) {
     std::stable_sort(machine.begin(), machine.end(), [](const GpuSpec& a, const GpuSpec& b) {
         return std::tie(a.pci.domain, a.pci.bus, a.pci.device) < std::tie(b.pci.domain, b.pci.bus, b.pci.device);
     });
-    for (std::size_t i = 0; i < machine.size(); i++) machine[i].index = static_cast<int>(i);
+    for (size_t i = 0; i < machine.size(); i++) machine[i].index = static_cast<int>(i);
     return error.empty();
 }
 
 /// One item of the list: [N x]profile.
 bool read_item(const std::string& item, const std::string& folder, MachineSpec& machine, std::string& error) {
-    std::size_t digits = 0;
+    size_t digits = 0;
     while (digits < item.size() && item[digits] >= '0' && item[digits] <= '9') digits++;
-    std::uint64_t copies = 1;
+    uint64_t copies = 1;
     std::string name = item;
     if (digits > 0 && digits < item.size() && (item[digits] == 'x' || item[digits] == 'X')) {
         copies = digits <= 4 ? std::strtoull(item.c_str(), nullptr, 10) : kMostGpus + 1;
@@ -79,8 +79,8 @@ bool parse_machine(const std::string& spec, const std::string& folder, MachineSp
     if (text.find('/') != std::string::npos || text.ends_with(".toml")) {
         if (!read_machine_file(folder, text, machine, error)) return false;
     } else {
-        for (std::size_t start = 0; start <= text.size();) {
-            const std::size_t comma = std::min(text.find(',', start), text.size());
+        for (size_t start = 0; start <= text.size();) {
+            const size_t comma = std::min(text.find(',', start), text.size());
             const std::string item = trimmed(text.substr(start, comma - start));
             if (item.empty()) {
                 error = "'" + text + "' has an empty item; write it as 2xa100-40g,1xt4";

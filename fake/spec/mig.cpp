@@ -47,7 +47,7 @@ bool check_instances(const GpuSpec& gpu, std::string& why) {
 }
 
 std::vector<GpuSpec> instances_of(const GpuSpec& gpu) {
-    constexpr std::uint64_t kPage = 2 * kMiB;
+    constexpr uint64_t kPage = 2 * kMiB;
     std::vector<GpuSpec> instances;
     for (const std::string& text : gpu.mig) {
         Share share;

@@ -31,7 +31,7 @@ class TableReader {
         return false;
     }
 
-    bool read(const toml::table& table, GpuSpec& gpu, std::uint64_t& copies) {
+    bool read(const toml::table& table, GpuSpec& gpu, uint64_t& copies) {
         // The profile first, whatever its place in the table: the other keys override it.
         if (const toml::node* node = table.get("profile"); node != nullptr && !in_profile_) {
             const auto name = node->value_exact<std::string>();
@@ -72,15 +72,15 @@ class TableReader {
     }
 
   private:
-    bool set(const Key& key, const toml::node& node, GpuSpec& gpu, std::uint64_t& copies) {
+    bool set(const Key& key, const toml::node& node, GpuSpec& gpu, uint64_t& copies) {
         const std::string name = key.name;
         const auto text = node.value_exact<std::string>();
-        const auto number = node.value_exact<std::int64_t>();
+        const auto number = node.value_exact<int64_t>();
         switch (key.kind) {
             case KeyKind::Profile:
                 return true;
             case KeyKind::Size: {
-                std::uint64_t bytes = 0;
+                uint64_t bytes = 0;
                 std::string why;
                 if (number) return set_number(key, node, std::to_string(*number), gpu);
                 if (!text) return fail(node.source(), name + " must be a size with its unit, such as \"2002MiB\"");
@@ -90,7 +90,7 @@ class TableReader {
             case KeyKind::Count:
             case KeyKind::Copies: {
                 if (!number) return fail(node.source(), name + " must be a whole number");
-                const auto value = static_cast<std::uint64_t>(*number);
+                const auto value = static_cast<uint64_t>(*number);
                 if (*number < 0 || value < key.least || value > key.most) {
                     return fail(node.source(), name + " = " + std::to_string(*number) + " is not within " +
                                                    std::to_string(key.least) + " to " + std::to_string(key.most));
@@ -148,14 +148,14 @@ class TableReader {
 
     bool set_driver(const DriverKey& key, const toml::node& node, DriverSpec& driver) {
         const auto text = node.value_exact<std::string>();
-        const auto number = node.value_exact<std::int64_t>();
+        const auto number = node.value_exact<int64_t>();
         const auto flag = node.value_exact<bool>();
         const std::string name = key.name;
         std::string why = "must be a string";
         switch (key.kind) {
             case DriverKeyKind::Number:
                 if (!number) return fail(node.source(), name + " must be a whole number");
-                driver.*std::get<std::int64_t DriverSpec::*>(key.member) = *number;
+                driver.*std::get<int64_t DriverSpec::*>(key.member) = *number;
                 return true;
             case DriverKeyKind::Flag:
                 if (!flag) return fail(node.source(), name + " must be true or false");
@@ -167,18 +167,18 @@ class TableReader {
     }
 
     bool set_number(const Key& key, const toml::node& node, const std::string& digits, GpuSpec& gpu) {
-        std::uint64_t bytes = 0;
+        uint64_t bytes = 0;
         std::string why;
         if (!parse_size(digits, bytes, why)) return fail(node.source(), std::string(key.name) + ": " + why);
         return store(key, node, bytes, digits, gpu);
     }
 
-    bool store(const Key& key, const toml::node& node, std::uint64_t value, const std::string& written, GpuSpec& gpu) {
+    bool store(const Key& key, const toml::node& node, uint64_t value, const std::string& written, GpuSpec& gpu) {
         if (value < key.least || value > key.most) {
             return fail(node.source(), std::string(key.name) + " = \"" + written + "\" is not within " +
                                            std::to_string(key.least) + " to " + std::to_string(key.most) + " bytes");
         }
-        gpu.*std::get<std::uint64_t GpuSpec::*>(key.member) = value;
+        gpu.*std::get<uint64_t GpuSpec::*>(key.member) = value;
         return true;
     }
 
@@ -237,7 +237,7 @@ bool read_profile(const std::string& folder, const std::string& name, GpuSpec& g
     const std::string path = folder + "/" + wanted + ".toml";
     toml::table table;
     if (!parse_file(path, table, error)) return false;
-    std::uint64_t copies = 1;
+    uint64_t copies = 1;
     if (!TableReader(folder, path, true, error).read(table, gpu, copies)) return false;
     for (const Key& key : keys()) {
         if (!key.of_gpu_only && table.get(key.name) == nullptr) {
@@ -270,7 +270,7 @@ bool read_machine_file(const std::string& folder, const std::string& path, Machi
     }
     for (const toml::node& node : *gpus) {
         GpuSpec gpu;
-        std::uint64_t copies = 1;
+        uint64_t copies = 1;
         gpu.driver = driver;
         if (!reader.read(*node.as_table(), gpu, copies)) return false;
         const bool fixed = gpu.uuid != Uuid{} || !(gpu.pci == PciAddress{});

@@ -31,7 +31,7 @@ bool read(Key key, const char* text, cuslice_value* value) {
 
 extern "C" {
 
-const std::uint64_t cuslice_whole = Fraction::kWhole;
+const uint64_t cuslice_whole = Fraction::kWhole;
 
 bool cuslice_read_size(const char* text, cuslice_value* value) { return read(Key::limit, text, value); }
 bool cuslice_read_fraction(const char* text, cuslice_value* value) { return read(Key::fraction, text, value); }

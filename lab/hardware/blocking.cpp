@@ -15,12 +15,12 @@ using namespace cuslice::check;
 namespace {
 
 /// Nanoseconds. Where no kernel is run nothing is held.
-std::uint64_t held() { return kernels_are_skipped() ? 1'000'000 : 60'000'000; }
+uint64_t held() { return kernels_are_skipped() ? 1'000'000 : 60'000'000; }
 
-std::uint64_t now() {
+uint64_t now() {
     timespec time{};
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
 class Holding {
@@ -32,11 +32,11 @@ class Holding {
 
     /// Nanoseconds that `call` takes while the kernel holds `stream`; its result in `result`.
     template <typename Call>
-    std::uint64_t time(CUstream stream, Call call, CUresult* result) {
+    uint64_t time(CUstream stream, Call call, CUresult* result) {
         auto* flag = static_cast<volatile unsigned*>(host_);
         *flag = 0;
         CUdeviceptr none = 0;
-        std::uint64_t most = 2'000'000'000;
+        uint64_t most = 2'000'000'000;
         void* arguments[] = {&none, &flag_, &none, &most};
         MUST(cuLaunchKernel, meet_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
         std::thread release([&] {
@@ -44,9 +44,9 @@ class Holding {
             nanosleep(&span, nullptr);
             *flag = 1;
         });
-        const std::uint64_t start = now();
+        const uint64_t start = now();
         *result = call();
-        const std::uint64_t took = now() - start;
+        const uint64_t took = now() - start;
         release.join();
         MUST(cuCtxSynchronize);
         return took;
@@ -63,7 +63,7 @@ struct Stream {
     CUstream handle;
 };
 
-void print(const std::string& call, const Stream& stream, std::uint64_t took, CUresult result) {
+void print(const std::string& call, const Stream& stream, uint64_t took, CUresult result) {
     const bool waits = !kernels_are_skipped() && took > held() / 2;
     std::printf("%s, kernel on %s\t%s (%s)%s%s\n", call.c_str(), stream.name, waits ? "waits" : "does not wait",
                 duration(static_cast<double>(took)).c_str(), result == CUDA_SUCCESS ? "" : ", ",
@@ -90,10 +90,10 @@ int main() {
         // The first launch on a stream loads what the driver loads lazily, which would be timed otherwise.
         holding.time(
             stream.handle, [] { return CUDA_SUCCESS; }, &result);
-        for (const std::uint64_t kib : {4u, 1024u, 65536u, 524288u}) {
-            const std::uint64_t bytes = std::uint64_t{kib} << 10;
+        for (const uint64_t kib : {4u, 1024u, 65536u, 524288u}) {
+            const uint64_t bytes = uint64_t{kib} << 10;
             CUdeviceptr block = 0;
-            std::uint64_t took = holding.time(
+            uint64_t took = holding.time(
                 stream.handle, [&] { return CU(cuMemAlloc_v2)(&block, bytes); }, &result);
             print("cuMemAlloc of " + size(bytes), stream, took, result);
             if (result != CUDA_SUCCESS) continue;
@@ -102,7 +102,7 @@ int main() {
             print("cuMemFree of " + size(bytes), stream, took, result);
         }
         CUdeviceptr block = 0;
-        std::uint64_t took = holding.time(
+        uint64_t took = holding.time(
             stream.handle, [&] { return CU(cuMemAllocAsync)(&block, 1 << 20, apart); }, &result);
         print("cuMemAllocAsync on another stream", stream, took, result);
         if (result == CUDA_SUCCESS) {
@@ -110,7 +110,7 @@ int main() {
                 stream.handle, [&] { return CU(cuMemFreeAsync)(block, apart); }, &result);
             print("cuMemFreeAsync on another stream", stream, took, result);
         }
-        std::size_t free = 0, total = 0;
+        size_t free = 0, total = 0;
         took = holding.time(
             stream.handle, [&] { return CU(cuMemGetInfo_v2)(&free, &total); }, &result);
         print("cuMemGetInfo", stream, took, result);

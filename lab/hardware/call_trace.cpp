@@ -89,7 +89,7 @@ void note(unsigned number) {
         if (get(&current) != 0) current = nullptr;
     char line[256];
     const int length = std::snprintf(line, sizeof line, "%s\t%d\t%d\n", name, active, current != nullptr);
-    const ssize_t written = write(file, line, static_cast<std::size_t>(length));
+    const ssize_t written = write(file, line, static_cast<size_t>(length));
     static_cast<void>(written);  // a trace that can't be written is short, and the program goes on
     if (std::strncmp(name, "cuLaunch", 8) == 0) the_file = -1;
 }
@@ -111,20 +111,20 @@ const void* check_traced(unsigned number) {
 }
 
 __attribute__((visibility("default"))) int cuGetProcAddress(const char* name, void** address, int version,
-                                                            std::uint64_t flags) {
+                                                            uint64_t flags) {
     ready();
     note(k_cuGetProcAddress);
-    auto* function = real<int(const char*, void**, int, std::uint64_t)>(k_cuGetProcAddress);
+    auto* function = real<int(const char*, void**, int, uint64_t)>(k_cuGetProcAddress);
     const int result = function ? function(name, address, version, flags) : missing();
     if (result == 0 && address) *address = const_cast<void*>(stub_for(*address));
     return result;
 }
 
 __attribute__((visibility("default"))) int cuGetProcAddress_v2(const char* name, void** address, int version,
-                                                               std::uint64_t flags, void* status) {
+                                                               uint64_t flags, void* status) {
     ready();
     note(k_cuGetProcAddress_v2);
-    auto* function = real<int(const char*, void**, int, std::uint64_t, void*)>(k_cuGetProcAddress_v2);
+    auto* function = real<int(const char*, void**, int, uint64_t, void*)>(k_cuGetProcAddress_v2);
     const int result = function ? function(name, address, version, flags, status) : missing();
     if (result == 0 && address) *address = const_cast<void*>(stub_for(*address));
     return result;

@@ -12,7 +12,7 @@ using namespace cuslice::check;
 
 namespace {
 
-constexpr std::size_t kBytes = 4 << 20;
+constexpr size_t kBytes = 4 << 20;
 
 class Captures {
   public:
@@ -71,7 +71,7 @@ class Captures {
         CUdevice device = 0;
         int value = 0;
         unsigned flags = 0;
-        std::size_t limit = 0;
+        size_t limit = 0;
         ask("nothing", [] { return CUDA_SUCCESS; });
         ask("cuCtxGetCurrent", [&] { return CU(cuCtxGetCurrent)(&context); });
         ask("cuCtxGetDevice", [&] { return CU(cuCtxGetDevice)(&device); });
@@ -92,7 +92,7 @@ class Captures {
     }
 
     void about_memory() {
-        std::size_t free = 0, total = 0, size = 0;
+        size_t free = 0, total = 0, size = 0;
         CUdeviceptr made = 0, base = 0;
         void* host = nullptr;
         CUmemorytype type = CU_MEMORYTYPE_DEVICE;
@@ -100,7 +100,7 @@ class Captures {
         ask("cuMemGetInfo_v2", [&] { return CU(cuMemGetInfo_v2)(&free, &total); });
         ask(
             "cuMemAlloc_v2", [&] { return CU(cuMemAlloc_v2)(&made, kBytes); }, free_made);
-        ask("cuMemAlloc_v2 of more than there is", [&] { return CU(cuMemAlloc_v2)(&made, std::size_t{1} << 50); });
+        ask("cuMemAlloc_v2 of more than there is", [&] { return CU(cuMemAlloc_v2)(&made, size_t{1} << 50); });
         ask(
             "cuMemAllocManaged", [&] { return CU(cuMemAllocManaged)(&made, kBytes, CU_MEM_ATTACH_GLOBAL); }, free_made);
         ask(
@@ -222,7 +222,7 @@ class Captures {
         ask(
             "cuGraphCreate", [&] { return CU(cuGraphCreate)(&graph, 0); }, [&] { return CU(cuGraphDestroy)(graph); });
         MUST(cuGraphCreate, &graph, 0);
-        std::size_t count = 0;
+        size_t count = 0;
         ask("cuGraphGetNodes", [&] { return CU(cuGraphGetNodes)(graph, nullptr, &count); });
         ask(
             "cuGraphInstantiateWithFlags", [&] { return CU(cuGraphInstantiateWithFlags)(&instance, graph, 0); },

@@ -31,9 +31,9 @@ int main() {
     steps.attempt("with 4 KiB", launch(kernel(module, "local4096")));
     steps.attempt("a stack of 4 KiB a thread", CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4 << 10));
     steps.attempt("a launch with it", launch(nothing));
-    steps.attempt("a printf buffer of 32 MiB", CU(cuCtxSetLimit)(CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{32} << 20));
+    steps.attempt("a printf buffer of 32 MiB", CU(cuCtxSetLimit)(CU_LIMIT_PRINTF_FIFO_SIZE, size_t{32} << 20));
     CUdeviceptr block = 0;
-    for (const std::uint64_t bytes : {1ull, 1ull << 20, (2ull << 20) + 1, (100ull << 20) + 1}) {
+    for (const uint64_t bytes : {1ull, 1ull << 20, (2ull << 20) + 1, (100ull << 20) + 1}) {
         steps.attempt("cuMemAlloc of " + std::to_string(bytes) + " B", CU(cuMemAlloc_v2)(&block, bytes));
     }
     steps.attempt("1,000 × cuMemAlloc of 1,000 B", [&] {

@@ -40,7 +40,7 @@ int print_count() {
 int print_about() {
     const Gpu gpu = find_gpu();
     int version = 0, major = 0, minor = 0;
-    std::size_t total = 0;
+    size_t total = 0;
     MUST(cuDriverGetVersion, &version);
     MUST(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu.device);
     MUST(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu.device);
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     MUST(cuDeviceGetCount, &count);
     for (int i = 0; i < count; i++) {
         char name[128] = {};
-        std::size_t total = 0;
+        size_t total = 0;
         MUST(cuDeviceGetName, name, sizeof name, i);
         MUST(cuDeviceTotalMem_v2, &total, i);
         std::printf("%d %s %s %s\n", i, name, uuid_start(i).c_str(), mib(total).c_str());

@@ -23,7 +23,7 @@ std::string own_folder() {
     char path[4096];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
     if (length <= 0) give_up("/proc/self/exe cannot be read");
-    const std::string whole(path, static_cast<std::size_t>(length));
+    const std::string whole(path, static_cast<size_t>(length));
     return whole.substr(0, whole.rfind('/'));
 }
 

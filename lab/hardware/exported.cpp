@@ -20,7 +20,7 @@ namespace cuslice::check {
 
 namespace {
 
-constexpr std::size_t kSize = 64 << 20;
+constexpr size_t kSize = 64 << 20;
 constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 CUmemGenericAllocationHandle make_piece(const Gpu& gpu) {
@@ -39,7 +39,7 @@ int export_piece(CUmemGenericAllocationHandle handle) {
 
 CUmemGenericAllocationHandle import_piece(int file) {
     CUmemGenericAllocationHandle handle = 0;
-    void* const descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
+    void* const descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(file));
     return CU(cuMemImportFromShareableHandle)(&handle, descriptor, kDescriptor) == CUDA_SUCCESS ? handle : 0;
 }
 
@@ -100,7 +100,7 @@ class Figures {
 
   private:
     const Gpu& gpu_;
-    const std::optional<std::uint64_t> own_ = process_bytes(getpid(), gpu_.uuid), used_ = used_bytes();
+    const std::optional<uint64_t> own_ = process_bytes(getpid(), gpu_.uuid), used_ = used_bytes();
 };
 
 void ask_mapped(const Gpu& gpu) {

@@ -37,7 +37,7 @@ void row(const std::string& question, const std::string& answer) {
         char answer[128] = {};
         CUresult result = CU(cuIpcOpenMemHandle_v2)(&memory, question.handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
         if (result == CUDA_SUCCESS) {
-            std::size_t size = 0;
+            size_t size = 0;
             CUdeviceptr base = 0;
             result = CU(cuMemcpyDtoH_v2)(&value, memory, sizeof value);
             CU(cuMemGetAddressRange_v2)(&base, &size, memory);
@@ -99,7 +99,7 @@ void ask_virtual_memory(const Gpu& gpu, OtherProcess& other) {
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {gpu.device}};
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    std::size_t size = 0;
+    size_t size = 0;
     CUresult result = CU(cuMemGetAllocationGranularity)(&size, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     if (result != CUDA_SUCCESS) return row("cuMemGetAllocationGranularity", name_of(result));
     row("granularity of cuMemCreate", mib(size));

@@ -44,7 +44,7 @@ void use_cublas(const Library& cublas, Rows& steps) {
     cublas.call("cublasCreate_v2", &handle);
     steps.row("cublasCreate");
     std::vector<float> ones(kSide * kSide, 1.0f), back(kSide * kSide);
-    const std::size_t bytes = ones.size() * sizeof(float);
+    const size_t bytes = ones.size() * sizeof(float);
     CUdeviceptr matrices[3] = {};
     for (CUdeviceptr& matrix : matrices) {
         MUST(cuMemAlloc_v2, &matrix, bytes);

@@ -17,12 +17,12 @@ using namespace cuslice::check;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 /// Large blocks first, then ever smaller ones, until even the smallest is refused.
-CUresult take_all(std::vector<CUdeviceptr>& blocks, std::uint64_t most, std::uint64_t* got) {
+CUresult take_all(std::vector<CUdeviceptr>& blocks, uint64_t most, uint64_t* got) {
     CUresult refused = CUDA_SUCCESS;
-    for (std::uint64_t size = 64 * kMiB; size >= 256 << 10; size /= 4) {
+    for (uint64_t size = 64 * kMiB; size >= 256 << 10; size /= 4) {
         while (*got + size <= most) {
             CUdeviceptr block = 0;
             refused = CU(cuMemAlloc_v2)(&block, size);
@@ -65,19 +65,19 @@ std::string compute(const char* kernels) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const std::uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 8192 * kMiB;
+    const uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 8192 * kMiB;
     Gpu gpu = find_gpu();
     open_context(gpu);
     // A process that comes late would find no room for its context.
     const bool shared = std::getenv("CHECK_SHARED") != nullptr;
     if (shared) ready();
-    std::size_t free = 0, total = 0, free_after = 0;
+    size_t free = 0, total = 0, free_after = 0;
     MUST(cuMemGetInfo_v2, &free, &total);
     tell("total", total);
     tell("free", free);
 
     std::vector<CUdeviceptr> blocks;
-    std::uint64_t got = 0;
+    uint64_t got = 0;
     const CUresult refused = take_all(blocks, most, &got);
     tell("got", got);
     tell("refused", refused == CUDA_SUCCESS ? "not refused" : name_of(refused));

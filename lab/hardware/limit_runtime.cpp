@@ -17,7 +17,7 @@ using namespace cuslice::check;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 constexpr unsigned kCount = 1 << 20;
 
 void must(cudaError_t result, const char* call) {
@@ -49,7 +49,7 @@ std::string compute() {
         y[i] = static_cast<float>(i % 7);
     }
     void *xs = nullptr, *ys = nullptr;
-    const std::size_t bytes = kCount * sizeof(float);
+    const size_t bytes = kCount * sizeof(float);
     MUST(cudaMalloc, &xs, bytes);
     MUST(cudaMalloc, &ys, bytes);
     MUST(cudaMemcpy, xs, x.data(), bytes, cudaMemcpyHostToDevice);
@@ -76,9 +76,9 @@ std::string uuid_of(const cudaDeviceProp& properties) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const std::uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 8192 * kMiB;
+    const uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 8192 * kMiB;
     cudaDeviceProp properties{};
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     const cudaError_t started = cudaGetDeviceProperties(&properties, 0);
 #ifdef CUSLICE_CHECK_STATIC_RUNTIME
     if (started != cudaSuccess && std::getenv("CUSLICE_FAKE")) {
@@ -93,9 +93,9 @@ int main(int argc, char** argv) {
     tell("free", free);
 
     std::vector<void*> blocks;
-    std::uint64_t got = 0;
+    uint64_t got = 0;
     cudaError_t refused = cudaSuccess;
-    for (std::uint64_t size = 64 * kMiB; size >= 256 << 10; size /= 4) {
+    for (uint64_t size = 64 * kMiB; size >= 256 << 10; size /= 4) {
         while (got + size <= most) {
             void* block = nullptr;
             refused = cudaMalloc(&block, size);

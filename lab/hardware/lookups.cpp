@@ -127,22 +127,22 @@ int compare(const char* raw_file, const char* ours_file) {
 std::set<std::string> exported_names(const link_map* map) {
     const Elf64_Sym* symbols = nullptr;
     const char* strings = nullptr;
-    const std::uint32_t *gnu = nullptr, *classic = nullptr;
+    const uint32_t *gnu = nullptr, *classic = nullptr;
     for (const Elf64_Dyn* entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
         if (entry->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const Elf64_Sym*>(entry->d_un.d_ptr);
         if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
-        if (entry->d_tag == DT_GNU_HASH) gnu = reinterpret_cast<const std::uint32_t*>(entry->d_un.d_ptr);
-        if (entry->d_tag == DT_HASH) classic = reinterpret_cast<const std::uint32_t*>(entry->d_un.d_ptr);
+        if (entry->d_tag == DT_GNU_HASH) gnu = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
+        if (entry->d_tag == DT_HASH) classic = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
     }
-    std::size_t count = classic ? classic[1] : 0;
+    size_t count = classic ? classic[1] : 0;
     if (gnu && !classic) {
-        const std::uint32_t *buckets = gnu + 4 + 2 * gnu[2], *chains = buckets + gnu[0];
-        for (std::uint32_t i = 0; i < gnu[0]; i++) count = std::max<std::size_t>(count, buckets[i]);
+        const uint32_t *buckets = gnu + 4 + 2 * gnu[2], *chains = buckets + gnu[0];
+        for (uint32_t i = 0; i < gnu[0]; i++) count = std::max<size_t>(count, buckets[i]);
         while (count >= gnu[1] && !(chains[count - gnu[1]] & 1)) count++;
         count++;
     }
     std::set<std::string> names;
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const bool exported = symbols[i].st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbols[i].st_info) != STB_LOCAL;
         if (exported) names.insert(strings + symbols[i].st_name);
     }
@@ -157,7 +157,7 @@ int unknown() {
         if (name.rfind("cu", 0) == 0 && name.rfind("cudbg", 0) != 0 && name.size() > 2 && name[2] >= 'A' &&
             name[2] <= 'Z')
             names.insert(name);
-    const std::size_t all = names.size();
+    const size_t all = names.size();
     for (const Row& row : kRows) names.erase(row.symbol);
     std::printf("The driver exports %zu functions `cu…`; %zu of them are not in cuslice's list.\n", all, names.size());
     print_list("Through cuGetProcAddress they reach programs as the driver's own; through dlsym they do not", names);

@@ -34,7 +34,7 @@ nvmlDevice_t device_of(const char* uuid) {
     return device;
 }
 
-std::optional<std::uint64_t> held_on(nvmlDevice_t device, pid_t pid) {
+std::optional<uint64_t> held_on(nvmlDevice_t device, pid_t pid) {
     auto* list = NVML(nvmlDeviceGetComputeRunningProcesses_v3);
     if (!list) list = NVML(nvmlDeviceGetComputeRunningProcesses_v2);
     std::vector<nvmlProcessInfo_t> processes(1024);
@@ -46,14 +46,14 @@ std::optional<std::uint64_t> held_on(nvmlDevice_t device, pid_t pid) {
     return {};
 }
 
-std::optional<std::uint64_t> used_on(nvmlDevice_t device) {
+std::optional<uint64_t> used_on(nvmlDevice_t device) {
     nvmlMemory_t memory{};
     if (!device || NVML(nvmlDeviceGetMemoryInfo)(device, &memory) != NVML_SUCCESS) return {};
     return memory.used;
 }
 
 /// Without what is set aside for the driver, which only version 2 tells apart.
-std::optional<std::uint64_t> counted_on(nvmlDevice_t device) {
+std::optional<uint64_t> counted_on(nvmlDevice_t device) {
     nvmlMemory_v2_t memory{};
     memory.version = nvmlMemory_v2;
     auto* ask = NVML(nvmlDeviceGetMemoryInfo_v2);
@@ -61,7 +61,7 @@ std::optional<std::uint64_t> counted_on(nvmlDevice_t device) {
     return memory.used;
 }
 
-std::optional<std::uint64_t> plus(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
+std::optional<uint64_t> plus(std::optional<uint64_t> a, std::optional<uint64_t> b) {
     return a && b ? *a + *b : a ? a : b;
 }
 
@@ -80,21 +80,21 @@ std::string driver_version() {
     return text;
 }
 
-std::optional<std::uint64_t> process_bytes(pid_t pid) {
-    std::optional<std::uint64_t> sum;
+std::optional<uint64_t> process_bytes(pid_t pid) {
+    std::optional<uint64_t> sum;
     for (nvmlDevice_t device : devices()) sum = plus(sum, held_on(device, pid));
     return sum;
 }
 
-std::optional<std::uint64_t> process_bytes(pid_t pid, const char* uuid) { return held_on(device_of(uuid), pid); }
+std::optional<uint64_t> process_bytes(pid_t pid, const char* uuid) { return held_on(device_of(uuid), pid); }
 
-std::optional<std::uint64_t> used_bytes() {
-    std::optional<std::uint64_t> sum;
+std::optional<uint64_t> used_bytes() {
+    std::optional<uint64_t> sum;
     for (nvmlDevice_t device : devices()) sum = plus(sum, used_on(device));
     return sum;
 }
 
-std::optional<std::uint64_t> counted_bytes(const char* uuid) {
+std::optional<uint64_t> counted_bytes(const char* uuid) {
     // Our libraries carry the system's names, so it takes a symbol of theirs to tell them.
     void* driver = dlopen("libcuda.so.1", RTLD_NOW);
     return driver && dlsym(driver, "cuslice_marker") ? counted_on(device_of(uuid)) : std::nullopt;

@@ -20,15 +20,15 @@ bool has_management();
 std::string driver_version();
 
 /// Bytes that the process holds on all GPUs together, as nvidia-smi lists it; absent if it is in no list.
-std::optional<std::uint64_t> process_bytes(pid_t pid);
+std::optional<uint64_t> process_bytes(pid_t pid);
 /// The same for the GPU with this UUID.
-std::optional<std::uint64_t> process_bytes(pid_t pid, const char* uuid);
+std::optional<uint64_t> process_bytes(pid_t pid, const char* uuid);
 
 /// Bytes that all processes together hold on all GPUs.
-std::optional<std::uint64_t> used_bytes();
+std::optional<uint64_t> used_bytes();
 
 /// Bytes that cuslice counts against this process's limit on a GPU, exactly: NVML's used memory as a process in a
 /// slice is shown it. Absent without cuslice.
-std::optional<std::uint64_t> counted_bytes(const char* uuid);
+std::optional<uint64_t> counted_bytes(const char* uuid);
 
 }  // namespace cuslice::check

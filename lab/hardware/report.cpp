@@ -30,7 +30,7 @@ void tell(const std::string& key, const std::string& value) {
     }
 }
 
-void tell(const std::string& key, std::uint64_t bytes) { tell(key, std::to_string(bytes)); }
+void tell(const std::string& key, uint64_t bytes) { tell(key, std::to_string(bytes)); }
 
 namespace {
 
@@ -43,7 +43,7 @@ void stop_at(const char* gate) {
     for (;; usleep(2'000)) {
         const ssize_t count = recv(socket, answers, sizeof answers, MSG_PEEK);
         if (count <= 0) std::exit(1);
-        if (std::memchr(answers, *gate, static_cast<std::size_t>(count))) return;
+        if (std::memchr(answers, *gate, static_cast<size_t>(count))) return;
     }
 }
 

@@ -9,7 +9,7 @@
 namespace cuslice::check {
 
 void tell(const std::string& key, const std::string& value);
-void tell(const std::string& key, std::uint64_t bytes);
+void tell(const std::string& key, uint64_t bytes);
 
 /// Says that everything is allocated now, and waits until the watcher has read what it wanted, and all that it watches
 /// have come this far.

@@ -38,7 +38,7 @@ class Rows {
 
   private:
     Gpu gpu_;
-    std::optional<std::uint64_t> last_ = 0;
+    std::optional<uint64_t> last_ = 0;
 };
 
 }  // namespace cuslice::check

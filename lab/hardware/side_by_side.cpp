@@ -53,7 +53,7 @@ std::string do_they_meet(const Place& a, const Place& b) {
     if (kernels_are_skipped()) return "not asked: no kernel is run here";
     const Flags flags;
     const Place* both[] = {&a, &b};
-    std::uint64_t most = 1'000'000'000;
+    uint64_t most = 1'000'000'000;
     // Once before, so that neither is loaded while the other waits for it already.
     for (int round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 2; i++) {

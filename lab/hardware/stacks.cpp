@@ -48,7 +48,7 @@ std::string text_of(const std::string& path) {
 
 pid_t parent_of(pid_t pid) {
     const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
-    const std::size_t name_end = stat.rfind(')');
+    const size_t name_end = stat.rfind(')');
     int parent = 0;
     if (name_end != std::string::npos) std::sscanf(stat.c_str() + name_end + 1, " %*c %d", &parent);
     return parent;
@@ -57,7 +57,7 @@ pid_t parent_of(pid_t pid) {
 std::string program_of(pid_t pid) {
     char path[4096];
     const ssize_t length = readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), path, sizeof path);
-    return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
+    return length > 0 ? std::string(path, static_cast<size_t>(length)) : "";
 }
 
 // ---- with a debugger ------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ std::string backtraces(const std::string& debugger, pid_t pid, double seconds) {
         if (left <= 0 || poll(&ready, 1, left) <= 0) break;
         const ssize_t count = read(ends[0], piece, sizeof piece);
         if (count <= 0) break;
-        text.append(piece, static_cast<std::size_t>(count));
+        text.append(piece, static_cast<size_t>(count));
     }
     close(ends[0]);
     kill(-child, SIGKILL);
@@ -113,7 +113,7 @@ std::string backtraces(const std::string& debugger, pid_t pid, double seconds) {
 // ---- without one ----------------------------------------------------------------------------------------------------
 
 struct Mapping {
-    std::uintptr_t from, to, offset;
+    uintptr_t from, to, offset;
     std::string file;
 };
 
@@ -125,14 +125,13 @@ std::vector<Mapping> code_of(pid_t pid) {
         char rights[8] = {};
         int at = 0;
         if (std::sscanf(line.c_str(), "%lx-%lx %7s %lx %*s %*s %n", &from, &to, rights, &offset, &at) < 4) continue;
-        if (rights[2] == 'x')
-            code.push_back({from, to, offset, at > 0 ? line.substr(static_cast<std::size_t>(at)) : ""});
+        if (rights[2] == 'x') code.push_back({from, to, offset, at > 0 ? line.substr(static_cast<size_t>(at)) : ""});
     }
     return code;
 }
 
 /// "libc.so.6+0x89f84", the offset being that in the file; empty if the address is in no code.
-std::string place(const std::vector<Mapping>& code, std::uintptr_t address) {
+std::string place(const std::vector<Mapping>& code, uintptr_t address) {
     for (const Mapping& mapping : code) {
         if (address < mapping.from || address >= mapping.to) continue;
         char offset[32];
@@ -150,12 +149,12 @@ void print_thread(FILE* file, pid_t pid, pid_t thread, const std::vector<Mapping
                  text_of(folder + "wchan").c_str(), call.substr(0, call.find(' ')).c_str());
     if (const std::string kernel = text_of(folder + "stack"); !kernel.empty())
         std::fprintf(file, "%s\n", kernel.c_str());
-    const std::size_t last = call.rfind(' '), before = last == std::string::npos ? last : call.rfind(' ', last - 1);
+    const size_t last = call.rfind(' '), before = last == std::string::npos ? last : call.rfind(' ', last - 1);
     if (before == std::string::npos) return;
-    const std::uintptr_t counter = std::strtoull(call.c_str() + last, nullptr, 16),
-                         top = std::strtoull(call.c_str() + before, nullptr, 16);
+    const uintptr_t counter = std::strtoull(call.c_str() + last, nullptr, 16),
+                    top = std::strtoull(call.c_str() + before, nullptr, 16);
     std::fprintf(file, "    at %s; on its stack:", place(code, counter).c_str());
-    std::uintptr_t words[1024] = {};
+    uintptr_t words[1024] = {};
     iovec here{words, sizeof words}, there{reinterpret_cast<void*>(top), sizeof words};
     const ssize_t count = process_vm_readv(pid, &here, 1, &there, 1, 0);
     for (ssize_t i = 0, said = 0; i < count / 8 && said < 40; i++)
@@ -172,7 +171,7 @@ std::vector<pid_t> descendants(pid_t parent) {
     std::vector<std::pair<pid_t, pid_t>> all;  // parent, process
     for (pid_t pid : numbers_in("/proc")) all.emplace_back(parent_of(pid), pid);
     std::vector<pid_t> found{parent};
-    for (std::size_t i = 0; i < found.size(); i++)
+    for (size_t i = 0; i < found.size(); i++)
         for (const auto& [above, pid] : all)
             if (above == found[i]) found.push_back(pid);
     found.erase(found.begin());

@@ -9,22 +9,22 @@
 namespace cuslice::check {
 
 /// Bytes as MiB with two decimals, which shows the 64 KiB steps of small allocations.
-inline std::string mib(std::uint64_t bytes) {
+inline std::string mib(uint64_t bytes) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / (1 << 20));
     return text;
 }
 
-inline std::string mib(std::optional<std::uint64_t> bytes) { return bytes ? mib(*bytes) : "–"; }
+inline std::string mib(std::optional<uint64_t> bytes) { return bytes ? mib(*bytes) : "–"; }
 
 /// a − b, with its sign.
-inline std::string mib_between(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
+inline std::string mib_between(std::optional<uint64_t> a, std::optional<uint64_t> b) {
     if (!a || !b) return "–";
     return *a >= *b ? "+" + mib(*a - *b) : "−" + mib(*b - *a);
 }
 
 /// A round size as people write it: 4 KiB, 1 GiB.
-inline std::string size(std::uint64_t bytes) {
+inline std::string size(uint64_t bytes) {
     const char* units[] = {" B", " KiB", " MiB", " GiB"};
     int unit = 0;
     for (; unit < 3 && bytes >= 1024 && bytes % 1024 == 0; unit++) bytes /= 1024;

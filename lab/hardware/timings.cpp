@@ -38,7 +38,7 @@ std::vector<double> repeat(int repetitions, int batch, Call call) {
 
 void print(const std::string& what, std::vector<double> times) {
     std::sort(times.begin(), times.end());
-    const std::size_t n = times.size();
+    const size_t n = times.size();
     std::printf("%s\t%.1f\t%.1f\n", what.c_str(), times[n / 2], times[std::min(n - 1, n * 99 / 100)]);
     std::fflush(stdout);
 }
@@ -50,7 +50,7 @@ void measure(const std::string& what, int repetitions, int batch, Call call) {
 }
 
 /// Allocation and free apart, and with nothing running on the GPU.
-void measure_size(std::uint64_t bytes, int repetitions) {
+void measure_size(uint64_t bytes, int repetitions) {
     std::vector<double> allocations, frees;
     for (int i = 0; i < repetitions; i++) {
         CUdeviceptr block = 0;
@@ -117,7 +117,7 @@ int main() {
     Gpu gpu = find_gpu();
     open_context(gpu);
     stay_here();
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     CUcontext context = nullptr;
     measure("cuCtxGetCurrent", 50, 1000, [&] { MUST(cuCtxGetCurrent, &context); });
     measure("cuMemGetInfo", 100, 10, [&] { MUST(cuMemGetInfo_v2, &free, &total); });
@@ -126,10 +126,10 @@ int main() {
         MUST(cuMemAlloc_v2, &block, 4096);
         MUST(cuMemFree_v2, block);
     });
-    for (const std::uint64_t kib : {1u, 64u, 1024u, 2048u}) measure_size(std::uint64_t{kib} << 10, 200);
+    for (const uint64_t kib : {1u, 64u, 1024u, 2048u}) measure_size(uint64_t{kib} << 10, 200);
     // Many, as the first thousand look at the footprint more often than the later ones.
-    for (const std::uint64_t mib : {16u, 256u}) measure_size(std::uint64_t{mib} << 20, 3000);
-    measure_size(std::uint64_t{1} << 30, 30);
+    for (const uint64_t mib : {16u, 256u}) measure_size(uint64_t{mib} << 20, 3000);
+    measure_size(uint64_t{1} << 30, 30);
     measure_launches();
     measure_events(gpu.context);
     measure_pool();

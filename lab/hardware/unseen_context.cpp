@@ -28,5 +28,5 @@ int main(int argc, char**) {
     must(everybodys, "cuInit", 0U);
     must(argc > 1 ? everybodys : own, "cuDevicePrimaryCtxRetain", &context, 0);
     must(everybodys, "cuCtxSetCurrent", context);
-    must(everybodys, "cuMemAlloc_v2", &block, std::size_t{1} << 20);
+    must(everybodys, "cuMemAlloc_v2", &block, size_t{1} << 20);
 }

@@ -57,8 +57,8 @@ class Watched {
                 char piece[512];
                 const ssize_t count = read(socket_, piece, sizeof piece);
                 if (count <= 0) break;
-                text.append(piece, static_cast<std::size_t>(count));
-                for (std::size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1))
+                text.append(piece, static_cast<size_t>(count));
+                for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1))
                     take(text.substr(0, end));
             }
             sample();
@@ -74,13 +74,13 @@ class Watched {
         const auto found = told_.find(key);
         return found == told_.end() ? "–" : found->second;
     }
-    std::optional<std::uint64_t> bytes(const std::string& key) const {
+    std::optional<uint64_t> bytes(const std::string& key) const {
         const auto found = told_.find(key);
         return found == told_.end() ? std::nullopt : std::optional(std::strtoull(found->second.c_str(), nullptr, 10));
     }
 
-    std::optional<std::uint64_t> held() const { return figure().held; }
-    std::optional<std::uint64_t> highest() const { return figure().highest; }
+    std::optional<uint64_t> held() const { return figure().held; }
+    std::optional<uint64_t> highest() const { return figure().highest; }
     std::string nvidia_smi() const { return nvidia_smi_; }
     /// False: NVML doesn't list the process under its id (a container with ids of its own); the figures are then what
     /// the GPU's use rose by since before it started, to which other processes may have added.
@@ -93,8 +93,8 @@ class Watched {
 
   private:
     struct Figure {
-        std::optional<std::uint64_t> now, held, highest;
-        void take(std::optional<std::uint64_t> bytes) {
+        std::optional<uint64_t> now, held, highest;
+        void take(std::optional<uint64_t> bytes) {
             now = bytes;
             if (bytes) highest = std::max(highest.value_or(0), *bytes);
         }
@@ -102,7 +102,7 @@ class Watched {
     const Figure& figure() const { return listed() ? of_process_ : of_gpu_; }
 
     void take(const std::string& line) {
-        const std::size_t space = line.find(' ');
+        const size_t space = line.find(' ');
         if (space == std::string::npos) return;
         const std::string key = line.substr(0, space), value = line.substr(space + 1);
         if (key == "got") {
@@ -137,8 +137,8 @@ class Watched {
         if (all && used_before_) of_gpu_.take(*all > *used_before_ ? *all - *used_before_ : 0);
     }
 
-    std::optional<std::uint64_t> bytes_of_all() const {
-        std::optional<std::uint64_t> sum;
+    std::optional<uint64_t> bytes_of_all() const {
+        std::optional<uint64_t> sum;
         for (pid_t pid : descendants(pid_))
             if (const auto bytes = process_bytes(pid)) sum = sum.value_or(0) + *bytes;
         return sum;
@@ -166,7 +166,7 @@ class Watched {
 
     const unsigned processes_;
     unsigned waiting_ = 0, holding_ = 0, looks_ = 0;  // holding: those of the waiting that have all they could get
-    const std::optional<std::uint64_t> used_before_;
+    const std::optional<uint64_t> used_before_;
     pid_t pid_ = -1;
     int socket_ = -1, status_ = 0;
     std::map<std::string, std::string> told_;
@@ -187,7 +187,7 @@ void print_head() {
 int main(int argc, char** argv) {
     using namespace cuslice::check;
     std::string name = "program";
-    std::optional<std::uint64_t> limit;
+    std::optional<uint64_t> limit;
     unsigned processes = 1;
     bool table = false;
     if (argc == 2 && std::strcmp(argv[1], "--head") == 0) return print_head(), 0;

@@ -18,14 +18,14 @@ using namespace cuslice::check;
 
 namespace {
 
-constexpr std::size_t kBytes = 64 << 20;
+constexpr size_t kBytes = 64 << 20;
 
 void wait(long milliseconds) {
     const timespec span{milliseconds / 1000, milliseconds % 1000 * 1'000'000};
     nanosleep(&span, nullptr);
 }
 
-bool holds(CUdeviceptr memory, std::size_t bytes, unsigned expected) {
+bool holds(CUdeviceptr memory, size_t bytes, unsigned expected) {
     std::vector<unsigned> back(bytes / sizeof(unsigned));
     MUST(cuMemcpyDtoH_v2, back.data(), memory, bytes);
     for (unsigned word : back)
@@ -66,7 +66,7 @@ class Ways {
         rows_.row(what + (right ? "" : ": **wrong**"));
     }
 
-    void way(const std::string& name, std::size_t bytes, const Take& take, const Give& give) {
+    void way(const std::string& name, size_t bytes, const Take& take, const Give& give) {
         CUdeviceptr memory = 0;
         const CUresult taken = rows_.attempt(name, take(&memory));
         if (taken != CUDA_SUCCESS) {
@@ -86,7 +86,7 @@ class Ways {
             "cuMemAlloc of 64 MiB", kBytes, [](CUdeviceptr* to) { return CU(cuMemAlloc_v2)(to, kBytes); }, free);
         way(
             "cuMemAlloc of 4 KiB", 4096, [](CUdeviceptr* to) { return CU(cuMemAlloc_v2)(to, 4096); }, free);
-        std::size_t pitch = 0;
+        size_t pitch = 0;
         way(
             "cuMemAllocPitch, 1,000 B × 1,000", 4096,
             [&](CUdeviceptr* to) { return CU(cuMemAllocPitch_v2)(to, &pitch, 1000, 1000, 4); }, free);
@@ -204,7 +204,7 @@ class Ways {
         MUST(cuMemAlloc_v2, &never, 4096);
         MUST(cuMemsetD32_v2, never, 0, 1024);
         MUST(cuMemAlloc_v2, &block, kBytes);
-        std::uint64_t most = 100'000'000;
+        uint64_t most = 100'000'000;
         void* arguments[] = {&none, &never, &block, &most};
         MUST(cuLaunchKernel, meet, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr);
         MUST(cuMemFree_v2, block);
@@ -234,7 +234,7 @@ class Ways {
 int main(int argc, char** argv) {
     Gpu gpu = find_gpu();
     open_context(gpu);
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     MUST(cuMemGetInfo_v2, &free, &total);
     tell("total", total);
     tell("free", free);

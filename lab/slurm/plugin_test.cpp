@@ -74,7 +74,7 @@ unsigned tasks_ended = 0;
 spank_err_t spank_get_item(spank_t, spank_item_t item, ...) {
     va_list values;
     va_start(values, item);
-    auto* const number = va_arg(values, std::uint32_t*);
+    auto* const number = va_arg(values, uint32_t*);
     *number = item == S_JOB_UID                ? getuid()
               : item == S_JOB_GID              ? getgid()
               : item == S_JOB_LOCAL_TASK_COUNT ? ++tasks_ended
@@ -131,7 +131,7 @@ TEST_CASE("slurm plugin: an option's value is shown as one printable line") {
 TEST_CASE("slurm plugin: values are the library's own, but for a context on top of a job's slice") {
     const Folder folder;
     end_step(folder.with_launcher(""));
-    const auto take = [](std::size_t option, const char* value) {
+    const auto take = [](size_t option, const char* value) {
         logged.clear();
         return registered[option].cb(registered[option].val, value, 1) == 0 ? "taken" : logged.at(0);
     };

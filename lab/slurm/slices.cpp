@@ -38,7 +38,7 @@ namespace {
 /// Job of a process and its slice in bytes, from the process's environment.
 struct Owner {
     std::string job;  // empty: of none
-    std::uint64_t slice = 0;
+    uint64_t slice = 0;
 };
 
 /// Nothing where it can't be read: a process may end between two reads, for which streams throw.
@@ -48,7 +48,7 @@ std::optional<std::string> read_file(const std::string& path) {
     std::string text;
     char part[4096];
     ssize_t size = 0;
-    while ((size = read(file, part, sizeof part)) > 0) text.append(part, static_cast<std::size_t>(size));
+    while ((size = read(file, part, sizeof part)) > 0) text.append(part, static_cast<size_t>(size));
     close(file);
     return size == 0 ? std::optional(text) : std::nullopt;
 }
@@ -75,14 +75,14 @@ bool is_ending(int pid) {
     if (!text || text->rfind(')') == std::string::npos) return true;
     std::istringstream fields(text->substr(text->rfind(')') + 1));
     std::string state;
-    std::uint64_t number = 0, flags = 0;
+    uint64_t number = 0, flags = 0;
     fields >> state >> number >> number >> number >> number >> number >> flags;
     return !fields || state == "Z" || state == "X" || (flags & 4) != 0;
 }
 
 struct Held {
     int pid = 0;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     bool contexts_alone = false;
 
     bool operator==(const Held&) const = default;
@@ -111,7 +111,7 @@ struct Watch {
     void look(const std::string& gpu, Books& books) {
         const auto before = held(books);
         if (before.empty()) return;
-        std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> jobs;  // what they hold, and may hold
+        std::map<std::string, std::pair<uint64_t, uint64_t>> jobs;  // what they hold, and may hold
         std::map<std::string, std::string> members;
         unsigned unknown = 0;
         bool settled = true;
@@ -195,7 +195,7 @@ int print_left(const std::vector<std::string>& nodes) {
             Books books;
             std::string error;
             if (!books.open_existing(path, error)) return 1;
-            std::uint64_t bytes = 0;
+            uint64_t bytes = 0;
             const auto now = held(books);
             for (const Held& one : now) bytes += one.bytes;
             std::printf("{\"file\": \"%s\", \"nothing\": %s, \"bytes\": %llu, \"members\": %zu}\n", path.c_str(),

@@ -9,7 +9,7 @@ namespace cuslice {
 
 // Why there is no memory.
 struct AllocationError {
-    enum class By : std::uint8_t {
+    enum class By : uint8_t {
         nobody,
         limit,    // over_limit says more
         driver,   // it has none; error is its own code
@@ -26,7 +26,7 @@ struct AllocationError {
 };
 
 // A point in everything that has been given to a GPU so far. 0: none could be made now.
-using Fence = std::uint64_t;
+using Fence = uint64_t;
 
 // Answer of quiesce() when it can't be asked at the moment, as a stream is being captured.
 constexpr int kNotNow = -1;
@@ -35,14 +35,14 @@ constexpr int kNotNow = -1;
 // from any thread; the allocator holds none of its locks meanwhile, but where memory is short that of growing, and for
 // drop_fence() its own.
 template <typename B>
-concept Backing = requires(B& backing, std::uint64_t address, std::uint64_t bytes, AllocationError* denied, Fence fence,
+concept Backing = requires(B& backing, uint64_t address, uint64_t bytes, AllocationError* denied, Fence fence,
                            Fence* made, bool yes) {
     // Takes a segment within the limit. 0 if it is denied, and nothing is held then.
-    { backing.take(bytes, denied) } -> std::same_as<std::uint64_t>;
+    { backing.take(bytes, denied) } -> std::same_as<uint64_t>;
     // Gives a segment back. False if the driver refuses it: it is held as before.
     { backing.give_back(address, bytes) } -> std::same_as<bool>;
     // How much more could be taken within the limit, in bytes.
-    { backing.room() } -> std::same_as<std::uint64_t>;
+    { backing.room() } -> std::same_as<uint64_t>;
 
     // Waits until nothing that was given to a GPU before this call can still touch memory from here. Whose work that
     // can be is asked of `address`, which must lie in a block that has not been given back. Not 0: the driver's error,

@@ -16,8 +16,8 @@ class Bins {
   public:
     void add(Block* block) {
         // One that was handed out as it was comes back to the same list.
-        if (const std::uint64_t bytes = block->bytes; block->binned != bytes) {
-            block->bin = static_cast<std::uint16_t>(bin_of(bytes));
+        if (const uint64_t bytes = block->bytes; block->binned != bytes) {
+            block->bin = static_cast<uint16_t>(bin_of(bytes));
             block->binned = bytes;
         }
         const unsigned bin = block->bin;
@@ -39,18 +39,18 @@ class Bins {
     }
 
     // The block that was added last of those of about so many bytes; null if there is none.
-    Block* first_of(std::uint64_t bytes) const { return first_[bin_of(bytes)]; }
+    Block* first_of(uint64_t bytes) const { return first_[bin_of(bytes)]; }
     // The best block of at least `bytes`, or null. It stays in its list.
-    Block* best(std::uint64_t bytes) const {
+    Block* best(uint64_t bytes) const {
         unsigned bin = bin_of(bytes);
         if (Block* block = best_in(bin, bytes)) return block;
         // All blocks of any later list are large enough.
         bin++;
         unsigned row = bin / kColumns;
         if (row >= kRows) return nullptr;
-        std::uint32_t columns = rows_[row] & ~0u << bin % kColumns;
+        uint32_t columns = rows_[row] & ~0u << bin % kColumns;
         if (!columns) {
-            const std::uint64_t rows = row + 1 < kRows ? filled_ & ~0ull << (row + 1) : 0;
+            const uint64_t rows = row + 1 < kRows ? filled_ & ~0ull << (row + 1) : 0;
             if (!rows) return nullptr;
             row = static_cast<unsigned>(std::countr_zero(rows));
             columns = rows_[row];
@@ -59,14 +59,14 @@ class Bins {
     }
 
     // Bytes of the largest, or of one that is as large but for 3%; 0 if there is none.
-    std::uint64_t largest() const {
+    uint64_t largest() const {
         if (!filled_) return 0;
         const auto row = static_cast<unsigned>(std::bit_width(filled_)) - 1;
         const auto column = static_cast<unsigned>(std::bit_width(rows_[row])) - 1;
-        std::uint64_t most = 0;
+        uint64_t most = 0;
         int compared = 0;
         for (const Block* block = first_[row * kColumns + column]; block && compared < kMaxCompared; compared++) {
-            most = std::max<std::uint64_t>(most, block->bytes);
+            most = std::max<uint64_t>(most, block->bytes);
             block = block->next;
         }
         return most;
@@ -76,19 +76,19 @@ class Bins {
     static constexpr unsigned kColumns = 32, kRows = 36;
     static constexpr int kMaxCompared = 16;
 
-    static unsigned bin_of(std::uint64_t bytes) {
-        const std::uint64_t units = bytes / SizeClass::kUnit;
+    static unsigned bin_of(uint64_t bytes) {
+        const uint64_t units = bytes / SizeClass::kUnit;
         if (units < kColumns) return static_cast<unsigned>(units);
         const unsigned row = static_cast<unsigned>(std::bit_width(units)) - 5;  // 32 units are row 1, column 0
         if (row >= kRows) return kRows * kColumns - 1;
         return row * kColumns + static_cast<unsigned>(units >> (row - 1)) % kColumns;
     }
-    Block* best_in(unsigned bin, std::uint64_t bytes) const {
+    Block* best_in(unsigned bin, uint64_t bytes) const {
         Block* best = nullptr;
-        std::uint64_t least = ~0ull;
+        uint64_t least = ~0ull;
         int compared = 0;
         for (Block* block = first_[bin]; block; block = block->next) {
-            const std::uint64_t size = block->bytes;
+            const uint64_t size = block->bytes;
             if (size == bytes) return block;
             if (size > bytes && size < least) {
                 best = block;
@@ -101,8 +101,8 @@ class Bins {
     Block* smallest_in(unsigned bin) const { return best_in(bin, 0); }
 
     Block* first_[kRows * kColumns] = {};
-    std::uint32_t rows_[kRows] = {};
-    std::uint64_t filled_ = 0;
+    uint32_t rows_[kRows] = {};
+    uint64_t filled_ = 0;
 };
 
 }  // namespace cuslice

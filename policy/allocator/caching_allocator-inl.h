@@ -53,7 +53,7 @@ void CachingAllocator<B>::report() {
 template <Backing B>
 void CachingAllocator<B>::choose_worth_reporting() {
     const bool seldom = reports_.load(std::memory_order_relaxed) < kSeldom;
-    const std::uint64_t least = seldom ? kWorthReporting : kWorthReporting * kOftenWorth;
+    const uint64_t least = seldom ? kWorthReporting : kWorthReporting * kOftenWorth;
     worth_reporting_ = std::max(least, reserved() / kShareWorthReporting);
 }
 
@@ -89,28 +89,28 @@ void CachingAllocator<B>::thread_ends() {
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes) {
+uint64_t CachingAllocator<B>::allocate_large(uint64_t bytes) {
     if (backing_.wanted()) help_out();
     const DeferCancellation uncancelled;
     if (bytes <= KeptBlocks::kMaxBytes) {
-        if (const std::uint64_t address = from_kept(bytes)) return address;
+        if (const uint64_t address = from_kept(bytes)) return address;
         // Before the lock where it has been of no use. What is free is looked at again once this thread's own blocks
         // don't serve.
         if (deferred_first(bytes))
-            if (const std::uint64_t address = from_deferred(bytes)) return address;
+            if (const uint64_t address = from_deferred(bytes)) return address;
     }
     const Changing changing(*this);
-    std::uint64_t used = 0;
-    const std::uint64_t address = heap_.take_large(bytes, &used);
+    uint64_t used = 0;
+    const uint64_t address = heap_.take_large(bytes, &used);
     if (address) note_peaks(used);
     return address;
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::allocate_large_slowly(std::uint64_t bytes, AllocationError* denied) {
+uint64_t CachingAllocator<B>::allocate_large_slowly(uint64_t bytes, AllocationError* denied) {
     const DeferCancellation uncancelled;
     const Changing changing(*this);
-    if (const std::uint64_t address = from_deferred(bytes)) return address;
+    if (const uint64_t address = from_deferred(bytes)) return address;
     SegmentHeap::Request request(bytes);
     if (!find_memory(&request, denied)) return 0;
     note_peaks(request.used);
@@ -118,16 +118,16 @@ std::uint64_t CachingAllocator<B>::allocate_large_slowly(std::uint64_t bytes, Al
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, AllocationError* denied) {
+uint64_t CachingAllocator<B>::allocate_small(uint64_t bytes, AllocationError* denied) {
     const DisableCancellation uncancelled;
     if (backing_.wanted()) help_out();
     const Changing changing(*this);
     ThreadCache* cache = own_cache();
     // The thread may have used another allocator: its cache of this one is at hand again.
-    if (const std::uint64_t address = from_magazine(bytes)) return address;
+    if (const uint64_t address = from_magazine(bytes)) return address;
     SegmentHeap::Request request(bytes);
     if (!heap_.take_ready(&request) && reuse_deferred(false, false)) {
-        if (const std::uint64_t address = from_magazine(bytes)) return address;
+        if (const uint64_t address = from_magazine(bytes)) return address;
         heap_.take_ready(&request);
     }
     if (!request.got.address && !heap_.take(&request, SegmentHeap::Place::proper) && !find_memory(&request, denied))
@@ -135,8 +135,8 @@ std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, Allocatio
     if (cache) threads_.refill(*cache, request.size_class);
     note_peaks(request.used);
 
-    const std::uint64_t size = SizeClass::bytes(request.size_class);
-    request.got.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+    const uint64_t size = SizeClass::bytes(request.size_class);
+    request.got.word->store(Span::kLive | static_cast<uint32_t>(bytes), std::memory_order_relaxed);
     if (cache && cache->lock.enter()) {
         cache->traffic.allocate(size, bytes);
         cache->lock.leave();
@@ -154,7 +154,7 @@ template <Backing B>
     SegmentSupply<B>::forget_earlier();
     if (reuse_deferred(false, request->need > SizeClass::kMax) && heap_.take(request, SegmentHeap::Place::proper))
         return true;
-    std::uint64_t refused = 0;
+    uint64_t refused = 0;
     for (auto grown = SegmentSupply<B>::Grown::again; grown == SegmentSupply<B>::Grown::again;) {
         grown = supply_.grow_beside_others(request, threads_.live(), &refused, denied);
         if (grown == SegmentSupply<B>::Grown::served) return true;
@@ -169,8 +169,7 @@ template <Backing B>
 
 // One thread at a time. `refused` bytes have been denied already.
 template <Backing B>
-bool CachingAllocator<B>::find_where_short(SegmentHeap::Request* request, std::uint64_t refused,
-                                           AllocationError* denied) {
+bool CachingAllocator<B>::find_where_short(SegmentHeap::Request* request, uint64_t refused, AllocationError* denied) {
     LockGuard growing(supply_.growing());
     switch (supply_.find_where_short(request, threads_.live(), refused, denied)) {
         case SegmentSupply<B>::Found::served:
@@ -186,10 +185,10 @@ bool CachingAllocator<B>::find_where_short(SegmentHeap::Request* request, std::u
 
 // Takes a block that this thread keeps, for KeptBlocks::kMaxBytes at most. 0 if it keeps none of the size.
 template <Backing B>
-std::uint64_t CachingAllocator<B>::from_kept(std::uint64_t bytes) {
+uint64_t CachingAllocator<B>::from_kept(uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
     if (!cache || !cache->lock.enter()) return 0;
-    const std::uint64_t address = take_kept(*cache, bytes);
+    const uint64_t address = take_kept(*cache, bytes);
     cache->lock.leave();
     return address;
 }
@@ -197,9 +196,9 @@ std::uint64_t CachingAllocator<B>::from_kept(std::uint64_t bytes) {
 // A block of so many bytes out of the batch of large ones that this thread has filled itself, if the GPU has come past
 // it: the thread keeps the others. 0 if it has none, or the GPU has not. The caller has a DeferCancellation.
 template <Backing B>
-std::uint64_t CachingAllocator<B>::from_deferred(std::uint64_t bytes) {
+uint64_t CachingAllocator<B>::from_deferred(uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
-    const std::uint64_t life = life_.number();
+    const uint64_t life = life_.number();
     if (reuse_ == Reuse::strict || !cache || !cache->lock.enter()) return 0;
     cache->none_from = ThreadCache::kNotKnown;
     Batch* batch = ThreadCaches::take_open(*cache, &ThreadCache::open_large);
@@ -210,12 +209,12 @@ std::uint64_t CachingAllocator<B>::from_deferred(std::uint64_t bytes) {
         deferred_.queue(backing_, batch, life);
         return 0;
     }
-    std::uint64_t address = 0;
+    uint64_t address = 0;
     if (cache->lock.enter()) {
         // close() empties this cache once it has ended the life: blocks put in here before that go with it.
         if (life_.is(life)) {
-            std::uint32_t left = 0;
-            for (std::uint32_t i = 0; i < batch->count; i++)
+            uint32_t left = 0;
+            for (uint32_t i = 0; i < batch->count; i++)
                 if (!cache->kept.add(Batch::large(batch->blocks[i]))) batch->blocks[left++] = batch->blocks[i];
             batch->count = left;
             if ((address = take_kept(*cache, bytes))) cache->none_from = bytes;
@@ -232,12 +231,11 @@ std::uint64_t CachingAllocator<B>::from_deferred(std::uint64_t bytes) {
 }
 
 template <Backing B>
-auto CachingAllocator<B>::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet)
-    -> Freed {
+auto CachingAllocator<B>::free_small_slowly(Span* span, uint64_t address, uint32_t requested, bool quiet) -> Freed {
     const DisableCancellation uncancelled;
     const Changing changing(*this);
     const unsigned size_class = span->size_class;
-    const std::uint64_t size = SizeClass::bytes(size_class);
+    const uint64_t size = SizeClass::bytes(size_class);
     const SmallBlock block{address, &span->word(span->index_of(address))};
     ThreadCache* cache = own_cache();
     if (quiet) {
@@ -298,7 +296,7 @@ bool CachingAllocator<B>::defer_in_next(ThreadCache& cache, Block* block) {
 }
 
 template <Backing B>
-auto CachingAllocator<B>::free_large(Block* block, std::uint64_t address, int* error) -> Freed {
+auto CachingAllocator<B>::free_large(Block* block, uint64_t address, int* error) -> Freed {
     bool quiet = false;
     if (!may_free(address, &quiet, error)) return Freed::failed;
     const DeferCancellation uncancelled;
@@ -335,7 +333,7 @@ template <Backing B>
 void CachingAllocator<B>::queue_full(const DeferredFrees::Full& full) {
     if (!full.batch) return;
     const DisableCancellation uncancelled;
-    const std::uint64_t life = life_.number();
+    const uint64_t life = life_.number();
     if (full.first && passed(full.batch, false)) {
         if (ThreadCache* cache = cache_at_hand()) threads_.keep_batch(*cache, full.batch, life);
         deferred_.give_back(backing_, full.batch, life, false);
@@ -359,7 +357,7 @@ bool CachingAllocator<B>::passed(Batch* batch, bool wait) {
 template <Backing B>
 bool CachingAllocator<B>::reuse_deferred(bool wait, bool large) {
     // The context may end in the meantime, and the allocator be another one's: what was taken out before is no more.
-    const std::uint64_t life = life_.number();
+    const uint64_t life = life_.number();
     ThreadCache* cache = cache_at_hand();
     Batch *own = nullptr, *own_large = nullptr, *shared = nullptr;
     Block* kept[KeptBlocks::kMax];
@@ -410,11 +408,11 @@ void CachingAllocator<B>::flush_caches(bool wait) {
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::trim(std::uint64_t bytes) {
+uint64_t CachingAllocator<B>::trim(uint64_t bytes) {
     if (!reserved()) return 0;
     const Changing changing(*this);
     flush_caches(true);
-    const std::uint64_t worn_out = supply_.give_back_worn_out();
+    const uint64_t worn_out = supply_.give_back_worn_out();
     return worn_out + supply_.give_back_idle(bytes - std::min(bytes, worn_out), ~0ull);
 }
 
@@ -427,11 +425,11 @@ void CachingAllocator<B>::help_out() {
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::release_idle(std::uint64_t now, std::uint64_t long_enough, bool asleep) {
+uint64_t CachingAllocator<B>::release_idle(uint64_t now, uint64_t long_enough, bool asleep) {
     const Changing changing(*this);
     if (asleep) flush_caches(false);
     heap_.note_idle(now);
-    const std::uint64_t worn_out = supply_.give_back_worn_out();
+    const uint64_t worn_out = supply_.give_back_worn_out();
     return worn_out + (now > long_enough ? supply_.give_back_idle(~0ull, now - long_enough) : 0);
 }
 
@@ -443,15 +441,15 @@ bool CachingAllocator<B>::top_up(AllocationError* denied) {
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::unused() const {
+uint64_t CachingAllocator<B>::unused() const {
     LockGuard threads(threads_.mutex());
     LockGuard heap(heap_.mutex());
-    const std::uint64_t there = heap_.usable();
+    const uint64_t there = heap_.usable();
     return there - std::min(threads_.total().out(), there);
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::operations() const {
+uint64_t CachingAllocator<B>::operations() const {
     LockGuard threads(threads_.mutex());
     const Traffic total = threads_.total();
     return total.allocations.get() + total.frees.get();

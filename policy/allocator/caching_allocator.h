@@ -58,39 +58,38 @@ class CachingAllocator : public BlockOwner {
 
     // bytes > 0. The address, or 0 and why: on a boundary of 512 bytes; of more than 64 KiB, of 4 KiB; from 2 MiB on,
     // of 64 KiB; from 64 MiB on, of 2 MiB.
-    std::uint64_t allocate(std::uint64_t bytes, AllocationError* denied) {
-        if (const std::uint64_t address = allocate_at_once(bytes)) [[likely]]
+    uint64_t allocate(uint64_t bytes, AllocationError* denied) {
+        if (const uint64_t address = allocate_at_once(bytes)) [[likely]]
             return address;
         return allocate_slowly(bytes, denied);
     }
     // After allocate_at_once() has found none.
-    std::uint64_t allocate_slowly(std::uint64_t bytes, AllocationError* denied) {
+    uint64_t allocate_slowly(uint64_t bytes, AllocationError* denied) {
         return bytes > SizeClass::kMax ? allocate_large_slowly(bytes, denied) : allocate_small(bytes, denied);
     }
     // The same of what is free: a small block out of this thread's own magazine. 0: there is none.
-    std::uint64_t allocate_at_once(std::uint64_t bytes) {
+    uint64_t allocate_at_once(uint64_t bytes) {
         return bytes <= SizeClass::kMax ? from_magazine(bytes) : allocate_large(bytes);
     }
 
-    enum class Freed : std::uint8_t {
+    enum class Freed : uint8_t {
         done,
         not_ours,  // in no segment of any allocator
         invalid,   // in a segment, but no block of the program's begins there
         failed,    // the driver's error; the block is still the program's
     };
     // Frees a block of any allocator that uses this map.
-    static Freed free(Map& map, std::uint64_t address, int* error) {
+    static Freed free(Map& map, uint64_t address, int* error) {
         const AddressMap::Entry entry = map.entry_at(address);
         if (Span* span = AddressMap::span_of(entry)) [[likely]]
             return free(*span, address, error);
         return free(map, entry, address, error);
     }
     // The same in steps that save few registers, for a hook: of what AddressMap has for the address, a span or not.
-    [[gnu::always_inline]] static Freed free(Span& span, std::uint64_t address, int* error) {
+    [[gnu::always_inline]] static Freed free(Span& span, uint64_t address, int* error) {
         return of(*span.owner).free_small(&span, address, error);
     }
-    [[gnu::always_inline]] static Freed free(const Map& map, AddressMap::Entry entry, std::uint64_t address,
-                                             int* error) {
+    [[gnu::always_inline]] static Freed free(const Map& map, AddressMap::Entry entry, uint64_t address, int* error) {
         const Segment* const segment = map.segment(address);
         if (!segment) return Freed::not_ours;
         const AddressMap::Here here = AddressMap::beside_spans(entry, address);
@@ -100,33 +99,33 @@ class CachingAllocator : public BlockOwner {
 
     // A block of the program's that contains an address.
     struct Found {
-        std::uint64_t address = 0, requested = 0;  // 0: none
+        uint64_t address = 0, requested = 0;  // 0: none
         const Segment* segment = nullptr;
         CachingAllocator* owner = nullptr;
     };
-    static Found find(Map& map, std::uint64_t address);
+    static Found find(Map& map, uint64_t address);
     // See AddressMap::holds.
-    static bool holds(const Map& map, std::uint64_t address, std::uint64_t bytes) { return map.holds(address, bytes); }
+    static bool holds(const Map& map, uint64_t address, uint64_t bytes) { return map.holds(address, bytes); }
     // There is more to know of this block: forget() is to be called when it is freed. False if it is none.
-    static bool mark(Map& map, std::uint64_t address);
+    static bool mark(Map& map, uint64_t address);
 
     // Makes what nobody uses available again, waiting for the GPU if need be, and gives idle segments back, at least
     // `bytes` of them if there are so many. Returns how many bytes of segments it were.
-    std::uint64_t trim(std::uint64_t bytes);
+    uint64_t trim(uint64_t bytes);
     // The same with what has been seen idle for `long_enough`, by a clock of the caller's that is at `now`, and without
     // waiting; with `asleep` also what threads keep to themselves.
-    std::uint64_t release_idle(std::uint64_t now, std::uint64_t long_enough, bool asleep);
+    uint64_t release_idle(uint64_t now, uint64_t long_enough, bool asleep);
     // Somebody else needs memory: gives idle segments back, without waiting.
     void help_out();
     // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
     bool top_up(AllocationError* denied);
 
     // Bytes of segments that the program has no block in.
-    std::uint64_t unused() const;
-    std::uint64_t reserved() const { return heap_.held(); }
+    uint64_t unused() const;
+    uint64_t reserved() const { return heap_.held(); }
     Statistics statistics();
     // How often anything has been done here, to see whether it has been lately.
-    std::uint64_t operations() const;
+    uint64_t operations() const;
 
     // See SegmentHeap::inspect.
     void inspect(void (*segment)(const Segment&, void*), void (*block)(const Block&, void*), void* argument) const {
@@ -143,19 +142,19 @@ class CachingAllocator : public BlockOwner {
 
   private:
     // Inlined because programs call it most of all: a call of it would be a tenth of its time.
-    [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
+    [[gnu::always_inline]] uint64_t from_magazine(uint64_t bytes);
     static CachingAllocator& of(BlockOwner& owner) { return static_cast<CachingAllocator&>(owner); }
-    std::uint64_t allocate_small(std::uint64_t bytes, AllocationError* denied);
-    std::uint64_t allocate_large(std::uint64_t bytes);
-    std::uint64_t allocate_large_slowly(std::uint64_t bytes, AllocationError* denied);
+    uint64_t allocate_small(uint64_t bytes, AllocationError* denied);
+    uint64_t allocate_large(uint64_t bytes);
+    uint64_t allocate_large_slowly(uint64_t bytes, AllocationError* denied);
     bool find_memory(SegmentHeap::Request* request, AllocationError* denied);
-    bool find_where_short(SegmentHeap::Request* request, std::uint64_t refused, AllocationError* denied);
-    [[gnu::always_inline]] Freed free_small(Span* span, std::uint64_t address, int* error);
-    Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
-    Freed free_large(Block* block, std::uint64_t address, int* error);
+    bool find_where_short(SegmentHeap::Request* request, uint64_t refused, AllocationError* denied);
+    [[gnu::always_inline]] Freed free_small(Span* span, uint64_t address, int* error);
+    Freed free_small_slowly(Span* span, uint64_t address, uint32_t requested, bool quiet);
+    Freed free_large(Block* block, uint64_t address, int* error);
     bool free_in_thread(Block* block, bool quiet);
     bool defer_in_next(ThreadCache& cache, Block* block);
-    [[gnu::always_inline]] bool may_free(std::uint64_t address, bool* quiet, int* error);
+    [[gnu::always_inline]] bool may_free(uint64_t address, bool* quiet, int* error);
 
     // This thread's cache of this allocator; null if it has none, or used another allocator's last.
     [[gnu::always_inline]] ThreadCache* cache_at_hand() const {
@@ -165,18 +164,16 @@ class CachingAllocator : public BlockOwner {
         return cache;
     }
     ThreadCache* own_cache();
-    std::uint64_t from_kept(std::uint64_t bytes);
-    [[gnu::always_inline]] inline std::uint64_t take_kept(ThreadCache& cache, std::uint64_t bytes);
-    bool deferred_first(std::uint64_t bytes) const {
-        return own_caches_.first && own_caches_.first->none_from <= bytes;
-    }
-    std::uint64_t from_deferred(std::uint64_t bytes);
+    uint64_t from_kept(uint64_t bytes);
+    [[gnu::always_inline]] inline uint64_t take_kept(ThreadCache& cache, uint64_t bytes);
+    bool deferred_first(uint64_t bytes) const { return own_caches_.first && own_caches_.first->none_from <= bytes; }
+    uint64_t from_deferred(uint64_t bytes);
 
     void queue_full(const DeferredFrees::Full& full);
     bool passed(Batch* batch, bool wait);
     bool reuse_deferred(bool wait, bool large);
     void flush_caches(bool wait);
-    void note_peaks(std::uint64_t used) {
+    void note_peaks(uint64_t used) {
         if (!threads_.peaks_cover(used, deferred_.bytes())) threads_.note_peaks();
     }
 
@@ -186,7 +183,7 @@ class CachingAllocator : public BlockOwner {
       public:
         explicit Changing(CachingAllocator& allocator) : allocator_(allocator) {}
         ~Changing() {
-            const std::uint64_t moved =
+            const uint64_t moved =
                 allocator_.heap_.moved().get() + allocator_.deferred_.moved().get() + allocator_.threads_.moved().get();
             if (moved >= allocator_.worth_reporting_) [[unlikely]]
                 allocator_.report();
@@ -197,15 +194,15 @@ class CachingAllocator : public BlockOwner {
       private:
         CachingAllocator& allocator_;
     };
-    static constexpr std::uint64_t kWorthReporting = 16 << 20, kShareWorthReporting = 64;
+    static constexpr uint64_t kWorthReporting = 16 << 20, kShareWorthReporting = 64;
     // A program that makes others look all the time doesn't pay for each.
-    static constexpr std::uint64_t kSeldom = 1024, kOftenWorth = 64;
+    static constexpr uint64_t kSeldom = 1024, kOftenWorth = 64;
     void report();
     void choose_worth_reporting();
 
     // A thread's batch that is not full, when it needs blocks: from here on it is worth a fence, as taking others
     // instead would take more memory than that is worth.
-    static constexpr std::uint64_t kWorthFence = 1 << 20;
+    static constexpr uint64_t kWorthFence = 1 << 20;
 
     // This thread's caches, of every allocator over this kind of backing that it has used; the one used last is first.
     struct OwnCaches {
@@ -223,9 +220,9 @@ class CachingAllocator : public BlockOwner {
     AddressMap* map_ = nullptr;
     Reuse reuse_ = Reuse::strict;
     Life life_;
-    std::atomic<std::uint64_t> syncs_{0}, reports_{0};
+    std::atomic<uint64_t> syncs_{0}, reports_{0};
     // Bytes. Chosen anew with each report, as one comes at once when what is held has changed.
-    Relaxed<std::uint64_t> worth_reporting_ = kWorthReporting;
+    Relaxed<uint64_t> worth_reporting_ = kWorthReporting;
     ThreadCaches threads_{*this, deferred_, heap_, life_};
     DeferredFrees deferred_{heap_, life_};
     SegmentHeap heap_{*this, life_};
@@ -237,7 +234,7 @@ constinit thread_local typename CachingAllocator<B>::OwnCaches CachingAllocator<
 
 // 0 if this thread has none of the size.
 template <Backing B>
-inline std::uint64_t CachingAllocator<B>::from_magazine(std::uint64_t bytes) {
+inline uint64_t CachingAllocator<B>::from_magazine(uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
     if (!cache || !cache->lock.enter()) [[unlikely]]
         return 0;
@@ -247,7 +244,7 @@ inline std::uint64_t CachingAllocator<B>::from_magazine(std::uint64_t bytes) {
         return 0;
     }
     const SmallBlock block = magazine.slots[--magazine.count];
-    block.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+    block.word->store(Span::kLive | static_cast<uint32_t>(bytes), std::memory_order_relaxed);
     cache->traffic.allocate(magazine.bytes, bytes);
     cache->lock.leave();
     if (!block.address) __builtin_unreachable();  // so that nobody asks again whether there was one
@@ -256,7 +253,7 @@ inline std::uint64_t CachingAllocator<B>::from_magazine(std::uint64_t bytes) {
 
 // Takes a block that this thread keeps, with the cache's lock. 0 if it keeps none of the size.
 template <Backing B>
-inline std::uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, std::uint64_t bytes) {
+inline uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, uint64_t bytes) {
     Block* block = cache.kept.take(SizeClass::rounded(bytes));
     if (!block) return 0;
     block->requested = bytes;
@@ -267,7 +264,7 @@ inline std::uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, std::uin
 
 // True if the driver lets the program free here and now. `quiet`: no work can still touch what is freed.
 template <Backing B>
-inline bool CachingAllocator<B>::may_free(std::uint64_t address, bool* quiet, int* error) {
+inline bool CachingAllocator<B>::may_free(uint64_t address, bool* quiet, int* error) {
     if (reuse_ == Reuse::deferred) return (*error = backing_.in_context()) == 0;
     const int result = backing_.quiesce(address, true);
     *quiet = result == 0;
@@ -278,17 +275,17 @@ inline bool CachingAllocator<B>::may_free(std::uint64_t address, bool* quiet, in
 }
 
 template <Backing B>
-inline auto CachingAllocator<B>::free_small(Span* span, std::uint64_t address, int* error) -> Freed {
-    const std::uint32_t index = span->index_of(address);
+inline auto CachingAllocator<B>::free_small(Span* span, uint64_t address, int* error) -> Freed {
+    const uint32_t index = span->index_of(address);
     if (index == Span::kNone || span->address_of(index) != address) return Freed::invalid;
     auto& word = span->word(index);
-    std::uint32_t live = word.load(std::memory_order_relaxed);
+    uint32_t live = word.load(std::memory_order_relaxed);
     if (!(live & Span::kLive)) return Freed::invalid;
     bool quiet = false;
     if (!may_free(address, &quiet, error)) return Freed::failed;
     while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed))
         if (!(live & Span::kLive)) return Freed::invalid;
-    const std::uint32_t requested = live & Span::kRequested;
+    const uint32_t requested = live & Span::kRequested;
     if (live & Span::kMarked && !backing_.forget(address)) {
         heap_.abandon_freed(SizeClass::bytes(span->size_class), requested);
         return Freed::done;
@@ -297,7 +294,7 @@ inline auto CachingAllocator<B>::free_small(Span* span, std::uint64_t address, i
     ThreadCache* cache = cache_at_hand();
     if (cache && cache->lock.enter()) [[likely]] {
         const unsigned size_class = span->size_class;
-        const std::uint64_t bytes = span->block_bytes;
+        const uint64_t bytes = span->block_bytes;
         if (quiet) {
             Magazine& magazine = cache->magazines[size_class];
             if (magazine.count < magazine.capacity) [[likely]] {

@@ -6,16 +6,15 @@
 namespace cuslice {
 
 template <Backing B>
-auto CachingAllocator<B>::find(Map& map, std::uint64_t address) -> Found {
+auto CachingAllocator<B>::find(Map& map, uint64_t address) -> Found {
     const Segment* segment = map.segment(address);
     if (!segment) return {};
     CachingAllocator* owner = &of(*segment->owner);
     if (Span* span = map.at(address).span) {
-        const std::uint32_t index = span->index_of(address);
+        const uint32_t index = span->index_of(address);
         if (index == Span::kNone) return {};
-        const std::uint32_t word = span->word(index).load(std::memory_order_relaxed),
-                            requested = word & Span::kRequested;
-        const std::uint64_t base = span->address_of(index);
+        const uint32_t word = span->word(index).load(std::memory_order_relaxed), requested = word & Span::kRequested;
+        const uint64_t base = span->address_of(index);
         if (!(word & Span::kLive) || address - base >= requested) return {};
         return {base, requested, segment, owner};
     }
@@ -25,12 +24,12 @@ auto CachingAllocator<B>::find(Map& map, std::uint64_t address) -> Found {
 }
 
 template <Backing B>
-bool CachingAllocator<B>::mark(Map& map, std::uint64_t address) {
+bool CachingAllocator<B>::mark(Map& map, uint64_t address) {
     const Found found = find(map, address);
     if (found.address != address || !found.owner) return false;
     if (Span* span = map.at(address).span) {
         auto& word = span->word(span->index_of(address));
-        std::uint32_t live = word.load(std::memory_order_relaxed);
+        uint32_t live = word.load(std::memory_order_relaxed);
         do {
             if (!(live & Span::kLive)) return false;
         } while (!word.compare_exchange_weak(live, live | Span::kMarked, std::memory_order_relaxed));

@@ -9,16 +9,16 @@ namespace cuslice {
 namespace {
 
 // Large blocks wait together until they are this much: for more it is worth asking the GPU.
-constexpr std::uint64_t kDeferredLarge = 4 << 20;
-constexpr std::uint64_t kDeferredShare = 1024;  // of what is held
+constexpr uint64_t kDeferredLarge = 4 << 20;
+constexpr uint64_t kDeferredShare = 1024;  // of what is held
 
 // Without fences nobody knows how far the GPU has come, and it is waited for when so much is deferred.
-constexpr std::uint64_t kMaxUnfenced = 64 << 20;
-constexpr std::uint64_t kUnfencedShare = 4;  // of what is live
+constexpr uint64_t kMaxUnfenced = 64 << 20;
+constexpr uint64_t kUnfencedShare = 4;  // of what is live
 
 }  // namespace
 
-Batch* DeferredFrees::new_batch(std::uint64_t bytes, bool* first) {
+Batch* DeferredFrees::new_batch(uint64_t bytes, bool* first) {
     UncancelledLockGuard lock(mutex_);
     *first = !oldest_;
     moved_.add(bytes);
@@ -30,13 +30,13 @@ void DeferredFrees::give_back_record(Batch* batch) {
     batches_.give_back(batch);
 }
 
-void DeferredFrees::count_free(std::uint64_t bytes, std::uint64_t requested) {
+void DeferredFrees::count_free(uint64_t bytes, uint64_t requested) {
     traffic_.free(bytes, requested);
     moved_.add(bytes);
 }
 
 // Room for one more block in all threads' batch.
-bool DeferredFrees::add_to_shared(std::uint64_t bytes, Full* full) {
+bool DeferredFrees::add_to_shared(uint64_t bytes, Full* full) {
     full->first = !oldest_;
     if (!shared_) shared_ = batches_.take();
     if (shared_) shared_bytes_ += bytes;
@@ -44,14 +44,14 @@ bool DeferredFrees::add_to_shared(std::uint64_t bytes, Full* full) {
 }
 
 void DeferredFrees::take_if_full(Full* full) {
-    const std::uint64_t enough = std::max(kDeferredLarge, heap_.held() / kDeferredShare);
+    const uint64_t enough = std::max(kDeferredLarge, heap_.held() / kDeferredShare);
     if (shared_->count < Batch::kMax && shared_->bytes < enough) return;
     full->batch = std::exchange(shared_, nullptr);
     shared_bytes_ = 0;
 }
 
-bool DeferredFrees::defer(const SmallBlock& block, unsigned size_class, std::uint64_t requested, Full* full) {
-    const std::uint64_t bytes = SizeClass::bytes(size_class);
+bool DeferredFrees::defer(const SmallBlock& block, unsigned size_class, uint64_t requested, Full* full) {
+    const uint64_t bytes = SizeClass::bytes(size_class);
     UncancelledLockGuard lock(mutex_);
     count_free(bytes, requested);
     if (!add_to_shared(bytes, full)) return false;
@@ -83,7 +83,7 @@ void DeferredFrees::queue_unfenced(Batch* batch) {
     batch->number = ++last_number_;
 }
 
-Batch* DeferredFrees::take_oldest(std::uint64_t life) {
+Batch* DeferredFrees::take_oldest(uint64_t life) {
     UncancelledLockGuard lock(mutex_);
     Batch* batch = oldest_;
     if (!batch || !life_.is(life)) return nullptr;
@@ -92,7 +92,7 @@ Batch* DeferredFrees::take_oldest(std::uint64_t life) {
     return batch;
 }
 
-Batch* DeferredFrees::take_shared(std::uint64_t life, bool* none_wait) {
+Batch* DeferredFrees::take_shared(uint64_t life, bool* none_wait) {
     LockGuard lock(mutex_);
     *none_wait = !oldest_;
     if (!life_.is(life)) return nullptr;
@@ -100,10 +100,10 @@ Batch* DeferredFrees::take_shared(std::uint64_t life, bool* none_wait) {
     return std::exchange(shared_, nullptr);
 }
 
-bool DeferredFrees::too_much(const Batch& batch, std::uint64_t out) const {
+bool DeferredFrees::too_much(const Batch& batch, uint64_t out) const {
     LockGuard lock(mutex_);
     if (batch.number && batch.number <= quiet_up_to_) return true;
-    const std::uint64_t waiting = queued_ + (batch.number ? 0 : batch.bytes);
+    const uint64_t waiting = queued_ + (batch.number ? 0 : batch.bytes);
     return waiting > kMaxUnfenced && waiting > out / kUnfencedShare;
 }
 

@@ -13,7 +13,7 @@
 namespace cuslice {
 
 // When a freed block may be used again. `strict`: free() waits for the GPU. `deferred`: the block waits in a batch.
-enum class Reuse : std::uint8_t { strict, deferred };
+enum class Reuse : uint8_t { strict, deferred };
 
 // Freed blocks that the GPU may still be using. They are collected in batches; a full one gets a fence, joins the queue
 // of those that wait, oldest first, and once the GPU has passed the fence its blocks go back to the heap.
@@ -37,7 +37,7 @@ class DeferredFrees {
     void drop_record(Batch* batch) CUSLICE_REQUIRES(mutex_) { batches_.give_back(batch); }
 
     // An empty batch for a thread that frees so many bytes; null if the kernel gives no memory. `first`: none waits.
-    Batch* new_batch(std::uint64_t bytes, bool* first);
+    Batch* new_batch(uint64_t bytes, bool* first);
     // It was not needed.
     void give_back_record(Batch* batch);
 
@@ -47,7 +47,7 @@ class DeferredFrees {
         Batch* batch = nullptr;
         bool first = false;  // none waits before it
     };
-    bool defer(const SmallBlock& block, unsigned size_class, std::uint64_t requested, Full* full);
+    bool defer(const SmallBlock& block, unsigned size_class, uint64_t requested, Full* full);
     bool defer(Block* block, Full* full);
     // The same of a block that is worth a fence for itself, which is there if it isn't 0: made after the block was
     // freed.
@@ -56,39 +56,39 @@ class DeferredFrees {
 
     // Lets a batch wait, behind a fence after everything that could have used its blocks. It is dropped if this life
     // has ended.
-    void queue(Backing auto& backing, Batch* batch, std::uint64_t life);
+    void queue(Backing auto& backing, Batch* batch, uint64_t life);
     // The same, before all others and without a fence yet: whoever looks at it next makes one.
     void queue_unfenced(Batch* batch);
     // The oldest that waits, taken from the queue; null if there is none.
-    Batch* take_oldest(std::uint64_t life);
-    void put_back_oldest(Backing auto& backing, Batch* batch, std::uint64_t life);
+    Batch* take_oldest(uint64_t life);
+    void put_back_oldest(Backing auto& backing, Batch* batch, uint64_t life);
     // All threads' batch, if there is one. `none_wait`: nor is there any other here.
-    Batch* take_shared(std::uint64_t life, bool* none_wait);
+    Batch* take_shared(uint64_t life, bool* none_wait);
 
     // Asks if the GPU has come past a batch; with `wait`, answers once it has. unfenced: nobody can say.
-    enum class Passed : std::uint8_t { no, yes, unfenced };
+    enum class Passed : uint8_t { no, yes, unfenced };
     Passed passed(Backing auto& backing, Batch* batch, bool wait);
     // Waits, for an unfenced batch, until everything that was given to the GPU is done. False on an error. One wait
     // is enough for all batches that waited when it began.
     bool quiesce(Backing auto& backing, const Batch& batch);
     // True if so much waits without fences, with `out` bytes in the program's hands, that it is worth quiesce().
-    bool too_much(const Batch& batch, std::uint64_t out) const;
+    bool too_much(const Batch& batch, uint64_t out) const;
 
     // The blocks of a batch that the GPU has come past are free. False if the life has ended: the batch is dropped.
-    bool give_back(Backing auto& backing, Batch* batch, std::uint64_t life, bool was_queued);
+    bool give_back(Backing auto& backing, Batch* batch, uint64_t life, bool was_queued);
 
     // Bytes that wait here. A moment's figure without the lock.
-    std::uint64_t bytes() const { return queued_ + shared_bytes_; }
+    uint64_t bytes() const { return queued_ + shared_bytes_; }
     // Bytes that its records take. A moment's figure without the lock.
-    std::uint64_t memory() const CUSLICE_UNCHECKED { return batches_.memory(); }
+    uint64_t memory() const CUSLICE_UNCHECKED { return batches_.memory(); }
     // Traffic of the frees here. Written with the lock.
     const Traffic& traffic() const { return traffic_; }
     MovedBytes& moved() { return moved_; }
 
   private:
-    bool add_to_shared(std::uint64_t bytes, Full* full) CUSLICE_REQUIRES(mutex_);
+    bool add_to_shared(uint64_t bytes, Full* full) CUSLICE_REQUIRES(mutex_);
     void take_if_full(Full* full) CUSLICE_REQUIRES(mutex_);
-    void count_free(std::uint64_t bytes, std::uint64_t requested) CUSLICE_REQUIRES(mutex_);
+    void count_free(uint64_t bytes, uint64_t requested) CUSLICE_REQUIRES(mutex_);
     void drop(Backing auto& backing, Batch* batch) CUSLICE_REQUIRES(mutex_);
 
     SegmentHeap& heap_;
@@ -101,10 +101,10 @@ class DeferredFrees {
     Batch* oldest_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
     Batch* newest_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
     // Numbers of batches, in the order in which they came to wait.
-    std::uint64_t last_number_ CUSLICE_GUARDED_BY(mutex_) = 0;
-    std::uint64_t quiet_up_to_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    uint64_t last_number_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    uint64_t quiet_up_to_ CUSLICE_GUARDED_BY(mutex_) = 0;
     // Written with the lock.
-    Relaxed<std::uint64_t> queued_, shared_bytes_;
+    Relaxed<uint64_t> queued_, shared_bytes_;
     Traffic traffic_;
     MovedBytes moved_;
 };
@@ -138,7 +138,7 @@ bool DeferredFrees::defer_alone(Backing auto& backing, Block* block, Fence fence
     return defer(block, full);
 }
 
-void DeferredFrees::queue(Backing auto& backing, Batch* batch, std::uint64_t life) {
+void DeferredFrees::queue(Backing auto& backing, Batch* batch, uint64_t life) {
     if (!batch->fence && reuse_ == Reuse::deferred) batch->fence = backing.fence(batch->address());
     UncancelledLockGuard lock(mutex_);
     if (!life_.is(life)) return drop(backing, batch);
@@ -149,7 +149,7 @@ void DeferredFrees::queue(Backing auto& backing, Batch* batch, std::uint64_t lif
     batch->number = ++last_number_;
 }
 
-void DeferredFrees::put_back_oldest(Backing auto& backing, Batch* batch, std::uint64_t life) {
+void DeferredFrees::put_back_oldest(Backing auto& backing, Batch* batch, uint64_t life) {
     LockGuard lock(mutex_);
     if (!life_.is(life)) return drop(backing, batch);
     batch->next = oldest_;
@@ -169,7 +169,7 @@ DeferredFrees::Passed DeferredFrees::passed(Backing auto& backing, Batch* batch,
 }
 
 bool DeferredFrees::quiesce(Backing auto& backing, const Batch& batch) {
-    std::uint64_t last = 0;
+    uint64_t last = 0;
     {
         LockGuard lock(mutex_);
         if (batch.number && batch.number <= quiet_up_to_) return true;
@@ -182,7 +182,7 @@ bool DeferredFrees::quiesce(Backing auto& backing, const Batch& batch) {
 }
 
 // Its bytes are no longer counted as waiting before anybody can have its blocks again: they are never counted twice.
-bool DeferredFrees::give_back(Backing auto& backing, Batch* batch, std::uint64_t life, bool was_queued) {
+bool DeferredFrees::give_back(Backing auto& backing, Batch* batch, uint64_t life, bool was_queued) {
     LockGuard lock(mutex_);
     if (!life_.is(life)) {
         drop(backing, batch);

@@ -12,10 +12,10 @@ namespace cuslice {
 // may rely on it until it gives the lock back.
 class Life {
   public:
-    std::uint64_t number() const { return number_.load(std::memory_order_acquire); }
+    uint64_t number() const { return number_.load(std::memory_order_acquire); }
     bool is_open() const { return open_.load(std::memory_order_acquire); }
     // True if the life of this number has not ended.
-    bool is(std::uint64_t number) const { return number_.load(std::memory_order_acquire) == number && is_open(); }
+    bool is(uint64_t number) const { return number_.load(std::memory_order_acquire) == number && is_open(); }
 
     void begin() {
         number_.fetch_add(1, std::memory_order_relaxed);
@@ -27,7 +27,7 @@ class Life {
     }
 
   private:
-    std::atomic<std::uint64_t> number_{0};
+    std::atomic<uint64_t> number_{0};
     std::atomic<bool> open_{false};
 };
 

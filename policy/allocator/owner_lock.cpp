@@ -25,7 +25,7 @@ constinit std::atomic<bool> refused{false};
 }  // namespace
 
 constinit std::atomic<bool> OwnerLock::asymmetric_{false};
-constinit std::atomic<std::uint64_t> OwnerLock::barriers_{0};
+constinit std::atomic<uint64_t> OwnerLock::barriers_{0};
 
 void OwnerLock::prepare() {
 #ifdef __SANITIZE_THREAD__
@@ -45,7 +45,7 @@ bool OwnerLock::barrier_in_all() {
     return false;
 }
 
-bool OwnerLock::enter_slowly(std::uint32_t asked) {
+bool OwnerLock::enter_slowly(uint32_t asked) {
     if (asked & kExchange) {
         exchanges_.store(true, std::memory_order_relaxed);
         held_.exchange(1, std::memory_order_seq_cst);

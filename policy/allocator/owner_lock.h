@@ -21,7 +21,7 @@ class OwnerLock {
     bool enter() {
         held_.store(1, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        const std::uint32_t asked = asked_.load(std::memory_order_seq_cst);
+        const uint32_t asked = asked_.load(std::memory_order_seq_cst);
         return asked == kNothing || enter_slowly(asked);
     }
     void leave() { held_.store(0, std::memory_order_release); }
@@ -68,18 +68,18 @@ class OwnerLock {
     static bool barrier_in_all();
 
     // How often the kernel has been asked for a barrier.
-    static std::uint64_t barriers() { return barriers_.load(std::memory_order_relaxed); }
+    static uint64_t barriers() { return barriers_.load(std::memory_order_relaxed); }
 
   private:
     static constinit std::atomic<bool> asymmetric_;
-    static constinit std::atomic<std::uint64_t> barriers_;
+    static constinit std::atomic<uint64_t> barriers_;
 
     // Others' requests to the owner, which looks at nothing else: to stay out, and to exchange from then on.
-    enum : std::uint32_t { kNothing = 0, kRevoked = 1, kExchange = 2 };
-    static std::uint32_t asked_to_exchange() { return asymmetric() ? kNothing : kExchange; }
-    [[gnu::cold, gnu::noinline]] bool enter_slowly(std::uint32_t asked);
+    enum : uint32_t { kNothing = 0, kRevoked = 1, kExchange = 2 };
+    static uint32_t asked_to_exchange() { return asymmetric() ? kNothing : kExchange; }
+    [[gnu::cold, gnu::noinline]] bool enter_slowly(uint32_t asked);
 
-    std::atomic<std::uint32_t> held_{0}, asked_;
+    std::atomic<uint32_t> held_{0}, asked_;
     std::atomic<bool> exchanges_;  // the owner does
 };
 

@@ -26,19 +26,19 @@ class Records {
     }
 
     // Bytes of the kernel's memory in use by records of this kind. From any thread: a moment's figure.
-    std::size_t memory() const { return __atomic_load_n(&memory_, __ATOMIC_RELAXED); }
+    size_t memory() const { return __atomic_load_n(&memory_, __ATOMIC_RELAXED); }
 
   private:
     bool more() {
-        constexpr std::size_t kChunk = 64 << 10;
+        constexpr size_t kChunk = 64 << 10;
         auto* records = static_cast<T*>(take_table_memory(kChunk));
         if (!records) return false;
         __atomic_store_n(&memory_, memory_ + kChunk, __ATOMIC_RELAXED);
-        for (std::size_t i = kChunk / sizeof(T); i-- > 0;) give_back(&records[i]);
+        for (size_t i = kChunk / sizeof(T); i-- > 0;) give_back(&records[i]);
         return true;
     }
     T* free_ = nullptr;
-    std::size_t memory_ = 0;
+    size_t memory_ = 0;
 };
 
 }  // namespace cuslice

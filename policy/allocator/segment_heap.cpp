@@ -9,7 +9,7 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) { return a > ~0ull - b ? ~0ull : a + b; }
+constexpr uint64_t saturated_sum(uint64_t a, uint64_t b) { return a > ~0ull - b ? ~0ull : a + b; }
 
 }  // namespace
 
@@ -19,8 +19,8 @@ void SegmentHeap::open(AddressMap& map, bool preallocate) {
     preallocate_ = preallocate;
 }
 
-std::uint64_t SegmentHeap::close() {
-    const std::uint64_t count = segments_.count();
+uint64_t SegmentHeap::close() {
+    const uint64_t count = segments_.count();
     while (Segment* segment = segments_.first()) {
         for (Block* block = segment->first; block; block = block->after) {
             if (Span* span = block->state == Block::State::span ? map_->at(block->address).span : nullptr)
@@ -69,15 +69,15 @@ unsigned SegmentHeap::take(unsigned size_class, SmallBlock* into, unsigned most)
     return taken;
 }
 
-void SegmentHeap::free_small(const SmallBlock& block, unsigned size_class, std::uint64_t requested) {
-    const std::uint64_t bytes = SizeClass::bytes(size_class);
+void SegmentHeap::free_small(const SmallBlock& block, unsigned size_class, uint64_t requested) {
+    const uint64_t bytes = SizeClass::bytes(size_class);
     UncancelledLockGuard lock(mutex_);
     traffic_.free(bytes, requested);
     moved_.add(bytes);
     spans_.give_back(block.address);
 }
 
-void SegmentHeap::give_back(Block* const* blocks, unsigned count, std::uint64_t life) {
+void SegmentHeap::give_back(Block* const* blocks, unsigned count, uint64_t life) {
     UncancelledLockGuard lock(mutex_);
     for (unsigned i = 0; i < count && life_.is(life); i++) segments_.give_back(blocks[i]);
 }
@@ -90,7 +90,7 @@ void SegmentHeap::give_back(const SmallBlock* blocks, unsigned count) {
 void SegmentHeap::give_back(const Batch& batch) {
     if (!batch.count) return;  // a thread keeps all of them
     UncancelledLockGuard lock(mutex_);
-    for (std::uint32_t i = 0; i < batch.count; i++) {
+    for (uint32_t i = 0; i < batch.count; i++) {
         if (Block* block = Batch::large(batch.blocks[i]))
             segments_.give_back(block);
         else
@@ -112,19 +112,19 @@ void SegmentHeap::abandon_freed(Block* block) {
     abandoned_ += block->bytes;
 }
 
-void SegmentHeap::abandon(std::uint64_t bytes) {
+void SegmentHeap::abandon(uint64_t bytes) {
     LockGuard lock(mutex_);
     abandoned_ += bytes;
 }
 
-void SegmentHeap::abandon_freed(std::uint64_t bytes, std::uint64_t requested) {
+void SegmentHeap::abandon_freed(uint64_t bytes, uint64_t requested) {
     const DisableCancellation uncancelled;
     LockGuard lock(mutex_);
     traffic_.free(bytes, requested);
     abandoned_ += bytes;
 }
 
-void SegmentHeap::count_allocation(std::uint64_t bytes, std::uint64_t requested) {
+void SegmentHeap::count_allocation(uint64_t bytes, uint64_t requested) {
     LockGuard lock(mutex_);
     traffic_.allocate(bytes, requested);
 }
@@ -152,7 +152,7 @@ SegmentHeap::Detached SegmentHeap::detach(Segment* segment) {
     return {segment, life_.number()};
 }
 
-SegmentHeap::Detached SegmentHeap::detach_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only) {
+SegmentHeap::Detached SegmentHeap::detach_idle(uint64_t bytes, uint64_t since, bool huge_only) {
     LockGuard lock(mutex_);
     Segment* best = nullptr;
     for (Segment* segment = segments_.first(); segment; segment = segment->next) {
@@ -171,9 +171,9 @@ SegmentHeap::Detached SegmentHeap::detach_worn_out() {
     return segment ? detach(segment) : Detached{};
 }
 
-std::uint64_t SegmentHeap::end_detached(const Detached& detached, bool taken) {
+uint64_t SegmentHeap::end_detached(const Detached& detached, bool taken) {
     Segment* segment = detached.segment;
-    const std::uint64_t bytes = segment->bytes;
+    const uint64_t bytes = segment->bytes;
     LockGuard lock(mutex_);
     // Its context may have ended since, and this be another one's allocator.
     if (taken || !life_.is(detached.life) || !map_->add(segment, segment->begin, segment->end)) {
@@ -189,24 +189,24 @@ std::uint64_t SegmentHeap::end_detached(const Detached& detached, bool taken) {
     return 0;
 }
 
-void SegmentHeap::note_idle(std::uint64_t now) {
+void SegmentHeap::note_idle(uint64_t now) {
     LockGuard lock(mutex_);
     segments_.note_idle(now);
 }
 
-bool SegmentHeap::may_exchange(std::uint64_t bytes, const Live& live) const {
+bool SegmentHeap::may_exchange(uint64_t bytes, const Live& live) const {
     LockGuard lock(mutex_);
     return exchanged_ <= GrowthPolicy::kExchanges * live.peak && segments_.idle_huge_bytes() >= bytes;
 }
 
 // Small blocks leave little over of any segment, and what is exchanged all the time is no longer the program's own.
 bool SegmentHeap::badly_cut(const Request& request) const {
-    const std::uint64_t held = segments_.bytes(), bytes = GrowthPolicy::least(request.need);
+    const uint64_t held = segments_.bytes(), bytes = GrowthPolicy::least(request.need);
     return bytes >= held / GrowthPolicy::kSmallest && exchanged_ <= GrowthPolicy::kExchanges * held &&
            segments_.opens_idle(request.need) && segments_.stranded(bytes) > held / GrowthPolicy::kStranded;
 }
 
-void SegmentHeap::note_exchanged(std::uint64_t bytes) {
+void SegmentHeap::note_exchanged(uint64_t bytes) {
     LockGuard lock(mutex_);
     exchanged_ += bytes;
 }
@@ -219,15 +219,14 @@ void SegmentHeap::count_short_of_memory(bool found) {
 
 // Most bytes to hold once there are `more` bytes in the program's hands too. No bound without huge segments, as
 // nothing can be done about it then.
-std::uint64_t SegmentHeap::enough(const Live& live, std::uint64_t more, bool huge, std::uint64_t room,
-                                  std::uint64_t held) const {
+uint64_t SegmentHeap::enough(const Live& live, uint64_t more, bool huge, uint64_t room, uint64_t held) const {
     if (!huge && !segments_.huge_bytes()) return ~0ull;
-    const std::uint64_t most = std::max(live.peak, saturated_sum(live.out, more));
+    const uint64_t most = std::max(live.peak, saturated_sum(live.out, more));
     return std::min(GrowthPolicy::enough(most), saturated_sum(held, room));
 }
 
-SegmentHeap::Next SegmentHeap::next(Request* request, const Live& live, std::uint64_t room, Taking* taking) {
-    const std::uint64_t need = request->need;
+SegmentHeap::Next SegmentHeap::next(Request* request, const Live& live, uint64_t room, Taking* taking) {
+    const uint64_t need = request->need;
     const bool huge = GrowthPolicy::huge(need);
     LockGuard lock(mutex_);
     if (serve(request, Place::proper)) return Next::served;
@@ -235,10 +234,10 @@ SegmentHeap::Next SegmentHeap::next(Request* request, const Live& live, std::uin
         taking_spare_ -= need;
         return Next::wait;
     }
-    const std::uint64_t held = segments_.bytes() + taking_bytes_, soon = taking_bytes_ - taking_spare_;
-    const std::uint64_t wanted = huge ? GrowthPolicy::least(need) : GrowthPolicy::next(need, held, last_segment_, room);
-    const std::uint64_t most = enough(live, saturated_sum(soon, need), huge, room, held);
-    const std::uint64_t bytes = GrowthPolicy::within(most, held, wanted, need);
+    const uint64_t held = segments_.bytes() + taking_bytes_, soon = taking_bytes_ - taking_spare_;
+    const uint64_t wanted = huge ? GrowthPolicy::least(need) : GrowthPolicy::next(need, held, last_segment_, room);
+    const uint64_t most = enough(live, saturated_sum(soon, need), huge, room, held);
+    const uint64_t bytes = GrowthPolicy::within(most, held, wanted, need);
     if (!bytes || bytes > room) return Next::nothing;
     *taking = {bytes, huge ? 0 : bytes - need};
     taking_++, taking_bytes_ += bytes, taking_spare_ += taking->spare;
@@ -250,20 +249,20 @@ void SegmentHeap::end_taking(const Taking& taking) {
     taking_--, taking_bytes_ -= taking.bytes, taking_spare_ -= std::min(taking_spare_, taking.spare);
 }
 
-std::uint64_t SegmentHeap::taking() const {
+uint64_t SegmentHeap::taking() const {
     LockGuard lock(mutex_);
     return taking_;
 }
 
-SegmentHeap::Plan SegmentHeap::plan(const Request& request, const Live& live, std::uint64_t room) const {
+SegmentHeap::Plan SegmentHeap::plan(const Request& request, const Live& live, uint64_t room) const {
     const bool of_its_own = huge(request);
     LockGuard lock(mutex_);
-    const std::uint64_t wanted = of_its_own ? GrowthPolicy::least(request.need)
-                                            : GrowthPolicy::next(request.need, segments_.bytes(), last_segment_, room);
+    const uint64_t wanted = of_its_own ? GrowthPolicy::least(request.need)
+                                       : GrowthPolicy::next(request.need, segments_.bytes(), last_segment_, room);
     return {wanted, enough(live, request.need, of_its_own, room, segments_.bytes())};
 }
 
-SegmentHeap::Added SegmentHeap::add(const Memory& memory, std::uint64_t asked, std::uint64_t life, Request* request) {
+SegmentHeap::Added SegmentHeap::add(const Memory& memory, uint64_t asked, uint64_t life, Request* request) {
     LockGuard lock(mutex_);
     // Its context may have ended since, and this be another one's allocator.
     if (!life_.is(life)) return Added::no;
@@ -288,7 +287,7 @@ void SegmentHeap::inspect(void (*segment)(const Segment&, void*), void (*block)(
     }
 }
 
-SegmentHeap::Used SegmentHeap::find(const Segment* segment, std::uint64_t address) const {
+SegmentHeap::Used SegmentHeap::find(const Segment* segment, uint64_t address) const {
     LockGuard lock(mutex_);
     const AddressMap::Here here = map_->around(address);
     const Block* block = here.block;
@@ -296,7 +295,7 @@ SegmentHeap::Used SegmentHeap::find(const Segment* segment, std::uint64_t addres
     return {block->address, block->requested};
 }
 
-bool SegmentHeap::mark(std::uint64_t address) {
+bool SegmentHeap::mark(uint64_t address) {
     LockGuard lock(mutex_);
     Block* block = map_->at(address).block;
     if (!block || block->address != address) return false;

@@ -12,11 +12,11 @@ template <Backing B>
 constinit thread_local typename SegmentSupply<B>::Looking SegmentSupply<B>::looking_{};
 
 template <Backing B>
-auto SegmentSupply<B>::grow_beside_others(Request* request, const Live& live, std::uint64_t* refused,
+auto SegmentSupply<B>::grow_beside_others(Request* request, const Live& live, uint64_t* refused,
                                           AllocationError* denied) -> Grown {
     if (preallocate_ || short_of_room_.load(std::memory_order_relaxed)) return Grown::no_room;
-    const std::uint64_t room = backing_.room();
-    const std::uint32_t seen = grown_.now();
+    const uint64_t room = backing_.room();
+    const uint32_t seen = grown_.now();
     SegmentHeap::Taking taking;
     switch (heap_.next(request, live, room, &taking)) {
         case SegmentHeap::Next::served:
@@ -72,9 +72,9 @@ void SegmentSupply<B>::forget_earlier() {
 // Until as many segments as are being taken now have come, or been refused.
 template <Backing B>
 void SegmentSupply<B>::await_growth() {
-    for (std::uint64_t most = ~0ull; most; most--) {
-        const std::uint32_t seen = grown_.now();
-        const std::uint64_t taking = heap_.taking();
+    for (uint64_t most = ~0ull; most; most--) {
+        const uint32_t seen = grown_.now();
+        const uint64_t taking = heap_.taking();
         most = std::min(most, taking + 1);
         if (!taking || most == 1) return;
         grown_.wait(seen);
@@ -82,25 +82,25 @@ void SegmentSupply<B>::await_growth() {
 }
 
 template <Backing B>
-auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, std::uint64_t refused,
-                                        AllocationError* denied) -> Found {
+auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, uint64_t refused, AllocationError* denied)
+    -> Found {
     using Place = SegmentHeap::Place;
     if (preallocate_ && heap_.is_badly_cut(*request)) cut_anew(*request);
     if (heap_.take(request, Place::proper)) return Found::served;  // somebody else has grown meanwhile
-    const std::uint64_t need = request->need, room = backing_.room();
+    const uint64_t need = request->need, room = backing_.room();
     const SegmentHeap::Plan plan = heap_.plan(*request, live, room);
-    std::uint64_t bytes = GrowthPolicy::within(plan.most, heap_.held(), plan.wanted, need);
+    uint64_t bytes = GrowthPolicy::within(plan.most, heap_.held(), plan.wanted, need);
     if (!bytes) {
         if (heap_.take(request, Place::in_use)) return Found::served;
-        const std::uint64_t fewest = GrowthPolicy::fewest(plan.wanted, need);
+        const uint64_t fewest = GrowthPolicy::fewest(plan.wanted, need);
         if (!exchange_idle(live, plan.most, fewest, false)) {
             if (heap_.take(request, Place::any)) return Found::served;
             exchange_idle(live, plan.most, fewest, true);
         }
         bytes = std::max(fewest, GrowthPolicy::within(plan.most, heap_.held(), plan.wanted, need));
     }
-    const auto after_denial = [&](std::uint64_t denied_bytes) {
-        const std::uint64_t least = GrowthPolicy::least(need);
+    const auto after_denial = [&](uint64_t denied_bytes) {
+        const uint64_t least = GrowthPolicy::least(need);
         if (denied->by == AllocationError::By::driver) return GrowthPolicy::after_refusal(denied_bytes, need);
         return denied_bytes > least ? least : 0;
     };
@@ -130,19 +130,19 @@ bool SegmentSupply<B>::find_at_last(Request* request, AllocationError* denied) {
 
 // A segment for the request, or for whoever comes if there is none. False if it can't be served, too.
 template <Backing B>
-bool SegmentSupply<B>::add_segment(std::uint64_t bytes, bool huge, Request* request, AllocationError* denied) {
+bool SegmentSupply<B>::add_segment(uint64_t bytes, bool huge, Request* request, AllocationError* denied) {
     // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
-    constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
+    constexpr uint64_t kStep = AddressMap::kSegmentGranule;
     if (no_place_.load(std::memory_order_relaxed)) {
         denied->by = AllocationError::By::place;
         return false;
     }
     const bool unaligned = unaligned_.load(std::memory_order_relaxed);
-    const std::uint64_t asked = unaligned ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
-    const std::uint64_t life = life_.number();
-    const std::uint64_t address = backing_.take(asked, denied);
+    const uint64_t asked = unaligned ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
+    const uint64_t life = life_.number();
+    const uint64_t address = backing_.take(asked, denied);
     if (!address) return false;
-    const std::uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;
+    const uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;
     if (end > AddressMap::kEnd) {
         backing_.give_back(address, asked);
         no_place_.store(true, std::memory_order_relaxed);
@@ -162,18 +162,18 @@ bool SegmentSupply<B>::add_segment(std::uint64_t bytes, bool huge, Request* requ
 }
 
 template <Backing B>
-std::uint64_t SegmentSupply<B>::give_back(const SegmentHeap::Detached& detached) {
+uint64_t SegmentSupply<B>::give_back(const SegmentHeap::Detached& detached) {
     const Segment& segment = *detached.segment;
     return heap_.end_detached(detached, backing_.give_back(segment.address, segment.bytes));
 }
 
 template <Backing B>
-std::uint64_t SegmentSupply<B>::give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only) {
+uint64_t SegmentSupply<B>::give_back_idle(uint64_t bytes, uint64_t since, bool huge_only) {
     if (backing_.capturing()) return 0;
-    std::uint64_t given = 0;
+    uint64_t given = 0;
     while (given < bytes) {
         const SegmentHeap::Detached detached = heap_.detach_idle(bytes - given, since, huge_only);
-        const std::uint64_t now = detached.segment ? give_back(detached) : 0;
+        const uint64_t now = detached.segment ? give_back(detached) : 0;
         if (!now) break;
         given += now;
     }
@@ -181,12 +181,12 @@ std::uint64_t SegmentSupply<B>::give_back_idle(std::uint64_t bytes, std::uint64_
 }
 
 template <Backing B>
-std::uint64_t SegmentSupply<B>::give_back_worn_out() {
+uint64_t SegmentSupply<B>::give_back_worn_out() {
     if (backing_.capturing()) return 0;
     const DisableCancellation uncancelled;
-    for (std::uint64_t given = 0;;) {
+    for (uint64_t given = 0;;) {
         const SegmentHeap::Detached detached = heap_.detach_worn_out();
-        const std::uint64_t now = detached.segment ? give_back(detached) : 0;
+        const uint64_t now = detached.segment ? give_back(detached) : 0;
         if (!now) return given;
         given += now;
     }
@@ -195,11 +195,11 @@ std::uint64_t SegmentSupply<B>::give_back_worn_out() {
 // Gives idle huge segments back, so that no more than `most` is held with `bytes` more. Not if that can't be had so, or
 // has been too often; but if there is `no_other_way`, as many of all that are idle as it takes.
 template <Backing B>
-bool SegmentSupply<B>::exchange_idle(const Live& live, std::uint64_t most, std::uint64_t bytes, bool no_other_way) {
-    const std::uint64_t held = heap_.held(), left = most > bytes ? most - bytes : 0;
+bool SegmentSupply<B>::exchange_idle(const Live& live, uint64_t most, uint64_t bytes, bool no_other_way) {
+    const uint64_t held = heap_.held(), left = most > bytes ? most - bytes : 0;
     if (held <= left) return true;
     if (!no_other_way && !heap_.may_exchange(held - left, live)) return false;
-    const std::uint64_t given = give_back_idle(held - left, ~0ull, !no_other_way);
+    const uint64_t given = give_back_idle(held - left, ~0ull, !no_other_way);
     if (!no_other_way) heap_.note_exchanged(given);
     return given >= held - left;
 }
@@ -208,7 +208,7 @@ bool SegmentSupply<B>::exchange_idle(const Live& live, std::uint64_t most, std::
 // be granted what is given back before it is taken again: it can be had only once.
 template <Backing B>
 void SegmentSupply<B>::cut_anew(const Request& request) {
-    const std::uint64_t given = give_back_idle(~0ull, ~0ull);
+    const uint64_t given = give_back_idle(~0ull, ~0ull);
     if (!given) return;  // a stream is captured, and the driver can't free without ending that
     heap_.note_exchanged(given);
     AllocationError denied;
@@ -218,14 +218,14 @@ void SegmentSupply<B>::cut_anew(const Request& request) {
 // In pieces of a half, a quarter, an eighth and the rest: one that is idle can then be given back, should the driver
 // need room for itself.
 template <Backing B>
-bool SegmentSupply<B>::take_rest(AllocationError* denied, std::uint64_t unit) {
+bool SegmentSupply<B>::take_rest(AllocationError* denied, uint64_t unit) {
     if (!preallocate_) return true;
-    constexpr std::uint64_t kSmall = 64 << 20;
-    const std::uint64_t all = backing_.room() / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
-    std::uint64_t left = all;
+    constexpr uint64_t kSmall = 64 << 20;
+    const uint64_t all = backing_.room() / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
+    uint64_t left = all;
     while (left) {
         const bool last = left <= kSmall || left <= all / 8;
-        std::uint64_t bytes = last ? left : std::min(left, (left / 2 + unit - 1) / unit * unit);
+        uint64_t bytes = last ? left : std::min(left, (left / 2 + unit - 1) / unit * unit);
         while (!add_segment(bytes, false, nullptr, denied)) {
             if (denied->by != AllocationError::By::driver) return left < all;
             bytes = GrowthPolicy::after_refusal(bytes, 1);

@@ -34,16 +34,16 @@ class SegmentSupply {
     // for one holds up no other. Whoever needs less than what will be left of one that is under way waits for that one,
     // so that a crowd doesn't take a segment each. again: that one has come, or was refused. no_room: there is more to
     // it, or *refused bytes were denied.
-    enum class Grown : std::uint8_t { served, again, no_room };
-    Grown grow_beside_others(Request* request, const Live& live, std::uint64_t* refused, AllocationError* denied);
+    enum class Grown : uint8_t { served, again, no_room };
+    Grown grow_beside_others(Request* request, const Live& live, uint64_t* refused, AllocationError* denied);
     // Around the next two: other threads don't take what there is room for meanwhile.
     void begin_short();
     void end_short();
     // A segment for a request of which `refused` bytes have been denied already. Where more than enough would be held
     // with it, first what is free in huge segments, those that are idle exchanged for one that fits. failed: it is no
     // use to try anything else.
-    enum class Found : std::uint8_t { served, nothing, failed };
-    Found find_where_short(Request* request, const Live& live, std::uint64_t refused, AllocationError* denied)
+    enum class Found : uint8_t { served, nothing, failed };
+    Found find_where_short(Request* request, const Live& live, uint64_t refused, AllocationError* denied)
         CUSLICE_REQUIRES(growing_);
     // Once everything that was kept for later is free: out of that, or everything idle goes back to the backing for one
     // segment of just the right size.
@@ -55,19 +55,19 @@ class SegmentSupply {
 
     // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
     // Each segment but the last is for whole blocks of `unit` bytes, a multiple of GrowthPolicy::kGranule.
-    bool take_rest(AllocationError* denied, std::uint64_t unit = GrowthPolicy::kGranule) CUSLICE_REQUIRES(growing_);
+    bool take_rest(AllocationError* denied, uint64_t unit = GrowthPolicy::kGranule) CUSLICE_REQUIRES(growing_);
 
     // Idle segments go back until it is `bytes`; only those that are idle since before `since`. None while a stream is
     // captured. Returns how many bytes it was.
-    std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only = false);
+    uint64_t give_back_idle(uint64_t bytes, uint64_t since, bool huge_only = false);
     // So do those with nothing in them but abandoned blocks: the driver knows when others let go of them.
-    std::uint64_t give_back_worn_out();
+    uint64_t give_back_worn_out();
 
   private:
-    bool add_segment(std::uint64_t bytes, bool huge, Request* request, AllocationError* denied);
-    bool exchange_idle(const Live& live, std::uint64_t most, std::uint64_t bytes, bool no_other_way);
+    bool add_segment(uint64_t bytes, bool huge, Request* request, AllocationError* denied);
+    bool exchange_idle(const Live& live, uint64_t most, uint64_t bytes, bool no_other_way);
     void cut_anew(const Request& request) CUSLICE_REQUIRES(growing_);
-    std::uint64_t give_back(const SegmentHeap::Detached& detached);
+    uint64_t give_back(const SegmentHeap::Detached& detached);
     void await_growth();
     void end_taking();
 

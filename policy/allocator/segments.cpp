@@ -7,8 +7,7 @@
 
 namespace cuslice {
 
-Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
-                       BlockOwner* owner, bool huge) {
+Segment* Segments::add(uint64_t address, uint64_t bytes, uint64_t begin, uint64_t end, BlockOwner* owner, bool huge) {
     Segment* segment = segments_.take();
     Block* block = segment ? blocks_.take() : nullptr;
     if (!block) {
@@ -65,7 +64,7 @@ void Segments::drop(Segment* segment) {
 }
 
 // The first `bytes` of a block that is in no bin stay with it; the rest is a new block in no bin.
-Block* Segments::split(Block* block, std::uint64_t bytes) {
+Block* Segments::split(Block* block, uint64_t bytes) {
     Block* rest = blocks_.take();
     if (!rest) return nullptr;
     rest->address = block->address + bytes;
@@ -81,10 +80,10 @@ Block* Segments::split(Block* block, std::uint64_t bytes) {
 }
 
 namespace {
-std::uint64_t bytes_of(const Block* neighbour) { return neighbour ? std::uint64_t{neighbour->bytes} : 0; }
+uint64_t bytes_of(const Block* neighbour) { return neighbour ? uint64_t{neighbour->bytes} : 0; }
 }  // namespace
 
-Block* Segments::best(std::uint64_t bytes, Place place) const {
+Block* Segments::best(uint64_t bytes, Place place) const {
     if (GrowthPolicy::huge(bytes))
         if (Block* block = idle_huge_.best(bytes); block && GrowthPolicy::suits(block->bytes, bytes)) return block;
     if (Block* block = shared_.best(bytes)) return block;
@@ -93,11 +92,11 @@ Block* Segments::best(std::uint64_t bytes, Place place) const {
     return place == Place::any ? idle_huge_.best(bytes) : nullptr;
 }
 
-Block* Segments::take_best(std::uint64_t bytes, std::uint64_t alignment, Place place) {
-    const std::uint64_t inside = alignment - 1;
+Block* Segments::take_best(uint64_t bytes, uint64_t alignment, Place place) {
+    const uint64_t inside = alignment - 1;
     Block* block = best(bytes, place);
     if (!block) return nullptr;
-    std::uint64_t spare = block->bytes - bytes;
+    uint64_t spare = block->bytes - bytes;
     if (((0 - block->address) & inside) > spare) [[unlikely]] {
         // The best for its size has no room on a boundary; one that is larger by a boundary's distance has.
         block = best(bytes + alignment - SizeClass::kUnit, place);
@@ -108,8 +107,7 @@ Block* Segments::take_best(std::uint64_t bytes, std::uint64_t alignment, Place p
     if (spare) {
         // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
         const bool at_end = bytes_of(block->after) < bytes_of(block->before);
-        const std::uint64_t before =
-            at_end ? spare - ((block->address + spare) & inside) : (0 - block->address) & inside;
+        const uint64_t before = at_end ? spare - ((block->address + spare) & inside) : (0 - block->address) & inside;
         Block* rest = before < spare ? split(block, before + bytes) : nullptr;
         if (rest) bins_of(rest).add(rest);  // otherwise the block is larger than it need be
         if (before) {
@@ -123,13 +121,13 @@ Block* Segments::take_best(std::uint64_t bytes, std::uint64_t alignment, Place p
     return block;
 }
 
-bool Segments::opens_idle(std::uint64_t bytes) const {
+bool Segments::opens_idle(uint64_t bytes) const {
     const Block* block = best(bytes, Place::proper);
     return block && block->whole_segment();
 }
 
-std::uint64_t Segments::stranded(std::uint64_t bytes) const {
-    std::uint64_t all = 0, blocks = 0;
+uint64_t Segments::stranded(uint64_t bytes) const {
+    uint64_t all = 0, blocks = 0;
     for (const Segment* segment = first_; segment; segment = segment->next) {
         if (!idle(*segment)) continue;
         all += segment->bytes;
@@ -174,18 +172,18 @@ Segment* Segments::worn_out() const {
     return nullptr;
 }
 
-std::uint64_t Segments::largest_free() const {
+uint64_t Segments::largest_free() const {
     return std::max({shared_.largest(), huge_in_use_.largest(), idle_huge_.largest()});
 }
 
-std::uint64_t Segments::idle_huge_bytes() const {
-    std::uint64_t bytes = 0;
+uint64_t Segments::idle_huge_bytes() const {
+    uint64_t bytes = 0;
     for (const Segment* segment = first_; segment; segment = segment->next)
         if (segment->huge && idle(*segment)) bytes += segment->bytes;
     return bytes;
 }
 
-void Segments::note_idle(std::uint64_t now) {
+void Segments::note_idle(uint64_t now) {
     for (Segment* segment = first_; segment; segment = segment->next)
         if (!segment->idle_since && idle(*segment)) segment->idle_since = now;
 }

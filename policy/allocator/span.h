@@ -16,41 +16,41 @@ namespace cuslice {
 struct Span {
     // A word, if the small block is the program's: kLive, the bytes asked for, and kMarked if there is more to know of
     // it, elsewhere. Otherwise it is the next free one's number.
-    static constexpr std::uint32_t kLive = 1u << 31, kMarked = 1u << 30, kRequested = kMarked - 1;
-    static constexpr std::uint32_t kNone = kRequested;
+    static constexpr uint32_t kLive = 1u << 31, kMarked = 1u << 30, kRequested = kMarked - 1;
+    static constexpr uint32_t kNone = kRequested;
 
-    std::uint64_t address = 0;
+    uint64_t address = 0;
     BlockOwner* owner = nullptr;
     Block* block = nullptr;
     Span *previous = nullptr, *next = nullptr;
-    std::uint16_t size_class = 0;
-    std::uint16_t count = 0, free_count = 0;
-    std::uint16_t first_free = 0;
+    uint16_t size_class = 0;
+    uint16_t count = 0, free_count = 0;
+    uint16_t first_free = 0;
     // The class's, here where a free has to look anyhow.
-    std::uint32_t block_bytes = 0, reciprocal = 0, word_bytes = 0;
+    uint32_t block_bytes = 0, reciprocal = 0, word_bytes = 0;
 
-    std::atomic<std::uint32_t>& word(std::uint32_t index) {
+    std::atomic<uint32_t>& word(uint32_t index) {
         char* const words = reinterpret_cast<char*>(this) + kHeader;
-        return *reinterpret_cast<std::atomic<std::uint32_t>*>(words + std::size_t{index} * word_bytes);
+        return *reinterpret_cast<std::atomic<uint32_t>*>(words + size_t{index} * word_bytes);
     }
-    std::uint64_t address_of(std::uint32_t index) const { return address + std::uint64_t{index} * block_bytes; }
+    uint64_t address_of(uint32_t index) const { return address + uint64_t{index} * block_bytes; }
     // The small block that contains the address, or kNone: a span may end with less than a block.
-    std::uint32_t index_of(std::uint64_t inside) const {
-        const std::uint32_t index =
-            SizeClass::index(reciprocal, static_cast<std::uint32_t>((inside - address) / SizeClass::kUnit));
+    uint32_t index_of(uint64_t inside) const {
+        const uint32_t index =
+            SizeClass::index(reciprocal, static_cast<uint32_t>((inside - address) / SizeClass::kUnit));
         return index < count ? index : kNone;
     }
 
-    static constexpr std::uint64_t kHeader = 64, kLine = 64;  // bytes; of a cache line
+    static constexpr uint64_t kHeader = 64, kLine = 64;  // bytes; of a cache line
     // Words lie apart, as two of them may be two threads': on 4 lines at least, for which a span has less than 1% of
     // its own bytes.
-    static constexpr std::uint32_t word_bytes_of(unsigned size_class) {
-        const std::uint64_t lines = SizeClass::span_bytes(size_class) > SizeClass::kGranule ? 8 : 4;
-        const std::uint64_t most = std::bit_ceil(lines * kLine / SizeClass::blocks(size_class));
-        return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, sizeof(std::uint32_t), kLine));
+    static constexpr uint32_t word_bytes_of(unsigned size_class) {
+        const uint64_t lines = SizeClass::span_bytes(size_class) > SizeClass::kGranule ? 8 : 4;
+        const uint64_t most = std::bit_ceil(lines * kLine / SizeClass::blocks(size_class));
+        return static_cast<uint32_t>(std::clamp<uint64_t>(most, sizeof(uint32_t), kLine));
     }
-    static constexpr std::uint64_t record_bytes(unsigned size_class) {
-        const std::uint64_t bytes = kHeader + std::uint64_t{SizeClass::blocks(size_class)} * word_bytes_of(size_class);
+    static constexpr uint64_t record_bytes(unsigned size_class) {
+        const uint64_t bytes = kHeader + uint64_t{SizeClass::blocks(size_class)} * word_bytes_of(size_class);
         return (bytes + kLine - 1) / kLine * kLine;  // two spans' words may be two threads', too
     }
 };
@@ -58,8 +58,8 @@ static_assert(sizeof(Span) <= Span::kHeader);
 
 // One small block, with its word at hand.
 struct SmallBlock {
-    std::uint64_t address = 0;
-    std::atomic<std::uint32_t>* word = nullptr;
+    uint64_t address = 0;
+    std::atomic<uint32_t>* word = nullptr;
 };
 
 }  // namespace cuslice

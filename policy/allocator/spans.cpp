@@ -26,8 +26,8 @@ Span* Spans::take_record(unsigned size_class) {
         records_[size_class] = span->next;
         return span;
     }
-    constexpr std::size_t kChunk = 64 << 10;
-    const std::size_t bytes = Span::record_bytes(size_class);
+    constexpr size_t kChunk = 64 << 10;
+    const size_t bytes = Span::record_bytes(size_class);
     if (fresh_left_ < bytes) {
         auto* chunk = static_cast<char*>(take_table_memory(kChunk));
         if (!chunk) return nullptr;
@@ -44,24 +44,24 @@ Span* Spans::take_record(unsigned size_class) {
 // All blocks are free. Threads that take their first ones get them by turns, so the first word of each line comes
 // first: as long as a thread takes and frees the same block, nobody else writes to its line.
 void Spans::fill(Span& span) {
-    const std::uint32_t on_line = static_cast<std::uint32_t>(Span::kLine) / span.word_bytes;
-    std::uint32_t next = Span::kNone;
-    const auto put_first = [&](std::uint32_t index) {
+    const uint32_t on_line = static_cast<uint32_t>(Span::kLine) / span.word_bytes;
+    uint32_t next = Span::kNone;
+    const auto put_first = [&](uint32_t index) {
         span.word(index).store(next, std::memory_order_relaxed);
         next = index;
     };
-    for (std::uint32_t i = span.count; i-- > 0;)
+    for (uint32_t i = span.count; i-- > 0;)
         if (i % on_line) put_first(i);
-    for (std::uint32_t i = span.count; i-- > 0;)
+    for (uint32_t i = span.count; i-- > 0;)
         if (i % on_line == 0) put_first(i);
-    span.first_free = static_cast<std::uint16_t>(next);
+    span.first_free = static_cast<uint16_t>(next);
     span.free_count = span.count;
 }
 
 bool Spans::make(unsigned size_class, BlockOwner* owner, Segments::Place place) {
     Span* span = take_record(size_class);
     if (!span) return false;
-    const std::uint64_t bytes = SizeClass::span_bytes(size_class);
+    const uint64_t bytes = SizeClass::span_bytes(size_class);
     Block* block = segments_.take(bytes, SizeClass::kGranule, place);
     if (!block) {
         span->next = records_[size_class];
@@ -72,9 +72,9 @@ bool Spans::make(unsigned size_class, BlockOwner* owner, Segments::Place place) 
     span->address = block->address;
     span->owner = owner;
     span->block = block;
-    span->size_class = static_cast<std::uint16_t>(size_class);
-    span->count = static_cast<std::uint16_t>(SizeClass::blocks(size_class));
-    span->block_bytes = static_cast<std::uint32_t>(SizeClass::bytes(size_class));
+    span->size_class = static_cast<uint16_t>(size_class);
+    span->count = static_cast<uint16_t>(SizeClass::blocks(size_class));
+    span->block_bytes = static_cast<uint32_t>(SizeClass::bytes(size_class));
     span->reciprocal = SizeClass::reciprocal(size_class);
     span->word_bytes = Span::word_bytes_of(size_class);
     fill(*span);
@@ -91,9 +91,9 @@ unsigned Spans::take(unsigned size_class, SmallBlock* into, unsigned most) {
         Span* span = with_free_[size_class];
         if (!span) break;
         for (; taken < most && span->free_count; taken++) {
-            const std::uint32_t index = span->first_free;
+            const uint32_t index = span->first_free;
             auto& word = span->word(index);
-            span->first_free = static_cast<std::uint16_t>(word.load(std::memory_order_relaxed));
+            span->first_free = static_cast<uint16_t>(word.load(std::memory_order_relaxed));
             word.store(Span::kNone, std::memory_order_relaxed);
             span->free_count--;
             into[taken] = {span->address_of(index), &word};
@@ -104,12 +104,12 @@ unsigned Spans::take(unsigned size_class, SmallBlock* into, unsigned most) {
     return taken;
 }
 
-void Spans::give_back(std::uint64_t address) {
+void Spans::give_back(uint64_t address) {
     Span* span = map_->at(address).span;
     // Where a small block is there is a span. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
-    const std::uint32_t index = span->index_of(address);
+    const uint32_t index = span->index_of(address);
     span->word(index).store(span->free_count ? span->first_free : Span::kNone, std::memory_order_relaxed);
-    span->first_free = static_cast<std::uint16_t>(index);
+    span->first_free = static_cast<uint16_t>(index);
     if (span->free_count++ == 0) link(span);
     free_bytes_ += SizeClass::bytes(span->size_class);
     // One of each class is kept, or the next allocation would make it again.
@@ -118,7 +118,7 @@ void Spans::give_back(std::uint64_t address) {
 }
 
 void Spans::release(Span* span) {
-    const std::uint64_t bytes = SizeClass::span_bytes(span->size_class);
+    const uint64_t bytes = SizeClass::span_bytes(span->size_class);
     unlink(span);
     map_->clear(span->address, bytes);
     bytes_ -= bytes;

@@ -22,7 +22,7 @@ class Spans {
     bool make(unsigned size_class, BlockOwner* owner, Segments::Place place);
 
     // A block that is nobody's.
-    void give_back(std::uint64_t address);
+    void give_back(uint64_t address);
 
     // Gives back to the segments the spans that are kept in reserve. Returns whether there was any.
     bool trim();
@@ -32,9 +32,9 @@ class Spans {
     void forget_lists();
 
     // Bytes of all spans, and of them those that are neither a program's nor in a magazine.
-    std::uint64_t bytes() const { return bytes_; }
-    std::uint64_t free_bytes() const { return free_bytes_; }
-    std::size_t memory() const { return memory_; }
+    uint64_t bytes() const { return bytes_; }
+    uint64_t free_bytes() const { return free_bytes_; }
+    size_t memory() const { return memory_; }
 
   private:
     Span* take_record(unsigned size_class);
@@ -48,9 +48,9 @@ class Spans {
     Span* with_free_[SizeClass::kCount] = {};  // the fullest are not sought: the one used last is first
     Span* records_[SizeClass::kCount] = {};
     char* fresh_ = nullptr;  // memory for records
-    std::size_t fresh_left_ = 0;
-    std::uint64_t bytes_ = 0, free_bytes_ = 0;
-    std::size_t memory_ = 0;
+    size_t fresh_left_ = 0;
+    uint64_t bytes_ = 0, free_bytes_ = 0;
+    size_t memory_ = 0;
 };
 
 }  // namespace cuslice

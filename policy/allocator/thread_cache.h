@@ -13,8 +13,8 @@ namespace cuslice {
 // A thread's small blocks of one class, last in, first out. It may hold `capacity` of them, which grows with its use:
 // see ThreadCaches.
 struct Magazine {
-    std::uint16_t count = 0, capacity = 0;
-    std::uint32_t bytes = 0;  // of a block
+    uint16_t count = 0, capacity = 0;
+    uint32_t bytes = 0;  // of a block
     SmallBlock* slots = nullptr;
 };
 
@@ -23,7 +23,7 @@ struct Magazine {
 class KeptBlocks {
   public:
     static constexpr unsigned kMax = 40;
-    static constexpr std::uint64_t kMaxBytes = 4 << 20;
+    static constexpr uint64_t kMaxBytes = 4 << 20;
 
     // False if there is no room for it.
     bool add(Block* block) {
@@ -33,7 +33,7 @@ class KeptBlocks {
         return true;
     }
     // One of exactly so many bytes, or null.
-    Block* take(std::uint64_t bytes) {
+    Block* take(uint64_t bytes) {
         for (unsigned i = count_; i-- > 0;)
             if (blocks_[i]->bytes == bytes) return take_at(i);
         return nullptr;
@@ -54,10 +54,10 @@ class KeptBlocks {
     }
     void forget() { count_ = 0, bytes_ = 0; }
 
-    std::uint64_t bytes() const { return bytes_; }
+    uint64_t bytes() const { return bytes_; }
     // How many bytes it may hold.
-    std::uint64_t limit() const { return limit_; }
-    void set_limit(std::uint64_t bytes) { limit_ = bytes; }
+    uint64_t limit() const { return limit_; }
+    void set_limit(uint64_t bytes) { limit_ = bytes; }
 
   private:
     Block* take_at(unsigned i) {
@@ -69,12 +69,12 @@ class KeptBlocks {
     }
     Block* blocks_[kMax];
     unsigned count_ = 0;
-    std::uint64_t bytes_ = 0, limit_ = 0;
+    uint64_t bytes_ = 0, limit_ = 0;
 };
 
 // Blocks in a magazine at most: 1 MiB of them, but 16 to 128.
 constexpr unsigned most_in_magazine(unsigned size_class) {
-    return static_cast<unsigned>(std::clamp<std::uint64_t>((1 << 20) / SizeClass::bytes(size_class), 16, 128));
+    return static_cast<unsigned>(std::clamp<uint64_t>((1 << 20) / SizeClass::bytes(size_class), 16, 128));
 }
 constexpr unsigned kMagazineSlots = [] {
     unsigned sum = 0;
@@ -89,12 +89,12 @@ class ThreadCache {
     ThreadCache() {
         SmallBlock* slots = slots_;
         for (unsigned c = 0; c < SizeClass::kCount; c++) {
-            magazines[c].bytes = static_cast<std::uint32_t>(SizeClass::bytes(c));
+            magazines[c].bytes = static_cast<uint32_t>(SizeClass::bytes(c));
             magazines[c].slots = slots;
             slots += most_in_magazine(c);
         }
     }
-    std::uint64_t operations() const { return traffic.allocations.get() + traffic.frees.get(); }
+    uint64_t operations() const { return traffic.allocations.get() + traffic.frees.get(); }
 
     OwnerLock lock;
     BlockOwner* owner = nullptr;
@@ -105,14 +105,14 @@ class ThreadCache {
     Batch *open = nullptr, *open_large = nullptr;
     OwnCount deferred;  // bytes in both
     // When this thread looked last there was no free block of so many bytes, and what it had deferred itself served.
-    static constexpr std::uint64_t kNotKnown = ~0ull;
-    std::uint64_t none_from = kNotKnown;
+    static constexpr uint64_t kNotKnown = ~0ull;
+    uint64_t none_from = kNotKnown;
     Traffic traffic;
     // Under the lock of ThreadCaches:
-    std::uint64_t granted = 0;          // bytes that it may hold in all magazines and of kept blocks
-    std::uint64_t operations_seen = 0;  // when others looked whether it is idle
-    unsigned shrunk_last = 0;           // the class that gave way to another
-    bool demanded = false;              // by whoever revokes it now
+    uint64_t granted = 0;          // bytes that it may hold in all magazines and of kept blocks
+    uint64_t operations_seen = 0;  // when others looked whether it is idle
+    unsigned shrunk_last = 0;      // the class that gave way to another
+    bool demanded = false;         // by whoever revokes it now
 
   private:
     SmallBlock slots_[kMagazineSlots];

@@ -16,8 +16,8 @@ namespace {
 // All threads together may keep this much, or this share of what is held if that is more. Each has its part of it when
 // it needs more for the first time, in small steps: what a thread is granted is what its magazines can hold, so that
 // only refills and flushes count anything.
-constexpr std::uint64_t kMinKept = 4 << 20;
-constexpr std::uint64_t kKeptShare = 16;
+constexpr uint64_t kMinKept = 4 << 20;
+constexpr uint64_t kKeptShare = 16;
 
 // So many requests are turned down before it is looked whether some threads have been idle meanwhile.
 constexpr unsigned kPatience = 64;
@@ -43,7 +43,7 @@ constexpr unsigned kWhileShort = 256;
 }  // namespace
 
 ThreadCache* ThreadCaches::add() {
-    constexpr std::size_t kBytes = 64 << 10;
+    constexpr size_t kBytes = 64 << 10;
     static_assert(sizeof(ThreadCache) <= kBytes);
     ThreadCache* cache = nullptr;
     {
@@ -89,15 +89,15 @@ void ThreadCaches::close(DeferredFrees& deferred) {
         if (revoked) cache->lock.restore();
     }
     ended_.reset();
-    for (Relaxed<std::uint64_t>* peak : {&allocated_peak_, &requested_peak_, &active_peak_}) *peak = 0;
+    for (Relaxed<uint64_t>* peak : {&allocated_peak_, &requested_peak_, &active_peak_}) *peak = 0;
     granted_ = 0;
     short_of_memory_ = turned_down_ = 0;
 }
 
 // Below, with the lock held, what is of a cache is done by its own thread or with its OwnerLock revoked.
-std::uint64_t ThreadCaches::may_be_kept() const { return std::max(kMinKept, heap_.held() / kKeptShare); }
+uint64_t ThreadCaches::may_be_kept() const { return std::max(kMinKept, heap_.held() / kKeptShare); }
 
-bool ThreadCaches::grant(ThreadCache& cache, std::uint64_t bytes) {
+bool ThreadCaches::grant(ThreadCache& cache, uint64_t bytes) {
     if (short_of_memory_) {
         short_of_memory_--;
         return false;
@@ -112,7 +112,7 @@ bool ThreadCaches::grant(ThreadCache& cache, std::uint64_t bytes) {
     return true;
 }
 
-void ThreadCaches::renounce(ThreadCache& cache, std::uint64_t bytes) {
+void ThreadCaches::renounce(ThreadCache& cache, uint64_t bytes) {
     granted_ -= bytes;
     cache.granted -= bytes;
 }
@@ -122,10 +122,10 @@ void ThreadCaches::set_capacity(ThreadCache& cache, unsigned size_class, unsigne
     if (magazine.count > capacity) {
         std::reverse(magazine.slots + capacity, magazine.slots + magazine.count);
         heap_.give_back(magazine.slots + capacity, magazine.count - capacity);
-        magazine.count = static_cast<std::uint16_t>(capacity);
+        magazine.count = static_cast<uint16_t>(capacity);
     }
     renounce(cache, (magazine.capacity - capacity) * SizeClass::bytes(size_class));
-    magazine.capacity = static_cast<std::uint16_t>(capacity);
+    magazine.capacity = static_cast<uint16_t>(capacity);
 }
 
 void ThreadCaches::give_up_kept(ThreadCache& cache) {
@@ -153,7 +153,7 @@ void ThreadCaches::enlarge(ThreadCache& cache, unsigned size_class) {
     Magazine& magazine = cache.magazines[size_class];
     const unsigned most = most_in_magazine(size_class), now = magazine.capacity;
     const unsigned more = std::min(most, now ? 2 * now : 2) - now;
-    const std::uint64_t bytes = more * SizeClass::bytes(size_class);
+    const uint64_t bytes = more * SizeClass::bytes(size_class);
     if (!more) return;
     const bool waits = short_of_memory_;
     if (!grant(cache, bytes)) {
@@ -161,7 +161,7 @@ void ThreadCaches::enlarge(ThreadCache& cache, unsigned size_class) {
         make_way(cache, size_class);
         if (!grant(cache, bytes)) return;
     }
-    magazine.capacity = static_cast<std::uint16_t>(now + more);
+    magazine.capacity = static_cast<uint16_t>(now + more);
 }
 
 void ThreadCaches::refill(ThreadCache& cache, unsigned size_class) {
@@ -171,7 +171,7 @@ void ThreadCaches::refill(ThreadCache& cache, unsigned size_class) {
     const unsigned half = magazine.capacity / 2u;
     if (half < magazine.count + 2u) return;
     const unsigned got = heap_.take(size_class, magazine.slots + magazine.count, half - 1u - magazine.count);
-    magazine.count = static_cast<std::uint16_t>(magazine.count + got);
+    magazine.count = static_cast<uint16_t>(magazine.count + got);
 }
 
 bool ThreadCaches::make_room(ThreadCache& cache, unsigned size_class) {
@@ -181,13 +181,13 @@ bool ThreadCaches::make_room(ThreadCache& cache, unsigned size_class) {
     if (magazine.count < magazine.capacity || !magazine.capacity) return magazine.capacity;
     const unsigned half = (magazine.count + 1u) / 2;
     heap_.give_back(magazine.slots, half);
-    magazine.count = static_cast<std::uint16_t>(magazine.count - half);
+    magazine.count = static_cast<uint16_t>(magazine.count - half);
     std::copy_n(magazine.slots + half, magazine.count, magazine.slots);
     moved_.add(half * SizeClass::bytes(size_class));
     return true;
 }
 
-bool ThreadCaches::put(ThreadCache& cache, const SmallBlock& block, unsigned size_class, std::uint64_t requested) {
+bool ThreadCaches::put(ThreadCache& cache, const SmallBlock& block, unsigned size_class, uint64_t requested) {
     LockGuard lock(mutex_);
     if (!make_room(cache, size_class)) return false;
     Magazine& magazine = cache.magazines[size_class];
@@ -205,7 +205,7 @@ bool ThreadCaches::keep(ThreadCache& cache, Block* block) {
         return true;
     }
     if (kept.limit() < KeptBlocks::kMaxBytes && kept.bytes() + block->bytes > kept.limit()) {
-        const std::uint64_t wanted = kept.bytes() + block->bytes;
+        const uint64_t wanted = kept.bytes() + block->bytes;
         cache.lock.leave();
         keep_more(cache, wanted);
         if (!cache.lock.enter()) return false;
@@ -224,10 +224,10 @@ bool ThreadCaches::keep(ThreadCache& cache, Block* block) {
 }
 
 // Without the lock: the thread may keep so many bytes of large blocks, if all threads don't have too much.
-void ThreadCaches::keep_more(ThreadCache& cache, std::uint64_t wanted) {
+void ThreadCaches::keep_more(ThreadCache& cache, uint64_t wanted) {
     LockGuard lock(mutex_);
     wanted = std::min(wanted, KeptBlocks::kMaxBytes);
-    const std::uint64_t limit = cache.kept.limit();
+    const uint64_t limit = cache.kept.limit();
     if (wanted > limit && grant(cache, wanted - limit)) cache.kept.set_limit(wanted);
 }
 
@@ -250,7 +250,7 @@ bool ThreadCaches::defer(ThreadCache& cache, Block* block) {
 
 bool ThreadCaches::defer_in_next(ThreadCache& cache, Block* block, DeferredFrees::Full* full) {
     if (!cache.lock.enter()) return false;
-    const std::uint64_t limit = cache.kept.limit(), deferred = cache.open_large ? cache.open_large->bytes : 0;
+    const uint64_t limit = cache.kept.limit(), deferred = cache.open_large ? cache.open_large->bytes : 0;
     cache.lock.leave();
     if (limit < KeptBlocks::kMaxBytes && deferred + block->bytes > limit) keep_more(cache, deferred + block->bytes);
     Batch* next = deferred_.new_batch(block->bytes, &full->first);
@@ -271,18 +271,18 @@ bool ThreadCaches::defer_in_next(ThreadCache& cache, Block* block, DeferredFrees
     return room;
 }
 
-void ThreadCaches::keep_batch(ThreadCache& cache, Batch* batch, std::uint64_t life) {
+void ThreadCaches::keep_batch(ThreadCache& cache, Batch* batch, uint64_t life) {
     if (!cache.lock.enter()) return;
     // close() empties this cache once it has ended the life: blocks put in here before that go with it.
     if (!life_.is(life)) return cache.lock.leave();
-    std::uint32_t i = 0, left = 0;
+    uint32_t i = 0, left = 0;
     // Mostly they are of one size.
-    const std::uint32_t classes = batch->classes;
+    const uint32_t classes = batch->classes;
     if (classes && !(classes & (classes - 1)) && classes != Batch::kLarge) {
         Magazine& magazine = cache.magazines[std::countr_zero(classes)];
-        const std::uint32_t room = std::min<std::uint32_t>(batch->count, magazine.capacity - magazine.count);
+        const uint32_t room = std::min<uint32_t>(batch->count, magazine.capacity - magazine.count);
         for (; i < room; i++) magazine.slots[magazine.count + i] = Batch::small(batch->blocks[i]);
-        magazine.count = static_cast<std::uint16_t>(magazine.count + room);
+        magazine.count = static_cast<uint16_t>(magazine.count + room);
     }
     for (; i < batch->count; i++) {
         const Batch::Deferred deferred = batch->blocks[i];
@@ -331,7 +331,7 @@ void ThreadCaches::take_from(Which which) {
 
 void ThreadCaches::take_from_idle() {
     take_from([](ThreadCache& cache) {
-        const std::uint64_t operations = cache.operations();
+        const uint64_t operations = cache.operations();
         const bool idle = cache.granted && operations == cache.operations_seen;
         cache.operations_seen = operations;
         return idle;
@@ -355,7 +355,7 @@ Traffic ThreadCaches::total() const {
     return total;
 }
 
-std::uint64_t ThreadCaches::out() const {
+uint64_t ThreadCaches::out() const {
     LockGuard lock(mutex_);
     return total().out();
 }
@@ -365,10 +365,10 @@ SegmentHeap::Live ThreadCaches::live() const {
     return {total().out(), allocated_peak_};
 }
 
-void ThreadCaches::raise_peaks(const Traffic& total, std::uint64_t held, std::uint64_t deferred) {
+void ThreadCaches::raise_peaks(const Traffic& total, uint64_t held, uint64_t deferred) {
     // No more can be out than is held, whatever threads say of themselves.
-    const std::uint64_t allocated = std::min(total.out(), held);
-    const auto raise = [](Relaxed<std::uint64_t>& peak, std::uint64_t value) {
+    const uint64_t allocated = std::min(total.out(), held);
+    const auto raise = [](Relaxed<uint64_t>& peak, uint64_t value) {
         if (value > peak) peak = value;
     };
     raise(allocated_peak_, allocated);
@@ -383,15 +383,15 @@ void ThreadCaches::note_peaks() {
 
 void ThreadCaches::add_to(Statistics* statistics) {
     const Traffic all = total();
-    const std::uint64_t held = heap_.held();
-    std::uint64_t deferred = deferred_.bytes();
+    const uint64_t held = heap_.held();
+    uint64_t deferred = deferred_.bytes();
     raise_peaks(all, held, deferred);
     // A thread's own batch is read as it is filled: a moment's figure.
     for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) deferred += cache->deferred.get();
-    const auto tally = [](Tally& of, std::uint64_t allocated, std::uint64_t current, std::uint64_t peak) {
+    const auto tally = [](Tally& of, uint64_t allocated, uint64_t current, uint64_t peak) {
         of = {current, std::max(peak, current), allocated, allocated - current};
     };
-    const std::uint64_t allocated = std::min(all.out(), held);
+    const uint64_t allocated = std::min(all.out(), held);
     tally(statistics->allocated, all.allocated.get(), allocated, allocated_peak_);
     tally(statistics->requested, all.requested_allocated.get(), std::min(all.requested_out(), allocated),
           requested_peak_);

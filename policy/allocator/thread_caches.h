@@ -37,7 +37,7 @@ class ThreadCaches {
     void refill(ThreadCache& cache, unsigned size_class);
     // A freed block that no work can touch, for a magazine that was full: the half that was freed first makes way.
     // False if the thread may keep none.
-    bool put(ThreadCache& cache, const SmallBlock& block, unsigned size_class, std::uint64_t requested);
+    bool put(ThreadCache& cache, const SmallBlock& block, unsigned size_class, uint64_t requested);
     // A large one, which is in nobody's hands. False if it is too large for that.
     bool keep(ThreadCache& cache, Block* block);
     // A freed block that work may still touch, for the thread's batch of large blocks: it keeps them once the GPU has
@@ -49,7 +49,7 @@ class ThreadCaches {
     static Batch* take_open(ThreadCache& cache, Batch* ThreadCache::*which);
     // Puts a batch's blocks, which the GPU has come past, into the thread's own store, as far as there is room. Those
     // that are left are first in it.
-    void keep_batch(ThreadCache& cache, Batch* batch, std::uint64_t life);
+    void keep_batch(ThreadCache& cache, Batch* batch, uint64_t life);
 
     // Returns the memory that threads keep to everybody; if memory `is_short`, they keep nothing for a while.
     void flush(bool is_short);
@@ -57,11 +57,11 @@ class ThreadCaches {
     // Sum of all that was handed out and taken back. The frees are read first, so that each free in the sum has its
     // allocation there too: the difference is never less than nothing.
     Traffic total() const CUSLICE_REQUIRES(mutex_);
-    std::uint64_t out() const;
+    uint64_t out() const;
     SegmentHeap::Live live() const;
     // True if the peaks can't rise with `used` bytes in use, of which so many are `deferred`. Without the lock.
-    bool peaks_cover(std::uint64_t used, std::uint64_t deferred) const {
-        const std::uint64_t allocated = allocated_peak_, requested = requested_peak_;
+    bool peaks_cover(uint64_t used, uint64_t deferred) const {
+        const uint64_t allocated = allocated_peak_, requested = requested_peak_;
         return used <= active_peak_ && used <= deferred + (allocated < requested ? allocated : requested);
     }
     void note_peaks();
@@ -70,20 +70,20 @@ class ThreadCaches {
     MovedBytes& moved() { return moved_; }
 
   private:
-    std::uint64_t may_be_kept() const;
-    bool grant(ThreadCache& cache, std::uint64_t bytes) CUSLICE_REQUIRES(mutex_);
-    void renounce(ThreadCache& cache, std::uint64_t bytes) CUSLICE_REQUIRES(mutex_);
+    uint64_t may_be_kept() const;
+    bool grant(ThreadCache& cache, uint64_t bytes) CUSLICE_REQUIRES(mutex_);
+    void renounce(ThreadCache& cache, uint64_t bytes) CUSLICE_REQUIRES(mutex_);
     void set_capacity(ThreadCache& cache, unsigned size_class, unsigned capacity) CUSLICE_REQUIRES(mutex_);
     void give_up_kept(ThreadCache& cache) CUSLICE_REQUIRES(mutex_);
     void make_way(ThreadCache& cache, unsigned size_class) CUSLICE_REQUIRES(mutex_);
     void enlarge(ThreadCache& cache, unsigned size_class) CUSLICE_REQUIRES(mutex_);
     bool make_room(ThreadCache& cache, unsigned size_class) CUSLICE_REQUIRES(mutex_);
-    void keep_more(ThreadCache& cache, std::uint64_t wanted);
+    void keep_more(ThreadCache& cache, uint64_t wanted);
     void empty(ThreadCache& cache) CUSLICE_REQUIRES(mutex_);
     template <typename Which>
     void take_from(Which which) CUSLICE_REQUIRES(mutex_);
     void take_from_idle() CUSLICE_REQUIRES(mutex_);
-    void raise_peaks(const Traffic& total, std::uint64_t held, std::uint64_t deferred) CUSLICE_REQUIRES(mutex_);
+    void raise_peaks(const Traffic& total, uint64_t held, uint64_t deferred) CUSLICE_REQUIRES(mutex_);
 
     BlockOwner& owner_;
     DeferredFrees& deferred_;
@@ -93,13 +93,13 @@ class ThreadCaches {
     alignas(64) mutable Mutex mutex_{LockRank::thread_caches};
     ThreadCache* caches_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
     ThreadCache* spare_caches_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
-    std::uint64_t memory_ CUSLICE_GUARDED_BY(mutex_) = 0;      // bytes of all caches
-    std::uint64_t granted_ CUSLICE_GUARDED_BY(mutex_) = 0;     // bytes that threads may keep to themselves
+    uint64_t memory_ CUSLICE_GUARDED_BY(mutex_) = 0;           // bytes of all caches
+    uint64_t granted_ CUSLICE_GUARDED_BY(mutex_) = 0;          // bytes that threads may keep to themselves
     unsigned short_of_memory_ CUSLICE_GUARDED_BY(mutex_) = 0;  // requests that are turned down yet
     unsigned turned_down_ CUSLICE_GUARDED_BY(mutex_) = 0;      // since it was looked whether threads are idle
     Traffic ended_ CUSLICE_GUARDED_BY(mutex_);                 // of threads that have ended
     // Bytes. Written with the lock.
-    Relaxed<std::uint64_t> allocated_peak_, requested_peak_, active_peak_;
+    Relaxed<uint64_t> allocated_peak_, requested_peak_, active_peak_;
     MovedBytes moved_;
 };
 

@@ -12,12 +12,12 @@ class OwnCount {
   public:
     OwnCount() = default;
     OwnCount(const OwnCount& other) : value_(other.get()) {}
-    void add(std::uint64_t n) { add_alone(value_, n); }
+    void add(uint64_t n) { add_alone(value_, n); }
     void reset() { value_.store(0, std::memory_order_relaxed); }
-    std::uint64_t get() const { return value_.load(std::memory_order_acquire); }
+    uint64_t get() const { return value_.load(std::memory_order_acquire); }
 
   private:
-    std::atomic<std::uint64_t> value_{0};
+    std::atomic<uint64_t> value_{0};
 };
 
 // Bytes and blocks that a thread, or a part of the allocator under its lock, has handed out and taken back.
@@ -26,12 +26,12 @@ struct Traffic {
     OwnCount requested_allocated, requested_freed;  // bytes
     OwnCount allocations, frees;
 
-    void allocate(std::uint64_t bytes, std::uint64_t requested) {
+    void allocate(uint64_t bytes, uint64_t requested) {
         allocated.add(bytes);
         requested_allocated.add(requested);
         allocations.add(1);
     }
-    void free(std::uint64_t bytes, std::uint64_t requested) {
+    void free(uint64_t bytes, uint64_t requested) {
         freed.add(bytes);
         requested_freed.add(requested);
         frees.add(1);
@@ -53,23 +53,23 @@ struct Traffic {
     void add(const Traffic& other) { add_freed(other), add_taken(other); }
 
     // Bytes that are out. Of what threads count for themselves also what came and went while it was added up.
-    std::uint64_t out() const { return allocated.get() - freed.get(); }
-    std::uint64_t requested_out() const { return requested_allocated.get() - requested_freed.get(); }
+    uint64_t out() const { return allocated.get() - freed.get(); }
+    uint64_t requested_out() const { return requested_allocated.get() - requested_freed.get(); }
 };
 
 // Bytes that have come into other hands under one lock, since that was last reported. Read and reset without the lock,
 // so it may be a little wrong, but for what is to be reported at once.
 class MovedBytes {
   public:
-    void add(std::uint64_t bytes) { add_alone(bytes_, bytes); }
+    void add(uint64_t bytes) { add_alone(bytes_, bytes); }
     void at_once() { bytes_.store(kAtOnce, std::memory_order_relaxed); }
-    std::uint64_t get() const { return bytes_.load(std::memory_order_relaxed); }
+    uint64_t get() const { return bytes_.load(std::memory_order_relaxed); }
     void reset() { bytes_.store(0, std::memory_order_relaxed); }
 
   private:
     // More than can move before anybody reports it, and no overflow with that on top of it.
-    static constexpr std::uint64_t kAtOnce = 1ull << 60;
-    std::atomic<std::uint64_t> bytes_{0};
+    static constexpr uint64_t kAtOnce = 1ull << 60;
+    std::atomic<uint64_t> bytes_{0};
 };
 
 }  // namespace cuslice

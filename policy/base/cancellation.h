@@ -12,7 +12,7 @@ namespace cuslice {
 /// Threads of the process that can be cancelled asynchronously: `none` yet, or maybe some. Not known until somebody
 /// watches which type programs choose (shim/cancellation.cpp), and seen for good once one has chosen it; a thread
 /// chooses for itself alone, so that it knows its own choice.
-enum class Asynchronous : std::uint8_t { none, not_known, seen };
+enum class Asynchronous : uint8_t { none, not_known, seen };
 inline constinit std::atomic<Asynchronous> asynchronous_threads{Asynchronous::not_known};
 
 /// Called by a thread that was of the asynchronous type a moment ago: ends it if its cancellation is under way. Null

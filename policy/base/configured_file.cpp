@@ -144,7 +144,7 @@ bool ConfiguredFile::arrive(const char* component) {
 // Puts a link's text in the place of its name. The rest of the path stays behind it.
 bool ConfiguredFile::replace(const char* component, const char* end) {
     char name[256];
-    const auto length = static_cast<std::size_t>(end - component);
+    const auto length = static_cast<size_t>(end - component);
     if (length >= sizeof name) {
         failure_.error = ENAMETOOLONG;
         return false;
@@ -176,18 +176,18 @@ bool ConfiguredFile::enter(const char* component) {
 bool ConfiguredFile::follow(const char* component) {
     char target[kLinkBytes];
     const ssize_t length = readlinkat(folder_, component, target, sizeof target);
-    const std::size_t behind = strlen(rest_);
+    const size_t behind = strlen(rest_);
     if (length <= 0)
         failure_.error = length < 0 ? errno : ENOENT;
     else if (others_write_)
         failure_ = {ELOOP, kLink};
     else if (++links_ > kMaxLinks)
         failure_.error = ELOOP;
-    else if (length == sizeof target || static_cast<std::size_t>(length) + behind >= sizeof rest_)
+    else if (length == sizeof target || static_cast<size_t>(length) + behind >= sizeof rest_)
         failure_.error = ENAMETOOLONG;
     if (failure_.error != 0) return false;
     memmove(rest_ + length, rest_, behind + 1);
-    memcpy(rest_, target, static_cast<std::size_t>(length));
+    memcpy(rest_, target, static_cast<size_t>(length));
     if (rest_[0] != '/') return true;
     const int root = open("/", kFolder);
     if (root < 0) {

@@ -46,8 +46,8 @@ class ConfiguredFile {
     void remove() const;
 
   private:
-    static constexpr std::size_t kPathBytes = 4096;
-    static constexpr std::size_t kLinkBytes = 1024;
+    static constexpr size_t kPathBytes = 4096;
+    static constexpr size_t kLinkBytes = 1024;
 
     void walk();
     bool arrive(const char* component);

@@ -17,7 +17,7 @@ void EventCount::happened() {
     errno = saved_errno;
 }
 
-void EventCount::wait(std::uint32_t seen) {
+void EventCount::wait(uint32_t seen) {
     const int saved_errno = errno;
     waiting_.fetch_add(1, std::memory_order_seq_cst);
     while (now() == seen) syscall(SYS_futex, &count_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);

@@ -10,13 +10,13 @@ namespace cuslice {
 // and no lock is held by anybody. Threads of one process only.
 class EventCount {
   public:
-    std::uint32_t now() const { return count_.load(std::memory_order_seq_cst); }
+    uint32_t now() const { return count_.load(std::memory_order_seq_cst); }
     // Wakes everybody who waits; without any, it costs two atomic operations.
     void happened();
-    void wait(std::uint32_t seen);
+    void wait(uint32_t seen);
 
   private:
-    std::atomic<std::uint32_t> count_{0}, waiting_{0};
+    std::atomic<uint32_t> count_{0}, waiting_{0};
 };
 
 }  // namespace cuslice

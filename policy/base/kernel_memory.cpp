@@ -11,7 +11,7 @@ namespace cuslice {
 
 namespace {
 
-[[gnu::cold, gnu::noinline]] void report(std::size_t bytes, int error) {
+[[gnu::cold, gnu::noinline]] void report(size_t bytes, int error) {
     const auto listener = report_no_kernel_memory.load(std::memory_order_relaxed);
     if (!listener) return;
     const DisableCancellation in_its_calls;
@@ -20,7 +20,7 @@ namespace {
 
 }  // namespace
 
-void* map_kernel_memory(std::size_t bytes) {
+void* map_kernel_memory(size_t bytes) {
     const int saved_errno = errno;
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) report(bytes, errno);

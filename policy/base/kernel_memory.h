@@ -7,10 +7,10 @@ namespace cuslice {
 
 // Zeroed pages for our records, from the kernel, never from the host's malloc; errno is kept. Null if the kernel gives
 // none. Thread-safe.
-void* map_kernel_memory(std::size_t bytes);
+void* map_kernel_memory(size_t bytes);
 
 // Called where the kernel gives none, with the bytes and its errno. Under any lock, so that it takes none, and with
 // cancellation disabled. Null: nobody is told.
-inline constinit std::atomic<void (*)(std::size_t bytes, int error)> report_no_kernel_memory{nullptr};
+inline constinit std::atomic<void (*)(size_t bytes, int error)> report_no_kernel_memory{nullptr};
 
 }  // namespace cuslice

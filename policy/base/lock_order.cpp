@@ -17,15 +17,15 @@ namespace {
 struct Held {
     const Mutex* mutex;
     LockRank rank;
-    std::uintptr_t frame;  // a place on the stack that it was taken on
+    uintptr_t frame;  // a place on the stack that it was taken on
 };
 constexpr unsigned kMax = 16;  // what is held beyond these is not looked at
 constinit thread_local Held held[kMax] = {};
 constinit thread_local unsigned count = 0;
 
 // A signal handler on a stack of its own may call the driver whatever the thread was doing, and so may a fiber.
-constexpr std::uintptr_t kOneStack = 16 << 20;
-bool on_one_stack(std::uintptr_t a, std::uintptr_t b) { return (a > b ? a - b : b - a) < kOneStack; }
+constexpr uintptr_t kOneStack = 16 << 20;
+bool on_one_stack(uintptr_t a, uintptr_t b) { return (a > b ? a - b : b - a) < kOneStack; }
 
 bool may_follow(const Held& before, const Held& next) {
     if (before.rank != next.rank) return before.rank < next.rank;
@@ -35,7 +35,7 @@ bool may_follow(const Held& before, const Held& next) {
 constinit std::atomic<bool (*)()> held_back{nullptr};
 
 [[noreturn]] void refuse(const char* text, int length) {
-    if (write(STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) _exit(134);
+    if (write(STDERR_FILENO, text, static_cast<size_t>(length)) < 0) _exit(134);
     std::abort();
 }
 
@@ -83,7 +83,7 @@ void refuse_if_cancellable(LockRank rank) {
 }
 
 [[gnu::noinline]] void note(const Mutex* mutex, LockRank rank, bool waits) {
-    const Held next{mutex, rank, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))};
+    const Held next{mutex, rank, reinterpret_cast<uintptr_t>(__builtin_frame_address(0))};
     // If this thread has the lock already, it has left it by a longjmp, and with it every lock that it had then.
     for (unsigned i = 0; i < count; i++)
         if (held[i].mutex == mutex) count = 0;

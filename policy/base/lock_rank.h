@@ -7,7 +7,7 @@ namespace cuslice {
 // Every lock's place among the others: a thread that has one takes another only of a later rank, and a fork takes them
 // in this order. Of one rank a thread has one lock at a time; but whoever moves a member takes all of its stripes, in
 // the order of their addresses. Beside each rank stands why it comes before others.
-enum class LockRank : std::uint8_t {
+enum class LockRank : uint8_t {
     growing,           // an allocator takes segments, for which the GPU makes room in every way that it has
     lifetimes,         // virtual contexts begin and end, and what was made in them with them
     virtual_pools,     // a part's default pool is made, and its handle noted

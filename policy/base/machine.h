@@ -10,7 +10,7 @@ namespace cuslice {
 /// Adds to a count that this thread alone writes; what other threads read is the count before or after, and with the
 /// latter whatever this thread did before. Not an atomic exchange. One instruction on x86_64, where the compiler makes
 /// three of a load, an addition and a store.
-inline void add_alone(std::atomic<std::uint64_t>& count, std::uint64_t more) {
+inline void add_alone(std::atomic<uint64_t>& count, uint64_t more) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     asm volatile("addq %1, %0" : "+m"(count) : "er"(more) : "cc", "memory");
 #else
@@ -27,8 +27,8 @@ inline void spin_pause() { __builtin_ia32_pause(); }
 inline void store_fence() { asm volatile("" ::: "memory"); }
 
 /// The address of the thread's control block: another one for each thread, without a call. Costs what a constant costs.
-inline std::uintptr_t own_thread() {
-    std::uintptr_t self;
+inline uintptr_t own_thread() {
+    uintptr_t self;
     asm("movq %%fs:0, %0" : "=r"(self));
     return self;
 }
@@ -47,8 +47,8 @@ inline void spin_pause() { asm volatile("yield"); }
 
 inline void store_fence() { asm volatile("dmb ishst" ::: "memory"); }
 
-inline std::uintptr_t own_thread() {
-    std::uintptr_t self;
+inline uintptr_t own_thread() {
+    uintptr_t self;
     asm("mrs %0, tpidr_el0" : "=r"(self));
     return self;
 }

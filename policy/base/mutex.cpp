@@ -12,25 +12,23 @@
 
 namespace cuslice {
 
-static_assert(sizeof(std::atomic<std::uintptr_t>) == 8 && std::endian::native == std::endian::little,
+static_assert(sizeof(std::atomic<uintptr_t>) == 8 && std::endian::native == std::endian::little,
               "the kernel looks at the bare word, of which the first half has the bit");
 
 namespace {
 
 constinit std::atomic<void (*)(const LongWait&)> tell_long_wait{nullptr};
-constinit std::atomic<std::uint64_t> long_wait{0};  // milliseconds
+constinit std::atomic<uint64_t> long_wait{0};  // milliseconds
 
 // The pthread_t of a thread, given its own_thread(). Both point to the same thing on x86_64; on aarch64 the register
 // points behind what a pthread_t points to, whose size is the C library's own affair.
-std::uintptr_t pthread_of(std::uintptr_t thread) {
-    return thread - own_thread() + reinterpret_cast<std::uintptr_t>(pthread_self());
-}
+uintptr_t pthread_of(uintptr_t thread) { return thread - own_thread() + reinterpret_cast<uintptr_t>(pthread_self()); }
 
 }  // namespace
 
 constinit LockList the_lock_list;
 
-void watch_long_waits(void (*tell)(const LongWait&), std::uint64_t milliseconds) {
+void watch_long_waits(void (*tell)(const LongWait&), uint64_t milliseconds) {
     long_wait.store(milliseconds, std::memory_order_relaxed);
     tell_long_wait.store(tell, std::memory_order_release);
 }
@@ -40,7 +38,7 @@ void watch_long_waits(void (*tell)(const LongWait&), std::uint64_t milliseconds)
 bool Mutex::spin() {
     constexpr int kLooks = 60;
     for (int i = 0; i < kLooks; i++) {
-        std::uintptr_t expected = kFree;
+        uintptr_t expected = kFree;
         if (state_.load(std::memory_order_relaxed) == kFree &&
             state_.compare_exchange_weak(expected, own_thread(), std::memory_order_acquire))
             return true;
@@ -57,7 +55,7 @@ bool Mutex::spin() {
     LongWait wait;
     wait.waiting_at = __builtin_return_address(0);
     for (;;) {
-        std::uintptr_t state = state_.load(std::memory_order_relaxed);
+        uintptr_t state = state_.load(std::memory_order_relaxed);
         if (state == kFree) {
             // Others may be asleep still: whoever has slept can't know.
             if (state_.compare_exchange_weak(state, own_thread() | kWaitedFor, std::memory_order_acquire)) break;
@@ -71,20 +69,20 @@ bool Mutex::spin() {
 
 [[gnu::noinline]] bool Mutex::try_lock_first() {
     the_lock_list.enlist(*this);
-    std::uintptr_t expected = kFree;
+    uintptr_t expected = kFree;
     return state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire);
 }
 
 // Until the state is another one, or for no reason.
-void Mutex::sleep(std::uintptr_t state, LongWait* wait) {
+void Mutex::sleep(uintptr_t state, LongWait* wait) {
     const auto tell = wait->mutex ? nullptr : tell_long_wait.load(std::memory_order_acquire);
-    const std::uint64_t most = long_wait.load(std::memory_order_relaxed);
+    const uint64_t most = long_wait.load(std::memory_order_relaxed);
     const timespec time{static_cast<std::time_t>(most / 1000), static_cast<long>(most % 1000 * 1'000'000)};
-    const long result = syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(state),
+    const long result = syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(state),
                                 tell ? &time : nullptr, nullptr, 0);
     if (!tell || result == 0 || errno != ETIMEDOUT) return;
     wait->mutex = this;
-    wait->holder = pthread_of(state & ~std::uintptr_t{kWaitedFor});
+    wait->holder = pthread_of(state & ~uintptr_t{kWaitedFor});
     wait->milliseconds = most;
     tell(*wait);
 }
@@ -98,7 +96,7 @@ void Mutex::wake_one() {
 // A thread that has come so far has not had the lock yet. So whoever holds enlisting_ meets no lock that somebody else
 // has and that isn't in the list. A signal handler may come in here a second time.
 void LockList::enlist(Mutex& mutex) {
-    std::uintptr_t expected = Mutex::kNew;
+    uintptr_t expected = Mutex::kNew;
     if (mutex.rank_ != LockRank::enlisting) {
         const LockGuard lock(enlisting_);
         if (!mutex.enlisted_.exchange(true, std::memory_order_relaxed)) {

@@ -28,7 +28,7 @@ class CUSLICE_CAPABILITY Mutex {
         lock_in_any_order();
     }
     bool try_lock() CUSLICE_TRY_ACQUIRE(true) CUSLICE_UNCHECKED {
-        std::uintptr_t expected = kFree;
+        uintptr_t expected = kFree;
         const bool had = state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire) ||
                          (expected == kNew && try_lock_first());
         if constexpr (LockOrder::kChecked)
@@ -46,21 +46,19 @@ class CUSLICE_CAPABILITY Mutex {
   private:
     friend class LockList;
     // Otherwise it is who holds it, and the bit if anybody may be asleep. New: it is not enlisted yet.
-    enum : std::uintptr_t { kFree = 0, kWaitedFor = 1, kNew = 2 };
-    bool is_own() const {
-        return (state_.load(std::memory_order_relaxed) & ~std::uintptr_t{kWaitedFor}) == own_thread();
-    }
+    enum : uintptr_t { kFree = 0, kWaitedFor = 1, kNew = 2 };
+    bool is_own() const { return (state_.load(std::memory_order_relaxed) & ~uintptr_t{kWaitedFor}) == own_thread(); }
     void lock_in_any_order() {
-        std::uintptr_t expected = kFree;
+        uintptr_t expected = kFree;
         if (!state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire)) lock_slowly();
     }
     bool try_lock_first();
     bool spin();
     void lock_slowly();
-    void sleep(std::uintptr_t state, struct LongWait* wait);
+    void sleep(uintptr_t state, struct LongWait* wait);
     void wake_one();
 
-    std::atomic<std::uintptr_t> state_{kNew};
+    std::atomic<uintptr_t> state_{kNew};
     Mutex* next_ = nullptr;  // in the list of its rank
     const LockRank rank_;
     std::atomic<bool> enlisted_{false};
@@ -70,12 +68,12 @@ class CUSLICE_CAPABILITY Mutex {
 // A lock that one thread has been waiting for for long.
 struct LongWait {
     const Mutex* mutex = nullptr;
-    std::uintptr_t holder = 0;         // the pthread_t of the thread that had it a moment ago
+    uintptr_t holder = 0;              // the pthread_t of the thread that had it a moment ago
     const void* waiting_at = nullptr;  // code of the function that waits
-    std::uint64_t milliseconds = 0;    // so far
+    uint64_t milliseconds = 0;         // so far
 };
 // From now on each wait of this length is told, once, by the thread that waits. It holds no more locks than before.
-void watch_long_waits(void (*tell)(const LongWait&), std::uint64_t milliseconds);
+void watch_long_waits(void (*tell)(const LongWait&), uint64_t milliseconds);
 
 // The locks that anybody has had so far, for a process that forks: in a child nobody else is there to unlock one.
 // Thread-safe.

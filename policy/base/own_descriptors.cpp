@@ -20,10 +20,10 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::size_t kAtOnce = 4096;  // PIPE_BUF: what a pipe that is ready has room for
-constexpr int kLowest = 10;            // where shells begin to keep theirs
-constexpr int kNoWait = 0x8;           // RWF_NOWAIT, which older headers don't know
-constexpr long kHere = -1;             // pwritev2: where the file stands
+constexpr size_t kAtOnce = 4096;  // PIPE_BUF: what a pipe that is ready has room for
+constexpr int kLowest = 10;       // where shells begin to keep theirs
+constexpr int kNoWait = 0x8;      // RWF_NOWAIT, which older headers don't know
+constexpr long kHere = -1;        // pwritev2: where the file stands
 
 class SavedErrno {
   public:
@@ -64,7 +64,7 @@ class SignalsOfWrite {
 };
 
 // The descriptor's own O_NONBLOCK is everybody's who has the file open, so it is left alone.
-ssize_t write_now(int descriptor, const FileIdentity& file, const char* text, std::size_t bytes) {
+ssize_t write_now(int descriptor, const FileIdentity& file, const char* text, size_t bytes) {
     if (S_ISSOCK(file.mode)) return send(descriptor, text, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (!S_ISREG(file.mode)) {
         pollfd ready{descriptor, POLLOUT, 0};
@@ -105,25 +105,25 @@ int keep_descriptor(int descriptor, bool over_exec) {
     return kept;
 }
 
-bool file_may_have(std::uint64_t bytes) {
+bool file_may_have(uint64_t bytes) {
     const SavedErrno saved;
     struct rlimit most {};
     return getrlimit(RLIMIT_FSIZE, &most) != 0 || bytes <= most.rlim_cur;
 }
 
-void write_at_once(int descriptor, const char* text, std::size_t bytes) {
+void write_at_once(int descriptor, const char* text, size_t bytes) {
     const SavedErrno saved;
     const FileIdentity file = identity_of(descriptor);
     if (!file.mode) return;
     SignalsOfWrite signals;
     while (bytes != 0) {
-        const std::size_t piece = S_ISREG(file.mode) || bytes < kAtOnce ? bytes : kAtOnce;
+        const size_t piece = S_ISREG(file.mode) || bytes < kAtOnce ? bytes : kAtOnce;
         const ssize_t written = write_now(descriptor, file, text, piece);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) signals.failed(errno);
         if (written <= 0) return;
         text += written;
-        bytes -= static_cast<std::size_t>(written);
+        bytes -= static_cast<size_t>(written);
     }
 }
 

@@ -9,8 +9,8 @@ namespace cuslice {
 
 // Identity of the file that a descriptor stands for.
 struct FileIdentity {
-    std::uint64_t device = 0, inode = 0;
-    std::uint32_t mode = 0;  // st_mode; 0: there is none
+    uint64_t device = 0, inode = 0;
+    uint32_t mode = 0;  // st_mode; 0: there is none
     bool operator==(const FileIdentity& other) const {
         return device == other.device && inode == other.inode && mode == other.mode;
     }
@@ -26,11 +26,11 @@ int keep_descriptor(int descriptor);
 int keep_descriptor(int descriptor, bool over_exec);
 
 // False where the kernel would answer a file of that size with SIGXFSZ, which ends the program (RLIMIT_FSIZE).
-bool file_may_have(std::uint64_t bytes);
+bool file_may_have(uint64_t bytes);
 
 // Writes a text where it can be written at once: nothing waits for a full pipe or a stopped terminal, and the program
 // gets no signal for a reader that has gone, a file that is too large or a terminal in the foreground of others. What
 // can't be written is lost.
-void write_at_once(int descriptor, const char* text, std::size_t bytes);
+void write_at_once(int descriptor, const char* text, size_t bytes);
 
 }  // namespace cuslice

@@ -21,8 +21,8 @@ class PageVector {
     T* end() { return data_ + size_; }
     const T* begin() const { return data_; }
     const T* end() const { return data_ + size_; }
-    std::size_t size() const { return size_; }
-    T& operator[](std::size_t i) { return data_[i]; }
+    size_t size() const { return size_; }
+    T& operator[](size_t i) { return data_[i]; }
 
     // False, and nothing changed, if the kernel gives no memory.
     bool push_back(const T& value) {
@@ -31,16 +31,16 @@ class PageVector {
         return true;
     }
     // Both keep the order of the others; insert_at is false, and nothing changed, if the kernel gives no memory.
-    bool insert_at(std::size_t i, const T& value) {
+    bool insert_at(size_t i, const T& value) {
         if (!push_back(value)) return false;
         std::memmove(data_ + i + 1, data_ + i, (size_ - 1 - i) * sizeof(T));
         data_[i] = value;
         return true;
     }
-    void erase_at(std::size_t i) { std::memmove(data_ + i, data_ + i + 1, (--size_ - i) * sizeof(T)); }
+    void erase_at(size_t i) { std::memmove(data_ + i, data_ + i + 1, (--size_ - i) * sizeof(T)); }
 
     // Order is not kept.
-    void remove_at(std::size_t i) { data_[i] = data_[--size_]; }
+    void remove_at(size_t i) { data_[i] = data_[--size_]; }
     void release() {
         if (data_) munmap(data_, capacity_ * sizeof(T));
         data_ = nullptr;
@@ -49,8 +49,8 @@ class PageVector {
 
   private:
     bool grow() {
-        const std::size_t first = sizeof(T) > 4096 ? sizeof(T) : 4096;
-        const std::size_t bytes = capacity_ ? capacity_ * sizeof(T) * 2 : first;
+        const size_t first = sizeof(T) > 4096 ? sizeof(T) : 4096;
+        const size_t bytes = capacity_ ? capacity_ * sizeof(T) * 2 : first;
         void* const memory = map_kernel_memory(bytes);
         if (!memory) return false;
         if (data_) {
@@ -63,7 +63,7 @@ class PageVector {
     }
 
     T* data_ = nullptr;
-    std::size_t size_ = 0, capacity_ = 0;
+    size_t size_ = 0, capacity_ = 0;
 };
 
 }  // namespace cuslice

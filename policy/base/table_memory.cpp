@@ -14,17 +14,17 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::size_t kHugePage = 2 << 20;
+constexpr size_t kHugePage = 2 << 20;
 // Blocks from here on share huge pages, a chunk of them at a time; smaller ones belong to programs with few
 // allocations, whose memory we don't want to spend.
-constexpr std::size_t kSmallestShared = 64 << 10;
-constexpr std::size_t kChunk = 4 * kHugePage;
+constexpr size_t kSmallestShared = 64 << 10;
+constexpr size_t kChunk = 4 * kHugePage;
 
 // Mapped on a huge page's boundary, by mapping more and giving both ends back.
-char* map_huge(std::size_t bytes) {
+char* map_huge(size_t bytes) {
     char* memory = static_cast<char*>(map_kernel_memory(bytes + kHugePage));
     if (!memory) return nullptr;
-    const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(memory) % kHugePage) % kHugePage;
+    const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(memory) % kHugePage) % kHugePage;
     if (before) munmap(memory, before);
     munmap(memory + before + bytes, kHugePage - before);
     madvise(memory + before, bytes, MADV_HUGEPAGE);
@@ -37,12 +37,12 @@ struct FreeBlock {
 
 constinit Mutex mutex{LockRank::table_memory};
 constinit char* chunk CUSLICE_GUARDED_BY(mutex) = nullptr;
-constinit std::size_t chunk_left CUSLICE_GUARDED_BY(mutex) = 0;
+constinit size_t chunk_left CUSLICE_GUARDED_BY(mutex) = 0;
 constinit FreeBlock* free_blocks[64] CUSLICE_GUARDED_BY(mutex) = {};
 
-FreeBlock*& free_list(std::size_t bytes) CUSLICE_REQUIRES(mutex) { return free_blocks[__builtin_ctzll(bytes)]; }
+FreeBlock*& free_list(size_t bytes) CUSLICE_REQUIRES(mutex) { return free_blocks[__builtin_ctzll(bytes)]; }
 
-char* take_shared(std::size_t bytes) {
+char* take_shared(size_t bytes) {
     LockGuard lock(mutex);
     if (FreeBlock* block = free_list(bytes)) {
         free_list(bytes) = block->next;
@@ -63,7 +63,7 @@ char* take_shared(std::size_t bytes) {
 
 }  // namespace
 
-void* take_table_memory(std::size_t bytes) {
+void* take_table_memory(size_t bytes) {
     const int saved_errno = errno;
     void* memory = bytes < kSmallestShared ? map_kernel_memory(bytes)
                    : bytes < kChunk        ? take_shared(bytes)
@@ -72,7 +72,7 @@ void* take_table_memory(std::size_t bytes) {
     return memory;
 }
 
-void give_back_table_memory(void* memory, std::size_t bytes) {
+void give_back_table_memory(void* memory, size_t bytes) {
     if (!memory) return;
     const int saved_errno = errno;
     if (bytes < kSmallestShared || bytes >= kChunk) {

@@ -8,7 +8,7 @@ namespace cuslice {
 // host's malloc. Larger blocks come out of huge pages where the kernel has them: a look-up in a big table is one miss
 // of the cache, and without huge pages one of the TLB before it, which costs more. Blocks given back are handed out
 // again. Thread-safe.
-void* take_table_memory(std::size_t bytes);  // null if the kernel gives none
-void give_back_table_memory(void* memory, std::size_t bytes);
+void* take_table_memory(size_t bytes);  // null if the kernel gives none
+void give_back_table_memory(void* memory, size_t bytes);
 
 }  // namespace cuslice

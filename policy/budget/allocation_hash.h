@@ -17,17 +17,17 @@ class AllocationHash {
     bool insert(const Allocation& allocation);
     // Removes and returns the one that a newer one has superseded if there are several; address 0 in the answer if
     // there is none.
-    Allocation erase(std::uint64_t address);
-    Allocation find(std::uint64_t address) const;
-    bool change_kind(std::uint64_t address, std::uint8_t kind);
-    void erase_context(std::uint16_t context, void (*visit)(const Allocation&, void*), void* argument);
+    Allocation erase(uint64_t address);
+    Allocation find(uint64_t address) const;
+    bool change_kind(uint64_t address, uint8_t kind);
+    void erase_context(uint16_t context, void (*visit)(const Allocation&, void*), void* argument);
     void for_each(void (*visit)(const Allocation&, void*), void* argument) const;
-    std::size_t count() const { return count_; }
+    size_t count() const { return count_; }
 
   private:
     struct Entry {
-        std::uint64_t address;
-        std::uint64_t packed;  // context 16 bits, gpu 6, kind 5, superseded 1, units 36
+        uint64_t address;
+        uint64_t packed;  // context 16 bits, gpu 6, kind 5, superseded 1, units 36
     };
     // Filled from the front: an entry that finds the bucket of its hash full goes to the next that is not. So whoever
     // meets a bucket with room need look no further.
@@ -35,21 +35,21 @@ class AllocationHash {
         Entry entries[4];
         bool full() const { return entries[3].address != 0; }
     };
-    static constexpr std::uint64_t kSuperseded = 1ull << 36;
+    static constexpr uint64_t kSuperseded = 1ull << 36;
     static constexpr unsigned kKindShift = 37;
     static Entry pack(const Allocation& allocation);
     static Allocation unpack(const Entry& entry);
 
     bool grow();
-    std::size_t home(std::uint64_t address) const;
+    size_t home(uint64_t address) const;
     void put(const Entry& entry);
-    void supersede(std::uint64_t address);
-    Entry* find(std::uint64_t address, std::size_t* bucket) const;  // a superseded one first
-    void remove(Entry* entry, std::size_t bucket);
+    void supersede(uint64_t address);
+    Entry* find(uint64_t address, size_t* bucket) const;  // a superseded one first
+    void remove(Entry* entry, size_t bucket);
 
     Bucket* buckets_ = nullptr;
-    std::size_t bucket_count_ = 0;  // a power of two
-    std::size_t count_ = 0;
+    size_t bucket_count_ = 0;  // a power of two
+    size_t count_ = 0;
 };
 
 }  // namespace cuslice

@@ -11,7 +11,7 @@ bool AllocationTable::put(Shard& shard, const Allocation& allocation) {
 
 // With the word's shard locked, nobody else sets or clears kMore, or puts a record into the shard.
 bool AllocationTable::insert_among(Shard& shard, Word& word, const Allocation& allocation) {
-    std::uint64_t now = word.load(std::memory_order_acquire);
+    uint64_t now = word.load(std::memory_order_acquire);
     for (;;) {
         if (now == kMore && shard.records.count() == 0) {
             word.store(now = 0, std::memory_order_release);
@@ -33,15 +33,15 @@ bool AllocationTable::insert_slowly(const Allocation& allocation) {
 }
 
 // Takes the record out of a word in which nobody else has changed it. False if somebody has.
-bool AllocationTable::take(Shard& shard, Word& word, std::uint64_t* now) {
-    const std::uint64_t left = *now & kMore && shard.records.count() != 0 ? kMore : 0;
+bool AllocationTable::take(Shard& shard, Word& word, uint64_t* now) {
+    const uint64_t left = *now & kMore && shard.records.count() != 0 ? kMore : 0;
     return word.compare_exchange_weak(*now, left, std::memory_order_acq_rel);
 }
 
-Allocation AllocationTable::erase_slowly(std::uint64_t address) {
+Allocation AllocationTable::erase_slowly(uint64_t address) {
     Shard& shard = shard_of(address);
     Word* const word = word_of(address);
-    std::uint64_t now = word ? word->load(std::memory_order_acquire) : 0;
+    uint64_t now = word ? word->load(std::memory_order_acquire) : 0;
     if (!is_of(now, address) && !shard.any.load(std::memory_order_relaxed)) return {};
     LockGuard lock(shard.mutex);
     while (is_of(now, address))
@@ -51,9 +51,9 @@ Allocation AllocationTable::erase_slowly(std::uint64_t address) {
     return found;
 }
 
-Allocation AllocationTable::find(std::uint64_t address) const {
+Allocation AllocationTable::find(uint64_t address) const {
     if (const Word* word = word_of(address))
-        if (const std::uint64_t now = word->load(std::memory_order_acquire); is_of(now, address))
+        if (const uint64_t now = word->load(std::memory_order_acquire); is_of(now, address))
             return unpack(address, now);
     const Shard& shard = shard_of(address);
     if (!shard.any.load(std::memory_order_relaxed)) return {};
@@ -61,11 +61,11 @@ Allocation AllocationTable::find(std::uint64_t address) const {
     return shard.records.find(address);
 }
 
-bool AllocationTable::change_kind(std::uint64_t address, std::uint8_t kind) {
+bool AllocationTable::change_kind(uint64_t address, uint8_t kind) {
     if (Word* word = word_of(address)) {
-        std::uint64_t now = word->load(std::memory_order_acquire);
+        uint64_t now = word->load(std::memory_order_acquire);
         while (is_of(now, address)) {
-            const std::uint64_t changed = (now & ~(31ull << kKindShift)) | std::uint64_t{kind} << kKindShift;
+            const uint64_t changed = (now & ~(31ull << kKindShift)) | uint64_t{kind} << kKindShift;
             if (word->compare_exchange_weak(now, changed, std::memory_order_acq_rel)) return true;
         }
     }
@@ -74,9 +74,9 @@ bool AllocationTable::change_kind(std::uint64_t address, std::uint8_t kind) {
     return shard.records.change_kind(address, kind);
 }
 
-bool AllocationTable::take_of_context(Word& word, std::uint64_t begin, std::uint16_t context, std::uint64_t* taken) {
-    const auto is_its = [&](std::uint64_t now) { return now & kPresent && now >> kContextShift == context; };
-    std::uint64_t now = word.load(std::memory_order_acquire);
+bool AllocationTable::take_of_context(Word& word, uint64_t begin, uint16_t context, uint64_t* taken) {
+    const auto is_its = [&](uint64_t now) { return now & kPresent && now >> kContextShift == context; };
+    uint64_t now = word.load(std::memory_order_acquire);
     if (!is_its(now)) return false;
     Shard& shard = shard_of(begin);
     LockGuard lock(shard.mutex);
@@ -85,10 +85,10 @@ bool AllocationTable::take_of_context(Word& word, std::uint64_t begin, std::uint
     return false;
 }
 
-void AllocationTable::erase_context(std::uint16_t context, void (*visit)(const Allocation&, void*), void* argument) {
+void AllocationTable::erase_context(uint16_t context, void (*visit)(const Allocation&, void*), void* argument) {
     if (!context) return;
-    places_.for_each([&](Word& word, std::uint64_t begin) {
-        std::uint64_t taken = 0;
+    places_.for_each([&](Word& word, uint64_t begin) {
+        uint64_t taken = 0;
         if (take_of_context(word, begin, context, &taken))
             visit(unpack(begin + ((taken & kOffset) >> kOffsetShift) * kUnit, taken), argument);
     });
@@ -100,8 +100,8 @@ void AllocationTable::erase_context(std::uint16_t context, void (*visit)(const A
 }
 
 void AllocationTable::for_each(void (*visit)(const Allocation&, void*), void* argument) const {
-    places_.for_each([&](const Word& word, std::uint64_t begin) {
-        const std::uint64_t now = word.load(std::memory_order_acquire);
+    places_.for_each([&](const Word& word, uint64_t begin) {
+        const uint64_t now = word.load(std::memory_order_acquire);
         if (now & kPresent) visit(unpack(begin + ((now & kOffset) >> kOffsetShift) * kUnit, now), argument);
     });
     for (const Shard& shard : shards_) {

@@ -25,31 +25,31 @@ namespace cuslice {
 // from any thread.
 class Budget {
   public:
-    static constexpr std::uint64_t kUnit = 512;
-    static constexpr std::uint64_t kUnlimited = ~0ull;
+    static constexpr uint64_t kUnit = 512;
+    static constexpr uint64_t kUnlimited = ~0ull;
 
     // Bytes as they are charged: rounded up to whole units; saturates instead of wrapping.
-    static constexpr std::uint64_t charged(std::uint64_t bytes) {
-        constexpr std::uint64_t most = kMaxUnits * kUnit;
+    static constexpr uint64_t charged(uint64_t bytes) {
+        constexpr uint64_t most = kMaxUnits * kUnit;
         return bytes > most ? most : (bytes + kUnit - 1) / kUnit * kUnit;
     }
 
-    void set_ceiling(std::uint64_t bytes) { ceiling_.store(bytes, std::memory_order_relaxed); }
-    std::uint64_t ceiling() const { return ceiling_.load(std::memory_order_relaxed); }
-    std::uint64_t used() const { return units(state_.load(std::memory_order_acquire)) * kUnit; }
+    void set_ceiling(uint64_t bytes) { ceiling_.store(bytes, std::memory_order_relaxed); }
+    uint64_t ceiling() const { return ceiling_.load(std::memory_order_relaxed); }
+    uint64_t used() const { return units(state_.load(std::memory_order_acquire)) * kUnit; }
 
     // From now on all that is charged here is charged there too; what is charged already, at once. Before any other
     // thread can reserve.
     void share(SharedBudget& shared) {
-        shared.change(static_cast<std::int64_t>(used()));
+        shared.change(static_cast<int64_t>(used()));
         shared_.store(&shared, std::memory_order_release);
     }
     // In a forked child.
     void unshare() { shared_.store(nullptr, std::memory_order_release); }
 
     // Takes `bytes` if they fit under the ceiling. On refusal nothing has changed and *why says what stood in the way.
-    bool reserve(std::uint64_t bytes, LimitError* why = nullptr) {
-        const std::uint64_t want = charged(bytes);
+    bool reserve(uint64_t bytes, LimitError* why = nullptr) {
+        const uint64_t want = charged(bytes);
         if (!reserve_here(bytes, want, why)) return false;
         SharedBudget* shared = shared_.load(std::memory_order_acquire);
         if (!shared || shared->reserve(want, why)) return true;
@@ -58,8 +58,8 @@ class Budget {
         return false;
     }
     // The same, where the accounts count as free what their other members have given back to the driver.
-    bool reserve_given_back(std::uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
-        const std::uint64_t want = charged(bytes);
+    bool reserve_given_back(uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
+        const uint64_t want = charged(bytes);
         SharedBudget* shared = shared_.load(std::memory_order_acquire);
         if (!shared || !reserve_here(bytes, want, nullptr)) return false;
         if (shared->reserve_given_back(want, figures, why)) return true;
@@ -67,48 +67,48 @@ class Budget {
         return false;
     }
     void commit() { state_.fetch_sub(kOneInFlight, std::memory_order_release); }
-    void roll_back(std::uint64_t bytes) {
+    void roll_back(uint64_t bytes) {
         give_back(charged(bytes) / kUnit + kOneInFlight);
         if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->undo(charged(bytes));
     }
 
     // Uncharges memory that has gone back to the driver.
-    void release(std::uint64_t bytes) {
+    void release(uint64_t bytes) {
         give_back(charged(bytes) / kUnit);
-        change_shared(-static_cast<std::int64_t>(charged(bytes)));
+        change_shared(-static_cast<int64_t>(charged(bytes)));
     }
 
     void begin_release() { state_.fetch_add(kBegin, std::memory_order_acquire); }
-    void end_release(std::uint64_t bytes) {
+    void end_release(uint64_t bytes) {
         give_back(charged(bytes) / kUnit + kOneInFlight);
-        change_shared(-static_cast<std::int64_t>(charged(bytes)));
+        change_shared(-static_cast<int64_t>(charged(bytes)));
     }
     void cancel_release() { commit(); }
 
     // Charges or gives back what is a fact already, whatever the ceiling: the driver's own footprint, a pool's reserve.
     // Afterwards the total may be over the ceiling, and every reservation is refused until it is not.
-    void adjust(std::uint64_t old_bytes, std::uint64_t new_bytes) {
+    void adjust(uint64_t old_bytes, uint64_t new_bytes) {
         state_.fetch_add(charged(new_bytes) / kUnit - charged(old_bytes) / kUnit, std::memory_order_acq_rel);
-        change_shared(static_cast<std::int64_t>(charged(new_bytes) - charged(old_bytes)));
+        change_shared(static_cast<int64_t>(charged(new_bytes) - charged(old_bytes)));
     }
 
     // Ends a reservation of `reserved` bytes that made what is charged by adjust() grow from `old_bytes` to
     // `new_bytes`. In one step: nothing is counted twice meanwhile, in a peak neither.
-    void become(std::uint64_t reserved, std::uint64_t old_bytes, std::uint64_t new_bytes) {
-        const std::uint64_t taken = charged(reserved), before = charged(old_bytes), now = charged(new_bytes);
+    void become(uint64_t reserved, uint64_t old_bytes, uint64_t new_bytes) {
+        const uint64_t taken = charged(reserved), before = charged(old_bytes), now = charged(new_bytes);
         state_.fetch_add(now / kUnit - before / kUnit - taken / kUnit - kOneInFlight, std::memory_order_acq_rel);
         SharedBudget* shared = shared_.load(std::memory_order_acquire);
         if (!shared) return;
-        const std::uint64_t grown = now > before ? now - before : 0;
+        const uint64_t grown = now > before ? now - before : 0;
         if (taken > grown) shared->undo(taken - grown);  // never held
-        if (grown > taken) shared->change(static_cast<std::int64_t>(grown - taken));
-        if (now < before) shared->change(-static_cast<std::int64_t>(before - now));
+        if (grown > taken) shared->change(static_cast<int64_t>(grown - taken));
+        if (now < before) shared->change(-static_cast<int64_t>(before - now));
     }
 
     // A moment of the total. settled(): nothing was in flight then, and nothing has happened since.
     struct Snapshot {
-        std::uint64_t state = 0;
-        std::uint64_t used() const { return units(state) * kUnit; }
+        uint64_t state = 0;
+        uint64_t used() const { return units(state) * kUnit; }
     };
     Snapshot snapshot() const { return {state_.load(std::memory_order_acquire)}; }
     bool settled(const Snapshot& since) const {
@@ -116,8 +116,8 @@ class Budget {
     }
 
     // Gives back what adjust() has charged and was never held: it is in no peak.
-    void undo(std::uint64_t old_bytes, std::uint64_t new_bytes) {
-        const std::uint64_t less = charged(old_bytes) - charged(new_bytes);
+    void undo(uint64_t old_bytes, uint64_t new_bytes) {
+        const uint64_t less = charged(old_bytes) - charged(new_bytes);
         state_.fetch_sub(less / kUnit, std::memory_order_release);
         if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->undo(less);
     }
@@ -125,19 +125,19 @@ class Budget {
   private:
     // From the low end: 38 bits of units (128 TiB), 12 of operations in flight, and the generation, which may wrap. It
     // is there because an allocation that comes and goes leaves the total as it was.
-    static constexpr std::uint64_t kOneInFlight = 1ull << 38;
-    static constexpr std::uint64_t kOneGeneration = 1ull << 50;
-    static constexpr std::uint64_t kBegin = kOneInFlight + kOneGeneration;
-    static constexpr std::uint64_t kAllInFlight = kOneGeneration - kOneInFlight;
-    static constexpr std::uint64_t kMaxUnits = kOneInFlight - 1;
-    static constexpr std::uint64_t units(std::uint64_t state) { return state & kMaxUnits; }
+    static constexpr uint64_t kOneInFlight = 1ull << 38;
+    static constexpr uint64_t kOneGeneration = 1ull << 50;
+    static constexpr uint64_t kBegin = kOneInFlight + kOneGeneration;
+    static constexpr uint64_t kAllInFlight = kOneGeneration - kOneInFlight;
+    static constexpr uint64_t kMaxUnits = kOneInFlight - 1;
+    static constexpr uint64_t units(uint64_t state) { return state & kMaxUnits; }
 
     // Without the accounts.
-    [[gnu::always_inline]] bool reserve_here(std::uint64_t bytes, std::uint64_t want, LimitError* why) {
-        const std::uint64_t top = ceiling();
-        std::uint64_t state = state_.load(std::memory_order_relaxed);
+    [[gnu::always_inline]] bool reserve_here(uint64_t bytes, uint64_t want, LimitError* why) {
+        const uint64_t top = ceiling();
+        uint64_t state = state_.load(std::memory_order_relaxed);
         for (;;) {
-            const std::uint64_t now = units(state) * kUnit;
+            const uint64_t now = units(state) * kUnit;
             // In subtraction form: a huge request must not wrap round to a small sum.
             if (now > top || want > top - now || want / kUnit > kMaxUnits - units(state)) {
                 if (why) *why = {.requested = bytes, .used = now, .ceiling = top};
@@ -148,13 +148,13 @@ class Budget {
                 return true;
         }
     }
-    void give_back(std::uint64_t from_state) { state_.fetch_sub(from_state, std::memory_order_release); }
-    void change_shared(std::int64_t bytes) {
+    void give_back(uint64_t from_state) { state_.fetch_sub(from_state, std::memory_order_release); }
+    void change_shared(int64_t bytes) {
         if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->change(bytes);
     }
 
-    alignas(64) std::atomic<std::uint64_t> state_{0};
-    std::atomic<std::uint64_t> ceiling_{kUnlimited};
+    alignas(64) std::atomic<uint64_t> state_{0};
+    std::atomic<uint64_t> ceiling_{kUnlimited};
     std::atomic<SharedBudget*> shared_{nullptr};
 };
 

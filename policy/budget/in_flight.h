@@ -13,13 +13,13 @@ class InFlight {
     void begin() { state_.fetch_add(kOneMore + 1, std::memory_order_acquire); }
     void end() { state_.fetch_sub(1, std::memory_order_release); }
 
-    std::uint64_t snapshot() const { return state_.load(std::memory_order_acquire); }
+    uint64_t snapshot() const { return state_.load(std::memory_order_acquire); }
     // True if none was under way at the snapshot, and none has begun since.
-    bool settled(std::uint64_t since) const { return since % kOneMore == 0 && snapshot() == since; }
+    bool settled(uint64_t since) const { return since % kOneMore == 0 && snapshot() == since; }
 
   private:
-    static constexpr std::uint64_t kOneMore = 1ull << 32;
-    alignas(64) std::atomic<std::uint64_t> state_{0};
+    static constexpr uint64_t kOneMore = 1ull << 32;
+    alignas(64) std::atomic<uint64_t> state_{0};
 };
 
 }  // namespace cuslice

@@ -5,7 +5,7 @@
 namespace cuslice {
 
 // Owner of the limit that refused a reservation.
-enum class LimitOf : std::uint8_t {
+enum class LimitOf : uint8_t {
     process,     // this process's own, on this GPU or this part of one
     job,         // that the job's processes share
     group,       // that the group's processes share
@@ -16,14 +16,14 @@ enum class LimitOf : std::uint8_t {
 
 // Why a reservation was refused, in bytes.
 struct LimitError {
-    std::uint64_t requested = 0;
-    std::uint64_t used = 0;
-    std::uint64_t ceiling = 0;  // what could be granted: the limit less headroom
-    std::uint64_t others = 0;   // part of `used` that other processes hold, who share the limit
-    std::uint64_t limit = 0;    // 0: the caller's to fill in
+    uint64_t requested = 0;
+    uint64_t used = 0;
+    uint64_t ceiling = 0;  // what could be granted: the limit less headroom
+    uint64_t others = 0;   // part of `used` that other processes hold, who share the limit
+    uint64_t limit = 0;    // 0: the caller's to fill in
     // Bytes kept for the driver then; 0: as much as is kept now. It depends on what the driver holds, and what that
     // has taken for the request may be given back before the refusal is told.
-    std::uint64_t headroom = 0;
+    uint64_t headroom = 0;
     LimitOf of = LimitOf::process;
     bool no_place = false;  // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
     int part = 0;           // LimitOf::other_part: which, by the program's ordinal

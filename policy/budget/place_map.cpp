@@ -8,14 +8,14 @@ namespace cuslice {
 namespace {
 
 // A program with few allocations has the first one alone; the others are large enough to share huge pages.
-constexpr std::size_t kFirstPiece = 16 << 10, kPiece = 64 << 10;
+constexpr size_t kFirstPiece = 16 << 10, kPiece = 64 << 10;
 
 }  // namespace
 
 // Zeroed, and never given back.
-void* PlaceMap::cut(std::size_t bytes) {
+void* PlaceMap::cut(size_t bytes) {
     if (piece_left_ < bytes) {
-        const std::size_t size = piece_ ? kPiece : kFirstPiece;
+        const size_t size = piece_ ? kPiece : kFirstPiece;
         auto* more = static_cast<char*>(take_table_memory(size));
         if (!more) return nullptr;
         piece_ = more;
@@ -27,7 +27,7 @@ void* PlaceMap::cut(std::size_t bytes) {
     return here;
 }
 
-PlaceMap::Region* PlaceMap::make_regions(std::uint64_t address) {
+PlaceMap::Region* PlaceMap::make_regions(uint64_t address) {
     std::atomic<Middle*>& top = tops_[address >> kTopBits];
     Middle* middle = top.load(std::memory_order_relaxed);
     if (!middle) {
@@ -38,10 +38,10 @@ PlaceMap::Region* PlaceMap::make_regions(std::uint64_t address) {
     std::atomic<Region*>& place = middle->regions[address >> kMiddleBits & 255];
     Region* regions = place.load(std::memory_order_relaxed);
     if (regions) return regions;
-    constexpr std::size_t kBytes = kRegions * sizeof(Region);
+    constexpr size_t kBytes = kRegions * sizeof(Region);
     regions = static_cast<Region*>(take_table_memory(kBytes));
     if (!regions) return nullptr;
-    const std::uint64_t begin = address >> kMiddleBits << kMiddleBits;
+    const uint64_t begin = address >> kMiddleBits << kMiddleBits;
     if (!rows_.push_back({reinterpret_cast<char*>(&regions->word), sizeof(Region), kRegions, begin, kRegionBits})) {
         give_back_table_memory(regions, kBytes);
         return nullptr;
@@ -50,15 +50,15 @@ PlaceMap::Region* PlaceMap::make_regions(std::uint64_t address) {
     return regions;
 }
 
-PlaceMap::Word* PlaceMap::make_leaf(std::uint64_t address, unsigned bits) {
-    const std::size_t count = 1ull << (kRegionBits - bits);
+PlaceMap::Word* PlaceMap::make_leaf(uint64_t address, unsigned bits) {
+    const size_t count = 1ull << (kRegionBits - bits);
     auto* leaf = static_cast<Word*>(cut(count * sizeof(Word)));
-    const std::uint64_t begin = address >> kRegionBits << kRegionBits;
+    const uint64_t begin = address >> kRegionBits << kRegionBits;
     const bool noted = leaf && rows_.push_back({reinterpret_cast<char*>(leaf), sizeof(Word), count, begin, bits});
     return noted ? leaf : nullptr;
 }
 
-PlaceMap::Word* PlaceMap::make(std::uint64_t address) {
+PlaceMap::Word* PlaceMap::make(uint64_t address) {
     LockGuard lock(mutex_);
     Region* regions = make_regions(address);
     if (!regions) return nullptr;

@@ -16,12 +16,12 @@ namespace cuslice {
 // are. Reads take no lock. Thread-safe.
 class PlaceMap {
   public:
-    using Word = std::atomic<std::uint64_t>;
-    static constexpr std::uint64_t kEnd = 1ull << 48;
+    using Word = std::atomic<uint64_t>;
+    static constexpr uint64_t kEnd = 1ull << 48;
     static constexpr unsigned kPageBits = 12;
 
     // Null where no word has been made yet. `address` is below kEnd.
-    Word* find(std::uint64_t address) const {
+    Word* find(uint64_t address) const {
         const Middle* middle = tops_[address >> kTopBits].load(std::memory_order_acquire);
         if (!middle) return nullptr;
         Region* regions = middle->regions[address >> kMiddleBits & 255].load(std::memory_order_acquire);
@@ -34,21 +34,21 @@ class PlaceMap {
     }
 
     // Null if the kernel gives no memory.
-    Word* make(std::uint64_t address);
+    Word* make(uint64_t address);
 
     // Calls visit(word, where it begins) for every word that has been made.
     template <typename Visit>
     void for_each(Visit visit) const {
         LockGuard lock(mutex_);
         for (const Row& row : rows_)
-            for (std::size_t i = 0; i < row.count; i++)
-                visit(*reinterpret_cast<Word*>(row.first + i * row.stride), row.begin + (std::uint64_t{i} << row.bits));
+            for (size_t i = 0; i < row.count; i++)
+                visit(*reinterpret_cast<Word*>(row.first + i * row.stride), row.begin + (uint64_t{i} << row.bits));
     }
 
   private:
     static constexpr unsigned kTopBits = 39, kMiddleBits = 31, kRegionBits = 21, kCoarseBits = 16;
-    static constexpr std::size_t kRegions = 1 << (kMiddleBits - kRegionBits);
-    static constexpr std::uint64_t kInRegion = (1ull << kRegionBits) - 1;
+    static constexpr size_t kRegions = 1 << (kMiddleBits - kRegionBits);
+    static constexpr uint64_t kInRegion = (1ull << kRegionBits) - 1;
 
     struct alignas(32) Region {
         Word word;
@@ -60,20 +60,20 @@ class PlaceMap {
     // Words that lie in a row.
     struct Row {
         char* first;
-        std::size_t stride, count;  // bytes between them; how many
-        std::uint64_t begin;
+        size_t stride, count;  // bytes between them; how many
+        uint64_t begin;
         unsigned bits;  // of the addresses between two
     };
 
-    Region* make_regions(std::uint64_t address) CUSLICE_REQUIRES(mutex_);
-    Word* make_leaf(std::uint64_t address, unsigned bits) CUSLICE_REQUIRES(mutex_);
-    void* cut(std::size_t bytes) CUSLICE_REQUIRES(mutex_);
+    Region* make_regions(uint64_t address) CUSLICE_REQUIRES(mutex_);
+    Word* make_leaf(uint64_t address, unsigned bits) CUSLICE_REQUIRES(mutex_);
+    void* cut(size_t bytes) CUSLICE_REQUIRES(mutex_);
 
     std::atomic<Middle*> tops_[kEnd >> kTopBits]{};
     mutable Mutex mutex_{LockRank::places};
     PageVector<Row> rows_ CUSLICE_GUARDED_BY(mutex_);
     char* piece_ CUSLICE_GUARDED_BY(mutex_) = nullptr;  // leaves are cut from it
-    std::size_t piece_left_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    size_t piece_left_ CUSLICE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cuslice

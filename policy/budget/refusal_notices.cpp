@@ -5,7 +5,7 @@
 
 namespace cuslice {
 
-void RefusalNotices::Last::set(const Refused& refused, std::uint64_t now) {
+void RefusalNotices::Last::set(const Refused& refused, uint64_t now) {
     what.store(refused.what, std::memory_order_relaxed);
     bytes.store(refused.bytes, std::memory_order_relaxed);
     used.store(refused.used, std::memory_order_relaxed);
@@ -28,15 +28,15 @@ bool RefusalNotices::probes(const Refused& refused) const {
 }
 
 // One of several threads that come at the same moment has it.
-bool RefusalNotices::takes_turn(std::uint64_t now) {
-    std::uint64_t spent = spent_until_.load(std::memory_order_relaxed);
+bool RefusalNotices::takes_turn(uint64_t now) {
+    uint64_t spent = spent_until_.load(std::memory_order_relaxed);
     if (now + (kAtOnce - 1) * kPause < spent) return false;
     return spent_until_.compare_exchange_strong(spent, std::max(spent, now) + kPause, std::memory_order_relaxed);
 }
 
-Notice RefusalNotices::judge(const Refused& refused, std::uint64_t now) {
+Notice RefusalNotices::judge(const Refused& refused, uint64_t now) {
     const bool asked_again = asked_bytes_.exchange(refused.bytes, std::memory_order_relaxed) == refused.bytes;
-    const std::uint64_t shown = shown_last_.at.load(std::memory_order_relaxed);
+    const uint64_t shown = shown_last_.at.load(std::memory_order_relaxed);
     const bool paused = shown == 0 || now >= shown + kPause;
     const bool probe = !paused && probes(refused);
     const bool news = paused || !(probe || shown_last_.equals(refused));
@@ -47,12 +47,12 @@ Notice RefusalNotices::judge(const Refused& refused, std::uint64_t now) {
     return probe && !asked_again ? Notice::detail : Notice::none;
 }
 
-void RefusalNotices::hide(const Refused& refused, std::uint64_t now) {
+void RefusalNotices::hide(const Refused& refused, uint64_t now) {
     hidden_last_.set(refused, now);
     hidden_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool RefusalNotices::ended_by(std::uint64_t now, Refused* last) const {
+bool RefusalNotices::ended_by(uint64_t now, Refused* last) const {
     if (hidden_.load(std::memory_order_relaxed) == 0 || now >= hidden_last_.at.load(std::memory_order_relaxed) + kPause)
         return false;
     *last = {hidden_last_.what.load(std::memory_order_relaxed), hidden_last_.bytes.load(std::memory_order_relaxed)};

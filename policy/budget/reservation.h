@@ -8,7 +8,7 @@ namespace cuslice {
 // thread.
 class Reservation {
   public:
-    Reservation(Budget& budget, std::uint64_t bytes) : budget_(budget), bytes_(bytes) {}
+    Reservation(Budget& budget, uint64_t bytes) : budget_(budget), bytes_(bytes) {}
     ~Reservation() {
         if (!settled_) budget_.roll_back(bytes_);
     }
@@ -24,7 +24,7 @@ class Reservation {
 
   private:
     Budget& budget_;
-    std::uint64_t bytes_;
+    uint64_t bytes_;
     bool settled_ = false;
 };
 

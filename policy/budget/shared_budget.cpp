@@ -10,12 +10,12 @@ namespace cuslice {
 namespace {
 
 // 0 where there is less than what is taken off.
-std::uint64_t less(std::uint64_t bytes, std::uint64_t taken_off) { return bytes - std::min(bytes, taken_off); }
+uint64_t less(uint64_t bytes, uint64_t taken_off) { return bytes - std::min(bytes, taken_off); }
 
 }  // namespace
 
-ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
-                                  ledger::Committed* committed, std::uint64_t* available, ledger::LedgerError* why) {
+ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request& request, uint64_t in_use,
+                                  ledger::Committed* committed, uint64_t* available, ledger::LedgerError* why) {
     const unsigned next = count();
     if (next == kMax) return ledger::Joined::unavailable;
     const ledger::Joined joined = ledger.join(request, in_use, &members_[next], committed, available, why);
@@ -25,7 +25,7 @@ ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request&
     return joined;
 }
 
-bool SharedBudget::reserve(std::uint64_t bytes, LimitError* why) {
+bool SharedBudget::reserve(uint64_t bytes, LimitError* why) {
     if (!reserve_here(bytes, why)) return false;
     if (!outer_ || outer_->reserve(bytes, why)) return true;
     if (why && why->of == LimitOf::job) why->of = LimitOf::whole_gpu;
@@ -33,13 +33,13 @@ bool SharedBudget::reserve(std::uint64_t bytes, LimitError* why) {
     return false;
 }
 
-bool SharedBudget::reserve_here(std::uint64_t bytes, LimitError* why) {
-    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+bool SharedBudget::reserve_here(uint64_t bytes, LimitError* why) {
+    const uint64_t margin = margin_.load(std::memory_order_relaxed);
     for (unsigned i = 0, n = count(); i < n; i++) {
-        std::uint64_t seen = 0;
+        uint64_t seen = 0;
         if (members_[i].reserve(bytes, margin, &seen)) continue;
         if (why) {
-            const std::uint64_t mine = members_[i].held(), top = members_[i].limit();
+            const uint64_t mine = members_[i].held(), top = members_[i].limit();
             *why = {.requested = bytes,
                     .used = seen,
                     .ceiling = less(top, margin),
@@ -62,9 +62,9 @@ const ledger::Membership* SharedBudget::whole(unsigned i) const {
     return nullptr;
 }
 
-bool SharedBudget::reserve_given_back(std::uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
-    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
-    std::uint64_t more = 0;
+bool SharedBudget::reserve_given_back(uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
+    const uint64_t margin = margin_.load(std::memory_order_relaxed);
+    uint64_t more = 0;
     unsigned i = 0;
     for (const unsigned n = count(); i < n; i++)
         if (!members_[i].reserve(bytes, margin, nullptr) &&
@@ -100,35 +100,34 @@ void SharedBudget::not_settled() {
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].not_settled();
 }
 
-void SharedBudget::change(std::int64_t bytes) {
+void SharedBudget::change(int64_t bytes) {
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(bytes);
     if (outer_) outer_->change(bytes);
 }
 
-void SharedBudget::undo(std::uint64_t bytes) {
+void SharedBudget::undo(uint64_t bytes) {
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].undo(bytes);
     if (outer_) outer_->undo(bytes);
 }
 
-std::uint64_t SharedBudget::limit() const {
-    std::uint64_t least = outer_ ? outer_->limit() : ledger::kNoLimitBytes;
+uint64_t SharedBudget::limit() const {
+    uint64_t least = outer_ ? outer_->limit() : ledger::kNoLimitBytes;
     for (unsigned i = 0, n = count(); i < n; i++) least = std::min(least, members_[i].limit());
     return least;
 }
 
-[[gnu::always_inline]] inline std::uint64_t SharedBudget::room_within(std::uint64_t least,
-                                                                      std::uint64_t given_back) const {
-    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+[[gnu::always_inline]] inline uint64_t SharedBudget::room_within(uint64_t least, uint64_t given_back) const {
+    const uint64_t margin = margin_.load(std::memory_order_relaxed);
     for (unsigned i = 0, n = count(); i < n; i++) {
-        const std::uint64_t gone = less(members_[i].used(), given_back) + margin;
+        const uint64_t gone = less(members_[i].used(), given_back) + margin;
         least = std::min(least, less(members_[i].limit(), gone));
     }
     return least;
 }
 
-std::uint64_t SharedBudget::room() const { return room_within(outer_ ? outer_->room() : ledger::kNoLimitBytes, 0); }
+uint64_t SharedBudget::room() const { return room_within(outer_ ? outer_->room() : ledger::kNoLimitBytes, 0); }
 
-std::uint64_t SharedBudget::room_after(std::uint64_t given_back) const {
+uint64_t SharedBudget::room_after(uint64_t given_back) const {
     return room_within(outer_ ? outer_->room_after(given_back) : ledger::kNoLimitBytes, given_back);
 }
 
@@ -138,7 +137,7 @@ bool SharedBudget::retired() const {
     return outer_ && outer_->retired();
 }
 
-std::uint64_t SharedBudget::job_peak() const {
+uint64_t SharedBudget::job_peak() const {
     for (unsigned i = count(); i-- > 0;)
         if (of(i) == LimitOf::job) return members_[i].peak();
     return 0;
@@ -152,7 +151,7 @@ const ledger::GroupTerms* SharedBudget::found_group() const {
 
 bool SharedBudget::over(LimitError* why) const {
     for (unsigned i = 0, n = count(); i < n; i++) {
-        const std::uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();
+        const uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();
         if (used <= top) continue;
         if (why) *why = {.used = used, .ceiling = top, .others = less(used, mine), .limit = top, .of = of(i)};
         return true;
@@ -162,13 +161,13 @@ bool SharedBudget::over(LimitError* why) const {
     return true;
 }
 
-void SharedBudget::caches(std::uint64_t bytes) {
+void SharedBudget::caches(uint64_t bytes) {
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].caches(bytes);
     if (outer_) outer_->caches(bytes);
 }
 
-std::uint32_t SharedBudget::wanted() const {
-    std::uint32_t sum = outer_ ? outer_->wanted() : 0;
+uint32_t SharedBudget::wanted() const {
+    uint32_t sum = outer_ ? outer_->wanted() : 0;
     for (unsigned i = 0, n = count(); i < n; i++) sum += members_[i].wanted();
     return sum;
 }
@@ -182,17 +181,17 @@ ledger::CachingMember SharedBudget::largest_caching() const {
     return largest;
 }
 
-bool SharedBudget::want(std::uint64_t bytes, std::uint64_t* state) {
+bool SharedBudget::want(uint64_t bytes, uint64_t* state) {
     bool asked = false;
     *state = 0;
     return ask(bytes, &asked, state) && asked;
 }
 
 // False if an account is short of more than its other members could give back.
-bool SharedBudget::ask(std::uint64_t bytes, bool* asked, std::uint64_t* state) {
-    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+bool SharedBudget::ask(uint64_t bytes, bool* asked, uint64_t* state) {
+    const uint64_t margin = margin_.load(std::memory_order_relaxed);
     for (unsigned i = 0, n = count(); i < n; i++) {
-        const std::uint64_t limit = members_[i].limit(), gone = members_[i].used() + margin;
+        const uint64_t limit = members_[i].limit(), gone = members_[i].used() + margin;
         if (bytes <= less(limit, gone)) continue;
         if (bytes > limit || !members_[i].want(gone + bytes - limit, state)) return false;
         *asked = true;

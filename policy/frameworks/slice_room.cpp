@@ -10,24 +10,24 @@ namespace cuslice {
 namespace {
 
 void set_headroom(const Settings& settings, const SeenGpu& gpu, SliceRoom& room) {
-    const std::uint64_t derived = room.plus_context ? 0 : derived_headroom(room.context);
+    const uint64_t derived = room.plus_context ? 0 : derived_headroom(room.context);
     room.headroom = headroom_for(settings, gpu.identity).value_or(derived);
 }
 
 }  // namespace
 
-std::uint64_t share_of_context(std::uint64_t context, std::uint64_t part, std::uint64_t all) {
+uint64_t share_of_context(uint64_t context, uint64_t part, uint64_t all) {
     const double share = all == 0 ? 1 : static_cast<double>(part) / static_cast<double>(all);
-    return static_cast<std::uint64_t>(static_cast<double>(context) * share);
+    return static_cast<uint64_t>(static_cast<double>(context) * share);
 }
 
-std::uint64_t share_of_context(std::uint64_t context, const VirtualPart& part, const VirtualParts& parts) {
-    std::uint64_t all = 0;
+uint64_t share_of_context(uint64_t context, const VirtualPart& part, const VirtualParts& parts) {
+    uint64_t all = 0;
     for (const VirtualPart& one : parts.view()) all += one.bytes;
     return part.split ? share_of_context(context, part.bytes, all) : context;
 }
 
-SliceRoom room_of(const Settings& settings, const SeenGpu& gpu, std::uint64_t limit) {
+SliceRoom room_of(const Settings& settings, const SeenGpu& gpu, uint64_t limit) {
     SliceRoom room;
     room.limit = limit;
     room.context_known = gpu.context.has_value();
@@ -37,7 +37,7 @@ SliceRoom room_of(const Settings& settings, const SeenGpu& gpu, std::uint64_t li
     return room;
 }
 
-SliceRoom room_of_part(const Settings& settings, const SeenGpu& gpu, std::uint64_t limit, std::uint64_t all) {
+SliceRoom room_of_part(const Settings& settings, const SeenGpu& gpu, uint64_t limit, uint64_t all) {
     SliceRoom room = room_of(settings, gpu, limit);
     room.context = share_of_context(room.context, limit, all);
     const Entry* const split = find(settings, Key::split, gpu.identity);
@@ -52,7 +52,7 @@ void SliceRooms::find(const Settings& settings, const SeenGpu& gpu) {
     const Amount amount = amount_for(settings, gpu.identity, gpu.total);
     const bool grouped = cuslice::find(settings, Key::group) != nullptr;
     const auto group = grouped ? group_limit_for(settings, gpu.identity) : std::nullopt;
-    const std::uint64_t most = std::min(amount.bytes, group.value_or(amount.bytes));
+    const uint64_t most = std::min(amount.bytes, group.value_or(amount.bytes));
     parts_ = {};
     ConfigError unused;
     if (!plan_split(settings, {&gpu.identity, 1}, {&gpu.total, 1}, parts_, unused)) return;

@@ -20,7 +20,7 @@ constexpr FrameworkVariable kVariables[kFrameworkKeys] = {
     {FrameworkKey::jax_fraction, "XLA_PYTHON_CLIENT_MEM_FRACTION", FrameworkRead::at_start, "XLA_CLIENT_MEM_FRACTION"},
 };
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 // The share of a GPU's total that JAX takes by itself.
 constexpr unsigned kJaxDefault = 7500, kWhole = 10000;
 
@@ -33,11 +33,11 @@ bool holds(const Entry& entry, const Settings& settings) {
     return true;
 }
 
-constexpr auto kGrowth = static_cast<std::uint64_t>(AllocatorMode::growth);
+constexpr auto kGrowth = static_cast<uint64_t>(AllocatorMode::growth);
 
 // 0 if it is none: so are `no` and the first word of a choice.
-std::uint64_t number_in(Key key, std::string_view text) {
-    std::uint64_t number = 0;
+uint64_t number_in(Key key, std::string_view text) {
+    uint64_t number = 0;
     bool automatic = false;
     Reason unused;
     return parse_value(key, text, number, automatic, unused) ? number : 0;
@@ -50,7 +50,7 @@ const FrameworkVariable* named(std::string_view name) {
     return nullptr;
 }
 
-std::size_t place_of(const FrameworkVariable& variable) { return static_cast<std::size_t>(variable.key); }
+size_t place_of(const FrameworkVariable& variable) { return static_cast<size_t>(variable.key); }
 
 }  // namespace
 
@@ -86,7 +86,7 @@ void FrameworkValues::grow() { grows_ = true; }
 void FrameworkValues::add(const SliceRoom& room) {
     limited_ = limited_ || room.limited;
     if (!room.plus_context) least_reserve_ = std::min(least_reserve_.value_or(room.libraries()), room.libraries());
-    const std::uint64_t pool = room.left() - room.libraries();
+    const uint64_t pool = room.left() - room.libraries();
     const double share = room.limit == 0 ? 0 : static_cast<double>(pool) / static_cast<double>(room.limit);
     const auto fraction = std::min(static_cast<unsigned>(share * kWhole), kWhole - 1);
     if (!least_fraction_ || fraction < *least_fraction_) fraction_known_ = room.context_known;
@@ -127,14 +127,14 @@ FrameworkRecord::FrameworkRecord(std::string_view text) {
     bool more = true;
     while (!text.empty()) {
         const std::string_view item = take_item(text, ',', more);
-        const std::size_t equals = item.find('=');
+        const size_t equals = item.find('=');
         const FrameworkVariable* const known = equals == item.npos ? nullptr : named(slice(item, 0, equals));
         if (known) set(*known, slice(item, equals + 1));
     }
 }
 
 std::string_view FrameworkRecord::find(const FrameworkVariable& variable) const {
-    const std::size_t place = place_of(variable);
+    const size_t place = place_of(variable);
     return known_[place] ? values_[place].view() : std::string_view();
 }
 

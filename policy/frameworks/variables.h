@@ -20,13 +20,13 @@
 namespace cuslice {
 
 /// The last moment at which setting a variable still reaches its framework.
-enum class FrameworkRead : std::uint8_t {
+enum class FrameworkRead : uint8_t {
     at_start,     // read before the first CUDA call, as by Python's os.environ
     after_cuinit  // read by getenv once cuInit has returned
 };
 
-enum class FrameworkKey : std::uint8_t { tensorflow_growth, jax_preallocate, tensorflow_reserve, jax_fraction };
-inline constexpr std::size_t kFrameworkKeys = 4;
+enum class FrameworkKey : uint8_t { tensorflow_growth, jax_preallocate, tensorflow_reserve, jax_fraction };
+inline constexpr size_t kFrameworkKeys = 4;
 
 struct FrameworkVariable {
     FrameworkKey key;
@@ -69,7 +69,7 @@ class FrameworkValues {
     bool grows_ = false;
     bool limited_ = false;
     /// TensorFlow's, in bytes: of the slices that have to leave something.
-    std::optional<std::uint64_t> least_reserve_;
+    std::optional<uint64_t> least_reserve_;
     /// JAX's, in parts of 10^4.
     std::optional<unsigned> least_fraction_;
     bool fraction_known_ = true;
@@ -93,7 +93,7 @@ class FrameworkRecord {
 };
 
 /// The work that one variable makes.
-enum class FrameworkChange : std::uint8_t { keep, set, remove };
+enum class FrameworkChange : uint8_t { keep, set, remove };
 
 /// Compares the environment with the value that is wanted, and notes the outcome in `record`. A value of the user's
 /// stays, and so does the absence of one that the program has removed. Pure but for `record`.

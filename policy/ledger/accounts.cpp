@@ -11,7 +11,7 @@ namespace {
 
 bool is_free(const Account& account) { return account.state.load() == AccountState::free; }
 
-bool is_live_member(const Member& member, std::uint32_t account) {
+bool is_live_member(const Member& member, uint32_t account) {
     return member.state.load() == MemberState::live && member.account == account;
 }
 
@@ -21,7 +21,7 @@ Account* left_first(Account* before, Account& account) {
 }
 
 // Groups outlive their members for a while, so that their limit is known to the next.
-bool is_left_group(const File& file, std::uint32_t account) {
+bool is_left_group(const File& file, uint32_t account) {
     return file.accounts[account].left != 0 && !has_members(file, account);
 }
 
@@ -35,9 +35,9 @@ Account* find_account(File& file, AccountKind kind, const char* name) {
     return nullptr;
 }
 
-bool has_members(const File& file, std::uint32_t account) {
-    const std::uint32_t count = std::min<std::uint32_t>(file.header.members, kMembers);
-    for (std::uint32_t i = 0; i < count; i++)
+bool has_members(const File& file, uint32_t account) {
+    const uint32_t count = std::min<uint32_t>(file.header.members, kMembers);
+    for (uint32_t i = 0; i < count; i++)
         if (is_live_member(file.members[i], account)) return true;
     return false;
 }
@@ -46,7 +46,7 @@ Account* new_account(File& file, AccountKind kind) {
     Account* free = nullptr;  // whose members left first: what the others held can still be said (peaks in holders.h)
     Account* left = nullptr;
     unsigned groups = 0;
-    for (std::uint32_t i = 0; i < kAccounts; i++) {
+    for (uint32_t i = 0; i < kAccounts; i++) {
         Account& account = file.accounts[i];
         if (is_free(account)) {
             free = left_first(free, account);

@@ -7,22 +7,22 @@
 // A file's accounts. With the header's lock, or before the file has a name.
 namespace cuslice::ledger {
 
-inline constexpr std::uint64_t kNoLimitBytes = kNoLimit;
+inline constexpr uint64_t kNoLimitBytes = kNoLimit;
 
 // Living groups leave the rest of a file's accounts to jobs.
-inline constexpr std::uint32_t kMaxGroups = kAccounts / 4 * 3;
+inline constexpr uint32_t kMaxGroups = kAccounts / 4 * 3;
 
 // Values that an account is made with.
 struct Terms {
     AccountKind kind = AccountKind::job;
     bool inner = false;
     char name[sizeof Account::name] = {};
-    std::uint64_t limit = kNoLimitBytes, reserved = 0;  // bytes
+    uint64_t limit = kNoLimitBytes, reserved = 0;  // bytes
 };
 
 // Null: there is none of that name.
 Account* find_account(File& file, AccountKind kind, const char* name);
-bool has_members(const File& file, std::uint32_t account);
+bool has_members(const File& file, uint32_t account);
 // One that is free, or is made so: groups that nobody is in any more make room, the one that was left first before the
 // others; and living groups leave some to jobs. Null: there is none.
 Account* new_account(File& file, AccountKind kind);
@@ -30,7 +30,7 @@ Account* new_account(File& file, AccountKind kind);
 void set_terms(Account* account, const Terms& terms);
 
 // Bytes that an account keeps others from having.
-inline std::uint64_t promised(const Account& account) {
+inline uint64_t promised(const Account& account) {
     return std::max(account.reserved.load(), __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED));
 }
 

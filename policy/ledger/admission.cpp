@@ -36,15 +36,15 @@ void say_no_account(LedgerError* why, AccountKind kind) {
 
 }  // namespace
 
-void AdmissionControl::believes_others(std::uint64_t most_of_a_job) { others_most_.store(most_of_a_job); }
+void AdmissionControl::believes_others(uint64_t most_of_a_job) { others_most_.store(most_of_a_job); }
 
-void AdmissionControl::reserves_under(const char* rule, std::uint64_t limit) {
+void AdmissionControl::reserves_under(const char* rule, uint64_t limit) {
     const DisablingLockGuard guard(roster.file.mutex());
     snprintf(rule_, sizeof rule_, "%s", rule ? rule : "");
     rule_limit_ = limit;
 }
 
-std::uint32_t AdmissionControl::enter_rule(const Joiner& self) {
+uint32_t AdmissionControl::enter_rule(const Joiner& self) {
     if (!rule_[0]) return kMembers;
     Account* account = roster.find(AccountKind::rule, rule_);
     if (account && roster.places().has_any_in(roster.file, roster.index_of(account))) return kMembers;
@@ -86,7 +86,7 @@ AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joi
     if (!first && account->state.load() == AccountState::claimed) return Step::busy;
     const bool claims = first && request.reserved && !request.inner;
     if (claims && !may_claim) return Step::refused;
-    const std::uint32_t place_in_rule = claims ? enter_rule(self) : kMembers;
+    const uint32_t place_in_rule = claims ? enter_rule(self) : kMembers;
     const auto fail = [&] {
         roster.file.mutex().is_held();
         roster.places().drop(roster.file, place_in_rule);
@@ -146,8 +146,8 @@ void AdmissionControl::withdraw(const Claim& claim) {
     if (roster.file.now().file == claim.file) drop_claim(claim);
 }
 
-Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Membership* membership,
-                              Committed* committed, std::uint64_t* available, LedgerError* why) {
+Joined AdmissionControl::join(const Request& request, uint64_t in_use, Membership* membership, Committed* committed,
+                              uint64_t* available, LedgerError* why) {
     if (strlen(request.name) >= sizeof Account::name) return set_text(why, "the name is too long"), Joined::unavailable;
     Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);
@@ -169,7 +169,7 @@ Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Memb
             return set_text(why, "another process of the same job is being admitted"), Joined::unavailable;
     }
 
-    const std::uint64_t ticket = claim.account->ticket;
+    const uint64_t ticket = claim.account->ticket;
     Deadline with_others(kPatienceWithOthers);
     for (;;) {
         *committed = {};
@@ -215,17 +215,17 @@ Joined AdmissionControl::join(const Request& request, std::uint64_t in_use, Memb
 void AdmissionControl::add_own(const Account* but, Committed* committed, bool* undecided) {
     const File& file = roster.file.contents();
     const unsigned self = roster.file.folder().where().user;
-    const std::uint64_t now = now_realtime();
+    const uint64_t now = now_realtime();
     committed->queue.granted_all(file.header.granted, now);
-    for (std::uint32_t i = 0; i < kTickets; i++)
+    for (uint32_t i = 0; i < kTickets; i++)
         if (roster.ticket().is_at(i) || waits(file.tickets[i], roster.file.folder().where()))
             committed->queue.add(waiter_of(file.tickets[i], self, now));
     bool counted[kAccounts] = {};
-    for (std::uint32_t i = 0; i < kAccounts; i++) {
+    for (uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = file.accounts[i];
         if (account.state.load() == AccountState::free || account.inner) continue;
         const Member* first = nullptr;
-        for (std::uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
+        for (uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
             const Member& member = file.members[k];
             if (member.state.load() != MemberState::live || member.account != i) continue;
             first = &member;
@@ -244,13 +244,13 @@ void AdmissionControl::add_own(const Account* but, Committed* committed, bool* u
 }
 
 // Bytes left for this request. Notes in `committed` how much of the rest is kept, and for whom.
-std::uint64_t AdmissionControl::room(std::uint64_t in_use, Committed* committed) {
-    const std::uint64_t outside = in_use > committed->used ? in_use - committed->used : 0;
-    const std::uint64_t gone = committed->promised + outside;
-    const std::uint64_t left = gone < roster.file.capacity() ? roster.file.capacity() - gone : 0;
-    const std::uint64_t possible = outside < roster.file.capacity() ? roster.file.capacity() - outside : 0;
+uint64_t AdmissionControl::room(uint64_t in_use, Committed* committed) {
+    const uint64_t outside = in_use > committed->used ? in_use - committed->used : 0;
+    const uint64_t gone = committed->promised + outside;
+    const uint64_t left = gone < roster.file.capacity() ? roster.file.capacity() - gone : 0;
+    const uint64_t possible = outside < roster.file.capacity() ? roster.file.capacity() - outside : 0;
     const Waiter* kept_for = nullptr;
-    const std::uint64_t had = committed->queue.room(left, possible, &kept_for);
+    const uint64_t had = committed->queue.room(left, possible, &kept_for);
     committed->kept = left - had;
     if (kept_for) committed->kept_for = *kept_for;
     committed->keeps =
@@ -258,7 +258,7 @@ std::uint64_t AdmissionControl::room(std::uint64_t in_use, Committed* committed)
     return had;
 }
 
-bool AdmissionControl::look(std::uint64_t in_use, Committed* committed, std::uint64_t* available) {
+bool AdmissionControl::look(uint64_t in_use, Committed* committed, uint64_t* available) {
     const Deadline deadline(kPatienceToLook);
     bool undecided = false;
     *committed = {};
@@ -282,12 +282,12 @@ bool AdmissionControl::queued() const {
 }
 
 // This process's number in the queue. A process that does not wait is behind all others.
-std::uint64_t AdmissionControl::own_order() const {
+uint64_t AdmissionControl::own_order() const {
     const DisablingLockGuard guard(roster.file.mutex());
     return roster.ticket().order();
 }
 
-void AdmissionControl::queue_up(std::uint64_t bytes, const char* command) {
+void AdmissionControl::queue_up(uint64_t bytes, const char* command) {
     {
         const DisablingLockGuard guard(roster.file.mutex());
         if (!roster.file.there() || roster.ticket().waits()) return;

@@ -11,7 +11,7 @@
 
 namespace cuslice::ledger {
 
-enum class Joined : std::uint8_t {
+enum class Joined : uint8_t {
     yes,
     refused,      // the reservation does not fit
     unavailable,  // no file, no room for one more, or a lock that its owner does not let go of: see LedgerError
@@ -29,14 +29,14 @@ class AdmissionControl {
 
     Roster roster;
 
-    void reserves_under(const char* rule, std::uint64_t limit);
-    void believes_others(std::uint64_t most_of_a_job);
+    void reserves_under(const char* rule, uint64_t limit);
+    void believes_others(uint64_t most_of_a_job);
 
-    Joined join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
-                std::uint64_t* available, LedgerError* why);
-    bool look(std::uint64_t in_use, Committed* committed, std::uint64_t* available);
+    Joined join(const Request& request, uint64_t in_use, Membership* membership, Committed* committed,
+                uint64_t* available, LedgerError* why);
+    bool look(uint64_t in_use, Committed* committed, uint64_t* available);
 
-    void queue_up(std::uint64_t bytes, const char* command);
+    void queue_up(uint64_t bytes, const char* command);
     void leave_queue();
     bool queued() const;
     void step_aside(bool aside);
@@ -47,28 +47,28 @@ class AdmissionControl {
         File* file = nullptr;
         Account* account = nullptr;
         OwnPlace* place = nullptr;
-        bool known = false;                      // the account was there before
-        std::uint32_t place_in_rule = kMembers;  // that was taken for it
+        bool known = false;                 // the account was there before
+        uint32_t place_in_rule = kMembers;  // that was taken for it
     };
-    enum class Step : std::uint8_t { joined, lost, failed, busy, refused, claimed };
+    enum class Step : uint8_t { joined, lost, failed, busy, refused, claimed };
 
     Step begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership, Claim* claim,
                LedgerError* why) CUSLICE_REQUIRES(roster.file.mutex());
     void enter(Account* account, OwnPlace* place, Membership* membership) CUSLICE_REQUIRES(roster.file.mutex());
     // Takes a place in the account of the rule that it reserves under, by which others see that the job is the rule's.
     // Its number; kMembers: it has one there, or needs none, or none can be had.
-    std::uint32_t enter_rule(const Joiner& self) CUSLICE_REQUIRES(roster.file.mutex());
+    uint32_t enter_rule(const Joiner& self) CUSLICE_REQUIRES(roster.file.mutex());
     void drop_claim(const Claim& claim) CUSLICE_REQUIRES(roster.file.mutex());
     void withdraw(const Claim& claim);
 
-    std::uint64_t own_order() const;
+    uint64_t own_order() const;
     void add_own(const Account* but, Committed* committed, bool* undecided) CUSLICE_REQUIRES(roster.file.mutex());
-    std::uint64_t room(std::uint64_t in_use, Committed* committed) CUSLICE_REQUIRES(roster.file.mutex());
+    uint64_t room(uint64_t in_use, Committed* committed) CUSLICE_REQUIRES(roster.file.mutex());
 
     // Empty: it reserves under none.
     char rule_[sizeof Account::name] CUSLICE_GUARDED_BY(roster.file.mutex()) = {};
-    std::uint64_t rule_limit_ CUSLICE_GUARDED_BY(roster.file.mutex()) = kNoLimitBytes;
-    std::atomic<std::uint64_t> others_most_{kNoLimitBytes};
+    uint64_t rule_limit_ CUSLICE_GUARDED_BY(roster.file.mutex()) = kNoLimitBytes;
+    std::atomic<uint64_t> others_most_{kNoLimitBytes};
 };
 
 }  // namespace cuslice::ledger

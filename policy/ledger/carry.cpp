@@ -25,7 +25,7 @@ bool is_known(const Account& account) {
 }
 
 // True for a process that lives and has been granted something.
-bool is_to_be_carried(const OpenFile& gone, std::uint32_t number, Carried which, const UserFolder& where) {
+bool is_to_be_carried(const OpenFile& gone, uint32_t number, Carried which, const UserFolder& where) {
     const Member& member = gone.file->members[number];
     if (member.state.load() != MemberState::live || member.account >= kAccounts) return false;
     if (member.role > MemberRole::carried_launcher || is_carried(member.role) != (which == Carried::entries))
@@ -37,19 +37,19 @@ bool is_to_be_carried(const OpenFile& gone, std::uint32_t number, Carried which,
            is_same_start(start_time_of(member.pid), member.start_time);
 }
 
-std::int64_t held_in(const File& file, std::uint32_t number) {
+int64_t held_in(const File& file, uint32_t number) {
     const Stamped& total = file.accounts[file.members[number].account].total;
-    std::int64_t sum = 0;
-    for (std::uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
+    int64_t sum = 0;
+    for (uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
         sum = plus(sum, held_now(total, file.stripes[stripe], stripe));
-    return std::max<std::int64_t>(sum, 0);
+    return std::max<int64_t>(sum, 0);
 }
 
 // The account of the same name, with the terms of the one that is gone if nobody is in it yet.
 Account* same_account(File& file, const Account& gone) {
     Account* account = find_account(file, gone.kind, gone.name);
     if (account) note_peak(account->peak, peak_of(gone.total, gone.peak));
-    if (account && has_members(file, static_cast<std::uint32_t>(account - file.accounts))) {
+    if (account && has_members(file, static_cast<uint32_t>(account - file.accounts))) {
         if (gone.kind == AccountKind::group) bring_limit(account, gone.limit.load());
         return account;
     }
@@ -66,15 +66,15 @@ Account* same_account(File& file, const Account& gone) {
 }
 
 // A free place; kMembers: there is none.
-std::uint32_t free_place(const OpenFile& fresh) {
-    std::uint32_t number = 0;
+uint32_t free_place(const OpenFile& fresh) {
+    uint32_t number = 0;
     while (number < kMembers && fresh.file->members[number].state.load() != MemberState::free) number++;
     return number < kMembers && make_room(fresh, "", number + 1) ? number : kMembers;
 }
 
 // First the member, then what it holds: whoever does this again finds the one and completes the other.
-std::uint32_t enter(const OpenFile& fresh, const Member& gone, std::uint32_t account) {
-    const std::uint32_t number = free_place(fresh);
+uint32_t enter(const OpenFile& fresh, const Member& gone, uint32_t account) {
+    const uint32_t number = free_place(fresh);
     if (number == kMembers) return number;
     Member& member = fresh.file->members[number];
     member.account = account;
@@ -94,14 +94,14 @@ std::uint32_t enter(const OpenFile& fresh, const Member& gone, std::uint32_t acc
     return number;
 }
 
-bool carry_member(const OpenFile& gone, std::uint32_t number, const OpenFile& fresh, Carried which) {
+bool carry_member(const OpenFile& gone, uint32_t number, const OpenFile& fresh, Carried which) {
     File& file = *fresh.file;
     const Member& member = gone.file->members[number];
     const Account* account = same_account(file, gone.file->accounts[member.account]);
     if (!account) return false;
-    const auto index = static_cast<std::uint32_t>(account - file.accounts);
-    std::uint32_t here = 0;
-    const std::uint32_t count = std::min(file.header.members, kMembers);
+    const auto index = static_cast<uint32_t>(account - file.accounts);
+    uint32_t here = 0;
+    const uint32_t count = std::min(file.header.members, kMembers);
     for (; here < count; here++) {
         const Member& other = file.members[here];
         if (other.state.load() == MemberState::live && other.account == index && is_same_place(other, member)) break;
@@ -111,16 +111,16 @@ bool carry_member(const OpenFile& gone, std::uint32_t number, const OpenFile& fr
     if (here == count) here = enter(fresh, member, index);
     if (here == kMembers) return false;
     Stamped& total = file.accounts[index].total;
-    std::atomic<std::uint64_t>& peak = file.accounts[index].peak;
-    const std::uint32_t stripe = here * kStripes;
-    std::int64_t entered = 0;
-    for (std::uint32_t i = stripe; i < stripe + kStripes; i++) {
+    std::atomic<uint64_t>& peak = file.accounts[index].peak;
+    const uint32_t stripe = here * kStripes;
+    int64_t entered = 0;
+    for (uint32_t i = stripe; i < stripe + kStripes; i++) {
         resolve(total, file.stripes, i);
         entered = plus(entered, file.stripes[i].held.load());
-        const std::uint64_t used = gone.file->stripes[number * kStripes + i - stripe].last_use.load();
+        const uint64_t used = gone.file->stripes[number * kStripes + i - stripe].last_use.load();
         file.stripes[i].last_use.store(used);
     }
-    const std::int64_t more = plus(held_in(*gone.file, number), minus(entered));
+    const int64_t more = plus(held_in(*gone.file, number), minus(entered));
     if (more) change(total, &peak, file.stripes, stripe, more, kNoLimit);
     return true;
 }
@@ -147,12 +147,12 @@ bool is_retired(const File& file) {
 bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which, const UserFolder& where) {
     // Keeps who passed whom in the queue, and has the numbers go on where they were.
     Granted granted;
-    const std::uint64_t now = now_realtime();
+    const uint64_t now = now_realtime();
     granted.note_all(fresh.file->header.granted, now);
     granted.note_all(gone.file->header.granted, now);
     std::copy(std::begin(granted.orders()), std::end(granted.orders()), fresh.file->header.granted);
-    const std::uint32_t count = std::min({gone.file->header.members, gone.file->header.room, kMembers});
-    for (std::uint32_t i = 0; i < count; i++)
+    const uint32_t count = std::min({gone.file->header.members, gone.file->header.room, kMembers});
+    for (uint32_t i = 0; i < count; i++)
         if (is_to_be_carried(gone, i, which, where) && !carry_member(gone, i, fresh, which)) return false;
     return true;
 }

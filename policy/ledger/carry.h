@@ -21,7 +21,7 @@ inline bool is_locked_before(const OpenFile& one, const OpenFile& other) {
 }
 
 // Members of a file that is gone: those that have their place there, or those that were carried there.
-enum class Carried : std::uint8_t { places, entries };
+enum class Carried : uint8_t { places, entries };
 
 // Enters the members of `gone`, which is retired, that live in `fresh`, which is locked or has no name yet. May be cut
 // short and done again: who is entered as carried already has its figure brought up to date. Left out is who lives in
@@ -71,7 +71,7 @@ class Removed {
     const Locker& self_;
     char text_[kPathBytes];  // as /proc has their names, up to what differs between them
     bool looks_;
-    std::uint64_t device_ = 0, inode_ = 0;  // of the new file
+    uint64_t device_ = 0, inode_ = 0;  // of the new file
 };
 
 }  // namespace cuslice::ledger

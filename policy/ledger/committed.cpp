@@ -8,7 +8,7 @@ namespace cuslice::ledger {
 namespace {
 
 void add_holder(Committed* committed, unsigned user, const Account& account, const Member& first) {
-    const std::uint64_t used = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
+    const uint64_t used = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
     committed->used += used;
     committed->promised += promised(account);
     if (committed->count == Committed::kMax) {

@@ -7,8 +7,8 @@ namespace cuslice::ledger {
 
 namespace {
 
-void keep_fewer(std::atomic<std::uint64_t>& kept, std::uint64_t bytes) {
-    std::uint64_t before = kept.load();
+void keep_fewer(std::atomic<uint64_t>& kept, uint64_t bytes) {
+    uint64_t before = kept.load();
     while ((before == 0 || bytes < before) && !kept.compare_exchange_weak(before, bytes)) {
     }
 }
@@ -16,20 +16,20 @@ void keep_fewer(std::atomic<std::uint64_t>& kept, std::uint64_t bytes) {
 }  // namespace
 
 // A size that is read between two looks at its kind is that kind's.
-std::uint64_t least_context(const Header& header, std::uint64_t kind) {
+uint64_t least_context(const Header& header, uint64_t kind) {
     for (const ContextSize& size : header.contexts) {
         if (size.kind.load() != kind) continue;
-        const std::uint64_t bytes = size.bytes.load();
+        const uint64_t bytes = size.bytes.load();
         if (size.kind.load() == kind) return bytes;
     }
     return 0;
 }
 
 // A process that is killed here leaves a kind whose size isn't known, or one that is there twice.
-void note_context(Header& header, std::uint64_t kind, std::uint64_t bytes) {
+void note_context(Header& header, uint64_t kind, uint64_t bytes) {
     for (ContextSize& size : header.contexts)
         if (size.kind.load() == kind) return keep_fewer(size.bytes, bytes);
-    for (std::size_t i = std::size(header.contexts) - 1; i > 0; i--) {
+    for (size_t i = std::size(header.contexts) - 1; i > 0; i--) {
         ContextSize& older = header.contexts[i];
         const ContextSize& newer = header.contexts[i - 1];
         older.kind.store(0);

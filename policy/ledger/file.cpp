@@ -81,19 +81,19 @@ OpenFile opened(File* mapped, int file, const char* path, const struct stat& inf
     return open_file;
 }
 
-bool may_be_as_large_as(std::size_t bytes) {
+bool may_be_as_large_as(size_t bytes) {
     if (file_may_have(bytes)) return true;
     errno = EFBIG;
     return false;
 }
 
-bool allocate_members(int file, std::uint32_t from, std::uint32_t to) {
-    const auto at = [](std::size_t offset) { return static_cast<off_t>(offset); };
+bool allocate_members(int file, uint32_t from, uint32_t to) {
+    const auto at = [](size_t offset) { return static_cast<off_t>(offset); };
     int error =
         posix_fallocate(file, at(offsetof(File, members) + from * sizeof(Member)), at((to - from) * sizeof(Member)));
     if (error == 0)
-        error = posix_fallocate(file, at(offsetof(File, stripes) + std::size_t{from} * kStripes * sizeof(Stripe)),
-                                at(std::size_t{to - from} * kStripes * sizeof(Stripe)));
+        error = posix_fallocate(file, at(offsetof(File, stripes) + size_t{from} * kStripes * sizeof(Stripe)),
+                                at(size_t{to - from} * kStripes * sizeof(Stripe)));
     errno = error;
     return error == 0;
 }
@@ -173,10 +173,10 @@ int open_to_write(const OpenFile& open_file, const char* path) {
 
 }  // namespace
 
-bool make_room(const OpenFile& open_file, const char* path, std::uint32_t count) {
+bool make_room(const OpenFile& open_file, const char* path, uint32_t count) {
     Header& header = open_file.file->header;
     if (count <= header.room) return true;
-    const std::uint32_t more = header.room + kRoom < kMembers ? header.room + kRoom : kMembers;
+    const uint32_t more = header.room + kRoom < kMembers ? header.room + kRoom : kMembers;
     if (count > more || !may_be_as_large_as(sizeof(File))) return false;
     const int file = open_to_write(open_file, path);
     if (file < 0) return false;

@@ -10,13 +10,13 @@
 namespace cuslice::ledger {
 
 // Condition in which the file was found. Whoever asks for it reports a repair, once.
-enum class Found : std::uint8_t { good, made, rebuilt };
+enum class Found : uint8_t { good, made, rebuilt };
 
 // A user's file of one GPU, mapped. Its descriptor, for reading, stays open as long as it is used.
 struct OpenFile {
     File* file = nullptr;
     int descriptor = -1;
-    std::uint64_t device = 0, inode = 0;  // which file the descriptor has to be of: the host may close or reuse it
+    uint64_t device = 0, inode = 0;  // which file the descriptor has to be of: the host may close or reuse it
     Found found = Found::good;
     bool there() const { return file != nullptr; }
 };
@@ -45,7 +45,7 @@ void leave_to_parent(OpenFile* open_file);
 
 // State of a file. gone: its place in the folder is no longer its own. damaged: its header isn't whole. unknown: the
 // descriptor is not this file's any more, as a program may have closed all it found.
-enum class State : std::uint8_t { whole, gone, damaged, unknown };
+enum class State : uint8_t { whole, gone, damaged, unknown };
 State state_of(const OpenFile& open_file, const char* uuid);
 
 // True if the descriptor or, where the host has closed that, the name says that the file is gone. Takes no lock of
@@ -56,12 +56,12 @@ bool looks_gone(const OpenFile& open_file, const char* path);
 bool open_again(const char* path, OpenFile* open_file, bool* gone);
 
 // True if the process may have a file so large: past its limit the kernel sends a signal, which would end the host.
-bool may_be_as_large_as(std::size_t bytes);
+bool may_be_as_large_as(size_t bytes);
 // Takes the space of members [from, to) and of their stripes, which a file may have as a hole.
-bool allocate_members(int file, std::uint32_t from, std::uint32_t to);
+bool allocate_members(int file, uint32_t from, uint32_t to);
 // Takes the space of the members below `count`, and of their stripes. With the header's lock. The file is opened for
 // writing by its name or by /proc; false also where neither leads to it.
-bool make_room(const OpenFile& open_file, const char* path, std::uint32_t count);
+bool make_room(const OpenFile& open_file, const char* path, uint32_t count);
 
 // Another user's file, to be read; -1 unless it belongs to who its name says, is whole and of this version. `*missing`:
 // there is none, or another user put it there: that is looked at before anything is opened. `*owner`, which may be

@@ -37,7 +37,7 @@ bool means_no_room(int error) { return error == ENOSPC || error == EDQUOT || err
 bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes], unsigned number) {
     char behind[16] = "";
     if (number) snprintf(behind, sizeof behind, "-%u", number);
-    return static_cast<std::size_t>(
+    return static_cast<size_t>(
                snprintf(path, sizeof path, "%s/%u-%s.%u%s.ledger", folder, user, uuid, kVersion, behind)) < sizeof path;
 }
 
@@ -45,13 +45,13 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsig
     char end[24], again[kPathBytes];
     const int behind = snprintf(end, sizeof end, ".%u", kVersion);
     const char* dash = nullptr;
-    const std::uint64_t owner = read_number(name, &dash);
+    const uint64_t owner = read_number(name, &dash);
     if (dash == name || *dash != '-' || owner > 0xffffffff) return false;
     const char* const version = strstr(dash + 1, end);
     if (!version) return false;
-    const auto length = static_cast<std::size_t>(version - (dash + 1));
+    const auto length = static_cast<size_t>(version - (dash + 1));
     if (length == 0 || length >= sizeof uuid) return false;
-    std::uint64_t place = 0;
+    uint64_t place = 0;
     if (version[behind] == '-') place = read_number(version + behind + 1);
     if (place >= kMaxNames) return false;
     memcpy(uuid, dash + 1, length);

@@ -6,7 +6,7 @@
 // The folder of all ledgers, where anybody may put anything, and the names of the files in it.
 namespace cuslice::ledger {
 
-inline constexpr std::size_t kPathBytes = 512;
+inline constexpr size_t kPathBytes = 512;
 
 // Why a ledger can't be used, for people: what was tried and what the kernel said.
 struct LedgerError {
@@ -49,7 +49,7 @@ struct UserFolder {
 /// Finds the name of this user's ledger. Nothing is opened: what another user put there is not even looked
 /// at. `*number`: that one, or else the first that is free. `stranger`, which may be null, is set to who has the names
 /// before it.
-enum class Named : std::uint8_t { by_us, free, by_others };
+enum class Named : uint8_t { by_us, free, by_others };
 Named find_name(const UserFolder& where, const char* uuid, unsigned* number, LedgerError* stranger);
 /// True if the user has a ledger under one of the names [from, to), `without` left out.
 bool has_name(const UserFolder& where, const char* uuid, unsigned from, unsigned to, unsigned without);
@@ -71,7 +71,7 @@ class FolderHandle {
     bool take(int opened);
     char path_[kPathBytes] = {};
     int descriptor_ = -1;
-    std::uint64_t device_ = 0, inode_ = 0;
+    uint64_t device_ = 0, inode_ = 0;
 };
 
 // Makes the folder if it is not there: the usual one for everybody and sticky, like /tmp; one that somebody names for

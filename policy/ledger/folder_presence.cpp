@@ -36,7 +36,7 @@ bool FolderPresence::adopt_launcher(const Member& launcher) {
     return launchers_.adopt(where_, launcher.presence.load(), launcher.descriptor);
 }
 
-bool FolderPresence::is_own(std::uint64_t presence) const {
+bool FolderPresence::is_own(uint64_t presence) const {
     return presence && (presence == presence_.id() || presence == launchers_.id());
 }
 
@@ -50,18 +50,18 @@ void FolderPresence::show_launchers(Member& member) const {
     if (member.presence.load() == launchers_.id()) member.descriptor = launchers_.descriptor();
 }
 
-void FolderPresence::remove_presence(const File& file, std::uint64_t id) const {
+void FolderPresence::remove_presence(const File& file, uint64_t id) const {
     if (!id || is_own(id)) return;
-    const std::uint32_t members = std::min<std::uint32_t>(file.header.members, kMembers);
-    for (std::uint32_t i = 0; i < members; i++)
+    const uint32_t members = std::min<uint32_t>(file.header.members, kMembers);
+    for (uint32_t i = 0; i < members; i++)
         if (file.members[i].state.load() == MemberState::live && file.members[i].presence.load() == id) return;
     for (const Ticket& ticket : file.tickets)
         if (ticket.state.load() == TicketState::waiting && ticket.presence.load() == id) return;
     remove_ended(where_, id);
 }
 
-void FolderPresence::note_leftover(const char* uuid, unsigned user, std::uint64_t id) {
-    constexpr std::uint64_t kOneOf = 16;
+void FolderPresence::note_leftover(const char* uuid, unsigned user, uint64_t id) {
+    constexpr uint64_t kOneOf = 16;
     const bool chosen = (id >> 16 ^ now_monotonic_seconds()) % kOneOf == 0;
     if (user != where_.user || !is_of_gpu(id, uuid) || !chosen || leftover_count_ == std::size(leftovers_)) return;
     leftovers_[leftover_count_++] = id;

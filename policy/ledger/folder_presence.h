@@ -25,7 +25,7 @@ class FolderPresence {
     bool adopt_launcher(const Member& launcher);
     const Presence& presence() const { return presence_; }
     /// True for the number of either.
-    bool is_own(std::uint64_t presence) const;
+    bool is_own(uint64_t presence) const;
     /// Writes in a member of this process which presence it has.
     void show_presence(Member& member) const;
     /// Writes the descriptor, which the next program is to find, in a member if it is the launcher's.
@@ -33,8 +33,8 @@ class FolderPresence {
     Locker locker() const { return {where_, presence_.id(), presence_.kind(), presence_.process()}; }
 
     /// Removes the file of a process that has ended, once nothing in the ledger names it.
-    void remove_presence(const File& file, std::uint64_t id) const;
-    void note_leftover(const char* uuid, unsigned user, std::uint64_t id);
+    void remove_presence(const File& file, uint64_t id) const;
+    void note_leftover(const char* uuid, unsigned user, uint64_t id);
     void remove_leftovers(const File& file);
 
     /// `remove`: nothing in the ledger names this process's presence, which goes too.
@@ -50,7 +50,7 @@ class FolderPresence {
     Presence launchers_;  // of the launcher that became this program
     // Presences of this user that a look at the folder has met: one whose process ended without a place in a ledger is
     // removed by nobody else. Some of them at a time.
-    std::uint64_t leftovers_[4] = {};
+    uint64_t leftovers_[4] = {};
     unsigned leftover_count_ = 0;
 };
 

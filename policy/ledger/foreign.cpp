@@ -29,19 +29,19 @@ struct Reading {
     Member members[kMembers];
 };
 
-bool read_at(int file, void* to, std::size_t bytes, std::size_t offset) {
+bool read_at(int file, void* to, size_t bytes, size_t offset) {
     return pread(file, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
 }
 
 // A file may say anything: no job has more than `most` bytes.
-void cap(Account& account, std::uint64_t most) {
+void cap(Account& account, uint64_t most) {
     account.reserved.store(std::min(account.reserved.load(), most));
     account.total.bytes = std::min(account.total.bytes & ~kRetired, most);
 }
 
 struct Belief {
-    std::uint64_t most_of_a_job, capacity;  // bytes
-    bool waits;                             // for claims that are not decided
+    uint64_t most_of_a_job, capacity;  // bytes
+    bool waits;                        // for claims that are not decided
 };
 
 void add_file(int file, const UserFolder& where, const Belief& belief, Reading& reading, Committed* committed,
@@ -49,16 +49,16 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
     const unsigned user = where.user;
     Header header{};
     if (!read_at(file, &header, sizeof header, 0)) return;
-    const std::size_t count = std::min(header.members, kMembers);
+    const size_t count = std::min(header.members, kMembers);
     // Tickets first: of one who gets what it waits for meanwhile the account is seen, and the ticket is dropped.
     if (!read_at(file, static_cast<void*>(reading.tickets), sizeof reading.tickets, offsetof(File, tickets)) ||
         !read_at(file, static_cast<void*>(reading.accounts), sizeof reading.accounts, offsetof(File, accounts)) ||
         !read_at(file, static_cast<void*>(reading.members), count * sizeof(Member), offsetof(File, members)))
         return;
-    const std::uint64_t now = now_realtime();
+    const uint64_t now = now_realtime();
     committed->queue.granted_all(header.granted, now);
-    const std::uint64_t most = std::min(belief.most_of_a_job, belief.capacity);
-    for (std::uint32_t i = 0; i < kTickets; i++) {
+    const uint64_t most = std::min(belief.most_of_a_job, belief.capacity);
+    for (uint32_t i = 0; i < kTickets; i++) {
         if (!waits(reading.tickets[i], where)) continue;
         Waiter waiter = waiter_of(reading.tickets[i], user, now);
         // As much as it could ever be granted is kept for it. More than there is stays so: nothing is kept for that.
@@ -66,13 +66,13 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
         committed->queue.add(waiter);
     }
     bool counted[kAccounts] = {};
-    const std::uint64_t promised_before = committed->promised, used_before = committed->used;
-    for (std::uint32_t i = 0; i < kAccounts; i++) {
+    const uint64_t promised_before = committed->promised, used_before = committed->used;
+    for (uint32_t i = 0; i < kAccounts; i++) {
         Account& account = reading.accounts[i];
         cap(account, most);
         if (account.state.load() == AccountState::free || account.inner) continue;
         const Member* first = nullptr;
-        for (std::uint32_t k = 0; k < count; k++) {
+        for (uint32_t k = 0; k < count; k++) {
             const Member& member = reading.members[k];
             if (member.state.load() != MemberState::live || member.account != i) continue;
             if (!lives(member, where, Trusted::others)) continue;
@@ -100,12 +100,12 @@ class Majority {
 
   private:
     unsigned user_ = 0;
-    std::uint64_t count_ = 0;
+    uint64_t count_ = 0;
 };
 
 // Every entry counts here, also one that is no ledger: it is in the way all the same. One of so many is looked at.
-void sample_owner(int folder, const DirectoryEntry& entry, std::uint64_t number, Majority* majority) {
-    constexpr std::uint64_t kOneOf = 64;
+void sample_owner(int folder, const DirectoryEntry& entry, uint64_t number, Majority* majority) {
+    constexpr uint64_t kOneOf = 64;
     struct stat info {};
     if (number % kOneOf == 0 && syscall(SYS_newfstatat, folder, entry.name, &info, AT_SYMLINK_NOFOLLOW) == 0)
         majority->add(info.st_uid);
@@ -126,7 +126,7 @@ void say_too_many(LedgerError* why, const char* folder, const Majority& majority
 
 // Without a lock of ours: a folder may be full of them. Of what another user put there its owner is looked at before
 // anything else.
-bool add_foreign(LedgerFile& ours, std::uint64_t most_of_a_job, const Deadline& deadline, Claims claims,
+bool add_foreign(LedgerFile& ours, uint64_t most_of_a_job, const Deadline& deadline, Claims claims,
                  Committed* committed, bool* undecided, LedgerError* why) {
     const Belief belief{most_of_a_job, ours.capacity(), claims == Claims::open};
     const UserFolder own = ours.look_at_folder();
@@ -139,7 +139,7 @@ bool add_foreign(LedgerFile& ours, std::uint64_t most_of_a_job, const Deadline& 
         return false;
     }
     bool all = true;
-    std::uint64_t entries = 0;
+    uint64_t entries = 0;
     Majority majority;
     while (all) {
         Reading& reading = *static_cast<Reading*>(memory);

@@ -14,8 +14,8 @@ using Notice = FixedText<640>;
 std::string_view name_of(const Account& account) { return {account.name, strnlen(account.name, sizeof account.name)}; }
 
 // As an option takes it.
-void append_setting(Notice& line, std::uint64_t bytes) {
-    constexpr std::uint64_t kMiB = 1 << 20, kKiB = 1 << 10;
+void append_setting(Notice& line, uint64_t bytes) {
+    constexpr uint64_t kMiB = 1 << 20, kKiB = 1 << 10;
     if (bytes % kMiB == 0)
         line.append(bytes / kMiB, "MiB");
     else
@@ -33,14 +33,14 @@ void append_new(Notice& line, const GroupTerms& terms, bool limited) {
     if (!limited) line.append(similar ? " Else set" : ": set", " one with --group-limit SIZE");
 }
 
-void append_brought(Notice& line, std::uint64_t wanted, std::uint64_t used) {
+void append_brought(Notice& line, uint64_t wanted, uint64_t used) {
     line.append("it had no limit: from now on all of its programs share ", format_size(wanted));
     if (used <= wanted) return;
     line.append("; ", format_size(used));
     line.append(" are in use already, so nothing is taken away, and nothing more granted until it is less");
 }
 
-void append_ignored(Notice& line, std::string_view name, std::uint64_t limit, std::uint64_t wanted) {
+void append_ignored(Notice& line, std::string_view name, uint64_t limit, uint64_t wanted) {
     line.append("its limit is ", format_size(limit), " and stays so; the ");
     line.append(format_size(wanted), " given here are ignored. To change it: cuslice set --group ");
     append_setting(line.append(name, " --limit "), wanted);
@@ -60,7 +60,7 @@ GroupTerms find_terms(const File& file, const Account* account, const char* name
     GroupTerms terms;
     terms.known = account != nullptr;
     if (account) {
-        terms.lives = has_members(file, static_cast<std::uint32_t>(account - file.accounts));
+        terms.lives = has_members(file, static_cast<uint32_t>(account - file.accounts));
         terms.limit = account->limit.load();
         terms.used = __atomic_load_n(&account->total.bytes, __ATOMIC_RELAXED);
     } else if (const Account* similar = similar_group(file, name)) {
@@ -71,12 +71,11 @@ GroupTerms find_terms(const File& file, const Account* account, const char* name
     return terms;
 }
 
-void bring_limit(Account* account, std::uint64_t limit) {
+void bring_limit(Account* account, uint64_t limit) {
     if (limit != kNoLimitBytes && account->limit.load() == kNoLimitBytes) account->limit.store(limit);
 }
 
-FixedText<640> describe_group(std::string_view name, std::string_view place, const GroupTerms& terms,
-                              std::uint64_t wanted) {
+FixedText<640> describe_group(std::string_view name, std::string_view place, const GroupTerms& terms, uint64_t wanted) {
     const bool limited = wanted != kNoLimitBytes, has_limit = terms.limit != kNoLimitBytes;
     Notice line("group ");
     line.append(name, ": ");

@@ -8,10 +8,10 @@ namespace cuslice::ledger {
 
 /// A group on one GPU, before the process is in it. Sizes are in bytes.
 struct GroupTerms {
-    bool known = false;                   // false: this user has no such group there
-    bool lives = false;                   // it has members
-    std::uint64_t limit = kNoLimitBytes;  // what holds without the process
-    std::uint64_t used = 0;
+    bool known = false;              // false: this user has no such group there
+    bool lives = false;              // it has members
+    uint64_t limit = kNoLimitBytes;  // what holds without the process
+    uint64_t used = 0;
     char similar[sizeof Account::name] = {};  // where it isn't known: a group whose name differs in one letter
 };
 
@@ -23,12 +23,11 @@ const Account* similar_group(const File& file, const char* name);
 GroupTerms find_terms(const File& file, const Account* account, const char* name);
 
 /// A limit that somebody brings to an account which has none. Under the file's lock.
-void bring_limit(Account* account, std::uint64_t limit);
+void bring_limit(Account* account, uint64_t limit);
 
 /// "group lab: on GPU 0 this program shares the group's limit of 8.0 GiB, of which 2.0 GiB are in use". `place`: "GPU
 /// 0", or empty for all GPUs; `wanted`: the limit that the process brings, in bytes. Empty where everything is as the
 /// process says itself.
-FixedText<640> describe_group(std::string_view name, std::string_view place, const GroupTerms& terms,
-                              std::uint64_t wanted);
+FixedText<640> describe_group(std::string_view name, std::string_view place, const GroupTerms& terms, uint64_t wanted);
 
 }  // namespace cuslice::ledger

@@ -14,7 +14,7 @@ namespace cuslice::ledger {
 namespace {
 
 bool take_free(Header& header, const Locker& self) {
-    std::uint64_t nobody = 0;
+    uint64_t nobody = 0;
     return __atomic_compare_exchange_n(&header.holder, &nobody, self.id, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
@@ -32,16 +32,16 @@ void sign(Header& header, const Locker& self) {
 
 // A lock of the process may be lost while the process lives, and somebody may have removed the file: /proc knows then,
 // if it is the same pid namespace's. `waited`: for as long as anybody is waited for.
-bool has_ended(const Header& header, std::uint64_t holder, const Locker& self, bool waited) {
+bool has_ended(const Header& header, uint64_t holder, const Locker& self, bool waited) {
     const Life life = life_of(self.where, holder);
     if (life == Life::lives) return false;
     const bool is_signed = __atomic_load_n(&header.signed_by, __ATOMIC_ACQUIRE) == holder;
     LockKind kind = LockKind::none;
     __atomic_load(&header.locker_lock, &kind, __ATOMIC_RELAXED);
     if (life == Life::ended && (!is_signed || kind == LockKind::open_file)) return true;
-    const std::uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
+    const uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
     if (is_signed && space && space == self.process.pid_namespace) {
-        const std::uint64_t start = __atomic_load_n(&header.locker_start, __ATOMIC_RELAXED);
+        const uint64_t start = __atomic_load_n(&header.locker_start, __ATOMIC_RELAXED);
         return !is_same_start(start_time_of(__atomic_load_n(&header.locker, __ATOMIC_RELAXED)), start);
     }
     return life == Life::ended || (life == Life::missing && waited);
@@ -49,8 +49,8 @@ bool has_ended(const Header& header, std::uint64_t holder, const Locker& self, b
 
 // Where a machine has far more to do than processors, a holder waits for one for longer than anybody has patience.
 // `seen`: how often it had been handed on before its holder was asked about.
-bool is_worth_more(const Header& header, std::uint32_t seen, Deadline& deadline) {
-    const std::int32_t pid = locker_of(header);
+bool is_worth_more(const Header& header, uint32_t seen, Deadline& deadline) {
+    const int32_t pid = locker_of(header);
     const bool gets_on = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST) != seen;
     if (!gets_on && (pid <= 0 || !is_runnable(pid))) return false;
     deadline.renew();
@@ -64,12 +64,12 @@ bool is_worth_more(const Header& header, std::uint32_t seen, Deadline& deadline)
 bool lock_header_until(Header& header, const Locker& self, Deadline deadline) {
     constexpr long kMaxAsleep = 80'000'000;  // nanoseconds
     long asleep = 5'000'000;
-    std::uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
-    std::uint64_t known = 0;  // the holder when it was looked at last
+    uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
+    uint64_t known = 0;  // the holder when it was looked at last
     for (bool first = true;; first = false) {
         if (take_free(header, self)) break;
-        std::uint64_t holder = __atomic_load_n(&header.holder, __ATOMIC_ACQUIRE);
-        const std::uint32_t now = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
+        uint64_t holder = __atomic_load_n(&header.holder, __ATOMIC_ACQUIRE);
+        const uint32_t now = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
         // Up to the first look it was this process that had to wait for a processor.
         if (first || now != seen) deadline.renew();
         const bool over = deadline.passed();
@@ -86,7 +86,7 @@ bool lock_header_until(Header& header, const Locker& self, Deadline deadline) {
         seen = now;
         known = holder;
         // It has just been taken, or is about to be let go of.
-        const std::int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_SEQ_CST);
+        const int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_SEQ_CST);
         if (!pid || !holder) {
             deadline.pause();
             continue;
@@ -100,21 +100,21 @@ bool lock_header_until(Header& header, const Locker& self, Deadline deadline) {
 void unlock_header(Header& header, const Locker& self) {
     __atomic_store_n(&header.locker, 0, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&header.handed_on, 1, __ATOMIC_SEQ_CST);
-    std::uint64_t holder = self.id;
+    uint64_t holder = self.id;
     __atomic_compare_exchange_n(&header.holder, &holder, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     syscall(SYS_futex, &header.locker, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-std::int32_t locker_of(const Header& header) {
+int32_t locker_of(const Header& header) {
     if (!__atomic_load_n(&header.holder, __ATOMIC_ACQUIRE)) return 0;
-    const std::int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_RELAXED);
-    const std::uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
+    const int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_RELAXED);
+    const uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
     return pid > 0 && space && space == own_pid_namespace() ? pid : 0;
 }
 
 void name_locker(const Header& header, LedgerError* why) {
     if (!why) return;
-    const std::int32_t pid = locker_of(header);
+    const int32_t pid = locker_of(header);
     if (pid <= 0)
         snprintf(why->text, sizeof why->text, "the ledger is locked by a process that does not let go of it");
     else

@@ -10,7 +10,7 @@ namespace cuslice::ledger {
 /// This process as a holder of the lock, and the folder with the presences of others.
 struct Locker {
     UserFolder where;
-    std::uint64_t id = 0;  // of its presence
+    uint64_t id = 0;  // of its presence
     LockKind kind = LockKind::none;
     ProcessIdentity process;
 };
@@ -21,7 +21,7 @@ struct Locker {
 bool lock_header_until(Header& header, const Locker& self, Deadline deadline);
 void unlock_header(Header& header, const Locker& self);
 /// The process that has the lock, in this pid namespace; 0 where that can't be told.
-std::int32_t locker_of(const Header& header);
+int32_t locker_of(const Header& header);
 /// Says in `why`, which may be null, who has the lock and doesn't let go of it.
 void name_locker(const Header& header, LedgerError* why);
 

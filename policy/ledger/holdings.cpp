@@ -7,12 +7,12 @@ namespace cuslice::ledger {
 
 namespace {
 
-std::uint64_t read_given_back(const Holdings& holdings, const Figures& figures) {
-    std::uint64_t back = 0, beyond = 0;
+uint64_t read_given_back(const Holdings& holdings, const Figures& figures) {
+    uint64_t back = 0, beyond = 0;
     for (unsigned i = 0; i < holdings.count; i++) {
         const Holdings::One& one = holdings.list[i];
         if (one.pid_namespace != figures.pid_namespace) continue;
-        std::uint64_t figure = 0;
+        uint64_t figure = 0;
         const Figures::Answer answer = figures.read(figures.self, one.pid, &figure);
         if (answer == Figures::Answer::failed) return 0;
         if (answer == Figures::Answer::absent) continue;  // silence is not zero
@@ -24,7 +24,7 @@ std::uint64_t read_given_back(const Holdings& holdings, const Figures& figures) 
 
 }  // namespace
 
-const Holdings::One* Holdings::find(std::int32_t pid, std::uint64_t pid_namespace) const {
+const Holdings::One* Holdings::find(int32_t pid, uint64_t pid_namespace) const {
     for (unsigned i = 0; i < count; i++)
         if (list[i].pid == pid && list[i].pid_namespace == pid_namespace) return &list[i];
     return nullptr;
@@ -32,8 +32,8 @@ const Holdings::One* Holdings::find(std::int32_t pid, std::uint64_t pid_namespac
 
 // Twice: memory that one process gives back and another one has open goes from one figure to the other, perhaps between
 // two readings.
-std::uint64_t Holdings::given_back(const Figures& figures) const {
-    const std::uint64_t first = read_given_back(*this, figures);
+uint64_t Holdings::given_back(const Figures& figures) const {
+    const uint64_t first = read_given_back(*this, figures);
     return first ? std::min(first, read_given_back(*this, figures)) : 0;
 }
 

@@ -19,11 +19,11 @@ struct File;
 
 /// Tells what the driver has for a process.
 struct Figures {
-    enum class Answer : std::uint8_t { known, absent, failed };
+    enum class Answer : uint8_t { known, absent, failed };
     /// `pid`: in the pid namespace `pid_namespace`. Bytes.
-    Answer (*read)(void* self, std::int32_t pid, std::uint64_t* bytes) = nullptr;
+    Answer (*read)(void* self, int32_t pid, uint64_t* bytes) = nullptr;
     void* self = nullptr;
-    std::uint64_t pid_namespace = 0;
+    uint64_t pid_namespace = 0;
 };
 
 /// The members of an account at one moment. Of more than kMax the rest holds what it is charged with. The own process
@@ -35,22 +35,22 @@ struct Figures {
 struct Holdings {
     static constexpr unsigned kMax = 64;
     struct One {
-        std::uint32_t member = 0;
-        std::int32_t pid = 0;
-        std::uint64_t pid_namespace = 0;
-        std::uint64_t operations = 0, held = 0;
+        uint32_t member = 0;
+        int32_t pid = 0;
+        uint64_t pid_namespace = 0;
+        uint64_t operations = 0, held = 0;
         bool settled = false;
-        std::uint64_t elsewhere = 0;  // bytes that it is charged with on other parts of the GPU
+        uint64_t elsewhere = 0;  // bytes that it is charged with on other parts of the GPU
     };
     const File* file = nullptr;
     unsigned count = 0;
     One list[kMax];
 
     /// Null: it isn't in the list.
-    const One* find(std::int32_t pid, std::uint64_t pid_namespace) const;
+    const One* find(int32_t pid, uint64_t pid_namespace) const;
     /// Bytes that they are charged with and that the driver has back, less what any of them holds beyond its charge. 0
     /// where a figure can't be had. Asks NVML: no lock may be held.
-    std::uint64_t given_back(const Figures& figures) const;
+    uint64_t given_back(const Figures& figures) const;
 };
 
 }  // namespace cuslice::ledger

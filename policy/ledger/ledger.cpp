@@ -21,13 +21,13 @@ void Ledger::forget() {
     forget_pid_namespace();
 }
 
-std::uint64_t Ledger::least_context(std::uint64_t kind) const {
+uint64_t Ledger::least_context(uint64_t kind) const {
     const DisablingLockGuard guard(admission_.roster.file.mutex());
     return admission_.roster.file.there() ? ledger::least_context(admission_.roster.file.contents().header, kind) : 0;
 }
 
-void Ledger::note_context(std::uint64_t kind, std::uint64_t bytes) {
-    const std::uint64_t known = least_context(kind);
+void Ledger::note_context(uint64_t kind, uint64_t bytes) {
+    const uint64_t known = least_context(kind);
     if (known != 0 && known <= bytes) return;
     const Locked locked(admission_.roster, Deadline(Locked::kBrief));
     if (locked) ledger::note_context(admission_.roster.file.contents().header, kind, bytes);
@@ -45,13 +45,13 @@ bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
     const File& file = admission_.roster.file.contents();
     const Account* account = admission_.roster.find(kind, name);
     if (!account) return false;
-    const std::uint64_t limit = account->limit.load(), used = read_whole(account->total).bytes;
-    const auto left = [](std::uint64_t top, std::uint64_t gone) { return top > gone ? top - gone : 0; };
+    const uint64_t limit = account->limit.load(), used = read_whole(account->total).bytes;
+    const auto left = [](uint64_t top, uint64_t gone) { return top > gone ? top - gone : 0; };
     if (left(limit, used) < left(watched->limit, watched->used)) {
         watched->limit = limit;
         watched->used = used;
     }
-    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
+    for (uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
         const Member& member = file.members[i];
         if (member.state.load() != MemberState::live || &file.accounts[member.account % kAccounts] != account) continue;
         if (is_doubled(file, member)) continue;
@@ -68,7 +68,7 @@ bool Ledger::look_at_group(const char* name, GroupTerms* terms) {
     return true;
 }
 
-bool Ledger::set_limit(AccountKind kind, const char* name, std::uint64_t limit) {
+bool Ledger::set_limit(AccountKind kind, const char* name, uint64_t limit) {
     const Locked locked(admission_.roster, Deadline(Locked::kPatience));
     if (!locked) return false;
     Account* account = admission_.roster.find(kind, name);

@@ -18,7 +18,7 @@ namespace {
 // To open a file, which others may be making at the same time.
 constexpr unsigned kPatienceToOpen = 1000;  // milliseconds
 // So long a lock that could not be had is not waited for again.
-constexpr std::uint64_t kRest = 5;  // seconds
+constexpr uint64_t kRest = 5;  // seconds
 
 }  // namespace
 
@@ -27,8 +27,7 @@ bool LedgerFile::keep_presence(LedgerError* why) {
     return folder_.keep_presence(uuid_, lasts, why);
 }
 
-bool LedgerFile::open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-                      LedgerError* why) {
+bool LedgerFile::open(const char* folder, const char* uuid, uint64_t capacity, bool keep_over_exec, LedgerError* why) {
     const DisablingLockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
@@ -80,7 +79,7 @@ void LedgerFile::forget() {
     leave_to_parent(&open_);
 }
 
-std::uint32_t LedgerFile::members() const { return std::min<std::uint32_t>(open_.file->header.members, kMembers); }
+uint32_t LedgerFile::members() const { return std::min<uint32_t>(open_.file->header.members, kMembers); }
 
 UserFolder LedgerFile::look_at_folder() {
     const DisablingLockGuard guard(mutex_);
@@ -89,7 +88,7 @@ UserFolder LedgerFile::look_at_folder() {
 
 void LedgerFile::note_leftover(const char* name) {
     unsigned user = 0;
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     if (!parse_presence_name(name, &user, &id)) return;
     const DisablingLockGuard guard(mutex_);
     folder_.note_leftover(uuid_, user, id);

@@ -15,10 +15,10 @@ class LedgerFile {
     Mutex& mutex() const CUSLICE_RETURNS(mutex_) { return mutex_; }
 
     /// As Ledger has it.
-    bool open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, LedgerError* why);
+    bool open(const char* folder, const char* uuid, uint64_t capacity, bool keep_over_exec, LedgerError* why);
     bool open_existing(const char* folder, const char* uuid, LedgerError* why);
     bool opened() const;
-    std::uint64_t capacity() const { return capacity_; }  // bytes
+    uint64_t capacity() const { return capacity_; }  // bytes
     const char* uuid() const { return uuid_; }
     /// `remove`: nothing in it names this process, whose presence goes too.
     void close(bool remove) CUSLICE_REQUIRES(mutex_);
@@ -27,7 +27,7 @@ class LedgerFile {
     bool there() const CUSLICE_REQUIRES(mutex_) { return open_.there(); }
     const OpenFile& now() const CUSLICE_REQUIRES(mutex_) { return open_; }
     File& contents() const CUSLICE_REQUIRES(mutex_) { return *open_.file; }
-    std::uint32_t members() const CUSLICE_REQUIRES(mutex_);
+    uint32_t members() const CUSLICE_REQUIRES(mutex_);
     State state() const CUSLICE_REQUIRES(mutex_) { return state_of(open_, uuid_); }
     /// The text stays where it is, and is another one once the file is.
     const char* path() const CUSLICE_REQUIRES(mutex_) { return path_; }
@@ -58,12 +58,12 @@ class LedgerFile {
   private:
     mutable Mutex mutex_{LockRank::ledger};
     OpenFile open_ CUSLICE_GUARDED_BY(mutex_);
-    std::uint64_t capacity_ = 0;  // bytes
+    uint64_t capacity_ = 0;  // bytes
     bool keep_over_exec_ CUSLICE_GUARDED_BY(mutex_) = false;
     char path_[kPathBytes] = {}, uuid_[64] = {};
     FolderPresence folder_ CUSLICE_GUARDED_BY(mutex_);
     // CLOCK_MONOTONIC, seconds: until then the lock is not waited for again.
-    std::uint64_t not_before_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    uint64_t not_before_ CUSLICE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cuslice::ledger

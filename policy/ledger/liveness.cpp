@@ -18,7 +18,7 @@ bool owner_lives(const Owner& owner, const UserFolder& where, Trusted trusted) {
     const Life life = life_of(where, owner.presence.load());
     if (life == Life::lives) return true;
     if (life == Life::ended && owner.lock == LockKind::open_file) return false;
-    const std::uint64_t space = own_pid_namespace();
+    const uint64_t space = own_pid_namespace();
     if (space && owner.pid_namespace == space) return is_same_start(start_time_of(owner.pid), owner.start_time);
     return life == Life::unknown || (life == Life::missing && trusted == Trusted::own);
 }
@@ -40,8 +40,8 @@ bool is_this_process(const Member& member) {
 
 bool is_doubled(const File& file, const Member& member) {
     if (!is_launchers(member.role)) return false;
-    const std::uint32_t count = std::min<std::uint32_t>(file.header.members, kMembers);
-    for (std::uint32_t i = 0; i < count; i++) {
+    const uint32_t count = std::min<uint32_t>(file.header.members, kMembers);
+    for (uint32_t i = 0; i < count; i++) {
         const Member& other = file.members[i];
         if (other.state.load() != MemberState::live || is_launchers(other.role)) continue;
         if (other.account == member.account && is_same_process(other, member)) return true;

@@ -28,7 +28,7 @@ void copy_removed(const OpenFile& old) {
     if (memory == MAP_FAILED) return;
     auto* const copy = static_cast<char*>(memory);
     const auto* const from = reinterpret_cast<const char*>(&file);
-    const std::size_t count = std::min({file.header.members, file.header.room, kMembers});
+    const size_t count = std::min({file.header.members, file.header.room, kMembers});
     memcpy(copy, from, offsetof(File, members) + count * sizeof(Member));
     memcpy(copy + offsetof(File, stripes), from + offsetof(File, stripes), count * kStripes * sizeof(Stripe));
     if (mremap(memory, sizeof(File), sizeof(File), MREMAP_MAYMOVE | MREMAP_FIXED, old.file) == MAP_FAILED)

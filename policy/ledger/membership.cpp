@@ -15,24 +15,24 @@ namespace cuslice::ledger {
 namespace {
 
 // Bytes that a member's stripes hold together.
-std::uint64_t sum_of(const Stripe* first) {
-    std::int64_t sum = 0;
-    for (std::uint32_t i = 0; i < kStripes; i++) sum += first[i].held.load(std::memory_order_relaxed);
-    return sum > 0 ? static_cast<std::uint64_t>(sum) : 0;
+uint64_t sum_of(const Stripe* first) {
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < kStripes; i++) sum += first[i].held.load(std::memory_order_relaxed);
+    return sum > 0 ? static_cast<uint64_t>(sum) : 0;
 }
 
 // A member that is busy may begin something between each two looks.
 constexpr int kLooks = 4;
 
-std::uint64_t begun_in(const Stripe* first) {
-    std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < kStripes; i++) sum += first[i].begun.load();
+uint64_t begun_in(const Stripe* first) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < kStripes; i++) sum += first[i].begun.load();
     return sum;
 }
 
-std::uint64_t completed_in(const Stripe* first) {
-    std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < kStripes; i++) sum += first[i].completed.load();
+uint64_t completed_in(const Stripe* first) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < kStripes; i++) sum += first[i].completed.load();
     return sum;
 }
 
@@ -54,19 +54,19 @@ class Membership::InStripe {
     InStripe(const InStripe&) = delete;
     InStripe& operator=(const InStripe&) = delete;
 
-    std::uint32_t number() const { return membership_.number_ * kStripes + stripe_; }
+    uint32_t number() const { return membership_.number_ * kStripes + stripe_; }
     Stripe& stripe() const { return membership_.stripes_[number()]; }
 
   private:
     const Membership& membership_;
-    std::uint32_t stripe_ = 0;
+    uint32_t stripe_ = 0;
 };
 
-bool Membership::reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen) {
-    const std::uint64_t top = limit();
-    const std::uint64_t ceiling = top == kNoLimit ? top : top > margin ? top - margin : 0;
+bool Membership::reserve(uint64_t bytes, uint64_t margin, uint64_t* seen) {
+    const uint64_t top = limit();
+    const uint64_t ceiling = top == kNoLimit ? top : top > margin ? top - margin : 0;
     const InStripe in(*this);
-    if (const std::uint64_t now = now_monotonic_seconds(); in.stripe().last_use.load(std::memory_order_relaxed) != now)
+    if (const uint64_t now = now_monotonic_seconds(); in.stripe().last_use.load(std::memory_order_relaxed) != now)
         [[unlikely]] {
         in.stripe().last_use.store(now, std::memory_order_relaxed);
         if (is_lost()) {
@@ -78,8 +78,7 @@ bool Membership::reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_
         if (seen) *seen = used();
         return false;
     }
-    return ledger::change(account_->total, nullptr, stripes_, in.number(), static_cast<std::int64_t>(bytes), ceiling,
-                          seen);
+    return ledger::change(account_->total, nullptr, stripes_, in.number(), static_cast<int64_t>(bytes), ceiling, seen);
 }
 
 [[gnu::cold, gnu::noinline]] bool Membership::is_lost() const {
@@ -89,40 +88,40 @@ bool Membership::reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_
     return lost;
 }
 
-void Membership::change(std::int64_t bytes) {
+void Membership::change(int64_t bytes) {
     if (!bytes) return;
     const InStripe in(*this);
     ledger::change(account_->total, &account_->peak, stripes_, in.number(), bytes, kNoLimit);
 }
 
-void Membership::undo(std::uint64_t bytes) {
+void Membership::undo(uint64_t bytes) {
     const InStripe in(*this);
-    ledger::change(account_->total, nullptr, stripes_, in.number(), minus(static_cast<std::int64_t>(bytes)), kNoLimit);
+    ledger::change(account_->total, nullptr, stripes_, in.number(), minus(static_cast<int64_t>(bytes)), kNoLimit);
 }
 
-std::uint64_t Membership::held() const {
+uint64_t Membership::held() const {
     // In the old file or in the new one, where they are just being exchanged.
-    const Stripe* first = __atomic_load_n(&stripes_, __ATOMIC_ACQUIRE) +
-                          std::size_t{__atomic_load_n(&number_, __ATOMIC_RELAXED)} * kStripes;
+    const Stripe* first =
+        __atomic_load_n(&stripes_, __ATOMIC_ACQUIRE) + size_t{__atomic_load_n(&number_, __ATOMIC_RELAXED)} * kStripes;
     return sum_of(first);
 }
 
-void Membership::caches(std::uint64_t bytes) {
-    const auto mebibytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes >> 20, UINT32_MAX - 1));
+void Membership::caches(uint64_t bytes) {
+    const auto mebibytes = static_cast<uint32_t>(std::min<uint64_t>(bytes >> 20, UINT32_MAX - 1));
     const InStripe in(*this);
     file_->members[number_].caches.store(1 + mebibytes, std::memory_order_relaxed);
 }
 
-bool Membership::want(std::uint64_t bytes, std::uint64_t* state) {
+bool Membership::want(uint64_t bytes, uint64_t* state) {
     const InStripe in(*this);
-    const auto account = static_cast<std::uint32_t>(account_ - file_->accounts);
-    std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
+    const auto account = static_cast<uint32_t>(account_ - file_->accounts);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
         const Member& member = file_->members[i];
         if (i == number_ || member.state.load() != MemberState::live || member.account != account) continue;
-        const std::uint32_t caches = member.caches.load(std::memory_order_relaxed);
+        const uint32_t caches = member.caches.load(std::memory_order_relaxed);
         if (!caches) continue;
-        const std::uint64_t held = sum_of(stripes_ + std::size_t{i} * kStripes);
+        const uint64_t held = sum_of(stripes_ + size_t{i} * kStripes);
         sum += held;
         *state = *state * 31 + held + caches;
     }
@@ -134,11 +133,11 @@ bool Membership::want(std::uint64_t bytes, std::uint64_t* state) {
 CachingMember Membership::largest_caching() const {
     CachingMember largest;
     const InStripe in(*this);
-    const auto account = static_cast<std::uint32_t>(account_ - file_->accounts);
-    for (std::uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
+    const auto account = static_cast<uint32_t>(account_ - file_->accounts);
+    for (uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
         const Member& member = file_->members[i];
         if (i == number_ || member.state.load() != MemberState::live || member.account != account) continue;
-        const std::uint64_t held = sum_of(stripes_ + std::size_t{i} * kStripes);
+        const uint64_t held = sum_of(stripes_ + size_t{i} * kStripes);
         if (member.caches.load(std::memory_order_relaxed) == 0 || held <= largest.bytes) continue;
         largest = {held, member.pid, member.pid_namespace == own_pid_namespace()};
         static_assert(sizeof largest.command == sizeof member.command);
@@ -153,17 +152,17 @@ Holdings Membership::look_at_members(const Membership* whole) const {
     const Holdings all = whole ? whole->look_at_members(nullptr) : Holdings{};
     Holdings now;
     const InStripe in(*this);
-    const auto own = static_cast<std::uint32_t>(account_ - file_->accounts);
+    const auto own = static_cast<uint32_t>(account_ - file_->accounts);
     now.file = file_;
-    for (std::uint32_t i = 0; i < file_->header.members && i < kMembers && now.count < Holdings::kMax; i++) {
+    for (uint32_t i = 0; i < file_->header.members && i < kMembers && now.count < Holdings::kMax; i++) {
         const Member& member = file_->members[i];
         if (member.state.load() != MemberState::live || member.account != own) continue;
         if (member.role != MemberRole::user) continue;
-        const Stripe* const stripes = stripes_ + std::size_t{i} * kStripes;
-        const std::uint64_t begun = begun_in(stripes);
-        const std::uint64_t settled = member.settled.load();
+        const Stripe* const stripes = stripes_ + size_t{i} * kStripes;
+        const uint64_t begun = begun_in(stripes);
+        const uint64_t settled = member.settled.load();
         const bool quiet = i != number_ && completed_in(stripes) == begun && settled == begun + 1;
-        const std::uint64_t held = sum_of(stripes);
+        const uint64_t held = sum_of(stripes);
         now.list[now.count++] = {i, member.pid, member.pid_namespace, begun, held, quiet && begun_in(stripes) == begun};
     }
     for (unsigned i = 0; i < now.count; i++) {
@@ -182,15 +181,15 @@ bool Membership::unchanged(const Holdings& then) const {
         const Member& member = file_->members[one.member];
         if (!one.settled) continue;
         if (member.state.load() != MemberState::live || member.pid != one.pid) return false;
-        const bool same = begun_in(stripes_ + std::size_t{one.member} * kStripes) == one.operations;
+        const bool same = begun_in(stripes_ + size_t{one.member} * kStripes) == one.operations;
         if (!same || member.settled.load() != one.operations + 1) return false;
     }
     return true;
 }
 
-bool Membership::reserve_given_back(std::uint64_t bytes, std::uint64_t margin, const Figures& figures,
-                                    const Membership* whole, std::uint64_t* more) {
-    const std::uint64_t top = limit();
+bool Membership::reserve_given_back(uint64_t bytes, uint64_t margin, const Figures& figures, const Membership* whole,
+                                    uint64_t* more) {
+    const uint64_t top = limit();
     *more = 0;
     if (bytes > INT64_MAX || top == kNoLimitBytes || bytes > top) return false;
     for (int i = 0; i < kLooks; i++) {
@@ -198,9 +197,9 @@ bool Membership::reserve_given_back(std::uint64_t bytes, std::uint64_t margin, c
         *more = then.given_back(figures);
         if (!*more) return false;
         {
-            const std::uint64_t most = top + *more;
+            const uint64_t most = top + *more;
             const InStripe in(*this);
-            if (!ledger::change(account_->total, nullptr, stripes_, in.number(), static_cast<std::int64_t>(bytes),
+            if (!ledger::change(account_->total, nullptr, stripes_, in.number(), static_cast<int64_t>(bytes),
                                 most > margin ? most - margin : 0))
                 return false;
         }
@@ -214,20 +213,20 @@ bool Membership::within_given_back(const Figures& figures, const Membership* who
     for (int i = 0; i < kLooks; i++) {
         if (used() <= limit()) return true;
         const Holdings then = look_at_members(whole);
-        const std::uint64_t more = then.given_back(figures);
-        const std::uint64_t now = used(), top = limit();
+        const uint64_t more = then.given_back(figures);
+        const uint64_t now = used(), top = limit();
         if (!unchanged(then)) continue;
         return now <= top || now - top <= more;
     }
     return false;
 }
 
-std::uint64_t Membership::operations() const {
+uint64_t Membership::operations() const {
     return begun_in(__atomic_load_n(&stripes_, __ATOMIC_ACQUIRE) +
-                    std::size_t{__atomic_load_n(&number_, __ATOMIC_RELAXED)} * kStripes);
+                    size_t{__atomic_load_n(&number_, __ATOMIC_RELAXED)} * kStripes);
 }
 
-void Membership::settled_after(std::uint64_t operations) {
+void Membership::settled_after(uint64_t operations) {
     const InStripe in(*this);
     file_->members[number_].settled.store(operations + 1);
 }
@@ -240,18 +239,18 @@ void Membership::not_settled() {
 void Membership::forget() { account_ = nullptr; }
 
 void Membership::remember() {
-    const std::uint64_t said = account_->limit.load();
+    const uint64_t said = account_->limit.load();
     __atomic_store_n(&terms_.limit, said >> kMaxBits ? limit_of_damaged(said) : said, __ATOMIC_RELAXED);
     terms_.reserved = account_->reserved.load();
 }
 
 // No thread is in a stripe meanwhile. Those that read a figure may still do so in the old file, which stays mapped.
-void Membership::move_to(const OpenFile& open, std::uint32_t index, std::uint32_t number) {
+void Membership::move_to(const OpenFile& open, uint32_t index, uint32_t number) {
     File* const file = open.file;
     for (StripeMutex& stripe : mutexes_) stripe.mutex.lock();
     // Less what the place has already, which was entered for it.
-    std::int64_t more = static_cast<std::int64_t>(held());
-    for (std::uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
+    int64_t more = static_cast<int64_t>(held());
+    for (uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
         more = plus(more, minus(file->stripes[stripe].held.load()));
     Account& account = file->accounts[index];
     if (more) ledger::change(account.total, &account.peak, file->stripes, number * kStripes, more, kNoLimit);

@@ -29,13 +29,13 @@ bool is_anothers(const char* path) {
 }
 
 // Another number for each file, whoever makes it.
-std::uint64_t new_id() {
-    const std::uint64_t id = now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
+uint64_t new_id() {
+    const uint64_t id = now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
     return id ? id : 1;
 }
 
 // A whole new file; -1 if there can't be one.
-int make(const char* path, const char* uuid, std::uint64_t capacity, LedgerError* why) {
+int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why) {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | kSafely, 0644);
     if (why) why->no_place = file < 0 && means_no_room(errno);
     if (file < 0) return set_failure(why, "can't make", path), -1;
@@ -76,7 +76,7 @@ bool name(const char* made, const char* path) {
 struct Making {
     const Locker& self;
     const char *made, *path, *uuid;
-    std::uint64_t capacity;
+    uint64_t capacity;
     const OpenFile* gone;  // see open_own()
 };
 
@@ -137,9 +137,9 @@ struct Names {
 // A file in the making has its process's name, so that whoever gets the pid next removes what a killed one left.
 // Anybody can put something there beforehand. `secret`: a name that nobody knows before.
 bool write_names(const UserFolder& where, const char* uuid, unsigned number, bool secret, Names* names) {
-    const std::uint64_t named = own_pid_namespace();
+    const uint64_t named = own_pid_namespace();
     // Where nobody can tell the namespace, pids alone are not enough for a name.
-    const std::uint64_t space = secret ? random_number() : named ? named : image_number();
+    const uint64_t space = secret ? random_number() : named ? named : image_number();
     if (!ledger_path(where.path, where.user, uuid, names->path, number)) return false;
     snprintf(names->made, sizeof names->made, "%s.%d-%llx", names->path, getpid(),
              static_cast<unsigned long long>(space));
@@ -174,7 +174,7 @@ bool open_existing(const UserFolder& where, const char* uuid, OpenFile* out, cha
     return false;
 }
 
-bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Deadline deadline,
+bool open_own(const Locker& self, const char* uuid, uint64_t capacity, bool keep_over_exec, Deadline deadline,
               OpenFile* out, char (&path)[kPathBytes], LedgerError* why, const OpenFile* gone) {
     const UserFolder& where = self.where;
     if (geteuid() != where.owner) {  // a program that has given its rights back: the file would be another user's

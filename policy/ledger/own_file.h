@@ -12,7 +12,7 @@ namespace cuslice::ledger {
 // which was removed (carry.h), of which this process may have one mapped: `gone`, or null. It has the first of its
 // names that no other user has taken: `path` is set to it. `self`: this process, and the folder, which is there.
 // `keep_over_exec`: see opened().
-bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Deadline deadline,
+bool open_own(const Locker& self, const char* uuid, uint64_t capacity, bool keep_over_exec, Deadline deadline,
               OpenFile* out, char (&path)[kPathBytes], LedgerError* why, const OpenFile* gone = nullptr);
 
 // The same, but only if it is there and good.

@@ -21,15 +21,15 @@ MemberRole own_role(const LedgerFile& file) CUSLICE_REQUIRES(file.mutex()) {
 }
 
 // The number of an entry that was carried over for this process; kMembers: there is none.
-std::uint32_t find_carried(LedgerFile& file, std::uint32_t account, const Joiner& self) CUSLICE_REQUIRES(file.mutex()) {
+uint32_t find_carried(LedgerFile& file, uint32_t account, const Joiner& self) CUSLICE_REQUIRES(file.mutex()) {
     Member own{};
     own.pid = self.process.pid;
     own.pid_namespace = self.process.pid_namespace;
     own.start_time = self.process.start_time;
     own.image = image_number();
     own.role = own_role(file);
-    const std::uint32_t count = own.pid_namespace && own.start_time ? file.members() : 0;
-    for (std::uint32_t i = 0; i < count; i++) {
+    const uint32_t count = own.pid_namespace && own.start_time ? file.members() : 0;
+    for (uint32_t i = 0; i < count; i++) {
         const Member& member = file.contents().members[i];
         if (member.state.load() == MemberState::live && is_carried(member.role) && member.account == account &&
             is_same_place(member, own))
@@ -47,7 +47,7 @@ Joiner::Joiner(const char* text) : process(this_process()) {
         command_of_this_process(command, sizeof command);
 }
 
-bool OwnPlaces::has(std::uint32_t number) const {
+bool OwnPlaces::has(uint32_t number) const {
     return std::any_of(places_, places_ + count_, [&](const OwnPlace& place) { return place.number == number; });
 }
 
@@ -65,10 +65,10 @@ void OwnPlaces::remember_terms(LedgerFile& file) {
     }
 }
 
-OwnPlace* OwnPlaces::take(LedgerFile& file, std::uint32_t account, const Joiner& self, LedgerError* why) {
+OwnPlace* OwnPlaces::take(LedgerFile& file, uint32_t account, const Joiner& self, LedgerError* why) {
     File& contents = file.contents();
     if (count_ == kMost) return set_text(why, "too many accounts for one process"), nullptr;
-    std::uint32_t number = 0;
+    uint32_t number = 0;
     while (number < kMembers && (contents.members[number].state.load() != MemberState::free || has(number))) number++;
     if (number == kMembers) return set_text(why, "there is no room for one more process"), nullptr;
     if (!make_room(file.now(), file.path(), number + 1))
@@ -89,13 +89,13 @@ OwnPlace* OwnPlaces::take(LedgerFile& file, std::uint32_t account, const Joiner&
     member.role = own_role(file);
     static_assert(sizeof member.command == sizeof self.command);
     memcpy(member.command, self.command, sizeof member.command);
-    for (std::uint32_t stripe = 0; stripe < kStripes; stripe++)
+    for (uint32_t stripe = 0; stripe < kStripes; stripe++)
         contents.stripes[number * kStripes + stripe].last_use.store(now_monotonic_seconds());
     if (number >= contents.header.members) contents.header.members = number + 1;
     return &place;
 }
 
-OwnPlace* OwnPlaces::empty_in(LedgerFile& file, std::uint32_t account) {
+OwnPlace* OwnPlaces::empty_in(LedgerFile& file, uint32_t account) {
     for (unsigned i = 0; i < count_; i++) {
         const Member& member = file.contents().members[places_[i].number];
         if (!places_[i].membership && member.account == account && !is_launchers(member.role)) return &places_[i];
@@ -103,13 +103,13 @@ OwnPlace* OwnPlaces::empty_in(LedgerFile& file, std::uint32_t account) {
     return nullptr;
 }
 
-bool OwnPlaces::has_any_in(LedgerFile& file, std::uint32_t account) const {
+bool OwnPlaces::has_any_in(LedgerFile& file, uint32_t account) const {
     for (unsigned i = 0; i < count_; i++)
         if (file.contents().members[places_[i].number].account == account) return true;
     return false;
 }
 
-void OwnPlaces::drop(LedgerFile& file, std::uint32_t number) {
+void OwnPlaces::drop(LedgerFile& file, uint32_t number) {
     for (unsigned i = 0; i < count_; i++)
         if (places_[i].number == number) return drop(file, &places_[i]);
 }
@@ -121,9 +121,9 @@ void OwnPlaces::drop(LedgerFile& file, OwnPlace* place) {
 
 // The launcher that became this program keeps its place, and the reservation with it, for whatever the program becomes
 // next. What the program holds is in a place of its own, which goes with the program. For people they are one.
-void OwnPlaces::adopt_launcher(LedgerFile& file, std::uint32_t account, Member* member) {
+void OwnPlaces::adopt_launcher(LedgerFile& file, uint32_t account, Member* member) {
     File& contents = file.contents();
-    for (std::uint32_t i = 0; i < contents.header.members && i < kMembers; i++) {
+    for (uint32_t i = 0; i < contents.header.members && i < kMembers; i++) {
         const Member& launcher = contents.members[i];
         if (launcher.state.load() != MemberState::live || launcher.account != account || !is_launchers(launcher.role) ||
             has(i) || !is_this_process(launcher))
@@ -140,26 +140,26 @@ void OwnPlaces::adopt_launcher(LedgerFile& file, std::uint32_t account, Member* 
     }
 }
 
-OwnPlace* OwnPlaces::take_over_carried(LedgerFile& file, std::uint32_t account, const Joiner& self) {
+OwnPlace* OwnPlaces::take_over_carried(LedgerFile& file, uint32_t account, const Joiner& self) {
     if (count_ == kMost) return nullptr;
-    const std::uint32_t number = find_carried(file, account, self);
+    const uint32_t number = find_carried(file, account, self);
     if (number == kMembers) return nullptr;
     File& contents = file.contents();
     OwnPlace& place = places_[count_++];
     place = {};
     place.number = number;
     // The maker of the file may have been killed over it.
-    const std::uint32_t end = (number + 1) * kStripes;
-    for (std::uint32_t stripe = number * kStripes; stripe < end; stripe++)
+    const uint32_t end = (number + 1) * kStripes;
+    for (uint32_t stripe = number * kStripes; stripe < end; stripe++)
         resolve(contents.accounts[account].total, contents.stripes, stripe);
     file.folder().show_presence(contents.members[number]);
     contents.members[number].role = own_role(file);
     return &place;
 }
 
-void OwnPlaces::drop_carried(LedgerFile& file, std::uint32_t account, const Joiner& self) {
+void OwnPlaces::drop_carried(LedgerFile& file, uint32_t account, const Joiner& self) {
     File& contents = file.contents();
-    for (std::uint32_t more; (more = find_carried(file, account, self)) != kMembers;) {
+    for (uint32_t more; (more = find_carried(file, account, self)) != kMembers;) {
         Account& of = contents.accounts[account];
         take_back(of.total, of.peak, contents.stripes, more * kStripes, kStripes);
         contents.members[more].state.store(MemberState::free);
@@ -171,7 +171,7 @@ unsigned OwnPlaces::take_out(OwnPlace (&places)[kMost]) {
     return std::exchange(count_, 0u);
 }
 
-void OwnPlaces::show_presence(LedgerFile& file, std::uint64_t before) {
+void OwnPlaces::show_presence(LedgerFile& file, uint64_t before) {
     for (unsigned i = 0; i < count_; i++) {
         Member& member = file.contents().members[places_[i].number];
         if (member.presence.load() == before) file.folder().show_presence(member);

@@ -18,7 +18,7 @@ struct Joiner {
 
 // One of this process's members.
 struct OwnPlace {
-    std::uint32_t number = 0;
+    uint32_t number = 0;
     Membership* membership = nullptr;  // null: the launcher's, which holds nothing
 };
 
@@ -29,31 +29,30 @@ class OwnPlaces {
     static constexpr unsigned kMost = 8;
 
     bool any() const { return count_ != 0; }
-    bool has(std::uint32_t number) const;
-    bool has_any_in(LedgerFile& file, std::uint32_t account) const CUSLICE_REQUIRES(file.mutex());
+    bool has(uint32_t number) const;
+    bool has_any_in(LedgerFile& file, uint32_t account) const CUSLICE_REQUIRES(file.mutex());
     // The place in the account that nothing is held in; null: there is none.
-    OwnPlace* empty_in(LedgerFile& file, std::uint32_t account) CUSLICE_REQUIRES(file.mutex());
+    OwnPlace* empty_in(LedgerFile& file, uint32_t account) CUSLICE_REQUIRES(file.mutex());
 
     // A place in the account, not yet living; null: there is none to be had.
-    OwnPlace* take(LedgerFile& file, std::uint32_t account, const Joiner& self, LedgerError* why)
+    OwnPlace* take(LedgerFile& file, uint32_t account, const Joiner& self, LedgerError* why)
         CUSLICE_REQUIRES(file.mutex());
     // The entry that whoever made this file wrote for a place of this process's, as its place; null: there is none.
-    OwnPlace* take_over_carried(LedgerFile& file, std::uint32_t account, const Joiner& self)
-        CUSLICE_REQUIRES(file.mutex());
+    OwnPlace* take_over_carried(LedgerFile& file, uint32_t account, const Joiner& self) CUSLICE_REQUIRES(file.mutex());
     // Takes back such entries that are left in the account.
-    void drop_carried(LedgerFile& file, std::uint32_t account, const Joiner& self) CUSLICE_REQUIRES(file.mutex());
+    void drop_carried(LedgerFile& file, uint32_t account, const Joiner& self) CUSLICE_REQUIRES(file.mutex());
     // Adopts the place of the launcher that became this program, and tells the member whose it is.
-    void adopt_launcher(LedgerFile& file, std::uint32_t account, Member* member) CUSLICE_REQUIRES(file.mutex());
+    void adopt_launcher(LedgerFile& file, uint32_t account, Member* member) CUSLICE_REQUIRES(file.mutex());
     void drop(LedgerFile& file, OwnPlace* place) CUSLICE_REQUIRES(file.mutex());
     // By its member's number; kMembers: none.
-    void drop(LedgerFile& file, std::uint32_t number) CUSLICE_REQUIRES(file.mutex());
+    void drop(LedgerFile& file, uint32_t number) CUSLICE_REQUIRES(file.mutex());
     // Copies them, and forgets them. Their number.
     unsigned take_out(OwnPlace (&places)[kMost]);
     // In a forked child, and when the ledger is closed: nothing changes in the file.
     void forget() { count_ = 0; }
 
     // Shows this process's presence in those that have the one of before.
-    void show_presence(LedgerFile& file, std::uint64_t before) CUSLICE_REQUIRES(file.mutex());
+    void show_presence(LedgerFile& file, uint64_t before) CUSLICE_REQUIRES(file.mutex());
     // Shows the descriptor of the launcher's.
     void show_launchers(LedgerFile& file) CUSLICE_REQUIRES(file.mutex());
     // Takes note of the terms of the accounts that this process is in, in case that the file is lost.

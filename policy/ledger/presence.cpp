@@ -19,40 +19,40 @@ namespace cuslice::ledger {
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kNameBytes = 48;
+constexpr size_t kPage = 4096;
+constexpr size_t kNameBytes = 48;
 constexpr char kEnd[] = ".alive";
-constexpr std::size_t kEndLength = sizeof kEnd - 1;
-constexpr std::uint64_t kMark = 0xffff;  // the bits of a number that say which GPU it is for
+constexpr size_t kEndLength = sizeof kEnd - 1;
+constexpr uint64_t kMark = 0xffff;  // the bits of a number that say which GPU it is for
 
 struct Name {
-    Name(unsigned user, std::uint64_t id) {
+    Name(unsigned user, uint64_t id) {
         snprintf(text, sizeof text, "%u-%016llx%s", user, static_cast<unsigned long long>(id), kEnd);
     }
     char text[kNameBytes];
 };
 
-std::uint64_t mark_of(const char* uuid) {
-    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+uint64_t mark_of(const char* uuid) {
+    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
     for (; *uuid; uuid++) hash = (hash ^ static_cast<unsigned char>(*uuid)) * 0x100000001b3;
     return (hash ^ hash >> 32) & kMark;
 }
 
-std::uint64_t new_id(const char* uuid) {
-    const std::uint64_t id = (random_number() & ~kMark) | mark_of(uuid);
+uint64_t new_id(const char* uuid) {
+    const uint64_t id = (random_number() & ~kMark) | mark_of(uuid);
     return id ? id : kMark + 1;
 }
 
-bool stat_name(const UserFolder& where, std::uint64_t id, struct stat* info) {
+bool stat_name(const UserFolder& where, uint64_t id, struct stat* info) {
     const Name name(where.user, id);
     return syscall(SYS_newfstatat, where.descriptor, name.text, info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 }  // namespace
 
-bool parse_presence_name(const char* name, unsigned* user, std::uint64_t* id) {
+bool parse_presence_name(const char* name, unsigned* user, uint64_t* id) {
     // Most names of a folder that somebody has filled aren't worth more.
-    const std::size_t length = strlen(name);
+    const size_t length = strlen(name);
     if (length < kEndLength || memcmp(name + length - kEndLength, kEnd, kEndLength) != 0) return false;
     const char* end = nullptr;
     *user = static_cast<unsigned>(read_number(name, &end));
@@ -61,9 +61,9 @@ bool parse_presence_name(const char* name, unsigned* user, std::uint64_t* id) {
     return strcmp(Name(*user, *id).text, name) == 0;
 }
 
-bool is_of_gpu(std::uint64_t id, const char* uuid) { return (id & kMark) == mark_of(uuid); }
+bool is_of_gpu(uint64_t id, const char* uuid) { return (id & kMark) == mark_of(uuid); }
 
-Life life_of(const UserFolder& where, std::uint64_t id) {
+Life life_of(const UserFolder& where, uint64_t id) {
     if (!id) return Life::missing;
     if (where.descriptor < 0) return Life::unknown;
     const Name name(where.user, id);
@@ -85,7 +85,7 @@ Life life_of(const UserFolder& where, std::uint64_t id) {
     return life;
 }
 
-bool remove_ended(const UserFolder& where, std::uint64_t id) {
+bool remove_ended(const UserFolder& where, uint64_t id) {
     if (life_of(where, id) != Life::ended) return false;
     unlinkat(where.descriptor, Name(where.user, id).text, 0);
     return true;
@@ -128,7 +128,7 @@ LockKind Presence::lock_new(int* file, Lasts lasts) {
 }
 
 bool Presence::make(const UserFolder& where, const char* uuid, Lasts lasts) {
-    const std::uint64_t id = new_id(uuid);
+    const uint64_t id = new_id(uuid);
     const Name name(where.user, id);
     int file = openat(where.descriptor, name.text, O_RDWR | O_CREAT | O_EXCL | kSafely, 0600);
     if (file < 0) return false;
@@ -178,7 +178,7 @@ bool Presence::keep(const UserFolder& where, const char* uuid, Lasts lasts, Ledg
     return false;
 }
 
-bool Presence::adopt(const UserFolder& where, std::uint64_t id, int descriptor) {
+bool Presence::adopt(const UserFolder& where, uint64_t id, int descriptor) {
     if (id_ == id) return lock_again(where);
     struct stat info {};
     if (id_ || !stat_name(where, id, &info) || !S_ISREG(info.st_mode) || info.st_uid != where.owner) return false;

@@ -15,7 +15,7 @@
 namespace cuslice::ledger {
 
 /// How it looks from outside.
-enum class Life : std::uint8_t {
+enum class Life : uint8_t {
     lives,
     ended,    // nobody has the file locked
     missing,  // there is no such file of that user's
@@ -24,7 +24,7 @@ enum class Life : std::uint8_t {
 
 /// Asks the kernel about the process with this number. Opens a file and closes it: a process must not ask this about
 /// itself, for it would give up a lock of the process. Thread-safe.
-Life life_of(const UserFolder& where, std::uint64_t id);
+Life life_of(const UserFolder& where, uint64_t id);
 
 /// The file of this process, or of the launcher that it was before an exec. Not thread-safe: its owner has a lock.
 class Presence {
@@ -38,13 +38,13 @@ class Presence {
     /// Takes over the file of the launcher that became this program, by the descriptor that it left if that is still
     /// open; again and again, as the program may close it, and the lock goes with it. False: it can't be had, and stays
     /// as it is.
-    bool adopt(const UserFolder& where, std::uint64_t id, int descriptor);
+    bool adopt(const UserFolder& where, uint64_t id, int descriptor);
     /// Lets go of it. `remove`: nothing in a ledger names it any more, and the file goes too.
     void give_up(const UserFolder& where, bool remove);
     /// In a forked child, which has neither mapping nor lock.
     void forget();
 
-    std::uint64_t id() const { return id_; }  // 0: there is none
+    uint64_t id() const { return id_; }  // 0: there is none
     LockKind kind() const { return kind_; }
     /// The descriptor that an exec keeps; -1: none.
     int descriptor() const { return descriptor_; }
@@ -57,21 +57,21 @@ class Presence {
     bool make(const UserFolder& where, const char* uuid, Lasts lasts);
     LockKind lock_new(int* file, Lasts lasts);
 
-    std::uint64_t id_ = 0;
+    uint64_t id_ = 0;
     LockKind kind_ = LockKind::none;
     void* anchor_ = nullptr;  // the mapping that keeps a lock of an open file
     int descriptor_ = -1;     // for a lock of the process
     Lasts lasts_ = Lasts::until_exec;
-    std::uint64_t device_ = 0, inode_ = 0;
+    uint64_t device_ = 0, inode_ = 0;
     ProcessIdentity process_;
 };
 
 /// Removes the file of a process that has ended. False: it lives, or can't be told to have ended.
-bool remove_ended(const UserFolder& where, std::uint64_t id);
+bool remove_ended(const UserFolder& where, uint64_t id);
 
 /// "1000-0123456789abcdef.alive"; the reverse, for names in a folder.
-bool parse_presence_name(const char* name, unsigned* user, std::uint64_t* id);
+bool parse_presence_name(const char* name, unsigned* user, uint64_t* id);
 /// True if a number may be of this GPU's ledger: two GPUs can have the same mark.
-bool is_of_gpu(std::uint64_t id, const char* uuid);
+bool is_of_gpu(uint64_t id, const char* uuid);
 
 }  // namespace cuslice::ledger

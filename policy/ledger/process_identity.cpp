@@ -16,28 +16,28 @@ namespace cuslice::ledger {
 
 namespace {
 
-std::size_t read_text(const char* path, char* text, std::size_t size) {
+size_t read_text(const char* path, char* text, size_t size) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return 0;
     const ssize_t count = read(file, text, size - 1);
     close(file);
     if (count <= 0) return 0;
     text[count] = '\0';
-    return static_cast<std::size_t>(count);
+    return static_cast<size_t>(count);
 }
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr int64_t kSecond = 1'000'000'000;
 
 // False: there are no such namespaces here, or they can't be seen.
 bool same_time_namespace() {
     char own[64], childrens[64];
     const ssize_t a = readlink("/proc/self/ns/time", own, sizeof own);
     const ssize_t b = readlink("/proc/self/ns/time_for_children", childrens, sizeof childrens);
-    return a > 0 && a == b && memcmp(own, childrens, static_cast<std::size_t>(a)) == 0;
+    return a > 0 && a == b && memcmp(own, childrens, static_cast<size_t>(a)) == 0;
 }
 
 // Nanoseconds by which this process's time namespace shifts what /proc says of starts; 0 in the machine's own.
-std::int64_t read_boottime_offset() {
+int64_t read_boottime_offset() {
     char text[256];
     // The file is about the namespace of the children. Whoever has just unshared it is still in the one from before,
     // which nothing tells about.
@@ -45,16 +45,16 @@ std::int64_t read_boottime_offset() {
     const char* at = strstr(text, "boottime");
     if (!at) return 0;
     const char* end = nullptr;
-    const std::int64_t seconds = read_signed(at + strlen("boottime"), &end);
+    const int64_t seconds = read_signed(at + strlen("boottime"), &end);
     return seconds * kSecond + read_signed(end);
 }
 
 // The answer to the process that asked last, as the pid namespace below.
-constinit std::int64_t boottime_offset = 0;
-constinit std::int32_t offset_asked_by = 0;
+constinit int64_t boottime_offset = 0;
+constinit int32_t offset_asked_by = 0;
 
-std::int64_t own_boottime_offset() {
-    const std::int32_t self = getpid();
+int64_t own_boottime_offset() {
+    const int32_t self = getpid();
     if (__atomic_load_n(&offset_asked_by, __ATOMIC_ACQUIRE) != self) {
         __atomic_store_n(&boottime_offset, read_boottime_offset(), __ATOMIC_RELAXED);
         __atomic_store_n(&offset_asked_by, self, __ATOMIC_RELEASE);
@@ -62,18 +62,18 @@ std::int64_t own_boottime_offset() {
     return __atomic_load_n(&boottime_offset, __ATOMIC_RELAXED);
 }
 
-std::uint64_t without_offset(std::uint64_t ticks) {
-    const std::int64_t offset = own_boottime_offset();
+uint64_t without_offset(uint64_t ticks) {
+    const int64_t offset = own_boottime_offset();
     if (offset == 0 || ticks == 0) return ticks;
-    const auto rate = static_cast<std::int64_t>(getauxval(AT_CLKTCK));
-    const std::int64_t tick = kSecond / (rate > 0 ? rate : 100);
-    const std::int64_t start = static_cast<std::int64_t>(ticks) - offset / tick - (offset % tick > 0);
-    return start > 0 ? static_cast<std::uint64_t>(start) : 1;
+    const auto rate = static_cast<int64_t>(getauxval(AT_CLKTCK));
+    const int64_t tick = kSecond / (rate > 0 ? rate : 100);
+    const int64_t start = static_cast<int64_t>(ticks) - offset / tick - (offset % tick > 0);
+    return start > 0 ? static_cast<uint64_t>(start) : 1;
 }
 
 }  // namespace
 
-std::uint64_t start_time_of(std::int32_t pid) {
+uint64_t start_time_of(int32_t pid) {
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (!read_text(path, text, sizeof text)) return 0;
@@ -84,7 +84,7 @@ std::uint64_t start_time_of(std::int32_t pid) {
     return at ? without_offset(read_number(at + 1)) : 0;
 }
 
-std::uint64_t read_pid_namespace() {
+uint64_t read_pid_namespace() {
     char link[64];  // pid:[4026531836]
     const ssize_t length = readlink("/proc/self/ns/pid", link, sizeof link - 1);
     if (length <= 5) return 0;
@@ -101,26 +101,26 @@ ProcessIdentity this_process() {
 }
 
 // The first thread's name, as /proc/self/comm has it: another thread has its own, and no cheaper way to ask.
-void command_of_this_process(char* name, std::size_t size) {
+void command_of_this_process(char* name, size_t size) {
     char own[16];  // as the kernel's TASK_COMM_LEN
     if (syscall(SYS_gettid) == getpid() && prctl(PR_GET_NAME, own) == 0) {
         snprintf(name, size, "%.*s", static_cast<int>(sizeof own), own);
         return;
     }
-    const std::size_t count = read_text("/proc/self/comm", name, size);
+    const size_t count = read_text("/proc/self/comm", name, size);
     name[count ? count - 1 : 0] = '\0';  // it ends in a newline
 }
 
-std::uint64_t image_number() {
+uint64_t image_number() {
     // 16 random bytes that the kernel makes for each program that it starts.
     const auto* random = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     if (random) memcpy(&number, random + 8, sizeof number);
     return number;
 }
 
-std::uint64_t random_number() {
-    std::uint64_t random = 0;
+uint64_t random_number() {
+    uint64_t random = 0;
     constexpr unsigned kNoWait = 1;  // GRND_NONBLOCK
     if (syscall(SYS_getrandom, &random, sizeof random, kNoWait) == static_cast<long>(sizeof random)) return random;
     return now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
@@ -129,7 +129,7 @@ std::uint64_t random_number() {
 namespace {
 
 // The letter of /proc/PID/stat; 0: it can't be read.
-char state_of_process(std::int32_t pid) {
+char state_of_process(int32_t pid) {
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (!read_text(path, text, sizeof text)) return 0;
@@ -139,18 +139,18 @@ char state_of_process(std::int32_t pid) {
 
 }  // namespace
 
-bool is_stopped(std::int32_t pid) {
+bool is_stopped(int32_t pid) {
     const char state = state_of_process(pid);
     return state == 'T' || state == 't';
 }
 
-bool is_runnable(std::int32_t pid) { return state_of_process(pid) == 'R'; }
+bool is_runnable(int32_t pid) { return state_of_process(pid) == 'R'; }
 
 namespace {
 
 // Pid namespace of the process that asked last: a forked child may be in another one.
-constinit std::uint64_t here = 0;
-constinit std::int32_t asked_by = 0;
+constinit uint64_t here = 0;
+constinit int32_t asked_by = 0;
 
 }  // namespace
 
@@ -159,8 +159,8 @@ void forget_pid_namespace() {
     __atomic_store_n(&offset_asked_by, 0, __ATOMIC_RELEASE);
 }
 
-std::uint64_t own_pid_namespace() {
-    const std::int32_t self = getpid();
+uint64_t own_pid_namespace() {
+    const int32_t self = getpid();
     if (__atomic_load_n(&asked_by, __ATOMIC_ACQUIRE) != self) {
         __atomic_store_n(&here, read_pid_namespace(), __ATOMIC_RELAXED);
         __atomic_store_n(&asked_by, self, __ATOMIC_RELEASE);

@@ -8,21 +8,21 @@
 
 namespace cuslice::ledger {
 
-void Granted::note(std::uint64_t order) {
+void Granted::note(uint64_t order) {
     if (order <= orders_[0]) return;
     unsigned at = 0;
     for (; at + 1 < kLatest && orders_[at + 1] < order; at++) orders_[at] = orders_[at + 1];
     orders_[at] = order;
 }
 
-void Granted::note_all(const std::uint64_t (&orders)[kLatest], std::uint64_t now) {
-    for (const std::uint64_t order : orders)
+void Granted::note_all(const uint64_t (&orders)[kLatest], uint64_t now) {
+    for (const uint64_t order : orders)
         if (order <= now || order - now < kMaxAhead) note(order);
 }
 
-unsigned Granted::past(std::uint64_t order) const {
+unsigned Granted::past(uint64_t order) const {
     unsigned count = 0;
-    for (const std::uint64_t granted : orders_) count += granted > order;
+    for (const uint64_t granted : orders_) count += granted > order;
     return count;
 }
 
@@ -37,7 +37,7 @@ void Queue::add(const Waiter& waiter) {
     front_[at] = waiter;
 }
 
-void Queue::drop(unsigned user, std::uint64_t order) {
+void Queue::drop(unsigned user, uint64_t order) {
     const auto is_its = [&](const Waiter& waiter) { return waiter.order == order && waiter.user == user; };
     Waiter* const end = front_ + count_;
     Waiter* const its = std::find_if(front_, end, is_its);
@@ -48,7 +48,7 @@ void Queue::drop(unsigned user, std::uint64_t order) {
     total_--;
 }
 
-std::uint64_t Queue::room(std::uint64_t left, std::uint64_t possible, const Waiter** kept_for) const {
+uint64_t Queue::room(uint64_t left, uint64_t possible, const Waiter** kept_for) const {
     *kept_for = nullptr;
     for (unsigned i = 0; i < count_ && left; i++) {
         const Waiter& waiter = front_[i];
@@ -65,7 +65,7 @@ bool waits(const Ticket& ticket, const UserFolder& where) {
     return ticket.state.load() == TicketState::waiting && lives(ticket, where);
 }
 
-Waiter waiter_of(const Ticket& ticket, unsigned user, std::uint64_t now) {
+Waiter waiter_of(const Ticket& ticket, unsigned user, uint64_t now) {
     Waiter waiter;
     waiter.user = user;
     waiter.pid = ticket.pid;
@@ -74,7 +74,7 @@ Waiter waiter_of(const Ticket& ticket, unsigned user, std::uint64_t now) {
     waiter.since = ticket.since;
     waiter.order = ticket.order;
     waiter.bytes = ticket.bytes;
-    const std::uint64_t looked = ticket.looked.load(), since = now > looked ? now - looked : looked - now;
+    const uint64_t looked = ticket.looked.load(), since = now > looked ? now - looked : looked - now;
     waiter.steps_back = since > kLooksWithin || ticket.aside.load() != 0;
     memcpy(waiter.command, ticket.command, sizeof waiter.command);
     waiter.command[sizeof waiter.command - 1] = '\0';

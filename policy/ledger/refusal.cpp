@@ -39,22 +39,22 @@ void append_holder(Line& line, const Holder& holder, const Telling& telling) {
 
 }  // namespace
 
-bool may_be_charged_soon(const Refusal& refusal, std::uint64_t capacity) {
+bool may_be_charged_soon(const Refusal& refusal, uint64_t capacity) {
     const Committed& jobs = refusal.committed;
-    const std::uint64_t outside = refusal.in_use - std::min(refusal.in_use, jobs.used);
-    const std::uint64_t unused = jobs.promised - std::min(jobs.promised, jobs.used);
+    const uint64_t outside = refusal.in_use - std::min(refusal.in_use, jobs.used);
+    const uint64_t unused = jobs.promised - std::min(jobs.promised, jobs.used);
     return outside != 0 && outside <= unused && jobs.fits(refusal.asked, capacity - std::min(capacity, jobs.promised));
 }
 
-FixedText<32> format_age(std::uint64_t seconds) {
+FixedText<32> format_age(uint64_t seconds) {
     FixedText<32> text;
     if (seconds < 120) return text.append(seconds, " s");
     if (seconds < 7200) return text.append(seconds / 60, " min");
     return text.append(seconds / 3600, " h");
 }
 
-std::uint64_t seconds_since(std::uint64_t moment) {
-    const std::uint64_t now = now_realtime();
+uint64_t seconds_since(uint64_t moment) {
+    const uint64_t now = now_realtime();
     return now > moment ? (now - moment) / 1'000'000'000 : 0;
 }
 
@@ -69,7 +69,7 @@ Line describe_left(const Refusal& refusal, const Telling& telling) {
         line.append(", which has waited for ", format_size(committed.kept_for.bytes), " for ");
         line.append(format_age(seconds_since(committed.kept_for.since)));
     }
-    const std::uint64_t known = committed.used + committed.unreserved;
+    const uint64_t known = committed.used + committed.unreserved;
     const bool outside = refusal.in_use > known;
     if (committed.count || outside) line.append(". Held: ");
     unsigned named = 0;
@@ -92,7 +92,7 @@ Line describe_refusal(const Refusal& refusal, const Telling& telling) {
     line.append(describe_left(refusal, telling));
     if (refusal.waiting) return line;
     line.append(". Try ", refusal.launched ? "--wait" : "CUSLICE_WAIT=yes");
-    constexpr std::uint64_t kMiB = 1 << 20;
+    constexpr uint64_t kMiB = 1 << 20;
     if (refusal.available < kMiB) return line;
     line.append(refusal.launched ? " or --limit " : " or CUSLICE_LIMIT=");
     line.append(refusal.available / kMiB, "MiB");

@@ -13,16 +13,16 @@ struct Refusal {
     bool rebuilt = false;  // the file was damaged or of another version, and was made anew
     bool waiting = false;  // it was waited for, so there is no advice to do so
     bool launched = true;  // by cuslice run, whose options the advice names; else it names variables
-    std::uint64_t asked = 0, available = 0, in_use = 0;  // bytes
+    uint64_t asked = 0, available = 0, in_use = 0;  // bytes
 };
 
 // Milliseconds in which a context is made and charged.
-inline constexpr std::uint64_t kSettles = 3000;
+inline constexpr uint64_t kSettles = 3000;
 
 // A context that a job's process is making is in use before its size is known and charged, and looks like memory that
 // somebody outside has. True where it may be such that the slice doesn't fit on a GPU of `capacity` bytes: the jobs
 // have reserved as much that they don't use, and without it the slice would be there.
-bool may_be_charged_soon(const Refusal& refusal, std::uint64_t capacity);
+bool may_be_charged_soon(const Refusal& refusal, uint64_t capacity);
 
 /// A process's command in a refusal: it says more than the name in the ledger.
 using CommandText = FixedText<96>;
@@ -37,9 +37,9 @@ struct Telling {
 };
 
 // "12 s", "3 min", "5 h".
-FixedText<32> format_age(std::uint64_t seconds);
+FixedText<32> format_age(uint64_t seconds);
 // Since a moment of CLOCK_REALTIME, in nanoseconds.
-std::uint64_t seconds_since(std::uint64_t moment);
+uint64_t seconds_since(uint64_t moment);
 
 // "4.0 GiB left. Held: pid 812 (python, user alice) 6.0 GiB for 12 min; outside cuslice 3.1 GiB"; and where something
 // is kept for somebody who waits, for whom: "4.0 GiB left, kept for pid 813 (python, user bob), which has waited

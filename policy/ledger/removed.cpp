@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned kPatience = 20;  // milliseconds, for the lock of a file that is gone: its owner may be stopped
 // For all of /proc, in nanoseconds of this thread's own: a busy machine is no reason to miss anybody.
-constexpr std::uint64_t kMaxWork = 500'000'000;
+constexpr uint64_t kMaxWork = 500'000'000;
 
 constexpr char kRemoved[] = ".ledger (deleted)";
 
@@ -36,8 +36,8 @@ bool text_of_removed(int made, const char* path, char (&text)[kPathBytes]) {
     char* const slash = strrchr(text, '/');
     const char* const name = strrchr(path, '/');
     if (!slash || !name) return false;
-    const auto left = static_cast<std::size_t>(text + sizeof text - slash);
-    if (static_cast<std::size_t>(snprintf(slash, left, "%s", name)) >= left) return false;
+    const auto left = static_cast<size_t>(text + sizeof text - slash);
+    if (static_cast<size_t>(snprintf(slash, left, "%s", name)) >= left) return false;
     char* const end = strstr(slash, ".ledger");
     if (!end) return false;
     *end = '\0';
@@ -47,11 +47,11 @@ bool text_of_removed(int made, const char* path, char (&text)[kPathBytes]) {
     return true;
 }
 
-bool is_name_of_removed(const char* link, std::size_t length, const char* text) {
-    const std::size_t before = strlen(text), behind = sizeof kRemoved - 1;
+bool is_name_of_removed(const char* link, size_t length, const char* text) {
+    const size_t before = strlen(text), behind = sizeof kRemoved - 1;
     if (length < before + behind || memcmp(link, text, before) != 0) return false;
     if (memcmp(link + length - behind, kRemoved, behind) != 0) return false;
-    const std::size_t between = length - before - behind;
+    const size_t between = length - before - behind;
     return between == 0 || (link[before] == '-' && between <= 4);
 }
 
@@ -59,7 +59,7 @@ bool is_number(const char* name) { return *name && name[strspn(name, "0123456789
 
 // Calls `visit(name)` for each entry that is a number, until this thread's clock says `end`.
 template <typename Visit>
-void for_each_number(int folder, std::uint64_t end, const Visit& visit) {
+void for_each_number(int folder, uint64_t end, const Visit& visit) {
     alignas(DirectoryEntry) char entries[1024];
     for (long count; (count = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
         for (long at = 0; at < count;) {
@@ -122,7 +122,7 @@ void Removed::look_around() {
     if (!looks_) return;
     const int processes = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (processes < 0) return;
-    const std::uint64_t end = kernel_clock(CLOCK_THREAD_CPUTIME_ID) + kMaxWork;
+    const uint64_t end = kernel_clock(CLOCK_THREAD_CPUTIME_ID) + kMaxWork;
     const uid_t self = geteuid();
     for_each_number(processes, end, [&](const char* pid) {
         struct stat info {};
@@ -134,7 +134,7 @@ void Removed::look_around() {
         for_each_number(descriptors, end, [&](const char* number) {
             char link[kPathBytes];
             const ssize_t length = readlinkat(descriptors, number, link, sizeof link);
-            if (length <= 0 || !is_name_of_removed(link, static_cast<std::size_t>(length), text_)) return;
+            if (length <= 0 || !is_name_of_removed(link, static_cast<size_t>(length), text_)) return;
             look_at(descriptors, number);
         });
         ::close(descriptors);

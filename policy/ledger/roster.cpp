@@ -27,7 +27,7 @@ void Roster::forget() {
 
 bool Roster::keep_presence(LedgerError* why) {
     FolderPresence& folder = file.folder();
-    const std::uint64_t before = folder.presence().id();
+    const uint64_t before = folder.presence().id();
     if (!file.keep_presence(why)) return false;
     if (folder.keep_launchers()) places_.show_launchers(file);
     if (!before || before == folder.presence().id()) return true;
@@ -42,7 +42,7 @@ void Roster::take_ticket() { ticket_.take(file.contents(), file.folder().presenc
 
 // An exec leaves the process as it was for /proc, and nothing of what the program before it held. This process is not
 // asked about itself: see life_of().
-bool Roster::is_dead(const Member& member, std::uint32_t number) {
+bool Roster::is_dead(const Member& member, uint32_t number) {
     if (places_.has(number)) return false;
     if (file.folder().is_own(member.presence.load())) return false;
     const bool self = is_this_process(member);
@@ -52,7 +52,7 @@ bool Roster::is_dead(const Member& member, std::uint32_t number) {
 }
 
 // True if the member was dead.
-bool Roster::take_back_if_dead(std::uint32_t number) {
+bool Roster::take_back_if_dead(uint32_t number) {
     File& contents = file.contents();
     Member& member = contents.members[number];
     if (member.state.load() != MemberState::live || !is_dead(member, number)) return false;
@@ -66,9 +66,9 @@ bool Roster::take_back_if_dead(std::uint32_t number) {
 }
 
 bool Roster::take_back_dead() {
-    const std::uint32_t count = file.members();
+    const uint32_t count = file.members();
     bool any = false;
-    for (std::uint32_t i = 0; i < count; i++) any = take_back_if_dead(i) || any;
+    for (uint32_t i = 0; i < count; i++) any = take_back_if_dead(i) || any;
     tidy_accounts();
     return any;
 }
@@ -77,30 +77,30 @@ bool Roster::take_back_dead() {
 // Each look at a member is some calls of the kernel's; of the others some are looked at, so that the dead don't become
 // many: at most one of kSome, where each join leaves one behind. Where memory is short all of them are.
 void Roster::take_back_some_dead(const Account* account) {
-    constexpr std::uint32_t kSome = 4, kFew = 16;
-    const std::uint32_t count = file.members();
+    constexpr uint32_t kSome = 4, kFew = 16;
+    const uint32_t count = file.members();
     if (count <= kFew) {
         take_back_dead();
         return;
     }
     const File& contents = file.contents();
-    const std::int32_t self = getpid();
+    const int32_t self = getpid();
     bool lives = !account;
-    for (std::uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const Member& member = contents.members[i];
         if (member.state.load() != MemberState::live) continue;
         const bool asked = !lives && member.account == index_of(account);
         if ((asked || member.pid == self) && !take_back_if_dead(i) && asked) lives = true;
     }
-    const auto first = static_cast<std::uint32_t>(now_realtime() / 1000 % count);
-    for (std::uint32_t i = 0; i < kSome; i++) take_back_if_dead((first + i) % count);
+    const auto first = static_cast<uint32_t>(now_realtime() / 1000 % count);
+    for (uint32_t i = 0; i < kSome; i++) take_back_if_dead((first + i) % count);
     tidy_accounts();
 }
 
 // Frees the rest of accounts that nobody is in any more.
 void Roster::tidy_accounts() {
     File& contents = file.contents();
-    for (std::uint32_t i = 0; i < kAccounts; i++) {
+    for (uint32_t i = 0; i < kAccounts; i++) {
         Account& account = contents.accounts[i];
         if (account.state.load() == AccountState::free || ledger::has_members(contents, i)) continue;
         account.reserved.store(0);
@@ -119,7 +119,7 @@ void Roster::tidy_accounts() {
 void Roster::take_back_tickets() {
     File& contents = file.contents();
     FolderPresence& folder = file.folder();
-    for (std::uint32_t i = 0; i < kTickets; i++) {
+    for (uint32_t i = 0; i < kTickets; i++) {
         Ticket& ticket = contents.tickets[i];
         if (ticket.state.load() == TicketState::free || ticket_.is_at(i)) continue;
         if (waits(ticket, folder.where())) continue;

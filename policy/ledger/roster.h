@@ -43,8 +43,8 @@ class Roster {
     Account* find(AccountKind kind, const char* name) const CUSLICE_REQUIRES(file.mutex()) {
         return find_account(file.contents(), kind, name);
     }
-    std::uint32_t index_of(const Account* account) const CUSLICE_REQUIRES(file.mutex()) {
-        return static_cast<std::uint32_t>(account - file.contents().accounts);
+    uint32_t index_of(const Account* account) const CUSLICE_REQUIRES(file.mutex()) {
+        return static_cast<uint32_t>(account - file.contents().accounts);
     }
     /// False for null.
     bool has_members(const Account* account) const CUSLICE_REQUIRES(file.mutex()) {
@@ -58,8 +58,8 @@ class Roster {
     bool move_places(const OpenFile& old) CUSLICE_REQUIRES(file.mutex());
 
   private:
-    bool is_dead(const Member& member, std::uint32_t number) CUSLICE_REQUIRES(file.mutex());
-    bool take_back_if_dead(std::uint32_t number) CUSLICE_REQUIRES(file.mutex());
+    bool is_dead(const Member& member, uint32_t number) CUSLICE_REQUIRES(file.mutex());
+    bool take_back_if_dead(uint32_t number) CUSLICE_REQUIRES(file.mutex());
     void take_back_tickets() CUSLICE_REQUIRES(file.mutex());
     void tidy_accounts() CUSLICE_REQUIRES(file.mutex());
 

@@ -15,16 +15,16 @@ namespace {
 
 // Finds, for each account that is `counted`, the rule's account in which one of its processes is, too; kAccounts:
 // none. One pass over all pairs of members: another user's file can make it no longer than that.
-void find_rules(const Contents& contents, const bool (&counted)[kAccounts], std::uint32_t (&rule_of)[kAccounts]) {
-    for (std::uint32_t& rule : rule_of) rule = kAccounts;
-    for (std::size_t i = 0; i < contents.count; i++) {
+void find_rules(const Contents& contents, const bool (&counted)[kAccounts], uint32_t (&rule_of)[kAccounts]) {
+    for (uint32_t& rule : rule_of) rule = kAccounts;
+    for (size_t i = 0; i < contents.count; i++) {
         const Member& in_rule = contents.members[i];
-        const std::uint32_t rule = in_rule.account;
+        const uint32_t rule = in_rule.account;
         if (in_rule.state.load() != MemberState::live || rule >= kAccounts) continue;
         if (contents.accounts[rule].kind != AccountKind::rule) continue;
-        for (std::size_t k = 0; k < contents.count; k++) {
+        for (size_t k = 0; k < contents.count; k++) {
             const Member& in_job = contents.members[k];
-            const std::uint32_t job = in_job.account;
+            const uint32_t job = in_job.account;
             if (in_job.state.load() == MemberState::live && job < kAccounts && counted[job] &&
                 is_same_process(in_job, in_rule))
                 rule_of[job] = rule;
@@ -35,19 +35,19 @@ void find_rules(const Contents& contents, const bool (&counted)[kAccounts], std:
 // Bytes that the jobs of a rule are promised together, and the most of them that they could ever take: memory in the
 // rule's account and in none of theirs can't be had by them.
 struct PromisedByRule {
-    std::uint64_t promised = 0, most = 0;  // bytes
+    uint64_t promised = 0, most = 0;  // bytes
 };
-PromisedByRule promised_by(const Contents& contents, std::uint32_t rule, const std::uint32_t (&rule_of)[kAccounts]) {
+PromisedByRule promised_by(const Contents& contents, uint32_t rule, const uint32_t (&rule_of)[kAccounts]) {
     PromisedByRule sum;
-    std::uint64_t used = 0;
-    for (std::uint32_t i = 0; i < kAccounts; i++) {
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < kAccounts; i++) {
         if (rule_of[i] != rule) continue;
         sum.promised += promised(contents.accounts[i]);
         used += __atomic_load_n(&contents.accounts[i].total.bytes, __ATOMIC_RELAXED);
     }
     const Account& account = contents.accounts[rule];
-    const std::uint64_t all = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED), limit = account.limit.load();
-    const std::uint64_t others = all > used ? all - used : 0;
+    const uint64_t all = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED), limit = account.limit.load();
+    const uint64_t others = all > used ? all - used : 0;
     sum.most = std::max(limit > others ? limit - others : 0, used);
     return sum;
 }
@@ -55,13 +55,13 @@ PromisedByRule promised_by(const Contents& contents, std::uint32_t rule, const s
 }  // namespace
 
 void count_rules(const Contents& contents, const bool (&counted)[kAccounts], const char* own, Committed* committed) {
-    std::uint32_t rule_of[kAccounts];
+    uint32_t rule_of[kAccounts];
     find_rules(contents, counted, rule_of);
-    for (std::uint32_t i = 0; i < kAccounts; i++) {
+    for (uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = contents.accounts[i];
         if (account.state.load() == AccountState::free || account.kind != AccountKind::rule) continue;
         const PromisedByRule sum = promised_by(contents, i, rule_of);
-        const std::uint64_t most = std::min(sum.promised, sum.most);
+        const uint64_t most = std::min(sum.promised, sum.most);
         committed->promised -= std::min(sum.promised - most, committed->promised);
         if (own && strncmp(account.name, own, sizeof account.name) == 0) committed->left_of_rule = sum.most - most;
     }

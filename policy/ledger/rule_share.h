@@ -14,7 +14,7 @@ struct Committed;
 struct Contents {
     const Account* accounts;
     const Member* members;
-    std::size_t count;  // of members
+    size_t count;  // of members
 };
 
 /// Counts the jobs of one rule, among the accounts that were `counted` in `committed`, as no more than they could

@@ -13,7 +13,7 @@
 
 namespace cuslice::ledger {
 
-void note_granted(Header& header, std::uint64_t order) {
+void note_granted(Header& header, uint64_t order) {
     Granted granted;
     granted.note_all(header.granted, now_realtime());
     granted.note(order);
@@ -22,14 +22,14 @@ void note_granted(Header& header, std::uint64_t order) {
 
 // The clock, by which the numbers of several users compare; and later than all before it in this file, also where the
 // clock was set back. A file that has a number far ahead of it was written over.
-std::uint64_t next_order(Header& header) {
-    std::uint64_t& last = header.last_order;
-    const std::uint64_t now = now_realtime();
+uint64_t next_order(Header& header) {
+    uint64_t& last = header.last_order;
+    const uint64_t now = now_realtime();
     last = last >= now && last - now < kMaxAhead / 2 ? last + 1 : now;
     return last;
 }
 
-void OwnTicket::wait_for(std::uint64_t bytes, const char* command) {
+void OwnTicket::wait_for(uint64_t bytes, const char* command) {
     waits_ = true;
     bytes_ = bytes;
     since_ = now_realtime();
@@ -41,7 +41,7 @@ void OwnTicket::wait_for(std::uint64_t bytes, const char* command) {
 
 void OwnTicket::take(File& file, const Presence& presence) {
     if (waits_ && !placed_)
-        for (std::uint32_t i = 0; i < kTickets && !placed_; i++) {
+        for (uint32_t i = 0; i < kTickets && !placed_; i++) {
             if (file.tickets[i].state.load() == TicketState::waiting) continue;
             index_ = i;
             placed_ = true;

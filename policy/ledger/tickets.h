@@ -7,9 +7,9 @@
 namespace cuslice::ledger {
 
 /// Notes in a file that the request of this number is granted, before it is. With the header's lock.
-void note_granted(Header& header, std::uint64_t order);
+void note_granted(Header& header, uint64_t order);
 /// A new request's number. With the header's lock.
-std::uint64_t next_order(Header& header);
+uint64_t next_order(Header& header);
 
 /// The memory that this process waits for, and its ticket in the file. Not thread-safe: its owner has a lock.
 class OwnTicket {
@@ -17,13 +17,13 @@ class OwnTicket {
     bool waits() const { return waits_; }
     /// True if it has a ticket, and thereby a place in the queue.
     bool placed() const { return placed_; }
-    bool is_at(std::uint32_t index) const { return placed_ && index == index_; }
+    bool is_at(uint32_t index) const { return placed_ && index == index_; }
     /// This process's number in the queue. A process that has no ticket is behind all others.
-    std::uint64_t order() const { return placed_ ? order_ : ~0ull; }
-    std::uint64_t bytes() const { return bytes_; }
+    uint64_t order() const { return placed_ ? order_ : ~0ull; }
+    uint64_t bytes() const { return bytes_; }
 
     /// Waits for so many bytes from now on. `command`: as in Request.
-    void wait_for(std::uint64_t bytes, const char* command);
+    void wait_for(uint64_t bytes, const char* command);
     /// With the header's lock: a ticket for this process if it waits and has none, and a note in it that it still
     /// waits.
     void take(File& file, const Presence& presence);
@@ -38,8 +38,8 @@ class OwnTicket {
   private:
     bool waits_ = false, placed_ = false;
     bool aside_ = false;
-    std::uint32_t index_ = 0;
-    std::uint64_t bytes_ = 0, since_ = 0, order_ = 0;  // order: 0 until it has had a ticket
+    uint32_t index_ = 0;
+    uint64_t bytes_ = 0, since_ = 0, order_ = 0;  // order: 0 until it has had a ticket
     char command_[sizeof Ticket::command] = {};
 };
 

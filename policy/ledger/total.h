@@ -13,12 +13,12 @@
 // process's last operation it can be told whether it took effect: its stamp is in the total, or somebody noted it.
 namespace cuslice::ledger {
 
-inline constexpr std::uint64_t kSequence = (1ull << 48) - 1;
-inline constexpr std::uint64_t kNoLimit = ~0ull;
+inline constexpr uint64_t kSequence = (1ull << 48) - 1;
+inline constexpr uint64_t kNoLimit = ~0ull;
 // In the total of an account whose file is gone and has another one in its place: more than any limit, so that whoever
 // is still here is refused, finds the other file and goes on there. In the total, not in the limit, so that a
 // reservation which has read the limit already is refused too.
-inline constexpr std::uint64_t kRetired = 1ull << 62;
+inline constexpr uint64_t kRetired = 1ull << 62;
 
 // Two loads, not one: what is torn makes the exchange fail, and nothing else is decided on it.
 inline Stamped read(const Stamped& total) {
@@ -32,7 +32,7 @@ inline Stamped read(const Stamped& total) {
 inline bool exchange(Stamped& total, const Stamped& expected, const Stamped& next) {
 #if defined(__x86_64__)
     bool done = false;
-    std::uint64_t low = expected.bytes, high = expected.stamp;
+    uint64_t low = expected.bytes, high = expected.stamp;
     asm volatile("lock cmpxchg16b %1"
                  : "=@ccz"(done), "+m"(total), "+a"(low), "+d"(high)
                  : "b"(next.bytes), "c"(next.stamp)
@@ -40,7 +40,7 @@ inline bool exchange(Stamped& total, const Stamped& expected, const Stamped& nex
     return done;
 #elif defined(__aarch64__)
     // A pair of exclusive accesses, which every ARMv8 has. The barrier makes of it what the locked instruction is.
-    std::uint64_t low, high;
+    uint64_t low, high;
     unsigned failed, done;
     asm volatile(
         "1: ldaxp %[low], %[high], %[total]\n"
@@ -71,69 +71,68 @@ inline Stamped read_whole(const Stamped& total) {
 }
 
 // Sums of what a file says, which may be anything: they wrap.
-inline std::int64_t plus(std::int64_t a, std::int64_t b) {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+inline int64_t plus(int64_t a, int64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
-inline std::int64_t minus(std::int64_t a) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a)); }
+inline int64_t minus(int64_t a) { return static_cast<int64_t>(0 - static_cast<uint64_t>(a)); }
 
 // The stamp stays: the operation that it is of has taken effect, and is still the last one.
 inline void set_retired(Stamped& total, bool retired) {
     for (;;) {
         const Stamped now = read(total);
-        const std::uint64_t bytes = retired ? now.bytes | kRetired : now.bytes & ~kRetired;
+        const uint64_t bytes = retired ? now.bytes | kRetired : now.bytes & ~kRetired;
         if (bytes == now.bytes || exchange(total, now, {bytes, now.stamp})) return;
     }
 }
 inline bool is_retired(const Stamped& total) { return __atomic_load_n(&total.bytes, __ATOMIC_RELAXED) & kRetired; }
 
-inline void note_replaced(Stripe* stripes, std::uint64_t stamp) {
-    if (stamp >> 48 >= std::uint64_t{kMembers} * kStripes) return;  // nobody's: the file was damaged
-    std::atomic<std::uint64_t>& noted = stripes[stamp >> 48].replaced;
-    const std::uint64_t sequence = stamp & kSequence;
-    std::uint64_t known = noted.load(std::memory_order_relaxed);
+inline void note_replaced(Stripe* stripes, uint64_t stamp) {
+    if (stamp >> 48 >= uint64_t{kMembers} * kStripes) return;  // nobody's: the file was damaged
+    std::atomic<uint64_t>& noted = stripes[stamp >> 48].replaced;
+    const uint64_t sequence = stamp & kSequence;
+    uint64_t known = noted.load(std::memory_order_relaxed);
     while (known < sequence && !noted.compare_exchange_weak(known, sequence)) continue;
 }
 
 // A total that is about to fall has been this much.
-inline void note_peak(std::atomic<std::uint64_t>& peak, std::uint64_t bytes) {
-    std::uint64_t known = peak.load(std::memory_order_relaxed);
+inline void note_peak(std::atomic<uint64_t>& peak, uint64_t bytes) {
+    uint64_t known = peak.load(std::memory_order_relaxed);
     while (known < bytes && !peak.compare_exchange_weak(known, bytes)) continue;
 }
 
 // The most that the total has been: what was noted before it fell, or what it is. The total first: where that has
 // fallen already, what it was is in the other.
-inline std::uint64_t peak_of(const Stamped& total, const std::atomic<std::uint64_t>& peak) {
-    const std::uint64_t now = __atomic_load_n(&total.bytes, __ATOMIC_ACQUIRE) & ~kRetired;
+inline uint64_t peak_of(const Stamped& total, const std::atomic<uint64_t>& peak) {
+    const uint64_t now = __atomic_load_n(&total.bytes, __ATOMIC_ACQUIRE) & ~kRetired;
     return std::max(now, peak.load(std::memory_order_acquire));
 }
 
 // The same for people: what is charged beyond the limit was given back by a member that had not called since, and taken
 // by another one (holdings.h), so that nobody held it.
-inline std::uint64_t peak_of(const Account& account) {
+inline uint64_t peak_of(const Account& account) {
     return std::min(peak_of(account.total, account.peak), account.limit.load(std::memory_order_relaxed));
 }
 
 // A change that stripe `number` has begun.
 struct Change {
-    std::uint32_t number;
-    std::int64_t delta;
-    std::uint64_t ceiling;
+    uint32_t number;
+    int64_t delta;
+    uint64_t ceiling;
 };
 
 // True if a total of `bytes` may be changed by `delta`. With kNoLimit the change is a fact, and always fits.
-inline bool fits(std::uint64_t bytes, std::int64_t delta, std::uint64_t ceiling) {
-    return delta <= 0 || ceiling == kNoLimit ||
-           (bytes <= ceiling && static_cast<std::uint64_t>(delta) <= ceiling - bytes);
+inline bool fits(uint64_t bytes, int64_t delta, uint64_t ceiling) {
+    return delta <= 0 || ceiling == kNoLimit || (bytes <= ceiling && static_cast<uint64_t>(delta) <= ceiling - bytes);
 }
 
 // The rest of change(), where somebody else changes the total just now, it has not been so high yet, or the change
 // doesn't fit. Apart, so that the usual change needs no registers for its loops.
-[[gnu::noinline]] inline bool change_slowly(Stamped& total, std::atomic<std::uint64_t>* peak, Stripe* stripes,
-                                            const Change& what, std::uint64_t* seen) {
+[[gnu::noinline]] inline bool change_slowly(Stamped& total, std::atomic<uint64_t>* peak, Stripe* stripes,
+                                            const Change& what, uint64_t* seen) {
     Stripe& stripe = stripes[what.number];
-    const std::uint64_t sequence = stripe.completed.load(std::memory_order_relaxed) + 1;
-    const std::int64_t before = stripe.held.load(std::memory_order_relaxed);
-    const std::uint64_t stamp = std::uint64_t{what.number} << 48 | sequence;
+    const uint64_t sequence = stripe.completed.load(std::memory_order_relaxed) + 1;
+    const int64_t before = stripe.held.load(std::memory_order_relaxed);
+    const uint64_t stamp = uint64_t{what.number} << 48 | sequence;
     bool done = false;
     for (unsigned pause = 64;; pause = pause < 256 ? pause * 2 : pause) {
         const Stamped now = read(total);
@@ -145,7 +144,7 @@ inline bool fits(std::uint64_t bytes, std::int64_t delta, std::uint64_t ceiling)
             break;
         }
         if (now.stamp >> 48 != what.number) note_replaced(stripes, now.stamp);
-        done = exchange(total, now, {now.bytes + static_cast<std::uint64_t>(what.delta), stamp});
+        done = exchange(total, now, {now.bytes + static_cast<uint64_t>(what.delta), stamp});
         if (done) break;
         for (unsigned i = 0; i < pause; i++) spin_pause();
     }
@@ -161,11 +160,11 @@ inline bool fits(std::uint64_t bytes, std::int64_t delta, std::uint64_t ceiling)
 // What the total was is noted in `peak` before it falls: a total is at its highest before it falls, or now. So
 // reserving, which is given none, pays nothing for it, and whoever is killed in between leaves either the total as it
 // was, or the note. Null for what is given back as well, if it was never held.
-inline bool change(Stamped& total, std::atomic<std::uint64_t>* peak, Stripe* stripes, std::uint32_t number,
-                   std::int64_t delta, std::uint64_t ceiling, std::uint64_t* seen = nullptr) {
+inline bool change(Stamped& total, std::atomic<uint64_t>* peak, Stripe* stripes, uint32_t number, int64_t delta,
+                   uint64_t ceiling, uint64_t* seen = nullptr) {
     Stripe& stripe = stripes[number];
-    const std::uint64_t sequence = stripe.completed.load(std::memory_order_relaxed) + 1;
-    const std::int64_t before = stripe.held.load(std::memory_order_relaxed);
+    const uint64_t sequence = stripe.completed.load(std::memory_order_relaxed) + 1;
+    const int64_t before = stripe.held.load(std::memory_order_relaxed);
     stripe.delta.store(delta, std::memory_order_relaxed);
     stripe.before.store(before, std::memory_order_relaxed);
     stripe.begun.store(sequence, std::memory_order_release);
@@ -174,8 +173,8 @@ inline bool change(Stamped& total, std::atomic<std::uint64_t>* peak, Stripe* str
         return change_slowly(total, peak, stripes, {number, delta, ceiling}, seen);
     if (now.stamp >> 48 != number) note_replaced(stripes, now.stamp);
     // A torn read makes the exchange fail, as ever.
-    const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
-    if (!exchange(total, now, {now.bytes + static_cast<std::uint64_t>(delta), stamp})) [[unlikely]]
+    const uint64_t stamp = uint64_t{number} << 48 | sequence;
+    if (!exchange(total, now, {now.bytes + static_cast<uint64_t>(delta), stamp})) [[unlikely]]
         return change_slowly(total, peak, stripes, {number, delta, ceiling}, seen);
     stripe.held.store(plus(before, delta), std::memory_order_release);
     stripe.completed.store(sequence, std::memory_order_release);
@@ -184,16 +183,15 @@ inline bool change(Stamped& total, std::atomic<std::uint64_t>* peak, Stripe* str
 
 // Bytes of a stripe whose process may be at work in it, once the total is retired: nothing more can be reserved then,
 // and memory that is just being given back may count still.
-inline std::int64_t held_now(const Stamped& total, const Stripe& stripe, std::uint32_t number) {
+inline int64_t held_now(const Stamped& total, const Stripe& stripe, uint32_t number) {
     constexpr unsigned kTries = 1000;  // a file that was written over may say anything
     for (unsigned i = 0; i < kTries; i++) {
-        const std::uint64_t completed = stripe.completed.load();
-        const std::int64_t held = stripe.held.load();
-        const std::uint64_t begun = stripe.begun.load();
+        const uint64_t completed = stripe.completed.load();
+        const int64_t held = stripe.held.load();
+        const uint64_t begun = stripe.begun.load();
         if (begun <= completed) return held;
-        const std::int64_t before = stripe.before.load(), delta = stripe.delta.load();
-        const bool happened =
-            read(total).stamp == (std::uint64_t{number} << 48 | begun) || stripe.replaced.load() >= begun;
+        const int64_t before = stripe.before.load(), delta = stripe.delta.load();
+        const bool happened = read(total).stamp == (uint64_t{number} << 48 | begun) || stripe.replaced.load() >= begun;
         if (stripe.begun.load() == begun && stripe.completed.load() < begun) return plus(before, happened ? delta : 0);
     }
     return stripe.held.load();
@@ -201,11 +199,11 @@ inline std::int64_t held_now(const Stamped& total, const Stripe& stripe, std::ui
 
 // Brings the stripe of a dead process to where its last operation left the total. May itself be cut short and done
 // again.
-inline void resolve(const Stamped& total, Stripe* stripes, std::uint32_t number) {
+inline void resolve(const Stamped& total, Stripe* stripes, uint32_t number) {
     Stripe& stripe = stripes[number];
-    const std::uint64_t sequence = stripe.begun.load();
+    const uint64_t sequence = stripe.begun.load();
     if (sequence <= stripe.completed.load()) return;
-    const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
+    const uint64_t stamp = uint64_t{number} << 48 | sequence;
     const bool happened = read_whole(total).stamp == stamp || stripe.replaced.load() >= sequence;
     stripe.held.store(plus(stripe.before.load(), happened ? stripe.delta.load() : 0));
     stripe.completed.store(sequence);
@@ -214,12 +212,11 @@ inline void resolve(const Stamped& total, Stripe* stripes, std::uint32_t number)
 // Takes what a dead process's stripes, `count` of them from `first` on, held out of the total. May itself be cut short
 // and done again. Stripes that gave back what others took come first, so that the total is never less than the living
 // hold.
-inline void take_back(Stamped& total, std::atomic<std::uint64_t>& peak, Stripe* stripes, std::uint32_t first,
-                      std::uint32_t count) {
-    for (std::uint32_t i = 0; i < count; i++) resolve(total, stripes, first + i);
+inline void take_back(Stamped& total, std::atomic<uint64_t>& peak, Stripe* stripes, uint32_t first, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) resolve(total, stripes, first + i);
     for (const bool negative : {true, false})
-        for (std::uint32_t i = 0; i < count; i++) {
-            const std::int64_t held = stripes[first + i].held.load();
+        for (uint32_t i = 0; i < count; i++) {
+            const int64_t held = stripes[first + i].held.load();
             if (held && (held < 0) == negative) change(total, &peak, stripes, first + i, minus(held), kNoLimit);
         }
 }

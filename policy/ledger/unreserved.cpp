@@ -15,11 +15,11 @@ namespace cuslice::ledger {
 namespace {
 
 // A table by pid, large enough for most processes to have a line of their own in it.
-constexpr std::uint32_t kLines = 1024;
-constexpr std::uint16_t kNobody = 0xffff;
+constexpr uint32_t kLines = 1024;
+constexpr uint16_t kNobody = 0xffff;
 static_assert(kMembers < kNobody);
 
-std::uint32_t line_of(const Member& member) { return static_cast<std::uint32_t>(member.pid) % kLines; }
+uint32_t line_of(const Member& member) { return static_cast<uint32_t>(member.pid) % kLines; }
 
 bool is_process_of(const Member& member, const Member& other) {
     return member.pid == other.pid && may_be_same_start(member.start_time, other.start_time) &&
@@ -34,9 +34,9 @@ bool is_counted(const Contents& contents, const Member& member) {
 bool is_inner(const Contents& contents, const Member& member) { return contents.accounts[member.account].inner != 0; }
 
 // True if the process of place `number` has one in a job, or an earlier one in another group or rule.
-bool has_another(const Contents& contents, std::uint32_t number) {
+bool has_another(const Contents& contents, uint32_t number) {
     const Member& member = contents.members[number];
-    for (std::uint32_t i = 0; i < contents.count; i++) {
+    for (uint32_t i = 0; i < contents.count; i++) {
         const Member& other = contents.members[i];
         if (i == number || !is_counted(contents, other) || !is_process_of(other, member)) continue;
         if (!is_inner(contents, other) || i < number) return true;
@@ -47,34 +47,34 @@ bool has_another(const Contents& contents, std::uint32_t number) {
 // The first line of each pid, of those that are in jobs.
 struct InJobs {
     explicit InJobs(const Contents& contents) {
-        for (std::uint16_t& line : first) line = kNobody;
-        for (std::uint32_t i = 0; i < contents.count; i++) {
+        for (uint16_t& line : first) line = kNobody;
+        for (uint32_t i = 0; i < contents.count; i++) {
             const Member& member = contents.members[i];
             if (is_counted(contents, member) && !is_inner(contents, member) && first[line_of(member)] == kNobody)
-                first[line_of(member)] = static_cast<std::uint16_t>(i);
+                first[line_of(member)] = static_cast<uint16_t>(i);
         }
     }
     bool has(const Contents& contents, const Member& member) const {
-        const std::uint16_t found = first[line_of(member)];
+        const uint16_t found = first[line_of(member)];
         return found != kNobody && is_process_of(contents.members[found], member);
     }
-    std::uint16_t first[kLines];
+    uint16_t first[kLines];
 };
 
-bool may_be_unreserved(const Contents& contents, const InJobs& in_jobs, std::uint32_t number) {
+bool may_be_unreserved(const Contents& contents, const InJobs& in_jobs, uint32_t number) {
     const Member& member = contents.members[number];
     return is_counted(contents, member) && is_inner(contents, member) && !in_jobs.has(contents, member);
 }
 
 // No GPU has 256 TiB: a file may say anything.
-std::uint64_t held_by(const Stripe* stripes) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 48;
-    std::int64_t sum = 0;
-    for (std::uint32_t i = 0; i < kStripes; i++) sum = plus(sum, stripes[i].held.load(std::memory_order_relaxed));
-    return static_cast<std::uint64_t>(std::clamp<std::int64_t>(sum, 0, kMost));
+uint64_t held_by(const Stripe* stripes) {
+    constexpr int64_t kMost = int64_t{1} << 48;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < kStripes; i++) sum = plus(sum, stripes[i].held.load(std::memory_order_relaxed));
+    return static_cast<uint64_t>(std::clamp<int64_t>(sum, 0, kMost));
 }
 
-void add_process(const Member& member, unsigned user, std::uint64_t held, Committed* committed) {
+void add_process(const Member& member, unsigned user, uint64_t held, Committed* committed) {
     committed->unreserved += held;
     if (committed->count == Committed::kMax) {
         committed->left_out++;
@@ -96,23 +96,23 @@ void add_process(const Member& member, unsigned user, std::uint64_t held, Commit
 
 void add_unreserved(const Contents& contents, const File& own, unsigned user, Committed* committed) {
     const InJobs in_jobs(contents);
-    for (std::uint32_t i = 0; i < contents.count; i++) {
+    for (uint32_t i = 0; i < contents.count; i++) {
         if (!may_be_unreserved(contents, in_jobs, i)) continue;
-        const std::uint64_t held = held_by(own.stripes + std::size_t{i} * kStripes);
+        const uint64_t held = held_by(own.stripes + size_t{i} * kStripes);
         if (held != 0 && !has_another(contents, i)) add_process(contents.members[i], user, held, committed);
     }
 }
 
 void add_unreserved(const Contents& contents, int descriptor, const UserFolder& where, Committed* committed) {
     const InJobs in_jobs(contents);
-    for (std::uint32_t i = 0; i < contents.count; i++) {
+    for (uint32_t i = 0; i < contents.count; i++) {
         if (!may_be_unreserved(contents, in_jobs, i)) continue;
         Stripe stripes[kStripes];
-        const std::size_t offset = offsetof(File, stripes) + std::size_t{i} * sizeof stripes;
+        const size_t offset = offsetof(File, stripes) + size_t{i} * sizeof stripes;
         if (pread(descriptor, static_cast<void*>(stripes), sizeof stripes, static_cast<off_t>(offset)) !=
             static_cast<ssize_t>(sizeof stripes))
             continue;
-        const std::uint64_t held = held_by(stripes);
+        const uint64_t held = held_by(stripes);
         if (held == 0 || has_another(contents, i) || !lives(contents.members[i], where, Trusted::others)) continue;
         add_process(contents.members[i], where.user, held, committed);
     }

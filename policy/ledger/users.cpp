@@ -80,8 +80,8 @@ bool is_hosts_root() {
 unsigned outside_of(const char* map, unsigned inside, bool* mapped) {
     *mapped = !*map;
     for (const char* at = map; *at;) {
-        std::uint64_t numbers[3];
-        for (std::uint64_t& number : numbers) number = read_number(at, &at);
+        uint64_t numbers[3];
+        for (uint64_t& number : numbers) number = read_number(at, &at);
         if (inside >= numbers[0] && inside - numbers[0] < numbers[2]) {
             *mapped = true;
             return static_cast<unsigned>(numbers[1] + (inside - numbers[0]));

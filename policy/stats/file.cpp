@@ -34,7 +34,7 @@ int own_path(const char* folder, char (&path)[ledger::kPathBytes]) {
     NameText name;
     write_name({self.pid_namespace, self.pid, self.start_time}, name);
     const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-    return static_cast<std::size_t>(length) < sizeof path ? 0 : ENAMETOOLONG;
+    return static_cast<size_t>(length) < sizeof path ? 0 : ENAMETOOLONG;
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ void write_name(const Name& name, NameText& text) {
 }
 
 bool parse_name(const char* text, Name* name) {
-    std::uint64_t numbers[3];
+    uint64_t numbers[3];
     const char* at = text;
     for (unsigned i = 0; i < 3; i++) {
         const char* end = nullptr;
@@ -55,7 +55,7 @@ bool parse_name(const char* text, Name* name) {
         at = end + (i < 2 ? 1 : 0);
     }
     if (strcmp(at, kEnd) != 0 || numbers[1] > 0x7fffffffu) return false;
-    *name = {numbers[0], static_cast<std::int32_t>(numbers[1]), numbers[2]};
+    *name = {numbers[0], static_cast<int32_t>(numbers[1]), numbers[2]};
     return true;
 }
 
@@ -94,7 +94,7 @@ void remove_own(const char* folder) {
 void remove_dead(const char* folder) {
     const int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return;
-    const std::uint64_t here = ledger::read_pid_namespace();
+    const uint64_t here = ledger::read_pid_namespace();
     alignas(DirectoryEntry) char buffer[4096];
     for (;;) {
         const long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);

@@ -9,9 +9,9 @@ using ledger::LedgerError;
 
 // The process that a file is of. A pid alone is used again; with its start time it never is.
 struct Name {
-    std::uint64_t pid_namespace = 0;  // the inode of /proc/PID/ns/pid: where `pid` means something
-    std::int32_t pid = 0;
-    std::uint64_t start_time = 0;  // field 22 of /proc/PID/stat
+    uint64_t pid_namespace = 0;  // the inode of /proc/PID/ns/pid: where `pid` means something
+    int32_t pid = 0;
+    uint64_t start_time = 0;  // field 22 of /proc/PID/stat
 };
 
 using NameText = char[96];

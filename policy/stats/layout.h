@@ -9,25 +9,25 @@
 // of the same user read. Nothing depends on it.
 namespace cuslice::stats {
 
-inline constexpr std::uint64_t kMagic = 0x73657275'67696663;  // "cfigures"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr uint64_t kMagic = 0x73657275'67696663;  // "cfigures"
+inline constexpr uint32_t kVersion = 1;
 inline constexpr unsigned kGpus = 64;
 
 // One GPU's, at the place of its ordinal. Whoever reads `sequence` before and after the rest, and finds the same even
 // number that is not 0, has read figures of one moment.
 struct Gpu {
-    std::atomic<std::uint64_t> sequence;  // 0: nothing has been written yet; odd while it is being written
-    std::uint64_t written;                // CLOCK_MONOTONIC, milliseconds
+    std::atomic<uint64_t> sequence;  // 0: nothing has been written yet; odd while it is being written
+    uint64_t written;                // CLOCK_MONOTONIC, milliseconds
     char uuid[64];
     char name[96];
-    std::uint32_t mode;      // AllocatorMode
-    std::uint32_t contexts;  // that have a cache now
+    uint32_t mode;      // AllocatorMode
+    uint32_t contexts;  // that have a cache now
     Statistics statistics;
 };
 
 struct File {
-    std::uint64_t magic;
-    std::uint32_t version, size;
+    uint64_t magic;
+    uint32_t version, size;
     Gpu gpus[kGpus];
 };
 

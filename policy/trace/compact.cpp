@@ -12,35 +12,33 @@ namespace cuslice::trace {
 
 namespace {
 
-constexpr unsigned kStretch = 30;   // of time, in bits of microseconds: 18 minutes
-constexpr std::size_t kPiece = 16;  // of a name
+constexpr unsigned kStretch = 30;  // of time, in bits of microseconds: 18 minutes
+constexpr size_t kPiece = 16;      // of a name
 
 struct KnownSource {
-    std::uint64_t stream;
-    std::uint32_t thread;
-    std::uint32_t recording;  // 0: none
-    std::uint16_t source;
+    uint64_t stream;
+    uint32_t thread;
+    uint32_t recording;  // 0: none
+    uint16_t source;
 };
 // Streams take turns in a thread.
-constexpr std::size_t kKnown = 4;
+constexpr size_t kKnown = 4;
 constinit thread_local KnownSource known_sources[kKnown] = {};
 
-std::uint64_t hash(std::uint64_t stream, std::uint32_t thread) {
-    return (stream ^ std::uint64_t{thread} << 32) * 0x9e3779b97f4a7c15ull;
-}
+uint64_t hash(uint64_t stream, uint32_t thread) { return (stream ^ uint64_t{thread} << 32) * 0x9e3779b97f4a7c15ull; }
 
 // Handles are addresses, or small numbers.
-KnownSource& known_source(std::uint64_t stream) { return known_sources[(hash(stream, 0) >> 60) % kKnown]; }
+KnownSource& known_source(uint64_t stream) { return known_sources[(hash(stream, 0) >> 60) % kKnown]; }
 
 std::string_view bytes_of(const Record& record) { return {reinterpret_cast<const char*>(&record), sizeof record}; }
 
 Record event_of(const Row& row) {
-    constexpr std::uint64_t kMostHeld = kHeldNotKnown - 1;
+    constexpr uint64_t kMostHeld = kHeldNotKnown - 1;
     Record event{.kind = static_cast<Kind>(static_cast<unsigned>(row.action) + 1),
-                 .time = static_cast<std::uint32_t>(row.time),
+                 .time = static_cast<uint32_t>(row.time),
                  .held = kHeldNotKnown,
                  .address = row.address};
-    if (row.held != Row::kNotKnown) event.held = static_cast<std::uint32_t>(std::min(row.held / kHeldUnit, kMostHeld));
+    if (row.held != Row::kNotKnown) event.held = static_cast<uint32_t>(std::min(row.held / kHeldUnit, kMostHeld));
     return event;
 }
 
@@ -48,23 +46,23 @@ bool is_narrow(const Row& row) { return row.address >> 56 == 0 && row.bytes >> 4
 
 }  // namespace
 
-std::uint64_t now() {
+uint64_t now() {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
 }
 
 Header header_of(pid_t process) {
     Header header;
-    header.process = static_cast<std::uint32_t>(process);
+    header.process = static_cast<uint32_t>(process);
     header.began = now();
     return header;
 }
 
 // Where the pair is, or would be; null where there is no memory yet.
-Sources::Entry* Sources::find(std::uint32_t thread, std::uint64_t stream) const {
+Sources::Entry* Sources::find(uint32_t thread, uint64_t stream) const {
     if (!entries_) return nullptr;
-    for (std::size_t at = hash(stream, thread) >> 32;; at++) {
+    for (size_t at = hash(stream, thread) >> 32;; at++) {
         Entry& entry = entries_[at & (capacity_ - 1)];
         if (!entry.number || (entry.stream == stream && entry.thread == thread)) return &entry;
     }
@@ -72,22 +70,22 @@ Sources::Entry* Sources::find(std::uint32_t thread, std::uint64_t stream) const 
 
 bool Sources::grow() {
     const int saved_errno = errno;
-    const std::size_t capacity = capacity_ ? capacity_ * 2 : kFirst;
+    const size_t capacity = capacity_ ? capacity_ * 2 : kFirst;
     void* const memory =
         mmap(nullptr, capacity * sizeof(Entry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     errno = saved_errno;
     if (memory == MAP_FAILED) return false;
     Entry* const before = entries_;
-    const std::size_t had = capacity_;
+    const size_t had = capacity_;
     entries_ = static_cast<Entry*>(memory);
     capacity_ = capacity;
-    for (std::size_t i = 0; i < had; i++)
+    for (size_t i = 0; i < had; i++)
         if (before[i].number) *find(before[i].thread, before[i].stream) = before[i];
     if (before) munmap(before, had * sizeof(Entry));
     return true;
 }
 
-std::uint16_t Sources::number(std::uint32_t thread, std::uint64_t stream, bool* is_new) {
+uint16_t Sources::number(uint32_t thread, uint64_t stream, bool* is_new) {
     *is_new = false;
     if (const Entry* const found = find(thread, stream); found && found->number) return found->number;
     if (count_ == kMost) return 0;
@@ -97,22 +95,22 @@ std::uint16_t Sources::number(std::uint32_t thread, std::uint64_t stream, bool* 
     return count_;
 }
 
-std::uint32_t Compact::number() {
-    static constinit std::atomic<std::uint32_t> last{0};
-    if (const std::uint32_t number = number_.load(std::memory_order_relaxed)) return number;
-    std::uint32_t none = 0;
-    const std::uint32_t next = last.fetch_add(1, std::memory_order_relaxed) + 1;
+uint32_t Compact::number() {
+    static constinit std::atomic<uint32_t> last{0};
+    if (const uint32_t number = number_.load(std::memory_order_relaxed)) return number;
+    uint32_t none = 0;
+    const uint32_t next = last.fetch_add(1, std::memory_order_relaxed) + 1;
     return number_.compare_exchange_strong(none, next, std::memory_order_relaxed) ? next : none;
 }
 
 // An event has half of its time. True if the file has no record of the time nearby.
-bool Compact::add_clock(Batch& batch, std::uint64_t time) const {
+bool Compact::add_clock(Batch& batch, uint64_t time) const {
     if (clock_.load(std::memory_order_acquire) == time >> kStretch) return false;
     batch.add({.kind = Kind::clock, .address = time});
     return true;
 }
 
-File::Appended Compact::place_of(File& file, const Row& row, Batch& batch, std::uint8_t& place, int& error) {
+File::Appended Compact::place_of(File& file, const Row& row, Batch& batch, uint8_t& place, int& error) {
     place = 0;
     if (row.gpu.empty()) return File::Appended::done;
     place = last_[row.ordinal].load(std::memory_order_acquire);
@@ -121,7 +119,7 @@ File::Appended Compact::place_of(File& file, const Row& row, Batch& batch, std::
 }
 
 // Nobody has the number before it is defined in the file. Where there are no more, a definition goes with each event.
-File::Appended Compact::new_place(File& file, const Row& row, Batch& batch, std::uint8_t& place, int& error) {
+File::Appended Compact::new_place(File& file, const Row& row, Batch& batch, uint8_t& place, int& error) {
     const DisablingLockGuard lock(mutex_);
     for (place = 1; place <= places_; place++) {
         if (gpus_[place] != row.ordinal || limits_[place].load(std::memory_order_relaxed) != row.limit) continue;
@@ -129,7 +127,7 @@ File::Appended Compact::new_place(File& file, const Row& row, Batch& batch, std:
         return File::Appended::done;
     }
     if (const auto named = define_name(file, row, error); named != File::Appended::done) return named;
-    place = places_ < kMostPlaces ? static_cast<std::uint8_t>(places_ + 1) : kAnyPlace;
+    place = places_ < kMostPlaces ? static_cast<uint8_t>(places_ + 1) : kAnyPlace;
     const Record definition{.kind = Kind::place, .place = place, .source = row.ordinal, .address = row.limit};
     if (place == kAnyPlace) return batch.add(definition), File::Appended::done;
     if (const auto defined = file.append(bytes_of(definition), error); defined != File::Appended::done) return defined;
@@ -142,11 +140,11 @@ File::Appended Compact::new_place(File& file, const Row& row, Batch& batch, std:
 
 File::Appended Compact::define_name(File& file, const Row& row, int& error) {
     if (named_[row.ordinal]) return File::Appended::done;
-    for (std::size_t at = 0; at < row.gpu.size(); at += kPiece) {
+    for (size_t at = 0; at < row.gpu.size(); at += kPiece) {
         Record piece{.kind = Kind::name,
-                     .place = static_cast<std::uint8_t>(at / kPiece),
+                     .place = static_cast<uint8_t>(at / kPiece),
                      .source = row.ordinal,
-                     .time = static_cast<std::uint32_t>(row.gpu.size())};
+                     .time = static_cast<uint32_t>(row.gpu.size())};
         const std::string_view text = slice(row.gpu, at, kPiece);
         std::memcpy(&piece.size, text.data(), text.size());
         const auto defined = file.append(bytes_of(piece), error);
@@ -157,9 +155,9 @@ File::Appended Compact::define_name(File& file, const Row& row, int& error) {
 }
 
 // A pair's thread is this one, so nobody else can have its number before it is defined.
-File::Appended Compact::source_of(File& file, const Row& row, Batch& batch, std::uint16_t& source, int& error) {
+File::Appended Compact::source_of(File& file, const Row& row, Batch& batch, uint16_t& source, int& error) {
     KnownSource& known = known_source(row.stream);
-    const std::uint32_t own = number();
+    const uint32_t own = number();
     source = known.source;
     const bool same = known.recording == own && known.stream == row.stream && known.thread == row.thread;
     if (same) return File::Appended::done;
@@ -187,11 +185,11 @@ File::Appended Compact::append(File& file, const Row& row, int& error) {
         return there;
     const bool clock = add_clock(batch, row.time);
     if (is_narrow(row)) {
-        event.size = static_cast<std::uint32_t>(row.bytes);
+        event.size = static_cast<uint32_t>(row.bytes);
         event.address |= row.bytes >> 32 << 56;
     } else {
         batch.add({.kind = Kind::size, .address = row.bytes});
-        event.kind = static_cast<Kind>(static_cast<std::uint8_t>(event.kind) | kWide);
+        event.kind = static_cast<Kind>(static_cast<uint8_t>(event.kind) | kWide);
     }
     batch.add(event);
     const auto result = file.append(batch.view(), error);

@@ -13,23 +13,23 @@ namespace cuslice::trace {
 /// Numbers for pairs of a thread and a stream. Not thread-safe.
 class Sources {
   public:
-    static constexpr std::uint16_t kMost = 0xfffe;
+    static constexpr uint16_t kMost = 0xfffe;
     /// The pair's number, from 1, and whether it is new; 0: there are no more, or no memory.
-    std::uint16_t number(std::uint32_t thread, std::uint64_t stream, bool* is_new);
+    uint16_t number(uint32_t thread, uint64_t stream, bool* is_new);
 
   private:
     struct Entry {
-        std::uint64_t stream;
-        std::uint32_t thread;
-        std::uint16_t number;  // 0: none is here
+        uint64_t stream;
+        uint32_t thread;
+        uint16_t number;  // 0: none is here
     };
-    static constexpr std::size_t kFirst = 256;
-    Entry* find(std::uint32_t thread, std::uint64_t stream) const;
+    static constexpr size_t kFirst = 256;
+    Entry* find(uint32_t thread, uint64_t stream) const;
     bool grow();
 
     Entry* entries_ = nullptr;
-    std::size_t capacity_ = 0;  // a power of two
-    std::uint16_t count_ = 0;
+    size_t capacity_ = 0;  // a power of two
+    uint16_t count_ = 0;
 };
 
 /// Writes rows as compact records, with what they are numbers for. Thread-safe; a row whose GPU, limit, thread and
@@ -44,28 +44,28 @@ class Compact {
         void add(const Record& record) { records[count++] = record; }
         std::string_view view() const { return {reinterpret_cast<const char*>(records), count * sizeof(Record)}; }
         Record records[5];
-        std::size_t count = 0;
+        size_t count = 0;
     };
-    static constexpr std::uint8_t kMostPlaces = 254, kAnyPlace = 255;
-    static constexpr std::uint16_t kAnySource = 0xffff;
+    static constexpr uint8_t kMostPlaces = 254, kAnyPlace = 255;
+    static constexpr uint16_t kAnySource = 0xffff;
     static constexpr unsigned kGpus = 64;
 
-    bool add_clock(Batch& batch, std::uint64_t time) const;
-    File::Appended place_of(File& file, const Row& row, Batch& batch, std::uint8_t& place, int& error);
-    File::Appended new_place(File& file, const Row& row, Batch& batch, std::uint8_t& place, int& error);
+    bool add_clock(Batch& batch, uint64_t time) const;
+    File::Appended place_of(File& file, const Row& row, Batch& batch, uint8_t& place, int& error);
+    File::Appended new_place(File& file, const Row& row, Batch& batch, uint8_t& place, int& error);
     File::Appended define_name(File& file, const Row& row, int& error) CUSLICE_REQUIRES(mutex_);
-    File::Appended source_of(File& file, const Row& row, Batch& batch, std::uint16_t& source, int& error);
-    std::uint32_t number();
+    File::Appended source_of(File& file, const Row& row, Batch& batch, uint16_t& source, int& error);
+    uint32_t number();
 
     // Its number tells what a thread remembers of this recording from what it remembers of another one.
-    std::atomic<std::uint32_t> number_{0};
-    std::atomic<std::uint64_t> clock_{~0ull};  // the stretch of time of which the file has a record
-    std::atomic<std::uint8_t> last_[kGpus] = {};
-    std::atomic<std::uint64_t> limits_[256] = {};  // by place
-    Mutex mutex_{LockRank::recording};             // over what is given numbers
-    std::uint8_t gpus_[256] CUSLICE_GUARDED_BY(mutex_) = {};
+    std::atomic<uint32_t> number_{0};
+    std::atomic<uint64_t> clock_{~0ull};  // the stretch of time of which the file has a record
+    std::atomic<uint8_t> last_[kGpus] = {};
+    std::atomic<uint64_t> limits_[256] = {};  // by place
+    Mutex mutex_{LockRank::recording};        // over what is given numbers
+    uint8_t gpus_[256] CUSLICE_GUARDED_BY(mutex_) = {};
     bool named_[kGpus] CUSLICE_GUARDED_BY(mutex_) = {};
-    std::uint8_t places_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    uint8_t places_ CUSLICE_GUARDED_BY(mutex_) = 0;
     Sources sources_ CUSLICE_GUARDED_BY(mutex_);
 };
 

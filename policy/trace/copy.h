@@ -24,7 +24,7 @@ inline void show_in_order() {
 #endif
 }
 
-template <std::size_t Bytes>
+template <size_t Bytes>
 void copy_piece(char*& to, const char*& from) {
     std::memcpy(to, from, Bytes);
     store_in_order();
@@ -32,8 +32,8 @@ void copy_piece(char*& to, const char*& from) {
     from += Bytes;
 }
 
-inline void copy_forward(char* to, const char* from, std::size_t bytes) {
-    for (std::size_t pieces = bytes / 16; pieces != 0; pieces--) copy_piece<16>(to, from);
+inline void copy_forward(char* to, const char* from, size_t bytes) {
+    for (size_t pieces = bytes / 16; pieces != 0; pieces--) copy_piece<16>(to, from);
     if (bytes & 8) copy_piece<8>(to, from);
     if (bytes & 4) copy_piece<4>(to, from);
     if (bytes & 2) copy_piece<2>(to, from);
@@ -43,8 +43,8 @@ inline void copy_forward(char* to, const char* from, std::size_t bytes) {
 /// A row of text: without its thread and the comma behind it at first, so that one that is torn has none. The kernel's
 /// numbers of threads have at most seven digits; a row is longer than that.
 inline void copy_row(char* to, std::string_view row) {
-    constexpr std::size_t kWord = 8;
-    std::size_t head = 0;
+    constexpr size_t kWord = 8;
+    size_t head = 0;
     while (head < kWord && row[head] != ',') head++;
     head += head < kWord ? 1 : 0;
     copy_forward(to + head, row.data() + head, row.size() - head);
@@ -54,12 +54,12 @@ inline void copy_row(char* to, std::string_view row) {
 
 /// Compact records, each without its kind at first. `to` is at a multiple of 8.
 inline void copy_records(char* to, std::string_view records) {
-    for (std::size_t at = 0; at + sizeof(Record) <= records.size(); at += sizeof(Record)) {
-        constexpr std::size_t kWord = 8;
+    for (size_t at = 0; at + sizeof(Record) <= records.size(); at += sizeof(Record)) {
+        constexpr size_t kWord = 8;
         copy_forward(to + at + kWord, records.data() + at + kWord, sizeof(Record) - kWord);
-        std::uint64_t word;
+        uint64_t word;
         std::memcpy(&word, records.data() + at, kWord);
-        __atomic_store_n(reinterpret_cast<std::uint64_t*>(to + at), word, __ATOMIC_RELEASE);
+        __atomic_store_n(reinterpret_cast<uint64_t*>(to + at), word, __ATOMIC_RELEASE);
     }
 }
 

@@ -39,9 +39,9 @@ bool fail(Reason& why, std::string_view what, const Path& path, int error) {
 
 Path file_name(std::string_view name, pid_t pid, unsigned attempt) {
     Path path;
-    const auto number = static_cast<std::uint64_t>(pid);
+    const auto number = static_cast<uint64_t>(pid);
     bool has_pid = false;
-    for (std::size_t at = 0; at < name.size(); at++) {
+    for (size_t at = 0; at < name.size(); at++) {
         const bool here = name[at] == '%' && at + 1 < name.size() && name[at + 1] == 'p';
         if (here)
             path.append(number);
@@ -247,7 +247,7 @@ File::Appended File::write_row(std::string_view row, int& error) {
     const int file = descriptor();
     if (file < 0) return error = errno, Appended::failed;
     // Asked each time, as a program may lower its own limit.
-    const std::uint64_t end = written_.fetch_add(row.size(), std::memory_order_relaxed) + row.size();
+    const uint64_t end = written_.fetch_add(row.size(), std::memory_order_relaxed) + row.size();
     if (S_ISREG(identity_.mode) && !file_may_have(end)) return error = EFBIG, Appended::failed;
     ssize_t written;
     do written = write(file, row.data(), row.size());

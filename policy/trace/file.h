@@ -21,7 +21,7 @@ using Path = FixedText<4096>;
 Path file_name(std::string_view name, pid_t pid, unsigned attempt);
 
 /// The two forms of a recording. Names that end in ".trace" are of compact ones, all others of text.
-enum class Form : std::uint8_t { csv, compact };
+enum class Form : uint8_t { csv, compact };
 Form form_of(std::string_view name);
 
 /// The file that this process appends rows to: through memory that is mapped of it, or by write(2) where its system
@@ -78,9 +78,9 @@ class File {
     mode_t mode_ = 0;  // as it was made: while it is mapped, nobody may write to it
     Windows windows_;
     std::atomic<int> file_{-1};
-    std::atomic<bool> by_write_{true};       // nothing is mapped any more
-    std::atomic<std::uint64_t> written_{0};  // bytes of the file, by_write_
-    Mutex mutex_{LockRank::trace_file};      // over opening it again, and over its windows
+    std::atomic<bool> by_write_{true};   // nothing is mapped any more
+    std::atomic<uint64_t> written_{0};   // bytes of the file, by_write_
+    Mutex mutex_{LockRank::trace_file};  // over opening it again, and over its windows
 };
 
 }  // namespace cuslice::trace

@@ -12,7 +12,7 @@ namespace cuslice::trace {
 
 static_assert(std::endian::native == std::endian::little);
 
-enum class Kind : std::uint8_t {
+enum class Kind : uint8_t {
     none = 0,  // also what was claimed and never written
     allocate = 1,
     free = 2,
@@ -23,35 +23,35 @@ enum class Kind : std::uint8_t {
     name = 7,    // a piece of a GPU's
     size = 8,    // of the wide event that follows
 };
-inline constexpr std::uint8_t kWide = 0x10;  // beside an event's kind: its address is whole, its size is before it
+inline constexpr uint8_t kWide = 0x10;  // beside an event's kind: its address is whole, its size is before it
 
 struct Record {
     Kind kind = Kind::none;
-    std::uint8_t place = 0;
-    std::uint16_t source = 0;
-    std::uint32_t time = 0;     // microseconds, the lower half; of a source its thread
-    std::uint32_t size = 0;     // bytes, the lower half
-    std::uint32_t held = 0;     // in units of kHeldUnit
-    std::uint64_t address = 0;  // and bits 32 to 39 of the size above bit 56
+    uint8_t place = 0;
+    uint16_t source = 0;
+    uint32_t time = 0;     // microseconds, the lower half; of a source its thread
+    uint32_t size = 0;     // bytes, the lower half
+    uint32_t held = 0;     // in units of kHeldUnit
+    uint64_t address = 0;  // and bits 32 to 39 of the size above bit 56
 };
 static_assert(sizeof(Record) == 24);
 
-inline constexpr std::uint64_t kHeldUnit = 4096;
-inline constexpr std::uint32_t kHeldNotKnown = ~0u;
+inline constexpr uint64_t kHeldUnit = 4096;
+inline constexpr uint32_t kHeldNotKnown = ~0u;
 
 struct Header {
     char magic[8] = {'\x89', 'C', 'U', 'S', 'L', '\r', '\n', '\x1a'};
-    std::uint32_t version = 1;
-    std::uint32_t process = 0;
-    std::uint64_t began = 0;  // microseconds since 1970, UTC
-    std::uint32_t record_bytes = sizeof(Record);
-    std::uint32_t held_unit = kHeldUnit;
-    std::uint64_t reserved[2] = {};
+    uint32_t version = 1;
+    uint32_t process = 0;
+    uint64_t began = 0;  // microseconds since 1970, UTC
+    uint32_t record_bytes = sizeof(Record);
+    uint32_t held_unit = kHeldUnit;
+    uint64_t reserved[2] = {};
 };
 static_assert(sizeof(Header) == 2 * sizeof(Record));
 
 /// The time in microseconds since 1970, UTC.
-std::uint64_t now();
+uint64_t now();
 /// The header of a recording that begins now.
 Header header_of(pid_t process);
 

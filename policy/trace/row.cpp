@@ -8,7 +8,7 @@ namespace cuslice::trace {
 
 namespace {
 
-constexpr std::size_t kMostOfName = 47;
+constexpr size_t kMostOfName = 47;
 
 // The text of each number below 100, or of each byte.
 template <unsigned Numbers, unsigned Base>
@@ -24,36 +24,36 @@ struct Pairs {
 constexpr Pairs<100, 10> kDecimals;
 constexpr Pairs<256, 16> kHexadecimals;
 
-void put_pair(char* to, std::uint64_t number) { std::memcpy(to, kDecimals.text + 2 * number, 2); }
+void put_pair(char* to, uint64_t number) { std::memcpy(to, kDecimals.text + 2 * number, 2); }
 
-unsigned digits_of(std::uint64_t number) {
-    static constexpr std::uint64_t kPowers[] = {0,
-                                                10,
-                                                100,
-                                                1'000,
-                                                10'000,
-                                                100'000,
-                                                1'000'000,
-                                                10'000'000,
-                                                100'000'000,
-                                                1'000'000'000,
-                                                10'000'000'000,
-                                                100'000'000'000,
-                                                1'000'000'000'000,
-                                                10'000'000'000'000,
-                                                100'000'000'000'000,
-                                                1'000'000'000'000'000,
-                                                10'000'000'000'000'000,
-                                                100'000'000'000'000'000,
-                                                1'000'000'000'000'000'000,
-                                                10'000'000'000'000'000'000u};
+unsigned digits_of(uint64_t number) {
+    static constexpr uint64_t kPowers[] = {0,
+                                           10,
+                                           100,
+                                           1'000,
+                                           10'000,
+                                           100'000,
+                                           1'000'000,
+                                           10'000'000,
+                                           100'000'000,
+                                           1'000'000'000,
+                                           10'000'000'000,
+                                           100'000'000'000,
+                                           1'000'000'000'000,
+                                           10'000'000'000'000,
+                                           100'000'000'000'000,
+                                           1'000'000'000'000'000,
+                                           10'000'000'000'000'000,
+                                           100'000'000'000'000'000,
+                                           1'000'000'000'000'000'000,
+                                           10'000'000'000'000'000'000u};
     // 1233 / 4096 is a little less than the decimal logarithm of 2.
     const auto bits = static_cast<unsigned>(std::bit_width(number | 1));
     const unsigned guess = bits * 1233 >> 12;
     return guess + (number >= kPowers[guess] ? 1 : 0);
 }
 
-char* put_number(char* to, std::uint64_t number) {
+char* put_number(char* to, uint64_t number) {
     char* const end = to + digits_of(number);
     char* at = end;
     for (; number >= 100; number /= 100) put_pair(at -= 2, number % 100);
@@ -64,7 +64,7 @@ char* put_number(char* to, std::uint64_t number) {
     return end;
 }
 
-char* put_hexadecimal(char* to, std::uint64_t number) {
+char* put_hexadecimal(char* to, uint64_t number) {
     *to++ = '0';
     *to++ = 'x';
     const auto digits = (static_cast<unsigned>(std::bit_width(number | 1)) + 3) / 4;
@@ -86,15 +86,15 @@ char* put_text(char* to, std::string_view text) {
 
 // Text that a thread writes again and again.
 struct Known {
-    std::uint64_t second = ~0ull, limit = Row::kNotKnown;
+    uint64_t second = ~0ull, limit = Row::kNotKnown;
     char time_of_day[9] = {};  // "09:12:03."
     char limit_text[21] = {};
-    std::uint8_t limit_size = 0;
+    uint8_t limit_size = 0;
 };
 constinit thread_local Known known;
 
 // Counted here and not by the C library: its local time takes a lock and allocates.
-void know_second(Known& now, std::uint64_t second) {
+void know_second(Known& now, uint64_t second) {
     put_pair(now.time_of_day, second / 3600 % 24);
     put_pair(now.time_of_day + 3, second / 60 % 60);
     put_pair(now.time_of_day + 6, second % 60);
@@ -103,9 +103,9 @@ void know_second(Known& now, std::uint64_t second) {
     now.second = second;
 }
 
-char* put_time_of_day(Known& now, char* to, std::uint64_t microseconds) {
-    constexpr std::uint64_t kSecond = 1'000'000;
-    const std::uint64_t second = microseconds / kSecond, rest = microseconds % kSecond;
+char* put_time_of_day(Known& now, char* to, uint64_t microseconds) {
+    constexpr uint64_t kSecond = 1'000'000;
+    const uint64_t second = microseconds / kSecond, rest = microseconds % kSecond;
     if (now.second != second) know_second(now, second);
     to = put_text(to, {now.time_of_day, sizeof now.time_of_day});
     put_pair(to, rest / 10'000);
@@ -114,10 +114,10 @@ char* put_time_of_day(Known& now, char* to, std::uint64_t microseconds) {
     return to + 6;
 }
 
-char* put_limit(Known& now, char* to, std::uint64_t limit) {
+char* put_limit(Known& now, char* to, uint64_t limit) {
     if (limit == Row::kNotKnown) return to;
     if (now.limit != limit) {
-        now.limit_size = static_cast<std::uint8_t>(put_number(now.limit_text, limit) - now.limit_text);
+        now.limit_size = static_cast<uint8_t>(put_number(now.limit_text, limit) - now.limit_text);
         now.limit = limit;
     }
     return put_text(to, {now.limit_text, now.limit_size});
@@ -131,7 +131,7 @@ void write_row(RowText& text, const Row& row) {
     char* to = put_number(text.bytes, row.thread);
     *to++ = ',';
     to = put_time_of_day(now, to, row.time);
-    to = put_text(to, kActions[static_cast<std::size_t>(row.action)]);
+    to = put_text(to, kActions[static_cast<size_t>(row.action)]);
     to = put_hexadecimal(to, row.address);
     *to++ = ',';
     to = put_number(to, row.bytes);
@@ -144,7 +144,7 @@ void write_row(RowText& text, const Row& row) {
     *to++ = ',';
     if (row.held != Row::kNotKnown) to = put_number(to, row.held);
     *to++ = '\n';
-    text.size = static_cast<std::size_t>(to - text.bytes);
+    text.size = static_cast<size_t>(to - text.bytes);
 }
 
 }  // namespace cuslice::trace

@@ -9,21 +9,21 @@
 
 namespace cuslice::trace {
 
-enum class Action : std::uint8_t { allocate, free, allocate_failure };
+enum class Action : uint8_t { allocate, free, allocate_failure };
 
 struct Row {
-    std::uint32_t thread = 0;  // as the kernel numbers them
-    std::uint64_t time = 0;    // microseconds since 1970, UTC; of them the time of day is written
+    uint32_t thread = 0;  // as the kernel numbers them
+    uint64_t time = 0;    // microseconds since 1970, UTC; of them the time of day is written
     Action action = Action::allocate;
-    std::uint64_t address = 0;  // 0: none, of an allocation that was refused
-    std::uint64_t bytes = 0;    // as the program asked for them
-    std::uint64_t stream = 0;   // its handle; 0: the default stream, or none
+    uint64_t address = 0;  // 0: none, of an allocation that was refused
+    uint64_t bytes = 0;    // as the program asked for them
+    uint64_t stream = 0;   // its handle; 0: the default stream, or none
     // An unknown figure is left empty.
-    static constexpr std::uint64_t kNotKnown = ~0ull;
-    std::string_view gpu;             // its UUID, as the program sees it
-    std::uint64_t limit = kNotKnown;  // bytes of it that may be held, as it is now
-    std::uint64_t held = kNotKnown;   // bytes that this process holds of them when the row is written
-    std::uint8_t ordinal = 0;         // the GPU's, where it is known
+    static constexpr uint64_t kNotKnown = ~0ull;
+    std::string_view gpu;        // its UUID, as the program sees it
+    uint64_t limit = kNotKnown;  // bytes of it that may be held, as it is now
+    uint64_t held = kNotKnown;   // bytes that this process holds of them when the row is written
+    uint8_t ordinal = 0;         // the GPU's, where it is known
 };
 
 inline constexpr std::string_view kHeader = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n";
@@ -32,7 +32,7 @@ inline constexpr std::string_view kHeader = "Thread,Time,Action,Pointer,Size,Str
 struct RowText {
     std::string_view view() const { return {bytes, size}; }
     char bytes[256];
-    std::size_t size;
+    size_t size;
 };
 
 /// "812,09:12:03.000417,allocate,0x7f3a40000000,1048576,0x0,GPU-5f…,4294967296,546308096" and a newline. A GPU's name

@@ -16,7 +16,7 @@ namespace {
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers don't know
 
 // As in <linux/magic.h>, whose older ones lack some.
-constexpr std::uint64_t kExt = 0xEF53, kXfs = 0x58465342, kTmpfs = 0x01021994, kOverlay = 0x794c7630;
+constexpr uint64_t kExt = 0xEF53, kXfs = 0x58465342, kTmpfs = 0x01021994, kOverlay = 0x794c7630;
 
 // On no stack: threads may have little.
 template <char Filler>
@@ -30,21 +30,21 @@ constexpr Page<'\n'> kLines;
 constexpr Page<'\0'> kZeros;
 
 // Everywhere the same, so that whatever a call leaves over is any of it.
-bool fill(int file, char filler, std::uint64_t bytes) {
-    constexpr std::size_t kPieces = 64;
+bool fill(int file, char filler, uint64_t bytes) {
+    constexpr size_t kPieces = 64;
     const char* const page = filler == '\n' ? kLines.bytes : kZeros.bytes;
     while (bytes != 0) {
         iovec pieces[kPieces];
-        std::size_t count = 0;
-        for (std::uint64_t left = bytes; left != 0 && count < kPieces; count++) {
-            const std::size_t piece = std::min<std::uint64_t>(left, sizeof kLines.bytes);
+        size_t count = 0;
+        for (uint64_t left = bytes; left != 0 && count < kPieces; count++) {
+            const size_t piece = std::min<uint64_t>(left, sizeof kLines.bytes);
             pieces[count] = {const_cast<char*>(page), piece};
             left -= piece;
         }
         const ssize_t written = writev(file, pieces, static_cast<int>(count));
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) return false;
-        bytes -= static_cast<std::uint64_t>(written);
+        bytes -= static_cast<uint64_t>(written);
     }
     return true;
 }
@@ -54,13 +54,13 @@ bool fill(int file, char filler, std::uint64_t bytes) {
 bool Windows::suits(int file) {
     struct statfs system {};
     if (fstatfs(file, &system) != 0) return false;
-    const auto type = static_cast<std::uint32_t>(system.f_type);
+    const auto type = static_cast<uint32_t>(system.f_type);
     if (type == kExt || type == kXfs || type == kTmpfs) return true;
     // Figures are those of the system beneath. btrfs, alone among those that may be there, counts no files.
     return type == kOverlay && system.f_files != 0;
 }
 
-std::size_t Windows::Window::bytes() const {
+size_t Windows::Window::bytes() const {
     return end.load(std::memory_order_relaxed) - begin.load(std::memory_order_relaxed) + kMostAtOnce;
 }
 
@@ -78,7 +78,7 @@ bool Windows::has_room() const {
 }
 
 // Twice as long each time, so that a program that allocates little has little.
-std::uint64_t Windows::next_end() const { return end_ + std::clamp(end_, kFirst, kLargest); }
+uint64_t Windows::next_end() const { return end_ + std::clamp(end_, kFirst, kLargest); }
 
 // Null: everywhere a thread is still about to write what it has claimed.
 Windows::Window* Windows::free_window() {
@@ -91,13 +91,13 @@ Windows::Window* Windows::free_window() {
 }
 
 bool Windows::extend(int file, char filler) {
-    const std::uint64_t end = next_end();
-    const std::uint64_t used = offset_.load(std::memory_order_relaxed);
+    const uint64_t end = next_end();
+    const uint64_t used = offset_.load(std::memory_order_relaxed);
     // Claims are none while the last window has no room, so this is all of them in it.
     if (Window* const last = current_.load(std::memory_order_relaxed)) last->claimed = used - last->first;
     Window* const window = free_window();
     if (!window) return errno = EBUSY, false;
-    const std::uint64_t size = end + kMostAtOnce;
+    const uint64_t size = end + kMostAtOnce;
     if (!fill(file, filler, size - std::max(filled_, used))) return false;
     filled_ = size;
     void* const base = mmap(nullptr, size - end_, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(end_));
@@ -119,6 +119,6 @@ bool Windows::extend(int file, char filler) {
 }
 
 // Bytes that were claimed are still written: they stay mapped, and in the file.
-std::uint64_t Windows::close() { return offset_.exchange(kClosed, std::memory_order_acq_rel); }
+uint64_t Windows::close() { return offset_.exchange(kClosed, std::memory_order_acq_rel); }
 
 }  // namespace cuslice::trace

@@ -19,8 +19,8 @@ class Windows {
 
   public:
     /// More is never claimed at once: a claim may begin at a window's last byte.
-    static constexpr std::size_t kMostAtOnce = 4096;
-    static constexpr std::uint64_t kFirst = 64 << 10, kLargest = 1 << 20;
+    static constexpr size_t kMostAtOnce = 4096;
+    static constexpr uint64_t kFirst = 64 << 10, kLargest = 1 << 20;
 
     class Claim {
       public:
@@ -31,7 +31,7 @@ class Windows {
       private:
         friend class Windows;
         char* to_ = nullptr;
-        std::size_t bytes_ = 0;
+        size_t bytes_ = 0;
         Window* window_ = nullptr;
     };
 
@@ -41,16 +41,16 @@ class Windows {
 
     /// From now on bytes can be claimed behind the first `used`, once there is a window. The file has no more than
     /// those.
-    void open(std::uint64_t used) { offset_.store(used, std::memory_order_release); }
+    void open(uint64_t used) { offset_.store(used, std::memory_order_release); }
     bool is_open() const { return offset_.load(std::memory_order_acquire) < kClosed; }
 
     /// False: there is no window with room.
-    bool claim(std::size_t bytes, Claim& claim) {
-        std::uint64_t at = offset_.load(std::memory_order_acquire);
+    bool claim(size_t bytes, Claim& claim) {
+        uint64_t at = offset_.load(std::memory_order_acquire);
         for (;;) {
             Window* const window = current_.load(std::memory_order_acquire);
             if (!window || !window->has(at)) {
-                const std::uint64_t now = offset_.load(std::memory_order_acquire);
+                const uint64_t now = offset_.load(std::memory_order_acquire);
                 if (now == at) return false;
                 at = now;
                 continue;
@@ -66,43 +66,43 @@ class Windows {
     bool has_room() const;
 
     /// The file's size with one more window.
-    std::uint64_t next_size() const { return next_end() + kMostAtOnce; }
+    uint64_t next_size() const { return next_end() + kMostAtOnce; }
     /// Maps one more window of the file, which is appended to. False, with errno, if there is no space, or memory.
     bool extend(int file, char filler);
 
     /// Ends all claims. How many bytes of the file were claimed; the rest of it can be cut off.
-    std::uint64_t close();
+    uint64_t close();
 
   private:
-    static constexpr std::uint64_t kClosed = 1ull << 63;
+    static constexpr uint64_t kClosed = 1ull << 63;
     static constexpr unsigned kWindows = 16;
 
     // Claims begin in [begin, end), and end in what is mapped behind it.
     struct alignas(64) Window {
-        std::atomic<std::uint64_t> begin{0}, end{0};
+        std::atomic<uint64_t> begin{0}, end{0};
         std::atomic<char*> base{nullptr};  // of `begin`
-        std::uint64_t first = 0;           // where the first claim begins
-        std::uint64_t claimed = 0;         // bytes, once there is a later window
+        uint64_t first = 0;                // where the first claim begins
+        uint64_t claimed = 0;              // bytes, once there is a later window
         bool mapped = false;
-        alignas(64) std::atomic<std::uint64_t> written{0};
+        alignas(64) std::atomic<uint64_t> written{0};
 
-        bool has(std::uint64_t offset) const {
+        bool has(uint64_t offset) const {
             return offset >= begin.load(std::memory_order_acquire) && offset < end.load(std::memory_order_acquire);
         }
-        char* at(std::uint64_t offset) const {
+        char* at(uint64_t offset) const {
             return base.load(std::memory_order_relaxed) + (offset - begin.load(std::memory_order_relaxed));
         }
-        std::size_t bytes() const;
+        size_t bytes() const;
         bool is_over() const;
         void unmap();
     };
-    std::uint64_t next_end() const;
+    uint64_t next_end() const;
     Window* free_window();
 
-    std::atomic<std::uint64_t> offset_{kClosed};
+    std::atomic<uint64_t> offset_{kClosed};
     std::atomic<Window*> current_{nullptr};
-    alignas(64) std::uint64_t end_ = 0;  // of the last window
-    std::uint64_t filled_ = 0;           // the file's size
+    alignas(64) uint64_t end_ = 0;  // of the last window
+    uint64_t filled_ = 0;           // the file's size
     Window windows_[kWindows];
 };
 

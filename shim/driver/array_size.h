@@ -15,11 +15,10 @@ constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_
 constexpr unsigned kLayers = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
 
 struct Extents {
-    std::uint64_t width, height, depth;
-    std::uint64_t bytes(std::uint64_t element) const {
-        std::uint64_t all = element;
-        for (const std::uint64_t extent :
-             {width, std::max<std::uint64_t>(height, 1), std::max<std::uint64_t>(depth, 1)})
+    uint64_t width, height, depth;
+    uint64_t bytes(uint64_t element) const {
+        uint64_t all = element;
+        for (const uint64_t extent : {width, std::max<uint64_t>(height, 1), std::max<uint64_t>(depth, 1)})
             if (__builtin_mul_overflow(all, extent, &all)) return ~0ull;
         return all;
     }
@@ -27,22 +26,22 @@ struct Extents {
 
 // Lower bound on an array's size in bytes; 0 if it isn't known, ~0 if it overflows.
 template <typename Descriptor>
-std::uint64_t least_2d(const Descriptor* d) {
+uint64_t least_2d(const Descriptor* d) {
     return d ? Extents{d->Width, d->Height, 0}.bytes(channel_bytes(d->Format) * d->NumChannels) : 0;
 }
 
 template <typename Descriptor>
-std::uint64_t least_3d(const Descriptor* d, unsigned levels = 1) {
+uint64_t least_3d(const Descriptor* d, unsigned levels = 1) {
     if (!d || d->Flags & kWithoutMemory) return 0;
-    const std::uint64_t element = channel_bytes(d->Format) * d->NumChannels;
+    const uint64_t element = channel_bytes(d->Format) * d->NumChannels;
     Extents extents{d->Width, d->Height, d->Depth};
     const bool layers = d->Flags & kLayers;
-    const std::uint64_t largest = std::max({extents.width, extents.height, layers ? 0 : extents.depth});
-    std::uint64_t sum = 0;
+    const uint64_t largest = std::max({extents.width, extents.height, layers ? 0 : extents.depth});
+    uint64_t sum = 0;
     for (unsigned level = std::clamp(levels, 1u, std::max(1u, static_cast<unsigned>(std::bit_width(largest)))); level;
          level--) {
         if (__builtin_add_overflow(sum, extents.bytes(element), &sum)) return ~0ull;
-        extents.width = std::max<std::uint64_t>(extents.width / 2, 1);
+        extents.width = std::max<uint64_t>(extents.width / 2, 1);
         extents.height /= 2;
         if (!layers) extents.depth /= 2;
     }

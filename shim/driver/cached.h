@@ -6,7 +6,7 @@
 namespace cuslice {
 
 // Why a cache has no memory, as the driver would say it. Whoever is told looks at the other members of its accounts.
-inline CUresult answer_denied(Function function, VirtualGpu& gpu, const AllocationError& denied, std::uint64_t asked) {
+inline CUresult answer_denied(Function function, VirtualGpu& gpu, const AllocationError& denied, uint64_t asked) {
     const DisableCancellation uncancelled;
     switch (denied.by) {
         case AllocationError::By::limit:
@@ -19,15 +19,15 @@ inline CUresult answer_denied(Function function, VirtualGpu& gpu, const Allocati
     }
 }
 
-using DirectAllocation = CUresult (*)(CUdeviceptr*, std::uint64_t);
+using DirectAllocation = CUresult (*)(CUdeviceptr*, uint64_t);
 
 // For which nothing is free. Apart, as the next one is, so that a hook needs few registers where something is.
 template <Function function, DirectAllocation direct>
-[[gnu::noinline]] CUresult cached_allocation_slowly(CUdeviceptr* pointer, std::uint64_t bytes) {
+[[gnu::noinline]] CUresult cached_allocation_slowly(CUdeviceptr* pointer, uint64_t bytes) {
     const Process::Current current = Process::last_current();
     VirtualGpu& gpu = *current.gpu;
     AllocationError denied;
-    const std::uint64_t address = current.cache->allocate_slowly(bytes, &denied);
+    const uint64_t address = current.cache->allocate_slowly(bytes, &denied);
     if (!address && denied.by == AllocationError::By::place) {
         report_no_map(gpu);
         return direct(pointer, bytes);
@@ -39,13 +39,13 @@ template <Function function, DirectAllocation direct>
 
 // The same of a block that the thread's own magazine doesn't have.
 template <Function function, DirectAllocation direct>
-[[gnu::noinline]] CUresult cached_allocation_beyond_magazine(CUdeviceptr* pointer, std::uint64_t bytes) {
+[[gnu::noinline]] CUresult cached_allocation_beyond_magazine(CUdeviceptr* pointer, uint64_t bytes) {
     const Process::Current& current = Process::last_current();
     if (process().caches().better_direct(*current.gpu, bytes)) [[unlikely]] {
         const CUresult result = direct(pointer, bytes);
         if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
     }
-    const std::uint64_t address = bytes > SizeClass::kMax ? current.cache->allocate_at_once(bytes) : 0;
+    const uint64_t address = bytes > SizeClass::kMax ? current.cache->allocate_at_once(bytes) : 0;
     if (!address) return cached_allocation_slowly<function, direct>(pointer, bytes);
     *pointer = address;
     return CUDA_SUCCESS;
@@ -53,11 +53,11 @@ template <Function function, DirectAllocation direct>
 
 // An allocation that may come out of a cache; `direct` makes it of the driver where there is none.
 template <Function function, DirectAllocation direct>
-[[gnu::always_inline]] inline CUresult cached_allocation(CUdeviceptr* pointer, std::uint64_t bytes) {
+[[gnu::always_inline]] inline CUresult cached_allocation(CUdeviceptr* pointer, uint64_t bytes) {
     if (inside_hook || !pointer || !bytes) return direct(pointer, bytes);
     ContextAllocator* const cache = process().current_cache();
     if (!cache) return direct(pointer, bytes);
-    const std::uint64_t address = bytes <= SizeClass::kMax ? cache->allocate_at_once(bytes) : 0;
+    const uint64_t address = bytes <= SizeClass::kMax ? cache->allocate_at_once(bytes) : 0;
     if (!address) return cached_allocation_beyond_magazine<function, direct>(pointer, bytes);
     *pointer = address;
     return CUDA_SUCCESS;

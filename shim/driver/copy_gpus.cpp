@@ -5,10 +5,10 @@
 
 namespace cuslice {
 
-constinit thread_local std::uint64_t CopyGpus::noted = 0;
+constinit thread_local uint64_t CopyGpus::noted = 0;
 
 // A copy may be given to a stream whose context is not current. The default streams are the current context's.
-std::uint64_t CopyGpus::carrying_out(CUstream stream) {
+uint64_t CopyGpus::carrying_out(CUstream stream) {
     CUcontext context = nullptr;
     const bool own = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
     if (own && CUSLICE_REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS)
@@ -17,10 +17,10 @@ std::uint64_t CopyGpus::carrying_out(CUstream stream) {
     return gpu ? Reach::bit(gpu->ordinal()) : 0;
 }
 
-std::uint64_t CopyGpus::gpu_of(CUdeviceptr address) {
+uint64_t CopyGpus::gpu_of(CUdeviceptr address) {
     const Caches& caches = process().caches();
     const Segment* segment = process().caches().map().segment(address);
-    std::uint64_t gpu = 0;
+    uint64_t gpu = 0;
     if (!segment) return gpu;
     caches.each([&](const ContextCache& cache) {
         if (&cache.allocator == segment->owner) gpu = cache.gpu_bit;

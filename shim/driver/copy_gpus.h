@@ -32,11 +32,11 @@ class CopyGpus {
     }
 
   private:
-    static std::uint64_t carrying_out(CUstream stream);
-    static std::uint64_t gpu_of(CUdeviceptr address);
+    static uint64_t carrying_out(CUstream stream);
+    static uint64_t gpu_of(CUdeviceptr address);
 
     // Sets as Reach has them; 0: there is nothing to note.
-    static constinit thread_local std::uint64_t noted;
+    static constinit thread_local uint64_t noted;
 };
 
 // The last of a function's arguments that is a stream; null if none is.

@@ -12,7 +12,7 @@ namespace cuslice {
 // A reservation that is rolled back too if the hook is left by a longjmp (left_hook.cpp).
 class HookReservation : public Reservation {
   public:
-    HookReservation(VirtualGpu& gpu, std::uint64_t bytes) : Reservation(gpu.budget(), bytes) {
+    HookReservation(VirtualGpu& gpu, uint64_t bytes) : Reservation(gpu.budget(), bytes) {
         hook_frame.reserving = &gpu.budget();
     }
     ~HookReservation() { hook_frame.reserving = nullptr; }
@@ -25,33 +25,33 @@ class HookReservation : public Reservation {
 
 // Writes down that the program holds what was reserved. CUDA_ERROR_OUT_OF_MEMORY if there is no host memory to write
 // it in.
-inline CUresult record(CUdeviceptr address, std::uint64_t bytes, const Process::Current& current, Kind kind) {
-    const bool noted = gpu_state().allocations.insert({address, Budget::charged(bytes), current.context,
-                                                       static_cast<std::uint8_t>(current.gpu->ordinal()),
-                                                       static_cast<std::uint8_t>(kind)});
+inline CUresult record(CUdeviceptr address, uint64_t bytes, const Process::Current& current, Kind kind) {
+    const bool noted =
+        gpu_state().allocations.insert({address, Budget::charged(bytes), current.context,
+                                        static_cast<uint8_t>(current.gpu->ordinal()), static_cast<uint8_t>(kind)});
     return noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 // The bytes to charge for a block of cuMemAlloc. An H200's driver gives memory in chunks of 2 MiB, and small blocks
 // share chunks. Where NVML lists the process, the next poll of the footprint finds what was rounded up; elsewhere
 // nothing would, so whole chunks are charged.
-inline std::uint64_t rounded_size(const VirtualGpu& gpu, std::uint64_t bytes) {
-    constexpr std::uint64_t kChunk = 2 << 20;
+inline uint64_t rounded_size(const VirtualGpu& gpu, uint64_t bytes) {
+    constexpr uint64_t kChunk = 2 << 20;
     if (bytes <= kChunk / 2) [[likely]]
         return bytes;
     if (!gpu.physical().measures_steps()) return bytes;
-    const std::uint64_t up = (bytes + kChunk - 1) / kChunk * kChunk;
+    const uint64_t up = (bytes + kChunk - 1) / kChunk * kChunk;
     return up < bytes ? bytes : up;
 }
 
 // The driver may have less than the limit allows, because the caches hold it. True if they have given anything back,
 // and the driver is to be asked again.
-inline bool made_room(CUresult result, VirtualGpu& gpu, std::uint64_t bytes) {
+inline bool made_room(CUresult result, VirtualGpu& gpu, uint64_t bytes) {
     return result == CUDA_ERROR_OUT_OF_MEMORY && gpu.caches() && process().caches().trim(gpu, bytes);
 }
 
 template <typename Call>
-CUresult ask_driver(VirtualGpu& gpu, std::uint64_t bytes, Call call) {
+CUresult ask_driver(VirtualGpu& gpu, uint64_t bytes, Call call) {
     const CUresult result = call();
     return made_room(result, gpu, bytes) ? call() : result;
 }
@@ -59,14 +59,14 @@ CUresult ask_driver(VirtualGpu& gpu, std::uint64_t bytes, Call call) {
 // The shape of every hook that allocates: reserve, call the driver, record. `pointer` is where the program has the
 // address put, `call` the driver's function, which is given where to put it, `free` its counterpart.
 template <typename Pointer, typename Call, typename Free>
-[[gnu::always_inline]] inline CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes,
+[[gnu::always_inline]] inline CUresult counted_allocation(Function function, Kind kind, uint64_t bytes,
                                                           Pointer* pointer, Call call, Free free) {
     const HookEntry entry(OnStack::Hold::quick);
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited()) return call(pointer);
     LimitError why;
-    const std::uint64_t taken = kind == Kind::memory ? rounded_size(*gpu, bytes) : bytes;
+    const uint64_t taken = kind == Kind::memory ? rounded_size(*gpu, bytes) : bytes;
     if (!gpu->reserve(taken, &why)) return refuse(function, *gpu, why, bytes);
     HookReservation reservation(*gpu, taken);
     OutParameter<Pointer> made(pointer);
@@ -75,7 +75,7 @@ template <typename Pointer, typename Call, typename Free>
         [&] {
             const CUresult recorded = record(*made, taken, current, kind);
             if (recorded == CUDA_SUCCESS && kind == Kind::managed)
-                gpu->physical().managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
+                gpu->physical().managed_changed(static_cast<int64_t>(Budget::charged(bytes)));
             return recorded;
         },
         [&] { free(*made); });
@@ -109,7 +109,7 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
             // Without a record it is memory of a pool, or none that we counted.
             if (freed.address) {
                 VirtualGpu& gpu = process().gpu(freed.gpu);
-                if (is_managed(freed)) gpu.physical().managed_changed(-static_cast<std::int64_t>(freed.bytes));
+                if (is_managed(freed)) gpu.physical().managed_changed(-static_cast<int64_t>(freed.bytes));
                 give_back(gpu, freed);
             } else if (result == CUDA_SUCCESS && (Siblings::any_joined() || UnrecordedFrees::any_watched())) {
                 note_pool_free();
@@ -134,7 +134,7 @@ constexpr bool makes_context(Function function) {
 // The shape of every hook in which the driver takes memory by itself: charge what it takes at least, measure before and
 // after, and undo what does not fit.
 template <typename Call, typename Undo>
-CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, std::uint64_t least = 0) {
+CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, uint64_t least = 0) {
     if (!gpu || !gpu->limited()) return call();
     process().charge_unseen(*gpu, true);  // else it would be taken for what was there before
     LimitError why;

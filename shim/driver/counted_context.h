@@ -54,7 +54,7 @@ inline CUresult join_others(VirtualGpu* gpu) {
 }
 
 // How a context with these flags would be made; 0 where its size isn't looked up.
-inline std::uint64_t kind_of_context(const VirtualGpu* gpu, unsigned flags) {
+inline uint64_t kind_of_context(const VirtualGpu* gpu, unsigned flags) {
     if (!gpu || !gpu->limited() || !gpu_state().sharing.any()) return 0;
     int version = 0;
     CUSLICE_REAL(cuDriverGetVersion)(&version);
@@ -63,7 +63,7 @@ inline std::uint64_t kind_of_context(const VirtualGpu* gpu, unsigned flags) {
 
 // The shape of every call that makes a context. One that is known not to fit is never made.
 template <typename Call, typename Undo>
-CUresult counted_first_context(Function function, VirtualGpu* gpu, std::uint64_t kind, Call call, Undo undo) {
+CUresult counted_first_context(Function function, VirtualGpu* gpu, uint64_t kind, Call call, Undo undo) {
     const CUresult result = counted_step(function, gpu, call, undo, kind ? DriverSteps(*gpu).known_context(kind) : 0);
     if (result == CUDA_SUCCESS && kind) DriverSteps(*gpu).note_context(kind);
     return result;

@@ -12,7 +12,7 @@ inline PhysicalMemory& physical_memory() { return gpu_state().physical_memory; }
 class EndingMemory {
   public:
     /// `exported`: a bit for each GPU with such memory; mostly 0, and then there is nothing to do.
-    explicit EndingMemory(std::uint64_t exported) : exported_(exported) {
+    explicit EndingMemory(uint64_t exported) : exported_(exported) {
         if (exported_) [[unlikely]]
             begin();
     }
@@ -26,12 +26,12 @@ class EndingMemory {
     PhysicalMemory::OnFreed on_freed() { return {give_back, this}; }
 
   private:
-    static void give_back(void* self, int gpu, std::uint64_t bytes, PhysicalMemory::Kept kept);
+    static void give_back(void* self, int gpu, uint64_t bytes, PhysicalMemory::Kept kept);
     void begin();
     void end();
 
-    std::uint64_t exported_;
-    std::uint64_t before_[PhysicalMemory::kMaxGpus];  // by GPU, of those in exported_
+    uint64_t exported_;
+    uint64_t before_[PhysicalMemory::kMaxGpus];  // by GPU, of those in exported_
 };
 
 // The driver's figure may include memory that isn't ours to count, and that the call has just released: an allocation

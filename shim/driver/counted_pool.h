@@ -8,7 +8,7 @@ enum class PoolRoom { none, reserved, spare };
 
 // Before pools are trimmed for it: this one may have what is needed to spare. Whoever waits is outside, so that nobody
 // waits for it.
-inline PoolRoom room_to_grow(VirtualGpu& gpu, MemoryPools::Growing& growing, std::uint64_t bytes, LimitError* why) {
+inline PoolRoom room_to_grow(VirtualGpu& gpu, MemoryPools::Growing& growing, uint64_t bytes, LimitError* why) {
     gpu.siblings().given_back().publish_unsettled();
     if (growing.enter_on_spare()) return PoolRoom::spare;
     if (gpu.reserve(bytes, why)) {
@@ -21,11 +21,11 @@ inline PoolRoom room_to_grow(VirtualGpu& gpu, MemoryPools::Growing& growing, std
 // The shape of every hook in which a memory pool can grow. `undo` gives the allocation back and waits until the pool
 // has it; false: it can't.
 template <typename Call, typename Undo>
-CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, std::uint64_t bytes, Call call,
+CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, uint64_t bytes, Call call,
                            Undo undo) {
     if (!gpu || !gpu->limited()) return call();
     MemoryPools::Growing growing(gpu->pools(), pool, bytes);
-    std::uint64_t reserved = growing.at_most();
+    uint64_t reserved = growing.at_most();
     LimitError why;
     const bool at_once = growing.enter() && gpu->reserve_at_once(reserved);
     if (!at_once) {

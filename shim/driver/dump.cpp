@@ -24,7 +24,7 @@ class Text {
         (add(parts), ...);
         return *this;
     }
-    Text& append_address(std::uint64_t address) {
+    Text& append_address(uint64_t address) {
         FixedText<24> digits("\"0x");
         for (int shift = 60; shift >= 0; shift -= 4) digits.append("0123456789abcdef"[address >> shift & 15]);
         return append(digits.append('"'));
@@ -38,7 +38,7 @@ class Text {
     void add(std::string_view text) {
         for (const char c : text) whole_ = whole_ && bytes_.push_back(c);
     }
-    void add(std::uint64_t number) { add(FixedText<24>().append(number)); }
+    void add(uint64_t number) { add(FixedText<24>().append(number)); }
 
     PageVector<char> bytes_;
     bool whole_ = true;
@@ -64,9 +64,8 @@ void write_block(const Block& block, void* self) {
     writing.text.append(",\"bytes\":", block.bytes);
     const Block::State now = block.state;  // another thread may free the block at any moment
     const bool used = now == Block::State::used;
-    const std::uint64_t requested = used ? std::uint64_t{block.requested} : 0;
-    const std::string_view state =
-        used && !requested ? std::string_view("kept") : kStates[static_cast<std::size_t>(now)];
+    const uint64_t requested = used ? uint64_t{block.requested} : 0;
+    const std::string_view state = used && !requested ? std::string_view("kept") : kStates[static_cast<size_t>(now)];
     writing.text.append(",\"state\":\"", state, "\"");
     if (requested)
         writing.text.append(",\"requested\":", requested);
@@ -88,7 +87,7 @@ void dump_caches(const VirtualGpu& gpu) {
         process().caches().each([&](ContextCache& cache) {
             if (cache.gpu != &gpu) return;
             text.append(first ? "" : ",", "{\"context\":");
-            text.append_address(reinterpret_cast<std::uintptr_t>(cache.context)).append(",\"segments\":[");
+            text.append_address(reinterpret_cast<uintptr_t>(cache.context)).append(",\"segments\":[");
             Writing writing{text};
             cache.allocator.inspect(begin_segment, write_block, &writing);
             text.append(writing.first_segment ? "]}" : "]}]}");

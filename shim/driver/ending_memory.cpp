@@ -9,7 +9,7 @@ namespace cuslice {
 namespace {
 
 template <typename F>
-void each_gpu(std::uint64_t gpus, F f) {
+void each_gpu(uint64_t gpus, F f) {
     for (; gpus; gpus &= gpus - 1) f(std::countr_zero(gpus));
 }
 
@@ -28,7 +28,7 @@ void EndingMemory::end() {
     each_gpu(exported_, [&](int gpu) { after_exported_release(process().gpu(gpu)); });
 }
 
-void EndingMemory::give_back(void* self, int gpu, std::uint64_t bytes, PhysicalMemory::Kept kept) {
+void EndingMemory::give_back(void* self, int gpu, uint64_t bytes, PhysicalMemory::Kept kept) {
     const EndingMemory& ending = *static_cast<EndingMemory*>(self);
     VirtualGpu& on = process().gpu(gpu);
     if (kept == PhysicalMemory::Kept::exported)

@@ -12,12 +12,12 @@ namespace cuslice {
 namespace {
 
 constexpr std::string_view kKinds[] = {"cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "exported", "arrays"};
-constexpr std::size_t kKindCount = sizeof(kKinds) / sizeof(kKinds[0]);
+constexpr size_t kKindCount = sizeof(kKinds) / sizeof(kKinds[0]);
 
 struct Sums {
     int gpu;
-    std::uint64_t bytes[kKindCount];
-    std::uint64_t blocks[kKindCount];
+    uint64_t bytes[kKindCount];
+    uint64_t blocks[kKindCount];
 };
 
 void add_up(const Allocation& allocation, void* argument) {
@@ -30,14 +30,14 @@ void add_up(const Allocation& allocation, void* argument) {
 // `noting`: somebody reads or writes the rest, for which nobody waits.
 struct Noted {
     std::atomic<bool> noting{false};
-    std::atomic<std::uint64_t> used{0};  // bytes, when `holdings` were noted
+    std::atomic<uint64_t> used{0};  // bytes, when `holdings` were noted
     Holdings holdings;
 };
 constinit Noted noted[Process::kMaxGpus];
 
 void note(VirtualGpu& gpu) {
     Noted& most = noted[gpu.ordinal()];
-    const std::uint64_t used = gpu.budget().used(), before = most.used.load(std::memory_order_relaxed);
+    const uint64_t used = gpu.budget().used(), before = most.used.load(std::memory_order_relaxed);
     if (used <= before + before / 64 || most.noting.exchange(true, std::memory_order_acquire)) return;
     most.holdings = holdings_of(gpu);
     most.used.store(used, std::memory_order_relaxed);
@@ -46,7 +46,7 @@ void note(VirtualGpu& gpu) {
 
 }  // namespace
 
-void Holdings::add(std::string_view who, std::uint64_t bytes, std::uint64_t blocks) {
+void Holdings::add(std::string_view who, uint64_t bytes, uint64_t blocks) {
     if (bytes != 0 && count < kMost) parts[count++] = {who, bytes, blocks};
 }
 
@@ -60,9 +60,9 @@ Holdings holdings_of(const VirtualGpu& gpu) {
     gpu_state().allocations.for_each(add_up, &sum);
     Holdings holdings;
     if (!gpu.slice().plus_context) holdings.add("contexts and modules", gpu.driver_footprint(), 0);
-    for (std::size_t kind = 0; kind < kKindCount; kind++) holdings.add(kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
-    std::uint64_t created_blocks = 0;
-    const std::uint64_t created = gpu_state().physical_memory.held_on(gpu.ordinal(), &created_blocks);
+    for (size_t kind = 0; kind < kKindCount; kind++) holdings.add(kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
+    uint64_t created_blocks = 0;
+    const uint64_t created = gpu_state().physical_memory.held_on(gpu.ordinal(), &created_blocks);
     holdings.add("cuMemCreate", created, created_blocks);
     holdings.add("memory pools and graphs", gpu.pools().charged(), 0);
     return holdings;

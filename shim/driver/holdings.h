@@ -11,14 +11,14 @@ namespace cuslice {
 struct Holdings {
     struct Part {
         std::string_view who;  // "cuMemAlloc"
-        std::uint64_t bytes, blocks;
+        uint64_t bytes, blocks;
     };
     static constexpr unsigned kMost = 8;
     Part parts[kMost] = {};
     unsigned count = 0;
 
     // A part of nothing is none.
-    void add(std::string_view who, std::uint64_t bytes, std::uint64_t blocks);
+    void add(std::string_view who, uint64_t bytes, uint64_t blocks);
     void sort();  // the largest first
 };
 

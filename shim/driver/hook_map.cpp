@@ -42,15 +42,15 @@ void HookMap::build() {
     const auto add = [&](Function function, void* hook) {
         const void* real = physical_slot(function);
         if (!real) return;
-        std::size_t i = home(real);
+        size_t i = home(real);
         for (const void* there; (there = rows_[i].real.load(std::memory_order_relaxed)) && there != real;)
             i = (i + 1) % kRows;
         rows_[i].real.store(real, std::memory_order_relaxed);
         rows_[i].hook.store(hook, std::memory_order_relaxed);
     };
-    const auto add_exported = [&](Function function) { add(function, kExported[static_cast<std::size_t>(function)]); };
+    const auto add_exported = [&](Function function) { add(function, kExported[static_cast<size_t>(function)]); };
     // Beneath the hooks, where GPUs are split.
-    for (std::size_t i = 0; i < kFunctionCount; i++)
+    for (size_t i = 0; i < kFunctionCount; i++)
         if (split_from_slots[i]) add(static_cast<Function>(i), filled_driver_slot(i));
     for (const Function hook : kHooks) add_exported(hook);
     if (!process().may_cache()) return;
@@ -58,7 +58,7 @@ void HookMap::build() {
 }
 
 void* HookMap::hook_for(const void* real) const {
-    for (std::size_t i = home(real);; i = (i + 1) % kRows) {
+    for (size_t i = home(real);; i = (i + 1) % kRows) {
         const void* there = rows_[i].real.load(std::memory_order_relaxed);
         if (there == real) return rows_[i].hook.load(std::memory_order_relaxed);
         if (!there) return nullptr;
@@ -68,14 +68,14 @@ void* HookMap::hook_for(const void* real) const {
 int HookMap::hooked_name(const char* name) {
     int index = 0;
     for (const Function hook : kHooks) {
-        if (std::strcmp(kFunctions[static_cast<std::size_t>(hook)].name, name) == 0) return index;
+        if (std::strcmp(kFunctions[static_cast<size_t>(hook)].name, name) == 0) return index;
         index++;
     }
     return -1;
 }
 
 bool HookMap::is_listed_form(const char* name, const void* real) {
-    for (std::size_t i = 0; i < kFunctionCount; i++)
+    for (size_t i = 0; i < kFunctionCount; i++)
         if (physical_slot(static_cast<Function>(i)) == real && std::strcmp(kFunctions[i].name, name) == 0) return true;
     return false;
 }

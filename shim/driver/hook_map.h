@@ -10,7 +10,7 @@ namespace cuslice {
 // route is `checked`.
 class HookMap {
   public:
-    static constexpr std::size_t kMaxHooks = 256;
+    static constexpr size_t kMaxHooks = 256;
 
     // Fills an empty map from the driver's table. Several threads may do so at once: each puts the same pairs in the
     // same order and so in the same places. (No lock: one that another thread holds at a fork is held in the child for
@@ -32,8 +32,8 @@ class HookMap {
         std::atomic<const void*> real{nullptr};
         std::atomic<void*> hook{nullptr};
     };
-    static constexpr std::size_t kRows = 4 * kMaxHooks;  // sparse, and a power of two
-    static std::size_t home(const void* real) { return (reinterpret_cast<std::uintptr_t>(real) >> 4) % kRows; }
+    static constexpr size_t kRows = 4 * kMaxHooks;  // sparse, and a power of two
+    static size_t home(const void* real) { return (reinterpret_cast<uintptr_t>(real) >> 4) % kRows; }
 
     Row rows_[kRows];
 };

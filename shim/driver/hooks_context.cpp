@@ -56,7 +56,7 @@ CUresult counted_destroy(Destroy destroy, CUcontext context) {
 void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id, CacheOfUnseen cache) {
     log_slice(gpu, context);
     if (!gpu.caches() || cache == CacheOfUnseen::left) return;
-    std::uint64_t missing = 0;
+    uint64_t missing = 0;
     if (!process().caches().prepare(gpu, id, &missing)) report_missing(gpu, missing);
     report_unpublished();
 }
@@ -100,18 +100,18 @@ namespace {
 
 // How many blocks of this limit's size the driver makes room for: one heap or print buffer, or a stack for each thread
 // that can be resident on the GPU, which an H200's driver takes at once (docs/results/). 0: the limit is no size.
-std::uint64_t times_held(const VirtualGpu& gpu, CUlimit limit) {
+uint64_t times_held(const VirtualGpu& gpu, CUlimit limit) {
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE) return 1;
     if (limit != CU_LIMIT_STACK_SIZE) return 0;
     int threads = 0, multiprocessors = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, gpu.device());
     CUSLICE_REAL(cuDeviceGetAttribute)(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu.device());
-    return static_cast<std::uint64_t>(threads) * static_cast<std::uint64_t>(multiprocessors);
+    return static_cast<uint64_t>(threads) * static_cast<uint64_t>(multiprocessors);
 }
 
 // The largest number where it overflows.
-std::uint64_t product(std::uint64_t bytes, std::uint64_t times) {
-    std::uint64_t all = 0;
+uint64_t product(uint64_t bytes, uint64_t times) {
+    uint64_t all = 0;
     return __builtin_mul_overflow(bytes, times, &all) ? ~0ull : all;
 }
 

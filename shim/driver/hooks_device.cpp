@@ -16,7 +16,7 @@ constexpr auto shown_total = [](auto real, auto* bytes, CUdevice device) {
     if (gpu && gpu->limited()) {
         const DisableCancellation uncancelled;  // the ledger is read
         using Size = std::remove_pointer_t<decltype(bytes)>;
-        *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, limit_to_come(*gpu)));
+        *bytes = static_cast<Size>(std::min<uint64_t>(*bytes, limit_to_come(*gpu)));
     }
     return result;
 };

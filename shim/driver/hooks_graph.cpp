@@ -12,13 +12,13 @@ using Bytes = GraphNeeds::Bytes;
 
 // Adds up the allocation nodes of a graph and of those inside it. What can't be read can't be launched either.
 void add_up(CUgraph graph, Bytes* bytes) {
-    std::size_t count = 0;
+    size_t count = 0;
     if (CUSLICE_REAL(cuGraphGetNodes)(graph, nullptr, &count) != CUDA_SUCCESS || !count) return;
     PageVector<CUgraphNode> nodes;
     while (nodes.size() < count)
         if (!nodes.push_back(nullptr)) return nodes.release();
     if (CUSLICE_REAL(cuGraphGetNodes)(graph, nodes.begin(), &count) != CUDA_SUCCESS) return nodes.release();
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
         CUSLICE_REAL(cuGraphNodeGetType)(nodes[i], &type);
         CUgraph child = nullptr;

@@ -21,24 +21,25 @@ bool node_in_bounds(const CUgraphNodeParams* params) {
 
 using Dependencies = const CUgraphNode*;
 
-constexpr auto added_copy = [](CUgraphNode*, CUgraph, Dependencies, std::size_t, const CUDA_MEMCPY3D* params,
-                               CUcontext) { return box_in_bounds(params); };
+constexpr auto added_copy = [](CUgraphNode*, CUgraph, Dependencies, size_t, const CUDA_MEMCPY3D* params, CUcontext) {
+    return box_in_bounds(params);
+};
 constexpr auto set_copy = [](CUgraphNode, const CUDA_MEMCPY3D* params) { return box_in_bounds(params); };
 constexpr auto set_exec_copy = [](CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D* params, CUcontext) {
     return box_in_bounds(params);
 };
 
-constexpr auto added_fill = [](CUgraphNode*, CUgraph, Dependencies, std::size_t, const CUDA_MEMSET_NODE_PARAMS* params,
+constexpr auto added_fill = [](CUgraphNode*, CUgraph, Dependencies, size_t, const CUDA_MEMSET_NODE_PARAMS* params,
                                CUcontext) { return fill_in_bounds(params); };
 constexpr auto set_fill = [](CUgraphNode, const CUDA_MEMSET_NODE_PARAMS* params) { return fill_in_bounds(params); };
 constexpr auto set_exec_fill = [](CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
     return fill_in_bounds(params);
 };
 
-constexpr auto added_v1 = [](CUgraphNode*, CUgraph, Dependencies, std::size_t, CUgraphNodeParams* params) {
+constexpr auto added_v1 = [](CUgraphNode*, CUgraph, Dependencies, size_t, CUgraphNodeParams* params) {
     return node_in_bounds(params);
 };
-constexpr auto added = [](CUgraphNode*, CUgraph, Dependencies, const CUgraphEdgeData*, std::size_t,
+constexpr auto added = [](CUgraphNode*, CUgraph, Dependencies, const CUgraphEdgeData*, size_t,
                           CUgraphNodeParams* params) { return node_in_bounds(params); };
 constexpr auto set = [](CUgraphNode, CUgraphNodeParams* params) { return node_in_bounds(params); };
 constexpr auto set_exec = [](CUgraphExec, CUgraphNode, CUgraphNodeParams* params) { return node_in_bounds(params); };

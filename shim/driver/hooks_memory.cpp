@@ -16,21 +16,21 @@ void free_again_v1(CUdeviceptr address) { CUSLICE_REAL(cuMemFree)(static_cast<CU
 // Rows are padded to a pitch that only the driver knows for certain. An H200's pads 1,000 bytes to 1,024
 // (docs/results/), which a step of 512 gives. It is taken beforehand, so that nothing is allocated that doesn't fit;
 // what is wrong with it for other widths and GPUs is settled afterwards.
-constexpr std::uint64_t kPitchStep = 512;
+constexpr uint64_t kPitchStep = 512;
 
-bool expected_pitch_bytes(std::uint64_t width, std::uint64_t height, std::uint64_t* bytes) {
-    std::uint64_t up = 0;
+bool expected_pitch_bytes(uint64_t width, uint64_t height, uint64_t* bytes) {
+    uint64_t up = 0;
     return !__builtin_add_overflow(width, kPitchStep - 1, &up) &&
            !__builtin_mul_overflow(up / kPitchStep * kPitchStep, height, bytes);
 }
 
 template <typename Pointer, typename Size, typename Call, typename Free>
-CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t height, Pointer* pointer, Size* pitch,
-                       Call call, Free free) {
+CUresult counted_pitch(Function function, uint64_t width, uint64_t height, Pointer* pointer, Size* pitch, Call call,
+                       Free free) {
     const HookEntry entry;
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
-    std::uint64_t expected = 0;
+    uint64_t expected = 0;
     // A product that overflows is the driver's to refuse.
     if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected)) return call(pointer, pitch);
     LimitError why;
@@ -39,10 +39,10 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     HookReservation reservation(*gpu, expected);
     OutParameter<Pointer> made(pointer);
     OutParameter<Size> chosen(pitch);
-    std::uint64_t padded = 0;
+    uint64_t padded = 0;
     const auto record_padded = [&] {
-        padded = rounded_size(*gpu, static_cast<std::uint64_t>(*chosen) * height);
-        const std::uint64_t more = padded > expected ? Budget::charged(padded) - Budget::charged(expected) : 0;
+        padded = rounded_size(*gpu, static_cast<uint64_t>(*chosen) * height);
+        const uint64_t more = padded > expected ? Budget::charged(padded) - Budget::charged(expected) : 0;
         if (!gpu->reserve(more, &why)) return refuse(function, *gpu, why);
         HookReservation padding(*gpu, more);
         const CUresult recorded = record(*made, padded, current, Kind::pitch);
@@ -61,19 +61,19 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
 
 // How much is written down of an allocation whose pitch is the driver's to choose.
 template <typename Size>
-auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
-    return [=](CUresult result) { return (result == CUDA_SUCCESS ? std::uint64_t{*pitch} : width) * height; };
+auto pitch_bytes(const Size* pitch, uint64_t width, uint64_t height) {
+    return [=](CUresult result) { return (result == CUDA_SUCCESS ? uint64_t{*pitch} : width) * height; };
 }
 
 // Each way apart from the hook, which saves no register then.
-[[gnu::noinline]] CUresult allocate_directly(CUdeviceptr* pointer, std::uint64_t bytes) {
+[[gnu::noinline]] CUresult allocate_directly(CUdeviceptr* pointer, uint64_t bytes) {
     return counted_allocation(
         Function::cuMemAlloc_v2, Kind::memory, bytes, pointer,
         [&](CUdeviceptr* made) { return CUSLICE_REAL(cuMemAlloc_v2)(made, bytes); }, free_again);
 }
 
 // Charged with nothing: it is the driver's footprint then, as NVML has it.
-[[gnu::cold, gnu::noinline]] CUresult allocate_with_context(CUdeviceptr* pointer, std::uint64_t bytes) {
+[[gnu::cold, gnu::noinline]] CUresult allocate_with_context(CUdeviceptr* pointer, uint64_t bytes) {
     return counted_allocation(
         Function::cuMemAlloc_v2, Kind::memory, 0, pointer,
         [&](CUdeviceptr* made) {
@@ -95,7 +95,7 @@ bool comes_on_top(const void* caller) {
     return counted_free(address, release_freed, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); });
 }
 
-[[gnu::noinline]] CUresult allocate_cached(CUdeviceptr* pointer, std::uint64_t bytes) {
+[[gnu::noinline]] CUresult allocate_cached(CUdeviceptr* pointer, uint64_t bytes) {
     return cached_allocation<Function::cuMemAlloc_v2, allocate_directly>(pointer, bytes);
 }
 
@@ -143,7 +143,7 @@ CUSLICE_HOOK(cuMemAllocPitch_v2, dptr, pitch, width, height, element_size) {
     return recorded_allocation(dptr, pitch_bytes(pitch, width, height), [&] {
         return counted_pitch(
             Function::cuMemAllocPitch_v2, width, height, dptr, pitch,
-            [&](CUdeviceptr* made, std::size_t* chosen) {
+            [&](CUdeviceptr* made, size_t* chosen) {
                 return CUSLICE_REAL(cuMemAllocPitch_v2)(made, chosen, width, height, element_size);
             },
             free_again);

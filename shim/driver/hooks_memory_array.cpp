@@ -33,7 +33,7 @@ CUresult counted_destroy(Handle array, Destroy destroy) {
 }
 
 template <typename Create, typename Destroy, typename Handle, typename... Arguments>
-CUresult counted_create(Create create, Destroy destroy, std::uint64_t least, Handle* array, Arguments... arguments) {
+CUresult counted_create(Create create, Destroy destroy, uint64_t least, Handle* array, Arguments... arguments) {
     const HookEntry entry;
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;

@@ -7,24 +7,20 @@ namespace cuslice {
 
 namespace {
 
-constexpr auto from_host = [](CUdeviceptr to, const void*, std::size_t bytes, auto...) { return in_bounds(to, bytes); };
-constexpr auto to_host = [](void*, CUdeviceptr from, std::size_t bytes, auto...) { return in_bounds(from, bytes); };
-constexpr auto both = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, auto...) {
+constexpr auto from_host = [](CUdeviceptr to, const void*, size_t bytes, auto...) { return in_bounds(to, bytes); };
+constexpr auto to_host = [](void*, CUdeviceptr from, size_t bytes, auto...) { return in_bounds(from, bytes); };
+constexpr auto both = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, auto...) {
     return in_bounds(to, bytes) && in_bounds(from, bytes);
 };
-constexpr auto peers = [](CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t bytes, auto...) {
+constexpr auto peers = [](CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes, auto...) {
     return in_bounds(to, bytes) && in_bounds(from, bytes);
 };
-constexpr auto to_array = [](CUarray, std::size_t, CUdeviceptr from, std::size_t bytes) {
-    return in_bounds(from, bytes);
-};
-constexpr auto from_array = [](CUdeviceptr to, CUarray, std::size_t, std::size_t bytes) {
-    return in_bounds(to, bytes);
-};
+constexpr auto to_array = [](CUarray, size_t, CUdeviceptr from, size_t bytes) { return in_bounds(from, bytes); };
+constexpr auto from_array = [](CUdeviceptr to, CUarray, size_t, size_t bytes) { return in_bounds(to, bytes); };
 
 constexpr auto rows = [](const CUDA_MEMCPY2D* copy, auto...) {
     if (!copy) return true;
-    const auto box = [&](std::size_t pitch) { return Box{copy->WidthInBytes, copy->Height, 1, pitch, 0}; };
+    const auto box = [&](size_t pitch) { return Box{copy->WidthInBytes, copy->Height, 1, pitch, 0}; };
     return (!is_device_memory(copy->srcMemoryType) ||
             in_bounds(copy->srcDevice, copy->srcXInBytes, copy->srcY, 0, box(copy->srcPitch))) &&
            (!is_device_memory(copy->dstMemoryType) ||
@@ -33,10 +29,10 @@ constexpr auto rows = [](const CUDA_MEMCPY2D* copy, auto...) {
 constexpr auto boxes = [](const auto* copy, auto...) { return box_in_bounds(copy); };
 
 // All of a batch is refused if one of it is, as the driver refuses it. Where it asks which, it is told.
-bool batch_in_bounds(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* bytes, std::size_t count,
-                     std::size_t* failed) {
+bool batch_in_bounds(const CUdeviceptr* to, const CUdeviceptr* from, const size_t* bytes, size_t count,
+                     size_t* failed) {
     if (!to || !from || !bytes) return true;
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (both(to[i], from[i], bytes[i])) continue;
         if (failed) *failed = i;
         return false;
@@ -51,9 +47,9 @@ bool operand_in_bounds(const CUmemcpy3DOperand& operand, const CUextent3D& exten
     return in_bounds(at.ptr, 0, 0, 0, {extent.width, extent.height, extent.depth, at.rowLength, at.layerHeight});
 }
 
-bool batch_in_bounds(const CUDA_MEMCPY3D_BATCH_OP* copies, std::size_t count, std::size_t* failed) {
+bool batch_in_bounds(const CUDA_MEMCPY3D_BATCH_OP* copies, size_t count, size_t* failed) {
     if (!copies) return true;
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (operand_in_bounds(copies[i].src, copies[i].extent) && operand_in_bounds(copies[i].dst, copies[i].extent))
             continue;
         if (failed) *failed = i;
@@ -62,16 +58,16 @@ bool batch_in_bounds(const CUDA_MEMCPY3D_BATCH_OP* copies, std::size_t count, st
     return true;
 }
 
-constexpr auto batch_v1 = [](CUdeviceptr* to, CUdeviceptr* from, std::size_t* bytes, std::size_t count,
-                             CUmemcpyAttributes*, std::size_t*, std::size_t, std::size_t* failed,
+constexpr auto batch_v1 = [](CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count, CUmemcpyAttributes*,
+                             size_t*, size_t, size_t* failed,
                              CUstream) { return batch_in_bounds(to, from, bytes, count, failed); };
-constexpr auto batch = [](CUdeviceptr* to, CUdeviceptr* from, std::size_t* bytes, std::size_t count, auto...) {
+constexpr auto batch = [](CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count, auto...) {
     return batch_in_bounds(to, from, bytes, count, nullptr);
 };
-constexpr auto box_batch_v1 = [](std::size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, std::size_t* failed, auto...) {
+constexpr auto box_batch_v1 = [](size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed, auto...) {
     return batch_in_bounds(copies, count, failed);
 };
-constexpr auto box_batch = [](std::size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, auto...) {
+constexpr auto box_batch = [](size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, auto...) {
     return batch_in_bounds(copies, count, nullptr);
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 // The slice as this thread's context has it; false where nothing is limited, and what the driver said stands. The
 // driver has just answered, so there is a context; with one GPU it is known whose.
-bool current_view(std::uint64_t physical_free, MemoryView* view) {
+bool current_view(uint64_t physical_free, MemoryView* view) {
     if (inside_hook || !process().limits_anything()) return false;
     const bool one = process().gpu_count() == 1 && process().gpu(0).measured();
     VirtualGpu* gpu = one ? &process().gpu(0) : process().current().gpu;
@@ -40,7 +40,7 @@ CUresult range(Real real, Pointer* base, Size* size, Pointer address) {
         put(size, block.requested);
         return result;
     }
-    if (const std::uint64_t bytes = process().caches().ipc_blocks().bytes_at(address)) {
+    if (const uint64_t bytes = process().caches().ipc_blocks().bytes_at(address)) {
         put(base, address);
         put(size, bytes);
         return result;
@@ -64,8 +64,8 @@ CUSLICE_HOOK(cuMemGetInfo, free, total) {
     const CUresult result = CUSLICE_REAL(cuMemGetInfo)(free, total);
     MemoryView view;
     if (result != CUDA_SUCCESS || !current_view(~0ull, &view)) return result;
-    if (free) *free = static_cast<unsigned>(std::min<std::uint64_t>(*free, view.free));
-    if (total) *total = static_cast<unsigned>(std::min<std::uint64_t>(*total, view.total));
+    if (free) *free = static_cast<unsigned>(std::min<uint64_t>(*free, view.free));
+    if (total) *total = static_cast<unsigned>(std::min<uint64_t>(*total, view.total));
     return result;
 }
 

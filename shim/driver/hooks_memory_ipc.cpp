@@ -49,10 +49,10 @@ CUSLICE_HOOK(cuIpcGetMemHandle, handle, address) {
     const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, base);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;
     // Documented for an allocation's base only, but drivers may take any address in it.
-    std::size_t size = 0;
+    size_t size = 0;
     if (!block.address && CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS) base = address;
-    gpu_state().allocations.change_kind(base, static_cast<std::uint8_t>(Kind::exported));
-    const std::uint64_t offset = block.address - (block.address ? base : 0);
+    gpu_state().allocations.change_kind(base, static_cast<uint8_t>(Kind::exported));
+    const uint64_t offset = block.address - (block.address ? base : 0);
     if (offset && !process().caches().ipc_blocks().give(handle, offset, block.requested))
         return CUDA_ERROR_OPERATING_SYSTEM;
     return result;
@@ -77,9 +77,9 @@ CUSLICE_HOOK(cuMemGetHandleForAddressRange, handle, address, size, type, flags) 
     const CUresult result = CUSLICE_REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;
     CUdeviceptr base = address;
-    std::size_t whole = 0;
+    size_t whole = 0;
     CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &whole, address);
-    gpu_state().allocations.change_kind(base, static_cast<std::uint8_t>(Kind::exported));
+    gpu_state().allocations.change_kind(base, static_cast<uint8_t>(Kind::exported));
     return result;
 }
 

@@ -8,9 +8,9 @@ namespace {
 
 // `kBytes`: size of an element, which the function's name gives in bits.
 template <unsigned kBytes>
-constexpr auto elements = [](CUdeviceptr to, auto, std::size_t count, auto...) { return in_bounds(to, count, kBytes); };
+constexpr auto elements = [](CUdeviceptr to, auto, size_t count, auto...) { return in_bounds(to, count, kBytes); };
 template <unsigned kBytes>
-constexpr auto rows = [](CUdeviceptr to, std::size_t pitch, auto, std::size_t width, std::size_t height, auto...) {
+constexpr auto rows = [](CUdeviceptr to, size_t pitch, auto, size_t width, size_t height, auto...) {
     return rows_in_bounds(to, pitch, width, kBytes, height);
 };
 

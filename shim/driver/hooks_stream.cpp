@@ -23,7 +23,7 @@ constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
 constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
     if (!watched()) return real(stream, graph);
     CaptureTracker& captures = process().caches().captures();
-    const std::uint64_t moment = captures.moment();
+    const uint64_t moment = captures.moment();
     const CUresult result = real(stream, graph);
     result == CUDA_SUCCESS ? captures.ended(stream, moment) : captures.failed(stream);
     return result;
@@ -33,7 +33,7 @@ constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
 constexpr auto destroy = [](auto real, CUstream stream) {
     if (!watched() || process().caches().captures().none_asked()) return real(stream);
     CaptureTracker& captures = process().caches().captures();
-    const std::uint64_t moment = captures.moment();
+    const uint64_t moment = captures.moment();
     captures.ends(stream);
     const CUresult result = real(stream);
     captures.ended_or_not(stream, result == CUDA_SUCCESS, moment);

@@ -80,7 +80,7 @@ VirtualGpu* gpu_of_address(CUdeviceptr address) {
 // No context's end frees it. What is captured is a part of a graph, which gets memory when it is launched. `call` is
 // given where to say which GPU it was for.
 template <typename Form, typename Call>
-[[gnu::always_inline]] inline CUresult recorded_async(const CUdeviceptr* pointer, std::uint64_t bytes, CUstream stream,
+[[gnu::always_inline]] inline CUresult recorded_async(const CUdeviceptr* pointer, uint64_t bytes, CUstream stream,
                                                       Call call) {
     const RecordedCall recorded;
     VirtualGpu* gpu = nullptr;
@@ -101,7 +101,7 @@ bool free_again(CUdeviceptr address, CUstream stream) {
 
 // `call` is given where the driver puts the address.
 template <typename Form, typename Call>
-CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUdeviceptr* dptr, std::uint64_t bytes,
+CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUdeviceptr* dptr, uint64_t bytes,
                      CUstream stream, Call call) {
     OutParameter<CUdeviceptr> made(dptr);
     const CUresult result = counted_from_pool(
@@ -113,7 +113,7 @@ CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUde
 
 // No bytes are success and a null pointer (H200, driver 580.159.04, 2026-11-27), and so no matter of limits.
 template <typename Form>
-constexpr auto allocate = [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUstream stream) {
+constexpr auto allocate = [](auto real, CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
     return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
         const HookEntry entry;
         if (!entry.counts() || bytesize == 0 || captures<Form>(stream)) return real(dptr, bytesize, stream);
@@ -136,7 +136,7 @@ bool is_managed_memory(CUdeviceptr address) {
 // Managed memory is charged in full where it is allocated, as that of cuMemAllocManaged. It ends with no context of
 // ours: what a reset frees stays charged, rather too much than too little.
 template <typename Form, typename Call>
-CUresult counted_managed(Function function, VirtualGpu& gpu, std::uint64_t bytes, CUdeviceptr* made, CUstream stream,
+CUresult counted_managed(Function function, VirtualGpu& gpu, uint64_t bytes, CUdeviceptr* made, CUstream stream,
                          Call call) {
     LimitError why;
     if (!gpu.reserve(bytes, &why)) return refuse(function, gpu, why, bytes);
@@ -147,8 +147,7 @@ CUresult counted_managed(Function function, VirtualGpu& gpu, std::uint64_t bytes
         reservation, [&] { return ask_driver(gpu, bytes, [&] { return call(made); }); },
         [&] {
             const CUresult recorded = record(*made, bytes, nobody, Kind::managed);
-            if (recorded == CUDA_SUCCESS)
-                gpu.physical().managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
+            if (recorded == CUDA_SUCCESS) gpu.physical().managed_changed(static_cast<int64_t>(Budget::charged(bytes)));
             return recorded;
         },
         [&] { free_again<Form>(*made, stream); });
@@ -158,8 +157,8 @@ CUresult counted_managed(Function function, VirtualGpu& gpu, std::uint64_t bytes
 // unknown pool only its memory tells: what turns out to be managed is given back, and asked for once more with a
 // reservation, without which the GPU's figures would show it twice.
 template <typename Form, typename Call>
-CUresult allocate_elsewhere(Function function, VirtualGpu& gpu, CUmemoryPool pool, CUdeviceptr* dptr,
-                            std::uint64_t bytes, CUstream stream, Call call) {
+CUresult allocate_elsewhere(Function function, VirtualGpu& gpu, CUmemoryPool pool, CUdeviceptr* dptr, uint64_t bytes,
+                            CUstream stream, Call call) {
     OutParameter<CUdeviceptr> made(dptr);
     ManagedPools& managed = gpu_state().managed_pools;
     bool is_managed = managed.has(pool);
@@ -178,19 +177,18 @@ CUresult allocate_elsewhere(Function function, VirtualGpu& gpu, CUmemoryPool poo
 }
 
 template <typename Form>
-constexpr auto allocate_from =
-    [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUmemoryPool pool, CUstream stream) {
-        return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
-            const HookEntry entry;
-            const auto call = [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); };
-            if (!entry.counts() || bytesize == 0 || captures<Form>(stream)) return call(dptr);
-            gpu = gpu_of_pool(pool);
-            if (gpu) return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream, call);
-            VirtualGpu* const payer = gpu_of_stream<Form>(stream);
-            if (!payer || !payer->limited()) return call(dptr);
-            return allocate_elsewhere<Form>(real.function, *payer, pool, dptr, bytesize, stream, call);
-        });
-    };
+constexpr auto allocate_from = [](auto real, CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
+    return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
+        const HookEntry entry;
+        const auto call = [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); };
+        if (!entry.counts() || bytesize == 0 || captures<Form>(stream)) return call(dptr);
+        gpu = gpu_of_pool(pool);
+        if (gpu) return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream, call);
+        VirtualGpu* const payer = gpu_of_stream<Form>(stream);
+        if (!payer || !payer->limited()) return call(dptr);
+        return allocate_elsewhere<Form>(real.function, *payer, pool, dptr, bytesize, stream, call);
+    });
+};
 
 // Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is; the latter when
 // the stream gets there.
@@ -250,7 +248,7 @@ CUSLICE_HOOK(cuMemPoolDestroy, pool) {
     const bool orphans = pools.has_allocations(pool);
     const CUresult result = CUSLICE_REAL(cuMemPoolDestroy)(pool);
     if (result != CUDA_SUCCESS) return result;
-    const std::uint64_t charged = pools.destroyed(pool);
+    const uint64_t charged = pools.destroyed(pool);
     if (!orphans) {
         gpu->budget().release(charged);
         return result;

@@ -21,11 +21,11 @@ void correct(const Found& block, CUpointer_attribute attribute, void* data) {
             *static_cast<CUdeviceptr*>(data) = block.address;
             break;
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            *static_cast<std::size_t*>(data) = block.requested;
+            *static_cast<size_t*>(data) = block.requested;
             break;
         case CU_POINTER_ATTRIBUTE_BUFFER_ID: {
             const Contexts::Id context = caches.context_of(block);
-            const std::uint64_t id = caches.block_attributes().buffer_id(caches.map(), block.address, context);
+            const uint64_t id = caches.block_attributes().buffer_id(caches.map(), block.address, context);
             if (id) *static_cast<unsigned long long*>(data) = id;
             break;
         }

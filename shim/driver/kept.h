@@ -4,7 +4,7 @@
 
 namespace cuslice {
 
-inline CUdeviceptr next_multiple(CUdeviceptr address, std::uint64_t step) { return address / step * step + step; }
+inline CUdeviceptr next_multiple(CUdeviceptr address, uint64_t step) { return address / step * step + step; }
 
 // The first address behind `at`, which is in a segment and in no block, that can be in one.
 inline CUdeviceptr behind_gap(const AddressMap& map, CUdeviceptr at) {
@@ -16,7 +16,7 @@ inline CUdeviceptr behind_gap(const AddressMap& map, CUdeviceptr at) {
 
 // Keeps blocks of caches in this range from being reused once they are freed. Their holder may go on using them after
 // the free, as a device does that reads and writes memory by itself. False if there is no memory to note it in.
-inline bool keep_from_reuse(CUdeviceptr address, std::uint64_t bytes) {
+inline bool keep_from_reuse(CUdeviceptr address, uint64_t bytes) {
     if (!process().caches_anything() || inside_hook) return true;
     Caches& caches = process().caches();
     const AddressMap& map = caches.map();

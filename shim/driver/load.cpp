@@ -29,7 +29,7 @@ constinit std::atomic<bool> named_unsupported[kFunctionCount]{};
 constinit std::atomic<bool> named_priority[VirtualParts::kMax]{};
 
 void report_unsupported(const char* symbol) {
-    for (std::size_t i = 0; i < kFunctionCount; i++) {
+    for (size_t i = 0; i < kFunctionCount; i++) {
         if (std::strcmp(kFunctions[i].symbol, symbol) != 0) continue;
         if (named_unsupported[i].exchange(true, std::memory_order_relaxed)) return;
         break;
@@ -96,7 +96,7 @@ void report_unserved() {
     const HostEnvironment environment;
     for (const char* const* line = environment.lines(); *line; line++) {
         const std::string_view text(*line);
-        const std::size_t equals = text.find('=');
+        const size_t equals = text.find('=');
         if (equals == text.npos) continue;
         const std::string_view name = slice(text, 0, equals), value = slice(text, equals + 1);
         const Unserved* const unserved = find_unserved(name, value);

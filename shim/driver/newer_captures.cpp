@@ -11,7 +11,7 @@ namespace cuslice {
 namespace {
 
 constexpr unsigned kStubs = 16;  // newer_captures.S has as many, of so many bytes each
-constexpr std::size_t kStubBytes = 16;
+constexpr size_t kStubBytes = 16;
 
 constinit std::atomic<void*> real_functions[kStubs]{};
 

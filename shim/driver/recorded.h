@@ -33,16 +33,16 @@ class RecordedCall {
         return still;
     }
     bool records_;
-    volatile std::uint64_t place_ = 0;
+    volatile uint64_t place_ = 0;
 };
 
-inline std::uint64_t number_of(CUstream stream, bool per_thread) {
-    return reinterpret_cast<std::uintptr_t>(stream || !per_thread ? stream : CU_STREAM_PER_THREAD);
+inline uint64_t number_of(CUstream stream, bool per_thread) {
+    return reinterpret_cast<uintptr_t>(stream || !per_thread ? stream : CU_STREAM_PER_THREAD);
 }
 
 // The result of an allocation. `bytes`: as the program asked for them; `gpu` may be null, when it isn't known.
-inline void note_allocation(CUresult result, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream,
-                            Contexts::Id context, const VirtualGpu* gpu) {
+inline void note_allocation(CUresult result, uint64_t address, uint64_t bytes, uint64_t stream, Contexts::Id context,
+                            const VirtualGpu* gpu) {
     const int ordinal = gpu ? gpu->ordinal() : Recording::kNoGpu;
     if (result == CUDA_SUCCESS && address)
         process().recording().allocated({address, bytes, context, ordinal}, stream);
@@ -64,7 +64,7 @@ CUresult recorded_allocation(const Pointer* pointer, Bytes bytes, Call call) {
 // A free. The row comes first: afterwards another thread may have the address. If the memory stays the program's after
 // all, it is allocated again.
 template <typename Call>
-CUresult recorded_free(CUdeviceptr address, std::uint64_t stream, Call call) {
+CUresult recorded_free(CUdeviceptr address, uint64_t stream, Call call) {
     const RecordedCall recorded;
     Recording::Block block;
     const bool known = recorded.records() && address && process().recording().freed(address, stream, &block);

@@ -40,7 +40,7 @@ constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited, 
 constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not a forked child
 
 constinit RefusalNotices refusals[Process::kMaxGpus];
-constinit std::atomic<std::uint64_t> refusal_counts[Process::kMaxGpus];
+constinit std::atomic<uint64_t> refusal_counts[Process::kMaxGpus];
 constinit std::atomic<pid_t> refused_in{0};  // a forked child has its parent's notices
 
 // One more than the index that NVML had; 0: it was not asked, -1: it had none.
@@ -86,7 +86,7 @@ LogLevel level_of(Notice notice) {
 }
 
 // "3 refusals on this GPU were not logged"
-void append_hidden(LogLine& line, std::uint64_t count) {
+void append_hidden(LogLine& line, uint64_t count) {
     line.append(count, count == 1 ? " refusal on this GPU was" : " refusals on this GPU were");
     line.append(" not logged");
 }
@@ -112,11 +112,11 @@ void say_cached(LogLevel level, Function function, const VirtualGpu& gpu) {
 
 // A context alone is too large for the limit: nothing that the program could free would help. False otherwise.
 bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& gpu, const LimitError& why,
-                           std::uint64_t headroom) {
-    const std::string_view symbol = kFunctions[static_cast<std::size_t>(function)].symbol;
+                           uint64_t headroom) {
+    const std::string_view symbol = kFunctions[static_cast<size_t>(function)].symbol;
     const bool context = starts_with(symbol, "cuCtxCreate") || symbol == "cuDevicePrimaryCtxRetain";
     if (!context || why.requested <= gpu.limit()) return false;
-    constexpr std::uint64_t kMiB = 1 << 20;
+    constexpr uint64_t kMiB = 1 << 20;
     LogLine line;
     line.append("out of memory on ");
     append_gpu(line, gpu);
@@ -162,7 +162,7 @@ LogLevel summary_level() {
 }
 
 // Held by other processes. What one of them has cached and doesn't use none but itself can give back.
-void append_others(LogLine& line, std::uint64_t bytes, const VirtualGpu& gpu) {
+void append_others(LogLine& line, uint64_t bytes, const VirtualGpu& gpu) {
     line.append(", ", format_size(bytes), " by other processes (see cuslice ps)");
     const ledger::CachingMember other = gpu.siblings().sharing().budget().largest_caching();
     if (other.bytes == 0) return;
@@ -180,7 +180,7 @@ void append_others(LogLine& line, std::uint64_t bytes, const VirtualGpu& gpu) {
 
 }  // namespace
 
-CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::uint64_t asked) {
+CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint64_t asked) {
     if (why.no_place) {
         const Scratch<Refusal> refusal;
         if (refusal) gpu.join(gpu_state().sharing, &*refusal);
@@ -191,9 +191,9 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     refusal_counts[gpu.ordinal()].fetch_add(1, std::memory_order_relaxed);
     note_holdings();
     refused_in.store(getpid(), std::memory_order_relaxed);
-    const RefusalNotices::Refused refused{static_cast<std::uint64_t>(function), why.requested, why.used,
+    const RefusalNotices::Refused refused{static_cast<uint64_t>(function), why.requested, why.used,
                                           gpu_state().frees.snapshot()};
-    const std::uint64_t now = coarse_clock();
+    const uint64_t now = coarse_clock();
     const LogLevel level = level_of(notices.judge(refused, now));
     if (!wants(level)) {
         notices.hide(refused, now);
@@ -201,11 +201,11 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     }
     const bool other = why.of == LimitOf::other_part;
     const VirtualGpu& full = other ? process().gpu(why.part) : gpu;
-    const std::uint64_t headroom = why.headroom ? why.headroom : full.headroom(why.of);
+    const uint64_t headroom = why.headroom ? why.headroom : full.headroom(why.of);
     if (say_context_too_large(level, function, gpu, why, headroom)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line("out of memory on ");
     append_gpu(line, gpu);
-    line.append(": ", kFunctions[static_cast<std::size_t>(function)].symbol, " tried to allocate ");
+    line.append(": ", kFunctions[static_cast<size_t>(function)].symbol, " tried to allocate ");
     if (asked && asked < why.requested) line.append(format_size(asked), ", which may take ");
     line.append(format_size(why.requested));
     if (other) append_gpu(line.append(" on "), full), line.append(", which shares its context");
@@ -225,7 +225,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     line.append(". ");
     line.append("The limit is from ", full.slice().origin_of(why.of, why.limit, full.physical().whole_slice()),
                 ". Free memory, or raise the limit");
-    if (const std::uint64_t hidden = level == LogLevel::warn ? notices.take_hidden() : 0)
+    if (const uint64_t hidden = level == LogLevel::warn ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);
     log_line(level, line);
     if (gpu.caches() && process().caches_anything()) {
@@ -255,7 +255,7 @@ void report_use() {
     note_holdings();
     for (int i = 0, count = process().gpu_count(); i < count; i++) {
         const VirtualGpu& gpu = process().gpu(i);
-        const std::uint64_t limit = gpu.limit(), most = std::min(gpu.polling().most_used(), limit);
+        const uint64_t limit = gpu.limit(), most = std::min(gpu.polling().most_used(), limit);
         if (!gpu.bound() || !gpu.measured() || most == 0) continue;
         LogLine line;
         append_gpu(line, gpu);
@@ -266,9 +266,9 @@ void report_use() {
             holdings.sort();
             append_holdings(line.append("; what held most: "), holdings);
         }
-        if (const std::uint64_t all = gpu.siblings().sharing().budget().job_peak(); all > most)
+        if (const uint64_t all = gpu.siblings().sharing().budget().job_peak(); all > most)
             line.append("; all processes of the job held at most ", format_size(all), " at once");
-        if (const std::uint64_t refused = refusal_counts[i].load(std::memory_order_relaxed))
+        if (const uint64_t refused = refusal_counts[i].load(std::memory_order_relaxed))
             line.append("; ", refused, refused == 1 ? " request was" : " requests were", " refused");
         log_line(level, line);
     }
@@ -323,7 +323,7 @@ void report_no_map(const VirtualGpu& gpu) {
     log_line(LogLevel::warn, line);
 }
 
-void report_missing(const VirtualGpu& gpu, std::uint64_t bytes) {
+void report_missing(const VirtualGpu& gpu, uint64_t bytes) {
     if (!short_of.first(gpu)) return;
     LogLine line;
     append_gpu(line, gpu);
@@ -397,7 +397,7 @@ void say_unlimited(const VirtualGpu& gpu) {
 
 // A variable is often written once for machines of several sizes; one that names a GPU means this one.
 void say_too_large(const VirtualGpu& gpu) {
-    const std::uint64_t total = gpu.physical().total();
+    const uint64_t total = gpu.physical().total();
     const Entry* const limit = find(process().settings(), Key::limit, gpu.physical().identity());
     const bool more = limit && limit->key == Key::limit && limit->number > total && total != 0;
     if (!more || gpu.physical().is_split() || !is_said_here(*limit) || !too_large.first(gpu)) return;
@@ -442,7 +442,7 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
     say_too_large(gpu);
     join_unseen(gpu);
     if (!wants(LogLevel::info) || !logged.first(gpu)) return;
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     LogLine line("virtual ");
     line.append(gpu.ordinal(), " → physical ");
     if (const int index = index_of(gpu); index >= 0) line.append(index, ", ");

@@ -10,7 +10,7 @@ namespace cuslice {
 // An allocation, context or module that does not fit: says so (what was asked, the limit, what holds most, what to
 // change), unless there were many of them on this GPU a moment ago, and returns CUDA_ERROR_OUT_OF_MEMORY. `asked`: what
 // the program asked for, where more than that would have been taken.
-CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::uint64_t asked = 0);
+CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint64_t asked = 0);
 
 // At the program's end: says what it was refused just before, where that was not shown.
 void report_last_refusals();
@@ -29,7 +29,7 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal);
 void report_no_map(const VirtualGpu& gpu);
 
 // Says once for each GPU that the driver had so much less than the slice that is to be taken at once.
-void report_missing(const VirtualGpu& gpu, std::uint64_t bytes);
+void report_missing(const VirtualGpu& gpu, uint64_t bytes);
 
 // Says once, for those who asked for it (log = debug), why cuslice stats will find nothing of this process.
 void report_unpublished();

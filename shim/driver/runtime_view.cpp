@@ -251,7 +251,7 @@ void* runtime_form(const void* real, void* hook) {
     for (const Function function : kOfPartsForAll)
         if (physical_slot(function) == real) return hook;
     // Contexts and GPUs as the driver has them, where no hook counts anything.
-    for (std::size_t i = 0; i < kFunctionCount; i++)
+    for (size_t i = 0; i < kFunctionCount; i++)
         if (split_from_slots[i] == real && filled_driver_slot(i) == hook) return split_from_slots[i];
     return hook;
 }

@@ -20,7 +20,7 @@ enum class Stages : int { unknown, one, two };
 constinit std::atomic<Stages> stages{Stages::unknown};
 constinit std::atomic<void*> handed_out_for[kFunctionCount]{};
 
-void* look_up(std::size_t function) {
+void* look_up(size_t function) {
     const Form& form = kForms[function];
     const char* const name = kFunctions[function].name;
     const cuuint64_t flags =
@@ -33,10 +33,10 @@ void* look_up(std::size_t function) {
 
 // One function tells which kind of driver it is. Several threads may fill the table at once, with the same.
 Stages count_stages() {
-    constexpr auto kProbe = static_cast<std::size_t>(Function::cuInit);
+    constexpr auto kProbe = static_cast<size_t>(Function::cuInit);
     void* const probe = look_up(kProbe);
     if (!probe || probe == physical_slot(Function::cuInit)) return Stages::one;
-    for (std::size_t i = 0; i < kFunctionCount; i++)
+    for (size_t i = 0; i < kFunctionCount; i++)
         if (kForms[i].version > 0 && physical_slot(static_cast<Function>(i))) handed_out_for[i] = look_up(i);
     return Stages::two;
 }
@@ -50,7 +50,7 @@ void* exported_form(void* handed_out) {
         stages.store(known, std::memory_order_release);
     }
     if (known == Stages::two)
-        for (std::size_t i = 0; i < kFunctionCount; i++)
+        for (size_t i = 0; i < kFunctionCount; i++)
             if (handed_out_for[i].load(std::memory_order_relaxed) == handed_out)
                 return physical_slot(static_cast<Function>(i));
     return handed_out;

@@ -10,16 +10,16 @@ namespace cuslice {
 namespace {
 
 struct NvmlView {
-    std::uint64_t total, reserved, free, used;
+    uint64_t total, reserved, free, used;
 };
 
 // The slice of the GPU behind a handle; false where there is none, and NVML's answer stands. The three parts are the
 // total: the headroom, and what others leave of the slice on a crowded GPU, are neither free nor used.
-bool slice_view(nvmlDevice_t device, std::uint64_t physical_total, std::uint64_t physical_free, NvmlView* view) {
+bool slice_view(nvmlDevice_t device, uint64_t physical_total, uint64_t physical_free, NvmlView* view) {
     const SliceSeen seen(device, physical_total);
     if (!seen.limited()) return false;
-    const std::uint64_t total = seen.total(), used = seen.used();
-    const std::uint64_t free = std::min(seen.free(physical_free), total - used);
+    const uint64_t total = seen.total(), used = seen.used();
+    const uint64_t free = std::min(seen.free(physical_free), total - used);
     *view = {total, total - used - free, free, used};
     return true;
 }

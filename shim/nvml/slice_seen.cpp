@@ -25,16 +25,16 @@ bool identify(nvmlDevice_t device, const VirtualNvmlDevice* virtual_device, GpuI
 }
 
 // CUDA's bytes, of which a share is the same before CUDA starts as afterwards. Without them NVML's, `otherwise`.
-std::uint64_t total_of(nvmlDevice_t device, const VirtualNvmlDevice* virtual_device, std::uint64_t otherwise) {
+uint64_t total_of(nvmlDevice_t device, const VirtualNvmlDevice* virtual_device, uint64_t otherwise) {
     if (virtual_device) return virtual_device->total;
-    std::uint64_t used = 0, total = otherwise;
+    uint64_t used = 0, total = otherwise;
     NvmlGpu(device).used_by_all(&used, &total);
     return total;
 }
 
 }  // namespace
 
-SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
+SliceSeen::SliceSeen(nvmlDevice_t device, uint64_t physical_total) {
     GpuIdentity identity;
     const VirtualNvmlDevice* const virtual_device = virtual_nvml().find(device);
     if (!identify(device, virtual_device, &identity)) return;
@@ -43,7 +43,7 @@ SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
     if (gpu_) {
         see_own(identity.uuid);
     } else {
-        const std::uint64_t total = total_of(device, virtual_device, physical_total);
+        const uint64_t total = total_of(device, virtual_device, physical_total);
         const Slice slice = is_part_ ? process().slice_of(virtual_device->part, *virtual_device->gpu, total)
                                      : process().slice_of(identity, total);
         see_from_outside(identity.uuid, slice, total);
@@ -65,7 +65,7 @@ void SliceSeen::see_own(const char* uuid) {
 }
 
 // The process only watches the GPU.
-void SliceSeen::see_from_outside(const char* uuid, const Slice& slice, std::uint64_t physical_total) {
+void SliceSeen::see_from_outside(const char* uuid, const Slice& slice, uint64_t physical_total) {
     const SharingPlan& plan = gpu_state().sharing;
     limited_ = slice.limited;
     total_ = slice.limit;
@@ -86,7 +86,7 @@ void SliceSeen::take_group_limit(const Slice& slice) {
     if (slice.only_group()) limited_ = watched_.limit != ledger::kNoLimitBytes;
 }
 
-std::uint64_t SliceSeen::free(std::uint64_t physical_free) const {
+uint64_t SliceSeen::free(uint64_t physical_free) const {
     return gpu_ ? memory_view(*gpu_, physical_free).free : std::min(total_ - used_, physical_free);
 }
 
@@ -94,11 +94,11 @@ bool SliceSeen::has(unsigned pid) const {
     // On the physical GPU this process may be there with another part.
     if (pid == static_cast<unsigned>(getpid())) return !is_part_ || own() != 0;
     const auto* const end = watched_.pids + watched_.count;
-    return std::find(watched_.pids, end, static_cast<std::int32_t>(pid)) != end;
+    return std::find(watched_.pids, end, static_cast<int32_t>(pid)) != end;
 }
 
 // NVML's figure is what a process holds on the physical GPU, of all its parts.
-std::uint64_t SliceSeen::held_by(unsigned pid, std::uint64_t physical) const {
+uint64_t SliceSeen::held_by(unsigned pid, uint64_t physical) const {
     if (!is_part_ || physical == nvml::kValueNotAvailable) return physical;
     return pid == static_cast<unsigned>(getpid()) ? own() : std::min(physical, used_);
 }

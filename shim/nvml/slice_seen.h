@@ -14,28 +14,28 @@ namespace cuslice {
 class SliceSeen {
   public:
     // `physical_total`: of the GPU, in bytes; 0 where it is not known.
-    SliceSeen(nvmlDevice_t device, std::uint64_t physical_total);
+    SliceSeen(nvmlDevice_t device, uint64_t physical_total);
 
     bool limited() const { return limited_; }
-    std::uint64_t total() const { return total_; }
-    std::uint64_t used() const { return used_; }
+    uint64_t total() const { return total_; }
+    uint64_t used() const { return used_; }
     // Never more than is physically free.
-    std::uint64_t free(std::uint64_t physical_free) const;
+    uint64_t free(uint64_t physical_free) const;
     // True if the process is one of those in the slice.
     bool has(unsigned pid) const;
     // Bytes of the slice that one of its processes holds. `physical`: bytes that it holds on the GPU according to
     // NVML.
-    std::uint64_t held_by(unsigned pid, std::uint64_t physical) const;
+    uint64_t held_by(unsigned pid, uint64_t physical) const;
 
   private:
     void see_own(const char* uuid);
-    void see_from_outside(const char* uuid, const Slice& slice, std::uint64_t physical_total);
+    void see_from_outside(const char* uuid, const Slice& slice, uint64_t physical_total);
     void take_group_limit(const Slice& slice);
-    std::uint64_t own() const { return gpu_ ? gpu_->budget().used() : 0; }
+    uint64_t own() const { return gpu_ ? gpu_->budget().used() : 0; }
 
     bool limited_ = false, is_part_ = false;
     VirtualGpu* gpu_ = nullptr;  // null: this process only watches
-    std::uint64_t total_ = 0, used_ = 0;
+    uint64_t total_ = 0, used_ = 0;
     ledger::Watched watched_;
 };
 

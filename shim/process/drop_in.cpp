@@ -14,7 +14,7 @@ constinit const char here = 0;
 
 bool is_drop_in() {
     const std::string_view path(object_at(&here).path());
-    const std::size_t slash = path.rfind('/');
+    const size_t slash = path.rfind('/');
     return slice(path, slash == path.npos ? 0 : slash + 1) == kDropInName;
 }
 

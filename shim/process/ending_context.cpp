@@ -33,7 +33,7 @@ void EndingContext::ended() {
     if (context_ && process_.caches_anything()) process_.caches().context_ended(context_);
     free_left_memory();
     if (counts_) {
-        gpu_->physical().managed_changed(-static_cast<std::int64_t>(managed_));
+        gpu_->physical().managed_changed(-static_cast<int64_t>(managed_));
         gpu_->budget().end_release(bytes_);
     }
     gpu_state().contexts.ended(context_);

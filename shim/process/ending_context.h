@@ -32,7 +32,7 @@ class EndingContext {
     VirtualGpu* gpu_;
     bool counts_;
     CUcontext context_;
-    std::uint64_t bytes_ = 0, managed_ = 0;
+    uint64_t bytes_ = 0, managed_ = 0;
     PageVector<Allocation> allocations_;
 };
 

@@ -48,10 +48,10 @@ class Loading {
 };
 
 // The folder of the driver in use, beside which its NVML lies if it is not the system's.
-bool folder_in(const char* path, char* folder, std::size_t size) {
+bool folder_in(const char* path, char* folder, size_t size) {
     const char* slash = std::strrchr(path, '/');
-    if (!slash || static_cast<std::size_t>(slash - path) >= size) return false;
-    std::memcpy(folder, path, static_cast<std::size_t>(slash - path));
+    if (!slash || static_cast<size_t>(slash - path) >= size) return false;
+    std::memcpy(folder, path, static_cast<size_t>(slash - path));
     folder[slash - path] = '\0';
     return true;
 }
@@ -152,7 +152,7 @@ bool Process::open_virtual_nvml() {
     return true;
 }
 
-Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const {
+Slice Process::slice_of(const GpuIdentity& identity, uint64_t total) const {
     Slice slice;
     const Amount amount = amount_for(settings(), identity, total);
     slice.limited = amount.limited;
@@ -161,7 +161,7 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
     slice.origin.assign(amount.origin);
     if (amount.limited) slice.job_limit = amount.bytes;
     unsigned outwards = 0;
-    for (std::uint64_t& limit : slice.outer_limits.bytes)
+    for (uint64_t& limit : slice.outer_limits.bytes)
         limit = outer_limit_for(settings(), outwards++, identity, total).value_or(ledger::kNoLimitBytes);
     slice.in_group = !gpu_state().sharing.group.empty();
     if (const auto group = group_limit_for(settings(), identity); group && slice.in_group) {
@@ -205,7 +205,7 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
     return slice;
 }
 
-Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const {
+Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, uint64_t total) const {
     Slice slice = slice_of(physical, total);
     if (!part.split) return slice;
     slice.limited = true;
@@ -235,8 +235,8 @@ bool Process::identify(CUdevice device, GpuIdentity* identity) const {
 }
 
 // All GPUs of the host as NVML has them, in PCI order.
-std::size_t Process::list_gpus(std::span<GpuIdentity> all) {
-    std::size_t count = 0;
+size_t Process::list_gpus(std::span<GpuIdentity> all) {
+    size_t count = 0;
     if (start_nvml())
         for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
             if (count < all.size() && gpu.identity(&all[count])) count++;
@@ -251,7 +251,7 @@ bool Process::choose_gpus(VisibleText& list, bool* set) {
     };
     const Scratch<Host> host;
     if (!host) return no_memory();
-    const std::size_t count = resolves_gpus(settings(), HostEnvironment().lines()) ? list_gpus(host->all) : 0;
+    const size_t count = resolves_gpus(settings(), HostEnvironment().lines()) ? list_gpus(host->all) : 0;
     if (readiness() == Readiness::bad_configuration) return false;
     const std::span<const GpuIdentity> all(host->all, count);
     if (split().installed() ? list_physical(all, list, set, host->error) : choose_visible(all, host->error))
@@ -300,7 +300,7 @@ bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error
     };
     const Scratch<Host> host;
     GpuIdentity* const all = host ? host->all : nullptr;
-    const std::size_t count = host ? list_gpus(host->all) : 0;
+    const size_t count = host ? list_gpus(host->all) : 0;
     if (count == 0) {
         for (const Entry& entry : settings().entries())
             if (entry.selector.kind == GpuSelector::Kind::index)
@@ -310,7 +310,7 @@ bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error
         return check_against(settings(), visible, false, error);
     }
     for (GpuIdentity& mine : visible)
-        for (std::size_t k = 0; k < count; k++)
+        for (size_t k = 0; k < count; k++)
             if (std::strcmp(all[k].uuid, mine.uuid) == 0) mine = all[k];
     return check_against(settings(), {all, count}, true, error);
 }
@@ -336,7 +336,7 @@ bool Process::no_memory() {
 // Decides which GPUs the program sees: the driver's own, unless some are split.
 bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     if (!split().installed()) {
-        for (std::size_t i = 0; i < found.count; i++) found.parts.add({.gpu = static_cast<std::uint8_t>(i)});
+        for (size_t i = 0; i < found.count; i++) found.parts.add({.gpu = static_cast<uint8_t>(i)});
         return true;
     }
     const bool listed = start_nvml();
@@ -353,7 +353,7 @@ bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     const Scratch<Virtual> scratch;
     if (!scratch) return error.set("cuslice", "there is no memory to list GPUs in");
     GpuIdentity* const identities = scratch->identities;
-    std::size_t count = 0;
+    size_t count = 0;
     for (const VirtualPart& part : found.parts.view()) identities[count++] = identity_of_virtual(part, found.gpus());
     const HostEnvironment environment;
     const auto value = [&](std::string_view name) { return variable(environment.lines(), name); };
@@ -367,13 +367,13 @@ bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
 // driver's totals are what an allocation can come from.
 bool Process::split_visible(FoundGpus& found, ConfigError& error) {
     const ProgramGpus& program = program_gpus_;
-    std::uint64_t known[ProgramGpus::kMax];
+    uint64_t known[ProgramGpus::kMax];
     int ordinals[ProgramGpus::kMax];
-    for (std::size_t place = 0; place < program.count; place++) {
+    for (size_t place = 0; place < program.count; place++) {
         known[place] = program.totals[place];
         ordinals[place] = -1;
     }
-    for (std::size_t i = 0; i < found.count; i++) {
+    for (size_t i = 0; i < found.count; i++) {
         const int place = program.find(found.identities[i].uuid);
         if (place < 0 && !program.chosen)
             return error.set("split", found.identities[i].uuid,
@@ -388,7 +388,7 @@ bool Process::split_visible(FoundGpus& found, ConfigError& error) {
     if (!plan_split(settings(), program.all(), {known, program.count}, all, error)) return false;
     for (VirtualPart part : all.view()) {
         const int ordinal = ordinals[part.gpu];
-        part.gpu = static_cast<std::uint8_t>(ordinal);
+        part.gpu = static_cast<uint8_t>(ordinal);
         if (ordinal >= 0) found.parts.add(part);
     }
     return true;
@@ -407,11 +407,11 @@ void describe_row(int ordinal, trace::Row& row) {
 
 }  // namespace
 
-void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, std::uint64_t total) {
+void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, uint64_t total) {
     char name[96] = "";
     CUSLICE_PHYSICAL(cuDeviceGetName)(name, sizeof(name), part.gpu);
     PhysicalGpu& physical = reinterpret_cast<PhysicalGpu*>(physical_gpu_storage_)[part.gpu];
-    std::uint64_t together = 0;
+    uint64_t together = 0;
     bool is_first = true;
     for (int i = 0; part.split && i < split().count(); i++) {
         if (!split().siblings(i, ordinal)) continue;
@@ -433,11 +433,11 @@ bool Process::find_gpus(FoundGpus& found, ConfigError& error) {
     if (CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
     if (count > kMaxGpus)
         return error.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
-    found.count = static_cast<std::size_t>(count);
+    found.count = static_cast<size_t>(count);
     for (int i = 0; i < count; i++) {
         identify(i, &found.identities[i]);
         // A GPU whose memory isn't known has none to give where there is a limit.
-        std::size_t total = 0;
+        size_t total = 0;
         if (CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&total, i) == CUDA_SUCCESS) found.totals[i] = total;
     }
     return check_selectors(found.gpus(), error) && choose_parts(found, error);

@@ -65,9 +65,9 @@ class Process {
     bool start_nvml();
 
     // The slice of a GPU, for CUDA and NVML alike: CUDA knows the GPU by its ordinal, NVML by its handle.
-    Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
+    Slice slice_of(const GpuIdentity& identity, uint64_t total) const;
     // The same of a virtual GPU; the identity and the total are the physical one's.
-    Slice slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const;
+    Slice slice_of(const VirtualPart& part, const GpuIdentity& physical, uint64_t total) const;
 
     const Settings& settings() const;
     const ConfigError& error() const { return error_; }
@@ -152,7 +152,7 @@ class Process {
     struct LastContext {
         CUcontext context;
         Current current;
-        std::uint32_t epoch;  // 0, which is never the present one, where there is no context
+        uint32_t epoch;  // 0, which is never the present one, where there is no context
     };
     static constinit thread_local LastContext last_context;
     bool was_last(CUcontext now) const {
@@ -168,27 +168,27 @@ class Process {
 
     // The driver's GPUs, in its order, and what the program is to count as GPUs.
     struct FoundGpus {
-        std::size_t count = 0;
+        size_t count = 0;
         GpuIdentity identities[kMaxGpus];
-        std::uint64_t totals[kMaxGpus] = {};  // bytes; 0: not known
+        uint64_t totals[kMaxGpus] = {};  // bytes; 0: not known
         VirtualParts parts;
         bool named_twice = false;  // by CUDA_VISIBLE_DEVICES
 
         std::span<GpuIdentity> gpus() { return {identities, count}; }
-        std::span<const std::uint64_t> sizes() const { return {totals, count}; }
+        std::span<const uint64_t> sizes() const { return {totals, count}; }
     };
 
     void connect();
     bool read_settings();
     bool identify(CUdevice device, GpuIdentity* identity) const;
-    std::size_t list_gpus(std::span<GpuIdentity> all);
+    size_t list_gpus(std::span<GpuIdentity> all);
     bool find_gpus(FoundGpus& found, ConfigError& error);
     bool choose_parts(FoundGpus& found, ConfigError& error);
     bool split_visible(FoundGpus& found, ConfigError& error);
     bool open_virtual_nvml();
     bool list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set, ConfigError& error);
     bool choose_visible(std::span<const GpuIdentity> all, ConfigError& error);
-    void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, std::uint64_t total);
+    void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, uint64_t total);
     bool check_selectors(std::span<GpuIdentity> visible, ConfigError& error);
     bool fail_closed(const ConfigError& error);
     bool no_memory();
@@ -202,7 +202,7 @@ class Process {
     bool named_twice_ = false;  // published by gpu_count_
     std::atomic<bool> limits_{false};
     std::atomic<unsigned char> features_{0};
-    std::atomic<std::uint32_t> context_epoch_{1};
+    std::atomic<uint32_t> context_epoch_{1};
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
     std::atomic<bool> gpus_open_{false};
     bool may_cache_ = false, past_us_ = false;

@@ -33,7 +33,7 @@ void Process::connect() {
 
 const Process::Current& Process::look_up(CUcontext now) {
     LastContext& last = last_context;
-    const std::uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
+    const uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
     CUdevice device = -1;
     last = {};
     if (!now || CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return last.current;

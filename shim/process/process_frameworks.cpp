@@ -19,12 +19,12 @@ class ContextSizes {
   public:
     // The fake driver answers with a line for each GPU, "UUID BYTES".
     void ask(const Entry& fake) {
-        using Check = int(const char* spec, char* message, std::size_t size);
+        using Check = int(const char* spec, char* message, size_t size);
         auto* const check = reinterpret_cast<Check*>(find_in_driver("cuslice_fake_check"));
         FixedText<4200> spec(fake.value);
         if (check && check(spec.c_str(), text_, sizeof(text_)) != 0) text_[0] = '\0';
     }
-    std::optional<std::uint64_t> of(std::string_view uuid) const {
+    std::optional<uint64_t> of(std::string_view uuid) const {
         for (std::string_view rest = text_; !rest.empty();) {
             bool more = false;
             const std::string_view line = take_item(rest, '\n', more);

@@ -8,7 +8,7 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t kUnit = AllocationTable::kUnit;
+constexpr uint64_t kUnit = AllocationTable::kUnit;
 
 // Blocks that no context's end frees have a number for each GPU in a context's place, from the end. A context would be
 // the 65,471st of the process to have one of them; its end frees nothing here.
@@ -16,9 +16,9 @@ constexpr unsigned kFirstShared = 0x10000 - Recording::kMaxGpus - 1;
 constexpr bool is_shared(unsigned context) { return context >= kFirstShared; }
 
 // Asked once: a child writes no rows.
-std::uint32_t this_thread() {
-    static constinit thread_local std::uint32_t number = 0;
-    if (!number) number = static_cast<std::uint32_t>(syscall(SYS_gettid));
+uint32_t this_thread() {
+    static constinit thread_local uint32_t number = 0;
+    if (!number) number = static_cast<uint32_t>(syscall(SYS_gettid));
     return number;
 }
 
@@ -26,22 +26,22 @@ std::uint32_t this_thread() {
 
 // The table counts in units. By how much a size is short of them is kept in the numbers that are the caller's own.
 Allocation Recording::packed(const Block& block) {
-    const std::uint64_t rounded = (block.bytes + kUnit - 1) / kUnit * kUnit, short_of = rounded - block.bytes;
+    const uint64_t rounded = (block.bytes + kUnit - 1) / kUnit * kUnit, short_of = rounded - block.bytes;
     const auto gpu = static_cast<unsigned>(block.gpu + 1);
     const unsigned context = block.context == 0 || is_shared(block.context) ? kFirstShared + gpu : block.context;
-    gpus_[context].store(static_cast<std::uint8_t>(gpu), std::memory_order_relaxed);
-    return {block.address, rounded, static_cast<Contexts::Id>(context), static_cast<std::uint8_t>(short_of % 64),
-            static_cast<std::uint8_t>(short_of / 64)};
+    gpus_[context].store(static_cast<uint8_t>(gpu), std::memory_order_relaxed);
+    return {block.address, rounded, static_cast<Contexts::Id>(context), static_cast<uint8_t>(short_of % 64),
+            static_cast<uint8_t>(short_of / 64)};
 }
 
 Recording::Block Recording::unpacked(const Allocation& allocation) const {
-    const std::uint64_t short_of = allocation.kind * 64u + allocation.gpu;
+    const uint64_t short_of = allocation.kind * 64u + allocation.gpu;
     const auto context = static_cast<Contexts::Id>(is_shared(allocation.context) ? 0 : allocation.context);
     return {allocation.address, allocation.bytes - short_of, context,
             gpus_[allocation.context].load(std::memory_order_relaxed) - 1};
 }
 
-trace::Row Recording::row_of(trace::Action action, const Block& block, std::uint64_t stream) const {
+trace::Row Recording::row_of(trace::Action action, const Block& block, uint64_t stream) const {
     trace::Row row{.thread = this_thread(),
                    .time = trace::now(),
                    .action = action,
@@ -50,7 +50,7 @@ trace::Row Recording::row_of(trace::Action action, const Block& block, std::uint
                    .stream = stream,
                    .gpu = {}};
     if (block.gpu == kNoGpu || !describe_) return row;
-    row.ordinal = static_cast<std::uint8_t>(block.gpu);
+    row.ordinal = static_cast<uint8_t>(block.gpu);
     describe_(block.gpu, row);
     return row;
 }
@@ -61,7 +61,7 @@ void Recording::start(std::string_view file, Describe describe) {
     state_.store(State::no_file_yet, std::memory_order_release);
 }
 
-void Recording::allocated(const Block& block, std::uint64_t stream) {
+void Recording::allocated(const Block& block, uint64_t stream) {
     if (!on()) return;
     if (const Allocation before = blocks_.erase(block.address); before.address)
         write(row_of(trace::Action::free, unpacked(before), 0));
@@ -69,12 +69,12 @@ void Recording::allocated(const Block& block, std::uint64_t stream) {
     write(row_of(trace::Action::allocate, block, stream));
 }
 
-void Recording::refused(std::uint64_t bytes, std::uint64_t stream, int gpu) {
+void Recording::refused(uint64_t bytes, uint64_t stream, int gpu) {
     if (!on()) return;
     write(row_of(trace::Action::allocate_failure, {.bytes = bytes, .gpu = gpu}, stream));
 }
 
-bool Recording::freed(std::uint64_t address, std::uint64_t stream, Block* block) {
+bool Recording::freed(uint64_t address, uint64_t stream, Block* block) {
     if (!on()) return false;
     const Allocation found = blocks_.erase(address);
     if (!found.address) return false;

@@ -15,8 +15,8 @@ namespace cuslice {
 class Recording {
   public:
     struct Block {
-        std::uint64_t address = 0;
-        std::uint64_t bytes = 0;   // as asked for; below 2^44
+        uint64_t address = 0;
+        uint64_t bytes = 0;        // as asked for; below 2^44
         Contexts::Id context = 0;  // whose end frees it; 0: none
         int gpu = kNoGpu;          // by its ordinal
     };
@@ -30,12 +30,12 @@ class Recording {
     void start(std::string_view file, Describe describe);
 
     // After the allocation. What was at the address has gone in a way that nobody saw, and is freed by this.
-    void allocated(const Block& block, std::uint64_t stream);
-    void refused(std::uint64_t bytes, std::uint64_t stream, int gpu);
+    void allocated(const Block& block, uint64_t stream);
+    void refused(uint64_t bytes, uint64_t stream, int gpu);
 
     // Before the free: afterwards another thread may have the address already. False if there is no such block;
     // otherwise `block` can be given to `allocated` again, if the free fails.
-    bool freed(std::uint64_t address, std::uint64_t stream, Block* block);
+    bool freed(uint64_t address, uint64_t stream, Block* block);
 
     // The same for all blocks of a context that is about to end.
     void context_ends(Contexts::Id context, PageVector<Block>* blocks);
@@ -60,7 +60,7 @@ class Recording {
     enum class State : int { off, no_file_yet, open, ending, ended };
     State state() const { return state_.load(std::memory_order_acquire); }
     bool on() const { return state() == State::no_file_yet || state() == State::open; }
-    trace::Row row_of(trace::Action action, const Block& block, std::uint64_t stream) const;
+    trace::Row row_of(trace::Action action, const Block& block, uint64_t stream) const;
     Allocation packed(const Block& block);
     Block unpacked(const Allocation& allocation) const;
     bool make_file();
@@ -76,7 +76,7 @@ class Recording {
     Reason failure_;
     AllocationTable blocks_;
     // By a context's number, its GPU's ordinal and 1. The table's own numbers have no room for it.
-    std::atomic<std::uint8_t> gpus_[1 << 16] = {};
+    std::atomic<uint8_t> gpus_[1 << 16] = {};
 };
 
 }  // namespace cuslice

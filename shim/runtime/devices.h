@@ -96,7 +96,7 @@ cudaError_t cudaThreadExit() {
 
 // Where cudaDeviceProp has what is a part's own. The two versions' structures are alike up to the multiprocessors.
 struct PropertyPlaces {
-    std::size_t uuid, memory, bus, device, domain;
+    size_t uuid, memory, bus, device, domain;
 };
 inline PropertyPlaces places_of_properties(int version) {
     // 12: NVIDIA's documentation of the runtime API 12.9, the same as 11's as far as this.
@@ -113,10 +113,10 @@ cudaError_t corrected_properties(cudaError_t result, void* properties, int devic
     const PropertyPlaces places = places_of_properties(loaded_version(kVersion));
     CUuuid uuid{};
     if (cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS) std::memcpy(bytes + places.uuid, &uuid, sizeof(uuid));
-    std::size_t memory = 0;
+    size_t memory = 0;
     if (cuDeviceTotalMem_v2(&memory, device) == CUDA_SUCCESS)
         std::memcpy(bytes + places.memory, &memory, sizeof(memory));
-    const auto put = [&](std::size_t place, CUdevice_attribute attribute) {
+    const auto put = [&](size_t place, CUdevice_attribute attribute) {
         int value = 0;
         if (cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS)
             std::memcpy(bytes + place, &value, sizeof(value));
@@ -166,7 +166,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
 }
 
 template <int kVersion>
-cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(std::size_t* width, const cudaChannelFormatDesc* format, int device) {
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t* width, const cudaChannelFormatDesc* format, int device) {
     return CUSLICE_NEXT(cudaDeviceGetTexture1DLinearMaxWidth)(width, format, physical(device));
 }
 

@@ -7,7 +7,7 @@ namespace cuslice::runtime {
 
 template <int kVersion>
 cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
-                                     std::size_t count, cudaMemAllocNodeParams* wish) {
+                                     size_t count, cudaMemAllocNodeParams* wish) {
     if (!wish || !view()) return CUSLICE_NEXT(cudaGraphAddMemAllocNode)(node, graph, after, count, wish);
     cudaMemAllocNodeParams real = *wish;
     real.poolProps.location = physical(wish->poolProps.location);
@@ -37,14 +37,14 @@ cudaError_t with_node(cudaGraphNodeParams* node, Call call) {
 }
 
 inline cudaError_t cudaGraphAddNode_12(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
-                                       std::size_t count, cudaGraphNodeParams* what) {
+                                       size_t count, cudaGraphNodeParams* what) {
     return with_node(what, [&](cudaGraphNodeParams* real) {
         return CUSLICE_NEXT_FORM(cudaGraphAddNode, 12)(node, graph, after, count, real);
     });
 }
 
 inline cudaError_t cudaGraphAddNode_13(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
-                                       const cudaGraphEdgeData* edges, std::size_t count, cudaGraphNodeParams* what) {
+                                       const cudaGraphEdgeData* edges, size_t count, cudaGraphNodeParams* what) {
     return with_node(what, [&](cudaGraphNodeParams* real) {
         return CUSLICE_NEXT_FORM(cudaGraphAddNode, 13)(node, graph, after, edges, count, real);
     });
@@ -52,7 +52,7 @@ inline cudaError_t cudaGraphAddNode_13(cudaGraphNode_t* node, cudaGraph_t graph,
 
 template <int kVersion>
 cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
-                                const cudaGraphEdgeData* edges, std::size_t count, cudaGraphNodeParams* what) {
+                                const cudaGraphEdgeData* edges, size_t count, cudaGraphNodeParams* what) {
     return with_node(what, [&](cudaGraphNodeParams* real) {
         return CUSLICE_NEXT(cudaGraphAddNode_v2)(node, graph, after, edges, count, real);
     });

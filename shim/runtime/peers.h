@@ -64,14 +64,14 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 }
 
 template <int kVersion>
-cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, std::size_t bytes) {
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t bytes) {
     if (parts_of_one(to_device, from_device))
         return CUSLICE_NEEDED(cudaMemcpy, cudaMemcpy)(to, from, bytes, cudaMemcpyDeviceToDevice);
     return CUSLICE_NEXT(cudaMemcpyPeer)(to, physical(to_device), from, physical(from_device), bytes);
 }
 
 template <int kVersion>
-cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
                                 cudaStream_t stream) {
     if (parts_of_one(to_device, from_device))
         return CUSLICE_NEEDED(cudaMemcpyAsync, cudaMemcpyAsync)(to, from, bytes, cudaMemcpyDeviceToDevice, stream);

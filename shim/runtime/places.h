@@ -31,40 +31,38 @@ cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t stream, int* device) {
 }
 
 // 12 names a GPU by its ordinal, or the host; its _v2 forms, and 13, have a location.
-inline cudaError_t cudaMemAdvise_12(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice, int device) {
+inline cudaError_t cudaMemAdvise_12(const void* pointer, size_t bytes, cudaMemoryAdvise advice, int device) {
     return CUSLICE_NEXT_FORM(cudaMemAdvise, 12)(pointer, bytes, advice, physical_or_host(device));
 }
-inline cudaError_t cudaMemAdvise_13(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice,
-                                    cudaMemLocation place) {
+inline cudaError_t cudaMemAdvise_13(const void* pointer, size_t bytes, cudaMemoryAdvise advice, cudaMemLocation place) {
     return CUSLICE_NEXT_FORM(cudaMemAdvise, 13)(pointer, bytes, advice, physical(place));
 }
 template <int kVersion>
-cudaError_t cudaMemAdvise_v2(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice, cudaMemLocation place) {
+cudaError_t cudaMemAdvise_v2(const void* pointer, size_t bytes, cudaMemoryAdvise advice, cudaMemLocation place) {
     return CUSLICE_NEXT(cudaMemAdvise_v2)(pointer, bytes, advice, physical(place));
 }
 
-inline cudaError_t cudaMemPrefetchAsync_12(const void* pointer, std::size_t bytes, int device, cudaStream_t stream) {
+inline cudaError_t cudaMemPrefetchAsync_12(const void* pointer, size_t bytes, int device, cudaStream_t stream) {
     return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync, 12)(pointer, bytes, physical_or_host(device), stream);
 }
-inline cudaError_t cudaMemPrefetchAsync_ptsz_12(const void* pointer, std::size_t bytes, int device,
-                                                cudaStream_t stream) {
+inline cudaError_t cudaMemPrefetchAsync_ptsz_12(const void* pointer, size_t bytes, int device, cudaStream_t stream) {
     return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync_ptsz, 12)(pointer, bytes, physical_or_host(device), stream);
 }
-inline cudaError_t cudaMemPrefetchAsync_13(const void* pointer, std::size_t bytes, cudaMemLocation place,
-                                           unsigned flags, cudaStream_t stream) {
+inline cudaError_t cudaMemPrefetchAsync_13(const void* pointer, size_t bytes, cudaMemLocation place, unsigned flags,
+                                           cudaStream_t stream) {
     return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync, 13)(pointer, bytes, physical(place), flags, stream);
 }
-inline cudaError_t cudaMemPrefetchAsync_ptsz_13(const void* pointer, std::size_t bytes, cudaMemLocation place,
+inline cudaError_t cudaMemPrefetchAsync_ptsz_13(const void* pointer, size_t bytes, cudaMemLocation place,
                                                 unsigned flags, cudaStream_t stream) {
     return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync_ptsz, 13)(pointer, bytes, physical(place), flags, stream);
 }
 template <int kVersion>
-cudaError_t cudaMemPrefetchAsync_v2(const void* pointer, std::size_t bytes, cudaMemLocation place, unsigned flags,
+cudaError_t cudaMemPrefetchAsync_v2(const void* pointer, size_t bytes, cudaMemLocation place, unsigned flags,
                                     cudaStream_t stream) {
     return CUSLICE_NEXT(cudaMemPrefetchAsync_v2)(pointer, bytes, physical(place), flags, stream);
 }
 template <int kVersion>
-cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void* pointer, std::size_t bytes, cudaMemLocation place, unsigned flags,
+cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void* pointer, size_t bytes, cudaMemLocation place, unsigned flags,
                                          cudaStream_t stream) {
     return CUSLICE_NEXT(cudaMemPrefetchAsync_v2_ptsz)(pointer, bytes, physical(place), flags, stream);
 }
@@ -79,13 +77,13 @@ inline void translate_box(cudaMemcpy3DBatchOp& box) {
         if (operand->type == cudaMemcpyOperandTypePointer) operand->op.ptr.locHint = physical(operand->op.ptr.locHint);
 }
 
-#define CUSLICE_PREFETCH_BATCH(symbol)                                                                                 \
-    template <int kVersion>                                                                                            \
-    cudaError_t symbol(void** pointers, std::size_t* sizes, std::size_t count, cudaMemLocation* places,                \
-                       std::size_t* indices, std::size_t place_count, unsigned long long flags, cudaStream_t stream) { \
-        return with_places(places, place_count, translate_place, [&](cudaMemLocation* real) {                          \
-            return CUSLICE_NEXT(symbol)(pointers, sizes, count, real, indices, place_count, flags, stream);            \
-        });                                                                                                            \
+#define CUSLICE_PREFETCH_BATCH(symbol)                                                                         \
+    template <int kVersion>                                                                                    \
+    cudaError_t symbol(void** pointers, size_t* sizes, size_t count, cudaMemLocation* places, size_t* indices, \
+                       size_t place_count, unsigned long long flags, cudaStream_t stream) {                    \
+        return with_places(places, place_count, translate_place, [&](cudaMemLocation* real) {                  \
+            return CUSLICE_NEXT(symbol)(pointers, sizes, count, real, indices, place_count, flags, stream);    \
+        });                                                                                                    \
     }
 CUSLICE_PREFETCH_BATCH(cudaMemPrefetchBatchAsync)
 CUSLICE_PREFETCH_BATCH(cudaMemPrefetchBatchAsync_ptsz)
@@ -93,37 +91,35 @@ CUSLICE_PREFETCH_BATCH(cudaMemDiscardAndPrefetchBatchAsync)
 CUSLICE_PREFETCH_BATCH(cudaMemDiscardAndPrefetchBatchAsync_ptsz)
 #undef CUSLICE_PREFETCH_BATCH
 
-#define CUSLICE_COPY_BATCHES(symbol)                                                                               \
-    inline cudaError_t symbol##_12(void** to, void** from, std::size_t* sizes, std::size_t count,                  \
-                                   cudaMemcpyAttributes* how, std::size_t* indices, std::size_t how_many,          \
-                                   std::size_t* failed, cudaStream_t stream) {                                     \
-        return with_places(how, how_many, translate_hints, [&](cudaMemcpyAttributes* real) {                       \
-            return CUSLICE_NEXT_FORM(symbol, 12)(to, from, sizes, count, real, indices, how_many, failed, stream); \
-        });                                                                                                        \
-    }                                                                                                              \
-    inline cudaError_t symbol##_13(void* const* to, const void* const* from, const std::size_t* sizes,             \
-                                   std::size_t count, cudaMemcpyAttributes* how, std::size_t* indices,             \
-                                   std::size_t how_many, cudaStream_t stream) {                                    \
-        return with_places(how, how_many, translate_hints, [&](cudaMemcpyAttributes* real) {                       \
-            return CUSLICE_NEXT_FORM(symbol, 13)(to, from, sizes, count, real, indices, how_many, stream);         \
-        });                                                                                                        \
+#define CUSLICE_COPY_BATCHES(symbol)                                                                                   \
+    inline cudaError_t symbol##_12(void** to, void** from, size_t* sizes, size_t count, cudaMemcpyAttributes* how,     \
+                                   size_t* indices, size_t how_many, size_t* failed, cudaStream_t stream) {            \
+        return with_places(how, how_many, translate_hints, [&](cudaMemcpyAttributes* real) {                           \
+            return CUSLICE_NEXT_FORM(symbol, 12)(to, from, sizes, count, real, indices, how_many, failed, stream);     \
+        });                                                                                                            \
+    }                                                                                                                  \
+    inline cudaError_t symbol##_13(void* const* to, const void* const* from, const size_t* sizes, size_t count,        \
+                                   cudaMemcpyAttributes* how, size_t* indices, size_t how_many, cudaStream_t stream) { \
+        return with_places(how, how_many, translate_hints, [&](cudaMemcpyAttributes* real) {                           \
+            return CUSLICE_NEXT_FORM(symbol, 13)(to, from, sizes, count, real, indices, how_many, stream);             \
+        });                                                                                                            \
     }
 CUSLICE_COPY_BATCHES(cudaMemcpyBatchAsync)
 CUSLICE_COPY_BATCHES(cudaMemcpyBatchAsync_ptsz)
 #undef CUSLICE_COPY_BATCHES
 
-#define CUSLICE_BOX_BATCHES(symbol)                                                                         \
-    inline cudaError_t symbol##_12(std::size_t count, cudaMemcpy3DBatchOp* boxes, std::size_t* failed,      \
-                                   unsigned long long flags, cudaStream_t stream) {                         \
-        return with_places(boxes, count, translate_box, [&](cudaMemcpy3DBatchOp* real) {                    \
-            return CUSLICE_NEXT_FORM(symbol, 12)(count, real, failed, flags, stream);                       \
-        });                                                                                                 \
-    }                                                                                                       \
-    inline cudaError_t symbol##_13(std::size_t count, cudaMemcpy3DBatchOp* boxes, unsigned long long flags, \
-                                   cudaStream_t stream) {                                                   \
-        return with_places(boxes, count, translate_box, [&](cudaMemcpy3DBatchOp* real) {                    \
-            return CUSLICE_NEXT_FORM(symbol, 13)(count, real, flags, stream);                               \
-        });                                                                                                 \
+#define CUSLICE_BOX_BATCHES(symbol)                                                                                    \
+    inline cudaError_t symbol##_12(size_t count, cudaMemcpy3DBatchOp* boxes, size_t* failed, unsigned long long flags, \
+                                   cudaStream_t stream) {                                                              \
+        return with_places(boxes, count, translate_box, [&](cudaMemcpy3DBatchOp* real) {                               \
+            return CUSLICE_NEXT_FORM(symbol, 12)(count, real, failed, flags, stream);                                  \
+        });                                                                                                            \
+    }                                                                                                                  \
+    inline cudaError_t symbol##_13(size_t count, cudaMemcpy3DBatchOp* boxes, unsigned long long flags,                 \
+                                   cudaStream_t stream) {                                                              \
+        return with_places(boxes, count, translate_box, [&](cudaMemcpy3DBatchOp* real) {                               \
+            return CUSLICE_NEXT_FORM(symbol, 13)(count, real, flags, stream);                                          \
+        });                                                                                                            \
     }
 CUSLICE_BOX_BATCHES(cudaMemcpy3DBatchAsync)
 CUSLICE_BOX_BATCHES(cudaMemcpy3DBatchAsync_ptsz)
@@ -131,8 +127,8 @@ CUSLICE_BOX_BATCHES(cudaMemcpy3DBatchAsync_ptsz)
 
 // The numbers of the attributes are the driver's.
 template <int kVersion>
-cudaError_t cudaMemRangeGetAttribute(void* data, std::size_t size, cudaMemRangeAttribute attribute, const void* pointer,
-                                     std::size_t bytes) {
+cudaError_t cudaMemRangeGetAttribute(void* data, size_t size, cudaMemRangeAttribute attribute, const void* pointer,
+                                     size_t bytes) {
     const cudaError_t result = CUSLICE_NEXT(cudaMemRangeGetAttribute)(data, size, attribute, pointer, bytes);
     if (result != cudaSuccess || !view()) return result;
     return as_runtime(
@@ -140,8 +136,8 @@ cudaError_t cudaMemRangeGetAttribute(void* data, std::size_t size, cudaMemRangeA
 }
 
 template <int kVersion>
-cudaError_t cudaMemRangeGetAttributes(void** data, std::size_t* sizes, cudaMemRangeAttribute* attributes,
-                                      std::size_t count, const void* pointer, std::size_t bytes) {
+cudaError_t cudaMemRangeGetAttributes(void** data, size_t* sizes, cudaMemRangeAttribute* attributes, size_t count,
+                                      const void* pointer, size_t bytes) {
     const cudaError_t result = CUSLICE_NEXT(cudaMemRangeGetAttributes)(data, sizes, attributes, count, pointer, bytes);
     if (result != cudaSuccess || !view()) return result;
     return as_runtime(cuMemRangeGetAttributes(data, sizes, reinterpret_cast<CUmem_range_attribute*>(attributes), count,

@@ -37,7 +37,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
 }
 
 template <int kVersion>
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* wishes, std::size_t count) {
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* wishes, size_t count) {
     if (!view()) return CUSLICE_NEXT(cudaMemPoolSetAccess)(pool, wishes, count);
     return as_runtime(cuMemPoolSetAccess(pool, reinterpret_cast<const CUmemAccessDesc*>(wishes), count));
 }

@@ -10,7 +10,7 @@ namespace cuslice::runtime {
 
 namespace {
 
-constexpr std::size_t kCount = static_cast<std::size_t>(Id::count);
+constexpr size_t kCount = static_cast<size_t>(Id::count);
 
 constexpr const char* kNames[kCount] = {
 #define CUSLICE_RUNTIME(symbol, version) #symbol,
@@ -59,11 +59,11 @@ int loaded_version(int version) { return version == 13 && !handle_of(13) && hand
 
 void* runtime_function(int version, Id id) {
     version = loaded_version(version);
-    std::atomic<void*>& slot = found[version == 13][static_cast<std::size_t>(id)];
+    std::atomic<void*>& slot = found[version == 13][static_cast<size_t>(id)];
     void* known = slot.load(std::memory_order_acquire);
     if (known) return known;
     void* handle = handle_of(version);
-    known = handle ? dlsym(handle, kNames[static_cast<std::size_t>(id)]) : nullptr;
+    known = handle ? dlsym(handle, kNames[static_cast<size_t>(id)]) : nullptr;
     slot.store(known, std::memory_order_release);
     return known;
 }

@@ -13,7 +13,7 @@
 
 namespace cuslice::runtime {
 
-enum class Id : std::uint16_t {
+enum class Id : uint16_t {
 #define CUSLICE_RUNTIME(symbol, version) symbol,
 #define CUSLICE_RUNTIME_BOTH(symbol) symbol,
 #define CUSLICE_RUNTIME_FORMS(symbol) symbol,
@@ -77,13 +77,13 @@ inline CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUd
 
 // A copy of the program's array, with places as the runtime counts.
 template <typename Item, typename Call>
-cudaError_t with_places(const Item* items, std::size_t count, void (*translate)(Item&), Call call) {
-    constexpr std::size_t kAtOnce = 64;
+cudaError_t with_places(const Item* items, size_t count, void (*translate)(Item&), Call call) {
+    constexpr size_t kAtOnce = 64;
     if (!items || !count || !view()) return call(const_cast<Item*>(items));
     Item few[kAtOnce];
     Item* copy = count <= kAtOnce ? few : static_cast<Item*>(__builtin_malloc(count * sizeof(Item)));
     if (!copy) return cudaErrorMemoryAllocation;
-    for (std::size_t i = 0; i < count; i++) translate(copy[i] = items[i]);
+    for (size_t i = 0; i < count; i++) translate(copy[i] = items[i]);
     const cudaError_t result = call(copy);
     if (copy != few) __builtin_free(copy);
     return result;

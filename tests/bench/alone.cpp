@@ -42,8 +42,8 @@ struct Found {
     decltype(&cuMemFree_v2) free;
 };
 
-void do_pairs(const Found& driver, std::size_t bytes, std::uint64_t pairs) {
-    for (std::uint64_t i = 0; i < pairs; i++) {
+void do_pairs(const Found& driver, size_t bytes, uint64_t pairs) {
+    for (uint64_t i = 0; i < pairs; i++) {
         CUdeviceptr block = 0;
         must(driver.allocate(&block, bytes), "cuMemAlloc");
         must(driver.free(block), "cuMemFree");
@@ -57,10 +57,9 @@ int main(int count, char** arguments) {
         std::fprintf(stderr, "usage: %s BYTES LIVE PAIRS LIMIT (0: none)\n", arguments[0]);
         return 64;
     }
-    const std::size_t bytes = std::strtoull(arguments[1], nullptr, 10);
-    const std::uint64_t live = std::strtoull(arguments[2], nullptr, 10),
-                        pairs = std::strtoull(arguments[3], nullptr, 10);
-    const std::size_t limit = std::strtoull(arguments[4], nullptr, 10);
+    const size_t bytes = std::strtoull(arguments[1], nullptr, 10);
+    const uint64_t live = std::strtoull(arguments[2], nullptr, 10), pairs = std::strtoull(arguments[3], nullptr, 10);
+    const size_t limit = std::strtoull(arguments[4], nullptr, 10);
     void* const library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library) return std::fprintf(stderr, "bench: %s\n", dlerror()), 1;
     const Found driver(library);
@@ -71,10 +70,10 @@ int main(int count, char** arguments) {
     CUdeviceptr block = 0;
     if (limit != 0 && driver.allocate(&block, limit) == CUDA_SUCCESS)
         return std::fputs("bench: the limit is not in force\n", stderr), 3;
-    for (std::uint64_t i = 0; i < live; i++) must(driver.allocate(&block, bytes), "cuMemAlloc");
+    for (uint64_t i = 0; i < live; i++) must(driver.allocate(&block, bytes), "cuMemAlloc");
     if (!pin(0)) return 1;
     do_pairs(driver, bytes, pairs < 1000 ? pairs : 1000);
-    const std::int64_t start = now_ns();
+    const int64_t start = now_ns();
     do_pairs(driver, bytes, pairs);
     std::printf("%.2f\n", static_cast<double>(now_ns() - start) / static_cast<double>(pairs));
     std::fflush(stdout);

@@ -20,11 +20,11 @@ using namespace cuslice::bench;
 
 std::string when;  // strict or deferred, which begins each line
 
-void pairs(const Driver& driver, std::size_t bytes, std::size_t n) {
-    for (std::size_t i = 0; i < n; i++) must(driver.free(take(driver, bytes)), "cuMemFree");
+void pairs(const Driver& driver, size_t bytes, size_t n) {
+    for (size_t i = 0; i < n; i++) must(driver.free(take(driver, bytes)), "cuMemFree");
 }
 
-std::string size_name(std::size_t bytes) {
+std::string size_name(size_t bytes) {
     return bytes < 1 << 10   ? std::to_string(bytes) + " B"
            : bytes < 1 << 20 ? std::to_string(bytes >> 10) + " KiB"
                              : std::to_string(bytes >> 20) + " MiB";
@@ -41,16 +41,16 @@ void print_pair(const std::string& name, const Comparison& sides, double wait, d
 }
 
 double wait_alone(const TwoDrivers& drivers) {
-    const auto wait = [&](std::size_t n) {
-        for (std::size_t i = 0; i < n; i++) must(drivers.raw.synchronize(), "cuCtxSynchronize");
+    const auto wait = [&](size_t n) {
+        for (size_t i = 0; i < n; i++) must(drivers.raw.synchronize(), "cuCtxSynchronize");
     };
     return compare(201, 1000, 1000, wait, wait).raw;
 }
 
 void by_size(const TwoDrivers& drivers, double wait) {
-    for (const std::size_t bytes : {512ul, 4096ul, 65'536ul, 100ul << 10, 1ul << 20, 64ul << 20}) {
+    for (const size_t bytes : {512ul, 4096ul, 65'536ul, 100ul << 10, 1ul << 20, 64ul << 20}) {
         const auto side = [bytes](const Driver& driver) {
-            return [&driver, bytes](std::size_t n) { pairs(driver, bytes, n); };
+            return [&driver, bytes](size_t n) { pairs(driver, bytes, n); };
         };
         const Comparison sides = compare(301, 1000, 20'000, side(drivers.raw), side(drivers.ours));
         print_pair("cached pair of " + size_name(bytes), sides, wait, bytes <= 65'536 ? 20 : 60);
@@ -66,9 +66,9 @@ void among_others(const TwoDrivers& drivers, double wait) {
         holes.push_back(take(drivers.ours, 1 + random() % (256 << 10)));
     }
     for (const CUdeviceptr hole : holes) must(drivers.ours.free(hole), "cuMemFree");
-    for (const std::size_t bytes : {4096ul, 200ul << 10}) {
+    for (const size_t bytes : {4096ul, 200ul << 10}) {
         const auto side = [bytes](const Driver& driver) {
-            return [&driver, bytes](std::size_t n) { pairs(driver, bytes, n); };
+            return [&driver, bytes](size_t n) { pairs(driver, bytes, n); };
         };
         const Comparison sides = compare(301, 1000, 20'000, side(drivers.raw), side(drivers.ours));
         print_pair("pair of " + size_name(bytes) + " among 10,000 live and 10,000 holes", sides, wait,
@@ -80,15 +80,15 @@ void among_others(const TwoDrivers& drivers, double wait) {
 void among_a_million(const TwoDrivers& drivers, double wait) {
     std::vector<CUdeviceptr> live(1'000'000);
     for (CUdeviceptr& block : live) block = take(drivers.ours, 4096);
-    const auto side = [](const Driver& driver) { return [&driver](std::size_t n) { pairs(driver, 4096, n); }; };
+    const auto side = [](const Driver& driver) { return [&driver](size_t n) { pairs(driver, 4096, n); }; };
     print_pair("pair of 4 KiB among 1,000,000 live", compare(301, 1000, 20'000, side(drivers.raw), side(drivers.ours)),
                wait, 20);
     for (const CUdeviceptr block : live) must(drivers.ours.free(block), "cuMemFree");
 }
 
 void threads_side_by_side(const TwoDrivers& drivers) {
-    constexpr std::size_t kPairs = 20'000;
-    for (const std::size_t bytes : {4096ul, 1ul << 20}) {
+    constexpr size_t kPairs = 20'000;
+    for (const size_t bytes : {4096ul, 1ul << 20}) {
         std::vector<double> one, two, eight;
         const auto work = [&](unsigned) { pairs(drivers.ours, bytes, kPairs); };
         for (int round = 0; round < 51; round++) {
@@ -107,9 +107,9 @@ void threads_side_by_side(const TwoDrivers& drivers) {
 void physical_peak(const TwoDrivers& drivers) {
     const Trace trace = training(60, 30, 7);
     std::vector<CUdeviceptr> blocks(blocks_of(trace));
-    std::size_t free = 0, total = 0, before = 0;
+    size_t free = 0, total = 0, before = 0;
     must(drivers.raw.memory_info(&before, &total), "cuMemGetInfo");
-    std::size_t least = before, least_of_half = before, done = 0;
+    size_t least = before, least_of_half = before, done = 0;
     for (const Operation& operation : trace) {
         CUdeviceptr& block = blocks[operation.block];
         if (!operation.bytes) {

@@ -7,27 +7,27 @@ namespace {
 
 // Rounds of about 0.1 ms: most of them then fall between two interrupts, and the median is of undisturbed ones.
 constexpr int kRounds = 501;
-constexpr std::size_t kSingles = 100'000;
-constexpr std::size_t kOperations = 20'000;
+constexpr size_t kSingles = 100'000;
+constexpr size_t kOperations = 20'000;
 
 auto get_current(decltype(&::cuCtxGetCurrent) function) {
-    return [function](std::size_t n) {
+    return [function](size_t n) {
         CUcontext context;
-        for (std::size_t i = 0; i < n; i++) function(&context);
+        for (size_t i = 0; i < n; i++) function(&context);
     };
 }
 
 auto launch(decltype(&::cuLaunchKernel) function, CUfunction kernel) {
-    return [=](std::size_t n) {
-        for (std::size_t i = 0; i < n; i++)
+    return [=](size_t n) {
+        for (size_t i = 0; i < n; i++)
             must(function(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), "cuLaunchKernel");
     };
 }
 
 auto memory_info(const Driver& driver) {
-    return [function = driver.memory_info](std::size_t n) {
-        std::size_t free, total;
-        for (std::size_t i = 0; i < n; i++) function(&free, &total);
+    return [function = driver.memory_info](size_t n) {
+        size_t free, total;
+        for (size_t i = 0; i < n; i++) function(&free, &total);
     };
 }
 

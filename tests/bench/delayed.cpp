@@ -17,10 +17,10 @@ namespace {
 using namespace cuslice::bench;
 
 void by_size(const TwoDrivers& drivers, const std::string& when) {
-    for (const std::size_t bytes : {4096ul, 1ul << 20, 64ul << 20}) {
+    for (const size_t bytes : {4096ul, 1ul << 20, 64ul << 20}) {
         const auto side = [bytes](const Driver& driver) {
-            return [&driver, bytes](std::size_t n) {
-                for (std::size_t i = 0; i < n; i++) must(driver.free(take(driver, bytes)), "cuMemFree");
+            return [&driver, bytes](size_t n) {
+                for (size_t i = 0; i < n; i++) must(driver.free(take(driver, bytes)), "cuMemFree");
             };
         };
         const Comparison sides = compare(11, 100, 1000, side(drivers.raw), side(drivers.ours));
@@ -64,7 +64,7 @@ void from_pool(const TwoDrivers& drivers, const std::string& when) {
 
 double replay(const Driver& driver, const Trace& trace) {
     std::vector<CUdeviceptr> blocks(blocks_of(trace));
-    const std::int64_t start = now_ns();
+    const int64_t start = now_ns();
     for (const Operation& operation : trace) {
         CUdeviceptr& block = blocks[operation.block];
         if (operation.bytes) {
@@ -74,7 +74,7 @@ double replay(const Driver& driver, const Trace& trace) {
             block = 0;
         }
     }
-    const std::int64_t end = now_ns();
+    const int64_t end = now_ns();
     for (const CUdeviceptr block : blocks)
         if (block) must(driver.free(block), "cuMemFree");
     return static_cast<double>(end - start) / static_cast<double>(trace.size()) / 1000;

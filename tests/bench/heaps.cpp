@@ -71,9 +71,9 @@ double mstress(const TwoDrivers& drivers, const Driver& driver) {
             std::mt19937_64 random(generation * kThreads + thread);
             std::vector<CUdeviceptr> kept;
             for (unsigned i = 0; i < kOperations; i++) {
-                const std::uint64_t dice = random();
+                const uint64_t dice = random();
                 // Half as many of each doubling: 512 bytes to 1 MiB.
-                const std::size_t bytes = 512ull << std::min(__builtin_ctzll(random() | 1ull << 11), 11);
+                const size_t bytes = 512ull << std::min(__builtin_ctzll(random() | 1ull << 11), 11);
                 if (dice % 4 < 2) {
                     kept.push_back(take(driver, bytes));
                 } else if (dice % 4 == 2 && !kept.empty()) {

@@ -17,7 +17,7 @@ namespace cuslice::bench {
 namespace {
 
 constexpr int kRounds = 501, kSingles = 100'000, kIdle = 1000, kRaces = 1'000'000;
-constexpr std::size_t kOperations = 2000;
+constexpr size_t kOperations = 2000;
 
 // Nanoseconds: the median round's mean, and single pairs' p50 and p99.
 struct Cost {
@@ -27,19 +27,19 @@ struct Cost {
 Cost measure(Place& place) {
     std::vector<double> reserves, pairs, singles;
     for (int round = 0; round < kRounds; round++) {
-        std::int64_t start = now_ns();
-        for (std::size_t i = 0; i < kOperations; i++)
+        int64_t start = now_ns();
+        for (size_t i = 0; i < kOperations; i++)
             if (!place.membership.reserve(kBytes, 0, nullptr)) std::abort();
         reserves.push_back(static_cast<double>(now_ns() - start) / kOperations);
-        for (std::size_t i = 0; i < kOperations; i++) place.membership.change(-kBytes);
+        for (size_t i = 0; i < kOperations; i++) place.membership.change(-kBytes);
         start = now_ns();
-        for (std::size_t i = 0; i < kOperations; i++) place.pair();
+        for (size_t i = 0; i < kOperations; i++) place.pair();
         pairs.push_back(static_cast<double>(now_ns() - start) / kOperations);
     }
     for (int i = 0; i < kSingles; i++) {
-        const std::uint64_t start = ticks();
+        const uint64_t start = ticks();
         place.pair();
-        const std::uint64_t took = ticks() - start, empty = empty_interval();
+        const uint64_t took = ticks() - start, empty = empty_interval();
         singles.push_back(took > empty ? static_cast<double>(took - empty) * ns_per_tick() : 0);
     }
     return {median(reserves), median(pairs), percentile(singles, 0.5), percentile(singles, 0.99)};
@@ -62,7 +62,7 @@ void race() {
         for (unsigned spins = 0; shared->round.load() == round; spins++)
             if (spins > 2000) sched_yield();
     };
-    constexpr std::uint64_t kGiB = 1ull << 30;
+    constexpr uint64_t kGiB = 1ull << 30;
     const auto run = [&](unsigned who) {
         Place place;
         place.join("race", 8 * kGiB);
@@ -75,7 +75,7 @@ void race() {
                 shared->neither += !shared->granted[0] && !shared->granted[1];
             }
             meet();
-            if (shared->granted[who]) place.membership.change(-static_cast<std::int64_t>(5 * kGiB));
+            if (shared->granted[who]) place.membership.change(-static_cast<int64_t>(5 * kGiB));
             meet();
         }
     };

@@ -9,13 +9,13 @@ namespace cuslice::bench {
 namespace {
 
 constexpr int kKills = 500;
-constexpr std::uint64_t kGiB = 1ull << 30, kLimit = 8 * kGiB, kMax = 5 * kGiB;
+constexpr uint64_t kGiB = 1ull << 30, kLimit = 8 * kGiB, kMax = 5 * kGiB;
 constexpr double kTarget = 10;  // ms
 
 // Milliseconds from the signal to the reservation. Nothing waits for the kernel to be done with the dead: a refusal
 // takes the dead ones' bytes back and tries again, as an allocation's does, again and again.
 double reserve_after_kill(Place& place, pid_t victim) {
-    const std::int64_t start = now_ns();
+    const int64_t start = now_ns();
     kill(victim, SIGKILL);
     while (!place.membership.reserve(kMax, 0, nullptr)) {
         place.ledger.take_back_dead();
@@ -47,7 +47,7 @@ void measure_kills() {
         });
         usleep(random() % 2000);
         times.push_back(reserve_after_kill(place, victim));
-        place.membership.change(-static_cast<std::int64_t>(kMax));
+        place.membership.change(-static_cast<int64_t>(kMax));
     }
     const std::string name = "ledger: a killed process's bytes had by another, ";
     print({name + "p50", percentile(times, 0.5), "ms", Bound::at_most, kTarget, {}});

@@ -14,8 +14,8 @@
 
 namespace cuslice::bench {
 
-inline constexpr std::uint64_t kCapacity = 128ull << 30;
-inline constexpr std::int64_t kBytes = 4096;
+inline constexpr uint64_t kCapacity = 128ull << 30;
+inline constexpr int64_t kBytes = 4096;
 
 // A member of one group, as every process here is.
 struct Place {
@@ -23,9 +23,9 @@ struct Place {
     ledger::Ledger ledger;
     ledger::Membership membership;
 
-    void join(const char* group, std::uint64_t limit) {
+    void join(const char* group, uint64_t limit) {
         static ledger::Committed committed;
-        std::uint64_t available = 0;
+        uint64_t available = 0;
         ledger::LedgerError failure;
         ledger::Request request;
         request.kind = ledger::AccountKind::group;

@@ -15,7 +15,7 @@ namespace cuslice::bench {
 template <typename Work>
 double on_threads(const TwoDrivers& drivers, const Driver& driver, unsigned count, Work work) {
     std::atomic<unsigned> ready{0};
-    std::vector<std::int64_t> starts(count), ends(count);
+    std::vector<int64_t> starts(count), ends(count);
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < count; t++) {
         threads.emplace_back([&, t] {

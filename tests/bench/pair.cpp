@@ -15,30 +15,30 @@ namespace {
 using namespace cuslice::bench;
 
 template <typename Pair>
-double nanoseconds(std::size_t pairs, Pair pair) {
+double nanoseconds(size_t pairs, Pair pair) {
     for (int i = 0; i < 1000; i++) pair();  // pages, caches, branch predictors; cached memory
-    const std::int64_t start = now_ns();
-    for (std::size_t i = 0; i < pairs; i++) pair();
+    const int64_t start = now_ns();
+    for (size_t i = 0; i < pairs; i++) pair();
     return static_cast<double>(now_ns() - start) / static_cast<double>(pairs);
 }
 
 // The same, each pair timed by itself: the median, which the few long ones don't show in.
 template <typename Pair>
-double median_nanoseconds(std::size_t pairs, Pair pair) {
+double median_nanoseconds(size_t pairs, Pair pair) {
     for (int i = 0; i < 1000; i++) pair();
-    const std::uint64_t empty = empty_interval();
+    const uint64_t empty = empty_interval();
     std::vector<double> times;
     times.reserve(pairs);
-    for (std::size_t i = 0; i < pairs; i++) {
-        const std::uint64_t start = ticks();
+    for (size_t i = 0; i < pairs; i++) {
+        const uint64_t start = ticks();
         pair();
-        const std::uint64_t took = ticks() - start;
+        const uint64_t took = ticks() - start;
         times.push_back(took > empty ? static_cast<double>(took - empty) * ns_per_tick() : 0);
     }
     return median(times);
 }
 
-double measure(const Driver& driver, const std::string& kind, std::size_t bytes, std::size_t pairs) {
+double measure(const Driver& driver, const std::string& kind, size_t bytes, size_t pairs) {
     if (kind == "alloc") return nanoseconds(pairs, [&] { must(driver.free(take(driver, bytes)), "cuMemFree"); });
     if (kind == "median")
         return median_nanoseconds(pairs, [&] { must(driver.free(take(driver, bytes)), "cuMemFree"); });
@@ -50,7 +50,7 @@ double measure(const Driver& driver, const std::string& kind, std::size_t bytes,
         });
     if (kind == "info")
         return nanoseconds(pairs, [&] {
-            std::size_t free = 0, total = 0;
+            size_t free = 0, total = 0;
             must(driver.memory_info(&free, &total), "cuMemGetInfo");
         });
     std::fprintf(stderr, "bench: no such kind of pair: %s\n", kind.c_str());

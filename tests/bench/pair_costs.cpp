@@ -13,12 +13,12 @@ namespace {
 
 // Rounds of about 0.1 ms: most of them then fall between two interrupts, and the median is of undisturbed ones.
 constexpr int kRounds = 501;
-constexpr std::size_t kSingles = 100'000;
-constexpr std::size_t kOperations = 1000;
+constexpr size_t kSingles = 100'000;
+constexpr size_t kOperations = 1000;
 // Two threads need both cores undisturbed at once, so theirs are more and a little longer.
 constexpr int kThreadRounds = 301;
-constexpr std::size_t kThreadOperations = 2000;
-constexpr std::size_t kBytes = 4096;
+constexpr size_t kThreadOperations = 2000;
+constexpr size_t kBytes = 4096;
 
 CUdeviceptr take(const Driver& driver) {
     CUdeviceptr block;
@@ -26,13 +26,13 @@ CUdeviceptr take(const Driver& driver) {
     return block;
 }
 
-void pairs(const Driver& driver, std::size_t n) {
-    for (std::size_t i = 0; i < n; i++) must(driver.free(take(driver)), "cuMemFree");
+void pairs(const Driver& driver, size_t n) {
+    for (size_t i = 0; i < n; i++) must(driver.free(take(driver)), "cuMemFree");
 }
 
 // Allocates and frees what was allocated last.
 auto newest(const Driver& driver) {
-    return [&driver](std::size_t n) { pairs(driver, n); };
+    return [&driver](size_t n) { pairs(driver, n); };
 }
 
 // Frees any of the live ones, and allocates another in its place. Both sides do it to the same ones: the fake driver
@@ -40,19 +40,19 @@ auto newest(const Driver& driver) {
 // Each side has random numbers of its own, or the second would find in the caches what the first has just touched.
 class RandomVictim {
   public:
-    RandomVictim(const Driver& driver, const std::vector<CUdeviceptr>& live, std::uint64_t seed)
+    RandomVictim(const Driver& driver, const std::vector<CUdeviceptr>& live, uint64_t seed)
         : driver_(driver), live_(live), random_(seed) {}
 
     // Draws the victims beforehand: our own list of a million would be a miss of the cache in every pair.
-    void prepare(std::size_t n) {
+    void prepare(size_t n) {
         victims_.clear();
-        for (std::size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;  // Marsaglia's xorshift
             victims_.push_back(live_[random_ % live_.size()]);
         }
     }
-    void operator()(std::size_t n) {
-        for (std::size_t i = 0; i < n; i++) {
+    void operator()(size_t n) {
+        for (size_t i = 0; i < n; i++) {
             const CUdeviceptr victim = victims_.back();
             victims_.pop_back();
             must(driver_.free(victim), "cuMemFree");
@@ -63,7 +63,7 @@ class RandomVictim {
   private:
     const Driver& driver_;
     const std::vector<CUdeviceptr>& live_;
-    std::uint64_t random_;
+    uint64_t random_;
     std::vector<CUdeviceptr> victims_;
 };
 
@@ -71,7 +71,7 @@ class RandomVictim {
 // first to the last thread's last, over the pairs of one.
 double pairs_of_threads(const TwoDrivers& drivers, const Driver& driver, unsigned threads) {
     std::atomic<unsigned> ready{0};
-    std::vector<std::int64_t> starts(threads), ends(threads);
+    std::vector<int64_t> starts(threads), ends(threads);
     std::vector<std::thread> workers;
     for (unsigned t = 0; t < threads; t++) {
         workers.emplace_back([&, t] {
@@ -86,7 +86,7 @@ double pairs_of_threads(const TwoDrivers& drivers, const Driver& driver, unsigne
         });
     }
     for (std::thread& worker : workers) worker.join();
-    std::int64_t first = starts[0], last = ends[0];
+    int64_t first = starts[0], last = ends[0];
     for (unsigned t = 1; t < threads; t++) first = std::min(first, starts[t]), last = std::max(last, ends[t]);
     return static_cast<double>(last - first) / static_cast<double>(kThreadOperations);
 }
@@ -119,7 +119,7 @@ void measure_pairs_in_job(const TwoDrivers& drivers) {
 void measure_pairs(const TwoDrivers& drivers) {
     std::vector<CUdeviceptr> blocks;
     double with_none = 0;
-    for (const std::size_t live : {0, 1000, 10'000, 1'000'000}) {
+    for (const size_t live : {0, 1000, 10'000, 1'000'000}) {
         while (blocks.size() < live) blocks.push_back(take(drivers.ours));
         const std::string after = ", " + std::to_string(live) + " live";
         const Comparison last = compare(kRounds, kOperations, kSingles, newest(drivers.raw), newest(drivers.ours));

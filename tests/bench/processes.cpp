@@ -27,12 +27,12 @@ using namespace cuslice::bench;
 
 constexpr int kRounds = 9;
 constexpr unsigned kMost = 32;
-constexpr std::size_t kPairs = 10'000, kBytes = 65536;
+constexpr size_t kPairs = 10'000, kBytes = 65536;
 
 // State that the processes of one measurement share.
 struct Meeting {
     std::atomic<unsigned> arrived{0}, round{0};
-    std::int64_t starts[kMost], ends[kMost];
+    int64_t starts[kMost], ends[kMost];
     double took[2][kRounds];  // nanoseconds a pair, by side and round
 
     // Returns once `count` have come.
@@ -57,7 +57,7 @@ void take_part(Meeting& meeting, const char* path, unsigned number, unsigned cou
             const Driver& driver = side == 0 ? drivers.raw : drivers.ours;
             meeting.wait_for(count);
             meeting.starts[number] = now_ns();
-            for (std::size_t i = 0; i < kPairs; i++) must(driver.free(take(driver, kBytes)), "cuMemFree");
+            for (size_t i = 0; i < kPairs; i++) must(driver.free(take(driver, kBytes)), "cuMemFree");
             meeting.ends[number] = now_ns();
             meeting.wait_for(count);
             if (number != 0 || round < 0) continue;

@@ -19,7 +19,7 @@ namespace {
 using namespace cuslice;
 using namespace cuslice::bench;
 
-constexpr std::size_t kEvents = 1'000'000;
+constexpr size_t kEvents = 1'000'000;
 constexpr char kGpu[] = "GPU-830cff1a-59d2-4d1e-8f0a-3c5b7e9d1f20";
 
 void must(bool fine, const char* what) {
@@ -28,8 +28,8 @@ void must(bool fine, const char* what) {
     std::exit(1);
 }
 
-trace::Row row_of(std::size_t i) {
-    static const auto thread = static_cast<std::uint32_t>(getpid());
+trace::Row row_of(size_t i) {
+    static const auto thread = static_cast<uint32_t>(getpid());
     return {.thread = thread,
             .time = trace::now(),
             .action = i % 2 == 0 ? trace::Action::allocate : trace::Action::free,
@@ -43,14 +43,14 @@ trace::Row row_of(std::size_t i) {
 
 // Each event by itself, and its time taken with it, as it is in a program.
 std::vector<double> events(trace::Log& log) {
-    const std::uint64_t empty = empty_interval();
+    const uint64_t empty = empty_interval();
     std::vector<double> times;
     times.reserve(kEvents);
-    for (std::size_t i = 0; i < kEvents; i++) {
+    for (size_t i = 0; i < kEvents; i++) {
         int error = 0;
-        const std::uint64_t start = ticks();
+        const uint64_t start = ticks();
         const auto appended = log.append(row_of(i), error);
-        const std::uint64_t took = ticks() - start;
+        const uint64_t took = ticks() - start;
         must(appended == trace::File::Appended::done, "a row can't be written");
         times.push_back(took > empty ? static_cast<double>(took - empty) * ns_per_tick() : 0);
     }

@@ -14,11 +14,11 @@ namespace {
 constexpr char kMagic[] =
     "\x89"
     "CUSL\r\n\x1a";
-constexpr std::size_t kRecord = 24;
-constexpr std::uint64_t kNotKnown = ~0ull;
+constexpr size_t kRecord = 24;
+constexpr uint64_t kNotKnown = ~0ull;
 
 template <typename Number>
-Number number_at(const std::string& file, std::size_t at) {
+Number number_at(const std::string& file, size_t at) {
     Number number;
     std::memcpy(&number, file.data() + at, sizeof number);
     return number;
@@ -27,22 +27,22 @@ Number number_at(const std::string& file, std::size_t at) {
 class Reader {
   public:
     Reader(const std::string& file, std::vector<RecordedRow>& rows)
-        : file_(file), rows_(rows), clock_(number_at<std::uint64_t>(file, 16)) {}
+        : file_(file), rows_(rows), clock_(number_at<uint64_t>(file, 16)) {}
 
-    void take(std::size_t at) {
-        const auto kind = number_at<std::uint8_t>(file_, at);
-        const auto address = number_at<std::uint64_t>(file_, at + 16);
+    void take(size_t at) {
+        const auto kind = number_at<uint8_t>(file_, at);
+        const auto address = number_at<uint64_t>(file_, at + 16);
         const bool wide = kind & 0x10;
         if (wide && !has_size_) throw std::invalid_argument("a wide event without its size");
         if ((kind & 0x0f) >= 1 && (kind & 0x0f) <= 3 && (kind & 0xe0) == 0)
             event(at, kind & 0x0f, wide ? address : address << 8 >> 8,
-                  wide ? size_ : number_at<std::uint32_t>(file_, at + 8) | address >> 56 << 32);
+                  wide ? size_ : number_at<uint32_t>(file_, at + 8) | address >> 56 << 32);
         else if (kind == 4)
             places_[place(at)] = {source(at), address};
         else if (kind == 5)
             clock_ = address;
         else if (kind == 6)
-            sources_[source(at)] = {number_at<std::uint32_t>(file_, at + 4), address};
+            sources_[source(at)] = {number_at<uint32_t>(file_, at + 4), address};
         else if (kind == 7)
             piece(at);
         else if (kind != 0 && kind != 8)
@@ -53,36 +53,36 @@ class Reader {
 
   private:
     struct Place {
-        std::uint16_t gpu;
-        std::uint64_t limit;
+        uint16_t gpu;
+        uint64_t limit;
     };
     struct Source {
-        std::uint32_t thread;
-        std::uint64_t stream;
+        uint32_t thread;
+        uint64_t stream;
     };
     struct Name {
         std::string text;
-        std::size_t known = 0;
+        size_t known = 0;
     };
-    std::uint8_t place(std::size_t at) const { return number_at<std::uint8_t>(file_, at + 1); }
-    std::uint16_t source(std::size_t at) const { return number_at<std::uint16_t>(file_, at + 2); }
+    uint8_t place(size_t at) const { return number_at<uint8_t>(file_, at + 1); }
+    uint16_t source(size_t at) const { return number_at<uint16_t>(file_, at + 2); }
 
-    void piece(std::size_t at) {
-        constexpr std::size_t kPiece = 16;
+    void piece(size_t at) {
+        constexpr size_t kPiece = 16;
         Name& name = names_[source(at)];
-        name.text.resize(number_at<std::uint32_t>(file_, at + 4));
-        const std::size_t from = place(at) * kPiece;
+        name.text.resize(number_at<uint32_t>(file_, at + 4));
+        const size_t from = place(at) * kPiece;
         if (from >= name.text.size()) throw std::invalid_argument("a name's piece is behind its end");
-        const std::size_t bytes = std::min(kPiece, name.text.size() - from);
+        const size_t bytes = std::min(kPiece, name.text.size() - from);
         std::memcpy(name.text.data() + from, file_.data() + at + 8, bytes);
         name.known += bytes;
     }
 
-    void event(std::size_t at, unsigned action, std::uint64_t address, std::uint64_t bytes) {
+    void event(size_t at, unsigned action, uint64_t address, uint64_t bytes) {
         static constexpr const char* kActions[] = {"", "allocate", "free", "allocate failure"};
         const Source who = sources_.at(source(at));
         RecordedRow row{.thread = who.thread,
-                        .time = time(number_at<std::uint32_t>(file_, at + 4)),
+                        .time = time(number_at<uint32_t>(file_, at + 4)),
                         .action = kActions[action],
                         .address = address,
                         .bytes = bytes,
@@ -97,19 +97,19 @@ class Reader {
             row.gpu = name.text;
             if (where.limit != kNotKnown) row.limit = std::to_string(where.limit);
         }
-        const auto held = number_at<std::uint32_t>(file_, at + 12);
+        const auto held = number_at<uint32_t>(file_, at + 12);
         if (held != 0xffffffff) row.held = std::to_string(held * 4096ull);
         rows_.push_back(row);
     }
 
-    std::uint64_t time(std::uint32_t low) const {
-        constexpr std::uint64_t kHalf = 1ull << 31;
+    uint64_t time(uint32_t low) const {
+        constexpr uint64_t kHalf = 1ull << 31;
         return clock_ + ((low - clock_ + kHalf) & 0xffffffff) - kHalf;
     }
 
     const std::string& file_;
     std::vector<RecordedRow>& rows_;
-    std::uint64_t clock_, size_ = 0;
+    uint64_t clock_, size_ = 0;
     bool has_size_ = false;
     std::map<unsigned, Place> places_;
     std::map<unsigned, Source> sources_;
@@ -121,11 +121,11 @@ class Reader {
 bool is_compact(const std::string& file) { return file.compare(0, 8, kMagic, 8) == 0; }
 
 bool read_compact(const std::string& file, std::vector<RecordedRow>& rows, std::string& why) {
-    const bool known = is_compact(file) && file.size() >= 2 * kRecord && number_at<std::uint32_t>(file, 8) == 1 &&
-                       number_at<std::uint32_t>(file, 24) == kRecord && number_at<std::uint32_t>(file, 28) == 4096;
+    const bool known = is_compact(file) && file.size() >= 2 * kRecord && number_at<uint32_t>(file, 8) == 1 &&
+                       number_at<uint32_t>(file, 24) == kRecord && number_at<uint32_t>(file, 28) == 4096;
     if (!known) return why = "record 0: no header of a compact recording", false;
     Reader reader(file, rows);
-    for (std::size_t record = 2; (record + 1) * kRecord <= file.size(); record++) try {
+    for (size_t record = 2; (record + 1) * kRecord <= file.size(); record++) try {
             reader.take(record * kRecord);
         } catch (const std::exception& error) {
             return why = "record " + std::to_string(record) + ": " + error.what(), false;
@@ -138,7 +138,7 @@ bool is_torn(const std::string& before, const std::string& line) {
     if (!before.empty() || line.empty()) return false;
     const std::string first = line.substr(0, line.find(','));
     if (first.size() >= sizeof kTime || (first.size() < line.size() && first.size() < sizeof kTime - 1)) return false;
-    for (std::size_t i = 0; i < first.size(); i++)
+    for (size_t i = 0; i < first.size(); i++)
         if (kTime[i] == 'd' ? first[i] < '0' || first[i] > '9' : first[i] != kTime[i]) return false;
     return true;
 }

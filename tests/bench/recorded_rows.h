@@ -8,10 +8,10 @@ namespace cuslice::bench {
 
 // A row of a recording in the compact form (docs/design/recording.md), in the words of the other one.
 struct RecordedRow {
-    std::uint32_t thread = 0;
-    std::uint64_t time = 0;  // microseconds since 1970, UTC
+    uint32_t thread = 0;
+    uint64_t time = 0;  // microseconds since 1970, UTC
     std::string action;
-    std::uint64_t address = 0, bytes = 0, stream = 0;
+    uint64_t address = 0, bytes = 0, stream = 0;
     std::string gpu, limit, held;  // empty where they aren't known
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 using namespace cuslice::bench;
 
-constexpr std::size_t kGiB = 1 << 30;
+constexpr size_t kGiB = 1 << 30;
 constexpr int kRounds = 7, kRefusals = 20;
 
 // Fills its cache, says so, and does nothing until its input ends.
@@ -58,9 +58,9 @@ struct Sibling {
 };
 
 // Milliseconds of one request that must be refused.
-double refused(const Driver& driver, std::size_t bytes) {
+double refused(const Driver& driver, size_t bytes) {
     CUdeviceptr block = 0;
-    const std::int64_t start = now_ns();
+    const int64_t start = now_ns();
     const CUresult result = driver.allocate(&block, bytes);
     const double took = static_cast<double>(now_ns() - start) / 1e6;
     if (result != CUDA_ERROR_OUT_OF_MEMORY) must(CUDA_ERROR_UNKNOWN, "being refused");
@@ -68,7 +68,7 @@ double refused(const Driver& driver, std::size_t bytes) {
 }
 
 // By turns: the driver refuses what no GPU has, cuslice what the limit doesn't allow.
-void measure(const TwoDrivers& drivers, const char* name, std::size_t bytes) {
+void measure(const TwoDrivers& drivers, const char* name, size_t bytes) {
     std::vector<double> rounds[2], singles[2];
     for (int number = 0; number < kRounds; number++) {
         for (int turn = 0; turn < 2; turn++) {

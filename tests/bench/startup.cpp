@@ -20,7 +20,7 @@
 namespace cuslice::bench {
 namespace {
 
-constexpr std::uint64_t kLimit = 64ull << 30;
+constexpr uint64_t kLimit = 64ull << 30;
 
 [[noreturn]] void give_up(const char* what) {
     std::perror(what);
@@ -81,8 +81,8 @@ Comparison in_ms(Comparison c) {
 
 void measure_true(const std::string& library) {
     const auto starting = [](Variables variables) {
-        return [variables](std::size_t n) {
-            for (std::size_t i = 0; i < n; i++) finish(start("/bin/true", variables, -1), "/bin/true");
+        return [variables](size_t n) {
+            for (size_t i = 0; i < n; i++) finish(start("/bin/true", variables, -1), "/bin/true");
         };
     };
     const Comparison sides = compare(1000, 1, 1000, starting({}), starting({"LD_PRELOAD=" + library}));
@@ -115,8 +115,8 @@ void first_calls(int processes, const std::string& program, const Variables& var
     close(go[1]);
     for (const Child& child : children) {
         struct {
-            std::int64_t start, end;
-            std::uint64_t total;
+            int64_t start, end;
+            uint64_t total;
         } answer;
         if (read(child.answer, &answer, sizeof(answer)) != sizeof(answer)) give_up("a child's answer");
         if ((answer.total == kLimit) != limited) {

@@ -16,7 +16,7 @@ namespace {
 using namespace cuslice::bench;
 
 constexpr int kRounds = 9;
-constexpr std::size_t kPairs = 20'000, kBytes = 65536;
+constexpr size_t kPairs = 20'000, kBytes = 65536;
 
 void allocate(const Driver& driver) { must(driver.free(take(driver, kBytes)), "cuMemFree"); }
 
@@ -33,7 +33,7 @@ using Pair = void (*)(const Driver&);
 double round(const TwoDrivers& drivers, const Driver& driver, unsigned threads, Pair pair) {
     return on_threads(drivers, driver, threads,
                       [&](unsigned) {
-                          for (std::size_t i = 0; i < kPairs; i++) pair(driver);
+                          for (size_t i = 0; i < kPairs; i++) pair(driver);
                       }) /
            static_cast<double>(kPairs);
 }
@@ -41,14 +41,14 @@ double round(const TwoDrivers& drivers, const Driver& driver, unsigned threads, 
 // The same with each pair timed by itself: what all threads saw.
 void single_pairs(const TwoDrivers& drivers, const Driver& driver, unsigned threads, Pair pair,
                   std::vector<double>& into) {
-    const std::uint64_t empty = empty_interval();
+    const uint64_t empty = empty_interval();
     std::vector<std::vector<double>> all(threads);
     on_threads(drivers, driver, threads, [&](unsigned t) {
         all[t].reserve(kPairs);
-        for (std::size_t i = 0; i < kPairs; i++) {
-            const std::uint64_t start = ticks();
+        for (size_t i = 0; i < kPairs; i++) {
+            const uint64_t start = ticks();
             pair(driver);
-            const std::uint64_t took = ticks() - start;
+            const uint64_t took = ticks() - start;
             all[t].push_back(took > empty ? static_cast<double>(took - empty) * ns_per_tick() : 0);
         }
     });

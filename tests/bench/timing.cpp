@@ -9,10 +9,10 @@
 
 namespace cuslice::bench {
 
-std::int64_t now_ns() {
+int64_t now_ns() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+    return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
 }
 
 bool pin(unsigned place) {
@@ -35,8 +35,8 @@ bool pin(unsigned place) {
 
 double ns_per_tick() {
     static const double value = [] {
-        const std::int64_t start = now_ns();
-        const std::uint64_t first = ticks();
+        const int64_t start = now_ns();
+        const uint64_t first = ticks();
         while (now_ns() - start < 50'000'000) {
         }
         return static_cast<double>(now_ns() - start) / static_cast<double>(ticks() - first);
@@ -44,11 +44,11 @@ double ns_per_tick() {
     return value;
 }
 
-std::uint64_t empty_interval() {
-    static const std::uint64_t value = [] {
-        std::uint64_t least = ~0ull;
+uint64_t empty_interval() {
+    static const uint64_t value = [] {
+        uint64_t least = ~0ull;
         for (int i = 0; i < 10000; i++) {
-            const std::uint64_t start = ticks();
+            const uint64_t start = ticks();
             least = std::min(least, ticks() - start);
         }
         return least;
@@ -59,7 +59,7 @@ std::uint64_t empty_interval() {
 double percentile(std::vector<double> values, double share) {
     if (values.empty()) return 0;
     const double rank = std::ceil(share * static_cast<double>(values.size()));
-    const auto at = values.begin() + (rank < 1 ? 0 : static_cast<std::ptrdiff_t>(rank) - 1);
+    const auto at = values.begin() + (rank < 1 ? 0 : static_cast<ptrdiff_t>(rank) - 1);
     std::nth_element(values.begin(), at, values.end());
     return *at;
 }

@@ -6,20 +6,20 @@
 namespace cuslice::bench {
 
 // CLOCK_MONOTONIC, in nanoseconds.
-std::int64_t now_ns();
+int64_t now_ns();
 
 // Keeps the calling thread on one core, the one with this place among those that the process may use. False where there
 // are fewer.
 bool pin(unsigned place);
 
 // The cycle counter, with everything before it done. Costs about 10 ns, where the clock takes 20.
-inline std::uint64_t ticks() {
+inline uint64_t ticks() {
 #if defined(__x86_64__)
     unsigned core;
-    const std::uint64_t now = __builtin_ia32_rdtscp(&core);
+    const uint64_t now = __builtin_ia32_rdtscp(&core);
     __builtin_ia32_lfence();
 #elif defined(__aarch64__)
-    std::uint64_t now;
+    uint64_t now;
     asm volatile("isb\n mrs %0, cntvct_el0\n isb" : "=r"(now) : : "memory");
 #endif
     return now;
@@ -29,7 +29,7 @@ inline std::uint64_t ticks() {
 double ns_per_tick();
 
 // Ticks between two ticks() with nothing between them.
-std::uint64_t empty_interval();
+uint64_t empty_interval();
 
 // The smallest of the values that at least `share` of them do not exceed, for any number of values.
 double percentile(std::vector<double> values, double share);
@@ -47,13 +47,13 @@ struct Comparison {
 // each, one at a time and by turns of 1000, for what a mean does not show. raw(n) and ours(n) do n operations; what
 // they need for them and should not be measured, prepare(n) does before.
 template <typename Raw, typename Ours>
-Comparison compare(int rounds, std::size_t operations, std::size_t singles, Raw raw, Ours ours) {
-    const auto prepare = [](auto& run, std::size_t n) {
+Comparison compare(int rounds, size_t operations, size_t singles, Raw raw, Ours ours) {
+    const auto prepare = [](auto& run, size_t n) {
         if constexpr (requires { run.prepare(n); }) run.prepare(n);
     };
     const auto batch = [&](auto& run) {
         prepare(run, operations);
-        const std::int64_t start = now_ns();
+        const int64_t start = now_ns();
         run(operations);
         return static_cast<double>(now_ns() - start) / static_cast<double>(operations);
     };
@@ -73,13 +73,13 @@ Comparison compare(int rounds, std::size_t operations, std::size_t singles, Raw 
     const auto one_by_one = [&](auto& run, std::vector<double>& into) {
         prepare(run, 1000);
         for (int i = 0; i < 1000; i++) {
-            const std::uint64_t start = ticks();
+            const uint64_t start = ticks();
             run(1);
-            const std::uint64_t took = ticks() - start, empty = empty_interval();
+            const uint64_t took = ticks() - start, empty = empty_interval();
             into.push_back(took > empty ? static_cast<double>(took - empty) * ns_per_tick() : 0);
         }
     };
-    for (std::size_t done = 0; done < singles; done += 1000) one_by_one(raw, raw_single), one_by_one(ours, ours_single);
+    for (size_t done = 0; done < singles; done += 1000) one_by_one(raw, raw_single), one_by_one(ours, ours_single);
     result.raw_p99 = percentile(raw_single, 0.99), result.ours_p99 = percentile(ours_single, 0.99);
     result.raw_max = percentile(raw_single, 1), result.ours_max = percentile(ours_single, 1);
     return result;

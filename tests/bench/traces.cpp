@@ -13,13 +13,13 @@ namespace cuslice::bench {
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 // Writes a trace down and hands out block numbers.
 class Writer {
   public:
-    std::uint32_t take(std::uint64_t bytes) {
-        std::uint32_t block = count_;
+    uint32_t take(uint64_t bytes) {
+        uint32_t block = count_;
         if (free_.empty()) {
             count_++;
         } else {
@@ -29,15 +29,15 @@ class Writer {
         trace.push_back({block, bytes});
         return block;
     }
-    void give_back(std::uint32_t block) {
+    void give_back(uint32_t block) {
         trace.push_back({block, 0});
         free_.push_back(block);
     }
     Trace trace;
 
   private:
-    std::vector<std::uint32_t> free_;
-    std::uint32_t count_ = 0;
+    std::vector<uint32_t> free_;
+    uint32_t count_ = 0;
 };
 
 std::vector<std::string> fields_of(const std::string& line) {
@@ -48,9 +48,9 @@ std::vector<std::string> fields_of(const std::string& line) {
     return fields;
 }
 
-std::uint64_t number_in(const std::string& text, int base) {
-    std::size_t read = 0;
-    const std::uint64_t number = std::stoull(text, &read, base);
+uint64_t number_in(const std::string& text, int base) {
+    size_t read = 0;
+    const uint64_t number = std::stoull(text, &read, base);
     if (read != text.size()) throw std::invalid_argument(text);
     return number;
 }
@@ -62,7 +62,7 @@ namespace {
 // Makes a trace of rows. Throws where one makes no sense after those before.
 class Follower {
   public:
-    void take(const std::string& action, std::uint64_t address, std::uint64_t bytes) {
+    void take(const std::string& action, uint64_t address, uint64_t bytes) {
         if (action == "allocate failure" || bytes == 0) return;
         const auto known = live_.find(address);
         if (action == "allocate" && known == live_.end()) {
@@ -77,14 +77,14 @@ class Follower {
     Writer writer;
 
   private:
-    std::unordered_map<std::uint64_t, std::uint32_t> live_;
+    std::unordered_map<uint64_t, uint32_t> live_;
 };
 
 bool read_records(const std::string& file, Trace& trace, std::string& why) {
     std::vector<RecordedRow> rows;
     if (!read_compact(file, rows, why)) return false;
     Follower follower;
-    for (std::size_t i = 0; i < rows.size(); i++) try {
+    for (size_t i = 0; i < rows.size(); i++) try {
             follower.take(rows[i].action, rows[i].address, rows[i].bytes);
         } catch (const std::exception&) {
             return why = "event " + std::to_string(i + 1) + " makes no sense after those before", false;
@@ -102,19 +102,19 @@ bool read_recorded(std::istream& text, Trace& trace, std::string& why) {
     std::getline(text, line);
     const std::vector<std::string> names = fields_of(line);
     const auto column = [&](const char* name) {
-        return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+        return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
     };
-    const std::size_t action = column("Action"), pointer = column("Pointer"), size = column("Size");
+    const size_t action = column("Action"), pointer = column("Pointer"), size = column("Size");
     if (std::max({action, pointer, size}) >= names.size())
         return why = "line 1: no columns Action, Pointer and Size", false;
     Follower follower;
     std::string before;
-    for (std::size_t number = 2; std::getline(text, line) && !text.eof(); number++, before = line) try {
+    for (size_t number = 2; std::getline(text, line) && !text.eof(); number++, before = line) try {
             if (line.empty() || is_torn(before, line)) continue;
             const std::vector<std::string> fields = fields_of(line);
             const std::string& what = fields.at(action);
             if (fields.size() != names.size()) throw std::invalid_argument(line);
-            const std::uint64_t address = number_in(fields[pointer], 16), bytes = number_in(fields[size], 10);
+            const uint64_t address = number_in(fields[pointer], 16), bytes = number_in(fields[size], 10);
             follower.take(what, address, bytes);
         } catch (const std::exception&) {
             return why = "line " + std::to_string(number) + ": " + line, false;
@@ -123,23 +123,23 @@ bool read_recorded(std::istream& text, Trace& trace, std::string& why) {
     return true;
 }
 
-Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64_t seed) {
-    constexpr std::uint64_t kMaxHeld = 16'000 * kMiB;
+Trace random_allocations(uint64_t most, size_t operations, uint64_t seed) {
+    constexpr uint64_t kMaxHeld = 16'000 * kMiB;
     std::mt19937_64 random(seed);
     Writer writer;
     struct Live {
-        std::uint32_t block;
-        std::uint64_t bytes;
+        uint32_t block;
+        uint64_t bytes;
     };
     std::vector<Live> live;
-    std::uint64_t held = 0;
-    for (std::size_t i = 0; i < operations; i++) {
-        const std::uint64_t bytes = 1 + random() % most;
+    uint64_t held = 0;
+    for (size_t i = 0; i < operations; i++) {
+        const uint64_t bytes = 1 + random() % most;
         if (live.empty() || (random() % 100 < 73 && held + bytes < kMaxHeld)) {
             live.push_back({writer.take(bytes), bytes});
             held += bytes;
         } else {
-            const std::size_t k = random() % live.size();
+            const size_t k = random() % live.size();
             writer.give_back(live[k].block);
             held -= live[k].bytes;
             live[k] = live.back();
@@ -149,23 +149,23 @@ Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64
     return writer.trace;
 }
 
-Trace training(std::size_t steps, std::size_t period, std::uint64_t seed) {
-    constexpr std::uint64_t kWidth = 1024, kHeads = 16, kLayers = 24, kWords = 50'257, kBatch = 8;
+Trace training(size_t steps, size_t period, uint64_t seed) {
+    constexpr uint64_t kWidth = 1024, kHeads = 16, kLayers = 24, kWords = 50'257, kBatch = 8;
     std::mt19937_64 random(seed);
-    std::vector<std::uint64_t> lengths(period);
-    for (std::uint64_t& length : lengths) length = 64 + random() % 449;
+    std::vector<uint64_t> lengths(period);
+    for (uint64_t& length : lengths) length = 64 + random() % 449;
     Writer writer;
     // A weight, its gradient and two moments, in four bytes each.
-    for (std::uint64_t layer = 0; layer < kLayers; layer++)
-        for (const std::uint64_t words : {4 * kWidth * kWidth, 8 * kWidth * kWidth, 4 * kWidth})
+    for (uint64_t layer = 0; layer < kLayers; layer++)
+        for (const uint64_t words : {4 * kWidth * kWidth, 8 * kWidth * kWidth, 4 * kWidth})
             for (int kind = 0; kind < 4; kind++) writer.take(words * 4);
     for (int kind = 0; kind < 4; kind++) writer.take(kWords * kWidth * 4);
 
-    std::vector<std::uint32_t> kept;
-    for (std::size_t step = 0; step < steps; step++) {
-        const std::uint64_t rows = kBatch * lengths[step % period], length = lengths[step % period];
-        const auto temporary = [&](std::uint64_t bytes) { writer.give_back(writer.take(bytes)); };
-        for (std::uint64_t layer = 0; layer < kLayers; layer++) {
+    std::vector<uint32_t> kept;
+    for (size_t step = 0; step < steps; step++) {
+        const uint64_t rows = kBatch * lengths[step % period], length = lengths[step % period];
+        const auto temporary = [&](uint64_t bytes) { writer.give_back(writer.take(bytes)); };
+        for (uint64_t layer = 0; layer < kLayers; layer++) {
             kept.push_back(writer.take(rows * 3 * kWidth * 2));                  // queries, keys, values
             kept.push_back(writer.take(kBatch * kHeads * length * length * 2));  // attention
             temporary(kBatch * kHeads * length * length * 4);                    // its softmax
@@ -174,10 +174,10 @@ Trace training(std::size_t steps, std::size_t period, std::uint64_t seed) {
             temporary(rows * 4 * kWidth * 2);
             kept.push_back(writer.take(rows * 8));  // means and variances
         }
-        const std::uint32_t logits = writer.take(rows * kWords * 2);
+        const uint32_t logits = writer.take(rows * kWords * 2);
         temporary(rows * kWords * 4 / 8);
         while (!kept.empty()) {
-            const std::uint32_t gradient = writer.take(rows * kWidth * 2);
+            const uint32_t gradient = writer.take(rows * kWidth * 2);
             temporary(rows * 4 * kWidth * 2);
             writer.give_back(kept.back());
             kept.pop_back();
@@ -188,15 +188,15 @@ Trace training(std::size_t steps, std::size_t period, std::uint64_t seed) {
     return writer.trace;
 }
 
-std::uint32_t blocks_of(const Trace& trace) {
-    std::uint32_t most = 0;
+uint32_t blocks_of(const Trace& trace) {
+    uint32_t most = 0;
     for (const Operation& operation : trace) most = std::max(most, operation.block + 1);
     return most;
 }
 
-std::uint64_t peak_of(const Trace& trace) {
-    std::vector<std::uint64_t> sizes(blocks_of(trace));
-    std::uint64_t live = 0, peak = 0;
+uint64_t peak_of(const Trace& trace) {
+    std::vector<uint64_t> sizes(blocks_of(trace));
+    uint64_t live = 0, peak = 0;
     for (const Operation& operation : trace) {
         live += operation.bytes - (operation.bytes ? 0 : sizes[operation.block]);
         sizes[operation.block] = operation.bytes;

@@ -88,7 +88,7 @@ TwoDrivers open_two_drivers(const char* raw_path) {
 }
 
 bool limit_in_force(const TwoDrivers& drivers) {
-    std::size_t free = 0, limit = 0, raw_free = 0, raw_total = 0;
+    size_t free = 0, limit = 0, raw_free = 0, raw_total = 0;
     must(drivers.ours.memory_info(&free, &limit), "cuMemGetInfo");
     must(drivers.raw.memory_info(&raw_free, &raw_total), "cuMemGetInfo of the driver beneath");
     CUdeviceptr block = 0;

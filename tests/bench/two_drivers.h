@@ -37,7 +37,7 @@ TwoDrivers open_two_drivers(const char* raw_path);
 void must(CUresult result, const char* what);
 
 // Allocates, or ends the program.
-inline CUdeviceptr take(const Driver& driver, std::size_t bytes) {
+inline CUdeviceptr take(const Driver& driver, size_t bytes) {
     CUdeviceptr block = 0;
     must(driver.allocate(&block, bytes), "cuMemAlloc");
     return block;

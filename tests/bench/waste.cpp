@@ -23,7 +23,7 @@ using namespace cuslice::bench;
 // Figures of an allocator after a trace; all zero if memory ran out.
 struct Outcome {
     bool passed = false;
-    std::uint64_t held = 0;    // bytes of segments, at most
+    uint64_t held = 0;         // bytes of segments, at most
     unsigned takes = 0;        // segments taken
     unsigned takes_later = 0;  // of them, in the second half of the trace
     unsigned calls = 0;        // segments taken and given back
@@ -31,16 +31,16 @@ struct Outcome {
     double own_a_block = 0;    // bytes of the allocator's own records for each live block, at the end
 };
 
-Outcome replay(const Trace& trace, std::uint64_t limit, const TestAllocator::Options& options) {
+Outcome replay(const Trace& trace, uint64_t limit, const TestAllocator::Options& options) {
     Outcome outcome;
     Allocator a(options, limit);
     AllocationError denied;
     if (options.preallocate) a.allocator.top_up(&denied);
-    std::vector<std::uint64_t> blocks(blocks_of(trace));
-    std::size_t live = 0, done = 0;
+    std::vector<uint64_t> blocks(blocks_of(trace));
+    size_t live = 0, done = 0;
     unsigned takes_first = 0, calls_first = 0;
     for (const Operation& operation : trace) {
-        std::uint64_t& block = blocks[operation.block];
+        uint64_t& block = blocks[operation.block];
         if (operation.bytes) {
             if (!(block = a.allocate(operation.bytes))) return outcome;
             live++;
@@ -53,7 +53,7 @@ Outcome replay(const Trace& trace, std::uint64_t limit, const TestAllocator::Opt
             calls_first = a.memory.takes + a.memory.returns;
         }
     }
-    const std::uint64_t own = a.allocator.statistics().own_memory;
+    const uint64_t own = a.allocator.statistics().own_memory;
     const unsigned calls = a.memory.takes + a.memory.returns;
     return {true,
             a.memory.peak,
@@ -61,15 +61,15 @@ Outcome replay(const Trace& trace, std::uint64_t limit, const TestAllocator::Opt
             a.memory.takes - takes_first,
             calls,
             calls - calls_first,
-            static_cast<double>(own) / static_cast<double>(std::max<std::size_t>(live, 1))};
+            static_cast<double>(own) / static_cast<double>(std::max<size_t>(live, 1))};
 }
 
 // The smallest limit, in whole segments' steps, under which the whole trace passes.
-std::uint64_t smallest_limit(const Trace& trace, const TestAllocator::Options& options, std::uint64_t enough) {
-    constexpr std::uint64_t kStep = 2 * kMiB;
-    std::uint64_t low = peak_of(trace) / kStep, high = enough / kStep;
+uint64_t smallest_limit(const Trace& trace, const TestAllocator::Options& options, uint64_t enough) {
+    constexpr uint64_t kStep = 2 * kMiB;
+    uint64_t low = peak_of(trace) / kStep, high = enough / kStep;
     while (low < high) {
-        const std::uint64_t middle = (low + high) / 2;
+        const uint64_t middle = (low + high) / 2;
         if (replay(trace, middle * kStep, options).passed)
             high = middle;
         else
@@ -78,19 +78,19 @@ std::uint64_t smallest_limit(const Trace& trace, const TestAllocator::Options& o
     return high * kStep;
 }
 
-double waste(std::uint64_t live, std::uint64_t reserved) {
+double waste(uint64_t live, uint64_t reserved) {
     return 100 - 100 * static_cast<double>(live) / static_cast<double>(reserved);
 }
 
-constexpr std::uint64_t kPlenty = 1ull << 42, kSeeds = 21;
+constexpr uint64_t kPlenty = 1ull << 42, kSeeds = 21;
 constexpr TestAllocator::Options kGrowth{}, kPrealloc{TestAllocator::Reuse::strict, true};
 
-void of_random(std::uint64_t most_mib, std::size_t operations, Bound bound, double target) {
+void of_random(uint64_t most_mib, size_t operations, Bound bound, double target) {
     // The middle of some programs: one is much like another, but for the last few blocks.
     std::vector<double> growth, prealloc, deferred, unlimited;
-    for (std::uint64_t seed = 1; seed <= kSeeds; seed++) {
+    for (uint64_t seed = 1; seed <= kSeeds; seed++) {
         const Trace trace = random_allocations(most_mib * kMiB, operations, seed);
-        const std::uint64_t live = peak_of(trace), enough = replay(trace, kPlenty, kGrowth).held;
+        const uint64_t live = peak_of(trace), enough = replay(trace, kPlenty, kGrowth).held;
         unlimited.push_back(waste(live, enough));
         growth.push_back(waste(live, smallest_limit(trace, kGrowth, enough)));
         deferred.push_back(waste(live, smallest_limit(trace, kDeferred, 2 * enough)));
@@ -106,7 +106,7 @@ void of_random(std::uint64_t most_mib, std::size_t operations, Bound bound, doub
 
 void of_training() {
     const Trace trace = training(60, 30, 7);
-    const std::uint64_t live = peak_of(trace);
+    const uint64_t live = peak_of(trace);
     const Outcome free = replay(trace, kPlenty, kGrowth);
     const std::string what = "training, made up, lengths vary: ";
     print({what + "waste in the smallest slice, growth",
@@ -132,34 +132,34 @@ void of_training() {
 
 // Threads that hold up to `each` bytes in blocks of up to 64 KiB, and a few of up to 450 KiB: what is held at most, of
 // what is live at most. Whichever thread is faster makes little difference to it.
-void of_threads(unsigned count, std::uint64_t each, Bound bound, double target) {
+void of_threads(unsigned count, uint64_t each, Bound bound, double target) {
     Allocator a;
     std::barrier together(count);
-    std::atomic<std::uint64_t> live{0}, most_live{0};
+    std::atomic<uint64_t> live{0}, most_live{0};
     std::vector<std::thread> threads;
     for (unsigned who = 0; who < count; who++)
         threads.emplace_back([&, who] {
             struct Held {
-                std::uint64_t address, bytes;
+                uint64_t address, bytes;
             };
             std::mt19937_64 random(who);
             std::vector<Held> held;
-            std::uint64_t mine = 0;
+            uint64_t mine = 0;
             AllocationError denied;
             int error = 0;
-            const auto give_back = [&](std::size_t k) {
+            const auto give_back = [&](size_t k) {
                 TestAllocator::free(shared_map(), held[k].address, &error);
                 mine -= held[k].bytes, live -= held[k].bytes;
                 held[k] = held.back();
                 held.pop_back();
             };
             for (int i = 0; i < 3000; i++) {
-                const std::uint64_t bytes = 1 + random() % (random() % 16 ? 64 * kKiB : 450 * kKiB);
+                const uint64_t bytes = 1 + random() % (random() % 16 ? 64 * kKiB : 450 * kKiB);
                 while (mine + bytes > each && !held.empty()) give_back(random() % held.size());
                 held.push_back({a.allocator.allocate(bytes, &denied), bytes});
                 mine += bytes;
-                const std::uint64_t now = live += bytes;
-                for (std::uint64_t most = most_live; most < now && !most_live.compare_exchange_weak(most, now);) {
+                const uint64_t now = live += bytes;
+                for (uint64_t most = most_live; most < now && !most_live.compare_exchange_weak(most, now);) {
                 }
             }
             together.arrive_and_wait();
@@ -188,9 +188,9 @@ int of_recorded(const char* file) {
         return 1;
     }
     const Outcome free = replay(trace, kPlenty, kGrowth);
-    const std::uint64_t live = peak_of(trace), enough = free.held;
+    const uint64_t live = peak_of(trace), enough = free.held;
     const std::string what = std::string(file) + ": ";
-    const auto say = [&](const char* of, std::uint64_t bytes) {
+    const auto say = [&](const char* of, uint64_t bytes) {
         print({what + of, waste(live, bytes), "%", Bound::none, 0, {}});
     };
     print({what + "allocations and frees", static_cast<double>(trace.size()), "", Bound::none, 0, {}});
@@ -214,7 +214,7 @@ int of_recorded(const char* file) {
 int main(int count, char** arguments) {
     if (count == 3 && std::string(arguments[1]) == "--trace") return of_recorded(arguments[2]);
     if (count != 1) return std::fprintf(stderr, "usage: %s [--trace FILE]\n", arguments[0]), 64;
-    for (const std::size_t operations : {1'000u, 10'000u, 100'000u}) {
+    for (const size_t operations : {1'000u, 10'000u, 100'000u}) {
         // The targets are for 10,000, as what they were taken from.
         const bool asked = operations == 10'000;
         of_random(1, operations, asked ? Bound::at_most : Bound::none, 3);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails on a source that names something of the standard library, and includes no header that brings it: neither itself nor by
 the project's own headers. One C++ library's headers include each other where another's, or the next version's, don't, so such a
-source compiles here and not there.
+source compiles here and not there. C's integer types are named without std::, as Google's style does and CUDA's signatures are
+written, and need their header just so.
 
   includes.py SOURCE_FOLDER
   includes.py --test          tries the check itself
@@ -15,7 +16,6 @@ import sys
 # Names behind std::, and the headers that bring them by the standard: C's own (stdint.h) need not. Where several do, the first
 # one is the one to include.
 NAMES = {
-    "u?int(?:8|16|32|64|ptr)_t": "cstdint cinttypes",
     "(?:min|max|sort|stable_sort|clamp|find_if|find_first_of|any_of|all_of|none_of|copy|copy_n|fill|fill_n|count|count_if|reverse|equal|transform"
     "|lower_bound|upper_bound|partition_point|remove_if|max_element|min_element|search|mismatch|unique|is_sorted|for_each|replace)": "algorithm",
     "(?:exchange|swap|pair|in_place|index_sequence)": "utility memory string vector map functional optional tuple algorithm",
@@ -45,7 +45,10 @@ NAMES = {
     "variant": "variant",
     "(?:mt19937|mt19937_64|uniform_int_distribution)": "random",
 }
+INTEGERS = r"u?int(?:8|16|32|64|ptr|max)_t"
 PATTERNS = [(re.compile(r"\bstd::" + names + r"\b"), headers.split()) for names, headers in NAMES.items()]
+PATTERNS.append((re.compile(r"\b(?<!::)" + INTEGERS + r"\b"), ["cstdint", "cinttypes", "stdint.h", "inttypes.h"]))
+PREFIXED = re.compile(r"\bstd::(?:" + INTEGERS + r"|size_t|ptrdiff_t)\b")
 OWN = re.compile(r'#\s*include "([^"]+)"')
 STANDARD = re.compile(r"#\s*include <([^>]+)>")
 COMMENT = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')
@@ -81,7 +84,9 @@ class Tree:
                     continue
                 brought = brought or self.brought(path)
                 if not brought.intersection(headers):
-                    yield path, found[0], headers[0]
+                    yield path, f"{found[0]} needs #include <{headers[0]}>"
+            if found := PREFIXED.search(code):
+                yield path, f"{found[0]} is named without std::"
 
 
 def read(root):
@@ -94,12 +99,13 @@ def test():
     def problems(**texts):
         return list(Tree({name.replace("_", "."): text for name, text in texts.items()}).problems())
 
-    assert problems(a_cpp="std::uintptr_t x;") == [("a.cpp", "std::uintptr_t", "cstdint")]
-    assert not problems(a_cpp="#include <cstdint>\nstd::uintptr_t x;")
-    assert not problems(a_cpp='#include "b.h"\nstd::uintptr_t x;', b_h="#include <cstdint>")
-    assert problems(a_cpp="#include <stdint.h>\nstd::uintptr_t x;")
+    assert problems(a_cpp="uintptr_t x;") == [("a.cpp", "uintptr_t needs #include <cstdint>")]
+    assert not problems(a_cpp="#include <cstdint>\nuintptr_t x;")
+    assert not problems(a_cpp="#include <stdint.h>\nuintptr_t x;")
+    assert not problems(a_cpp='#include "b.h"\nuintptr_t x;', b_h="#include <cstdint>")
+    assert problems(a_cpp="#include <cstdint>\nstd::size_t x;") == [("a.cpp", "std::size_t is named without std::")]
     assert not problems(a_cpp='// std::sort(x)\nauto text = "std::sort(x)";')
-    assert problems(a_cpp='#include "b.h"\nstd::sort(x);', b_h="#include <vector>") == [("a.cpp", "std::sort", "algorithm")]
+    assert problems(a_cpp='#include "b.h"\nstd::sort(x);', b_h="#include <vector>") == [("a.cpp", "std::sort needs #include <algorithm>")]
 
 
 def main():
@@ -109,8 +115,8 @@ def main():
     (root,) = sys.argv[1:]
     texts = read(pathlib.Path(root))
     found = list(Tree(texts).problems())
-    for path, name, header in found:
-        print(f"{path}: {name} needs #include <{header}>")
+    for path, problem in found:
+        print(f"{path}: {problem}")
     if found:
         sys.exit(1)
     print(f"{len(texts)} sources include what brings the names that they take from the standard library")

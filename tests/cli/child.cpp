@@ -34,7 +34,7 @@ void read_both(int out, int err, Outcome& outcome) {
             if (ends[i].fd < 0 || ends[i].revents == 0) continue;
             char buffer[4096];
             const ssize_t count = ::read(ends[i].fd, buffer, sizeof buffer);
-            if (count > 0) texts[i]->append(buffer, static_cast<std::size_t>(count));
+            if (count > 0) texts[i]->append(buffer, static_cast<size_t>(count));
             if (count > 0 || (count < 0 && errno == EINTR)) continue;
             ends[i].fd = -1;
             --open;

@@ -10,9 +10,9 @@ namespace cuslice::tests {
 namespace {
 
 // A cell that begins in column `at`, as a table of 80 columns has it.
-std::string folded(const std::string& text, std::size_t at) {
+std::string folded(const std::string& text, size_t at) {
     std::string cell;
-    for (std::size_t i = 0; i < text.size(); i += 80 - at)
+    for (size_t i = 0; i < text.size(); i += 80 - at)
         cell += (i == 0 ? "" : "\n" + std::string(at, ' ')) + text.substr(i, 80 - at);
     return cell;
 }

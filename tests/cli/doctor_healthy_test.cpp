@@ -78,7 +78,7 @@ TEST_CASE("ld.so's line about a library that it can't preload is printed once") 
         const Outcome outcome = run(scene.command({"--", "/bin/true"}), scene.environment(), scene.folder().path());
         INFO(outcome.err);
         const std::string line = "object '" + library + "' from LD_PRELOAD cannot be preloaded";
-        const std::size_t at = outcome.err.find(line);
+        const size_t at = outcome.err.find(line);
         REQUIRE(at != outcome.err.npos);
         CHECK(outcome.err.find(line, at + 1) == outcome.err.npos);
     }

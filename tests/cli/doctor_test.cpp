@@ -24,7 +24,7 @@ TEST_CASE("every fault that was listed is seeded by a case") {
     const std::string source = sources();
     for (const Fault& fault : kFaults) {
         INFO(fault.seeded);
-        const std::size_t at = source.find(std::string("\"doctor finds: ") + fault.seeded + "\"");
+        const size_t at = source.find(std::string("\"doctor finds: ") + fault.seeded + "\"");
         REQUIRE(at != source.npos);
         const std::string body = source.substr(at, source.find("TEST_CASE", at) - at);
         CHECK(contains(body, std::string("(\"") + fault.name + "\")"));

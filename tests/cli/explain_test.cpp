@@ -51,8 +51,8 @@ Outcome explain(const Words& words) {
     const Folder folder;
     const Outcome outcome = run(with({kLauncher, "config"}, words), plain_environment(folder.path()), folder.path());
     if (!outcome.out.empty() && outcome.out[0] == '{') return outcome;
-    std::size_t at = 0;
-    for (std::size_t end; (end = outcome.out.find('\n', at)) != std::string::npos; at = end + 1) CHECK(end - at <= 80);
+    size_t at = 0;
+    for (size_t end; (end = outcome.out.find('\n', at)) != std::string::npos; at = end + 1) CHECK(end - at <= 80);
     return outcome;
 }
 

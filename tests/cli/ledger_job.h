@@ -16,7 +16,7 @@ class LedgerJob {
         request.name = "job";
         request.limit = 1 << 20;
         ledger::Committed committed;
-        std::uint64_t available = 0;
+        uint64_t available = 0;
         REQUIRE(ledger_.open(folder.c_str(), gpu.c_str(), 1 << 30, false, nullptr));
         REQUIRE(ledger_.join(request, 0, &membership_, &committed, &available, nullptr) == ledger::Joined::yes);
     }

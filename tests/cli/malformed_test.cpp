@@ -11,7 +11,7 @@ namespace cuslice::tests {
 namespace {
 
 std::string replace(std::string text, const std::string& what, const std::string& with) {
-    for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
+    for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
         text.replace(at, what.size(), with);
     }
     return text;

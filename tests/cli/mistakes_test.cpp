@@ -30,7 +30,7 @@ std::vector<Mistake> read_mistakes() {
         REQUIRE(line.rfind("$ ", 0) == 0);
         mistake.command = line.substr(2);
         REQUIRE(std::getline(file, line));
-        const std::size_t space = line.find(' ');
+        const size_t space = line.find(' ');
         REQUIRE(space != line.npos);
         mistake.exit_code = std::stoi(line.substr(0, space));
         mistake.answer = line.substr(space + 1);
@@ -47,8 +47,7 @@ std::string tool(const std::string& name) {
 }
 
 void replace_all(std::string& text, const std::string& part, const std::string& by) {
-    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += by.size())
-        text.replace(at, part.size(), by);
+    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += by.size()) text.replace(at, part.size(), by);
 }
 
 // Commands by these names alone, whatever else the machine has.

@@ -64,7 +64,7 @@ bool offers(const std::string& words, const std::string& one) {
 // Backslashes and font changes taken out of a page's source.
 std::string without_escapes(std::string text) {
     for (const char* escape : {"\\fB", "\\fR", "\\"})
-        for (std::size_t at = 0; (at = text.find(escape)) != text.npos;) text.erase(at, std::string(escape).size());
+        for (size_t at = 0; (at = text.find(escape)) != text.npos;) text.erase(at, std::string(escape).size());
     return text;
 }
 
@@ -128,7 +128,7 @@ class Ledger {
   private:
     void join(ledger::Membership& membership, const char* name, ledger::AccountKind kind) {
         ledger::Committed committed;
-        std::uint64_t available = 0;
+        uint64_t available = 0;
         ledger::Request request;
         request.name = name, request.kind = kind, request.limit = 1 << 20;
         REQUIRE(ledger_.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
@@ -215,7 +215,7 @@ TEST_CASE("the manual has every option, variable and key, and troff has nothing 
     }
     for (const auto& [name, command_of, summary] : cli::command_names())
         CHECK(contains(options, ".TP\n" + std::string(name) + "\n"));
-    const std::size_t synopsis = options.find(".SH SYNOPSIS"), end = options.find(".SH DESCRIPTION");
+    const size_t synopsis = options.find(".SH SYNOPSIS"), end = options.find(".SH DESCRIPTION");
     const std::string usage = options.substr(synopsis, end - synopsis);
     for (const auto& [name, command_of, summary] : cli::command_names()) {
         INFO(name);

@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr std::size_t kTotal = std::size_t{8} << 30;
+constexpr size_t kTotal = size_t{8} << 30;
 
 // The library shows the second GPU first, as with CUDA_VISIBLE_DEVICES=1,0.
 int physical(CUdevice device) { return CUSLICE_STUB_SLICED ? 1 - device : device; }
@@ -38,7 +38,7 @@ EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 }
 
 EXPORT CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
-    std::snprintf(name, static_cast<std::size_t>(size), "Stub \"%d\"", physical(device));
+    std::snprintf(name, static_cast<size_t>(size), "Stub \"%d\"", physical(device));
     return CUDA_SUCCESS;
 }
 
@@ -54,11 +54,11 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
 }
 
 EXPORT CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice device) {
-    std::snprintf(text, static_cast<std::size_t>(size), "0000:8%d:00.0", physical(device));
+    std::snprintf(text, static_cast<size_t>(size), "0000:8%d:00.0", physical(device));
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
+EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
     *bytes = CUSLICE_STUB_SLICED ? kTotal / 4 : kTotal;
     return CUDA_SUCCESS;
 }
@@ -76,7 +76,7 @@ EXPORT void* dlopen(const char* name, int flags) {
 
 #else
 
-EXPORT int cuslice_fake_check(const char* spec, char* message, std::size_t size) {
+EXPORT int cuslice_fake_check(const char* spec, char* message, size_t size) {
     if (std::strcmp(spec, "2xstub") == 0) return 0;
     std::snprintf(message, size, "no such profile; there is stub");
     return 1;

@@ -103,14 +103,14 @@ bool Terminal::read_some(int milliseconds) {
     if (::poll(&ready, 1, milliseconds) <= 0) return false;
     char buffer[4096];
     const ssize_t count = ::read(master_, buffer, sizeof buffer);
-    if (count > 0) printed_.append(buffer, static_cast<std::size_t>(count));
+    if (count > 0) printed_.append(buffer, static_cast<size_t>(count));
     return count > 0;
 }
 
 bool Terminal::shows(const std::string& text) {
     const auto end = std::chrono::steady_clock::now() + kLongEnough;
     for (;;) {
-        const std::size_t at = printed_.find(text, seen_);
+        const size_t at = printed_.find(text, seen_);
         if (at != printed_.npos) {
             seen_ = at + text.size();
             return true;

@@ -43,7 +43,7 @@ class Terminal {
     int master_ = -1, slave_ = -1, reports_ = -1, orders_ = -1, shell_ = 0, pid_ = 0;
     termios before_{};
     std::string printed_;
-    std::size_t seen_ = 0;
+    size_t seen_ = 0;
 };
 
 }  // namespace cuslice::tests

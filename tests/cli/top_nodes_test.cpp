@@ -22,9 +22,9 @@ namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-std::size_t count(const std::string& text, const std::string& part) {
-    std::size_t found = 0;
-    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
+size_t count(const std::string& text, const std::string& part) {
+    size_t found = 0;
+    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
     return found;
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("top --nodes shows each node's GPUs and jobs in one frame, in one docu
     CHECK(document["version"] == 1);
     REQUIRE(document["nodes"].size() == 2);
     for (int i = 0; i < 2; ++i) {
-        const cli::Json& node = document["nodes"][static_cast<std::size_t>(i)];
+        const cli::Json& node = document["nodes"][static_cast<size_t>(i)];
         CHECK(node["node"] == (i == 0 ? "n1" : "n2"));
         CHECK(node["failure"].is_null());
         CHECK(node["gpus_failure"].is_null());
@@ -217,7 +217,7 @@ TEST_CASE("top --nodes says of each node that doesn't answer why, shows the othe
     }
     CHECK_FALSE(contains(frame.out + frame.err, "\x1b"));
     CHECK_FALSE(contains(frame.out + frame.err, "\xc2\x9b"));
-    std::size_t width = 0;
+    size_t width = 0;
     for (const char c : frame.out) {
         width = c == '\n' ? 0 : width + 1;
         REQUIRE(width <= 80);
@@ -352,7 +352,7 @@ TEST_CASE("top --stream prints a document a line, until nobody reads it") {
             cluster.environment({"CUSLICE_DIR=" + cluster.node("here")}));
     CHECK(outcome.exit_code == 0);
     CHECK(count(outcome.out, "\n") == 2);
-    for (std::size_t begin = 0; begin < outcome.out.size(); begin = outcome.out.find('\n', begin) + 1) {
+    for (size_t begin = 0; begin < outcome.out.size(); begin = outcome.out.find('\n', begin) + 1) {
         const cli::Json document = cli::Json::parse(outcome.out.substr(begin, outcome.out.find('\n', begin) - begin));
         CHECK(document["gpus"].size() == 2);
         CHECK(document["gpus_failure"].is_null());

@@ -228,7 +228,7 @@ TEST_CASE("top prints one frame without escapes where it is asked to, or where i
         CHECK(terminal.status() == 0);
         CHECK(contains(terminal.printed(), "cuslice top: 2 GPUs, 1 job"));
         CHECK_FALSE(contains(terminal.printed(), "\x1b"));
-        std::size_t width = 0;
+        size_t width = 0;
         for (const char c : terminal.printed()) {
             width = c == '\n' ? 0 : width + (c != '\r' && (static_cast<unsigned char>(c) & 0xc0) != 0x80);
             CHECK(width <= 60);

@@ -16,12 +16,12 @@ namespace {
 
 using namespace cli::top;
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 constexpr unsigned kNobody = 4'000'000'001;  // a user without a name
 
 std::string uuid(unsigned number) { return "GPU-00000000-0000-0000-0000-00000000000" + std::to_string(number); }
 
-cli::Gpu gpu(int index, std::uint64_t total, std::optional<std::uint64_t> free, std::string name = "NVIDIA H200") {
+cli::Gpu gpu(int index, uint64_t total, std::optional<uint64_t> free, std::string name = "NVIDIA H200") {
     cli::Gpu one;
     one.ordinal = index;
     one.name = std::move(name);
@@ -32,7 +32,7 @@ cli::Gpu gpu(int index, std::uint64_t total, std::optional<std::uint64_t> free, 
     return one;
 }
 
-cli::Holder job(int pid, std::string command, std::uint64_t used, std::uint64_t limit) {
+cli::Holder job(int pid, std::string command, uint64_t used, uint64_t limit) {
     cli::Holder holder;
     holder.gpu = uuid(0);
     holder.user = kNobody;
@@ -186,7 +186,7 @@ TEST_CASE("top: 40 columns are enough for who holds how much of which limit, and
     for (const char* part : {"2 GPUs, 2 jobs", "GPU 0  NVIDIA H200", "7000MiB/15.6GiB", "COMMAND", "USED", "LIMIT",
                              " 811 ", "3000", "4000", "group lab", "900", "901", "5150", "11.7GiB", "LIVE", "HELD"})
         CHECK(contains(text, part));
-    for (std::size_t width = 20; width <= 200; ++width) drawn(busy_machine(), {width, width % 2 == 0});
+    for (size_t width = 20; width <= 200; ++width) drawn(busy_machine(), {width, width % 2 == 0});
 }
 
 TEST_CASE("top: a terminal that is wide enough shows each column that the table of columns has for top") {
@@ -219,7 +219,7 @@ TEST_CASE("top: names do nothing to a terminal, whoever chose them") {
     snapshot.holders.waiting[0].gpu = hostile;
     snapshot.caches[0].command = snapshot.caches[0].stats.uuid = hostile;
     snapshot.holders.failures = {hostile};
-    for (const std::size_t width : {40, 80, 300}) {
+    for (const size_t width : {40, 80, 300}) {
         const std::string text = drawn(snapshot, {width, true});
         CHECK(contains(text, width < 80 ? "\\x1b[2J" : "\\x1b[2J\\x1b]0;x\\x07"));
         for (const char c : text) {
@@ -269,7 +269,7 @@ TEST_CASE("top: what doesn't fit into the terminal can be scrolled to, and its l
     const Look look{80, true};
     const Lines lines = draw(snapshot, look);
     REQUIRE(lines.size() == 107);  // a title, 3 of the GPU, a blank, 2 headings
-    std::size_t offset = 0;
+    size_t offset = 0;
     auto frame = lines_of(plain_text(scrolled(lines, 24, offset, look)));
     REQUIRE(frame.size() == 24);
     CHECK(frame[0].starts_with("cuslice top: 1 GPU, 100 jobs"));
@@ -286,7 +286,7 @@ TEST_CASE("top: what doesn't fit into the terminal can be scrolled to, and its l
     CHECK(contains(frame[22], " 1099 "));
     CHECK(frame[23].ends_with("84 above"));
     // A terminal of one row has no room for anything; nothing breaks.
-    for (const std::size_t rows : {0, 1, 2, 3}) CHECK(scrolled(lines, rows, offset, look).size() == 3);
+    for (const size_t rows : {0, 1, 2, 3}) CHECK(scrolled(lines, rows, offset, look).size() == 3);
     offset = 3;
     const Lines few = draw(machine_of_one(), look);
     frame = lines_of(plain_text(scrolled(few, 24, offset, look)));
@@ -300,7 +300,7 @@ TEST_CASE("top: a frame can be drawn on any canvas, which is told of texts, thei
         void text(const std::string& text, Tone tone) override {
             if (text.find_first_not_of(' ') != text.npos) calls.push_back("text " + std::to_string(int(tone)));
         }
-        void bar(const Bar& bar, std::size_t columns) override {
+        void bar(const Bar& bar, size_t columns) override {
             calls.push_back("bar " + std::to_string(bar.used / kMiB) + "+" + std::to_string(bar.reserved / kMiB) +
                             " of " + std::to_string(bar.most / kMiB) + " in " + std::to_string(columns));
         }
@@ -312,14 +312,14 @@ TEST_CASE("top: a frame can be drawn on any canvas, which is told of texts, thei
     const Look look{100, true};
     const Lines lines = draw(busy_machine(), look);
     draw(lines, recording);
-    CHECK(std::ranges::count(recording.calls, "end") == static_cast<std::ptrdiff_t>(lines.size()));
+    CHECK(std::ranges::count(recording.calls, "end") == static_cast<ptrdiff_t>(lines.size()));
     CHECK(std::ranges::count(recording.calls, "bar 7000+1000 of 16000 in 42") == 1);
     CHECK(std::ranges::count(recording.calls, "bar 1000+1000 of 2500 in 30") == 1);
     CHECK(recording.calls.front() == "text " + std::to_string(int(Tone::heading)));
 }
 
 TEST_CASE("top: a bar draws something where there is something, and is full only where all is taken") {
-    const auto bar = [](std::uint64_t used, std::uint64_t reserved, std::uint64_t most, bool utf8 = true) {
+    const auto bar = [](uint64_t used, uint64_t reserved, uint64_t most, bool utf8 = true) {
         TextCanvas canvas(utf8, false);
         canvas.text("|", Tone::plain);
         canvas.bar({used, reserved, most}, 8);

@@ -19,14 +19,14 @@ struct Valid {
     /// A key that is not per GPU, or "amount" or "headroom".
     const char* ask = "amount";
     int gpu = 0;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     /// The value of a key; "auto", "none" where there is no limit.
     const char* text = nullptr;
     /// Empty if nothing set it.
     const char* origin = "";
 };
 
-inline constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+inline constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 
 inline constexpr Valid kValid[] = {
     // Nothing set.

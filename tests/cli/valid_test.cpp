@@ -16,7 +16,7 @@ namespace {
 
 struct TestGpu {
     GpuIdentity identity;
-    std::uint64_t total;
+    uint64_t total;
 };
 
 const TestGpu kGpus[] = {
@@ -34,7 +34,7 @@ std::vector<std::string> words_of(const char* text) {
 }
 
 std::string replace(std::string text, const std::string& what, const std::string& with) {
-    for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
+    for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
         text.replace(at, what.size(), with);
     }
     return text;

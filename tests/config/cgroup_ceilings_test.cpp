@@ -18,7 +18,7 @@ cuslice_toml_parse_function* no_module(Reason& why) {
     return nullptr;
 }
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20, kTotal = 8192 * kMiB;
+constexpr uint64_t kMiB = uint64_t{1} << 20, kTotal = 8192 * kMiB;
 const GpuIdentity kGpu{0, "GPU-5f10", "00000000:01:00.0"};
 const GpuIdentity kOther{1, "GPU-5f20", "00000000:81:00.0"};
 

@@ -33,7 +33,7 @@ cuslice_toml_parse_function* no_module(Reason& why) {
 }
 
 const GpuIdentity kGpu{0, "GPU-5f10", "0000:01:00.0"};
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 // "4294967296 by CUSLICE_LIMIT", or the line that refuses.
 std::string guest(const std::vector<std::string>& environment, const Folder& folder, OpenToml open = open_module) {

@@ -31,7 +31,7 @@ inline cuslice_toml_parse_function* open_module(Reason& why) {
 
 inline const GpuIdentity kGpu{0, "GPU-5f10", "0000:01:00.0"};
 inline const GpuIdentity kOther{1, "GPU-5f20", "0000:81:00.0"};
-inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 /// A machine in a folder: its rules, its users and groups, and what /proc says of this process.
 struct Made {

@@ -16,8 +16,8 @@ TEST_CASE("a number is read as far as its digits go") {
     const char* end = nullptr;
     CHECK(read_number(text, &end) == 12);
     CHECK(end == text + 3);
-    CHECK(read_number("18446744073709551615") == ~std::uint64_t{0});
-    CHECK(read_number("18446744073709551616") == ~std::uint64_t{0});
+    CHECK(read_number("18446744073709551615") == ~uint64_t{0});
+    CHECK(read_number("18446744073709551616") == ~uint64_t{0});
     CHECK(read_number("fF", nullptr, 16) == 255);
     for (const char* none : {"", "-1", "x", " ", "+1"}) {
         CAPTURE(none);
@@ -38,8 +38,8 @@ TEST_CASE("numbers are what the C library reads") {
     const std::string_view letters = "0123456789abcfF -:";
     for (int i = 0; i < 20'000; i++) {
         std::string text;
-        for (std::uint64_t n = random() % 24; n > 0; n--) text += letters[random() % letters.size()];
-        const std::size_t first = text.find_first_not_of(' ');
+        for (uint64_t n = random() % 24; n > 0; n--) text += letters[random() % letters.size()];
+        const size_t first = text.find_first_not_of(' ');
         // Signs and the x of a hexadecimal number are nobody's here.
         if (first != text.npos && text[first] == '-') continue;
         CAPTURE(text);

@@ -11,7 +11,7 @@
 namespace cuslice {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20, kTotal = 8192 * kMiB;
+constexpr uint64_t kMiB = uint64_t{1} << 20, kTotal = 8192 * kMiB;
 const GpuIdentity kFirst{0, "GPU-5f10", "00000000:01:00.0"};
 const GpuIdentity kSecond{1, "GPU-5f20", "00000000:81:00.0"};
 
@@ -42,15 +42,15 @@ struct Launcher {
         return std::to_string(amount.bytes / kMiB) + " by " + std::string(amount.origin);
     }
     // Limits of the jobs around it, in MiB, the nearest first.
-    std::vector<std::uint64_t> around(const GpuIdentity& gpu = kFirst) const {
-        std::vector<std::uint64_t> limits;
+    std::vector<uint64_t> around(const GpuIdentity& gpu = kFirst) const {
+        std::vector<uint64_t> limits;
         for (unsigned i = 0; i < 3; ++i) limits.push_back(outer_limit_for(settings, i, gpu, kTotal).value_or(0) / kMiB);
         return limits;
     }
     Settings settings;
 };
 
-using Limits = std::vector<std::uint64_t>;
+using Limits = std::vector<uint64_t>;
 const Rank kFlag{Source::flag, 0}, kVariable{Source::environment, 0}, kUserFile{Source::user_file, 0};
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST_CASE("supplementary groups count as well") {
     const gid_t own = 4000000002;
     if (::setgroups(1, &own) != 0) return tests::skip("this user namespace has no such group, or lets nobody take one");
     CHECK(made.fits("group = \"staff\""));
-    REQUIRE(::setgroups(static_cast<std::size_t>(count), before) == 0);
+    REQUIRE(::setgroups(static_cast<size_t>(count), before) == 0);
     CHECK_FALSE(made.fits("group = \"staff\""));
 }
 
@@ -245,7 +245,7 @@ TEST_CASE("this process is the same by its number as by itself") {
     REQUIRE(rules::read_identity_of("", static_cast<unsigned>(::getpid()), numbered, why));
     CHECK((self.user == numbered.user && self.user_doubt == numbered.user_doubt));
     REQUIRE(self.group_count == numbered.group_count);
-    for (std::size_t i = 0; i < self.group_count; ++i) CHECK(self.groups[i] == numbered.groups[i]);
+    for (size_t i = 0; i < self.group_count; ++i) CHECK(self.groups[i] == numbered.groups[i]);
     CHECK(self.groups_doubt == numbered.groups_doubt);
     CHECK(self.cgroups.view() == numbered.cgroups.view());
     CHECK(self.cgroups_doubt == numbered.cgroups_doubt);

@@ -157,7 +157,7 @@ TEST_CASE("without the folder of rules nothing is limited, and the module is not
 TEST_CASE("the document's rules are read, and hold as it says") {
     std::ifstream page(CUSLICE_TEST_RULES_PAGE);
     std::string text((std::istreambuf_iterator<char>(page)), {});
-    const std::size_t begin = text.find("```toml\n") + 8;
+    const size_t begin = text.find("```toml\n") + 8;
     REQUIRE(begin != std::string::npos + 8);
     Made made;
     const std::string path = made.rules("10-lab.toml", text.substr(begin, text.find("```", begin) - begin));

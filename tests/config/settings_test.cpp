@@ -14,7 +14,7 @@ namespace {
 const GpuIdentity kFirst{0, "GPU-5f10", "0000:01:00.0"};
 const GpuIdentity kSecond{1, "GPU-5f20", "0000:81:00.0"};
 const GpuIdentity kBoth[] = {kFirst, kSecond};
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 std::string line(const ConfigError& error) { return std::string(line_of(error).view()); }
 
@@ -181,7 +181,7 @@ TEST_CASE("a hand-over brings back what was written, one level weaker, whatever 
 TEST_CASE("a hand-over that does not fit is not written at all") {
     Settings settings;
     add(settings, Key::limit, {}, "4GiB");
-    const std::size_t length = write(settings).size();
+    const size_t length = write(settings).size();
     std::string buffer(length + 1, '\0');
     CHECK(write_handover(settings, buffer) == length);
     buffer.resize(length);

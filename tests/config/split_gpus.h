@@ -10,12 +10,12 @@
 
 namespace cuslice {
 
-inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20, kGiB = kMiB << 10;
+inline constexpr uint64_t kMiB = uint64_t{1} << 20, kGiB = kMiB << 10;
 
 inline const GpuIdentity kGpus[] = {{0, "GPU-10aa0000-1111-2222-3333-444455556666", "0000:01:00.0"},
                                     {1, "GPU-20bb0000-1111-2222-3333-444455556666", "0000:81:00.0"},
                                     {2, "GPU-30cc0000-1111-2222-3333-444455556666", "0001:81:00.0"}};
-inline constexpr std::uint64_t kTotals[] = {3 * kGiB, 4 * kGiB, 2002 * kMiB};
+inline constexpr uint64_t kTotals[] = {3 * kGiB, 4 * kGiB, 2002 * kMiB};
 
 // Input of a plan: options as they are written, in the order of the command line.
 struct Given {

@@ -17,8 +17,8 @@ std::string uuid_of(unsigned gpu, unsigned part) { return identity_of_part(kGpus
 
 // The model. A split is what was meant, not what was written; its text is made from it.
 struct ModelPart {
-    std::uint64_t mib;  // 0: the rest
-    int place;          // -1: none
+    uint64_t mib;  // 0: the rest
+    int place;     // -1: none
 };
 struct ModelSplit {
     unsigned equal;  // 0: by sizes, or, without any, not split
@@ -39,7 +39,7 @@ std::string text_of(const ModelSplit& split) {
 struct ModelDevice {
     unsigned gpu;
     int part;  // -1: whole
-    std::uint64_t mib;
+    uint64_t mib;
     int place;
 
     bool operator==(const ModelDevice& other) const {
@@ -50,24 +50,24 @@ struct ModelDevice {
 using Devices = std::vector<ModelDevice>;
 
 // Nothing where it is to be refused.
-std::optional<Devices> model_parts(unsigned gpu, const ModelSplit& split, std::uint64_t slice, bool oversubscribe) {
+std::optional<Devices> model_parts(unsigned gpu, const ModelSplit& split, uint64_t slice, bool oversubscribe) {
     if (split.equal == 1 || (split.equal == 0 && split.sizes.empty())) return Devices{{gpu, -1, 0, -1}};
     Devices devices;
     if (split.equal != 0) {
-        std::uint64_t each = slice / split.equal;
+        uint64_t each = slice / split.equal;
         if (each % 2 == 1) --each;
         for (unsigned i = 0; i < split.equal; ++i) devices.push_back({gpu, static_cast<int>(i), each, -1});
     } else {
-        std::uint64_t others = 0;
+        uint64_t others = 0;
         for (const ModelPart& part : split.sizes) others += part.mib;
         for (const ModelPart& part : split.sizes) {
             if (part.mib == 0 && others >= slice) return std::nullopt;
-            const std::uint64_t mib = part.mib == 0 ? slice - others : part.mib;
+            const uint64_t mib = part.mib == 0 ? slice - others : part.mib;
             if (mib > slice) return std::nullopt;
             devices.push_back({gpu, static_cast<int>(devices.size()), mib, part.place});
         }
     }
-    std::uint64_t sum = 0;
+    uint64_t sum = 0;
     for (const ModelDevice& device : devices) {
         if (device.mib < 64) return std::nullopt;
         sum += device.mib;
@@ -77,7 +77,7 @@ std::optional<Devices> model_parts(unsigned gpu, const ModelSplit& split, std::u
 }
 
 std::optional<Devices> model_plan(const std::vector<unsigned>& list, const std::vector<ModelSplit>& splits,
-                                  const std::vector<std::uint64_t>& slices, bool oversubscribe) {
+                                  const std::vector<uint64_t>& slices, bool oversubscribe) {
     Devices split, whole;
     for (const unsigned gpu : list) {
         const auto parts = model_parts(gpu, splits[gpu], slices[gpu], oversubscribe);
@@ -85,7 +85,7 @@ std::optional<Devices> model_plan(const std::vector<unsigned>& list, const std::
         for (const ModelDevice& device : *parts) (device.part < 0 ? whole : split).push_back(device);
     }
     const auto placed = std::count_if(split.begin(), split.end(), [](const auto& one) { return one.place >= 0; });
-    if (placed != 0 && placed != static_cast<std::ptrdiff_t>(split.size())) return std::nullopt;
+    if (placed != 0 && placed != static_cast<ptrdiff_t>(split.size())) return std::nullopt;
     if (placed == 0) {
         // GPU by GPU, as they are listed.
         Devices all;
@@ -122,7 +122,7 @@ ModelVisible model_visible(const std::vector<ModelItem>& items, const Devices& d
         visible.text += (visible.text.empty() ? "" : ",") + text;
         const bool same_kind = (item.kind == ModelItem::index) == (items[0].kind == ModelItem::index);
         std::optional<ModelDevice> found;
-        for (std::size_t i = 0; i < devices.size(); ++i) {
+        for (size_t i = 0; i < devices.size(); ++i) {
             const bool fits = item.kind == ModelItem::index ? i == item.which : devices[i].uuid() == text;
             if (fits) found = devices[i];
         }
@@ -154,7 +154,7 @@ std::string show(const Devices& devices) {
 
 struct ModelLimit {
     std::string limit, fraction;
-    std::vector<std::uint64_t> slices;
+    std::vector<uint64_t> slices;
 };
 
 // Every combination for the first `count` GPUs; how many were looked at, and how many of them refused.
@@ -195,7 +195,7 @@ class Combinations {
         static const std::vector<std::optional<std::string>> kLists = {std::nullopt, "",      "0",       "1",
                                                                        "1,0",        "2,0,1", "GPU-10,1"};
         static const std::vector<std::vector<unsigned>> kPlaces = {{0, 1, 2}, {}, {0}, {1}, {1, 0}, {2, 0, 1}, {0, 1}};
-        for (std::size_t i = 0; i < kLists.size(); ++i) {
+        for (size_t i = 0; i < kLists.size(); ++i) {
             std::vector<unsigned> list = kPlaces[i];
             std::erase_if(list, [&](unsigned gpu) { return !kLists[i] && gpu >= count_; });
             if (std::any_of(list.begin(), list.end(), [&](unsigned gpu) { return gpu >= count_; })) continue;
@@ -228,8 +228,8 @@ class Combinations {
         ConfigError error;
         if (gpus) REQUIRE(resolve_gpus({"--gpus", *gpus, all, chosen, {}}, chosen, error));
         std::vector<GpuIdentity> identities;
-        std::vector<std::uint64_t> totals;
-        for (const std::uint8_t place : chosen.view()) {
+        std::vector<uint64_t> totals;
+        for (const uint8_t place : chosen.view()) {
             identities.push_back(kGpus[place]);
             totals.push_back(kTotals[place]);
         }

@@ -17,7 +17,7 @@ using Texts = std::vector<std::string>;
 
 // "0a 1024, 0b 1024, 1": GPU, part, MiB. Or the line that refuses.
 std::string plan(const Given& given, std::span<const GpuIdentity> gpus = kGpus,
-                 std::span<const std::uint64_t> totals = kTotals) {
+                 std::span<const uint64_t> totals = kTotals) {
     VirtualParts parts;
     ConfigError error;
     if (!plan_split(*settings_of(given), gpus, totals, parts, error)) return std::string(line_of(error).view());
@@ -51,7 +51,7 @@ TEST_CASE("a GPU is split into equal partitions, by sizes, or not at all") {
     CHECK(plan({.split = "GPU-20=2,0001:81:00.0=2"}) == "0, 1a 2048, 1b 2048, 2a 1000, 2b 1000");
     // The list's order is the program's.
     const GpuIdentity reversed[] = {kGpus[2], kGpus[0]};
-    const std::uint64_t totals[] = {kTotals[2], kTotals[0]};
+    const uint64_t totals[] = {kTotals[2], kTotals[0]};
     CHECK(plan({.split = "0=2"}, reversed, totals) == "2, 0a 1536, 0b 1536");
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("parts that are more than the slice are refused, with what would be ri
           "64MiB");
     CHECK(plan({.split = "0=40,1=25"}) == "cuslice: --split: 1=25: more than 64 virtual GPUs in all");
     const GpuIdentity unnamed{-1, "GPU-10aa", ""};
-    const std::uint64_t total = kGiB;
+    const uint64_t total = kGiB;
     CHECK(plan({.split = "GPU-1=2GiB"}, {&unnamed, 1}, {&total, 1}) ==
           "cuslice: --split: GPU-1=2GiB: 2048.0 MiB are more than the 1024.0 MiB of GPU-10aa; --split GPU-1=1 leaves "
           "it whole");
@@ -209,7 +209,7 @@ TEST_CASE("a part's identity is its own, comes from the GPU's alone, and looks l
                 const std::string uuid = own.uuid, id = own.pci;
                 REQUIRE(uuid.size() == 40);
                 REQUIRE(uuid.starts_with("GPU-"));
-                for (const std::size_t dash : {12u, 17u, 22u, 27u}) REQUIRE(uuid[dash] == '-');
+                for (const size_t dash : {12u, 17u, 22u, 27u}) REQUIRE(uuid[dash] == '-');
                 REQUIRE(uuid[18] == '8');
                 REQUIRE(std::string("89ab").find(uuid[23]) != std::string::npos);
                 REQUIRE(id.size() == 12);

@@ -16,9 +16,9 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-std::string format(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
+std::string format(uint64_t bytes) { return std::string(format_size(bytes).view()); }
 
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
@@ -33,11 +33,11 @@ TEST_CASE("a count is a whole number from 1 on, also where a file has it without
                                        .help = "blocks at most"};
     CHECK(kBlocks.variable == "CUSLICE_MAX_BLOCKS");
     CHECK(may_be_number(kBlocks));
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     bool automatic = true;
     Reason why;
     for (const auto& [text, value] :
-         {std::pair<const char*, std::uint64_t>{"1", 1}, {"007", 7}, {"999999999999999999", 999'999'999'999'999'999}}) {
+         {std::pair<const char*, uint64_t>{"1", 1}, {"007", 7}, {"999999999999999999", 999'999'999'999'999'999}}) {
         CHECK(parse_value(kBlocks, text, number, automatic, why));
         CHECK(number == value);
         CHECK_FALSE(automatic);
@@ -58,7 +58,7 @@ TEST_CASE("a choice is one of its row's words, and its number is the word's plac
                                      .example = "\"one\"",
                                      .default_value = "one",
                                      .help = "a mode"};
-    std::uint64_t number = 7;
+    uint64_t number = 7;
     bool automatic = false;
     Reason why;
     CHECK((parse_value(kMode, "three", number, automatic, why) && number == 2));
@@ -70,10 +70,10 @@ TEST_CASE("a choice is one of its row's words, and its number is the word's plac
 }
 
 TEST_CASE("the largest sizes that fit are read, the next are not") {
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     Reason why;
     CHECK(parse_size("16777215TiB", bytes, why));
-    CHECK(bytes == kMax - (std::uint64_t{1} << 40) + 1);
+    CHECK(bytes == kMax - (uint64_t{1} << 40) + 1);
     CHECK(parse_size("16777215.999999999TiB", bytes, why));
     CHECK(parse_size("18014398509481983KiB", bytes, why));
     CHECK(bytes == kMax - 1023);
@@ -86,15 +86,15 @@ TEST_CASE("the largest sizes that fit are read, the next are not") {
 TEST_CASE("every decimal of a size counts, rounded down to a byte") {
     std::mt19937_64 random(1);
     for (int i = 0; i < 20000; ++i) {
-        const std::uint64_t whole = random() % 1000;
-        const std::uint64_t part = random() % 1'000'000'000;
+        const uint64_t whole = random() % 1000;
+        const uint64_t part = random() % 1'000'000'000;
         std::string digits = std::to_string(part);
         digits.insert(0, 9 - digits.size(), '0');
-        std::uint64_t bytes = 0;
+        uint64_t bytes = 0;
         Reason why;
         REQUIRE(parse_size(std::to_string(whole) + "." + digits + "TiB", bytes, why));
         const Wide tib = Wide{1} << 40;
-        REQUIRE(bytes == static_cast<std::uint64_t>(tib * whole + tib * part / 1'000'000'000));
+        REQUIRE(bytes == static_cast<uint64_t>(tib * whole + tib * part / 1'000'000'000));
     }
 }
 
@@ -105,20 +105,20 @@ TEST_CASE("bytes are written for people") {
     CHECK(format(1536) == "1.5 KiB");
     CHECK(format((1 << 20) - 1) == "1024.0 KiB");
     CHECK(format(1 << 20) == "1.0 MiB");
-    CHECK(format(std::uint64_t{1024} << 20) == "1024.0 MiB");
-    CHECK(format(std::uint64_t{2002} << 20) == "2002.0 MiB");
-    CHECK(format((std::uint64_t{10} << 30) - 1) == "10240.0 MiB");
-    CHECK(format(std::uint64_t{10} << 30) == "10.0 GiB");
-    CHECK(format(std::uint64_t{143771} << 20) == "140.4 GiB");
+    CHECK(format(uint64_t{1024} << 20) == "1024.0 MiB");
+    CHECK(format(uint64_t{2002} << 20) == "2002.0 MiB");
+    CHECK(format((uint64_t{10} << 30) - 1) == "10240.0 MiB");
+    CHECK(format(uint64_t{10} << 30) == "10.0 GiB");
+    CHECK(format(uint64_t{143771} << 20) == "140.4 GiB");
     CHECK(format(kMax) == "17179869184.0 GiB");
 }
 
 TEST_CASE("a fraction of any total is exact, and never more than the total") {
     std::mt19937_64 random(2);
     for (int i = 0; i < 20000; ++i) {
-        const std::uint64_t parts = 1 + random() % Fraction::kWhole;
-        const std::uint64_t total = random() >> (random() % 60);
-        const auto exact = static_cast<std::uint64_t>(Wide{parts} * total / Fraction::kWhole);
+        const uint64_t parts = 1 + random() % Fraction::kWhole;
+        const uint64_t total = random() >> (random() % 60);
+        const auto exact = static_cast<uint64_t>(Wide{parts} * total / Fraction::kWhole);
         REQUIRE(Fraction(parts).bytes_of(total) == exact);
     }
     CHECK(Fraction(Fraction::kWhole).bytes_of(kMax) == kMax);
@@ -201,7 +201,7 @@ TEST_CASE("the readers stand any bytes", "[fuzz]") {
     for (int i = 0; i < 200000; ++i) {
         std::string text;
         for (unsigned length = random() % 24; length > 0; --length) text += kAlphabet[random() % kAlphabet.size()];
-        std::uint64_t bytes = 0;
+        uint64_t bytes = 0;
         Fraction fraction;
         GpuSelector selector;
         LogSetting log;

@@ -25,7 +25,7 @@ std::vector<GpuIdentity> machine(int count) {
 
 std::string text_of(const GpuPlaces& places) {
     std::string text;
-    for (const std::uint8_t place : places.view()) text += std::to_string(place);
+    for (const uint8_t place : places.view()) text += std::to_string(place);
     return text;
 }
 
@@ -197,7 +197,7 @@ bool is_uuid(const std::string& word) { return word.compare(0, 4, "GPU-") == 0; 
 std::optional<int> find_word(const std::string& word, const Texts& uuids) {
     std::optional<int> found;
     for (int i = 0; i < static_cast<int>(uuids.size()); ++i) {
-        const bool fits = is_uuid(word) ? uuids[static_cast<std::size_t>(i)].compare(0, word.size(), word) == 0
+        const bool fits = is_uuid(word) ? uuids[static_cast<size_t>(i)].compare(0, word.size(), word) == 0
                                         : word == std::to_string(i);
         if (!fits) continue;
         if (found) return std::nullopt;
@@ -213,7 +213,7 @@ Texts model_cuda(const std::optional<std::string>& variable, const Texts& uuids)
     for (const std::string& word : words) {
         const auto place = is_uuid(word) == is_uuid(words[0]) ? find_word(word, uuids) : std::nullopt;
         if (!place) break;
-        const std::string& uuid = uuids[static_cast<std::size_t>(*place)];
+        const std::string& uuid = uuids[static_cast<size_t>(*place)];
         if (std::find(seen.begin(), seen.end(), uuid) != seen.end()) return {};
         seen.push_back(uuid);
     }
@@ -226,7 +226,7 @@ std::optional<Texts> model_gpus(const std::string& value, const Texts& uuids, co
     for (const std::string& word : words_of(value)) {
         const auto place = find_word(word, uuids);
         if (!place) return std::nullopt;
-        const std::string& uuid = uuids[static_cast<std::size_t>(*place)];
+        const std::string& uuid = uuids[static_cast<size_t>(*place)];
         if (std::find(allowed.begin(), allowed.end(), uuid) == allowed.end()) return std::nullopt;
         if (std::find(chosen.begin(), chosen.end(), uuid) != chosen.end()) return std::nullopt;
         chosen.push_back(uuid);
@@ -248,7 +248,7 @@ std::string join(const Texts& texts) {
 
 Texts uuids_at(const GpuPlaces& places, const std::vector<GpuIdentity>& gpus) {
     Texts uuids;
-    for (const std::uint8_t place : places.view()) uuids.emplace_back(gpus[place].uuid);
+    for (const uint8_t place : places.view()) uuids.emplace_back(gpus[place].uuid);
     return uuids;
 }
 

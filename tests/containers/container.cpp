@@ -29,7 +29,7 @@ std::string obstacle(const Like& like) {
 
 int parent_of(const fs::path& process) {
     const std::string text = read_text((process / "stat").string());
-    const std::size_t name_end = text.rfind(')');
+    const size_t name_end = text.rfind(')');
     return name_end == text.npos ? 0 : std::stoi(split_words(text.substr(name_end + 1)).at(1));
 }
 
@@ -86,21 +86,21 @@ std::vector<int> descendants(int pid) {
         if (name.find_first_not_of("0123456789") != name.npos) continue;
         children[parent_of(entry.path())].push_back(std::stoi(name));
     }
-    for (std::size_t i = 0; i < found.size(); ++i)
+    for (size_t i = 0; i < found.size(); ++i)
         found.insert(found.end(), children[found[i]].begin(), children[found[i]].end());
     found.erase(found.begin());
     std::reverse(found.begin(), found.end());
     return found;
 }
 
-std::uint64_t held_by_all(const std::string& folder) {
-    std::uint64_t sum = 0;
+uint64_t held_by_all(const std::string& folder) {
+    uint64_t sum = 0;
     each_living(folder, [&](const fake::Holder& holder) { sum += holder.used; });
     return sum;
 }
 
-std::uint64_t peak_of_all(const std::string& folder) {
-    std::uint64_t sum = 0;
+uint64_t peak_of_all(const std::string& folder) {
+    uint64_t sum = 0;
     each_living(folder, [&](const fake::Holder& holder) { sum += holder.peak; });
     return sum;
 }

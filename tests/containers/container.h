@@ -61,7 +61,7 @@ bool can_make(const Like& like);
 std::vector<int> descendants(int pid);
 
 /// Bytes of all living processes together, as the fake GPU's books have them, in whatever pid namespace.
-std::uint64_t held_by_all(const std::string& folder);
-std::uint64_t peak_of_all(const std::string& folder);
+uint64_t held_by_all(const std::string& folder);
+uint64_t peak_of_all(const std::string& folder);
 
 }  // namespace cuslice::tests

@@ -54,7 +54,7 @@ TEST_CASE("a limit holds in a container, and all of it can be had") {
     if (how == How::inside && !like.proc) return;  // the next test's
     Tenant tenant(like, how, books, {"CUSLICE_ALLOCATOR=" + allocator});
     REQUIRE(tenant.start() == kSuccess);
-    const std::uint64_t free = tenant.guest.number("info");
+    const uint64_t free = tenant.guest.number("info");
     CHECK(free + 16 * kMiB + held_by_all(books.path()) == kGiB);
     CHECK(tenant.guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(peak_of_all(books.path()) <= kGiB);

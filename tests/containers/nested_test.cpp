@@ -40,7 +40,7 @@ TEST_CASE("a limit holds in namespaces within namespaces, with a launcher at eac
     if (where == 3) words = joined(joined(joined(launch, words), launch), Guest::route("linked"));
     Guest guest(words, settings(books));
     use_device(guest);
-    const std::uint64_t free = guest.number("info");
+    const uint64_t free = guest.number("info");
     CHECK(free + 16 * kMiB + held_by_all(books.path()) == kGiB);
     CHECK(guest.complaints().empty());
     CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);

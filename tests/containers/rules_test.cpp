@@ -32,8 +32,7 @@ struct Ruled {
     Words command(const Words& way, Words settings, const Words& program = Guest::route("linked"),
                   bool preloaded = true) const {
         for (std::string& setting : settings)
-            if (const std::size_t at = setting.find('%'); at != std::string::npos)
-                setting.replace(at, 1, folder.path());
+            if (const size_t at = setting.find('%'); at != std::string::npos) setting.replace(at, 1, folder.path());
         Words words{"/usr/bin/env", "bwrap", "--die-with-parent", "--dev-bind", "/",     "/",
                     "--tmpfs",      "/etc",  "--perms",           "0755",       "--dir", "/etc/cuslice"};
         // The rules have to be root's, and whoever makes the container is root in it.
@@ -67,7 +66,7 @@ void check_limit(const Words& words, const Folder& books) {
     INFO((guest.complaints().empty() ? std::string() : guest.complaints()[0]));
     REQUIRE(started == kSuccess);
     enter_device(guest);
-    const std::uint64_t free = guest.number("info");
+    const uint64_t free = guest.number("info");
     CHECK(free + 16 * kMiB + held_by_all(books.path()) == kGiB);
     CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(peak_of_all(books.path()) <= kGiB);

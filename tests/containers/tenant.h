@@ -55,7 +55,7 @@ inline Like with_books(Like like, const Folder& books) {
 }
 
 /// The guest's complaints, as soon as there are so many: runc passes on by itself what its container writes.
-inline Words complaints_of(Guest& guest, std::size_t count) {
+inline Words complaints_of(Guest& guest, size_t count) {
     soon([&] { return guest.complaints().size() >= count; });
     return guest.complaints();
 }

@@ -132,7 +132,7 @@ TEST_CASE("ps lists on the host what containers hold, and in a container what ot
     for (const Words& words : {ps, joined(neighbour.before(), neighbour.command(ps))}) {
         const Outcome listed = run(words, settings(books));
         REQUIRE(listed.exit_code == 0);
-        std::size_t groups = 0;
+        size_t groups = 0;
         const Json answer = Json::parse(listed.out);
         for (const auto& row : answer["processes"]) {
             CHECK(row["used"] == held_by_all(books.path()));

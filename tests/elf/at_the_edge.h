@@ -15,7 +15,7 @@ namespace cuslice::tests {
 class AtTheEdge {
   public:
     explicit AtTheEdge(const std::string& bytes) : size_(bytes.size()) {
-        const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+        const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
         readable_ = (size_ + page - 1) / page * page;
         memory_ = mmap(nullptr, readable_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         REQUIRE(memory_ != MAP_FAILED);
@@ -28,10 +28,10 @@ class AtTheEdge {
     AtTheEdge& operator=(const AtTheEdge&) = delete;
 
     char* begin() const { return static_cast<char*>(memory_) + readable_ - size_; }
-    std::size_t size() const { return size_; }
+    size_t size() const { return size_; }
 
   private:
-    std::size_t size_, readable_ = 0, mapped_ = 0;
+    size_t size_, readable_ = 0, mapped_ = 0;
     void* memory_ = nullptr;
 };
 

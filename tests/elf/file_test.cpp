@@ -30,9 +30,9 @@ Words names(const std::string& bytes, Elf64_Sxword tag) {
     if (!elf_open(&file, &source)) return found;
     const elf_dynamic dynamic = elf_find_dynamic(&file);
     Elf64_Dyn entry;
-    for (std::size_t i = 0; elf_dynamic_entry(&file, &dynamic, i, &entry); ++i) {
+    for (size_t i = 0; elf_dynamic_entry(&file, &dynamic, i, &entry); ++i) {
         char text[256];
-        std::size_t length = 0;
+        size_t length = 0;
         if (entry.d_tag != tag) continue;
         const bool ends = elf_read_text(&source, elf_text_of(&dynamic, &entry), text, sizeof text, &length);
         found.push_back(ends ? std::string(text, length) : "?");
@@ -44,17 +44,17 @@ Words names(const std::string& bytes, Elf64_Sxword tag) {
 
 TEST_CASE("a file of 64 bits, little-endian, is opened, and no other") {
     CHECK(opens({}));
-    const auto with = [](std::size_t at, unsigned char byte) {
+    const auto with = [](size_t at, unsigned char byte) {
         MadeUpFile made;
         made.header.e_ident[at] = byte;
         return opens(made);
     };
     CHECK(with(EI_OSABI, ELFOSABI_LINUX));
-    for (const std::size_t at : {EI_MAG0, EI_MAG1, EI_MAG2, EI_MAG3}) CHECK_FALSE(with(at, 'e'));
+    for (const size_t at : {EI_MAG0, EI_MAG1, EI_MAG2, EI_MAG3}) CHECK_FALSE(with(at, 'e'));
     CHECK_FALSE(with(EI_CLASS, ELFCLASS32));
     CHECK_FALSE(with(EI_DATA, ELFDATA2MSB));
     const std::string whole = MadeUpFile().bytes();
-    for (std::size_t size = 0; size < sizeof(Elf64_Ehdr); ++size) {
+    for (size_t size = 0; size < sizeof(Elf64_Ehdr); ++size) {
         ByteSource cut(whole.substr(0, size));
         elf_file file;
         CHECK_FALSE(elf_open(&file, &cut));
@@ -73,7 +73,7 @@ TEST_CASE("an address leads to the byte of the file that is loaded there") {
     ByteSource source(MadeUpFile().bytes());
     elf_file file;
     REQUIRE(elf_open(&file, &source));
-    constexpr std::uint64_t kFirst = MadeUpFile::kAddress, kSecond = kFirst + 0x10000;
+    constexpr uint64_t kFirst = MadeUpFile::kAddress, kSecond = kFirst + 0x10000;
     CHECK(elf_offset_of(&file, kFirst) == 0);
     CHECK(elf_offset_of(&file, kFirst + MadeUpFile::kDynamicAt - 1) == MadeUpFile::kDynamicAt - 1);
     CHECK(elf_offset_of(&file, kFirst + MadeUpFile::kDynamicAt) == ELF_NOWHERE);
@@ -130,8 +130,8 @@ TEST_CASE("tables that lie outside the file, or have entries of another size, ha
         Elf64_Phdr segment;
         Elf64_Shdr section;
         int count = 0;
-        for (std::size_t i = 0; elf_segment(&file, i, &segment); ++i) count++;
-        for (std::size_t i = 0; elf_section(&file, i, &section); ++i) count += 100;
+        for (size_t i = 0; elf_segment(&file, i, &segment); ++i) count++;
+        for (size_t i = 0; elf_section(&file, i, &section); ++i) count += 100;
         return count;
     };
     CHECK(segments_with([](Elf64_Ehdr&) {}) == 103);
@@ -154,7 +154,7 @@ TEST_CASE("a dynamic section without an end is looked at for so long, and not fo
     REQUIRE(elf_open(&file, &source));
     const elf_dynamic dynamic = elf_find_dynamic(&file);
     Elf64_Dyn entry;
-    std::size_t count = 0;
+    size_t count = 0;
     while (elf_dynamic_entry(&file, &dynamic, count, &entry)) count++;
     CHECK(count == elf_most_dynamic_entries);
 }

@@ -16,8 +16,8 @@ namespace {
 
 using Paths = std::vector<std::string>;
 
-constexpr std::int32_t kOurs = kThisMachine, kOthers = kOtherMachine, k32Bit = 0x0003;
-constexpr std::size_t kCountAt = 20, kEntriesAt = 48, kEntrySize = 24, kKeyAt = 4, kValueAt = 8;
+constexpr int32_t kOurs = kThisMachine, kOthers = kOtherMachine, k32Bit = 0x0003;
+constexpr size_t kCountAt = 20, kEntriesAt = 48, kEntrySize = 24, kKeyAt = 4, kValueAt = 8;
 
 const std::vector<CacheRow> kRows{
     {kOurs, "libc.so.6", "/lib/libc.so.6"},     {k32Bit, "libcuda.so.1", "/lib32/libcuda.so.1"},
@@ -25,7 +25,7 @@ const std::vector<CacheRow> kRows{
     {kOurs, "libcuda.so.1", "/b/libcuda.so.1"}, {kOurs, "libcuda.so", "/c/libcuda.so"}};
 
 // The old table that some systems still have in front.
-std::string with_old_table(const std::string& text, std::uint32_t count) {
+std::string with_old_table(const std::string& text, uint32_t count) {
     std::string out = "ld.so-1.7.0";
     out += '\0';
     put(out, count, 4);
@@ -35,7 +35,7 @@ std::string with_old_table(const std::string& text, std::uint32_t count) {
 }
 
 // The same with other 32 bits at this place.
-std::string with_word(std::string text, std::size_t at, std::uint32_t word) {
+std::string with_word(std::string text, size_t at, uint32_t word) {
     std::string bytes;
     put(bytes, word, 4);
     return text.replace(at, 4, bytes);
@@ -45,7 +45,7 @@ Paths find(const std::string& text, const char* name = "libcuda.so.1") {
     const AtTheEdge bytes(text);
     const elf_cache cache = elf_open_cache(bytes.begin(), bytes.size());
     Paths found;
-    std::size_t place = 0;
+    size_t place = 0;
     while (const char* const path = elf_next_in_cache(&cache, name, &place)) found.emplace_back(path);
     return found;
 }
@@ -61,7 +61,7 @@ TEST_CASE("the cache gives every path of this machine's kind, in its order") {
 }
 
 TEST_CASE("an older table in front is skipped") {
-    for (const std::uint32_t count : {0u, 1u, 2u, 3u, 100u})
+    for (const uint32_t count : {0u, 1u, 2u, 3u, 100u})
         CHECK(find(with_old_table(made_up_cache(kRows), count)) == Paths{"/a/libcuda.so.1", "/b/libcuda.so.1"});
     CHECK(find(with_old_table("", 3)).empty());
     std::string unknown = with_old_table(made_up_cache(kRows), 3);
@@ -75,9 +75,9 @@ TEST_CASE("a foreign cache has no entries, and neither has one with more of them
     CHECK(find("not a cache at all, but long enough to have a header of forty-eight bytes").empty());
     CHECK(find(with_word(with_old_table("", 1), 12, 0xffffffff)).empty());
     const std::string text = made_up_cache({{kOurs, "libcuda.so.1", "/a/libcuda.so.1"}});
-    const std::uint32_t room = static_cast<std::uint32_t>((text.size() - kEntriesAt) / kEntrySize);
+    const uint32_t room = static_cast<uint32_t>((text.size() - kEntriesAt) / kEntrySize);
     CHECK(find(with_word(text, kCountAt, room)).size() == 1);
-    for (const std::uint32_t count : {room + 1, 0x7fffffffu, 0xffffffffu})
+    for (const uint32_t count : {room + 1, 0x7fffffffu, 0xffffffffu})
         CHECK(find(with_word(text, kCountAt, count)).empty());
 }
 
@@ -85,8 +85,8 @@ TEST_CASE("a text that does not end in the cache is none, as a name and as a pat
     const std::string whole = made_up_cache({{kOurs, "libcuda.so.1", "/a/libcuda.so.1"}});
     CHECK(find(whole) == Paths{"/a/libcuda.so.1"});
     CHECK(find(whole.substr(0, whole.size() - 1)).empty());
-    const auto end = static_cast<std::uint32_t>(whole.size());
-    for (const std::uint32_t at : {end, end + 1, 0x80000000u, 0xffffffffu}) {
+    const auto end = static_cast<uint32_t>(whole.size());
+    for (const uint32_t at : {end, end + 1, 0x80000000u, 0xffffffffu}) {
         CHECK(find(with_word(whole, kEntriesAt + kKeyAt, at)).empty());
         CHECK(find(with_word(whole, kEntriesAt + kValueAt, at)).empty());
     }
@@ -95,7 +95,7 @@ TEST_CASE("a text that does not end in the cache is none, as a name and as a pat
 
 TEST_CASE("cut off anywhere, it gives a part of what was there, or nothing") {
     const std::string whole = made_up_cache(kRows);
-    for (std::size_t size = 0; size < whole.size(); ++size)
+    for (size_t size = 0; size < whole.size(); ++size)
         for (const std::string& path : find(whole.substr(0, size)))
             CHECK((path == "/a/libcuda.so.1" || path == "/b/libcuda.so.1"));
 }

@@ -23,11 +23,11 @@ class ByteSource : public elf_source {
     int reads() const { return reads_; }
 
   private:
-    static std::size_t copy(elf_source* source, std::uint64_t offset, void* into, std::size_t size) {
+    static size_t copy(elf_source* source, uint64_t offset, void* into, size_t size) {
         auto& self = *static_cast<ByteSource*>(source);
         self.reads_++;
         if (offset >= self.bytes_.size()) return 0;
-        size = std::min<std::uint64_t>(size, self.bytes_.size() - offset);
+        size = std::min<uint64_t>(size, self.bytes_.size() - offset);
         std::memcpy(into, self.bytes_.begin() + offset, size);
         return size;
     }
@@ -39,7 +39,7 @@ class ByteSource : public elf_source {
 // A library that is loaded to kAddress: its header, three segments (two loaded ones and the dynamic one between), one
 // section, the texts, and the dynamic section.
 struct MadeUpFile {
-    static constexpr std::uint64_t kAddress = 0x400000, kTextsAt = 512, kDynamicAt = 1024, kSize = 2048;
+    static constexpr uint64_t kAddress = 0x400000, kTextsAt = 512, kDynamicAt = 1024, kSize = 2048;
 
     Elf64_Ehdr header{};
     std::vector<Elf64_Phdr> segments;
@@ -61,7 +61,7 @@ struct MadeUpFile {
         add(DT_STRTAB, kAddress + kTextsAt);
     }
 
-    static Elf64_Phdr segment(std::uint32_t type, std::uint64_t offset, std::uint64_t address, std::uint64_t size) {
+    static Elf64_Phdr segment(uint32_t type, uint64_t offset, uint64_t address, uint64_t size) {
         Elf64_Phdr made{};
         made.p_type = type;
         made.p_offset = offset;
@@ -69,7 +69,7 @@ struct MadeUpFile {
         made.p_filesz = made.p_memsz = size;
         return made;
     }
-    void add(Elf64_Sxword tag, std::uint64_t value) {
+    void add(Elf64_Sxword tag, uint64_t value) {
         Elf64_Dyn entry{};
         entry.d_tag = tag;
         entry.d_un.d_val = value;
@@ -98,7 +98,7 @@ struct MadeUpFile {
     }
 
   private:
-    static void put_at(std::string& out, std::size_t at, const void* from, std::size_t size) {
+    static void put_at(std::string& out, size_t at, const void* from, size_t size) {
         out.replace(at, size, static_cast<const char*>(from), size);
     }
 };

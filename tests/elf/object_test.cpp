@@ -16,7 +16,7 @@ namespace {
 template <typename Visit>
 void each_object(Visit visit) {
     dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* argument) {
+        [](dl_phdr_info* info, size_t, void* argument) {
             (*static_cast<Visit*>(argument))(*info);
             return 0;
         },

@@ -11,13 +11,13 @@
 namespace cuslice::tests {
 namespace {
 
-std::string numbered(std::size_t size) {
+std::string numbered(size_t size) {
     std::string bytes(size, '\0');
-    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31 >> 3);
+    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31 >> 3);
     return bytes;
 }
 
-std::string read(elf_window& window, std::uint64_t offset, std::size_t size) {
+std::string read(elf_window& window, uint64_t offset, size_t size) {
     std::string bytes(size, '?');
     bytes.resize(window.source.read(&window.source, offset, bytes.data(), size));
     return bytes;
@@ -27,14 +27,13 @@ std::string read(elf_window& window, std::uint64_t offset, std::size_t size) {
 
 TEST_CASE("a window gives what its source has, wherever and however much is asked for") {
     std::mt19937 random(7);
-    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4095}, std::size_t{4096},
-                                   std::size_t{4097}, std::size_t{30000}}) {
+    for (const size_t size : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{30000}}) {
         const std::string whole = numbered(size);
         ByteSource source(whole);
         elf_window window;
         elf_open_window(&window, &source);
         for (int i = 0; i < 2000; ++i) {
-            const std::size_t offset = random() % (size + 10), wanted = random() % (i % 10 ? 200 : 9000);
+            const size_t offset = random() % (size + 10), wanted = random() % (i % 10 ? 200 : 9000);
             CHECK(read(window, offset, wanted) == (offset < size ? whole.substr(offset, wanted) : ""));
         }
         CHECK(read(window, ELF_NOWHERE, 8).empty());
@@ -46,7 +45,7 @@ TEST_CASE("a source is asked once for what lies together, and its beginning stay
     ByteSource source(numbered(30000));
     elf_window window;
     elf_open_window(&window, &source);
-    for (std::size_t at = 20000; at < 24000; at += 16) {
+    for (size_t at = 20000; at < 24000; at += 16) {
         read(window, at, 16);
         read(window, at % 4000, 16);
     }
@@ -57,8 +56,8 @@ TEST_CASE("a text is read up to its end, where it fits") {
     const std::string bytes = "first" + std::string(1, '\0') + std::string(300, 'x') + '\0' + "open";
     ByteSource source(bytes);
     char text[400];
-    std::size_t length = 0;
-    const auto reads = [&](std::uint64_t offset, std::size_t room) {
+    size_t length = 0;
+    const auto reads = [&](uint64_t offset, size_t room) {
         return elf_read_text(&source, offset, text, room, &length);
     };
     CHECK(reads(0, sizeof text));

@@ -15,8 +15,7 @@ namespace {
 std::string read_all(int file) {
     std::string text;
     char part[4096];
-    for (ssize_t size = 0; (size = read(file, part, sizeof part)) > 0;)
-        text.append(part, static_cast<std::size_t>(size));
+    for (ssize_t size = 0; (size = read(file, part, sizeof part)) > 0;) text.append(part, static_cast<size_t>(size));
     close(file);
     return text;
 }

@@ -25,39 +25,39 @@ void expect(bool holds, int line = __builtin_LINE()) {
 
 // The input, a number at a time; zeros when it has ended.
 struct Input {
-    const std::uint8_t* data;
-    std::size_t size;
+    const uint8_t* data;
+    size_t size;
     bool ended() const { return size == 0; }
-    std::uint64_t byte() { return ended() ? 0 : (size--, *data++); }
-    std::uint64_t word() { return byte() | byte() << 8; }
+    uint64_t byte() { return ended() ? 0 : (size--, *data++); }
+    uint64_t word() { return byte() | byte() << 8; }
 };
 
 // A GPU that does its work in order, as far as `done`. The time is counted in operations.
 struct Gpu : MadeUpMemory {
-    std::uint64_t time = 1, done = 0;
-    std::uint64_t clock = 1;             // for idle memory
-    std::map<Fence, std::uint64_t> out;  // fences, and when they were made
-    std::set<std::uint64_t> noted;       // blocks with a mark
+    uint64_t time = 1, done = 0;
+    uint64_t clock = 1;             // for idle memory
+    std::map<Fence, uint64_t> out;  // fences, and when they were made
+    std::set<uint64_t> noted;       // blocks with a mark
 
     BackingTable asynchronous() {
         BackingTable b = backing();
-        b.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
+        b.take = [](void* self, uint64_t bytes, AllocationError* denied) {
             return of(self).take_within(bytes, denied);
         };
         b.room = [](void* self) { return of(self).limit > of(self).held ? of(self).limit - of(self).held : 0; };
-        b.quiesce = [](void* self, std::uint64_t, bool) {
+        b.quiesce = [](void* self, uint64_t, bool) {
             Gpu& gpu = of(self);
             if (gpu.capturing) return kNotNow;
             if (gpu.sync_error == 0) gpu.done = gpu.time;
             return gpu.sync_error;
         };
-        b.fence = [](void* self, std::uint64_t) -> Fence {
+        b.fence = [](void* self, uint64_t) -> Fence {
             Gpu& gpu = of(self);
             if (gpu.capturing || gpu.sync_error || gpu.no_fences) return 0;
             gpu.out[++gpu.fences] = gpu.time;
             return gpu.fences;
         };
-        b.past = [](void* self, std::uint64_t, Fence* fence) {
+        b.past = [](void* self, uint64_t, Fence* fence) {
             Gpu& gpu = of(self);
             *fence = 0;
             if (gpu.capturing || gpu.sync_error || gpu.no_fences) return false;
@@ -76,7 +76,7 @@ struct Gpu : MadeUpMemory {
             return true;
         };
         b.drop_fence = [](void* self, Fence fence) { expect(of(self).out.erase(fence) == 1); };
-        b.forget = [](void* self, std::uint64_t address) {
+        b.forget = [](void* self, uint64_t address) {
             expect(of(self).noted.erase(address) == 1);
             return !of(self).keep_marked;
         };
@@ -85,7 +85,7 @@ struct Gpu : MadeUpMemory {
 
   private:
     static Gpu& of(void* self) { return static_cast<Gpu&>(*static_cast<MadeUpMemory*>(self)); }
-    std::uint64_t take_within(std::uint64_t bytes, AllocationError* denied) {
+    uint64_t take_within(uint64_t bytes, AllocationError* denied) {
         if (held >= limit) {
             denied->by = AllocationError::By::limit;
             return 0;
@@ -98,16 +98,16 @@ struct Model {
     TestAllocator& allocator;
     TestAllocator::Options options;
     Gpu gpu;
-    std::map<std::uint64_t, std::uint64_t> live;  // address → bytes asked for
+    std::map<uint64_t, uint64_t> live;  // address → bytes asked for
     struct Piece {
-        std::uint64_t end, freed;  // when; ~0: it is never to be handed out again
+        uint64_t end, freed;  // when; ~0: it is never to be handed out again
     };
-    std::multimap<std::uint64_t, Piece> freed;  // that the GPU has not come past
+    std::multimap<uint64_t, Piece> freed;  // that the GPU has not come past
     bool abandoned = false;
 
     void open() { allocator.open(gpu.asynchronous(), shared_map(), options); }
 
-    void handed_out(std::uint64_t address, std::uint64_t bytes) {
+    void handed_out(uint64_t address, uint64_t bytes) {
         expect(address % SizeClass::kUnit == 0);
         const auto after = live.lower_bound(address);
         expect(after == live.end() || after->first >= address + bytes);
@@ -123,26 +123,26 @@ struct Model {
         expect(found.address == address && found.requested == bytes && found.owner == &allocator);
         expect(TestAllocator::holds(shared_map(), address, bytes));
         expect(TestAllocator::holds(shared_map(), address + bytes - 1, 1));
-        const std::uint64_t room = after == live.end() ? ~0ull : after->first - address + 1;
+        const uint64_t room = after == live.end() ? ~0ull : after->first - address + 1;
         expect(!TestAllocator::holds(shared_map(), address, room));
         expect(!TestAllocator::holds(shared_map(), address + bytes - 1, room));
     }
 
-    void allocate(std::uint64_t bytes) {
+    void allocate(uint64_t bytes) {
         AllocationError denied;
-        const std::uint64_t address = allocator.allocate(bytes, &denied);
+        const uint64_t address = allocator.allocate(bytes, &denied);
         if (address) return handed_out(address, bytes);
         expect(denied.by != AllocationError::By::nobody);
         if (denied.by == AllocationError::By::failure) return;
-        const std::uint64_t more = std::max(bytes, bytes + SizeClass::kUnit - 1);  // no less by an overflow
-        const std::uint64_t whole = more / SizeClass::kUnit * SizeClass::kUnit;
-        const std::uint64_t need = bytes > SizeClass::kMax ? whole : SizeClass::span_bytes(SizeClass::of(bytes));
+        const uint64_t more = std::max(bytes, bytes + SizeClass::kUnit - 1);  // no less by an overflow
+        const uint64_t whole = more / SizeClass::kUnit * SizeClass::kUnit;
+        const uint64_t need = bytes > SizeClass::kMax ? whole : SizeClass::span_bytes(SizeClass::of(bytes));
         // Not with a block at hand. (Spans and huge blocks lie on a boundary, and what is free may not.)
-        const std::uint64_t boundary = GrowthPolicy::huge(need) ? GrowthPolicy::kGranule : SizeClass::kGranule;
+        const uint64_t boundary = GrowthPolicy::huge(need) ? GrowthPolicy::kGranule : SizeClass::kGranule;
         expect(allocator.statistics().largest_free < std::max(need, need + boundary));
     }
 
-    void free(std::uint64_t address) {
+    void free(uint64_t address) {
         int error = 0;
         const bool is_noted = gpu.noted.count(address) != 0;
         const Freed result = TestAllocator::free(shared_map(), address, &error);
@@ -168,16 +168,16 @@ struct Model {
         live.erase(block);
     }
 
-    bool gpu_has(std::uint64_t address) const {
+    bool gpu_has(uint64_t address) const {
         const auto segment = gpu.live.upper_bound(address);
         return segment != gpu.live.begin() && address < std::prev(segment)->first + std::prev(segment)->second;
     }
 
-    std::uint64_t some_block(std::uint64_t which) const {
-        return live.empty() ? 0 : std::next(live.begin(), static_cast<std::ptrdiff_t>(which % live.size()))->first;
+    uint64_t some_block(uint64_t which) const {
+        return live.empty() ? 0 : std::next(live.begin(), static_cast<ptrdiff_t>(which % live.size()))->first;
     }
 
-    void mark(std::uint64_t address) {
+    void mark(uint64_t address) {
         if (TestAllocator::mark(shared_map(), address)) {
             expect(live.count(address) == 1);
             gpu.noted.insert(address);
@@ -186,9 +186,9 @@ struct Model {
         }
     }
 
-    void give_back(std::uint64_t bytes, bool all) {
-        const std::uint64_t before = gpu.held;
-        const std::uint64_t given =
+    void give_back(uint64_t bytes, bool all) {
+        const uint64_t before = gpu.held;
+        const uint64_t given =
             all ? allocator.trim(bytes) : allocator.release_idle(gpu.clock, bytes >> 1 & 63, bytes & 1);
         expect(before - gpu.held == given);
         const bool nothing_left = all && bytes == ~0ull && live.empty() && !abandoned;
@@ -212,7 +212,7 @@ struct Model {
     }
 
     void check() {
-        std::uint64_t requested = 0;
+        uint64_t requested = 0;
         for (const auto& [address, bytes] : live) requested += bytes;
         const Statistics told = allocator.statistics();
         expect(told.requested.current == requested);
@@ -222,8 +222,8 @@ struct Model {
     }
 };
 
-std::uint64_t size_of(Input& input) {
-    const std::uint64_t kind = input.byte(), word = input.word();
+uint64_t size_of(Input& input) {
+    const uint64_t kind = input.byte(), word = input.word();
     if (kind == 255) return ~0ull - word;
     if (kind < 150) return word % (SizeClass::kMax >> kind % 8) + 1;
     return ((word % 256 + 1) << (10 + kind % 15)) - (kind % 3);
@@ -231,7 +231,7 @@ std::uint64_t size_of(Input& input) {
 
 void act(Model& model, Input& input) {
     model.gpu.time++;
-    const std::uint64_t what = input.byte() % 32;
+    const uint64_t what = input.byte() % 32;
     if (what < 12) return model.allocate(size_of(input));
     switch (what) {
         default:
@@ -247,7 +247,7 @@ void act(Model& model, Input& input) {
             model.gpu.capturing = !model.gpu.capturing;
             return;
         case 26: {
-            const std::uint64_t kind = input.byte() % 8;
+            const uint64_t kind = input.byte() % 8;
             model.gpu.sync_error = kind < 2 ? kLaunchFailed : 0;
             model.gpu.takes_nothing_back = kind == 2;
             model.gpu.no_fences = kind == 3;
@@ -278,13 +278,13 @@ void act(Model& model, Input& input) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size < 4) return 0;
     // Their records are for good, so that they are, too. One that has seen a driver that aligns badly remembers it.
     static auto* aligned = new TestAllocator;
     static auto* unaligned = new TestAllocator;
     Input input{data, size};
-    const std::uint64_t how = input.byte();
+    const uint64_t how = input.byte();
     Model model{how & 1 ? *unaligned : *aligned, {}, {}, {}, {}};
     model.options.reuse = how & 2 ? TestAllocator::Reuse::deferred : TestAllocator::Reuse::strict;
     model.options.preallocate = (how & 12) == 12;

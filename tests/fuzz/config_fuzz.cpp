@@ -20,7 +20,7 @@ using namespace cuslice;
 
 namespace {
 
-constexpr std::uint64_t kTotal = 2002ull << 20;
+constexpr uint64_t kTotal = 2002ull << 20;
 
 void expect(bool holds) {
     if (!holds) std::abort();
@@ -44,7 +44,7 @@ void read_visible(std::string_view text) {
     }
     const auto check = [](const GpuPlaces& places) {
         unsigned seen = 0;
-        for (const std::uint8_t place : places.view()) {
+        for (const uint8_t place : places.view()) {
             expect(place < 3 && !(seen & 1u << place));
             seen |= 1u << place;
         }
@@ -64,7 +64,7 @@ void read_visible(std::string_view text) {
 // them together unless oversubscription is set; every UUID is unique, and every GPU is there.
 void split(const Settings& settings) {
     GpuIdentity gpus[3];
-    std::uint64_t totals[3], left[3];
+    uint64_t totals[3], left[3];
     for (int i = 0; i < 3; ++i) {
         gpus[i] = gpu();
         gpus[i].index = i;
@@ -112,8 +112,8 @@ void read(unsigned which, std::string_view text, Settings& settings) {
         case 4: {
             // Lines of an environment; no NUL in any of them.
             std::vector<std::string> lines;
-            for (std::size_t at = 0; at < text.size();) {
-                const std::size_t end = std::min(text.find('\0', at), text.size());
+            for (size_t at = 0; at < text.size();) {
+                const size_t end = std::min(text.find('\0', at), text.size());
                 lines.emplace_back(text.substr(at, end - at));
                 at = end + 1;
             }
@@ -133,7 +133,7 @@ void read(unsigned which, std::string_view text, Settings& settings) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size == 0) return 0;
     const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
     static Settings* settings = nullptr;
@@ -149,7 +149,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!check_against(*settings, {&here, 1}, true, error)) return 0;
 
     static char handed[512 * 1024];
-    const std::size_t length = write_handover(*settings, handed);
+    const size_t length = write_handover(*settings, handed);
     if (length == 0) return 0;
     bool others = false;  // other tools' variables are left for the next to read
     for (const Entry& entry : settings->entries()) others = others || entry.rank.source == Source::other_tools;

@@ -18,51 +18,51 @@ void expect(bool holds) {
 }
 
 struct Bytes : elf_source {
-    const std::uint8_t* data;
-    std::size_t size;
+    const uint8_t* data;
+    size_t size;
 
-    Bytes(const std::uint8_t* from, std::size_t count) : elf_source{&copy}, data(from), size(count) {}
-    static std::size_t copy(elf_source* source, std::uint64_t offset, void* into, std::size_t wanted) {
+    Bytes(const uint8_t* from, size_t count) : elf_source{&copy}, data(from), size(count) {}
+    static size_t copy(elf_source* source, uint64_t offset, void* into, size_t wanted) {
         const auto& bytes = *static_cast<Bytes*>(source);
         if (offset >= bytes.size) return 0;
-        wanted = std::min<std::uint64_t>(wanted, bytes.size - offset);
+        wanted = std::min<uint64_t>(wanted, bytes.size - offset);
         std::memcpy(into, bytes.data + offset, wanted);
         return wanted;
     }
 };
 
-void read_cache(const std::uint8_t* data, std::size_t size) {
+void read_cache(const uint8_t* data, size_t size) {
     const elf_cache cache = elf_open_cache(data, size);
     const auto begin = reinterpret_cast<const char*>(data), end = begin + size;
-    std::size_t place = 0, found = 0;
+    size_t place = 0, found = 0;
     while (const char* const path = elf_next_in_cache(&cache, "libc.so.6", &place)) {
-        expect(path >= begin && path < end && std::memchr(path, 0, static_cast<std::size_t>(end - path)));
+        expect(path >= begin && path < end && std::memchr(path, 0, static_cast<size_t>(end - path)));
         found++;
     }
     expect(found <= cache.count && place == cache.count);
 }
 
-std::size_t read_names(elf_source& source) {
+size_t read_names(elf_source& source) {
     elf_file file;
     if (!elf_open(&file, &source)) return 0;
     const elf_dynamic dynamic = elf_find_dynamic(&file);
     Elf64_Dyn entry;
     Elf64_Shdr section;
-    std::size_t sum = 0;
-    for (std::size_t i = 0; elf_dynamic_entry(&file, &dynamic, i, &entry); i++) {
+    size_t sum = 0;
+    for (size_t i = 0; elf_dynamic_entry(&file, &dynamic, i, &entry); i++) {
         char text[300];
-        std::size_t length = 0;
+        size_t length = 0;
         if (!elf_read_text(&source, elf_text_of(&dynamic, &entry), text, sizeof text, &length)) continue;
         expect(std::string_view(text).size() == length);
         sum = sum * 31 + length;
     }
-    for (std::size_t i = 0; elf_section(&file, i, &section); i++) sum = sum * 31 + section.sh_type;
+    for (size_t i = 0; elf_section(&file, i, &section); i++) sum = sum * 31 + section.sh_type;
     return sum;
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size == 0) return 0;
     if (data[0] % 2 == 0) {
         read_cache(data + 1, size - 1);

@@ -44,10 +44,10 @@ class OwnLedger {
         char path[ledger::kPathBytes];
         ledger::LedgerError failure;
         ledger::Request request;
-        std::uint64_t available = 0;
+        uint64_t available = 0;
         request.name = "job";
-        request.limit = request.reserved = std::uint64_t{1} << 30;
-        expect(ledger_.open(folder().c_str(), "GPU-fuzz", std::uint64_t{16} << 30, false, &failure));
+        request.limit = request.reserved = uint64_t{1} << 30;
+        expect(ledger_.open(folder().c_str(), "GPU-fuzz", uint64_t{16} << 30, false, &failure));
         expect(ledger_.join(request, 0, &place_, &committed_, &available, &failure) == ledger::Joined::yes);
         expect(ledger::ledger_path(folder().c_str(), geteuid(), "GPU-fuzz", path));
         file_ = open(path, O_RDWR | O_CLOEXEC);
@@ -55,12 +55,12 @@ class OwnLedger {
     }
 
     // Pieces of the input over it: {offset, 3 bytes; length; bytes}, as often as there are some.
-    void overwrite(const std::uint8_t* data, std::size_t size) {
+    void overwrite(const uint8_t* data, size_t size) {
         std::vector<char> bytes = whole_;
         while (size > 4) {
-            const std::size_t offset = (data[0] | data[1] << 8 | data[2] << 16) % bytes.size();
-            const std::size_t length = std::min({std::size_t{data[3]}, size - 4, bytes.size() - offset});
-            std::copy_n(data + 4, length, bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+            const size_t offset = (data[0] | data[1] << 8 | data[2] << 16) % bytes.size();
+            const size_t length = std::min({size_t{data[3]}, size - 4, bytes.size() - offset});
+            std::copy_n(data + 4, length, bytes.begin() + static_cast<ptrdiff_t>(offset));
             data += 4 + length;
             size -= 4 + length;
         }
@@ -78,7 +78,7 @@ class OwnLedger {
 // A line of the text format: a comment, or a name, labels whose quotes are closed, and a number.
 void check_line(const std::string& line, std::set<std::string>& series) {
     if (line.empty() || line[0] == '#') return;
-    std::size_t at = line.find_first_of("{ ");
+    size_t at = line.find_first_of("{ ");
     expect(at != std::string::npos && at > 0);
     if (line[at] == '{') {
         bool quoted = false;
@@ -106,7 +106,7 @@ void show(const cli::Holder& holder) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static auto& own = *new OwnLedger;
     own.overwrite(data, size);
     const cli::Holders found = cli::read_holders(folder());

@@ -25,7 +25,7 @@ void expect(bool holds) {
 // The image as a file, as cuModuleLoad has it.
 class File {
   public:
-    File(const std::uint8_t* data, std::size_t size) : file_(memfd_create("image", MFD_CLOEXEC)) {
+    File(const uint8_t* data, size_t size) : file_(memfd_create("image", MFD_CLOEXEC)) {
         expect(file_ >= 0 && write(file_, data, size) == static_cast<ssize_t>(size));
     }
     ~File() { close(file_); }
@@ -37,8 +37,8 @@ class File {
     int file_;
 };
 
-std::uint64_t bytes_of(const fake::Image& image) {
-    std::uint64_t bytes = 0;
+uint64_t bytes_of(const fake::Image& image) {
+    uint64_t bytes = 0;
     for (const fake::VariableInfo& variable : image.variables) bytes = std::max(bytes, bytes + variable.size);
     return bytes;
 }
@@ -52,11 +52,11 @@ bool all_known(const fake::Image& image) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const std::uint64_t least = least_size_of_image_file(File(data, size).path().c_str());
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    const uint64_t least = least_size_of_image_file(File(data, size).path().c_str());
     fake::Image image;
     if (fake::read_image(data, 0, image, size) != CUDA_SUCCESS || !all_known(image)) return 0;
-    std::uint64_t most = bytes_of(image);
+    uint64_t most = bytes_of(image);
     for (const auto& part : image.parts) most = std::max(most, bytes_of(*part));
     expect(least <= most);
     return 0;

@@ -18,7 +18,7 @@ using namespace cuslice::ledger;
 namespace {
 
 constexpr const char* kUuid = "GPU-fuzz";
-constexpr std::uint64_t kCapacity = 16ull << 30, kBytes = 1 << 20;
+constexpr uint64_t kCapacity = 16ull << 30, kBytes = 1 << 20;
 
 void expect(bool holds) {
     if (!holds) std::abort();
@@ -37,7 +37,7 @@ const std::string& folder() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // Before the file is removed: what a member of it holds would be carried over to the next one.
     static Ledger* ledger = nullptr;
     static Membership* place = nullptr;
@@ -58,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // {offset, 3 bytes; length; bytes}, as often as there are some.
     const int file = open(path, O_RDWR | O_CLOEXEC);
     while (size > 4) {
-        const std::size_t offset = (data[0] | data[1] << 8 | data[2] << 16) % sizeof(File);
-        const std::size_t length = std::min({std::size_t{data[3]}, size - 4, sizeof(File) - offset});
+        const size_t offset = (data[0] | data[1] << 8 | data[2] << 16) % sizeof(File);
+        const size_t length = std::min({size_t{data[3]}, size - 4, sizeof(File) - offset});
         expect(pwrite(file, data + 4, length, static_cast<off_t>(offset)) == static_cast<ssize_t>(length));
         data += 4 + length;
         size -= 4 + length;
@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!ledger->open(folder().c_str(), kUuid, kCapacity, false, &failure)) return 0;
     static Committed committed;
     static Watched watched;
-    std::uint64_t available = 0;
+    uint64_t available = 0;
     Request request;
     request.name = "job";
     request.limit = request.reserved = 4 * kBytes;
@@ -89,9 +89,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect(joined != Joined::yes || !ledger->queued());
     ledger->leave_queue();
     if (joined != Joined::yes) return 0;
-    const std::uint64_t before = place->used(), limit = place->limit();
+    const uint64_t before = place->used(), limit = place->limit();
     if (place->reserve(kBytes, 0, nullptr)) expect(before <= limit && limit - before >= kBytes);
-    place->change(-static_cast<std::int64_t>(kBytes));
+    place->change(-static_cast<int64_t>(kBytes));
     ledger->set_limit(AccountKind::job, "job", kBytes);
     ledger->take_back_dead();
     return 0;

@@ -45,7 +45,7 @@ bool match(void* context, const rules::Rule& rule, ConfigError&) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static rules::Rule rule;
     static rules::Names* names = nullptr;
     delete names;

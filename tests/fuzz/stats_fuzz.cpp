@@ -49,14 +49,14 @@ stats::File& own() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     auto* const bytes = reinterpret_cast<char*>(&own());
     static const std::string whole(bytes, sizeof(stats::File));
     std::memcpy(bytes, whole.data(), whole.size());
     // Pieces of the input over it: {offset, 2 bytes; length; bytes}, as often as there are some.
     while (size > 3) {
-        const std::size_t offset = (data[0] | data[1] << 8) % whole.size();
-        const std::size_t length = std::min({std::size_t{data[2]}, size - 3, whole.size() - offset});
+        const size_t offset = (data[0] | data[1] << 8) % whole.size();
+        const size_t length = std::min({size_t{data[2]}, size - 3, whole.size() - offset});
         std::memcpy(bytes + offset, data + 3, length);
         data += 3 + length;
         size -= 3 + length;

@@ -25,7 +25,7 @@ TEST_CASE("what was made and ended is given back, however often, whether NVML li
     const Folder files;
     Scene scene(listing(files, list), {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     CHECK(free == kGiB - 16 * kMiB - used);
     for (int round = 0; round < 80; round++) {
         CAPTURE(round);
@@ -59,7 +59,7 @@ TEST_CASE("a thread's modules are counted right while another thread allocates, 
     const Folder files;
     Scene scene(listing(files, "empty"), {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     for (int round = 0; round < 5; round++) {
         REQUIRE(scene.guest.ask("mix 200 " + bytes(64 * kMiB)) == "0 0");
         REQUIRE(scene.held().used == used);
@@ -77,7 +77,7 @@ TEST_CASE("contexts of several threads are counted right, where NVML doesn't lis
     Scene scene(files.write("gpus.toml", "[driver]\nprocess-list = \"empty\"\n[[gpu]]\nprofile = \"t4\"\n"),
                 {"CUSLICE_ALLOCATOR=" + allocator}, "4096MiB");
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     for (int round = 0; round < 5; round++) {
         REQUIRE(scene.guest.ask("lifetimes 4 20 1") == "0 0");
         REQUIRE(scene.held().used == used);
@@ -93,7 +93,7 @@ TEST_CASE("a module is given back to its own GPU, whatever context is current at
     const Folder files;
     Scene scene(listing(files, list, "count = 2"), split ? Words{"CUSLICE_SPLIT=0=2"} : Words{});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     REQUIRE(scene.guest.code("module m " + bytes(100 * kMiB)) == kSuccess);
     CHECK(scene.free() == free - (split ? 52 : 104) * kMiB);  // each part is charged its share
     REQUIRE(scene.guest.code(current) == kSuccess);
@@ -109,7 +109,7 @@ TEST_CASE("a pool that ends with its GPU's last context is no longer charged") {
     const Folder files;
     Scene scene(listing(files, list), {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code("pool p 0") == kSuccess);
     REQUIRE(scene.guest.code("keep p " + bytes(~0ull)) == kSuccess);
     REQUIRE(scene.guest.code("alloc a " + bytes(600 * kMiB) + " pool=p") == kSuccess);
@@ -153,7 +153,7 @@ TEST_CASE("what can't fit is refused before the driver has it, and takes no neig
     const Folder files;
     Scene scene(listing(files, list), {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code("alloc a 512") == kSuccess);
     for (const char* large :
          {"array a 8192 8192 0", "array a 512 512 256", "mipmap a 8192 8192 0 3", "module a 1073741824"}) {
@@ -190,7 +190,7 @@ TEST_CASE("stacks that don't fit are refused before the driver takes them, and s
     Scene scene("1xh200", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const Held before = scene.held();
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     for (const std::string size : {"4096", "524288", "18446744073709551615"}) {
         CAPTURE(size);
         CHECK(scene.guest.ask("threadstack " + size) == "2 1024");
@@ -209,14 +209,14 @@ TEST_CASE("stacks that don't fit are refused before the driver takes them, and s
 TEST_CASE("what the driver rounds up stays within the limit, also where NVML doesn't list the process") {
     const std::string list = GENERATE("listed", "empty", "unsupported"), allocator = GENERATE("direct", "growth");
     const std::string pitch = GENERATE("", " pitch");
-    const std::uint64_t size = GENERATE(600'000, 1'100'000, 2'200'000, 4'300'000);
+    const uint64_t size = GENERATE(600'000, 1'100'000, 2'200'000, 4'300'000);
     CAPTURE(list, allocator, pitch, size);
     const Folder files;
     Scene scene(files.write("gpus.toml", "[driver]\nprocess-list = \"" + list + "\"\n[[gpu]]\nprofile = \"h200\"\n"),
                 {"CUSLICE_ALLOCATOR=" + allocator});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     scene.guest.let_change("free", "what was rounded up is found when a refusal looks again");
-    const std::uint64_t before = scene.held().used;
+    const uint64_t before = scene.held().used;
     CHECK(scene.guest.code("fill " + bytes(pitch.empty() ? size : size / 512) + pitch) == kOutOfMemory);
     CHECK(scene.held().peak <= kGiB);
     CHECK(scene.held().used > kGiB - 64 * kMiB);
@@ -229,7 +229,7 @@ TEST_CASE("a program that NVML can no longer look at keeps its context's charge"
     CAPTURE(allocator);
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     REQUIRE(scene.guest.code("nofiles") == 0);
     for (int round = 0; round < 2; round++) {
         CHECK(scene.guest.code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
@@ -259,7 +259,7 @@ TEST_CASE("a slice has the same total for NVML as for CUDA, before CUDA starts a
     const Folder books;
     Guest guest(Guest::route("linked"), sliced(gpu, books.path(), setting));
     REQUIRE(guest.code("nvml") == kSuccess);
-    const std::uint64_t before = guest.number("nvmlmemory 0"), newer = guest.number("nvmlmemory2 0");
+    const uint64_t before = guest.number("nvmlmemory 0"), newer = guest.number("nvmlmemory2 0");
     CHECK(before == newer);
     REQUIRE(guest.code("init") == kSuccess);
     CHECK(guest.number("nvmlmemory 0") == before);

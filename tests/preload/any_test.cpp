@@ -11,10 +11,10 @@
 namespace cuslice::tests {
 namespace {
 
-std::string number(std::uint64_t count) { return std::to_string(count); }
+std::string number(uint64_t count) { return std::to_string(count); }
 
 // A program without cuslice that holds so much on one GPU.
-std::unique_ptr<Guest> hog(const Machine& machine, std::size_t index, std::uint64_t bytes) {
+std::unique_ptr<Guest> hog(const Machine& machine, size_t index, uint64_t bytes) {
     auto guest = std::make_unique<Guest>(Guest::route("linked"), raw(machine.fake, machine.books.path(),
                                                                      {"CUDA_VISIBLE_DEVICES=" + machine.uuids[index]}));
     retain_device(*guest);
@@ -156,7 +156,7 @@ TEST_CASE("no descriptor of a ledger that was only looked at reaches the program
         const std::string self = guest->ask("self");
         const auto count = [&](const std::string& end) {
             unsigned found = 0;
-            for (std::size_t at = self.find(end); at != self.npos; at = self.find(end, at + 1)) ++found;
+            for (size_t at = self.find(end); at != self.npos; at = self.find(end, at + 1)) ++found;
             return found;
         };
         CHECK(count(".ledger") == count(".alive"));

@@ -9,13 +9,13 @@ namespace {
 TEST_CASE("each kind of allocation is counted as the driver charges it, and its free too") {
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     const std::string how = GENERATE("plain", "old", "managed", "pitch");
-    const std::uint64_t size = GENERATE(as<std::uint64_t>(), 1, 511, 512, 513, 65536, 1048577, 33554432);
+    const uint64_t size = GENERATE(as<uint64_t>(), 1, 511, 512, 513, 65536, 1048577, 33554432);
     CAPTURE(how, size);
-    const std::uint64_t asked = how == "pitch" ? (size + 511) / 512 : size;
+    const uint64_t asked = how == "pitch" ? (size + 511) / 512 : size;
     REQUIRE(scene.guest.code("alloc a " + bytes(asked) + " " + how) == kSuccess);
-    const std::uint64_t taken = scene.held().used - used;
+    const uint64_t taken = scene.held().used - used;
     CHECK(taken >= size);
     CHECK(scene.free() == free - taken);
     CHECK(scene.guest.code(how == "old" ? "freeold a" : "free a") == kSuccess);
@@ -27,7 +27,7 @@ TEST_CASE("a pitched allocation that doesn't fit is refused before the GPU holds
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     // Bare, the rows are an eighth of what they take.
-    const std::uint64_t rows = scene.free() / 512;
+    const uint64_t rows = scene.free() / 512;
     CHECK(scene.guest.code("pitch all 64 " + bytes(2 * rows)) == kOutOfMemory);
     CHECK(scene.guest.code("pitch all 64 " + bytes(rows + 1)) == kOutOfMemory);
     CHECK(scene.held().peak <= kGiB);
@@ -37,7 +37,7 @@ TEST_CASE("a pitched allocation that doesn't fit is refused before the GPU holds
 }
 
 TEST_CASE("contexts of 0, 300 and 600 MiB are part of the slice") {
-    const std::uint64_t context = GENERATE(as<std::uint64_t>(), 0, 300, 600);
+    const uint64_t context = GENERATE(as<uint64_t>(), 0, 300, 600);
     const Folder folder;
     Scene scene(gpu_file(folder, "context = \"" + bytes(context) + "MiB\""), {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
@@ -73,7 +73,7 @@ TEST_CASE("a context that doesn't fit is refused by name and undone") {
 TEST_CASE("a module that doesn't fit is refused by name and undone; one that does is counted, and given back") {
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t used = scene.held().used;
+    const uint64_t used = scene.held().used;
     CHECK(scene.guest.code("module small " + bytes(50 * kMiB)) == kSuccess);
     CHECK(scene.held().used == used + 54 * kMiB);
     CHECK(scene.guest.code("alloc a " + bytes(500 * kMiB)) == kSuccess);
@@ -94,7 +94,7 @@ TEST_CASE("memory that a pool keeps after a free stays counted, until the pool g
     CAPTURE(how);
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     if (how == "pool=mine") REQUIRE(scene.guest.code("pool mine 0") == kSuccess);
     REQUIRE(scene.guest.code("pool default 0") == kSuccess);
     const std::string pool = how == "pool=mine" ? "mine" : "default";
@@ -126,8 +126,8 @@ TEST_CASE("memory that a pool keeps after a free stays counted, until the pool g
 
 TEST_CASE("a pool that grows in large chunks is refused before the GPU holds more than the limit") {
     const bool known = GENERATE(false, true);  // whether this pool has been seen to grow
-    const std::uint64_t chunk = GENERATE(as<std::uint64_t>(), 2, 32, 128) * kMiB;
-    const std::uint64_t left = GENERATE(as<std::uint64_t>(), 1, 16, 31) * kMiB;
+    const uint64_t chunk = GENERATE(as<uint64_t>(), 2, 32, 128) * kMiB;
+    const uint64_t left = GENERATE(as<uint64_t>(), 1, 16, 31) * kMiB;
     CAPTURE(known, chunk, left);
     const Folder folder;
     Scene scene(gpu_file(folder, "pool-chunk = \"" + bytes(chunk / kMiB) + "MiB\""), {});
@@ -138,7 +138,7 @@ TEST_CASE("a pool that grows in large chunks is refused before the GPU holds mor
         REQUIRE(scene.guest.code("sync") == kSuccess);
     }
     REQUIRE(scene.guest.code("alloc most " + bytes(scene.free() - left)) == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     // The chunk doesn't fit, or it is not known that it does.
     const bool fits = known && chunk == 2 * kMiB && left > chunk;
     CHECK(scene.guest.code("alloc a " + bytes(kMiB) + " async") == (fits ? kSuccess : kOutOfMemory));
@@ -160,7 +160,7 @@ TEST_CASE("a pool that grows in large chunks is refused before the GPU holds mor
 TEST_CASE("the end of a context takes its allocations out of the count, and no others") {
     Scene scene("1xlaptop-2g", {}, "1800MiB");
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code("alloc kept " + bytes(10 * kMiB)) == kSuccess);
     REQUIRE(scene.guest.code("create own 0") == kSuccess);
     for (const char* name : {"a", "b", "c"}) {
@@ -184,7 +184,7 @@ TEST_CASE("releasing and resetting the primary context ends its allocations, and
     CAPTURE(end);
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("alloc a " + bytes(200 * kMiB)) == kSuccess);
     REQUIRE(scene.guest.code("alloc b " + bytes(20 * kMiB) + " async") == kSuccess);
@@ -197,7 +197,7 @@ TEST_CASE("releasing and resetting the primary context ends its allocations, and
     CHECK(scene.guest.code(end) == kSuccess);
     CHECK(scene.held().contexts == 0);
     CHECK(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t pools = scene.held().used - used;  // a pool is the device's, and may keep what it has
+    const uint64_t pools = scene.held().used - used;  // a pool is the device's, and may keep what it has
     CHECK(pools <= 20 * kMiB);
     CHECK(scene.free() == free - pools);
     CHECK(scene.guest.code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
@@ -210,7 +210,7 @@ TEST_CASE("releasing and resetting the primary context ends its allocations, and
 TEST_CASE("a module that comes and goes while managed memory lives is out of the count at the next refusal") {
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     REQUIRE(scene.guest.code("alloc b " + bytes(30 * kMiB) + " managed") == kSuccess);
     CHECK(scene.guest.code("module m 1000") == kSuccess);
     CHECK(scene.guest.code("unload m") == kSuccess);
@@ -226,7 +226,7 @@ TEST_CASE("a module that comes and goes while managed memory lives is out of the
 TEST_CASE("a long mixed life leaves the count exactly where it began") {
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     for (int round = 0; round < 30; ++round) {
         CHECK(scene.guest.code("alloc a " + bytes(1000001 + round * 77)) == kSuccess);
         CHECK(scene.guest.code("alloc b " + bytes(3000001) + " managed") == kSuccess);

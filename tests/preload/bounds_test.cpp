@@ -11,7 +11,7 @@ namespace cuslice::tests {
 namespace {
 
 struct Size {
-    std::uint64_t requested, extent;
+    uint64_t requested, extent;
 };
 
 /// Runs guest/bounds and returns its rows by "SYMBOL VARIANT"; "neighbours" and "child" are rows of one word.
@@ -22,7 +22,7 @@ std::map<std::string, std::string> tried(Size size, const Words& environment) {
     std::map<std::string, std::string> rows;
     for (const std::string& line : split_lines(outcome.out)) {
         const Words words = split_words(line);
-        const std::size_t name = words.size() > 2 ? words[0].size() + words[1].size() + 1 : words[0].size();
+        const size_t name = words.size() > 2 ? words[0].size() + words[1].size() + 1 : words[0].size();
         rows[line.substr(0, name)] = line.substr(name + 1);
     }
     return rows;

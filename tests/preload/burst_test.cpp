@@ -20,7 +20,7 @@ namespace {
 
 const std::string kLaunch = CUSLICE_TEST_LAUNCH;
 constexpr unsigned kStarts = 200;
-constexpr std::uint64_t kSlice = 600 * kMiB;
+constexpr uint64_t kSlice = 600 * kMiB;
 constexpr int kRefusedCode = 75;
 static_assert(kStarts > ledger::kAccounts);
 

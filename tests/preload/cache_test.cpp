@@ -27,7 +27,7 @@ TEST_CASE("growth: freed memory stays with the process, and counts as free") {
     const std::string free = GENERATE("strict", "deferred");
     Scene scene(kLaptop, cached("growth", {"CUSLICE_FREE=" + free}));
     enter_device(scene.guest);
-    const std::uint64_t context = scene.held().used, before = scene.free();
+    const uint64_t context = scene.held().used, before = scene.free();
     for (int round = 0; round < 3; ++round) {
         REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == kSuccess);
         REQUIRE(scene.guest.code("alloc b 1000") == kSuccess);
@@ -104,7 +104,7 @@ TEST_CASE("memory that doesn't come from a cache makes it give back what is idle
 TEST_CASE("a block that is freed in a stream's order goes back to the cache") {
     Scene scene(kLaptop, cached("growth"));
     enter_device(scene.guest);
-    const std::uint64_t free = scene.free(), block = scene.guest.number("alloc a " + bytes(30 * kMiB));
+    const uint64_t free = scene.free(), block = scene.guest.number("alloc a " + bytes(30 * kMiB));
     CHECK(scene.guest.code("freeasync a") == kSuccess);
     CHECK(scene.guest.code("freeasync a") == kInvalidValue);
     CHECK(scene.free() == free);
@@ -117,7 +117,7 @@ TEST_CASE("NVML shows cached memory as free, as CUDA does") {
     REQUIRE(scene.guest.code("alloc a " + bytes(300 * kMiB)) == kSuccess);
     REQUIRE(scene.guest.code("alloc b " + bytes(10 * kMiB)) == kSuccess);
     REQUIRE(scene.guest.code("nvml") == kSuccess);
-    const std::uint64_t used = scene.guest.number("nvmlmemory 0", 3);
+    const uint64_t used = scene.guest.number("nvmlmemory 0", 3);
     REQUIRE(scene.guest.code("free a") == kSuccess);
     CHECK(scene.guest.number("nvmlmemory 0", 3) == used - 300 * kMiB);
     CHECK(scene.guest.number("nvmlmemory 0", 2) == scene.free());
@@ -129,7 +129,7 @@ TEST_CASE("wrong frees get the driver's answer, and the cache lives on") {
     for (Guest* guest : {&scene.guest, &plain_guest}) {
         if (guest == &plain_guest) REQUIRE(guest->code("init") == kSuccess);
         enter_device(*guest);
-        const std::uint64_t small = guest->number("alloc a 5000"), large = guest->number("alloc b " + bytes(5 * kMiB));
+        const uint64_t small = guest->number("alloc a 5000"), large = guest->number("alloc b " + bytes(5 * kMiB));
         CHECK(guest->code("freeat " + bytes(small + 512)) == kInvalidValue);
         CHECK(guest->code("freeat " + bytes(large + kMiB)) == kInvalidValue);
         CHECK(guest->code("freeat 0") == kSuccess);
@@ -146,10 +146,10 @@ TEST_CASE("a block that is freed in stream order goes into the cache, and not to
     const std::string free = GENERATE("strict", "deferred");
     Scene scene(kLaptop, cached("growth", {"CUSLICE_FREE=" + free}));
     enter_device(scene.guest);
-    const std::uint64_t before = scene.free();
+    const uint64_t before = scene.free();
     REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == kSuccess);
     REQUIRE(scene.guest.code("alloc b 1000") == kSuccess);
-    const std::uint64_t held = scene.held().used;
+    const uint64_t held = scene.held().used;
     CHECK(scene.guest.code("freeasync a") == kSuccess);
     CHECK(scene.guest.code("freeasync b") == kSuccess);
     CHECK(scene.guest.code("freeasync a") == kInvalidValue);
@@ -183,7 +183,7 @@ TEST_CASE("a context's end and a reset take its cache with them, and the next co
 TEST_CASE("what was known of a block is forgotten at its context's end, and not believed of the next one there") {
     Scene scene(kLaptop, cached("growth"));
     enter_device(scene.guest);
-    const std::uint64_t first = scene.guest.number("alloc a 1000"), id = scene.guest.number("bufferid a");
+    const uint64_t first = scene.guest.number("alloc a 1000"), id = scene.guest.number("bufferid a");
     CHECK(scene.guest.number("bufferid a") == id);
     REQUIRE(scene.guest.code("ipcget a") == kSuccess);
     REQUIRE(scene.guest.code("reset 0") == kSuccess);
@@ -214,7 +214,7 @@ TEST_CASE("growth without a limit caches and counts, and limits nothing") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced(kLaptop, books.path(), {"CUSLICE_ALLOCATOR=growth"}));
     use_device(guest);
-    const std::uint64_t free = guest.number("info");
+    const uint64_t free = guest.number("info");
     CHECK(guest.code("alloc a " + bytes(free - 4 * kMiB)) == kSuccess);
     CHECK(guest.code("free a") == kSuccess);
     CHECK(guest.number("info") == free);
@@ -250,14 +250,14 @@ TEST_CASE("a sleeping program gives idle memory back, and its neighbour gets it"
 namespace {
 
 // A refusal that has been waited for is of a hundred naps, any other of a few; between two such waits is a second.
-constexpr std::uint64_t kWait = 50;
+constexpr uint64_t kWait = 50;
 constexpr std::chrono::seconds kNotAgain{1};
 
 // True if the guest gets memory that a neighbour has idle. The neighbour's thread has a fifth of a second to give it
 // back, which may be too short on a busy machine; the guest must still have waited for it, and get it later.
 bool granted_after_wait(Guest& guest, const std::string& line) {
     guest.let_change("free", "a neighbour gives back at the same time");
-    const std::uint64_t before = naps(guest);
+    const uint64_t before = naps(guest);
     if (guest.code(line) == kSuccess) return true;
     if (naps(guest) - before < kWait) return false;
     return soon([&] { return guest.code(line) == kSuccess; });
@@ -306,7 +306,7 @@ TEST_CASE("what one program has cached, another one's context or module gets bef
     if (line != "retain 0") {
         enter_device(second);
     }
-    const std::uint64_t room = line == "retain 0" ? 1100 * kMiB : 800 * kMiB;
+    const uint64_t room = line == "retain 0" ? 1100 * kMiB : 800 * kMiB;
     REQUIRE(first.code("alloc a " + bytes(room)) == kSuccess);
     CHECK(second.code(line) == kOutOfMemory);
     REQUIRE(first.code("free a") == kSuccess);
@@ -365,11 +365,11 @@ TEST_CASE("a refusal waits for no program of the group that could not help, and 
     // It naps as it waits for the next command: soon, on a machine with nothing else to do.
     REQUIRE(soon([&] { return naps(second) > 0; }));
     // How many of ten are waited for; and that no two are within the time for which a wait is not repeated.
-    const auto waits = [&](std::uint64_t size) {
+    const auto waits = [&](uint64_t size) {
         unsigned count = 0;
         std::chrono::steady_clock::time_point last{};
         for (int i = 0; i < 10; i++) {
-            const std::uint64_t before = naps(second);
+            const uint64_t before = naps(second);
             const auto asked = std::chrono::steady_clock::now();
             CHECK(second.code("alloc b " + bytes(size)) == kOutOfMemory);
             if (naps(second) - before < kWait) continue;
@@ -391,8 +391,7 @@ TEST_CASE("a block in the middle of a segment opens in another program at the sa
     const bool caches = GENERATE(false, true);
     Scene owner("1xt4", cached("growth"));
     enter_device(owner.guest);
-    const std::uint64_t first = owner.guest.number("alloc first 5000"),
-                        second = owner.guest.number("alloc second 5000");
+    const uint64_t first = owner.guest.number("alloc first 5000"), second = owner.guest.number("alloc second 5000");
     REQUIRE(owner.guest.number("alloc late 5000"));
     REQUIRE(owner.guest.number("alloc large " + bytes(kMiB)));
     REQUIRE(first != second);
@@ -406,7 +405,7 @@ TEST_CASE("a block in the middle of a segment opens in another program at the sa
     for (const auto& [name, value] : {std::pair{"second", 1234567}, {"first", 7654321}, {"large", 42}}) {
         const std::string handle = split_words(owner.guest.ask(std::string("ipcget ") + name)).at(1);
         REQUIRE(other.code(std::string("ipcopen ") + name + " " + handle) == kSuccess);
-        CHECK(other.number(std::string("look ") + name) == static_cast<std::uint64_t>(value));
+        CHECK(other.number(std::string("look ") + name) == static_cast<uint64_t>(value));
     }
     CHECK(other.code("ipcclose large") == kSuccess);
     CHECK(other.number("look second") == 1234567);
@@ -433,7 +432,7 @@ TEST_CASE(
     CAPTURE(allocator);
     Scene scene("1xt4", {"CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FAKE_ADDRESSES=high"});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t before = scene.free();
+    const uint64_t before = scene.free();
     CHECK(scene.guest.number("alloc small 1000") >= 1ull << 49);
     CHECK(scene.guest.number("alloc large " + bytes(100 * kMiB)) >= 1ull << 49);
     CHECK(scene.free() <= before - 100 * kMiB);

@@ -24,7 +24,7 @@ void use_again(Scene& scene) {
 }
 
 // A stream, another one, and in the cache two idle segments and a block that is used.
-void cache_two(Scene& scene, std::uint64_t first, std::uint64_t second) {
+void cache_two(Scene& scene, uint64_t first, uint64_t second) {
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("stream s") == kSuccess);
     REQUIRE(scene.guest.code("stream other") == kSuccess);
@@ -80,7 +80,7 @@ TEST_CASE("a capture goes on when a second one fails to begin in its stream") {
     Scene scene("1xt4", growth(free));
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("stream s") == kSuccess);
-    const std::uint64_t block = scene.guest.number("alloc a 1000000");
+    const uint64_t block = scene.guest.number("alloc a 1000000");
     REQUIRE(scene.guest.code("begin s global") == kSuccess);
     CHECK(scene.guest.code("begin s global") == kIllegalState);
     CHECK(scene.guest.code("free a") == kSuccess);
@@ -91,7 +91,7 @@ TEST_CASE("a capture goes on when a second one fails to begin in its stream") {
 TEST_CASE("what the driver forbids during a capture is the answer, and costs nothing afterwards") {
     Scene scene("1xt4", growth());
     cache_two(scene, 100 * kMiB, 150 * kMiB);
-    const std::uint64_t free = scene.free(), held = scene.held().used;
+    const uint64_t free = scene.free(), held = scene.held().used;
     REQUIRE(scene.guest.code("begin s global") == kSuccess);
     CHECK(scene.guest.code("alloc more " + bytes(400 * kMiB)) == kStreamCaptureUnsupported);
     CHECK(scene.guest.code("end s") == kStreamCaptureInvalidated);
@@ -107,7 +107,7 @@ TEST_CASE("what lies idle is given back during a capture where memory is short, 
     CAPTURE(newer, mode);
     Scene scene("1xt4", growth("strict", {"CUSLICE_FAKE_NEWER=1"}));
     cache_two(scene, 300 * kMiB, 400 * kMiB);
-    const std::uint64_t free = scene.free(), held = scene.held().used;
+    const uint64_t free = scene.free(), held = scene.held().used;
     REQUIRE(scene.guest.code("begin s " + mode + (newer ? " newer" : "")) == kSuccess);
     CHECK(scene.guest.code("thread alloc more " + bytes(800 * kMiB) + " on=other") == kSuccess);
     CHECK(scene.held().used > held);
@@ -203,7 +203,7 @@ TEST_CASE("memory that is allocated and freed in a capture belongs to the graph,
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("stream s") == kSuccess);
     REQUIRE(scene.guest.code("alloc before " + bytes(100 * kMiB) + " on=s") == kSuccess);
-    const std::uint64_t held = scene.held().used;
+    const uint64_t held = scene.held().used;
     REQUIRE(scene.guest.code("begin s " + mode) == kSuccess);
     CHECK(scene.guest.code("alloc inside " + bytes(200 * kMiB) + " on=s") == kSuccess);
     CHECK(scene.held().used == held);
@@ -231,7 +231,7 @@ TEST_CASE("calls that a capture allows end none, though cuslice asks the pools f
 TEST_CASE("what the driver doesn't take back stays in the cache") {
     Scene scene("1xt4", growth("strict", {"CUSLICE_FAKE_INJECT=cuMemFree_v2:1=999"}));
     cache_two(scene, 300 * kMiB, 400 * kMiB);
-    const std::uint64_t free = scene.free(), held = scene.held().used;
+    const uint64_t free = scene.free(), held = scene.held().used;
     CHECK(scene.guest.code("alloc more " + bytes(800 * kMiB) + " on=other") == kOutOfMemory);
     CHECK(scene.free() == free);
     CHECK(scene.held().used == held);

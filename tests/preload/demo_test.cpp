@@ -16,8 +16,8 @@ Outcome demo(const std::string& gpus, const Words& options) {
 }
 
 // Width of a UTF-8 line in columns of a terminal.
-std::size_t columns(const std::string& line) {
-    return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+size_t columns(const std::string& line) {
+    return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 }  // namespace
@@ -33,9 +33,9 @@ TEST_CASE("demo fills a slice until it is refused, and says so in JSON") {
     CHECK(gpu.at("total") == 1024 * kMiB);
     CHECK(gpu.at("refusal") == "CUDA_ERROR_OUT_OF_MEMORY");
     CHECK(gpu.at("error").is_null());
-    const auto allocated = gpu.at("allocated").get<std::uint64_t>(), block = gpu.at("block").get<std::uint64_t>();
-    const auto free_before = gpu.at("free_before").get<std::uint64_t>();
-    CHECK(allocated == gpu.at("blocks").get<std::uint64_t>() * block);
+    const auto allocated = gpu.at("allocated").get<uint64_t>(), block = gpu.at("block").get<uint64_t>();
+    const auto free_before = gpu.at("free_before").get<uint64_t>();
+    CHECK(allocated == gpu.at("blocks").get<uint64_t>() * block);
     CHECK(allocated <= free_before);
     CHECK(allocated + block > free_before);
 }

@@ -74,7 +74,7 @@ TEST_CASE("an older driver lacks the newer functions, and look-ups are its own")
     const auto answers = ask(look_ups, sliced(fake, books.path(), {"CUSLICE_LIMIT=1GiB"}));
     const std::set<std::string> hooked = hooked_symbols();
     unsigned found = 0, missing = 0;
-    for (std::size_t i = 0; i < look_ups.size(); ++i) {
+    for (size_t i = 0; i < look_ups.size(); ++i) {
         const Answer &theirs = expected[i], &ours = answers[i];
         CAPTURE(look_ups[i].text(), theirs.v1_pointer.symbol);
         CHECK(ours.v1 == theirs.v1);
@@ -145,12 +145,12 @@ TEST_CASE("NVML's figures are CUDA's bytes, also on drivers whose NVML doesn't t
     retain_device(outside);
     REQUIRE(outside.code("alloc x " + bytes(500 * kMiB)) == kSuccess);
     REQUIRE(outside.code("nvml") == kSuccess);
-    const std::uint64_t held = books_of(books.path(), outside.pid()).used;
-    const std::uint64_t total = outside.number("total 0");
+    const uint64_t held = books_of(books.path(), outside.pid()).used;
+    const uint64_t total = outside.number("total 0");
     CHECK((outside.number("nvmlmemory 0", 1) == total) == (version[0] == '4'));
     // Exactly the remaining memory can be reserved.
-    const std::uint64_t left = total - held;
-    const auto launch = [&](std::uint64_t size) {
+    const uint64_t left = total - held;
+    const auto launch = [&](uint64_t size) {
         return run({CUSLICE_TEST_LAUNCH, "run", "--fake", fake, "--limit", std::to_string(size / 1024) + "KiB", "--",
                     "/bin/true"},
                    plain({"CUSLICE_FAKE_DIR=" + books.path()}));

@@ -11,7 +11,7 @@
 namespace cuslice::tests {
 namespace {
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 const Words kLimit{"CUSLICE_LIMIT=1024MiB", "CUSLICE_HEADROOM=16MiB"};
 
 Words with(Words words, const std::string& more) {
@@ -81,20 +81,20 @@ TEST_CASE("misuse gets the driver's own answer, and the count stays") {
     // Everything fits, so that what is answered differently is ours.
     const Words expected = answers(raw("1xa100-40g", books.path()));
     const Words given = answers(sliced("1xa100-40g", books.path(), {"CUSLICE_LIMIT=8GiB"}));
-    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(given[i] == expected[i]);
+    for (size_t i = 0; i < expected.size(); ++i) CHECK(given[i] == expected[i]);
 }
 
 TEST_CASE("frees that are refused change nothing in the count") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
     retain_device(guest);
-    const std::uint64_t free = guest.number("info");
+    const uint64_t free = guest.number("info");
     REQUIRE(guest.code("alloc a " + bytes(64 * kMiB)) == kSuccess);
     REQUIRE(guest.code("free a") == kSuccess);
     for (int i = 0; i < 3; ++i) CHECK(guest.code("free a") != kSuccess);
     CHECK(guest.number("info") == free);
     REQUIRE(guest.code("alloc b " + bytes(64 * kMiB)) == kSuccess);
-    const std::uint64_t inside = guest.number("alloc c 2097152") + 512;  // not a block's beginning
+    const uint64_t inside = guest.number("alloc c 2097152") + 512;  // not a block's beginning
     CHECK(guest.code("freeat " + bytes(inside)) != kSuccess);
     CHECK(guest.number("info") == free - 66 * kMiB);
 }
@@ -103,9 +103,9 @@ TEST_CASE("sizes that are too large for anything are out of memory, and don't wr
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
     retain_device(guest);
-    const std::uint64_t free = guest.number("info");
-    for (const std::uint64_t size :
-         std::vector<std::uint64_t>{~0ull, ~0ull - 511, ~0ull - 512, 1ull << 63, 1ull << 48, 1ull << 40})
+    const uint64_t free = guest.number("info");
+    for (const uint64_t size :
+         std::vector<uint64_t>{~0ull, ~0ull - 511, ~0ull - 512, 1ull << 63, 1ull << 48, 1ull << 40})
         for (const char* how : {"", " managed", " async"}) {
             CAPTURE(size, how);
             CHECK(guest.code("alloc huge " + bytes(size) + how) == kOutOfMemory);
@@ -128,7 +128,7 @@ TEST_CASE("what the driver itself refuses is given back to the slice, exactly") 
                                                with(kLimit, "CUSLICE_FAKE_INJECT=" + function + ":2=719," + function +
                                                                 ":3=2," + function + ":4=999")));
     retain_device(guest);
-    const std::uint64_t free = guest.number("info");
+    const uint64_t free = guest.number("info");
     struct Step {
         const char *function, *line, *undo;
     };
@@ -164,7 +164,7 @@ TEST_CASE("what the driver itself refuses is given back to the slice, exactly") 
         REQUIRE(guest.code("alloc a 1000000") == kSuccess);
         REQUIRE(guest.code("alloc b 1000000") == kSuccess);
         CHECK(guest.code("free a") == kSuccess);
-        const std::uint64_t freed = guest.number("info");
+        const uint64_t freed = guest.number("info");
         CHECK(freed + 1000448 == free);
         for (const int expected : {kLaunchFailed, kOutOfMemory, kUnknown}) {
             CHECK(guest.code("free b") == expected);

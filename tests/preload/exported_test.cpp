@@ -7,7 +7,7 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kPiece = 300 * kMiB;
+constexpr uint64_t kPiece = 300 * kMiB;
 
 /// Makes a piece, exports it and releases it.
 void give_away(Guest& guest, const std::string& name) {
@@ -17,7 +17,7 @@ void give_away(Guest& guest, const std::string& name) {
 }
 
 /// Bytes of a process's on the GPU, whoever is listed with them.
-std::uint64_t all_of(const Held& held) { return held.used + held.unlisted; }
+uint64_t all_of(const Held& held) { return held.used + held.unlisted; }
 
 struct Owner : Scene {
     explicit Owner(const Words& settings = {}, const std::string& limit = "1024MiB") : Scene("1xt4", settings, limit) {
@@ -29,10 +29,10 @@ TEST_CASE("exporting and releasing is no way round a limit") {
     const std::string limit = GENERATE("1024MiB", "1024MiB+context");
     CAPTURE(limit);
     Owner owner({}, limit);
-    const std::uint64_t context = owner.held().used, free = owner.free();
-    const std::uint64_t most = kGiB + (limit == "1024MiB" ? 0 : context);
-    constexpr std::uint64_t kPieces = 3;
-    for (std::uint64_t i = 0; i < kPieces; i++) {
+    const uint64_t context = owner.held().used, free = owner.free();
+    const uint64_t most = kGiB + (limit == "1024MiB" ? 0 : context);
+    constexpr uint64_t kPieces = 3;
+    for (uint64_t i = 0; i < kPieces; i++) {
         give_away(owner.guest, "a" + bytes(i));
         CHECK(owner.held().used == context);
         CHECK(all_of(owner.held()) == context + (i + 1) * kPiece);
@@ -46,7 +46,7 @@ TEST_CASE("exporting and releasing is no way round a limit") {
     CHECK(all_of(owner.held()) + 20 * kMiB >= most);
     CHECK(owner.guest.code("freeall") == kSuccess);
     // Each descriptor that is closed makes its memory available again, and no more than that.
-    for (std::uint64_t left = kPieces; left > 0; left--) {
+    for (uint64_t left = kPieces; left > 0; left--) {
         CHECK(owner.guest.code("unexport a" + bytes(left - 1)) == kSuccess);
         CHECK(owner.guest.code("alloc more " + bytes(free - (left - 1) * kPiece + 2 * kMiB)) == kOutOfMemory);
         CHECK(owner.free() == free - (left - 1) * kPiece);
@@ -57,7 +57,7 @@ TEST_CASE("exporting and releasing is no way round a limit") {
 
 TEST_CASE("exported memory that nobody keeps is back at its release") {
     Owner owner;
-    const std::uint64_t free = owner.free();
+    const uint64_t free = owner.free();
     REQUIRE(owner.guest.code("piece a " + bytes(kPiece) + " export") == kSuccess);
     SECTION("with its handle") {
         REQUIRE(owner.guest.code("export a close") == kSuccess);
@@ -78,7 +78,7 @@ TEST_CASE("exported memory that nobody keeps is back at its release") {
 TEST_CASE("what others do on the GPU meanwhile is no matter") {
     Owner owner;
     Neighbour other(owner);
-    const std::uint64_t free = owner.free();
+    const uint64_t free = owner.free();
     REQUIRE(other.guest.code("alloc a " + bytes(kPiece)) == kSuccess);
     give_away(owner.guest, "a");
     REQUIRE(other.guest.code("free a") == kSuccess);
@@ -94,7 +94,7 @@ TEST_CASE("memory that another process imported is charged to its maker until bo
     Owner owner;
     Neighbour other(owner, "256MiB");
     const bool external = GENERATE(false, true);
-    const std::uint64_t free = owner.free(), other_free = other.free();
+    const uint64_t free = owner.free(), other_free = other.free();
     REQUIRE(owner.guest.code("piece a " + bytes(kPiece) + " export") == kSuccess);
     const std::string given = second_word(owner.guest.ask("export a"));
     REQUIRE(other.guest.code(external ? "external b " + given + " " + bytes(kPiece) : "import b " + given) == kSuccess);
@@ -139,7 +139,7 @@ TEST_CASE("memory that another process imported is charged to its maker until bo
 
 TEST_CASE("a context's end gives back nothing of what others keep") {
     Owner owner;
-    const std::uint64_t free = owner.free();
+    const uint64_t free = owner.free();
     const std::string way = GENERATE("reset 0", "release 0");
     CAPTURE(way);
     SECTION("after the release") {
@@ -168,8 +168,8 @@ TEST_CASE("what others keep is no other member's of the job or group, whatever i
     CAPTURE(settings[0]);
     Owner owner(settings);
     Neighbour other(owner, "1024MiB", settings);
-    const std::uint64_t contexts = owner.held().used + other.held().used;
-    const std::uint64_t most = kGiB - 16 * kMiB - contexts;
+    const uint64_t contexts = owner.held().used + other.held().used;
+    const uint64_t most = kGiB - 16 * kMiB - contexts;
     const auto together = [&] { return all_of(owner.held()) + all_of(other.held()); };
     // It has said before that all it is charged with is in its figure.
     REQUIRE(owner.guest.code("alloc x " + bytes(16 * kMiB) + " async") == kSuccess);
@@ -194,9 +194,9 @@ TEST_CASE("a partition stays charged with what it exported, and the others have 
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("retain 1") == kSuccess);
     REQUIRE(scene.guest.code("current 0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     REQUIRE(scene.guest.code("current 1") == kSuccess);
-    const std::uint64_t others = scene.free();
+    const uint64_t others = scene.free();
     REQUIRE(scene.guest.code("current 0") == kSuccess);
     give_away(scene.guest, "a");
     CHECK(scene.free() == free - kPiece);
@@ -213,9 +213,9 @@ TEST_CASE("a partition stays charged with what it exported, and the others have 
 TEST_CASE("the memory of one GPU is no matter on another one") {
     Scene scene("2xt4", {});
     REQUIRE(scene.guest.code("retain 1") == kSuccess);
-    const std::uint64_t others = scene.free();
+    const uint64_t others = scene.free();
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     give_away(scene.guest, "a");
     CHECK(scene.free() == free - kPiece);
     CHECK(scene.guest.code("unexport a") == kSuccess);

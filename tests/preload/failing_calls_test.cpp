@@ -30,12 +30,12 @@ int number_of(const char* variable, int otherwise) {
 }
 
 // On a split, half of the context is charged to the other partition.
-constexpr std::uint64_t kLimit = 1000 * kMiB, kHalfOfContext = 151 * kMiB;
+constexpr uint64_t kLimit = 1000 * kMiB, kHalfOfContext = 151 * kMiB;
 
 // How many calls of each place in the code are tried, and with which errno (0: a likely one). More takes minutes.
 const int kOfEachPlace = number_of("CUSLICE_TEST_CALLS_OF_EACH_PLACE", 1), kError = number_of("CUSLICE_TEST_ERRNO", 0);
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 // Programs of one thread, so that the calls of a run are those of the run before.
 struct Situation {
@@ -115,7 +115,7 @@ const Situation kLaunched[] = {
 // The file in which a run of the guest counts. Mapped for as long as this lives.
 class Plan {
   public:
-    Plan(const Situation& situation, std::uint64_t failing)
+    Plan(const Situation& situation, uint64_t failing)
         : path_(folder_.write("plan", std::string(sizeof(FailingCall), '\0'))) {
         const int file = open(path_.c_str(), O_RDWR | O_CLOEXEC);
         void* const at = mmap(nullptr, sizeof(FailingCall), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -144,7 +144,7 @@ struct Course {
     std::vector<Words> said;  // by the end of each step: lines of the library's
     bool gone = false;        // before the end
     int exit_code = 0;
-    std::uint64_t peak = 0;  // bytes, by the accounting of the fake GPU
+    uint64_t peak = 0;  // bytes, by the accounting of the fake GPU
     std::string err;
 };
 
@@ -184,7 +184,7 @@ Course run_through(const Situation& situation, const Folder& books, const Words&
 // True if the first step that ended otherwise has a line of its own by then.
 bool is_told(const Course& course, const Course& whole) {
     const auto first = std::mismatch(course.codes.begin(), course.codes.end(), whole.codes.begin()).first;
-    const auto step = static_cast<std::size_t>(first - course.codes.begin());
+    const auto step = static_cast<size_t>(first - course.codes.begin());
     const Words& expected = whole.said[step];
     return std::any_of(course.said[step].begin(), course.said[step].end(), [&](const std::string& line) {
         return std::find(expected.begin(), expected.end(), line) == expected.end();
@@ -215,10 +215,10 @@ std::string fault_of(const Situation& situation, const Course& course, const Cou
 }
 
 // The calls to try, by number: the first ones of each place in the library.
-std::vector<std::uint64_t> calls_of(const FailingCall& counted) {
-    std::vector<std::uint64_t> numbers;
-    std::map<std::uint64_t, int> seen;
-    for (std::uint64_t i = 0; i < std::min(counted.calls, FailingCall::kNoted); i++)
+std::vector<uint64_t> calls_of(const FailingCall& counted) {
+    std::vector<uint64_t> numbers;
+    std::map<uint64_t, int> seen;
+    for (uint64_t i = 0; i < std::min(counted.calls, FailingCall::kNoted); i++)
         if (seen[counted.places[i]]++ < kOfEachPlace) numbers.push_back(i + 1);
     return numbers;
 }
@@ -229,7 +229,7 @@ Words standing_before(const Situation& situation, const Plan& plan) {
 }
 
 // Empty: as it is to be. Counts the call if it was made again, and so has failed.
-std::string fault_of_call(const Situation& situation, const Course& whole, std::uint64_t number, std::size_t* failed) {
+std::string fault_of_call(const Situation& situation, const Course& whole, uint64_t number, size_t* failed) {
     const Folder books;
     const Plan plan(situation, number);
     const Course course = run_through(situation, books, standing_before(situation, plan));
@@ -252,11 +252,11 @@ void check_each_call(const Situation& situation) {
     const Plan counting(situation, 0);
     const Course whole = run_through(situation, books, standing_before(situation, counting));
     CAPTURE(whole.err);
-    const std::vector<std::uint64_t> calls = calls_of(counting.call());
+    const std::vector<uint64_t> calls = calls_of(counting.call());
     CHECK(calls.size() > 5);
     std::string faults;
-    std::size_t failed = 0;
-    for (const std::uint64_t number : calls) faults += fault_of_call(situation, whole, number, &failed);
+    size_t failed = 0;
+    for (const uint64_t number : calls) faults += fault_of_call(situation, whole, number, &failed);
     CHECK(faults == "");
     // Other processes of the machine and the clock decide about some calls.
     CHECK(failed * 2 > calls.size());

@@ -29,7 +29,7 @@ Words machines(const Machine& machine) {
 }
 
 /// Starts CUDA in the guest, and returns how much memory the fake driver then reports as free.
-std::uint64_t free_for(Guest& guest) {
+uint64_t free_for(Guest& guest) {
     retain_device(guest);
     return guest.number("info");
 }
@@ -39,7 +39,7 @@ std::uint64_t free_for(Guest& guest) {
 TEST_CASE("two runs that ask for a new fake machine don't see each other's memory, and others see neither") {
     const Machine machine("1xlaptop-2g");
     const auto first = machine.start(kNew);
-    const std::uint64_t alone = free_for(*first);
+    const uint64_t alone = free_for(*first);
     REQUIRE(first->code("alloc a " + std::to_string(1500 * kMiB)) == kSuccess);
     const auto second = machine.start({}, {"CUSLICE_FAKE_MACHINE=new"});
     CHECK(free_for(*second) == alone);
@@ -106,7 +106,7 @@ TEST_CASE("a named fake machine is shared by all who name it, and stays; ps look
     const Machine machine("1xlaptop-2g");
     const Words lab{"--fake-machine", "lab"};
     const auto first = machine.start(joined(lab, {"--limit", "1GiB"}));
-    const std::uint64_t alone = free_for(*first);
+    const uint64_t alone = free_for(*first);
     const auto second = machine.start(joined(lab, {"--log", "info"}));
     CHECK(free_for(*second) < 2002 * kMiB - 2 * 300 * kMiB + 1);
     CHECK(alone > 0);

@@ -17,12 +17,12 @@ namespace cuslice::tests {
 namespace {
 
 const std::string kLaunch = CUSLICE_TEST_LAUNCH, kGpu = "1xt4";
-constexpr std::uint64_t kLimit = 3000 * kMiB;
+constexpr uint64_t kLimit = 3000 * kMiB;
 // For figures in MiB with one decimal.
 constexpr double kRounding = 0.051;
 
 struct Shown {
-    std::uint64_t used = 0, together = 0, peak = 0, limit = 0, reserved = 0;
+    uint64_t used = 0, together = 0, peak = 0, limit = 0, reserved = 0;
     bool operator==(const Shown&) const = default;
 };
 
@@ -67,10 +67,10 @@ Shown shown_of(const Json& processes, Guest& program) {
 }
 
 // On all its GPUs: of one that is split, on the partitions. The whole has an account, too, which is without a limit.
-std::uint64_t used_in_all(const Json& processes, Guest& program) {
-    std::uint64_t used = 0;
+uint64_t used_in_all(const Json& processes, Guest& program) {
+    uint64_t used = 0;
     for (const Json& row : processes)
-        if (row["pid"] == program.pid() && !row["limit"].is_null()) used += row["used"].get<std::uint64_t>();
+        if (row["pid"] == program.pid() && !row["limit"].is_null()) used += row["used"].get<uint64_t>();
     return used;
 }
 
@@ -90,9 +90,9 @@ double mebibytes(const std::string& text, const std::regex& form) {
     return std::stod(found[1]);
 }
 
-std::uint64_t nvml_adds_up(Guest& program) {
+uint64_t nvml_adds_up(Guest& program) {
     const Words first = split_words(program.ask("nvmlmemory 0")), second = split_words(program.ask("nvmlmemory2 0"));
-    const std::uint64_t total = std::stoull(first.at(1)), free = std::stoull(first.at(2));
+    const uint64_t total = std::stoull(first.at(1)), free = std::stoull(first.at(2));
     CHECK(free + std::stoull(first.at(3)) == total);
     CHECK(std::stoull(second.at(1)) == total);
     CHECK(std::stoull(second.at(2)) == free);
@@ -105,7 +105,7 @@ void all_figures_add_up(Pair& pair) {
     const Json processes = Json::parse(pair.cuslice({"ps", "--json"}).out)["processes"];
     const Json top = Json::parse(pair.cuslice({"top", "--json"}).out);
     const std::string metrics = pair.cuslice({"ps", "--prometheus"}).out;
-    std::uint64_t used = 0, held = 0;
+    uint64_t used = 0, held = 0;
     for (const auto& program : pair.programs) {
         const Shown shown = shown_of(processes, *program);
         const Held books = books_of(pair.books.path(), program->pid());
@@ -116,7 +116,7 @@ void all_figures_add_up(Pair& pair) {
         CHECK(shown.peak <= shown.limit);
         CHECK(shown.limit == kLimit);
         CHECK(program->number("info", 2) == kLimit);
-        const std::uint64_t free = program->number("info");
+        const uint64_t free = program->number("info");
         CHECK(nvml_adds_up(*program) == free);
         CHECK(free + shown.together - shown.used <= kLimit);
         used += shown.used;
@@ -130,11 +130,11 @@ void all_figures_add_up(Pair& pair) {
     CHECK(gauges(metrics, "cuslice_gpu_used_bytes") == on_accounts);
     for (const Json& cache : top["caches"]) {
         const Json live = cache["allocated"]["current"], requested = cache["requested"]["current"];
-        CHECK(requested.get<std::uint64_t>() <= live.get<std::uint64_t>());
-        CHECK(live.get<std::uint64_t>() <= cache["reserved"]["current"].get<std::uint64_t>());
-        CHECK(live.get<std::uint64_t>() <= cache["allocated"]["peak"].get<std::uint64_t>());
-        CHECK(cache["allocated"]["allocated"].get<std::uint64_t>() - cache["allocated"]["freed"].get<std::uint64_t>() ==
-              live.get<std::uint64_t>());
+        CHECK(requested.get<uint64_t>() <= live.get<uint64_t>());
+        CHECK(live.get<uint64_t>() <= cache["reserved"]["current"].get<uint64_t>());
+        CHECK(live.get<uint64_t>() <= cache["allocated"]["peak"].get<uint64_t>());
+        CHECK(cache["allocated"]["allocated"].get<uint64_t>() - cache["allocated"]["freed"].get<uint64_t>() ==
+              live.get<uint64_t>());
     }
 }
 
@@ -145,7 +145,7 @@ void refusal_adds_up(const std::string& line) {
                  limit = mebibytes(line, std::regex("of the ([0-9.]+) MiB limit")),
                  others = mebibytes(line, std::regex("\\), ([0-9.]+) MiB by other processes"));
     CHECK(limit == static_cast<double>(kLimit / kMiB));
-    const std::size_t open = line.find(" are in use ("), close = line.find(')', open);
+    const size_t open = line.find(" are in use ("), close = line.find(')', open);
     const std::string list = line.substr(open, close - open);
     double sum = others;
     const std::regex amount("([0-9.]+) (MiB|KiB)");
@@ -180,7 +180,7 @@ TEST_CASE("figures add up wherever they are shown, in every mode and way of shar
         [&] { return one.code("sync") + one.code("info"); },
         [&] { return other.code("free s"); },
     };
-    for (std::size_t i = 0; i < steps.size(); i++) {
+    for (size_t i = 0; i < steps.size(); i++) {
         CAPTURE(i);
         REQUIRE(steps[i]() == 0);
         all_figures_add_up(pair);
@@ -192,7 +192,7 @@ TEST_CASE("figures add up wherever they are shown, in every mode and way of shar
     REQUIRE_FALSE(said.empty());
     refusal_adds_up(said.back());
 
-    const std::uint64_t peak = books_of(pair.books.path(), one.pid()).peak;
+    const uint64_t peak = books_of(pair.books.path(), one.pid()).peak;
     CHECK(one.finish() == 0);
     const double shown = mebibytes(one.err(), std::regex("this process used at most ([0-9.]+) MiB of the"));
     CHECK(shown + kRounding >= static_cast<double>(peak) / static_cast<double>(kMiB));
@@ -202,8 +202,8 @@ TEST_CASE("figures add up wherever they are shown, in every mode and way of shar
 TEST_CASE("what is said to be free can be had as one block") {
     const std::string mode = GENERATE("direct", "growth", "prealloc"), how = GENERATE("plain", "async");
     // By so much a pool grows, and the driver's own figure isn't rounded down to it either.
-    const std::uint64_t less = how == "async" ? 32 * kMiB : 0;
-    const std::uint64_t before = GENERATE(as<std::uint64_t>{}, 1, 3 * kMiB + 5, 40 * kMiB, 77 * kMiB);
+    const uint64_t less = how == "async" ? 32 * kMiB : 0;
+    const uint64_t before = GENERATE(as<uint64_t>{}, 1, 3 * kMiB + 5, 40 * kMiB, 77 * kMiB);
     CAPTURE(mode, how, before);
     Scene scene("1xt4", {"CUSLICE_ALLOCATOR=" + mode}, "1001MiB");
     REQUIRE(scene.guest.code("retain 0") == kSuccess);

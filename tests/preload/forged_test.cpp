@@ -25,9 +25,9 @@ using ledger::MemberState;
 using ledger::Ticket;
 using ledger::TicketState;
 
-constexpr std::uint64_t kAll = ~std::uint64_t{0}, kHalf = std::uint64_t{1} << 63, kCapacity = 2002 * kMiB;
+constexpr uint64_t kAll = ~uint64_t{0}, kHalf = uint64_t{1} << 63, kCapacity = 2002 * kMiB;
 // The reservation of Bob's real job.
-constexpr std::uint64_t kReal = 128 * kMiB;
+constexpr uint64_t kReal = 128 * kMiB;
 
 template <typename T>
 void copy(T& to, const T& from) {
@@ -41,23 +41,23 @@ Account& real_account(File& file) {
 }
 
 Member& real_member(File& file) {
-    const auto index = static_cast<std::uint32_t>(&real_account(file) - file.accounts);
+    const auto index = static_cast<uint32_t>(&real_account(file) - file.accounts);
     for (Member& member : file.members)
         if (member.state.load() == MemberState::live && member.account == index) return member;
     _exit(1);
 }
 
-void copy_member(File& file, std::uint32_t to, std::uint32_t account) {
+void copy_member(File& file, uint32_t to, uint32_t account) {
     copy(file.members[to], real_member(file));
     file.members[to].account = account;
     file.header.members = std::max(file.header.members, to + 1);
 }
 
 // More jobs of his, as large as a number can be, all of the process that lives.
-void forge_jobs(File& file, unsigned count, std::uint64_t reserved, std::uint64_t used) {
+void forge_jobs(File& file, unsigned count, uint64_t reserved, uint64_t used) {
     const Account& real = real_account(file);
     unsigned made = 0;
-    for (std::uint32_t i = 0; i < ledger::kAccounts && made < count; i++) {
+    for (uint32_t i = 0; i < ledger::kAccounts && made < count; i++) {
         Account& account = file.accounts[i];
         if (&account == &real) continue;
         copy(account, real);
@@ -67,10 +67,10 @@ void forge_jobs(File& file, unsigned count, std::uint64_t reserved, std::uint64_
     }
 }
 
-void forge_tickets(File& file, const std::vector<std::uint64_t>& orders, const std::vector<std::uint64_t>& sizes,
-                   const std::vector<std::uint64_t>& looks) {
+void forge_tickets(File& file, const std::vector<uint64_t>& orders, const std::vector<uint64_t>& sizes,
+                   const std::vector<uint64_t>& looks) {
     const Member& member = real_member(file);
-    for (std::uint32_t i = 0; i < ledger::kTickets; i++) {
+    for (uint32_t i = 0; i < ledger::kTickets; i++) {
         Ticket& ticket = file.tickets[i];
         ticket.pid = member.pid;
         ticket.pid_namespace = member.pid_namespace;
@@ -88,11 +88,11 @@ void forge_tickets(File& file, const std::vector<std::uint64_t>& orders, const s
 
 // That others were granted since, time and again: who waits was passed by as often as he may be.
 void forge_passed(File& file) {
-    for (std::uint64_t& order : file.header.granted) order = now_realtime();
+    for (uint64_t& order : file.header.granted) order = now_realtime();
 }
 
 // All places, in all accounts, of processes of which there are none: or of those of others.
-void forge_crowd(File& file, const std::function<void(Member&, std::uint32_t)>& who) {
+void forge_crowd(File& file, const std::function<void(Member&, uint32_t)>& who) {
     Account real{};
     Member living{};
     copy(real, real_account(file));
@@ -101,7 +101,7 @@ void forge_crowd(File& file, const std::function<void(Member&, std::uint32_t)>& 
         copy(account, real);
         account.reserved.store(kCapacity);
     }
-    for (std::uint32_t i = 0; i < ledger::kMembers; i++) {
+    for (uint32_t i = 0; i < ledger::kMembers; i++) {
         copy(file.members[i], living);
         file.members[i].account = i % ledger::kAccounts;
         who(file.members[i], i);
@@ -210,7 +210,7 @@ TEST_CASE("promises of a user whose sum is more than a number holds are no room 
 
 TEST_CASE("a claim of another user that is never decided holds nobody up") {
     if (!has_users()) return;
-    const std::uint64_t ticket = GENERATE(0ull, 1ull, kAll, kAll - 1);
+    const uint64_t ticket = GENERATE(0ull, 1ull, kAll, kAll - 1);
     CAPTURE(ticket);
     const Town town;
     const auto bob = real_job(town);
@@ -231,7 +231,7 @@ TEST_CASE("a claim of another user that is never decided holds nobody up") {
 
 TEST_CASE("tickets with numbers that can't be keep nothing from others") {
     if (!has_users()) return;
-    const std::uint64_t now = now_realtime(), hour = 3600ull * 1'000'000'000;
+    const uint64_t now = now_realtime(), hour = 3600ull * 1'000'000'000;
     const Forgery forgery = GENERATE_COPY(Forgery{"more than there is",
                                                   [&](File& f) {
                                                       forge_tickets(f, {0, 1, now}, {kAll, kHalf, 64 * kGiB}, {now});
@@ -270,28 +270,28 @@ TEST_CASE("a ledger full of processes that don't live promises nothing, and is l
     if (!has_users()) return;
     const Forgery forgery = GENERATE(Forgery{"no such process",
                                              [](File& file) {
-                                                 forge_crowd(file, [](Member& member, std::uint32_t i) {
-                                                     member.pid = static_cast<std::int32_t>(0x7ff00000 + i);
+                                                 forge_crowd(file, [](Member& member, uint32_t i) {
+                                                     member.pid = static_cast<int32_t>(0x7ff00000 + i);
                                                      member.presence.store(0x1234'5678'0000ull + i);
                                                  });
                                              }},
                                      Forgery{"no process at all",
                                              [](File& file) {
-                                                 forge_crowd(file, [](Member& member, std::uint32_t i) {
+                                                 forge_crowd(file, [](Member& member, uint32_t i) {
                                                      member.pid = i % 2 ? -1 : 0;
                                                      member.presence.store(0);
                                                  });
                                              }},
                                      Forgery{"in another pid namespace",
                                              [](File& file) {
-                                                 forge_crowd(file, [](Member& member, std::uint32_t i) {
+                                                 forge_crowd(file, [](Member& member, uint32_t i) {
                                                      member.pid_namespace++;
                                                      member.presence.store(kAll - i);
                                                  });
                                              }},
                                      Forgery{"without a namespace",
                                              [](File& file) {
-                                                 forge_crowd(file, [](Member& member, std::uint32_t) {
+                                                 forge_crowd(file, [](Member& member, uint32_t) {
                                                      member.pid_namespace = 0;
                                                      member.start_time = 0;
                                                      member.presence.store(1);
@@ -299,13 +299,13 @@ TEST_CASE("a ledger full of processes that don't live promises nothing, and is l
                                              }},
                                      Forgery{"that began at another time",
                                              [](File& file) {
-                                                 forge_crowd(file, [](Member& member, std::uint32_t) {
+                                                 forge_crowd(file, [](Member& member, uint32_t) {
                                                      member.start_time += 1'000'000;
                                                      member.presence.store(1);
                                                  });
                                              }},
                                      Forgery{"in accounts that there aren't", [](File& file) {
-                                                 forge_crowd(file, [](Member& member, std::uint32_t i) {
+                                                 forge_crowd(file, [](Member& member, uint32_t i) {
                                                      member.account = ledger::kAccounts + i * 0x10001;
                                                      member.lock = static_cast<ledger::LockKind>(77);
                                                      member.role = static_cast<ledger::MemberRole>(77);

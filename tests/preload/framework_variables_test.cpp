@@ -47,9 +47,9 @@ struct Ways {
 };
 
 // A pool like TensorFlow's, and all that the process holds then.
-std::pair<std::uint64_t, std::uint64_t> pool(const Machine& machine, Guest& guest) {
+std::pair<uint64_t, uint64_t> pool(const Machine& machine, Guest& guest) {
     REQUIRE(guest.code("open 0") == kSuccess);
-    const std::uint64_t got = guest.number("tensorflow 0", 2);
+    const uint64_t got = guest.number("tensorflow 0", 2);
     return {got, machine.held(guest, 0).used};
 }
 

@@ -7,10 +7,10 @@ namespace cuslice::tests {
 namespace {
 
 // Upper bound of what a slice costs a framework beside its context: headroom, and memory that is left to libraries.
-constexpr std::uint64_t kMostLost = 300 * kMiB;
+constexpr uint64_t kMostLost = 300 * kMiB;
 
 struct Got {
-    std::uint64_t context = 0, bound = 0, pool = 0, held = 0;
+    uint64_t context = 0, bound = 0, pool = 0, held = 0;
 };
 
 // One framework in a slice of its own. `how`: a command of guest/frameworks.cpp.
@@ -26,14 +26,14 @@ Got ask(const Machine& machine, const Words& options, const std::string& how, co
     return got;
 }
 
-Words limit(std::uint64_t mib) { return {"--limit", std::to_string(mib) + "MiB"}; }
+Words limit(uint64_t mib) { return {"--limit", std::to_string(mib) + "MiB"}; }
 
 // Limits from 700 MiB to 24 GiB. TensorFlow's own rule has a step at 2 GiB of free memory.
 constexpr unsigned kLimits[] = {700, 1024, 2048, 2100, 2640, 2690, 4096, 8192, 16384, 24576};
 
 void never_falls(const std::string& profile, const std::string& how) {
     const Machine machine("1x" + profile);
-    std::uint64_t before = 0;
+    uint64_t before = 0;
     for (const unsigned mib : kLimits) {
         if (profile == "laptop-2g" && mib > 2002) break;
         if (profile == "t4" && mib > 15109) break;
@@ -90,11 +90,11 @@ TEST_CASE("each part of a split gives a pool like TensorFlow's its share") {
     const auto guest =
         machine.start({"--limit", "24GiB", "--split", "0=8"}, {}, {CUSLICE_TEST_GUESTS "/guest_frameworks"});
     for (int part = 0; part < 8; ++part) REQUIRE(guest->code("open " + std::to_string(part)) == kSuccess);
-    const std::uint64_t context = machine.held(*guest, 0).used;
-    std::uint64_t sum = 0;
+    const uint64_t context = machine.held(*guest, 0).used;
+    uint64_t sum = 0;
     for (int part = 0; part < 8; ++part) {
         REQUIRE(guest->code("open " + std::to_string(part)) == kSuccess);
-        const std::uint64_t pool = guest->number("tensorflow " + std::to_string(part), 2);
+        const uint64_t pool = guest->number("tensorflow " + std::to_string(part), 2);
         INFO("part " << part << ": " << pool / kMiB << " MiB");
         CHECK(pool + context + kMostLost >= 3072 * kMiB);
         sum += pool;

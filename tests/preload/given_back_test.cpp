@@ -13,9 +13,9 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kLimit = 2 * kGiB, kHeadroom = 16 * kMiB, kBlock = 16 * kMiB;
+constexpr uint64_t kLimit = 2 * kGiB, kHeadroom = 16 * kMiB, kBlock = 16 * kMiB;
 // In a slice of 2 GiB, beside its own context.
-constexpr std::uint64_t kTaken = 1500 * kMiB;
+constexpr uint64_t kTaken = 1500 * kMiB;
 
 const std::string kJob = "CUSLICE_JOB=shared", kLimited = "CUSLICE_LIMIT=2GiB", kSplit = "CUSLICE_SPLIT=0=2GiB+2GiB",
                   kGroup = "CUSLICE_GROUP=lab", kGroupLimit = "CUSLICE_GROUP_LIMIT=2GiB";
@@ -40,8 +40,8 @@ struct Two {
         }
         contexts = together();
     }
-    std::uint64_t held(Guest& guest) const { return books_of(books.path(), guest.child()).used; }
-    std::uint64_t together() const { return held(*owner) + held(*other); }
+    uint64_t held(Guest& guest) const { return books_of(books.path(), guest.child()).used; }
+    uint64_t together() const { return held(*owner) + held(*other); }
     void owner_does(const Words& lines) {
         for (const std::string& line : lines) {
             CAPTURE(line);
@@ -49,16 +49,16 @@ struct Two {
         }
     }
     /// True if the other one gets `most` bytes, to 2 %: half of them as one block, and blocks of 16 MiB.
-    bool other_gets(std::uint64_t most) {
+    bool other_gets(uint64_t most) {
         if (other->code("alloc most " + bytes(most / 2)) != kSuccess) return false;
-        const std::uint64_t blocks = other->number("fill " + bytes(kBlock));
+        const uint64_t blocks = other->number("fill " + bytes(kBlock));
         return most / 2 + blocks * kBlock >= most - most / 50;
     }
     /// Bytes that both may hold together. A partition is charged with its share of contexts alone.
-    std::uint64_t limit() const { return scope == "partition" ? kLimit + contexts / 2 : kLimit; }
+    uint64_t limit() const { return scope == "partition" ? kLimit + contexts / 2 : kLimit; }
 
     std::string scope;
-    std::uint64_t contexts = 0;
+    uint64_t contexts = 0;
     Folder books;
     std::unique_ptr<Guest> owner, other;
 };
@@ -115,7 +115,7 @@ bool page_says_yes(const std::string& row, const std::string& state) {
     std::ifstream page(CUSLICE_TEST_SOURCES "/../../docs/sharing.md");
     for (std::string line; std::getline(page, line);) {
         if (line.rfind("| " + row + " |", 0) != 0) continue;
-        std::size_t cell = 1;
+        size_t cell = 1;
         for (const std::string& one : kStates) {
             cell = line.find('|', cell) + 1;
             if (one == state) return line.compare(cell, 4, " yes") == 0;
@@ -152,7 +152,7 @@ void check_owner_goes_on(Two& two, const std::string& state) {
 
 TEST_CASE("what a process that doesn't call has given back is had by the others of its job and group") {
     const auto& scope = GENERATE(from_range(kScopes)).first;
-    const auto i = GENERATE(range(std::size_t{0}, kKinds.size()));
+    const auto i = GENERATE(range(size_t{0}, kKinds.size()));
     const auto& state = GENERATE(from_range(kStates));
     const Kind& kind = kKinds[i];
     const bool first_of_row = i == 0 || kind.row != kKinds[i - 1].row;
@@ -165,7 +165,7 @@ TEST_CASE("what a process that doesn't call has given back is had by the others 
     two.owner_does(kind.gives_back);
     let_owner(two, state);
 
-    const std::uint64_t most = kLimit - kHeadroom - two.contexts;
+    const uint64_t most = kLimit - kHeadroom - two.contexts;
     if (scope == "per process" || page_says_yes(kind.row, state)) {
         CHECK(soon([&] { return two.other_gets(most); }));
         if (scope != "per process") CHECK(two.together() <= two.limit());

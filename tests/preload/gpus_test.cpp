@@ -12,7 +12,7 @@ const std::string kForm =
     " names no GPU: use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) or its PCI id (0000:81:00.0), "
     "divided by commas; or any for one that has room, all, or none\n";
 
-std::string number(std::uint64_t count) { return std::to_string(count); }
+std::string number(uint64_t count) { return std::to_string(count); }
 
 }  // namespace
 
@@ -62,10 +62,10 @@ TEST_CASE("a limit belongs to the physical GPU, whatever its place in the list")
     REQUIRE(guest->code("init") == kSuccess);
     CHECK(guest->number("total 0") == kGiB);
     CHECK(guest->number("total 1") == 1500 * kMiB);
-    const auto fill = [&](const std::string& place, std::size_t index, std::uint64_t limit) {
+    const auto fill = [&](const std::string& place, size_t index, uint64_t limit) {
         REQUIRE(guest->code("retain " + place) == kSuccess);
         CHECK(guest->code("fill " + number(16 * kMiB)) == kOutOfMemory);
-        const std::uint64_t used = machine.held(*guest, index).used;
+        const uint64_t used = machine.held(*guest, index).used;
         CHECK(used <= limit);
         CHECK(used + 32 * kMiB > limit);
     };

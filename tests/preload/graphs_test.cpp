@@ -10,13 +10,13 @@ TEST_CASE("a graph's memory is counted from its launch to the trim after its fre
     CAPTURE(make);
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code(make) == kSuccess);
     CHECK(scene.held().used == used);
     CHECK(scene.free() == free);
     for (int i = 0; i < 3; i++) {
         CHECK(scene.guest.code("launch g") == kSuccess);
-        const std::uint64_t taken = scene.held().used - used;
+        const uint64_t taken = scene.held().used - used;
         CHECK(taken >= 30000000);
         CHECK(scene.free() == free - taken);
         CHECK(scene.guest.code("graphfree g") == kSuccess);
@@ -42,7 +42,7 @@ TEST_CASE("a launch that doesn't fit is refused before it takes anything") {
     CAPTURE(call);
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code("graph g " + bytes(100 * kMiB) + " 5 free") == kSuccess);
     REQUIRE(scene.guest.code("alloc most " + bytes(free - 499 * kMiB)) == kSuccess);
     const Held before = scene.held();
@@ -72,7 +72,7 @@ TEST_CASE("a launch that doesn't fit is refused before it takes anything") {
 TEST_CASE("an instance that takes its memory at once is refused at once") {
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     CHECK(scene.guest.code("graph large " + bytes(free + kMiB) + " 1 free 2") == kOutOfMemory);  // 2: upload
     CHECK(scene.free() == free);
     CHECK(scene.guest.code("graph small " + bytes(100 * kMiB) + " 1 free 2") == kSuccess);

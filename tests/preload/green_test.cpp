@@ -14,7 +14,7 @@ TEST_CASE("what is allocated in a green context is the primary context's, and en
     REQUIRE(scene.guest.code("green g 0") == kSuccess);
     REQUIRE(scene.guest.code("current g") == kSuccess);
     CHECK(scene.held().used == 200 * kMiB);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     CHECK(free == kGiB - 216 * kMiB);
     REQUIRE(scene.guest.code("alloc a " + bytes(300 * kMiB)) == kSuccess);
     REQUIRE(scene.guest.code("alloc m " + bytes(kMiB) + " managed") == kSuccess);

@@ -12,9 +12,9 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kLaptop = 2002 * kMiB;
+constexpr uint64_t kLaptop = 2002 * kMiB;
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 /// A machine of one GPU, and members of its groups.
 struct Lab {
@@ -47,7 +47,7 @@ struct Lab {
         return machine.start(
             {}, {}, joined({"/usr/bin/env", "CUSLICE_GROUP=lab", "CUSLICE_HEADROOM=16MiB"}, Guest::route("linked")));
     }
-    std::uint64_t held(Guest& guest) const { return books_of(machine.books.path(), guest.pid()).used; }
+    uint64_t held(Guest& guest) const { return books_of(machine.books.path(), guest.pid()).used; }
     /// As lines about groups name the GPU.
     std::string gpu() const { return machine.uuids.at(0).substr(0, 12); }
 
@@ -105,7 +105,7 @@ TEST_CASE("a group's limit counts for its running members whoever brings it, and
     REQUIRE(first->code("retain 0") == kSuccess);
     REQUIRE(first->code("alloc a " + bytes(700 * kMiB)) == kSuccess);
     REQUIRE(first->code("alloc b " + bytes(400 * kMiB)) == kSuccess);
-    const std::uint64_t held = lab.held(*first);
+    const uint64_t held = lab.held(*first);
     auto second = way == "preloaded"  ? lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"})
                   : way == "launched" ? lab.launched({"--group", "lab", "--group-limit", "1GiB"})
                                       : lab.launched({"--group", "lab", "--group-limit", "1GiB", "--limit", "600MiB"});
@@ -174,17 +174,17 @@ TEST_CASE("a group has a limit for each GPU, which binds a member on those that 
     };
     auto first = start({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=0=700MiB,1=900MiB"});
     auto second = start({"CUSLICE_GROUP=lab"});
-    const std::uint64_t limits[] = {700 * kMiB, 900 * kMiB};
+    const uint64_t limits[] = {700 * kMiB, 900 * kMiB};
     for (const char* gpu : {"0", "1"}) {
         CAPTURE(gpu);
-        const std::uint64_t limit = limits[*gpu - '0'];
+        const uint64_t limit = limits[*gpu - '0'];
         for (Guest* guest : {first.get(), second.get()}) {
             REQUIRE(guest->code(std::string("retain ") + gpu) == kSuccess);
             REQUIRE(guest->code(std::string("current ") + gpu) == kSuccess);
             CHECK(guest->number(std::string("total ") + gpu) == limit);
         }
         CHECK(second->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
-        const auto place = static_cast<std::size_t>(*gpu - '0');
+        const auto place = static_cast<size_t>(*gpu - '0');
         CHECK(machine.held(*first, place).used + machine.held(*second, place).used <= limit);
         CHECK(machine.held(*first, place).used + machine.held(*second, place).used > limit - 48 * kMiB);
     }
@@ -206,7 +206,7 @@ TEST_CASE("a group without a limit leaves a program as it was") {
         CHECK(member->ask(asked) == plain.ask(asked));
     }
     // Down to the last that the driver has, of which nothing is kept back.
-    const std::uint64_t free = plain.number("info");
+    const uint64_t free = plain.number("info");
     CHECK(member->code("alloc most " + bytes(free)) == kSuccess);
     CHECK(plain.number("info") == 0);
     CHECK(member->code("alloc more " + bytes(kMiB)) == kOutOfMemory);

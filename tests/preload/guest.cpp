@@ -171,14 +171,14 @@ Guest::~Guest() {
 void Guest::drain() {
     char buffer[4096];
     for (ssize_t count; (count = read(error_, buffer, sizeof buffer)) > 0;)
-        err_.append(buffer, static_cast<std::size_t>(count));
+        err_.append(buffer, static_cast<size_t>(count));
 }
 
 std::string Guest::ask(const std::string& line) {
     const std::string whole = line + "\n";
     if (write(in_, whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) return "(gone)";
     for (;;) {
-        const std::size_t end = pending_.find('\n');
+        const size_t end = pending_.find('\n');
         if (end != std::string::npos) {
             std::string answer = pending_.substr(0, end);
             pending_.erase(0, end + 1);
@@ -194,7 +194,7 @@ std::string Guest::ask(const std::string& line) {
         if (!ends[0].revents) continue;
         const ssize_t count = read(out_, buffer, sizeof buffer);
         if (count <= 0) return "(gone)";
-        pending_.append(buffer, static_cast<std::size_t>(count));
+        pending_.append(buffer, static_cast<size_t>(count));
     }
 }
 
@@ -206,7 +206,7 @@ int Guest::code(const std::string& line) {
     return digits ? std::stoi(words[0]) : -1;
 }
 
-std::uint64_t Guest::number(const std::string& line, unsigned place) {
+uint64_t Guest::number(const std::string& line, unsigned place) {
     const std::string answer = ask(line);
     const Words words = split_words(answer);
     if (place >= words.size()) throw std::runtime_error(line + " was answered: " + answer + "; stderr: " + err_);

@@ -17,7 +17,7 @@ namespace cuslice::tests {
 
 using Words = std::vector<std::string>;
 
-constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
+constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
 
 /// The environment of a child that runs without cuslice on fake GPUs, whose books lie in `folder`.
 Words raw(const std::string& fake, const std::string& folder, const Words& more = {});
@@ -31,10 +31,10 @@ std::string preload_list();
 /// One process's use of one GPU according to the fake driver's books, read here, without cuslice.
 struct Held {
     bool known = false;  // false: the process has never opened the GPU
-    std::uint64_t used = 0, peak = 0;
+    uint64_t used = 0, peak = 0;
     unsigned contexts = 0;
     // Memory that it made, exported and released, and that others keep on the GPU: in no process's `used`.
-    std::uint64_t unlisted = 0;
+    uint64_t unlisted = 0;
 };
 /// `uuid`: the beginning of a GPU's; empty: the only one that there is.
 Held books_of(const std::string& folder, int pid, const std::string& uuid = "");
@@ -67,7 +67,7 @@ class Guest {
     /// The same, of an answer that begins with a number: a CUresult; -1 if it is none.
     int code(const std::string& line);
     /// The number at this place of the answer, counted from 0.
-    std::uint64_t number(const std::string& line, unsigned place = 1);
+    uint64_t number(const std::string& line, unsigned place = 1);
     /// The pid that the guest gives as its own, which a shell or a fork may have made another than ours.
     int pid();
     /// Closes its input, waits for its end and returns the exit code, or 128 and the signal.

@@ -31,7 +31,7 @@ Outcome shell(const std::string& script, const std::string& folder, bool preload
 std::string first_difference(const std::string& expected, const std::string& text) {
     if (expected == text) return "";
     const Words a = split_lines(expected), b = split_lines(text);
-    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
+    for (size_t i = 0; i < a.size() && i < b.size(); ++i)
         if (a[i] != b[i]) return "line " + std::to_string(i) + ": '" + a[i] + "' became '" + b[i] + "'";
     return std::to_string(expected.size()) + " bytes became " + std::to_string(text.size());
 }

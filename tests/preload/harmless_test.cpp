@@ -241,7 +241,7 @@ TEST_CASE("threads with small stacks may be the first to call") {
     CAPTURE(settings);
     Host host(settings);
     // On aarch64 no thread may have less than 128 KiB.
-    const std::string on_small = "stack " + bytes(std::max<std::uint64_t>(32768, PTHREAD_STACK_MIN)) + " ";
+    const std::string on_small = "stack " + bytes(std::max<uint64_t>(32768, PTHREAD_STACK_MIN)) + " ";
     for (const char* line : {"init", "retain 0", "current 0", "alloc a 1000", "alloc b 100000000", "info", "free a"})
         CHECK(host.guest.code(on_small + line) == kSuccess);
     CHECK(host.guest.code(on_small + "alloc huge " + bytes(4 * kGiB)) == kOutOfMemory);

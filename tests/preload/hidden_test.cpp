@@ -10,11 +10,11 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kLimit = 1024 * kMiB, kT4Context = 104 * kMiB;
+constexpr uint64_t kLimit = 1024 * kMiB, kT4Context = 104 * kMiB;
 
 /// Takes all that is to be had in blocks of 16 MiB. How much that was.
-std::uint64_t fill(Guest& guest) {
-    std::uint64_t blocks = 0;
+uint64_t fill(Guest& guest) {
+    uint64_t blocks = 0;
     for (std::string name = "f0"; guest.code("alloc " + name + " " + bytes(16 * kMiB)) == kSuccess; blocks++)
         name = "f" + std::to_string(blocks + 1);
     return blocks * 16 * kMiB;
@@ -25,7 +25,7 @@ TEST_CASE("a context that no hook sees is charged before the first byte is grant
     CAPTURE(allocator);
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
     REQUIRE(scene.guest.code("hidden 0") == kSuccess);
-    const std::uint64_t context = scene.held().used;
+    const uint64_t context = scene.held().used;
     REQUIRE(context > 0);
     CHECK(scene.free() == kLimit - context - 16 * kMiB);
     CHECK(fill(scene.guest) + context + 100 * kMiB > kLimit);
@@ -74,7 +74,7 @@ TEST_CASE("two processes of a group share its slice, though no hook saw their co
     }
     fill(*one);
     fill(*other);
-    const std::uint64_t together = machine.held(*one, 0).used + machine.held(*other, 0).used;
+    const uint64_t together = machine.held(*one, 0).used + machine.held(*other, 0).used;
     CHECK(together <= 2048 * kMiB);
     CHECK(together > 1800 * kMiB);
 }
@@ -104,7 +104,7 @@ TEST_CASE("two processes of one job on the runtime hold no more than its slice t
     CHECK(room == (options != Words{"--allocator", "prealloc"}));
     CHECK(one->code("fill") == kOutOfMemory);
     CHECK(other.code("fill") == kOutOfMemory);
-    const std::uint64_t first = machine.held(*one, 0).used, second = machine.held(other, 0).used;
+    const uint64_t first = machine.held(*one, 0).used, second = machine.held(other, 0).used;
     CHECK(first + second > 900 * kMiB);
     // A context that begins where the slice is full already can't be refused where no hook sees it; nothing is granted
     // in it.
@@ -119,7 +119,7 @@ TEST_CASE(
     REQUIRE(scene.guest.code("hidden 0") == kSuccess);
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("alloc a " + bytes(64 * kMiB)) == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     REQUIRE(scene.guest.code("release 0") == kSuccess);
     CHECK(scene.guest.code("current 0") == kSuccess);
     CHECK(scene.free() == free);

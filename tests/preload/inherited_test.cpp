@@ -18,7 +18,7 @@ namespace {
 const std::string kDescriptors = kGuests + "/guest_descriptors";
 
 // KiB of the folder's file system.
-std::uint64_t room_of(const Town& town) {
+uint64_t room_of(const Town& town) {
     struct statvfs room {};
     REQUIRE(::statvfs(town.ledgers.c_str(), &room) == 0);
     return (room.f_blocks - room.f_bfree) * room.f_frsize / 1024;
@@ -104,7 +104,7 @@ TEST_CASE("a ledger that is removed again and again takes no more room than two 
     CAPTURE(idle);
     const Town town("1xlaptop-2g", "1m");
     TwoProcesses job(town, kAlice);
-    const std::uint64_t one = room_of(town);
+    const uint64_t one = room_of(town);
     CHECK(one > 200);
     for (int i = 0; i < 30; i++) {
         CAPTURE(i);

@@ -21,7 +21,7 @@ namespace {
 
 const std::string kLaunch = CUSLICE_TEST_LAUNCH;
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 std::unique_ptr<Guest> in_job(const Folder& books, const Words& more, const std::string& fake = "1xlaptop-2g") {
     Words settings{"CUSLICE_HEADROOM=16MiB"};
@@ -31,7 +31,7 @@ std::unique_ptr<Guest> in_job(const Folder& books, const Words& more, const std:
     return guest;
 }
 
-std::uint64_t held(const Folder& books, Guest& guest) { return books_of(books.path(), guest.pid()).used; }
+uint64_t held(const Folder& books, Guest& guest) { return books_of(books.path(), guest.pid()).used; }
 
 Words launch(const Words& options, const Words& program) {
     Words words{kLaunch, "run", "--fake", "1xlaptop-2g"};
@@ -68,14 +68,14 @@ TEST_CASE("processes of one job share its limit, and a killed one's part is the 
     Pair pair;
     auto& [books, a, b] = pair;
     CHECK(a->number("info") == b->number("info"));  // what one could have the other could
-    const std::uint64_t free = a->number("info");
+    const uint64_t free = a->number("info");
     REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
     CHECK(b->number("info") == free - 400 * kMiB);
     CHECK(b->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(held(books, *a) + held(books, *b) <= 1500 * kMiB);
     CHECK(held(books, *a) + held(books, *b) + (16 + 16) * kMiB > 1500 * kMiB);
     CHECK(b->complaints().at(0).find("by other processes (see cuslice ps)") != std::string::npos);
-    const std::uint64_t gone = held(books, *a);
+    const uint64_t gone = held(books, *a);
     SECTION("killed") { a->kill(SIGKILL); }
     SECTION("ended") { CHECK(a->finish() == 0); }
     a.reset();
@@ -99,7 +99,7 @@ TEST_CASE("what a killed member held is there for a context, which is all that a
 TEST_CASE("what a killed member held is shown as free again, also where nobody is refused") {
     Pair pair;
     auto& [books, a, b] = pair;
-    const std::uint64_t free = b->number("info");
+    const uint64_t free = b->number("info");
     REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
     REQUIRE(b->number("info") == free - 400 * kMiB);
     a->kill(SIGKILL);
@@ -139,11 +139,10 @@ TEST_CASE("what the parts of a GPU hold is the job's on the whole GPU, and in it
     CHECK(b->code("alloc more " + bytes(500 << 20)) == kOutOfMemory);  // within its part, and not within the whole
     CHECK(b->code("alloc more " + bytes(300 << 20)) == kSuccess);
     CHECK(held(books, *a) + held(books, *b) <= 1500 * kMiB);
-    std::uint64_t parts = 0, whole = 0;
+    uint64_t parts = 0, whole = 0;
     for (const auto& row : holders(books)) {
         const bool is_whole = row["limit"] == 1500 * kMiB;
-        if (row["pid"] == a->pid() || row["pid"] == b->pid())
-            (is_whole ? whole : parts) += row["used"].get<std::uint64_t>();
+        if (row["pid"] == a->pid() || row["pid"] == b->pid()) (is_whole ? whole : parts) += row["used"].get<uint64_t>();
     }
     CHECK(whole == parts);
     CHECK(whole >= 800 * kMiB);
@@ -235,7 +234,7 @@ TEST_CASE("a process that has a limit of its own keeps to it in a group that has
     // The group has less left than the other process's own limit.
     REQUIRE(b->code("retain 0") == kSuccess);
     CHECK(b->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
-    const std::uint64_t together = held(books, *a) + held(books, *b);
+    const uint64_t together = held(books, *a) + held(books, *b);
     CHECK(together <= 1200 * kMiB);
     CHECK(together > 1160 * kMiB);
 }
@@ -467,7 +466,7 @@ TEST_CASE("a forked child that starts CUDA itself has a place of its own") {
     const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
     auto a = in_job(books, job);
     REQUIRE(a->code("retain 0") == kSuccess);
-    const std::uint64_t before = held(books, *a);
+    const uint64_t before = held(books, *a);
     CHECK(a->ask("forks 20 2") == "0 0");
     CHECK(held(books, *a) == before);
     const auto now = holders(books);

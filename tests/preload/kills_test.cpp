@@ -47,7 +47,7 @@ std::map<pid_t, std::vector<pid_t>> sessions() {
         if (name.find_first_not_of("0123456789") != std::string::npos) continue;
         std::string text;
         std::getline(std::ifstream(entry.path() / "stat"), text);
-        const std::size_t end = text.rfind(')');
+        const size_t end = text.rfind(')');
         if (end == std::string::npos) continue;
         std::istringstream fields(text.substr(end + 1));
         char state = 0;
@@ -204,10 +204,10 @@ class Storm {
         }
     }
     /// How many blocks a job has that is alone and has the whole GPU.
-    std::uint64_t whole() {
+    uint64_t whole() {
         Guest guest({kLaunch, "run", "--fake", gpu_, "--fraction", "1", "--", kGuest, "linked"}, plain(surroundings()));
         retain_device(guest);
-        const std::uint64_t blocks = guest.number("fill " + bytes(16 * kMiB));
+        const uint64_t blocks = guest.number("fill " + bytes(16 * kMiB));
         CHECK(guest.finish() == 0);
         return blocks;
     }
@@ -226,8 +226,8 @@ class Storm {
         bool reaped = false;
         std::vector<int> feeds;  // what keeps its guests from ending
         std::vector<std::string> files;
-        std::string answers;                  // the file that its guests write
-        std::size_t answers_before_kill = 0;  // lines
+        std::string answers;             // the file that its guests write
+        size_t answers_before_kill = 0;  // lines
     };
 
     std::string ledgers() const { return books_.path() + "/ledgers"; }
@@ -243,15 +243,13 @@ class Storm {
         REQUIRE(outcome.exit_code == 0);
         return Json::parse(outcome.out);
     }
-    std::string size(std::uint64_t least, std::uint64_t most) {
-        return std::to_string(least + random_() % (most - least + 1));
-    }
+    std::string size(uint64_t least, uint64_t most) { return std::to_string(least + random_() % (most - least + 1)); }
 
     /// Guests that read what they do from a fifo, and hold what they have until that is closed here.
     std::string script(unsigned guests, Running& job) {
         const std::string name = std::to_string(started_);
         job.answers = books_.path() + "/answers/" + name;
-        std::size_t answers = 0;
+        size_t answers = 0;
         std::string text;
         for (unsigned i = 0; i < guests; i++) {
             const std::string fifo = books_.path() + "/feed" + std::to_string(feeds_++);
@@ -266,7 +264,7 @@ class Storm {
             }
             if (plain_jobs) lines += "alloc x " + size(1, 8 * kMiB) + "\n";
             REQUIRE(write(feed, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size()));
-            answers += static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n'));
+            answers += static_cast<size_t>(std::count(lines.begin(), lines.end(), '\n'));
             job.feeds.push_back(feed);
             job.files.push_back(fifo);
             text += "(" + kGuest + " linked < " + fifo + " >> " + job.answers + " 2>&1; echo $? >> " + books_.path() +
@@ -311,9 +309,9 @@ class Storm {
         running_.push_back(std::move(job));
         started_++;
     }
-    static std::size_t answers_of(const Running& job) {
+    static size_t answers_of(const Running& job) {
         std::ifstream log(job.answers);
-        return static_cast<std::size_t>(
+        return static_cast<size_t>(
             std::count(std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>(), '\n'));
     }
     void kill(pid_t pid, bool leader) {
@@ -327,7 +325,7 @@ class Storm {
     }
     /// Removes the jobs of which no process is left.
     void reap(const std::map<pid_t, std::vector<pid_t>>& now) {
-        for (std::size_t i = running_.size(); i-- > 0;) {
+        for (size_t i = running_.size(); i-- > 0;) {
             Running& job = running_[i];
             job.reaped = job.reaped || waitpid(job.leader, nullptr, WNOHANG) == job.leader;
             // A shell that came to its fifo after that was closed here waits for somebody to open it.
@@ -336,7 +334,7 @@ class Storm {
             if (!job.reaped || now.count(job.leader)) continue;
             let_end(job);
             for (const std::string& file : job.files) unlink(file.c_str());
-            running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+            running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
         }
     }
 
@@ -354,7 +352,7 @@ class Storm {
 TEST_CASE("of jobs whose processes are killed at random nothing is left over", "[slow]") {
     if (!kSanitizer.empty()) return skip("shells would have the sanitizer's runtime preloaded, too");
     Storm storm("1xt4");
-    const std::uint64_t whole = storm.whole();
+    const uint64_t whole = storm.whole();
     storm.rage(rounds(50, 500), rounds(100, 1000), kSlower > 1 ? 4 : 8);
     storm.calm();
     WARN(storm.counts());
@@ -367,7 +365,7 @@ TEST_CASE("of many processes at once, a third of them killed at one moment, noth
     // So that the contexts of all fit.
     const Folder machine;
     Storm storm(machine.write("gpus.toml", "[[gpu]]\nprofile = \"h200\"\ncontext = \"16MiB\"\n"));
-    const std::uint64_t whole = storm.whole();
+    const uint64_t whole = storm.whole();
     storm.plain_jobs = true;
     const auto jobs = static_cast<unsigned>(rounds(20, 150));
     storm.gather(jobs, 2 * jobs);

@@ -52,7 +52,7 @@ struct Divided {
 
 TEST_CASE("a limit that names a MIG instance is the limit there, in the launcher and in the program") {
     const Divided machine;
-    const std::size_t which = GENERATE(0, 1);
+    const size_t which = GENERATE(0, 1);
     const std::string uuid = machine.uuids[which];
     CAPTURE(uuid);
     const auto guest = machine.start({"--gpus", uuid, "--limit", uuid + "=2GiB", "--headroom", "16MiB"});

@@ -9,7 +9,7 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kContext = 300 * kMiB;  // laptop-2g's
+constexpr uint64_t kContext = 300 * kMiB;  // laptop-2g's
 
 std::unique_ptr<Guest> in_job(const Folder& books, const std::string& job, const std::string& limit,
                               const Words& more = {}, const std::string& fake = "1xlaptop-2g") {
@@ -27,13 +27,13 @@ void learn(const Folder& books, const Words& more = {}, const std::string& fake 
     REQUIRE(guest->finish() == 0);
 }
 
-std::uint64_t peak(const Folder& books, Guest& guest) { return books_of(books.path(), guest.pid()).peak; }
+uint64_t peak(const Folder& books, Guest& guest) { return books_of(books.path(), guest.pid()).peak; }
 
 /// Says in every ledger that contexts take so many bytes. Without layout.h, so that this builds where it lacks them.
-void claim(const Folder& books, std::uint64_t bytes) {
+void claim(const Folder& books, uint64_t bytes) {
     constexpr std::streamoff kContexts = 224;  // in the header, behind all else
     struct {
-        std::uint64_t kind, bytes;
+        uint64_t kind, bytes;
     } sizes[2];
     for (const auto& entry : std::filesystem::recursive_directory_iterator(books.path())) {
         if (entry.path().extension() != ".ledger") continue;
@@ -98,7 +98,7 @@ TEST_CASE("a context of a kind that nobody has made is made before it is refused
 TEST_CASE("the size of a context is taken from no ledger that says more than a context can take") {
     Folder books;
     learn(books);
-    claim(books, GENERATE(as<std::uint64_t>(), 1ull << 40, ~0ull));
+    claim(books, GENERATE(as<uint64_t>(), 1ull << 40, ~0ull));
     const auto guest = in_job(books, "second", "400MiB");
     CHECK(guest->code("retain 0") == kSuccess);
 }

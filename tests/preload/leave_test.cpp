@@ -10,8 +10,8 @@ namespace cuslice::tests {
 namespace {
 
 /// Takes all that is to be had in blocks of 64 MiB. How much that was.
-std::uint64_t fill(Guest& guest) {
-    std::uint64_t blocks = 0;
+uint64_t fill(Guest& guest) {
+    uint64_t blocks = 0;
     while (guest.code("alloc f" + bytes(blocks) + " " + bytes(64 * kMiB)) == kSuccess) blocks++;
     return blocks * 64 * kMiB;
 }
@@ -50,7 +50,7 @@ TEST_CASE("a thread that leaves a free, or an allocation of a pool, keeps its li
     CHECK(scene.held().peak <= kGiB);
     // Memory that the driver takes by itself is still told apart from memory that is counted.
     CHECK(scene.guest.code("free f0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     REQUIRE(scene.guest.code("hiddenload m " + bytes(8 * kMiB)) == kSuccess);
     CHECK(scene.guest.code("alloc huge " + bytes(kGiB)) == kOutOfMemory);
     CHECK(scene.free() <= free - 8 * kMiB);

@@ -21,7 +21,7 @@ namespace {
 
 const std::string kLaunch = CUSLICE_TEST_LAUNCH;
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 Words launch(const Words& options, const Words& program) {
     Words words{kLaunch, "run", "--fake", "1xlaptop-2g", "--headroom", "16MiB"};
@@ -60,7 +60,7 @@ TEST_CASE("what a program held is no more charged once it has become another one
     Words options{"--limit", "1GiB"};
     if (!group.empty()) options.insert(options.end(), {"--group", group});
     Guest guest(launch(options, Guest::route("linked")), outside(books));
-    std::uint64_t free = 0;
+    uint64_t free = 0;
     for (int image = 0; image < 6; image++) {
         CAPTURE(image);
         use_device(guest);
@@ -126,7 +126,7 @@ TEST_CASE("a ledger that is written over while its job runs doubles no limit") {
 
 TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever of the job takes memory then") {
     const Folder books;
-    constexpr std::uint64_t kLimit = 1500ull << 20;
+    constexpr uint64_t kLimit = 1500ull << 20;
     Guest idle(launch({"--limit", "1500MiB"}, Guest::route("linked")), outside(books));
     const std::string job = "CUSLICE_JOB=" + idle.ask("getenv CUSLICE_JOB").substr(1);
     const Words member{"CUSLICE_LIMIT=1500MiB", "CUSLICE_HEADROOM=16MiB", job};
@@ -141,7 +141,7 @@ TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever
     Guest newcomer(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), member));
     use_device(newcomer);
     const auto together = [&] {
-        std::uint64_t sum = 0;
+        uint64_t sum = 0;
         for (Guest* guest : {&idle, &active, &newcomer}) sum += books_of(books.path(), guest->pid()).used;
         return sum;
     };
@@ -217,7 +217,7 @@ TEST_CASE("no descriptor of a ledger is one that programs take for a stream") {
     CAPTURE(outcome.out);
     REQUIRE(outcome.out.find(".ledger") != std::string::npos);
     for (const std::string& one : split_lines(outcome.out)) {
-        const std::size_t arrow = one.find(" -> ");
+        const size_t arrow = one.find(" -> ");
         if (arrow == one.npos || one.find(".ledger") == one.npos) continue;
         CHECK(std::stoi(one.substr(one.rfind(' ', arrow - 1) + 1)) >= 10);
     }
@@ -248,7 +248,7 @@ TEST_CASE("users of rootless containers have ledgers of their own, named as outs
     CHECK(b.err.find("cuslice: GPU 0: 1200.0 MiB requested") == 0);
     CHECK(b.err.find("user 60001") != std::string::npos);
     CHECK(b.exit_code == 75);
-    std::size_t files = 0;
+    size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(books.path() + "/shared")) {
         const std::string name = entry.path().filename().string();
         files += name.ends_with(".ledger") && (name.starts_with("60001-") || name.starts_with("60002-"));

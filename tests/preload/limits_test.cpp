@@ -12,7 +12,7 @@
 namespace cuslice::tests {
 namespace {
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 // A guest with a context on each of its GPUs.
 std::unique_ptr<Guest> start(const std::string& fake, const Folder& books, const Words& settings, unsigned gpus) {
@@ -28,14 +28,14 @@ std::string uuid(Guest& guest, unsigned ordinal) {
 }
 
 // Takes all that one GPU gives, in small blocks.
-Held fill(Guest& guest, const Folder& books, unsigned ordinal, std::uint64_t block = 32 * kMiB) {
+Held fill(Guest& guest, const Folder& books, unsigned ordinal, uint64_t block = 32 * kMiB) {
     REQUIRE(guest.code("current " + std::to_string(ordinal)) == kSuccess);
     REQUIRE(guest.code("fill " + bytes(block)) == kOutOfMemory);
     return books_of(books.path(), guest.pid(), uuid(guest, ordinal));
 }
 
 // Full, but for headroom and less than one block.
-void check_full(const Held& held, std::uint64_t limit, std::uint64_t context, std::uint64_t block = 32 * kMiB) {
+void check_full(const Held& held, uint64_t limit, uint64_t context, uint64_t block = 32 * kMiB) {
     CHECK(held.peak <= limit);
     CHECK(held.used + derived_headroom(context) + block > limit);
 }
@@ -44,14 +44,14 @@ TEST_CASE("two processes at fraction 0.4 share one GPU, each within 40 percent")
     const Folder books;
     const Words settings{"CUSLICE_FRACTION=0.4"};
     auto first = start("1xt4", books, settings, 1), second = start("1xt4", books, settings, 1);
-    const std::uint64_t limit = first->number("total 0");
+    const uint64_t limit = first->number("total 0");
     Guest plain_guest(Guest::route("linked"), raw("1xt4", books.path()));
     REQUIRE(plain_guest.code("init") == kSuccess);
-    const std::uint64_t total = plain_guest.number("total 0");
+    const uint64_t total = plain_guest.number("total 0");
     CHECK(limit <= total * 4 / 10);
     CHECK(limit + kMiB > total * 4 / 10);
     // Turn by turn, so that each is refused while the other holds.
-    const std::uint64_t context = books_of(books.path(), first->pid()).used;
+    const uint64_t context = books_of(books.path(), first->pid()).used;
     const Held one = fill(*first, books, 0, 64 * kMiB), two = fill(*second, books, 0, 64 * kMiB);
     check_full(one, limit, context, 64 * kMiB);
     check_full(two, limit, context, 64 * kMiB);
@@ -66,13 +66,13 @@ TEST_CASE("two processes at fraction 0.4 share one GPU, each within 40 percent")
 }
 
 // GPU i of the list has the i-th limit, whatever ordinal it has in the program.
-void check_each(const std::string& fake, const Words& settings, const std::vector<std::uint64_t>& limits_by_ordinal) {
+void check_each(const std::string& fake, const Words& settings, const std::vector<uint64_t>& limits_by_ordinal) {
     const Folder books;
     auto guest = start(fake, books, settings, static_cast<unsigned>(limits_by_ordinal.size()));
     for (unsigned i = 0; i < limits_by_ordinal.size(); ++i) {
         CAPTURE(fake, settings, i);
         CHECK(guest->number("total " + std::to_string(i)) == limits_by_ordinal[i]);
-        const std::uint64_t context = books_of(books.path(), guest->pid(), uuid(*guest, i)).used;
+        const uint64_t context = books_of(books.path(), guest->pid(), uuid(*guest, i)).used;
         const Held held = fill(*guest, books, i);
         check_full(held, limits_by_ordinal[i], context);
     }
@@ -80,7 +80,7 @@ void check_each(const std::string& fake, const Words& settings, const std::vecto
 
 // CUDA's GPU 0 is the fastest by default; the settings count GPUs by PCI id, as nvidia-smi does.
 TEST_CASE("each GPU has its own limit, also when CUDA counts them in another order") {
-    const std::uint64_t four = 4 * kGiB, one = kGiB;
+    const uint64_t four = 4 * kGiB, one = kGiB;
     const std::string two = "CUSLICE_LIMIT=0=4GiB,1=1GiB";
     check_each("2xa100-40g", {two}, {four, one});
     check_each("2xa100-40g", {two, "CUDA_VISIBLE_DEVICES=1,0"}, {one, four});
@@ -97,12 +97,12 @@ TEST_CASE("a fraction for a GPU by its index, and one by its UUID") {
     const Folder books;
     Guest watcher(Guest::route("linked"), raw("2xa100-40g", books.path(), {"CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
     REQUIRE(watcher.code("init") == kSuccess);
-    const std::uint64_t total = watcher.number("total 0");
+    const uint64_t total = watcher.number("total 0");
     const std::string first = uuid(watcher, 0), second = uuid(watcher, 1);
-    for (const std::size_t length : {second.size(), std::size_t{12}}) {
+    for (const size_t length : {second.size(), size_t{12}}) {
         const std::string setting = "CUSLICE_FRACTION=0=0.4," + second.substr(0, length) + "=0.25";
         const auto share = [&](double fraction) {
-            return static_cast<std::uint64_t>(static_cast<double>(total) * fraction);
+            return static_cast<uint64_t>(static_cast<double>(total) * fraction);
         };
         const Words settings{setting, "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
         auto guest = start("2xa100-40g", books, settings, 2);
@@ -136,7 +136,7 @@ TEST_CASE("total and free show the slice, in the present and the old forms") {
     auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB"}, 1);
     CHECK(guest->number("total 0") == kGiB);
     CHECK(guest->number("total32 0") == kGiB);
-    const std::uint64_t free = guest->number("info");
+    const uint64_t free = guest->number("info");
     CHECK(guest->number("info", 2) == kGiB);
     CHECK(guest->number("info32") <= free);
     CHECK(guest->number("info32", 2) <= kGiB);
@@ -163,7 +163,7 @@ TEST_CASE("managed memory, which a GPU may have more of than it has room for, ca
         CAPTURE(setting);
         auto guest = start("1xt4", books, {setting}, std::string(setting).find("SPLIT") == std::string::npos ? 1 : 2);
         REQUIRE(guest->code("current 0") == kSuccess);
-        const std::uint64_t limit = guest->number("total 0");
+        const uint64_t limit = guest->number("total 0");
         CHECK(guest->code(more) == kOutOfMemory);
         CHECK(guest->code("alloc b " + bytes(2 * kGiB) + " managed") == kSuccess);
         CHECK(guest->code("alloc c " + bytes(limit - 2 * kGiB) + " managed") == kOutOfMemory);
@@ -248,7 +248,7 @@ TEST_CASE("a program that probes for what fits gets one line and a count, and de
     REQUIRE(all.size() == (level == "CUSLICE_LOG=warn" ? 4 : 8));
     CHECK((all[1].find(". Before this, 4 refusals on this GPU were not logged") != std::string::npos) ==
           (level == "CUSLICE_LOG=warn"));
-    for (std::size_t i = 2; i < all.size(); i++) CHECK(all[i].find("not logged") == std::string::npos);
+    for (size_t i = 2; i < all.size(); i++) CHECK(all[i].find("not logged") == std::string::npos);
 }
 
 TEST_CASE("log = info introduces each GPU once, with where the limit came from") {
@@ -316,7 +316,7 @@ TEST_CASE("the launcher does the same") {
 }
 
 TEST_CASE("at its end a process says how much of its limit it used at most, where that is wanted") {
-    const auto said = [](const Words& settings, std::uint64_t taken) {
+    const auto said = [](const Words& settings, uint64_t taken) {
         const Folder books;
         auto guest = start("1xlaptop-2g", books, settings, 1);
         if (taken) REQUIRE(guest->code("alloc a " + bytes(taken)) == kSuccess);
@@ -352,7 +352,7 @@ TEST_CASE("the summary says what held most while most was held, and how much was
         for (const std::string& command : commands) guest->code(command);
         CHECK(guest->finish() == 0);
         for (const std::string& line : guest->complaints())
-            if (const std::size_t at = line.find("what held most: "); at != line.npos) return line.substr(at + 16);
+            if (const size_t at = line.find("what held most: "); at != line.npos) return line.substr(at + 16);
         return std::string();
     };
     const std::string large = bytes(512 * kMiB), small = bytes(32 * kMiB), context = "contexts and modules 300.0 MiB";

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kBlock = 64 * kMiB;
+constexpr uint64_t kBlock = 64 * kMiB;
 
 // A machine on which the driver has to be found: a fake GPU behind libraries that carry NVIDIA's names and lead on to
 // it (guest/stage/). It has NVIDIA's names too, as on WSL2, or a prefix before them.

@@ -22,7 +22,7 @@ Answer parse_answer(const std::string& line) {
     if (words.size() < 5) throw std::runtime_error("not an answer: " + line);
     Answer answer{std::stoi(words[0]), parse_place(words[1]), std::stoi(words[2]),
                   std::stoi(words[3]), parse_place(words[4]), ""};
-    for (std::size_t i = 5; i < words.size(); ++i) answer.more += " " + words[i];
+    for (size_t i = 5; i < words.size(); ++i) answer.more += " " + words[i];
     return answer;
 }
 

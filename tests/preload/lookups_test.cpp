@@ -29,7 +29,7 @@ bool right_pointer(const Place& given, const Place& drivers, const std::set<std:
 void compare(const std::vector<LookUp>& look_ups, const std::vector<Answer>& raw_answers,
              const std::vector<Answer>& answers, const std::set<std::string>& hooked, Counted& counted) {
     REQUIRE(hooked.size() > 30);
-    for (std::size_t i = 0; i < look_ups.size(); ++i) {
+    for (size_t i = 0; i < look_ups.size(); ++i) {
         const Answer &expected = raw_answers[i], &answer = answers[i];
         CAPTURE(look_ups[i].text(), answer.v1_pointer.file, answer.v2_pointer.file, expected.v2_pointer.symbol);
         CHECK(answer.v1 == expected.v1);
@@ -117,7 +117,7 @@ TEST_CASE("a function that only a newer driver has reaches programs") {
     const Words newer{"CUSLICE_FAKE_NEWER=1"};
     const auto expected = ask(look_ups, raw("1xt4", books.path(), newer), true);
     const auto answers = ask(look_ups, sliced("1xt4", books.path(), {newer[0], "CUSLICE_LIMIT=1GiB"}), true);
-    for (std::size_t i = 0; i < look_ups.size(); ++i) {
+    for (size_t i = 0; i < look_ups.size(); ++i) {
         CHECK(expected[i].more == " effect 20130");
         CHECK(answers[i].more == " effect 20130");
         CHECK(answers[i].v1_pointer == expected[i].v1_pointer);

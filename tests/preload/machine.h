@@ -43,9 +43,9 @@ struct Machine {
         const int started = guest.code("init");
         if (started != kSuccess) return failed_init(started);
         std::string indices;
-        for (std::uint64_t i = 0, count = guest.number("count"); i < count; ++i) {
+        for (uint64_t i = 0, count = guest.number("count"); i < count; ++i) {
             const std::string uuid = split_words(guest.ask("uuid " + std::to_string(i))).at(1);
-            for (std::size_t k = 0; k < uuids.size(); ++k)
+            for (size_t k = 0; k < uuids.size(); ++k)
                 if (uuids[k] == uuid) indices += std::to_string(k);
         }
         return indices;
@@ -58,7 +58,7 @@ struct Machine {
         CHECK(outcome.out.empty());
         return outcome.err;
     }
-    Held held(Guest& guest, std::size_t index) const { return books_of(books.path(), guest.pid(), uuids.at(index)); }
+    Held held(Guest& guest, size_t index) const { return books_of(books.path(), guest.pid(), uuids.at(index)); }
     Json holders() const {
         const Outcome outcome = run({kLaunch, "ps", "--json", "--fake", fake}, outside());
         REQUIRE(outcome.exit_code == 0);

@@ -15,7 +15,7 @@
 namespace cuslice::tests {
 
 /// 0 of a thread that has ended.
-inline std::uint64_t naps_of(int pid, int thread) {
+inline uint64_t naps_of(int pid, int thread) {
     std::ifstream status("/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread) + "/status");
     const std::string key = "voluntary_ctxt_switches:";
     for (std::string line; std::getline(status, line);)
@@ -24,14 +24,14 @@ inline std::uint64_t naps_of(int pid, int thread) {
 }
 
 /// Naps of the thread that carries out the commands, which sleeps once for each.
-inline std::uint64_t naps(Guest& guest) {
+inline uint64_t naps(Guest& guest) {
     const int pid = guest.pid();
     return naps_of(pid, pid);
 }
 
 /// Each of the guest's other threads, with its naps: with idle-release one of them looks for what is idle.
-inline std::map<int, std::uint64_t> naps_of_others(int pid) {
-    std::map<int, std::uint64_t> all;
+inline std::map<int, uint64_t> naps_of_others(int pid) {
+    std::map<int, uint64_t> all;
     for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
         const int thread = std::stoi(task.path().filename());
         if (thread != pid) all[thread] = naps_of(pid, thread);
@@ -40,7 +40,7 @@ inline std::map<int, std::uint64_t> naps_of_others(int pid) {
 }
 
 /// True if `then` has threads, and each has napped at least `times` more since.
-inline bool napped_since(int pid, const std::map<int, std::uint64_t>& then, std::uint64_t times) {
+inline bool napped_since(int pid, const std::map<int, uint64_t>& then, uint64_t times) {
     return !then.empty() && std::all_of(then.begin(), then.end(),
                                         [&](const auto& one) { return naps_of(pid, one.first) >= one.second + times; });
 }

@@ -14,7 +14,7 @@ struct Neighbour {
         retain_device(guest);
     }
     Held held() { return books_of(scene_.books.path(), guest.pid()); }
-    std::uint64_t free() { return guest.number("info"); }
+    uint64_t free() { return guest.number("info"); }
 
     Scene& scene_;
     Guest guest;

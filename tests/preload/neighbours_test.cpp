@@ -340,7 +340,7 @@ TEST_CASE("a flood of names keeps no job from its limit, and a start is let in o
     }
     CHECK(first->code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(second->code("alloc x " + bytes(32 * kMiB)) == kOutOfMemory);
-    const std::uint64_t together = town.used(*first) + town.used(*second);
+    const uint64_t together = town.used(*first) + town.used(*second);
     CHECK(together <= kGiB);
     CHECK(together > kGiB - 64 * kMiB);
 }

@@ -10,7 +10,7 @@ namespace {
 
 const Words kJob{"CUSLICE_JOB=batch", "CUSLICE_LIMIT=800MiB"};
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 // As much as `guest` is given on a GPU.
 void fill(Guest& guest, const std::string& gpu = "0") {
@@ -21,7 +21,7 @@ void fill(Guest& guest, const std::string& gpu = "0") {
 }
 
 // True if `held` is as much as a filled slice of this many MiB holds: all but what is kept free.
-bool fills(std::uint64_t held, std::uint64_t slice) {
+bool fills(uint64_t held, uint64_t slice) {
     UNSCOPED_INFO("holds " << held / kMiB << " of " << slice << " MiB");
     return held <= slice * kMiB && held > (slice - 100) * kMiB;
 }
@@ -60,7 +60,7 @@ TEST_CASE("who comes into a scheduler's job after a launcher keeps to the same l
     Guest direct(Guest::route("linked"),
                  sliced(machine.fake, machine.books.path(), joined(kJob, {"CUSLICE_HEADROOM=16MiB"})));
     fill(direct);
-    const std::uint64_t together = machine.held(*launched, 0).used + machine.held(direct, 0).used;
+    const uint64_t together = machine.held(*launched, 0).used + machine.held(direct, 0).used;
     CHECK(fills(together, 800));
 }
 

@@ -22,8 +22,8 @@ TEST_CASE("NVML's memory info is the slice, in both versions, in figures that ag
     CHECK(split_words(guest.ask("nvmlmemory 0")) == Words{"0", std::to_string(kGiB), std::to_string(kGiB), "0"});
     retain_device(guest);
     REQUIRE(guest.code("alloc a 104857600") == kSuccess);
-    const std::uint64_t free = guest.number("info"),
-                        used = books_of(books.path(), guest.pid(), split_words(guest.ask("uuid 0")).at(1)).used;
+    const uint64_t free = guest.number("info"),
+                   used = books_of(books.path(), guest.pid(), split_words(guest.ask("uuid 0")).at(1)).used;
     CHECK(used == 400 * kMiB);
     // The headroom is the reserved part, which NVML's first version counts as used.
     CHECK(split_words(guest.ask("nvmlmemory 0")) ==
@@ -46,7 +46,7 @@ TEST_CASE("figures add up: used, free and reserved are the total, in every mode,
             REQUIRE(watcher.code("nvml") == kSuccess);
             REQUIRE(guest.code("nvml") == kSuccess);
             const auto add_up = [](Guest& who) {
-                const std::uint64_t total = who.number("nvmlmemory 0", 1), free = who.number("nvmlmemory 0", 2);
+                const uint64_t total = who.number("nvmlmemory 0", 1), free = who.number("nvmlmemory 0", 2);
                 CHECK(free + who.number("nvmlmemory 0", 3) == total);
                 const Words second = split_words(who.ask("nvmlmemory2 0"));
                 CHECK(std::stoull(second.at(2)) + std::stoull(second.at(3)) + std::stoull(second.at(4)) == total);
@@ -57,7 +57,7 @@ TEST_CASE("figures add up: used, free and reserved are the total, in every mode,
             REQUIRE(guest.code("init") == kSuccess);
             add_up(guest);
             REQUIRE(guest.code("retain 0") == kSuccess);
-            const auto can_be_had = [&](std::uint64_t bytes) {
+            const auto can_be_had = [&](uint64_t bytes) {
                 CHECK(guest.code("alloc whole " + std::to_string(bytes)) == kSuccess);
                 CHECK(guest.code("free whole") == kSuccess);
             };
@@ -66,7 +66,7 @@ TEST_CASE("figures add up: used, free and reserved are the total, in every mode,
             for (const char* command : {"alloc a 104857600", "alloc b 1000", "free a", "free b"}) {
                 REQUIRE(guest.code(command) == kSuccess);
                 add_up(watcher);
-                const std::uint64_t free = add_up(guest);
+                const uint64_t free = add_up(guest);
                 CHECK(guest.number("info") == free);
                 // As one block, unless a cache's segments are in use: their free bytes lie apart.
                 if (!caches || std::string(command) == "free b") can_be_had(free);
@@ -83,10 +83,10 @@ TEST_CASE("NVML knows what a memory pool has given back before CUDA is asked") {
         for (const char* command : {"init", "retain 0", "pool default 0", "keep default 1073741824",
                                     "alloc x 104857600 async", "freeasync x", "sync"})
             REQUIRE(guest.code(command) == kSuccess);
-        const std::uint64_t kept = guest.number("nvmlmemory 0", 2);
+        const uint64_t kept = guest.number("nvmlmemory 0", 2);
         CHECK(guest.number("info") == kept);
         REQUIRE(guest.code("trim default 0") == kSuccess);
-        const std::uint64_t free = guest.number("nvmlmemory 0", 2), used = guest.number("nvmlmemory 0", 3);
+        const uint64_t free = guest.number("nvmlmemory 0", 2), used = guest.number("nvmlmemory 0", 3);
         CHECK(free >= kept + 100 * kMiB);
         CHECK(free + used == guest.number("nvmlmemory 0", 1));
         CHECK(guest.number("info") == free);

@@ -22,7 +22,7 @@ void create_contexts(Scene& scene, unsigned count) {
 
 TEST_CASE("deferred: where the driver has no fences, no more than 64 MiB or a quarter of what is live is parked") {
     const bool many_contexts = GENERATE(false, true);
-    const std::uint64_t live = GENERATE(0, 1024) * kMiB;
+    const uint64_t live = GENERATE(0, 1024) * kMiB;
     CAPTURE(many_contexts, live);
     const Words no_fences{"CUSLICE_FAKE_INJECT=cuCtxRecordEvent:*=801"};
     Scene scene("1xt4", growth("deferred", many_contexts ? Words{} : no_fences), "12GiB");
@@ -30,7 +30,7 @@ TEST_CASE("deferred: where the driver has no fences, no more than 64 MiB or a qu
     REQUIRE(scene.guest.code("stream s") == kSuccess);
     if (many_contexts) create_contexts(scene, 16);
     if (live) REQUIRE(scene.guest.code("alloc live " + bytes(live)) == kSuccess);
-    const std::uint64_t before = scene.held().used, most = std::max(64 * kMiB, live / 4);
+    const uint64_t before = scene.held().used, most = std::max(64 * kMiB, live / 4);
     for (int i = 0; i < 100; ++i) {
         REQUIRE(scene.guest.code("alloc a " + bytes(8 * kMiB)) == kSuccess);
         REQUIRE(scene.guest.code("free a") == kSuccess);
@@ -51,7 +51,7 @@ TEST_CASE("strict: with more contexts than can be waited for, what is freed is p
     CAPTURE(size);
     Scene scene("1xt4", growth("strict"), "12GiB");
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t block = scene.guest.number("alloc a " + size);
+    const uint64_t block = scene.guest.number("alloc a " + size);
     create_contexts(scene, 64);
     CHECK(scene.guest.code("free a") == kSuccess);
     CHECK(scene.guest.code("free a") == kInvalidValue);
@@ -70,9 +70,9 @@ TEST_CASE("a program that exports each of its blocks holds no more than what is 
     Scene scene("1xt4", growth("strict"));
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("alloc first 100000") == kSuccess);
-    const std::uint64_t before = scene.held().used, count = 400;
-    std::uint64_t live = 0;
-    for (std::uint64_t i = 0; i < count; ++i) {
+    const uint64_t before = scene.held().used, count = 400;
+    uint64_t live = 0;
+    for (uint64_t i = 0; i < count; ++i) {
         CAPTURE(i);
         REQUIRE(scene.guest.code("alloc a " + size) == kSuccess);
         REQUIRE(scene.guest.ask(how) != "");  // whatever the driver makes of it
@@ -84,7 +84,7 @@ TEST_CASE("a program that exports each of its blocks holds no more than what is 
     }
     CHECK(scene.held().used <= before + live + 16 * kMiB);
     // Blocks of other sizes are cached as ever.
-    const std::uint64_t block = scene.guest.number("alloc b 200000"), held = scene.held().used;
+    const uint64_t block = scene.guest.number("alloc b 200000"), held = scene.held().used;
     REQUIRE(scene.guest.code("free b") == kSuccess);
     CHECK(scene.held().used == held);
     CHECK(scene.guest.number("alloc b 200000") == block);

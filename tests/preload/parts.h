@@ -10,9 +10,9 @@
 namespace cuslice::tests {
 
 inline const std::string kGpu = "1xlaptop-2g";
-inline constexpr std::uint64_t kPage = 2 * kMiB, kHeadroom = 16 * kMiB;
+inline constexpr uint64_t kPage = 2 * kMiB, kHeadroom = 16 * kMiB;
 
-inline std::string text(std::uint64_t count) { return std::to_string(count); }
+inline std::string text(uint64_t count) { return std::to_string(count); }
 
 // A guest that sees a GPU as so many, or as it is.
 struct Parts {
@@ -30,17 +30,17 @@ struct Parts {
         for (unsigned i = 0; i < count; i++) REQUIRE(guest.code("retain " + text(i)) == kSuccess);
     }
     // Bytes charged to one partition. One of its contexts is the guest's current one afterwards.
-    std::uint64_t used(unsigned part) {
+    uint64_t used(unsigned part) {
         REQUIRE(guest.code("current " + text(part)) == kSuccess);
         return limit() - kHeadroom - guest.number("info");
     }
-    std::uint64_t used_by_all() {
-        std::uint64_t sum = 0;
+    uint64_t used_by_all() {
+        uint64_t sum = 0;
         for (unsigned i = 0; i < count; i++) sum += used(i);
         return sum;
     }
-    static std::uint64_t total() {
-        static const std::uint64_t bytes = [] {
+    static uint64_t total() {
+        static const uint64_t bytes = [] {
             const Folder books;
             Guest guest(Guest::route("linked"), raw(kGpu, books.path()));
             guest.code("init");
@@ -48,7 +48,7 @@ struct Parts {
         }();
         return bytes;
     }
-    std::uint64_t limit() const { return total() / count / kPage * kPage; }
+    uint64_t limit() const { return total() / count / kPage * kPage; }
 
     Folder books;
     Guest guest;

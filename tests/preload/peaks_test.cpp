@@ -16,7 +16,7 @@ namespace {
 const std::string kLaunch = CUSLICE_TEST_LAUNCH;
 const std::string kGpu = "1xlaptop-2g";
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 Json holders(const Folder& books) {
     const Outcome outcome = run({kLaunch, "ps", "--json", "--fake", kGpu}, plain({"CUSLICE_FAKE_DIR=" + books.path()}));
@@ -34,14 +34,14 @@ struct Pair {
             retain_device(**one);
         }
     }
-    std::uint64_t held(Guest& guest) { return books_of(books.path(), guest.pid()).used; }
-    std::uint64_t together() { return held(*a) + held(*b); }
+    uint64_t held(Guest& guest) { return books_of(books.path(), guest.pid()).used; }
+    uint64_t together() { return held(*a) + held(*b); }
     /// By `cuslice ps`, where each member says the same.
-    std::uint64_t peak() {
+    uint64_t peak() {
         const Json now = holders(books);
         REQUIRE_FALSE(now.empty());
         for (const Json& one : now) CHECK(one["peak"] == now[0]["peak"]);
-        return now[0]["peak"].get<std::uint64_t>();
+        return now[0]["peak"].get<uint64_t>();
     }
 
     Folder books;
@@ -53,11 +53,11 @@ struct Pair {
 TEST_CASE("a job's peak is what its processes held at the same time, and stays where they give back") {
     Pair pair;
     auto& [books, a, b] = pair;
-    const std::uint64_t before = pair.together();
+    const uint64_t before = pair.together();
     CHECK(pair.peak() == before);
     REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
     REQUIRE(b->code("alloc y " + bytes(200 * kMiB)) == kSuccess);
-    const std::uint64_t most = pair.together();
+    const uint64_t most = pair.together();
     CHECK(most == before + 600 * kMiB);
     CHECK(pair.peak() == most);
     REQUIRE(a->code("free x") == kSuccess);
@@ -80,7 +80,7 @@ TEST_CASE("a job's peak is what its processes held at the same time, and stays w
     }
     SECTION("and so does who is killed while it is at its highest") {
         REQUIRE(b->code("alloc w " + bytes(300 * kMiB)) == kSuccess);
-        const std::uint64_t higher = pair.together();
+        const uint64_t higher = pair.together();
         REQUIRE(higher > most);
         b->kill(SIGKILL);
         b.reset();
@@ -92,7 +92,7 @@ TEST_CASE("a job's peak can be asked for while it runs and after its end") {
     Pair pair;
     auto& [books, a, b] = pair;
     REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == kSuccess);
-    const std::uint64_t most = pair.together();
+    const uint64_t most = pair.together();
     REQUIRE(a->code("free x") == kSuccess);
     const auto ask = [&, &folder = books](const std::string& job, const Words& more = {}) {
         Words words{kLaunch, "ps", "--fake", kGpu, "--job", job};
@@ -131,12 +131,12 @@ TEST_CASE("a job's peak can be asked for while it runs and after its end") {
 TEST_CASE("a pool that grows is in a job's peak once") {
     Pair pair;
     auto& [books, a, b] = pair;
-    const std::uint64_t before = pair.together();
+    const uint64_t before = pair.together();
     REQUIRE(a->code("alloc x " + bytes(480 * kMiB) + " async") == kSuccess);
     CHECK(pair.peak() == pair.together());
     REQUIRE(a->code("alloc y " + bytes(320 * kMiB) + " async") == kSuccess);
     CHECK(pair.peak() == before + 800 * kMiB);
-    const std::uint64_t most = pair.together();
+    const uint64_t most = pair.together();
     REQUIRE(a->code("freeasync x") == kSuccess);
     REQUIRE(a->code("freeasync y") == kSuccess);
     REQUIRE(a->code("sync") == kSuccess);
@@ -165,8 +165,8 @@ TEST_CASE("what the driver refuses is in no job's peak") {
                 sliced(kGpu, books.path(), {"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared", "CUSLICE_HEADROOM=16MiB"}));
     for (Guest* one : {&other, &guest}) retain_device(*one);
     REQUIRE(other.code("alloc x " + bytes(kGiB)) == kSuccess);
-    const auto peak = [&] { return holders(books).at(0)["peak"].get<std::uint64_t>(); };
-    const std::uint64_t before = peak();
+    const auto peak = [&] { return holders(books).at(0)["peak"].get<uint64_t>(); };
+    const uint64_t before = peak();
     CHECK(before == books_of(books.path(), guest.pid()).used);
     CHECK(guest.code("alloc x " + bytes(800 * kMiB)) == kOutOfMemory);
     CHECK(guest.complaints().empty());  // it was not the limit

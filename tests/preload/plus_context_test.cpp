@@ -9,7 +9,7 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kBlock = 8 * kMiB;
+constexpr uint64_t kBlock = 8 * kMiB;
 const std::string kLibrary = std::string(CUSLICE_TEST_GUESTS) + "/libguest_library.so";
 
 struct Beside {
@@ -19,14 +19,14 @@ struct Beside {
         for (unsigned i = 0; i < gpus; i++) REQUIRE(guest.code("retain " + text(i)) == kSuccess);
     }
     // How many bytes the current GPU gives, in blocks.
-    std::uint64_t fill() { return std::stoull(split_words(guest.ask("fill " + text(kBlock))).at(1)) * kBlock; }
-    std::uint64_t held() { return books_of(books.path(), guest.pid()).used; }
+    uint64_t fill() { return std::stoull(split_words(guest.ask("fill " + text(kBlock))).at(1)) * kBlock; }
+    uint64_t held() { return books_of(books.path(), guest.pid()).used; }
 
     Folder books;
     Guest guest;
 };
 
-std::uint64_t context_of(const std::string& gpu) {
+uint64_t context_of(const std::string& gpu) {
     const Folder books;
     Guest guest(Guest::route("linked"), raw(gpu, books.path()));
     guest.code("init");
@@ -70,7 +70,7 @@ TEST_CASE("a cache has all of a limit plus the context") {
 TEST_CASE("modules come on top of a limit plus the context as well, up to what the GPU has") {
     Beside beside({"CUSLICE_LIMIT=1024MiB+context"});
     REQUIRE(beside.fill() == kGiB);
-    const std::uint64_t before = beside.held();
+    const uint64_t before = beside.held();
     CHECK(beside.guest.code("module some " + text(100 * kMiB)) == kSuccess);
     CHECK(beside.held() >= before + 100 * kMiB);
     // It takes nothing of the program's, which has no less and no more.
@@ -95,7 +95,7 @@ TEST_CASE("what CUDA's own libraries allocate comes on top of a limit plus the c
         CAPTURE(allocator);
         Beside beside({"CUSLICE_LIMIT=1024MiB+context", "CUSLICE_ALLOCATOR=" + allocator});
         REQUIRE(beside.guest.code("alloc all " + text(kGiB)) == kSuccess);
-        const std::uint64_t before = beside.held();
+        const uint64_t before = beside.held();
         CHECK(beside.guest.code("workspace " + kLibrary + " handle " + text(32 * kMiB)) == kSuccess);
         CHECK(beside.guest.code("workspace " + kLibrary + " other " + text(32 * kMiB)) == kSuccess);
         CHECK(beside.held() == before + 64 * kMiB);

@@ -23,7 +23,7 @@ TEST_CASE("memory of a managed pool counts in full, wherever it is to be, and un
     Scene scene(pascal(folder), {});
     Guest& guest = scene.guest;
     REQUIRE(guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(guest.code(pool) == kSuccess);
     for (int round = 0; round < 2; round++) {
         REQUIRE(guest.code("alloc a " + bytes(100 * kMiB) + " pool=m") == kSuccess);
@@ -50,7 +50,7 @@ TEST_CASE("a managed pool's end leaves what is out of it counted") {
     Scene scene(pascal(folder), {});
     Guest& guest = scene.guest;
     REQUIRE(guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     REQUIRE(guest.code("poolat m managed device") == kSuccess);
     REQUIRE(guest.code("alloc a " + bytes(100 * kMiB) + " pool=m") == kSuccess);
     REQUIRE(guest.code("unpool m") == kSuccess);
@@ -67,7 +67,7 @@ TEST_CASE("memory of a pool of the host counts nothing, even where nothing is le
     Guest& guest = scene.guest;
     REQUIRE(guest.code("retain 0") == kSuccess);
     REQUIRE(guest.code("alloc most " + bytes(scene.free())) == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(guest.code(pool) == kSuccess);
     CHECK(guest.code("alloc a " + bytes(100 * kMiB) + " pool=h") == kSuccess);
     CHECK(guest.code("alloc b " + bytes(100 * kMiB) + " pool=h") == kSuccess);
@@ -87,9 +87,9 @@ TEST_CASE("a partition pays for its managed pools alone, and finds those of its 
     Guest guest(Guest::route("linked"), sliced(pascal(folder), books.path(), settings));
     REQUIRE(guest.code("init") == kSuccess);
     REQUIRE(guest.code("retain 1") == kSuccess);
-    const std::uint64_t free_1 = guest.number("info");
+    const uint64_t free_1 = guest.number("info");
     REQUIRE(guest.code("retain 0") == kSuccess);
-    const std::uint64_t free_0 = guest.number("info");
+    const uint64_t free_0 = guest.number("info");
     REQUIRE(guest.code("poolat own managed device 1") == kSuccess);
     REQUIRE(guest.code("presetpool preset managed device 1") == kSuccess);
     REQUIRE(guest.code("poolat anywhere managed none") == kSuccess);

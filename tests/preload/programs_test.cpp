@@ -17,12 +17,12 @@ namespace {
 struct Kind {
     std::string name;
     Words setup, take, give_back;
-    std::uint64_t most;       // bytes that one of them takes at most
+    uint64_t most;            // bytes that one of them takes at most
     bool afterwards = false;  // only the driver knows how many: refused when it has taken them
 };
 
 // Addresses below 4 GiB may run out before memory does.
-constexpr std::uint64_t kFewAddresses = 500 * kMiB;
+constexpr uint64_t kFewAddresses = 500 * kMiB;
 
 const Kind kKinds[] = {
     {"cuMemAlloc_v2", {}, {"alloc # 16000001"}, {"free #"}, 16 * kMiB},
@@ -74,7 +74,7 @@ const Kind kKinds[] = {
 
 // The command for the nth of them.
 std::string numbered(std::string command, unsigned number) {
-    for (std::size_t at = 0; (at = command.find('#', at)) != std::string::npos;)
+    for (size_t at = 0; (at = command.find('#', at)) != std::string::npos;)
         command.replace(at, 1, "x" + std::to_string(number));
     return command;
 }
@@ -105,7 +105,7 @@ void check_kind(const Kind& kind, const Machine& machine) {
     CAPTURE(kind.name);
     Scene scene(machine.gpus, {}, "1000MiB");
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     unsigned count = 0;
     for (int round = 0; round < 2; round++) {
         REQUIRE(all_of(scene.guest, kind.setup, 0) == kSuccess);
@@ -115,7 +115,7 @@ void check_kind(const Kind& kind, const Machine& machine) {
         CHECK(full.used <= 1000 * kMiB);
         CHECK(full.peak <= 1000 * kMiB + (kind.afterwards ? kind.most : 0));
         CHECK(full.used + kind.most + 16 * kMiB > 1000 * kMiB);
-        const std::uint64_t taken = full.used - used;  // what is measured may go into the headroom
+        const uint64_t taken = full.used - used;  // what is measured may go into the headroom
         CHECK(scene.free() == (taken < free ? free - taken : 0));
         for (unsigned i = 0; i < count; i++) REQUIRE(all_of(scene.guest, kind.give_back, i) == kSuccess);
         CHECK(scene.held().used == used);
@@ -150,7 +150,7 @@ Words ways_on(const Machine& machine, bool refused) {
 }
 
 TEST_CASE("each kind of allocation can be had to the limit, fails there as the driver fails, and leaves no trace") {
-    const std::size_t which = GENERATE(range(std::size_t{0}, sizeof kKinds / sizeof kKinds[0]));
+    const size_t which = GENERATE(range(size_t{0}, sizeof kKinds / sizeof kKinds[0]));
     check_kind(kKinds[which], Machine());
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("what the driver refuses each of these functions for another argument 
     const Machine machine(newest_driver());
     Scene scene(machine.gpus, {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     unsigned count = 0;
     for (const std::string& way : ways_on(machine, true)) {
         CAPTURE(way);
@@ -184,7 +184,7 @@ TEST_CASE("what the driver refuses each of these functions for another argument 
 TEST_CASE("a pool with a largest size ends there, as the driver says and without a line of ours") {
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code("pool small 0 " + bytes(100 * kMiB)) == kSuccess);
     CHECK(scene.guest.code("alloc a " + bytes(60 * kMiB) + " pool=small") == kSuccess);
     CHECK(scene.guest.code("alloc b " + bytes(60 * kMiB) + " pool=small") == kOutOfMemory);
@@ -211,7 +211,7 @@ TEST_CASE("no bytes in a stream's order are a null pointer, also where nothing i
     REQUIRE(guest.code("retain 0") == kSuccess);
     REQUIRE(guest.code("pool mine 0") == kSuccess);
     REQUIRE(guest.code("alloc most " + bytes(scene.free())) == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     for (const char* how : {"async", "ptsz", "pool=mine"}) {
         CAPTURE(how);
         CHECK(guest.ask("alloc none 0 " + std::string(how)) == "0 0");
@@ -244,7 +244,7 @@ TEST_CASE("memory that is bound to a sparse array is counted until it is unbound
     CAPTURE(end);
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code("sparse s 4096 4096 0") == kSuccess);
     CHECK(scene.free() == free);
     REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB) + " tiles") == kSuccess);
@@ -266,7 +266,7 @@ TEST_CASE("memory that is bound to a multicast object is counted until it is unb
     const Machine machine;
     Scene scene(machine.gpus, {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free(), used = scene.held().used;
+    const uint64_t free = scene.free(), used = scene.held().used;
     REQUIRE(scene.guest.code("multicast m " + bytes(200 * kMiB)) == kSuccess);
     CHECK(scene.free() == free);
     REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB)) == kSuccess);
@@ -292,9 +292,9 @@ TEST_CASE("each GPU of a multicast object's team pays for what is bound of its o
     const std::string keys = "count = 2\ncompute-capability = \"9.0\"\nnvlink = true";
     Scene scene(gpu_file(folder, keys), {});
     REQUIRE(scene.guest.code("retain 1") == kSuccess);
-    const std::uint64_t free_1 = scene.free();
+    const uint64_t free_1 = scene.free();
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free_0 = scene.free();
+    const uint64_t free_0 = scene.free();
     REQUIRE(scene.guest.code("multicast m " + bytes(20 * kMiB) + " 2") == kSuccess);
     REQUIRE(scene.guest.code("piece p " + bytes(20 * kMiB)) == kSuccess);
     REQUIRE(scene.guest.code("bind m 0 p " + bytes(20 * kMiB)) == kSuccess);
@@ -340,7 +340,7 @@ TEST_CASE("random programs of mixed calls agree with the books, byte for byte") 
         Scene scene(machine.gpus, {});
         REQUIRE(scene.guest.code("retain 0") == kSuccess);
         scene.guest.let_change("free", "before a refusal pools give back what they keep for later");
-        const std::uint64_t free = scene.free(), used = scene.held().used;
+        const uint64_t free = scene.free(), used = scene.held().used;
         Reader books(scene.books.path());
         for (unsigned seed = first; seed < programs && seed < first + in_a_process; seed++) {
             // Managed memory leaves a range for what arrays and modules take, until it is gone.
@@ -348,10 +348,10 @@ TEST_CASE("random programs of mixed calls agree with the books, byte for byte") 
                     kSuccess);
             for (unsigned done = 0; done < calls; done += at_once) {
                 REQUIRE(scene.guest.code("steps " + std::to_string(at_once)) == kSuccess);
-                const std::uint64_t now = scene.free();
+                const uint64_t now = scene.free();
                 INFO("seed " << seed << ", after " << done + at_once << " calls");
                 // An array is measured when it is there, and may go into the headroom.
-                const std::uint64_t taken = books.of(scene.guest.pid()).used - used;
+                const uint64_t taken = books.of(scene.guest.pid()).used - used;
                 REQUIRE(now == (taken < free ? free - taken : 0));
                 REQUIRE(taken + used <= kGiB);
             }

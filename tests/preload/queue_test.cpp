@@ -33,7 +33,7 @@ Json ps(const Machine& machine) {
 
 Json waiting(const Machine& machine) { return ps(machine).list("waiting"); }
 
-bool so_many_wait(const Machine& machine, std::size_t count) {
+bool so_many_wait(const Machine& machine, size_t count) {
     return soon([&] { return waiting(machine).size() == count; });
 }
 
@@ -45,7 +45,7 @@ std::unique_ptr<Guest> start(const Machine& machine, const Words& options) {
 }
 
 // One that has to wait, once it does.
-std::unique_ptr<Guest> queue_up(const Machine& machine, const Words& options, std::size_t place = 1) {
+std::unique_ptr<Guest> queue_up(const Machine& machine, const Words& options, size_t place = 1) {
     auto guest = machine.start(options);
     REQUIRE(so_many_wait(machine, place));
     return guest;
@@ -145,7 +145,7 @@ TEST_CASE("ps shows who waits: at which place, for how much, and nobody who has 
     CHECK(all[0]["uid"] == geteuid());
     CHECK(all[0]["user"] == name_of_this_user());
     CHECK(all[0]["command"] == "guest_linked");
-    CHECK(all[0]["bytes"].get<std::uint64_t>() / kMiB == 1201);
+    CHECK(all[0]["bytes"].get<uint64_t>() / kMiB == 1201);
     CHECK(all[0]["seconds"].is_number());
     CHECK(all[0]["passed"] == 0);
     CHECK(all[1]["position"] == 2);

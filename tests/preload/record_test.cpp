@@ -44,19 +44,19 @@ TEST_CASE("rows are what the program did, in every mode and without a limit") {
     Guest& guest = session.guest;
     session.start();
     CHECK_FALSE(session.exists(name));  // nothing was allocated yet
-    std::vector<std::uint64_t> addresses;
+    std::vector<uint64_t> addresses;
     addresses.push_back(guest.number("alloc a 1000001"));
     addresses.push_back(guest.number("alloc b 70"));
     CHECK(guest.code("free a") == kSuccess);
     addresses.push_back(guest.number("alloc c 3000 managed"));
-    const std::uint64_t pitch = guest.number("pitch d 100 10");
+    const uint64_t pitch = guest.number("pitch d 100 10");
     CHECK(guest.code("alloc e 999999999999") == kOutOfMemory);
     CHECK(guest.code("alloc e 0") == kInvalidValue);
     CHECK(guest.code("free b") == kSuccess);
     CHECK(guest.code("free b") == kInvalidValue);  // neither this nor what follows is a free
     CHECK(guest.code("freeat 12345") == kInvalidValue);
     CHECK(guest.code("freeat 0") == kSuccess);
-    const std::uint64_t stream = guest.number("stream s");
+    const uint64_t stream = guest.number("stream s");
     addresses.push_back(guest.number("alloc f 5000 on=s"));
     CHECK(guest.code("freeasync f s") == kSuccess);
     addresses.push_back(guest.number("alloc g 6000 ptsz"));
@@ -128,7 +128,7 @@ TEST_CASE("rows name the GPU that the memory is on, its limit, and what counts a
     }
     if (!limited) return;
     // The first block, and what its context takes; a free is written before it is one.
-    const auto held = [&](std::size_t row) { return std::stoull(recorded.rows.at(row).held); };
+    const auto held = [&](size_t row) { return std::stoull(recorded.rows.at(row).held); };
     CHECK(held(0) > 1048576);
     CHECK(held(0) < 536870912);
     CHECK(held(3) > 3145728);
@@ -315,7 +315,7 @@ TEST_CASE("where space ends, or the file can't be made, one line says so and the
     const std::string begin = "cuslice: recording has stopped, and the program goes on: can't ";
     std::string why = "write to /dev/full: No space left on device";
     if (what == "/nowhere/out.csv") why = "make /nowhere/out.csv: No such file or directory";
-    std::uint64_t size = 0;
+    uint64_t size = 0;
     if (what == "limit") {
         // The kernel's signal would end the program, were the file to grow.
         why = "write to " + file + ": File too large";

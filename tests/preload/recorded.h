@@ -18,7 +18,7 @@ namespace cuslice::tests {
 
 struct Row {
     std::string thread, action;
-    std::uint64_t address, bytes, stream;
+    uint64_t address, bytes, stream;
     std::string gpu, limit, held;  // as written
 };
 
@@ -84,7 +84,7 @@ struct Recorded {
         return all;
     }
     std::vector<Row> rows;
-    std::map<std::uint64_t, std::uint64_t> live;
+    std::map<uint64_t, uint64_t> live;
     bench::Trace trace;
     unsigned wrong = 0;
 };

@@ -11,7 +11,7 @@
 namespace cuslice::tests {
 namespace {
 
-using Counts = std::map<std::string, std::uint64_t>;
+using Counts = std::map<std::string, uint64_t>;
 
 const std::string kLive = std::to_string(64 * kMiB);
 
@@ -22,7 +22,7 @@ Counts counts_of(const Words& words, const Words& environment) {
     REQUIRE(outcome.exit_code == 0);
     const Words pairs = split_words(outcome.out);
     Counts counts;
-    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) counts[pairs[i]] = std::stoull(pairs[i + 1]);
+    for (size_t i = 0; i + 1 < pairs.size(); i += 2) counts[pairs[i]] = std::stoull(pairs[i + 1]);
     return counts;
 }
 
@@ -30,7 +30,7 @@ struct Churned {
     std::string places = "0";  // GPUs of its contexts, as guest/reuse/program.h says
     unsigned threads = 1;
     bool captures = false, peers = false, async_frees = false;
-    std::uint64_t operations = 1, seed = 1;
+    uint64_t operations = 1, seed = 1;
 
     Words words(const std::string& program) const {
         return {kGuests + "/" + program,
@@ -59,7 +59,7 @@ Counts under_cuslice(const Churned& churned, const Words& settings) {
 }
 
 /// The caching allocator without the library: see guest/reuse/cached.cpp.
-Counts cached(const Churned& churned, const std::string& free, const std::string& asked, std::uint64_t limit) {
+Counts cached(const Churned& churned, const std::string& free, const std::string& asked, uint64_t limit) {
     const Folder books;
     Words words = churned.words("guest_reuse_cached");
     words.insert(words.end(), {free, asked, std::to_string(limit)});
@@ -76,7 +76,7 @@ TEST_CASE("the program is right: without cuslice it reads what it wrote") {
     churned.threads = GENERATE(1u, 4u);
     churned.captures = churned.threads == 1;
     churned.peers = !churned.captures;
-    churned.operations = static_cast<std::uint64_t>(rounds(kFixed, kFixed));
+    churned.operations = static_cast<uint64_t>(rounds(kFixed, kFixed));
     CHECK(counts_of(churned.words("guest_reuse"), raw("2xt4", books.path(), churned.late())).at("wrong") == 0);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("cached memory is not handed out while a stream may still use it", "[s
     const Churned& kind = kinds[which];
     const std::string limit = GENERATE("2GiB", "340MiB");
     Churned churned = kind;
-    churned.operations = static_cast<std::uint64_t>(rounds(20000, 1'000'000));
+    churned.operations = static_cast<uint64_t>(rounds(20000, 1'000'000));
     churned.seed = which + 1;
     churned.async_frees = true;
     CAPTURE(free, allocator, kind.places, kind.threads, kind.captures, limit);
@@ -117,7 +117,7 @@ TEST_CASE("cached memory of a part of a GPU is not handed out while another part
     const std::string free = GENERATE("strict", "deferred"), allocator = GENERATE("growth", "prealloc");
     Churned churned{.places = GENERATE("01", "001")};
     churned.threads = GENERATE(1u, 4u);
-    churned.operations = static_cast<std::uint64_t>(rounds(20000, 1'000'000));
+    churned.operations = static_cast<uint64_t>(rounds(20000, 1'000'000));
     CAPTURE(free, allocator, churned.places, churned.threads);
     const Counts counts =
         under_cuslice(churned, {"CUSLICE_SPLIT=0=2GiB+2GiB", "CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FREE=" + free});
@@ -129,8 +129,7 @@ TEST_CASE("cached memory of a part of a GPU is not handed out while another part
 
 TEST_CASE("a fork while others allocate from several caches, with hardly any room: nobody waits for ever", "[slow]") {
     const std::string free = GENERATE("strict", "deferred"), allocator = GENERATE("growth", "prealloc");
-    const Churned churned{
-        .places = "001", .threads = 4, .operations = static_cast<std::uint64_t>(rounds(20000, 200'000))};
+    const Churned churned{.places = "001", .threads = 4, .operations = static_cast<uint64_t>(rounds(20000, 200'000))};
     const Folder books;
     Words words = churned.words("guest_reuse");
     words.push_back("forks");
@@ -152,7 +151,7 @@ TEST_CASE("an allocator that doesn't wait for the GPU, or only for its own conte
 
 TEST_CASE("deferred: at least nine in ten batches of freed blocks come back without a wait for the GPU") {
     Churned churned{.places = GENERATE("0", "001"), .operations = kFixed};
-    churned.operations = static_cast<std::uint64_t>(rounds(200'000, 1'000'000));
+    churned.operations = static_cast<uint64_t>(rounds(200'000, 1'000'000));
     const Counts counts = cached(churned, "deferred", "all", 256 * kMiB);
     CHECK(counts.at("wrong") == 0);
     CHECK(counts.at("fences") > 100);

@@ -13,7 +13,7 @@ namespace {
 // A context on a laptop-2g takes 300 MiB, and a fifth of that is kept free beside it.
 const std::string kContext = "cuslice: GPU 0: a context takes 300.0 MiB, and needs a ";
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 /// Figures in the line of a refusal, in MiB.
 struct Figures {
@@ -108,7 +108,7 @@ TEST_CASE("the figures of a refusal add up, whatever the driver has taken and gi
     use_device(*guest);
     for (const std::string& call : one.before) REQUIRE(guest->code(call) == kSuccess);
     CHECK(guest->code(one.refused) == kOutOfMemory);
-    const auto peak = machine.holders().at(0).at("peak").get<std::uint64_t>() / kMiB;
+    const auto peak = machine.holders().at(0).at("peak").get<uint64_t>() / kMiB;
     const Held held = machine.held(*guest, 0);
     CHECK(guest->finish() == 0);
     const Words lines = guest->complaints();
@@ -120,7 +120,7 @@ TEST_CASE("the figures of a refusal add up, whatever the driver has taken and gi
     CHECK(said.used <= said.limit);
     CHECK(said.requested + said.used + said.headroom > said.limit);
     // Above the limit only what was held there for a moment.
-    CHECK(peak <= std::max(static_cast<std::uint64_t>(one.limit), held.peak / kMiB));
+    CHECK(peak <= std::max(static_cast<uint64_t>(one.limit), held.peak / kMiB));
 }
 
 TEST_CASE("under LD_PRELOAD alone a limit that is more than the GPU has gets a line where it names the GPU") {
@@ -182,13 +182,13 @@ TEST_CASE("devices shows what a program then finds free, of a limit and of parts
         auto guest = machine.start(options);
         REQUIRE(guest->code("init") == kSuccess);
         REQUIRE(guest->number("count") == devices.size());
-        for (std::size_t i = 0; i < devices.size(); ++i) {
+        for (size_t i = 0; i < devices.size(); ++i) {
             CHECK(devices[i].at("context_known") == true);
             REQUIRE(guest->code("retain " + std::to_string(i)) == kSuccess);
             REQUIRE(guest->code("current " + std::to_string(i)) == kSuccess);
             // Shares are rounded differently here and there.
-            const auto left = devices[i].at("left").get<std::int64_t>();
-            CHECK(std::abs(left - static_cast<std::int64_t>(guest->number("info"))) <= 64 << 10);
+            const auto left = devices[i].at("left").get<int64_t>();
+            CHECK(std::abs(left - static_cast<int64_t>(guest->number("info"))) <= 64 << 10);
         }
         CHECK(guest->finish() == 0);
     }

@@ -12,7 +12,7 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kBlock = 64 * kMiB;
+constexpr uint64_t kBlock = 64 * kMiB;
 
 struct Route {
     const char* name;
@@ -20,7 +20,7 @@ struct Route {
     Words before;           // said first, for instance to fork
     std::string fill = "";  // how it allocates
     Words environment = {};
-    std::uint64_t limit = 1024 * kMiB;
+    uint64_t limit = 1024 * kMiB;
     Words setup = {}, take = {};  // instead of `fill`: what takes the nth block, # being n
     bool afterwards = false;      // only the driver knows its size: it is given back when it is too much
 };
@@ -84,7 +84,7 @@ Words fill(Guest& guest, const std::string& how) {
     for (const char* line : {"init", "retain 0"})
         if (guest.code(line) != kSuccess) return {line, "failed"};
     // A pitched row of one byte takes 512.
-    const std::uint64_t bytes = how == "pitch" ? kBlock / 512 : kBlock;
+    const uint64_t bytes = how == "pitch" ? kBlock / 512 : kBlock;
     const std::string line = "fill " + std::to_string(bytes) + (how == "thread" ? "" : " " + how);
     return split_words(guest.ask(how == "thread" ? "thread " + line : line));
 }

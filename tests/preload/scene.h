@@ -8,7 +8,7 @@
 
 namespace cuslice::tests {
 
-inline std::string bytes(std::uint64_t count) { return std::to_string(count); }
+inline std::string bytes(uint64_t count) { return std::to_string(count); }
 
 /// One guest on one GPU, and a look at its books.
 struct Scene {
@@ -24,7 +24,7 @@ struct Scene {
     }
     Held held() { return books_of(books.path(), guest.pid()); }
     /// The limit less headroom less the count: so this is the count, seen from outside.
-    std::uint64_t free() { return guest.number("info"); }
+    uint64_t free() { return guest.number("info"); }
     /// Takes all that is left, which is not past the limit, and gives back all that has no name.
     void fill_and_free() {
         CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);

@@ -21,14 +21,14 @@ Words profiles() {
 }
 
 // So many jobs with that fraction each, at the same time: each has a context on each of these GPUs, and some memory.
-void fit_together(const Machine& machine, int jobs, const std::string& fraction, const std::vector<std::size_t>& gpus) {
+void fit_together(const Machine& machine, int jobs, const std::string& fraction, const std::vector<size_t>& gpus) {
     CAPTURE(machine.fake, jobs, fraction);
     std::vector<std::unique_ptr<Guest>> all;
     for (int i = 0; i < jobs; ++i) {
         all.push_back(machine.start({"--fraction", fraction}, {"CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
         Guest& guest = *all.back();
         REQUIRE(guest.code("init") == kSuccess);
-        for (const std::size_t gpu : gpus) {
+        for (const size_t gpu : gpus) {
             CAPTURE(i, gpu);
             CHECK(guest.code("retain " + std::to_string(gpu)) == kSuccess);
             CHECK(guest.code("alloc m" + std::to_string(gpu) + " " + std::to_string(16 * kMiB)) == kSuccess);
@@ -40,7 +40,7 @@ void fit_together(const Machine& machine, int jobs, const std::string& fraction,
     }
 }
 
-void all_shares_fit(const Machine& machine, const std::vector<std::size_t>& gpus) {
+void all_shares_fit(const Machine& machine, const std::vector<size_t>& gpus) {
     fit_together(machine, 1, "1", gpus);
     fit_together(machine, 2, "0.5", gpus);
     fit_together(machine, 3, "0.3333", gpus);
@@ -48,9 +48,9 @@ void all_shares_fit(const Machine& machine, const std::vector<std::size_t>& gpus
 }
 
 // `copies` of each of these profiles, in one machine.
-void on_machine_of(const Words& names, std::size_t copies) {
+void on_machine_of(const Words& names, size_t copies) {
     std::string list;
-    std::vector<std::size_t> gpus;
+    std::vector<size_t> gpus;
     for (const std::string& name : names) {
         list += (list.empty() ? "" : ",") + std::to_string(copies) + "x" + name;
         // The first and the last of each.
@@ -72,7 +72,7 @@ TEST_CASE("two halves, three thirds, four quarters and a whole fit on two GPUs o
 
 TEST_CASE("two halves, three thirds, four quarters and a whole fit on eight GPUs of every profile") {
     const Words names = profiles();
-    for (std::size_t at = 0; at < names.size(); at += 8)
+    for (size_t at = 0; at < names.size(); at += 8)
         on_machine_of(Words(names.begin() + at, names.begin() + std::min(at + 8, names.size())), 8);
 }
 
@@ -81,9 +81,9 @@ TEST_CASE("memory that is held outside is in nobody's share, with one GPU and wi
     const Machine machine(fake);
     Guest outside(Guest::route("linked"), raw(fake, machine.books.path()));
     retain_device(outside);
-    const std::uint64_t total = outside.number("total 0"),
-                        left = total - books_of(machine.books.path(), outside.pid(), machine.uuids[0]).used;
-    const auto fits = [&](std::uint64_t size) {
+    const uint64_t total = outside.number("total 0"),
+                   left = total - books_of(machine.books.path(), outside.pid(), machine.uuids[0]).used;
+    const auto fits = [&](uint64_t size) {
         const auto guest = machine.start({"--limit", std::to_string(size / 1024) + "KiB"});
         return guest->code("init") == kSuccess && guest->code("retain 0") == kSuccess;
     };

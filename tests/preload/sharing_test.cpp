@@ -20,7 +20,7 @@ TEST_CASE("memory of another program is counted where it was made, as long as it
     Scene owner("1xt4", {});
     REQUIRE(owner.guest.code("retain 0") == kSuccess);
     Neighbour other(owner);
-    const std::uint64_t free = owner.free(), other_free = other.free();
+    const uint64_t free = owner.free(), other_free = other.free();
     REQUIRE(owner.guest.code(form.make + bytes(300 * kMiB) + (descriptor ? " export" : "")) == kSuccess);
     const std::string given = second_word(owner.guest.ask(form.give));
     REQUIRE(other.guest.code(form.open + given) == kSuccess);
@@ -45,7 +45,7 @@ TEST_CASE("memory of another program is counted where it was made, as long as it
         CHECK(other.guest.code("fill " + bytes(4 * kMiB)) == kOutOfMemory);
         CHECK(other.held().used <= kGiB);
         CHECK(other.held().used + 4 * kMiB + 16 * kMiB > kGiB);
-        const std::uint64_t left = other.free();
+        const uint64_t left = other.free();
         CHECK(other.guest.code(form.close) == kSuccess);
         CHECK(other.free() == left + 300 * kMiB);
     }
@@ -69,7 +69,7 @@ TEST_CASE("programs under slices order their work by an event between them, and 
     Scene owner("1xt4", {});
     REQUIRE(owner.guest.code("retain 0") == kSuccess);
     Neighbour other(owner);
-    const std::uint64_t free = owner.free(), other_free = other.free();
+    const uint64_t free = owner.free(), other_free = other.free();
     REQUIRE(owner.guest.code("alloc a " + bytes(300 * kMiB)) == kSuccess);
     const std::string memory = second_word(owner.guest.ask("ipcget a"));
     REQUIRE(owner.guest.code("event e") == kSuccess);
@@ -94,7 +94,7 @@ TEST_CASE("programs under slices order their work by an event between them, and 
 TEST_CASE("importing where it was made is no way round the limit") {
     Scene scene("1xt4", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     REQUIRE(scene.guest.code("piece a " + bytes(300 * kMiB) + " export") == kSuccess);
     const std::string given = second_word(scene.guest.ask("export a"));
     REQUIRE(scene.guest.code("import b " + given) == kSuccess);
@@ -123,7 +123,7 @@ TEST_CASE("growth: memory that another device may have been given is not used ag
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const std::string size = small ? "4096" : bytes(kMiB);  // two to a segment, so that it stays here
     REQUIRE(scene.guest.code("alloc keep " + size) == kSuccess);
-    std::vector<std::uint64_t> given{scene.guest.number("alloc a " + size)};
+    std::vector<uint64_t> given{scene.guest.number("alloc a " + size)};
     // The driver may grant or refuse it: any answer will do.
     if (how != "none") CHECK(scene.guest.ask(how) != "");
     CHECK(scene.guest.code("free a") == kSuccess);

@@ -17,12 +17,12 @@ Outcome smi(const Machine& machine, const Words& words, const Words& options = {
 }
 
 /// The sum of what is used, free and reserved, and the total, for each GPU.
-std::vector<std::pair<std::uint64_t, std::uint64_t>> sums(const std::string& csv) {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;
+std::vector<std::pair<uint64_t, uint64_t>> sums(const std::string& csv) {
+    std::vector<std::pair<uint64_t, uint64_t>> rows;
     std::string text = csv;
     for (char& letter : text) letter = letter == ',' ? ' ' : letter;
     const Words numbers = split_words(text);
-    for (std::size_t i = 0; i + 3 < numbers.size(); i += 4)
+    for (size_t i = 0; i + 3 < numbers.size(); i += 4)
         rows.emplace_back(std::stoull(numbers[i]) + std::stoull(numbers[i + 1]) + std::stoull(numbers[i + 2]),
                           std::stoull(numbers[i + 3]));
     return rows;
@@ -33,7 +33,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> sums(const std::string& csv
 TEST_CASE("nvidia-smi lists a fake machine's GPUs, and scripts read their fields") {
     const Machine machine("2xt4");
     std::string list, fields;
-    for (std::size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         const std::string index = std::to_string(i);
         list += "GPU " + index + ": Tesla T4 (UUID: " + machine.uuids[i] + ")\n";
         fields += index + ", " + machine.uuids[i] + ", Tesla T4, 7.5\n";

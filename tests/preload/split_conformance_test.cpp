@@ -87,7 +87,7 @@ std::vector<Line> lines_of(const std::string& section, const Words& settings, st
     std::vector<Line> lines;
     for (const std::string& line : split_lines(outcome.out)) {
         if (line.rfind("raw ", 0) == 0) continue;
-        const std::size_t end = line.rfind(") = ");
+        const size_t end = line.rfind(") = ");
         if (end == std::string::npos)
             lines.push_back({line, ""});
         else
@@ -99,11 +99,11 @@ std::vector<Line> lines_of(const std::string& section, const Words& settings, st
 Words sections() { return split_lines(run({kGuest}, raw("1x" + kGpu, "")).out); }
 
 // Half the memory, in whole pages.
-std::uint64_t half() {
+uint64_t half() {
     Folder books;
     Guest guest(Guest::route("linked"), raw("1x" + kGpu, books.path()));
     REQUIRE(guest.code("init") == kSuccess);
-    constexpr std::uint64_t kPage = 2 * kMiB;
+    constexpr uint64_t kPage = 2 * kMiB;
     return guest.number("total 0") / 2 / kPage * kPage;
 }
 
@@ -112,7 +112,7 @@ std::string text_of_limit() { return std::to_string(half() / kMiB) + "MiB"; }
 std::set<std::string> functions_of(const std::vector<Line>& lines) {
     std::set<std::string> found;
     for (const Line& line : lines) {
-        const std::size_t end = line.call.find('('), start = line.call.rfind(' ', end) + 1;
+        const size_t end = line.call.find('('), start = line.call.rfind(' ', end) + 1;
         if (line.call.compare(start, 2, "cu") == 0) found.insert(line.call.substr(start, end - start));
     }
     return found;
@@ -152,7 +152,7 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
     std::vector<unsigned> excused(kKnown.size());
     std::set<std::string> functions, differing;
     std::string separate_said, split_said;
-    std::size_t count = 0, equal = 0, unsupported = 0;
+    size_t count = 0, equal = 0, unsupported = 0;
 
     for (const std::string& section : sections()) {
         const std::vector<Line> separate = lines_of(section, {"2x" + kGpu, limit}, &separate_said);
@@ -160,7 +160,7 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
         INFO(section);
         REQUIRE(separate.size() == split.size());
         functions.merge(functions_of(separate));
-        for (std::size_t i = 0; i < separate.size(); i++) {
+        for (size_t i = 0; i < separate.size(); i++) {
             count++;
             REQUIRE(separate[i].call == split[i].call);
             if (separate[i].answer == split[i].answer) {
@@ -169,7 +169,7 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
                 continue;
             }
             differing.merge(functions_of({separate[i]}));
-            std::size_t which = 0;
+            size_t which = 0;
             while (which < known.size() && !std::regex_match(separate[i].call, known[which])) which++;
             INFO(separate[i].call << "\n  separate: " << separate[i].answer << "\n  split:    " << split[i].answer);
             CHECK(which < known.size());
@@ -179,7 +179,7 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
 
     std::printf("\n  %zu lines of %zu functions; %zu equal, %zu not, of %zu functions:\n", count, functions.size(),
                 equal, count - equal, differing.size());
-    for (std::size_t i = 0; i < kKnown.size(); i++) {
+    for (size_t i = 0; i < kKnown.size(); i++) {
         INFO(kKnown[i].reason);
         std::printf("  %3u  %s\n", excused[i], kKnown[i].reason);
         CHECK(excused[i] == kKnown[i].lines);
@@ -218,7 +218,7 @@ TEST_CASE("two parts and a GPU beside them answer as three GPUs do") {
     // Parts reach each other's memory, and what one of them may reach, whatever is allowed.
     const std::regex known("third: piece of device [12]: device 0: cuMemGetAccess.*");
     unsigned excused = 0;
-    for (std::size_t i = 0; i < separate.size(); i++) {
+    for (size_t i = 0; i < separate.size(); i++) {
         REQUIRE(separate[i].call == split[i].call);
         INFO(separate[i].call);
         if (std::regex_match(separate[i].call, known))

@@ -17,7 +17,7 @@ const std::string kVisible = "CUDA_VISIBLE_DEVICES=";
 struct SplitMachine : Machine {
     using Machine::Machine;
 
-    std::string part(std::size_t gpu, unsigned number) const {
+    std::string part(size_t gpu, unsigned number) const {
         GpuIdentity identity;
         uuids.at(gpu).copy(identity.uuid, sizeof identity.uuid - 1);
         return identity_of_part(identity, number).uuid;
@@ -25,11 +25,11 @@ struct SplitMachine : Machine {
     // "30": the machine's indices of physical GPUs; "3a0": parts of them.
     std::string short_of(std::string list) const {
         std::string text;
-        for (std::size_t at = 0; at < list.size();) {
-            const std::size_t comma = std::min(list.find(',', at), list.size());
+        for (size_t at = 0; at < list.size();) {
+            const size_t comma = std::min(list.find(',', at), list.size());
             const std::string uuid = list.substr(at, comma - at);
             std::string name = "?";
-            for (std::size_t gpu = 0; gpu < uuids.size(); ++gpu) {
+            for (size_t gpu = 0; gpu < uuids.size(); ++gpu) {
                 if (uuid == uuids[gpu]) name = std::to_string(gpu);
                 for (unsigned number = 0; number < 8; ++number)
                     if (uuid == part(gpu, number)) name = std::to_string(gpu) + static_cast<char>('a' + number);
@@ -44,7 +44,7 @@ struct SplitMachine : Machine {
         const Outcome outcome = run(command, outside(more));
         CHECK(outcome.err.empty());
         CHECK(outcome.exit_code == 0);
-        const std::size_t comma = outcome.out.find(' ');
+        const size_t comma = outcome.out.find(' ');
         const std::string chosen = outcome.out.substr(0, comma), visible = outcome.out.substr(comma + 1);
         const auto shown = [&](const std::string& list) { return list == "unset" ? list : short_of(list); };
         return shown(chosen) + ", " + shown(visible);

@@ -21,7 +21,7 @@ std::string lower(std::string text) {
     return text;
 }
 
-std::string word(Guest& guest, const std::string& line, std::size_t place = 1) {
+std::string word(Guest& guest, const std::string& line, size_t place = 1) {
     const Words words = split_words(guest.ask(line));
     return place < words.size() ? words[place] : "";
 }
@@ -52,7 +52,7 @@ struct SplitScene {
         return all;
     }
     /// A part's share of the first GPU.
-    std::uint64_t part() { return guest->number("nvmlmemory 0"); }
+    uint64_t part() { return guest->number("nvmlmemory 0"); }
 
     Folder books;
     std::string fake;
@@ -212,7 +212,7 @@ TEST_CASE("NVML finds a part by whatever it says of it") {
 
 TEST_CASE("NVML's memory of each part is the part's, as CUDA has it") {
     SplitScene s("2xh200", {"CUSLICE_HEADROOM=16MiB"});
-    const std::uint64_t whole = s.outside->number("nvmlmemory 0");
+    const uint64_t whole = s.outside->number("nvmlmemory 0");
     for (unsigned i = 0; i < 3; i++) {
         CHECK(s.guest->number(of("nvmlmemory", i), 1) <= whole / 3);
         CHECK(s.guest->number(of("nvmlmemory", i), 1) > whole / 3 - kGiB);
@@ -233,7 +233,7 @@ TEST_CASE("NVML's memory of each part is the part's, as CUDA has it") {
     CHECK(std::stoull(part[3]) >= kGiB);
     CHECK(std::stoull(part[3]) < 2 * kGiB);
     // A part that isn't used has its share of the context that the others use.
-    const std::uint64_t context = std::stoull(part[3]) - kGiB;
+    const uint64_t context = std::stoull(part[3]) - kGiB;
     CHECK(s.guest->number("nvmlmemory2 2", 3) <= context + kMiB);
     CHECK(s.guest->number("nvmlmemory2 2", 3) + kMiB >= context);
     CHECK(s.guest->number("nvmlmemory 3", 1) == s.outside->number("nvmlmemory 1", 1));
@@ -364,7 +364,7 @@ TEST_CASE("no answer of NVML's names a GPU that is split") {
         CHECK(all.find(uuid.substr(4)) == all.npos);
         const Words words = split_words(all);
         const std::set<std::string> said(words.begin(), words.end());
-        for (std::size_t form = 1; form < forms.size(); form++) CHECK(said.count(forms[form]) == 0);
+        for (size_t form = 1; form < forms.size(); form++) CHECK(said.count(forms[form]) == 0);
     }
 }
 

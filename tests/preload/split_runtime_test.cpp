@@ -45,7 +45,7 @@ Words lines_that_begin(const std::string& word, const Words& lines) {
     return all;
 }
 
-std::set<std::string> column(const Words& lines, std::size_t place) {
+std::set<std::string> column(const Words& lines, size_t place) {
     std::set<std::string> all;
     for (const std::string& line : lines) all.insert(split_words(line).at(place));
     return all;
@@ -90,7 +90,7 @@ TEST_CASE("a program on the runtime sees every part as a GPU, and uses each to i
     // refused, as it has one GPU.)
     const Words physical = lines_that_begin("gpu", split_lines(whole.out));
     REQUIRE(physical.size() == 1);
-    for (const std::size_t place : {3, 5, 7}) {
+    for (const size_t place : {3, 5, 7}) {
         const std::string word = split_words(physical[0]).at(place);
         INFO(word);
         CHECK(parts.out.find(word) == std::string::npos);
@@ -193,8 +193,8 @@ TEST_CASE("with its shim behind it a runtime has its program's calls to itself, 
                            " sees each split GPU as one, with the memory of its first partition: libcuslice-runtime.so "
                            "has to stand before it in LD_PRELOAD"));
     };
-    CHECK(said(runtime + ":" + kShim) == std::pair(Words{"count 1"}, std::ptrdiff_t{1}));
-    CHECK(said(kShim + ":" + runtime) == std::pair(Words{"count 3"}, std::ptrdiff_t{0}));
+    CHECK(said(runtime + ":" + kShim) == std::pair(Words{"count 1"}, ptrdiff_t{1}));
+    CHECK(said(kShim + ":" + runtime) == std::pair(Words{"count 3"}, ptrdiff_t{0}));
 }
 
 }  // namespace cuslice::tests

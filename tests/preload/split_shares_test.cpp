@@ -14,15 +14,15 @@ TEST_CASE("parts are charged the context that they share alike, whichever of the
         Parts parts(count);
         REQUIRE(parts.guest.code("retain " + text(first)) == kSuccess);
         for (unsigned i = 0; i < count; i++) REQUIRE(parts.guest.code("retain " + text(i)) == kSuccess);
-        const std::uint64_t each = parts.used(0);
+        const uint64_t each = parts.used(0);
         CHECK(each > 0);
         for (unsigned i = 1; i < count; i++) {
-            const std::uint64_t used = parts.used(i);
+            const uint64_t used = parts.used(i);
             CHECK(std::max(used, each) - std::min(used, each) <= 512 * 1024);
         }
         CHECK(parts.held().used == parts.used_by_all());
         // So are modules, which are in that context.
-        const std::uint64_t before = parts.used(0);
+        const uint64_t before = parts.used(0);
         REQUIRE(parts.guest.code("current 1") == kSuccess);
         REQUIRE(parts.guest.code("module big " + text(count * kMiB)) == kSuccess);
         CHECK(parts.used(0) >= before + kMiB);
@@ -38,12 +38,12 @@ TEST_CASE("parts of different sizes are charged the context in proportion") {
     Guest guest(Guest::route("linked"), sliced(kGpu, books.path(), settings));
     REQUIRE(guest.code("init") == kSuccess);
     REQUIRE(guest.code("retain 1") == kSuccess);
-    const std::uint64_t small = 300 * kMiB - guest.number("info");
+    const uint64_t small = 300 * kMiB - guest.number("info");
     enter_device(guest);
-    const std::uint64_t large = 1500 * kMiB - guest.number("info");
+    const uint64_t large = 1500 * kMiB - guest.number("info");
     CHECK(small > 0);
     CHECK(large + small == books_of(books.path(), guest.pid()).used);
-    const std::uint64_t expected = 5 * small;
+    const uint64_t expected = 5 * small;
     CHECK(std::max(large, expected) - std::min(large, expected) <= kMiB);
     CHECK(guest.finish() == 0);
 }
@@ -57,8 +57,8 @@ TEST_CASE("a part that is full refuses what the driver would take for another on
     REQUIRE(guest.code("current 1") == kSuccess);
     REQUIRE(guest.code("alloc all " + text(guest.number("info"))) == kSuccess);
     REQUIRE(guest.code("current 0") == kSuccess);
-    const std::uint64_t free = guest.number("info");
-    const std::uint64_t used = books_of(books.path(), guest.pid()).used;
+    const uint64_t free = guest.number("info");
+    const uint64_t used = books_of(books.path(), guest.pid()).used;
     CHECK(guest.code("module big " + text(64 * kMiB)) == kOutOfMemory);
     CHECK(guest.number("info") == free);
     CHECK(books_of(books.path(), guest.pid()).used == used);

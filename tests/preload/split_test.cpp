@@ -39,8 +39,8 @@ TEST_CASE("a GPU that is split is as many as asked for, each with an identity an
 TEST_CASE("each part allocates to its own limit and no further") {
     Parts parts(3);
     parts.retain_all();
-    const std::uint64_t block = 8 * kMiB;
-    std::vector<std::uint64_t> before, free;
+    const uint64_t block = 8 * kMiB;
+    std::vector<uint64_t> before, free;
     for (unsigned i = 0; i < 3; i++) {
         before.push_back(parts.used(i));
         free.push_back(parts.guest.number("info"));
@@ -71,7 +71,7 @@ TEST_CASE("parts that are more than their GPU together are refused by the GPU's 
     REQUIRE(guest.code("current 0") == kSuccess);
     REQUIRE(guest.code("alloc first " + text(600 * kMiB)) == kSuccess);
     REQUIRE(guest.code("current 1") == kSuccess);
-    const std::uint64_t free = guest.number("info");
+    const uint64_t free = guest.number("info");
     REQUIRE(free < 400 * kMiB);
     // Within the part, and not within the GPU; and the refusal leaves nothing behind.
     for (int i = 0; i < 3; i++) CHECK(guest.code("alloc more " + text(400 * kMiB)) == kOutOfMemory);
@@ -181,7 +181,7 @@ TEST_CASE("the end of a context frees what was in it, and nothing of the others"
     Parts parts(3);
     parts.retain_all();
     REQUIRE(parts.guest.code("create own 1") == kSuccess);
-    const std::uint64_t context = parts.held().used;
+    const uint64_t context = parts.held().used;
     for (const char* name : {"own", "0", "1", "2"}) {
         REQUIRE(parts.guest.code(std::string("current ") + name) == kSuccess);
         REQUIRE(parts.guest.code(std::string("alloc in") + name + " " + text(32 * kMiB)) == kSuccess);
@@ -189,7 +189,7 @@ TEST_CASE("the end of a context frees what was in it, and nothing of the others"
         REQUIRE(parts.guest.code(std::string("module of") + name + " " + text(kMiB)) == kSuccess);
         REQUIRE(parts.guest.code(std::string("array of") + name + " 512 512 0") == kSuccess);
     }
-    const std::uint64_t full = parts.held().used;
+    const uint64_t full = parts.held().used;
     CHECK(full == parts.used_by_all());
     const auto still = [&](const std::string& name, bool alive) {
         REQUIRE(parts.guest.code("current 0") == kSuccess);
@@ -229,7 +229,7 @@ TEST_CASE("the end of a context frees what was in it, and nothing of the others"
 TEST_CASE("a reset of the only context in use is the driver's, and it begins anew") {
     Parts parts(2);
     REQUIRE(parts.guest.code("retain 1") == kSuccess);
-    const std::uint64_t context = parts.held().used;
+    const uint64_t context = parts.held().used;
     REQUIRE(parts.guest.code("alloc x " + text(kMiB)) == kSuccess);
     REQUIRE(parts.guest.code("reset 1") == kSuccess);
     CHECK(parts.held().contexts == 0);
@@ -274,13 +274,13 @@ TEST_CASE("a created context's memory goes back to its part's cache's GPU, and t
          {Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"}}) {
         Parts parts(2, settings);
         parts.retain_all();
-        const std::uint64_t before = parts.held().used;
+        const uint64_t before = parts.held().used;
         REQUIRE(parts.guest.code("create own 1") == kSuccess);
         REQUIRE(parts.guest.code("alloc x " + text(64 * kMiB)) == kSuccess);
         REQUIRE(parts.guest.code("current 1") == kSuccess);
         REQUIRE(parts.guest.code("alloc y " + text(64 * kMiB)) == kSuccess);
         REQUIRE(parts.guest.code("put y 5") == kSuccess);
-        const std::uint64_t both = parts.held().used;
+        const uint64_t both = parts.held().used;
         CHECK(both >= before + 128 * kMiB);
         REQUIRE(parts.guest.code("destroy own") == kSuccess);
         CHECK(parts.held().used == before + (both - before) / 2);
@@ -294,7 +294,7 @@ TEST_CASE("beside a GPU that is whole, parts are counted before it and have one 
     Guest guest(Guest::route("linked"), sliced("2xlaptop-2g", books.path(), {"CUSLICE_SPLIT=0=2"}));
     REQUIRE(guest.code("init") == kSuccess);
     CHECK(guest.ask("count") == "0 3");
-    const std::uint64_t part = Parts::total() / 2 / kPage * kPage;
+    const uint64_t part = Parts::total() / 2 / kPage * kPage;
     CHECK(guest.number("total 0") == part);
     CHECK(guest.number("total 1") == part);
     CHECK(guest.number("total 2") == Parts::total());
@@ -345,9 +345,9 @@ TEST_CASE("each partition has a cache of its own, in every mode") {
         INFO(settings.back());
         Parts parts(3, settings);
         parts.retain_all();
-        const std::uint64_t context = parts.used_by_all();
-        const std::uint64_t block = 8 * kMiB;
-        std::vector<std::uint64_t> free;
+        const uint64_t context = parts.used_by_all();
+        const uint64_t block = 8 * kMiB;
+        std::vector<uint64_t> free;
         for (unsigned i = 0; i < 3; i++) {
             REQUIRE(parts.guest.code("current " + text(i)) == kSuccess);
             free.push_back(parts.guest.number("info"));
@@ -438,7 +438,7 @@ TEST_CASE("without a split what is translated where there is one is the driver's
     std::set<std::string> translated;
     std::ifstream list(CUSLICE_TEST_FUNCTIONS);
     for (std::string line; std::getline(list, line);) {
-        const std::size_t start = line.find("(cu");
+        const size_t start = line.find("(cu");
         if (line.rfind("CUSLICE_FUNCTION(", 0) == 0 && line.find(", none)") == std::string::npos)
             translated.insert(line.substr(start + 1, line.find(',', start) - start - 1));
     }
@@ -453,7 +453,7 @@ TEST_CASE("without a split what is translated where there is one is the driver's
     const std::vector<Answer> limited = ask(look_ups, sliced(kGpu, books.path(), {"CUSLICE_LIMIT=1GiB"}));
     const std::vector<Answer> split = ask(look_ups, sliced(kGpu, books.path(), {"CUSLICE_SPLIT=0=2"}));
     std::set<std::string> seen;
-    for (std::size_t i = 0; i < look_ups.size(); i++) {
+    for (size_t i = 0; i < look_ups.size(); i++) {
         if (!translated.count(own[i].v2_pointer.symbol)) continue;
         INFO(look_ups[i].text());
         seen.insert(own[i].v2_pointer.symbol);

@@ -16,7 +16,7 @@ namespace {
 constexpr char kLaptop[] = "1xlaptop-2g";
 
 struct Tally {
-    std::uint64_t current, peak, allocated, freed;
+    uint64_t current, peak, allocated, freed;
     bool operator==(const Tally&) const = default;
 };
 
@@ -26,16 +26,16 @@ struct Stats {
         const Words words = split_words(guest.ask("memorystats " + std::to_string(device)));
         REQUIRE(words.size() == 26);
         REQUIRE(words[0] == std::to_string(kSuccess));
-        std::vector<std::uint64_t> n;
-        for (std::size_t i = 2; i < words.size(); ++i) n.push_back(std::stoull(words[i]));
-        const auto tally = [&](std::size_t at) { return Tally{n[at], n[at + 1], n[at + 2], n[at + 3]}; };
+        std::vector<uint64_t> n;
+        for (size_t i = 2; i < words.size(); ++i) n.push_back(std::stoull(words[i]));
+        const auto tally = [&](size_t at) { return Tally{n[at], n[at + 1], n[at + 2], n[at + 3]}; };
         allocated = tally(0), requested = tally(4), active = tally(8), reserved = tally(12);
         allocations = n[16], frees = n[17], segments = n[18], retries = n[19], ooms = n[20], syncs = n[21];
         largest_free = n[22], own_memory = n[23];
     }
     Tally allocated{}, requested{}, active{}, reserved{};
-    std::uint64_t allocations = 0, frees = 0, segments = 0, retries = 0, ooms = 0, syncs = 0, largest_free = 0,
-                  own_memory = 0;
+    uint64_t allocations = 0, frees = 0, segments = 0, retries = 0, ooms = 0, syncs = 0, largest_free = 0,
+             own_memory = 0;
 };
 
 Outcome ask_stats(int pid, const std::string& books, const Words& more = {}, const std::string& fake = kLaptop) {
@@ -229,7 +229,7 @@ TEST_CASE("each GPU has figures of its own, and one without a cache has none") {
 TEST_CASE("a program built with an older or a newer structure gets as much as it knows, and no more") {
     Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth"});
     enter_device(scene.guest);
-    const std::uint64_t size = scene.guest.number("memorystats 0");
+    const uint64_t size = scene.guest.number("memorystats 0");
     CHECK(scene.guest.number("memorystats 0 " + bytes(size + 64)) == size);
     CHECK(scene.guest.code("memorystats 0 " + bytes(size - 1)) == kInvalidValue);
     CHECK(scene.guest.code("memorystats 0 0") == kInvalidValue);
@@ -382,13 +382,13 @@ TEST_CASE("a refusal is followed by what the cache holds, once, and log = debug 
         ++dumps;
         const Json dump = Json::parse(text.substr(9));
         REQUIRE(dump["caches"].size() == 1);
-        std::uint64_t segments = 0, used = 0, requested = 0, spans = 0;
+        uint64_t segments = 0, used = 0, requested = 0, spans = 0;
         for (const Json& segment : dump["caches"][0]["segments"]) {
-            std::uint64_t sum = 0;
+            uint64_t sum = 0;
             for (const Json& block : segment["blocks"]) {
-                sum += block["bytes"].get<std::uint64_t>();
-                if (block["state"] == "used") used += block["bytes"].get<std::uint64_t>();
-                if (block["state"] == "used") requested += block["requested"].get<std::uint64_t>();
+                sum += block["bytes"].get<uint64_t>();
+                if (block["state"] == "used") used += block["bytes"].get<uint64_t>();
+                if (block["state"] == "used") requested += block["requested"].get<uint64_t>();
                 if (block["state"] == "span") spans += block["cut_into"] == 1024;
             }
             CHECK(sum == segment["bytes"]);

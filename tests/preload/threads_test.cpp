@@ -27,13 +27,13 @@ bool strikes_in_later_calls() {
     return major == 2 && minor >= 34;
 }
 
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
+std::string bytes(uint64_t count) { return std::to_string(count); }
 
 // The slice as a program sees it and as the books have it, and that the two agree to the byte.
 struct Counted {
     Counted(Guest& guest, const Folder& books)
         : free(guest.number("info")), used(books_of(books.path(), guest.pid()).used) {}
-    std::uint64_t free, used;
+    uint64_t free, used;
     bool operator==(const Counted&) const = default;
 };
 

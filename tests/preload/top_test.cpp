@@ -32,11 +32,11 @@ TEST_CASE("top shows jobs, partitions, waiters and caches of the GPUs that they 
     CHECK(now["gpus"][0]["uuid"] == machine.uuids[0]);
     CHECK(now["gpus"][0]["total"] == 2002 * kMiB);
     // The only process there uses the bytes that the driver has on record, and has reserved the rest of its limit.
-    const std::uint64_t used = now["gpus"][0]["used"];
+    const uint64_t used = now["gpus"][0]["used"];
     CHECK(used == machine.held(*cached, 0).used);
     CHECK(now["gpus"][0]["reserved_beyond_use"] == kGiB - used);
 
-    std::uint64_t of_parts = 0;
+    uint64_t of_parts = 0;
     bool whole = false, job = false;
     for (const Json& row : now["processes"]) {
         job = job || (row["pid"] == cached->pid() && row["index"] == 0 && row["partition"].is_null() &&
@@ -44,7 +44,7 @@ TEST_CASE("top shows jobs, partitions, waiters and caches of the GPUs that they 
         if (row["pid"] != split->pid()) continue;
         CHECK(row["index"] == 1);
         whole = whole || row["partition"].is_null();
-        if (!row["partition"].is_null()) of_parts |= std::uint64_t{1} << row["partition"].get<unsigned>();
+        if (!row["partition"].is_null()) of_parts |= uint64_t{1} << row["partition"].get<unsigned>();
     }
     CHECK(job);
     CHECK(whole);

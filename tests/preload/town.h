@@ -71,7 +71,7 @@ inline std::string read_to_end(int descriptor) {
     char buffer[4096];
     ::fcntl(descriptor, F_SETFL, 0);
     for (ssize_t count; (count = ::read(descriptor, buffer, sizeof buffer)) > 0;)
-        text.append(buffer, static_cast<std::size_t>(count));
+        text.append(buffer, static_cast<size_t>(count));
     ::close(descriptor);
     return text;
 }
@@ -178,7 +178,7 @@ struct Town {
     Ended ps(unsigned user) const {
         return run_counted(joined(as(user), {kLaunch, "ps", "--json", "--fake", fake}), outside());
     }
-    std::uint64_t used(Guest& one) const { return books_of(books, one.pid()).used; }
+    uint64_t used(Guest& one) const { return books_of(books, one.pid()).used; }
 
     /// Files in the ledgers' folder that end so, of this user if `user` is one.
     std::vector<std::string> files(const std::string& ending, long user = -1) const {
@@ -223,7 +223,7 @@ class TwoProcesses {
         CHECK(first->code("alloc shared " + bytes(300 * kMiB)) == kSuccess);
         CHECK(second->code("fill " + bytes(kMiB)) == kOutOfMemory);
         CHECK(first->code("alloc more " + bytes(32 * kMiB)) == kOutOfMemory);
-        const std::uint64_t together = town_.used(*first) + town_.used(*second);
+        const uint64_t together = town_.used(*first) + town_.used(*second);
         CHECK(together <= kGiB);
         CHECK(together > kGiB - 64 * kMiB);
         CHECK(second->code("freeall") == kSuccess);

@@ -73,13 +73,13 @@ const std::set<std::string> kOfOthers{
     "cuModuleLoadFatBinary",
 };
 
-constexpr std::uint64_t kContext = 300 * kMiB;
+constexpr uint64_t kContext = 300 * kMiB;
 
 /// How a slice is made, its size, and what of the first request is more than there is beside the context.
 struct Mode {
     const char* name;
     Words settings;
-    std::uint64_t limit, most;  // `most`: by the accounting, with other partitions' share of the context
+    uint64_t limit, most;  // `most`: by the accounting, with other partitions' share of the context
     bool job = false;
 };
 const Mode kModes[] = {
@@ -137,7 +137,7 @@ void check_first(const std::string& symbol, const Mode& mode, const Machine& mac
     const Program program(mode, machine);
     // The driver footprint is charged to all partitions.
     const bool by_driver = afterwards(symbol) && !symbol.starts_with("cuArray") && !symbol.starts_with("cuMipmapped");
-    const std::uint64_t most = mode.limit == kGiB || !by_driver ? mode.most : 2 * mode.limit;
+    const uint64_t most = mode.limit == kGiB || !by_driver ? mode.most : 2 * mode.limit;
     for (const std::string& command : before) REQUIRE(program.guest->code(command) == kSuccess);
     const std::string once = "first " + symbol + " " + bytes(mode.limit - kContext / 2) + " 1";
     const int refused = program.guest->code(once);
@@ -169,7 +169,7 @@ TEST_CASE("each hooked function is known to take memory, or to take none") {
 }
 
 TEST_CASE("whatever takes memory first, a context that no hook saw is charged before it") {
-    const std::size_t which = GENERATE(range(std::size_t{0}, std::size(kModes)));
+    const size_t which = GENERATE(range(size_t{0}, std::size(kModes)));
     const Folder folder;
     const Machine machine(machine_file(folder, ""));
     for (std::string symbol : firsts()) {
@@ -230,10 +230,10 @@ TEST_CASE("what is said to be free can be had in one block, where launches took 
     const std::string allocator = GENERATE("direct", "growth");
     Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
     fill_and_free(scene.guest);
-    const std::uint64_t before = scene.free();
+    const uint64_t before = scene.free();
     REQUIRE(scene.guest.code("localkernels m " + bytes(1024 + 41 * kMiB / 6144)) == kSuccess);
     REQUIRE(scene.guest.code("lookup m second") == kSuccess);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     CHECK(free <= before - 40 * kMiB);
     CHECK(scene.guest.code("alloc all " + bytes(free)) == kSuccess);
     CHECK(scene.held().used <= kGiB);

@@ -79,7 +79,7 @@ TEST_CASE("a free ends no capture, also of those that begin by a function that n
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("stream s") == kSuccess);
     const std::string size = small ? "1000" : "1000000";
-    const std::uint64_t block = scene.guest.number("alloc a " + size);
+    const uint64_t block = scene.guest.number("alloc a " + size);
     REQUIRE(scene.guest.code("begin s " + mode + (newer ? " newer" : "")) == kSuccess);
     CHECK(scene.guest.code((elsewhere ? "thread free a" : "free a")) == kSuccess);
     // It is nobody's until somebody may ask what the GPU has done.
@@ -96,7 +96,7 @@ TEST_CASE("a capture that fails to begin by such a function keeps nothing from b
                 growth("strict", {"CUSLICE_FAKE_NEWER=1", "CUSLICE_FAKE_INJECT=cuStreamBeginCapture_v2:*=801"}));
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("stream s") == kSuccess);
-    const std::uint64_t block = scene.guest.number("alloc a 1000000");
+    const uint64_t block = scene.guest.number("alloc a 1000000");
     CHECK(scene.guest.code("begin s global newer") == kNotSupported);
     CHECK(scene.guest.code("free a") == kSuccess);
     CHECK(scene.guest.number("alloc b 1000000") == block);
@@ -109,11 +109,11 @@ TEST_CASE("what has been idle for long is not given back while a stream is captu
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("stream s") == kSuccess);
     REQUIRE(scene.guest.code("alloc a " + bytes(10 * kMiB)) == kSuccess);
-    const std::uint64_t used = scene.held().used;
+    const uint64_t used = scene.held().used;
     REQUIRE(scene.guest.code("free a") == kSuccess);
     REQUIRE(scene.guest.code(std::string("begin s global") + (newer ? " newer" : "")) == kSuccess);
     // However often it is looked for: it stays, the capture is whole, and the memory comes back when that is over.
-    const std::uint64_t used_at_begin = scene.held().used;
+    const uint64_t used_at_begin = scene.held().used;
     const auto then = naps_of_others(scene.guest.pid());
     CHECK(soon([&] { return napped_since(scene.guest.pid(), then, 20); }));
     CHECK(scene.held().used == used_at_begin);

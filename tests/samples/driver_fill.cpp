@@ -26,7 +26,7 @@ struct Gpu {
         check(cuMemGetInfo(&memory.free, &memory.total), "cuMemGetInfo");
         return memory;
     }
-    void* allocate(std::size_t bytes) {
+    void* allocate(size_t bytes) {
         CUdeviceptr pointer = 0;
         const CUresult result = cuMemAlloc(&pointer, bytes);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -35,10 +35,10 @@ struct Gpu {
         check(result, "cuMemAlloc");
         return reinterpret_cast<void*>(pointer);
     }
-    void set(void* pointer, unsigned char value, std::size_t bytes) {
+    void set(void* pointer, unsigned char value, size_t bytes) {
         check(cuMemsetD8(device(pointer), value, bytes), "cuMemsetD8");
     }
-    void read(void* host, const void* pointer, std::size_t bytes) {
+    void read(void* host, const void* pointer, size_t bytes) {
         check(cuMemcpyDtoH(host, device(pointer), bytes), "cuMemcpyDtoH");
     }
     void free(void* pointer) { check(cuMemFree(device(pointer)), "cuMemFree"); }

@@ -18,8 +18,8 @@ struct Options {
 };
 
 struct Memory {
-    std::size_t free = 0;
-    std::size_t total = 0;
+    size_t free = 0;
+    size_t total = 0;
 };
 
 struct Result {
@@ -27,8 +27,8 @@ struct Result {
     Memory before;
     Memory full;
     Memory after;
-    std::size_t got = 0;
-    std::size_t blocks = 0;
+    size_t got = 0;
+    size_t blocks = 0;
     bool verified = true;
     const char* kernel = "none";  ///< "ran", "did not run", or "none": there is no kernel in this program
 };
@@ -56,7 +56,7 @@ inline Options parse(int count, char** arguments, const char* name) {
     return options;
 }
 
-inline double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+inline double mebibytes(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
 
 inline void print_full(const Options& options, const char* name, const Result& result) {
     if (options.json) {
@@ -99,15 +99,15 @@ inline void hold_until_end_of_input() {
 ///   void free(void*)
 template <class Gpu>
 int fill(Gpu& gpu, const Options& options, const char* name, Result& result) {
-    constexpr std::size_t largest = std::size_t{64} << 20;
-    constexpr std::size_t smallest = std::size_t{1} << 20;
+    constexpr size_t largest = size_t{64} << 20;
+    constexpr size_t smallest = size_t{1} << 20;
     struct Block {
         void* pointer;
-        std::size_t bytes;
+        size_t bytes;
     };
     std::vector<Block> blocks;
     result.before = gpu.memory();
-    for (std::size_t bytes = largest; bytes >= smallest;) {
+    for (size_t bytes = largest; bytes >= smallest;) {
         void* const pointer = gpu.allocate(bytes);
         if (pointer == nullptr) {
             bytes /= 2;
@@ -119,13 +119,13 @@ int fill(Gpu& gpu, const Options& options, const char* name, Result& result) {
     result.blocks = blocks.size();
     result.full = gpu.memory();
     // All blocks are written before any is read, so that two that overlap are found out.
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (size_t i = 0; i < blocks.size(); ++i) {
         gpu.set(blocks[i].pointer, static_cast<unsigned char>(i % 251 + 1), blocks[i].bytes);
     }
     std::vector<unsigned char> back(smallest);
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (size_t i = 0; i < blocks.size(); ++i) {
         const unsigned char expected = static_cast<unsigned char>(i % 251 + 1);
-        for (const std::size_t offset : {std::size_t{0}, blocks[i].bytes - back.size()}) {
+        for (const size_t offset : {size_t{0}, blocks[i].bytes - back.size()}) {
             gpu.read(back.data(), static_cast<const char*>(blocks[i].pointer) + offset, back.size());
             for (const unsigned char byte : back) {
                 result.verified = result.verified && byte == expected;

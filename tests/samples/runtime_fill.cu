@@ -23,7 +23,7 @@ struct Gpu {
         check(cudaMemGetInfo(&memory.free, &memory.total), "cudaMemGetInfo");
         return memory;
     }
-    void* allocate(std::size_t bytes) {
+    void* allocate(size_t bytes) {
         void* pointer = nullptr;
         const cudaError_t error = cudaMalloc(&pointer, bytes);
         if (error == cudaErrorMemoryAllocation) {
@@ -33,10 +33,10 @@ struct Gpu {
         check(error, "cudaMalloc");
         return pointer;
     }
-    void set(void* pointer, unsigned char value, std::size_t bytes) {
+    void set(void* pointer, unsigned char value, size_t bytes) {
         check(cudaMemset(pointer, value, bytes), "cudaMemset");
     }
-    void read(void* host, const void* pointer, std::size_t bytes) {
+    void read(void* host, const void* pointer, size_t bytes) {
         check(cudaMemcpy(host, pointer, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
     }
     void free(void* pointer) { check(cudaFree(pointer), "cudaFree"); }

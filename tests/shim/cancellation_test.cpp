@@ -196,14 +196,14 @@ TEST_CASE("a thread that can be cancelled at any time is seen, and held back by 
 }
 
 TEST_CASE("each of many threads ends alone") {
-    constexpr std::size_t kThreads = 200;
+    constexpr size_t kThreads = 200;
     std::vector<Victim> victims(kThreads);
     std::vector<pthread_t> threads;
     for (Victim& victim : victims) {
         victim.body = asked_inside;
         threads.push_back(start(victim));
     }
-    for (std::size_t i = 0; i < kThreads; i++) {
+    for (size_t i = 0; i < kThreads; i++) {
         CHECK(ask_and_join(threads[i], victims[i]) == PTHREAD_CANCELED);
         CHECK(victims[i].inside == 0);
         CHECK(victims[i].left);

@@ -15,12 +15,11 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::uintptr_t kFar = 16 << 20;  // another stack
+constexpr uintptr_t kFar = 16 << 20;  // another stack
 using Judgement = OnStack::Judgement;
 
-const volatile void* moved(const volatile void* from, std::intptr_t bytes) {
-    return reinterpret_cast<const volatile void*>(reinterpret_cast<std::uintptr_t>(from) +
-                                                  static_cast<std::uintptr_t>(bytes));
+const volatile void* moved(const volatile void* from, intptr_t bytes) {
+    return reinterpret_cast<const volatile void*>(reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(bytes));
 }
 
 [[gnu::noinline]] Judgement judged_below(const OnStack& stack) {
@@ -30,20 +29,20 @@ const volatile void* moved(const volatile void* from, std::intptr_t bytes) {
 
 // Begins, asks from below, and returns without an end, as a longjmp does.
 [[gnu::noinline]] Judgement leave(OnStack& stack) {
-    volatile std::uint64_t place = 0;
+    volatile uint64_t place = 0;
     stack.begin(&place, OnStack::Hold::by_calls);
     return judged_below(stack);
 }
 
 // Where it was called from lies something else afterwards, whatever becomes of the place.
-[[gnu::noinline]] void begin_and_leave(OnStack& stack, volatile std::uint64_t* place) {
+[[gnu::noinline]] void begin_and_leave(OnStack& stack, volatile uint64_t* place) {
     stack.begin(place, OnStack::Hold::by_calls);
 }
 
 // Pages for a place, which no stack of this thread's lies near.
 struct Pages {
     Pages()
-        : size(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
+        : size(static_cast<size_t>(sysconf(_SC_PAGESIZE))),
           at(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
         REQUIRE(at != MAP_FAILED);
     }
@@ -54,8 +53,8 @@ struct Pages {
     ~Pages() { unmap(); }
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
-    volatile std::uint64_t* place() const { return static_cast<volatile std::uint64_t*>(at) + 64; }
-    std::size_t size;
+    volatile uint64_t* place() const { return static_cast<volatile uint64_t*>(at) + 64; }
+    size_t size;
     void* at;
 };
 
@@ -79,11 +78,11 @@ std::jmp_buf out;
 TEST_CASE("a call from below is inside, until its end") {
     OnStack stack;
     CHECK_FALSE(stack.any());
-    volatile std::uint64_t place = 0;
+    volatile uint64_t place = 0;
     stack.begin(&place, OnStack::Hold::by_calls);
     CHECK(stack.any());
     CHECK(judged_below(stack) == Judgement::inside);
-    const std::uint64_t first = place;
+    const uint64_t first = place;
     CHECK(first != 0);
     stack.end();
     CHECK_FALSE(stack.any());
@@ -109,20 +108,20 @@ TEST_CASE("a call from where the frame has been given back has left it") {
 
 TEST_CASE("a call from far away may be on another stack, which tells nothing") {
     OnStack stack;
-    volatile std::uint64_t place = 0;
+    volatile uint64_t place = 0;
     stack.begin(&place, OnStack::Hold::by_calls);
     CHECK(stack.judge(&place) == Judgement::left);
     CHECK(stack.judge(moved(&place, 8)) == Judgement::left);
     CHECK(stack.judge(moved(&place, kFar - 1)) == Judgement::left);
     CHECK(stack.judge(moved(&place, kFar)) == Judgement::unknown);
-    CHECK(stack.judge(moved(&place, 1 - static_cast<std::intptr_t>(kFar))) == Judgement::inside);
-    CHECK(stack.judge(moved(&place, -static_cast<std::intptr_t>(kFar))) == Judgement::unknown);
+    CHECK(stack.judge(moved(&place, 1 - static_cast<intptr_t>(kFar))) == Judgement::inside);
+    CHECK(stack.judge(moved(&place, -static_cast<intptr_t>(kFar))) == Judgement::unknown);
     stack.end();
 }
 
 TEST_CASE("a frame that something else lies in now was left") {
     OnStack stack;
-    volatile std::uint64_t place = 0;
+    volatile uint64_t place = 0;
     SECTION("over its place") {
         stack.begin(&place, OnStack::Hold::by_calls);
         place = place + 1;
@@ -166,7 +165,7 @@ TEST_CASE("a hook that was left by a longjmp is forgotten, and what it reserved 
     if (!within) return;
     Within::use(0);
     Budget& budget = process().gpu(0).budget();
-    const std::uint64_t before = budget.used();
+    const uint64_t before = budget.used();
     LimitError why;
     REQUIRE(process().gpu(0).reserve(2 << 20, &why));
     if (setjmp(out) == 0) {

@@ -65,17 +65,17 @@ CUcontext Within::use(CUdevice device) {
     return context;
 }
 
-CUdeviceptr Within::allocate(std::size_t bytes) {
+CUdeviceptr Within::allocate(size_t bytes) {
     CUdeviceptr address = 0;
     REQUIRE(cuMemAlloc_v2(&address, bytes) == CUDA_SUCCESS);
     return address;
 }
 
 std::vector<std::string> Within::said() {
-    static std::size_t known = 0;
+    static size_t known = 0;
     std::vector<std::string> lines;
     std::ifstream in(log_file());
-    std::size_t count = 0;
+    size_t count = 0;
     for (std::string line; std::getline(in, line); count++)
         if (count >= known) lines.push_back(line.substr(line.find(": ") + 2));
     known = count;

@@ -27,9 +27,9 @@ struct Within {
 
     /// A context of this GPU, current in this thread.
     static CUcontext use(CUdevice device);
-    static CUdeviceptr allocate(std::size_t bytes);
+    static CUdeviceptr allocate(size_t bytes);
     /// Bytes charged to a GPU.
-    static std::uint64_t used(int gpu) { return process().gpu(gpu).budget().used(); }
+    static uint64_t used(int gpu) { return process().gpu(gpu).budget().used(); }
     /// Lines logged since the last call, each without its prefix.
     static std::vector<std::string> said();
 

@@ -48,7 +48,7 @@ class Forging : public System {
             {"{libc}", libc()},
             {"{at}", at("")}};
         for (const auto& [word, value] : words)
-            for (std::size_t place; (place = text.find(word)) != text.npos;) text.replace(place, word.size(), value);
+            for (size_t place; (place = text.find(word)) != text.npos;) text.replace(place, word.size(), value);
         return text;
     }
 

@@ -181,8 +181,8 @@ std::map<std::string, std::string> Host::files() const {
     return all;
 }
 
-std::uint64_t Host::held_by(unsigned user) const {
-    std::uint64_t held = 0;
+uint64_t Host::held_by(unsigned user) const {
+    uint64_t held = 0;
     for (const auto& file : fs::directory_iterator(at("/books"))) {
         fake::Books books;
         std::string error;
@@ -205,15 +205,15 @@ std::string command_of_page(const std::string& begin) {
 
 std::string block_of_page(const std::string& language, const std::string& begin) {
     const std::string text = page(), fence = "```" + language + "\n" + begin;
-    const std::size_t at = text.find(fence);
+    const size_t at = text.find(fence);
     REQUIRE(at != text.npos);
-    const std::size_t first = text.find('\n', at) + 1;
+    const size_t first = text.find('\n', at) + 1;
     return text.substr(first, text.find("```", first) - first);
 }
 
 std::string code_of_page(const std::string& begin) {
     const std::string text = page();
-    const std::size_t at = text.find("`" + begin);
+    const size_t at = text.find("`" + begin);
     REQUIRE(at != text.npos);
     return text.substr(at + 1, text.find('`', at + 1) - at - 1);
 }

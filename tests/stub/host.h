@@ -41,7 +41,7 @@ class Host {
     /// All files that are the machine's own, with their contents.
     std::map<std::string, std::string> files() const;
     /// The bytes that the fake GPU has in use by all of a user's processes.
-    std::uint64_t held_by(unsigned user) const;
+    uint64_t held_by(unsigned user) const;
 
     /// Programs there: one that opens the driver, one that is linked to it, and one in Python.
     static const Words kOpens, kLinked, kPython;

@@ -164,7 +164,7 @@ TEST_CASE("whatever file a program opens, the loader says what it says without t
     if (!system.possible()) return;
     const std::string file = system.at("short.so");
     fs::copy_file(module("plain"), file);
-    fs::resize_file(file, static_cast<std::uintmax_t>(size));
+    fs::resize_file(file, static_cast<uintmax_t>(size));
     const Outcome outcome = run(system.command({kOpen + "plain", file}), limited(books));
     system.write("etc/ld.so.preload", "");
     const Outcome without = run(system.command({kOpen + "plain", file}), limited(books));

@@ -53,7 +53,7 @@ class Privileged : public System {
             {"{race}", at("race")},
             {"{home}", at("home")}};
         for (const auto& [word, value] : words)
-            for (std::size_t place; (place = text.find(word)) != text.npos;) text.replace(place, word.size(), value);
+            for (size_t place; (place = text.find(word)) != text.npos;) text.replace(place, word.size(), value);
         return text;
     }
     bool possible() const {

@@ -50,8 +50,8 @@ struct Read {
     Words needs;
 };
 
-Read read(const std::string& path, std::size_t memory_size = 1 << 20) {
-    constexpr std::size_t kBehind = 64;
+Read read(const std::string& path, size_t memory_size = 1 << 20) {
+    constexpr size_t kBehind = 64;
     std::vector<char> memory(memory_size + kBehind, 'x');
     work work{memory.data(), memory.data(), memory.data() + memory_size};
     library_file file{};
@@ -62,7 +62,7 @@ Read read(const std::string& path, std::size_t memory_size = 1 << 20) {
     CHECK(std::string(work.end, kBehind) == std::string(kBehind, 'x'));
     if (file.rpath != nullptr) result.rpath = file.rpath;
     if (file.runpath != nullptr) result.runpath = file.runpath;
-    for (std::size_t i = 0; i < file.needs_count; ++i) result.needs.emplace_back(file.needs[i]);
+    for (size_t i = 0; i < file.needs_count; ++i) result.needs.emplace_back(file.needs[i]);
     return result;
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("a library's file says what it needs and where it looks for that") {
 
 TEST_CASE("what is no library for this machine is none") {
     std::string text = read_text(module("runpath"));
-    const auto with = [&](std::size_t at, char byte) {
+    const auto with = [&](size_t at, char byte) {
         std::string other = text;
         other[at] = byte;
         return read(Bytes(other).path()).library;
@@ -113,8 +113,8 @@ TEST_CASE("nothing waits for the other end of a pipe") {
 
 TEST_CASE("a library of any length is read as far as it goes") {
     const std::string text = read_text(module("runpath"));
-    const std::size_t all = read(module("runpath")).needs.size();  // a sanitizer's libraries, too
-    for (std::size_t size = 0; size < text.size(); size += size < 1024 ? 8 : 64) {
+    const size_t all = read(module("runpath")).needs.size();  // a sanitizer's libraries, too
+    for (size_t size = 0; size < text.size(); size += size < 1024 ? 8 : 64) {
         const Read got = read(Bytes(text.substr(0, size)).path());
         CHECK(got.needs.size() <= all);
         CHECK((got.needs.size() == all || got.unknown || !got.library));
@@ -125,7 +125,7 @@ TEST_CASE("a library of any length is read as far as it goes") {
 TEST_CASE("working memory of any size is enough or isn't, and no more is written to") {
     const Words needs = read(module("runpath")).needs;
     bool all = false;
-    for (std::size_t size = 0; size < 16384; size += 16) {
+    for (size_t size = 0; size < 16384; size += 16) {
         const Read got = read(module("runpath"), size);
         CHECK(got.needs.size() <= needs.size());
         CHECK((got.needs == needs || got.unknown));
@@ -144,7 +144,7 @@ TEST_CASE("a library with more than is looked at may need what was not seen") {
     long_one.resize(MadeUpFile::kDynamicAt + (elf_most_dynamic_entries + 10) * sizeof(Elf64_Dyn));
     Elf64_Dyn filler{};
     filler.d_tag = DT_DEBUG;
-    for (std::size_t i = made.dynamic.size(); i < elf_most_dynamic_entries + 5; ++i)
+    for (size_t i = made.dynamic.size(); i < elf_most_dynamic_entries + 5; ++i)
         std::memcpy(&long_one[MadeUpFile::kDynamicAt + i * sizeof filler], &filler, sizeof filler);
     CHECK(read(Bytes(long_one).path()).unknown);
     std::string bytes(64 * 1024, '\0');
@@ -170,8 +170,8 @@ TEST_CASE("a library whose needs lie where the reader does not look may need any
 TEST_CASE("a library with any bytes changed is read or not, and that is all", "[fuzz]") {
     const std::string text = read_text(module("rpath"));
     std::mt19937 random(20261125);
-    const auto below = [&](std::size_t count) { return random() % count; };
-    std::size_t dynamic = 0;
+    const auto below = [&](size_t count) { return random() % count; };
+    size_t dynamic = 0;
     Elf64_Ehdr header;
     std::memcpy(&header, text.data(), sizeof(header));
     for (unsigned i = 0; i < header.e_phnum; ++i) {
@@ -184,9 +184,9 @@ TEST_CASE("a library with any bytes changed is read or not, and that is all", "[
     for (int round = 0; round < 2000; ++round) {
         std::string other = text;
         // In the header, the table of segments, or the dynamic section: runs of bytes as well.
-        const std::size_t places[] = {below(64), 64 + below(header.e_phnum * sizeof(Elf64_Phdr)), dynamic + below(400)};
+        const size_t places[] = {below(64), 64 + below(header.e_phnum * sizeof(Elf64_Phdr)), dynamic + below(400)};
         for (int change = 0; change <= round % 4; ++change) {
-            const std::size_t at = places[below(3)];
+            const size_t at = places[below(3)];
             other.replace(at, 1 + below(8), 1 + below(8), kBytes[below(sizeof(kBytes))]);
         }
         read(Bytes(other).path());
@@ -200,7 +200,7 @@ TEST_CASE("the loader's cache is read when it is first asked, once, and does no 
                                                                   {kThisMachine, "liba.so", "/two/liba.so"}}));
     loader_cache cache{};
     cache.path = path.c_str();
-    std::size_t place = 0;
+    size_t place = 0;
     const auto next = [&] {
         const char* const found = next_in_cache(&cache, "liba.so", &place);
         return found == nullptr ? std::string() : found;
@@ -217,7 +217,7 @@ TEST_CASE("a loader's cache that is missing, empty or no file has nothing") {
     for (const std::string& path : {folder.path() + "/none", folder.write("empty", ""), folder.path()}) {
         loader_cache cache{};
         cache.path = path.c_str();
-        std::size_t place = 0;
+        size_t place = 0;
         CHECK(next_in_cache(&cache, "liba.so", &place) == nullptr);
         forget_cache(&cache);
     }

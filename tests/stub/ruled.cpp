@@ -83,8 +83,7 @@ std::string Ruled::filled(std::string text) const {
         {"{at}", at("alice")},    {"{library}", kPreloaded},         {"{python}", python_of_machine()},
         {"{user}", kUser}};
     for (const auto& [word, value] : words)
-        for (std::size_t place; (place = text.find(word)) != std::string::npos;)
-            text.replace(place, word.size(), value);
+        for (size_t place; (place = text.find(word)) != std::string::npos;) text.replace(place, word.size(), value);
     return text;
 }
 

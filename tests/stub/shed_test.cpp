@@ -12,7 +12,7 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kPage = 2 * kMiB;
+constexpr uint64_t kPage = 2 * kMiB;
 
 struct Way {
     const char* name;
@@ -68,8 +68,8 @@ const std::string kSetUserId =
 struct Asked {
     Words words;
     std::string errors;
-    int code(std::size_t line) const { return words.size() > line ? std::stoi(words[line]) : -1; }
-    std::uint64_t number(std::size_t line) const {
+    int code(size_t line) const { return words.size() > line ? std::stoi(words[line]) : -1; }
+    uint64_t number(size_t line) const {
         const Words parts = words.size() > line ? split_words(words[line]) : Words{};
         return parts.size() > 1 ? std::stoull(parts[1]) : 0;
     }
@@ -87,7 +87,7 @@ struct Holder {
         left = kGiB - 16 * kMiB - books_of(ruled.books(), guest.pid()).used - context;
     }
     /// Bytes that a program of its kind finds left once it has its context, in whole pages.
-    std::uint64_t pages() const { return left / kPage * kPage; }
+    uint64_t pages() const { return left / kPage * kPage; }
     void write_questions(const Ruled& ruled) const {
         ruled.write_questions("init\nretain 0\ncurrent 0\ntotal 0\ninfo\nalloc a " + bytes(pages() + kPage) +
                               "\nalloc b " + bytes(pages()) + "\nalloc c " + bytes(kPage) + "\nfreeall\ninfo\n");
@@ -100,7 +100,7 @@ struct Holder {
     }
 
     Guest guest;
-    std::uint64_t context = 0, total = 0, free = 0, left = 0;  // left: of the slice, to the next one
+    uint64_t context = 0, total = 0, free = 0, left = 0;  // left: of the slice, to the next one
 };
 
 void check_shares(const Holder& holder, const Asked& asked) {

@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 using Tenant = std::unique_ptr<Guest>;
 
-constexpr std::uint64_t kAlone = kGiB, kShared = 2 * kGiB, kJob = 2 * kGiB, kBlock = 32 * kMiB;
+constexpr uint64_t kAlone = kGiB, kShared = 2 * kGiB, kJob = 2 * kGiB, kBlock = 32 * kMiB;
 // Out of a program's reach in its slice: its headroom, and less than a block.
-constexpr std::uint64_t kLeft = 384 * kMiB;
+constexpr uint64_t kLeft = 384 * kMiB;
 
 const char kRules[] = R"([[rule]]
 name = "bobs-training"
@@ -49,7 +49,7 @@ void start_well(Guest& guest) {
 }
 
 /// That programs of a user together get all of a limit and no more, with what the user's others hold of it.
-void check_fill(const Host& host, unsigned user, const std::vector<Guest*>& programs, std::uint64_t limit) {
+void check_fill(const Host& host, unsigned user, const std::vector<Guest*>& programs, uint64_t limit) {
     for (Guest* const program : programs) {
         CHECK(program->code("fill " + bytes(kBlock)) == kOutOfMemory);
         CHECK(host.held_by(user) <= limit);
@@ -231,7 +231,7 @@ void check_services(const Host& host, Others& others) {
     REQUIRE(service->code("drop " + std::to_string(kBob)) == 0);
     CHECK(service->code("damage") == 0);
     CHECK(service->code("fill " + bytes(kBlock)) == kOutOfMemory);
-    const std::uint64_t used = books_of(host.at("/books"), service->pid()).used;
+    const uint64_t used = books_of(host.at("/books"), service->pid()).used;
     CHECK(used <= kGiB);
     CHECK(used > kGiB - kLeft);
     CHECK(service->code("freeall") == kSuccess);

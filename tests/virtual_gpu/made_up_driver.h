@@ -19,12 +19,12 @@
 namespace cuslice::tests {
 
 template <typename Handle>
-Handle handle(std::uintptr_t number) {
+Handle handle(uintptr_t number) {
     return reinterpret_cast<Handle>(number << 4);
 }
 
-inline CUcontext context(std::uintptr_t number) { return handle<CUcontext>(number); }
-inline CUstream stream(std::uintptr_t number) { return handle<CUstream>(0x1000 + number); }
+inline CUcontext context(uintptr_t number) { return handle<CUcontext>(number); }
+inline CUstream stream(uintptr_t number) { return handle<CUstream>(0x1000 + number); }
 
 /// As long as it lives, the driver's functions are those of this one. One at a time.
 class MadeUpDriver {
@@ -104,10 +104,10 @@ class MadeUpDriver {
     std::map<CUstream, CUcontext> contexts_of_streams;
     std::set<std::pair<CUdevice, CUdevice>> peers;  // who can be given access to whom
     std::set<CUcontext> reaches;                    // whose kernels can use the address that is asked about
-    std::map<CUdeviceptr, std::size_t> memory;
-    std::size_t room = std::size_t{1} << 40;  // bytes that it has
-    bool instant = true;                      // the GPU has come past everything that is given to it
-    unsigned misuses = 0;                     // what is given to the driver that has ended, or is another context's
+    std::map<CUdeviceptr, size_t> memory;
+    size_t room = size_t{1} << 40;  // bytes that it has
+    bool instant = true;            // the GPU has come past everything that is given to it
+    unsigned misuses = 0;           // what is given to the driver that has ended, or is another context's
     unsigned events_made = 0;
     std::vector<CUcontext> waited_for;  // their work, in this order
 
@@ -129,7 +129,7 @@ class MadeUpDriver {
         static MadeUpDriver* driver = nullptr;
         return driver;
     }
-    static void*& slot(Function function) { return cuslice_driver_slots[static_cast<std::size_t>(function)]; }
+    static void*& slot(Function function) { return cuslice_driver_slots[static_cast<size_t>(function)]; }
 
     static CUcontext top() { return stack().empty() ? nullptr : stack().back(); }
 
@@ -262,14 +262,14 @@ class MadeUpDriver {
         });
     }
 
-    static CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* into, std::size_t bytes) {
+    static CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* into, size_t bytes) {
         return call("cuMemAlloc", [&](MadeUpDriver& driver) -> CUresult {
-            std::size_t held = 0;
+            size_t held = 0;
             for (const auto& [address, size] : driver.memory) held += size;
             if (!top()) return CUDA_ERROR_INVALID_CONTEXT;
             if (bytes > driver.room - held) return CUDA_ERROR_OUT_OF_MEMORY;
             *into = driver.next_address_;
-            driver.next_address_ += (bytes + (std::size_t{4} << 20)) >> 21 << 21;
+            driver.next_address_ += (bytes + (size_t{4} << 20)) >> 21 << 21;
             driver.memory[*into] = bytes;
             return CUDA_SUCCESS;
         });

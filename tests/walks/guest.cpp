@@ -46,7 +46,7 @@ int main(int count, char** words) {
             held.pop_back();
             continue;
         }
-        const std::size_t bytes = std::strtoull(words[i], nullptr, 10);
+        const size_t bytes = std::strtoull(words[i], nullptr, 10);
         CUdeviceptr address = 0;
         const bool walked = i == count - 1;
         if (walked) begin();

@@ -13,16 +13,16 @@ namespace cuslice {
 namespace {
 
 struct Event {
-    enum Kind : std::uint8_t { enter, leave, call_driver } kind;
-    std::uintptr_t what;  // an address, or the index of a driver's function
+    enum Kind : uint8_t { enter, leave, call_driver } kind;
+    uintptr_t what;  // an address, or the index of a driver's function
 };
-constexpr std::size_t kMax = 1 << 16;
+constexpr size_t kMax = 1 << 16;
 Event events[kMax];
-std::size_t count = 0;
+size_t count = 0;
 // True in the thread that began the walk; no other is written down.
 constinit thread_local bool walking = false;
 
-NOT_WALKED __attribute__((target("general-regs-only"))) void note(Event::Kind kind, std::uintptr_t what) {
+NOT_WALKED __attribute__((target("general-regs-only"))) void note(Event::Kind kind, uintptr_t what) {
     if (!walking) return;
     if (count < kMax) events[count] = {kind, what};
     count++;
@@ -32,7 +32,7 @@ void* driver_functions[kFunctionCount];
 
 // Where the slot is through which our own code comes to the driver: that of the physical GPUs if a function of
 // virtual_gpu/split/ stands in the table.
-NOT_WALKED void** driver_place(std::size_t i) {
+NOT_WALKED void** driver_place(size_t i) {
     return split_from_slots[i] ? &split_from_slots[i] : &cuslice_driver_slots[i];
 }
 
@@ -41,12 +41,12 @@ NOT_WALKED void** driver_place(std::size_t i) {
 extern "C" {
 extern const char walk_driver_entries[] __attribute__((visibility("hidden")));
 // No register of floating point is saved, so none is used.
-NOT_WALKED __attribute__((visibility("hidden"), target("general-regs-only"))) void* walk_driver(std::size_t i) {
+NOT_WALKED __attribute__((visibility("hidden"), target("general-regs-only"))) void* walk_driver(size_t i) {
     note(Event::call_driver, i);
     return driver_functions[i];
 }
 }
-constexpr std::size_t kEntries = 1024, kEntrySize = 16;
+constexpr size_t kEntries = 1024, kEntrySize = 16;
 static_assert(kFunctionCount <= kEntries);
 #if defined(__x86_64__)
 asm(R"(
@@ -129,16 +129,16 @@ walk_driver_entries:
 extern "C" {
 
 NOT_WALKED void __cyg_profile_func_enter(void* function, void*) {
-    cuslice::note(cuslice::Event::enter, reinterpret_cast<std::uintptr_t>(function));
+    cuslice::note(cuslice::Event::enter, reinterpret_cast<uintptr_t>(function));
 }
 NOT_WALKED void __cyg_profile_func_exit(void* function, void*) {
-    cuslice::note(cuslice::Event::leave, reinterpret_cast<std::uintptr_t>(function));
+    cuslice::note(cuslice::Event::leave, reinterpret_cast<uintptr_t>(function));
 }
 
 // From here on, the calling thread's calls are written down.
 NOT_WALKED __attribute__((visibility("default"))) void walk_begin() {
     using namespace cuslice;
-    for (std::size_t i = 0; i < kFunctionCount; i++) {
+    for (size_t i = 0; i < kFunctionCount; i++) {
         driver_slot(i);  // so that none is looked up on the way
         void** const place = driver_place(i);
         driver_functions[i] = *place;
@@ -153,10 +153,10 @@ NOT_WALKED __attribute__((visibility("default"))) bool walk_end() {
     using namespace cuslice;
     walking = false;
     extern const char __ehdr_start __attribute__((visibility("hidden")));
-    for (std::size_t i = 0; i < count && i < kMax; i++) {
+    for (size_t i = 0; i < count && i < kMax; i++) {
         const Event& event = events[i];
         if (event.kind == Event::enter)
-            std::printf("enter %zx\n", event.what - reinterpret_cast<std::uintptr_t>(&__ehdr_start));
+            std::printf("enter %zx\n", event.what - reinterpret_cast<uintptr_t>(&__ehdr_start));
         else if (event.kind == Event::call_driver)
             std::printf("driver %s\n", kFunctions[event.what].symbol);
         else

@@ -15,34 +15,33 @@ class BlockAttributes {
   public:
     // A number that no other allocation has or had; 0 if there is no memory to note it in. The block is of the context.
     template <typename Map>
-    std::uint64_t buffer_id(Map& map, std::uint64_t block, std::uint16_t context) {
+    uint64_t buffer_id(Map& map, uint64_t block, uint16_t context) {
         LockGuard lock(mutex_);
         return note(map, block, context, 0);
     }
     // False if there is no memory to note it in.
     template <typename Map>
-    bool exported(Map& map, std::uint64_t block, std::uint16_t context) {
+    bool exported(Map& map, uint64_t block, uint16_t context) {
         LockGuard lock(mutex_);
         return note(map, block, context, kExported) != 0;
     }
     // False if the block's memory is not this process's alone.
-    bool forget(std::uint64_t block) { return !(attributes_.erase(block).kind & kExported); }
+    bool forget(uint64_t block) { return !(attributes_.erase(block).kind & kExported); }
 
     // The context has ended, and its blocks with it: there may be others at their addresses.
-    void context_ended(std::uint16_t context) {
+    void context_ended(uint16_t context) {
         LockGuard lock(mutex_);
         attributes_.erase_context(
             context, [](const Allocation&, void*) {}, nullptr);
     }
 
   private:
-    static constexpr std::uint8_t kExported = 1;
+    static constexpr uint8_t kExported = 1;
     // Far from the driver's own numbers, which count up from a small one.
-    static constexpr std::uint64_t kFirst = 1ull << 60;
+    static constexpr uint64_t kFirst = 1ull << 60;
 
     template <typename Map>
-    std::uint64_t note(Map& map, std::uint64_t block, std::uint16_t context, std::uint8_t kind)
-        CUSLICE_REQUIRES(mutex_) {
+    uint64_t note(Map& map, uint64_t block, uint16_t context, uint8_t kind) CUSLICE_REQUIRES(mutex_) {
         Allocation known = attributes_.erase(block);
         if (!known.address) known = {block, ++last_ * AllocationTable::kUnit, context, 0, 0};
         known.kind |= kind;
@@ -55,7 +54,7 @@ class BlockAttributes {
     }
     Mutex mutex_{LockRank::block_attributes};
     AllocationTable attributes_;  // `bytes` is the number
-    std::uint64_t last_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    uint64_t last_ CUSLICE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cuslice

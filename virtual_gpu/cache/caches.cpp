@@ -16,7 +16,7 @@ namespace cuslice {
 
 namespace {
 
-void sleep_for(std::uint64_t milliseconds) {
+void sleep_for(uint64_t milliseconds) {
     timespec time{static_cast<std::time_t>(milliseconds / 1000), static_cast<long>(milliseconds % 1000 * 1'000'000)};
     while (nanosleep(&time, &time) != 0) {
     }
@@ -38,7 +38,7 @@ ContextAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
     const unsigned count = count_.load(std::memory_order_relaxed);
     if (!closed && count < kMax) {
         // Never given back: a thread may hold on to it longer than its context lives.
-        constexpr std::size_t kBytes = 32 << 10;
+        constexpr size_t kBytes = 32 << 10;
         static_assert(sizeof(ContextCache) <= kBytes);
         void* memory = take_table_memory(kBytes);
         if (memory) {
@@ -54,7 +54,7 @@ ContextAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
     return &closed->allocator;
 }
 
-bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
+bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, uint64_t* missing) {
     ContextAllocator* allocator = of(gpu, id);
     if (!allocator) return true;
     AllocationError denied;
@@ -124,7 +124,7 @@ bool Caches::exported(const ContextAllocator::Found& block) {
     return true;
 }
 
-bool Caches::room_beside(VirtualGpu& gpu, std::uint64_t bytes) {
+bool Caches::room_beside(VirtualGpu& gpu, uint64_t bytes) {
     if (gpu.slice().allocator == AllocatorMode::prealloc) return false;
     if (gpu.room() >= Budget::charged(bytes)) return true;
     const DisableCancellation uncancelled;
@@ -138,8 +138,8 @@ void Caches::changed(VirtualGpu& gpu) {
     publisher_.changed({this, read}, gpu);
 }
 
-std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except) {
-    std::uint64_t given = 0;
+uint64_t Caches::trim(VirtualGpu& gpu, uint64_t bytes, const ContextCache* except) {
+    uint64_t given = 0;
     const RelaxedCaptures relaxed;
     each([&](ContextCache& cache) {
         if (cache.gpu == &gpu && &cache != except && given < bytes) given += cache.allocator.trim(bytes - given);
@@ -156,8 +156,8 @@ void Caches::top_up(VirtualGpu& gpu) {
     });
 }
 
-std::uint64_t Caches::unused(const VirtualGpu& gpu) const {
-    std::uint64_t bytes = 0;
+uint64_t Caches::unused(const VirtualGpu& gpu) const {
+    uint64_t bytes = 0;
     each([&](const ContextCache& cache) {
         if (cache.gpu == &gpu) bytes += cache.allocator.unused();
     });
@@ -175,12 +175,12 @@ void Caches::thread_ends() {
 }
 
 // Four looks in the time that memory may lie idle; and often enough for another process that waits for some of it.
-std::uint64_t Caches::look_after() const {
-    std::uint64_t shortest = ~0ull;
+uint64_t Caches::look_after() const {
+    uint64_t shortest = ~0ull;
     each([&](const ContextCache& cache) {
-        if (const std::uint64_t idle = cache.gpu->slice().idle_release) shortest = std::min(shortest, idle);
+        if (const uint64_t idle = cache.gpu->slice().idle_release) shortest = std::min(shortest, idle);
     });
-    return std::clamp<std::uint64_t>(shortest / 4, 10, 100);
+    return std::clamp<uint64_t>(shortest / 4, 10, 100);
 }
 
 // The idle thread: gives back what a GPU's caches have not used for its `idle-release`, also while the program sleeps.
@@ -190,11 +190,11 @@ void Caches::release_idle() {
         sleep_for(look_after());
         const bool capturing = quiescence.captures.any_for_sure();
         each([capturing](ContextCache& cache) {
-            const std::uint64_t idle = cache.gpu->slice().idle_release * 1'000'000, now = coarse_clock();
+            const uint64_t idle = cache.gpu->slice().idle_release * 1'000'000, now = coarse_clock();
             if (!idle || capturing) return;
             if (cache.gpu->siblings().trim_requested()) return cache.allocator.help_out();
             // Threads keep their own blocks as long as any operation goes on.
-            const std::uint64_t operations = cache.allocator.operations();
+            const uint64_t operations = cache.allocator.operations();
             const bool asleep = operations == cache.operations_seen;
             cache.operations_seen = operations;
             cache.allocator.release_idle(now, idle, asleep);

@@ -28,14 +28,14 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
 
     // A context is there: takes the GPU's slice now where that is the mode. False if it could not have all of it;
     // `missing` says how many bytes less.
-    bool prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing);
+    bool prepare(VirtualGpu& gpu, Contexts::Id id, uint64_t* missing);
 
     // Within a ContextEnd.
     void context_ended(CUcontext context);
 
-    std::uint64_t trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except = nullptr) override;
+    uint64_t trim(VirtualGpu& gpu, uint64_t bytes, const ContextCache* except = nullptr) override;
     void top_up(VirtualGpu& gpu) override;
-    std::uint64_t unused(const VirtualGpu& gpu) const override;
+    uint64_t unused(const VirtualGpu& gpu) const override;
 
     // The context that a block found in one of these is of.
     Contexts::Id context_of(const ContextAllocator::Found& block) const;
@@ -44,7 +44,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     // True if an allocation should come from the driver rather than from a cache: other processes may come to hold
     // it, and there is room for it beside what the cache has in use. False for a preallocated slice, all of which is
     // the cache's.
-    bool better_direct(VirtualGpu& gpu, std::uint64_t bytes) {
+    bool better_direct(VirtualGpu& gpu, uint64_t bytes) {
         return exported_sizes_.has(bytes) && room_beside(gpu, bytes);
     }
 
@@ -81,9 +81,9 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
 
   private:
     static constexpr unsigned kMax = 256;
-    bool room_beside(VirtualGpu& gpu, std::uint64_t bytes);
+    bool room_beside(VirtualGpu& gpu, uint64_t bytes);
     void watch_idle(const VirtualGpu& gpu);
-    std::uint64_t look_after() const;
+    uint64_t look_after() const;
     void release_idle();
     void thread_ends();
 

@@ -18,7 +18,7 @@ void CaptureAskers::enter() {
 
 void CaptureAskers::leave() {
     leave_at_once(own_);
-    for (std::size_t i = inside_.size(); i-- > 0;)
+    for (size_t i = inside_.size(); i-- > 0;)
         if (inside_[i].thread == own_thread()) inside_.remove_at(i);
 }
 
@@ -87,7 +87,7 @@ bool CaptureAskers::any_inside() {
 
 void CaptureAskers::give_up() {
     for (Asker* asker = first_; asker; asker = asker->next) {
-        std::uint32_t inside = kInside;
+        uint32_t inside = kInside;
         asker->inside.compare_exchange_strong(inside, kGivenUp, std::memory_order_relaxed);
     }
     for (Inside& one : inside_) one.given_up = true;

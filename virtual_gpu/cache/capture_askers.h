@@ -19,13 +19,13 @@ namespace cuslice {
 /// kernel has no such barrier, threads go by the lock. All of it is guarded by the mutex of CaptureTracker, but for
 /// what is said to need none.
 class CaptureAskers {
-    enum : std::uint32_t { kOutside, kInside, kGivenUp };
+    enum : uint32_t { kOutside, kInside, kGivenUp };
 
   public:
     /// A thread's own record, in a cache line of its own.
     class alignas(64) Asker {
         friend CaptureAskers;
-        std::atomic<std::uint32_t> inside{kOutside};
+        std::atomic<uint32_t> inside{kOutside};
         std::atomic<bool> by_lock{true};
 
       public:
@@ -66,7 +66,7 @@ class CaptureAskers {
 
   private:
     struct Inside {
-        std::uintptr_t thread;
+        uintptr_t thread;
         bool given_up;
     };
 

@@ -72,7 +72,7 @@ void CaptureTracker::wait_for_askers() {
     constexpr long kPause = 100'000;  // nanoseconds
     if (!others_inside()) return;
     const int saved_errno = errno;
-    const std::uint64_t since = kernel_clock(CLOCK_MONOTONIC);
+    const uint64_t since = kernel_clock(CLOCK_MONOTONIC);
     for (unsigned tries = 0; others_inside(); tries++) {
         if (kernel_clock(CLOCK_MONOTONIC) - since >= patience_) {
             LockGuard lock(mutex_);
@@ -125,7 +125,7 @@ void CaptureTracker::failed(CUstream stream) {
 }
 
 // The stream may be no more: only of the default ones anything is asked.
-void CaptureTracker::ended(CUstream stream, std::uint64_t moment) {
+void CaptureTracker::ended(CUstream stream, uint64_t moment) {
     if (none_known()) return;
     const Entry ended = is_default(stream) ? entry_of(stream) : Entry{stream, nullptr, nullptr, 0, By::known};
     remove([&](const Entry& entry) { return entry.is(ended) && entry.moment <= moment; });
@@ -156,8 +156,8 @@ bool CaptureTracker::any_still(bool for_sure) {
 
 // With the lock held.
 void CaptureTracker::drop_own() {
-    const std::size_t before = asked_.size();
-    for (std::size_t i = before; i-- > 0;)
+    const size_t before = asked_.size();
+    for (size_t i = before; i-- > 0;)
         if (asked_[i].thread == own_thread()) asked_.remove_at(i);
     if (asked_.size() == before) return;
     asking_.store(asked_.size(), std::memory_order_release);
@@ -179,7 +179,7 @@ void CaptureTracker::forget_all() {
 
 void CaptureTracker::ends(CUstream stream) {
     for (;;) {
-        std::uint32_t since;
+        uint32_t since;
         {
             LockGuard lock(mutex_);
             drop_own();
@@ -194,7 +194,7 @@ void CaptureTracker::ends(CUstream stream) {
     }
 }
 
-void CaptureTracker::ended_or_not(CUstream stream, bool has_ended, std::uint64_t moment) {
+void CaptureTracker::ended_or_not(CUstream stream, bool has_ended, uint64_t moment) {
     if (has_ended) return ended(stream, moment);
     LockGuard lock(mutex_);
     for (Entry& entry : streams_)

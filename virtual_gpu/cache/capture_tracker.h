@@ -31,19 +31,19 @@ class CaptureTracker {
     // Waits for the threads that call the driver where a capture forbids it (Asking): for `patience` at most, as what
     // they wait for may be this thread's to do. It holds no lock meanwhile.
     void may_begin(CUstream stream, By function);
-    static constexpr std::uint64_t kPatience = 5'000'000'000;  // nanoseconds
-    void set_patience(std::uint64_t nanoseconds) { patience_ = nanoseconds; }
+    static constexpr uint64_t kPatience = 5'000'000'000;  // nanoseconds
+    void set_patience(uint64_t nanoseconds) { patience_ = nanoseconds; }
     // The outcome of a call announced by may_begin().
     void began(CUstream stream);
     void failed(CUstream stream);
 
     // The moment before a call that may end a capture: a later one of the same stream, or of another that gets its
     // handle, is not ended by it.
-    std::uint64_t moment() {
+    uint64_t moment() {
         LockGuard lock(mutex_);
         return last_;
     }
-    void ended(CUstream stream, std::uint64_t moment);
+    void ended(CUstream stream, uint64_t moment);
     void context_ended(CUcontext context) {
         remove([&](const Entry& entry) { return entry.context == context; });
     }
@@ -51,7 +51,7 @@ class CaptureTracker {
     // Around the driver's end of a stream, after which its handle is nobody's to ask about: waits for other threads
     // that are just asking, and keeps new ones from it.
     void ends(CUstream stream);
-    void ended_or_not(CUstream stream, bool has_ended, std::uint64_t moment);
+    void ended_or_not(CUstream stream, bool has_ended, uint64_t moment);
     // Nothing is known of any stream, and nobody asks about one. Costs two loads.
     bool none_asked() const { return none_known() && asking_.load(std::memory_order_acquire) == 0; }
 
@@ -89,9 +89,9 @@ class CaptureTracker {
   private:
     struct Entry {
         CUstream stream;
-        CUcontext context;     // the stream's
-        const void* thread;    // that begins it
-        std::uint64_t moment;  // in which it was about to begin last
+        CUcontext context;   // the stream's
+        const void* thread;  // that begins it
+        uint64_t moment;     // in which it was about to begin last
         By function;
         bool seen = false;    // it has begun: the driver has said so
         bool ending = false;  // and its stream with it
@@ -100,7 +100,7 @@ class CaptureTracker {
     // A stream whose handle a thread has given to the driver, outside the lock.
     struct Asked {
         CUstream stream;
-        std::uintptr_t thread;
+        uintptr_t thread;
     };
     static Entry entry_of(CUstream stream);
     void note(Entry* entry) CUSLICE_REQUIRES(mutex_);
@@ -117,7 +117,7 @@ class CaptureTracker {
     void remove(Which which) {
         if (count_.load(std::memory_order_acquire) == 0) return;
         LockGuard lock(mutex_);
-        for (std::size_t i = streams_.size(); i-- > 0;)
+        for (size_t i = streams_.size(); i-- > 0;)
             if (which(streams_[i])) streams_.remove_at(i);
         count_.store(streams_.size(), std::memory_order_release);
         if (streams_.size() == 0) askers_.let_in();
@@ -127,9 +127,9 @@ class CaptureTracker {
     PageVector<Asked> asked_ CUSLICE_GUARDED_BY(mutex_);
     EventCount answers_;
     CaptureAskers askers_ CUSLICE_GUARDED_BY(mutex_);
-    std::uint64_t patience_ = kPatience;
-    std::uint64_t last_ CUSLICE_GUARDED_BY(mutex_) = 0;
-    std::atomic<std::size_t> count_{0}, asking_{0};
+    uint64_t patience_ = kPatience;
+    uint64_t last_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::atomic<size_t> count_{0}, asking_{0};
 };
 
 }  // namespace cuslice

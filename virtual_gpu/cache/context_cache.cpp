@@ -37,14 +37,14 @@ inline bool ContextBacking::enter_if_sole(CaptureTracker::Inside** inside) const
     return context == gpu_state().contexts.sole() && CaptureTracker::enter_at_once(inside);
 }
 
-[[gnu::noinline]] int ContextBacking::quiesce_elsewhere(std::uint64_t address, bool for_program) {
+[[gnu::noinline]] int ContextBacking::quiesce_elsewhere(uint64_t address, bool for_program) {
     const DisableCancellation uncancelled;
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
     return quiesce_slowly(address, for_program, current || asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT);
 }
 
-[[gnu::noinline]] int ContextBacking::quiesce_slowly(std::uint64_t address, bool for_program, CUresult in_context) {
+[[gnu::noinline]] int ContextBacking::quiesce_slowly(uint64_t address, bool for_program, CUresult in_context) {
     const DisableCancellation uncancelled;  // others wait for who is asking
     if (for_program && in_context != CUDA_SUCCESS) return in_context;
     return quiescence().quiesce(context, address, for_program);
@@ -59,7 +59,7 @@ Quiescence& ContextBacking::quiescence() {
 
 // Where the process has one context and captures nothing, this and the next two count the thread in by a store, as
 // quiesce() does.
-Fence ContextBacking::fence(std::uint64_t address) {
+Fence ContextBacking::fence(uint64_t address) {
     CaptureTracker::Inside* inside;
     if (!enter_if_sole(&inside)) [[unlikely]]
         return fence_slowly(address);
@@ -68,11 +68,9 @@ Fence ContextBacking::fence(std::uint64_t address) {
     return made;
 }
 
-[[gnu::noinline]] Fence ContextBacking::fence_slowly(std::uint64_t address) {
-    return quiescence().fence(context, address);
-}
+[[gnu::noinline]] Fence ContextBacking::fence_slowly(uint64_t address) { return quiescence().fence(context, address); }
 
-bool ContextBacking::past(std::uint64_t address, Fence* fence) {
+bool ContextBacking::past(uint64_t address, Fence* fence) {
     CaptureTracker::Inside* inside;
     if (!enter_if_sole(&inside)) [[unlikely]]
         return past_slowly(address, fence);
@@ -81,7 +79,7 @@ bool ContextBacking::past(std::uint64_t address, Fence* fence) {
     return past;
 }
 
-[[gnu::noinline]] bool ContextBacking::past_slowly(std::uint64_t address, Fence* fence) {
+[[gnu::noinline]] bool ContextBacking::past_slowly(uint64_t address, Fence* fence) {
     return quiescence().past(context, address, fence);
 }
 
@@ -98,7 +96,7 @@ bool ContextBacking::passed(Fence fence, bool wait) {
     return quiescence().passed(fence, wait);
 }
 
-std::uint64_t ContextBacking::room() { return gpu->room(); }
+uint64_t ContextBacking::room() { return gpu->room(); }
 
 void ContextBacking::drop_fence(Fence fence) { commons->quiescence.fences.drop(fence); }
 
@@ -107,7 +105,7 @@ bool ContextBacking::capturing() { return !RelaxedCaptures::possible() && common
 
 bool ContextBacking::wanted() { return gpu->siblings().trim_requested(); }
 
-bool ContextBacking::forget(std::uint64_t address) { return commons->attributes.forget(address); }
+bool ContextBacking::forget(uint64_t address) { return commons->attributes.forget(address); }
 
 void ContextBacking::thread_began() { commons->thread_began(*commons); }
 
@@ -116,7 +114,7 @@ void ContextBacking::changed() {
     commons->tell_changed(*commons, *gpu);
 }
 
-std::uint64_t ContextBacking::take(std::uint64_t bytes, AllocationError* denied) {
+uint64_t ContextBacking::take(uint64_t bytes, AllocationError* denied) {
     const auto& cache = static_cast<const ContextCache&>(*this);
     VirtualGpu& on = *gpu;
     const DisableCancellation uncancelled;
@@ -139,8 +137,8 @@ std::uint64_t ContextBacking::take(std::uint64_t bytes, AllocationError* denied)
         reservation, [&] { return lives ? CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes) : CUDA_ERROR_INVALID_CONTEXT; },
         [&] {
             made = true;
-            const Allocation segment{address, Budget::charged(bytes), id, static_cast<std::uint8_t>(on.ordinal()),
-                                     static_cast<std::uint8_t>(Kind::memory)};
+            const Allocation segment{address, Budget::charged(bytes), id, static_cast<uint8_t>(on.ordinal()),
+                                     static_cast<uint8_t>(Kind::memory)};
             return gpu_state().allocations.insert(segment) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
         },
         [&] {
@@ -155,7 +153,7 @@ std::uint64_t ContextBacking::take(std::uint64_t bytes, AllocationError* denied)
     return 0;
 }
 
-bool ContextBacking::give_back(std::uint64_t address, std::uint64_t) {
+bool ContextBacking::give_back(uint64_t address, uint64_t) {
     const auto& cache = static_cast<const ContextCache&>(*this);
     const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;

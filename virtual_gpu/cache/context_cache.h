@@ -22,34 +22,34 @@ struct ContextBacking {
     CUcontext context = nullptr;
     Contexts::Id id = 0;
 
-    std::uint64_t take(std::uint64_t bytes, AllocationError* denied);
-    bool give_back(std::uint64_t address, std::uint64_t bytes);
-    std::uint64_t room();
-    [[gnu::always_inline]] int quiesce(std::uint64_t address, bool for_program);
+    uint64_t take(uint64_t bytes, AllocationError* denied);
+    bool give_back(uint64_t address, uint64_t bytes);
+    uint64_t room();
+    [[gnu::always_inline]] int quiesce(uint64_t address, bool for_program);
     int in_context() { return Quiescence::in_context(); }
-    Fence fence(std::uint64_t address);
-    bool past(std::uint64_t address, Fence* fence);
+    Fence fence(uint64_t address);
+    bool past(uint64_t address, Fence* fence);
     bool passed(Fence fence, bool wait);
     void drop_fence(Fence fence);
     bool capturing();
     bool wanted();
-    bool forget(std::uint64_t address);
+    bool forget(uint64_t address);
     void thread_began();
     void changed();
 
   private:
     Quiescence& quiescence();
     bool enter_if_sole(CaptureTracker::Inside** inside) const;
-    int quiesce_elsewhere(std::uint64_t address, bool for_program);
-    int quiesce_slowly(std::uint64_t address, bool for_program, CUresult in_context);
-    Fence fence_slowly(std::uint64_t address);
-    bool past_slowly(std::uint64_t address, Fence* fence);
+    int quiesce_elsewhere(uint64_t address, bool for_program);
+    int quiesce_slowly(uint64_t address, bool for_program, CUresult in_context);
+    Fence fence_slowly(uint64_t address);
+    bool past_slowly(uint64_t address, Fence* fence);
     bool passed_slowly(Fence fence, bool wait);
 };
 
 // Mostly the process has one context, which is current, and captures nothing. Then the thread is counted in by a store.
 // Inline, as every free with `strict` passes here; what else there is to do is apart, so that it saves few registers.
-inline int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
+inline int ContextBacking::quiesce(uint64_t address, bool for_program) {
     CaptureTracker::Inside* inside;
     if (!CaptureTracker::enter_at_once(&inside)) [[unlikely]]
         return quiesce_elsewhere(address, for_program);
@@ -85,8 +85,8 @@ struct CacheCommons {
 // The cache of one context.
 struct ContextCache : ContextBacking {
     ContextAllocator allocator{*this};
-    std::uint64_t gpu_bit = 0;          // of Reach
-    std::uint64_t operations_seen = 0;  // the idle thread's
+    uint64_t gpu_bit = 0;               // of Reach
+    uint64_t operations_seen = 0;       // the idle thread's
     std::atomic<unsigned> visitors{0};  // threads that may be in it though its context is another one's, or has ended
 
     // Looks up what a cache asks the driver in each call; false if the driver lacks it, and can have no cache. To be

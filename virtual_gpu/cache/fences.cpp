@@ -7,7 +7,7 @@ namespace cuslice {
 
 // With the lock held. Null if there is none to spare.
 CUevent Fences::spare_event(CUcontext context) {
-    for (std::size_t i = spare_.size(); i-- > 0;) {
+    for (size_t i = spare_.size(); i-- > 0;) {
         if (spare_[i].context != context) continue;
         const CUevent event = spare_[i].event;
         spare_.remove_at(i);
@@ -39,7 +39,7 @@ bool Fences::record_spare(Point* point, const Mark& mark) {
     return CUSLICE_REAL(cuCtxRecordEvent)(mark.context, mark.event) == CUDA_SUCCESS;
 }
 
-Fence Fences::make(const CUcontext* contexts, std::size_t count) {
+Fence Fences::make(const CUcontext* contexts, size_t count) {
     if (!driver_slot(Function::cuCtxRecordEvent) || count == 0) return 0;
     Mark marks[kMaxContexts];
     Point* point = nullptr;
@@ -47,13 +47,13 @@ Fence Fences::make(const CUcontext* contexts, std::size_t count) {
         UncancelledLockGuard lock(mutex_);
         if (!(point = points_.take())) return 0;
         // With what it will have, for context_ended() to find.
-        for (std::size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; i++) {
             marks[i] = {contexts[i], spare_event(contexts[i])};
             if (marks[i].event) point->add(marks[i]);
         }
         link(point);
     }
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (marks[i].event ? record_spare(point, marks[i]) : record_new(point, marks[i].context)) continue;
         drop(reinterpret_cast<Fence>(point));
         return 0;
@@ -63,7 +63,7 @@ Fence Fences::make(const CUcontext* contexts, std::size_t count) {
 
 // False if a context has ended since `ended`, and the event maybe with it: nobody uses it again. `place`: where threads
 // keep one without waiting for each other; there may be none.
-bool Fences::keep(ThreadEvents::Place* place, const Mark& mark, std::uint64_t ended) {
+bool Fences::keep(ThreadEvents::Place* place, const Mark& mark, uint64_t ended) {
     if (place && place->keep(mark.context, mark.event)) [[likely]] {
         if (ended == ended_.load(std::memory_order_seq_cst)) [[likely]]
             return true;
@@ -79,7 +79,7 @@ bool Fences::keep(ThreadEvents::Place* place, const Mark& mark, std::uint64_t en
 // Mostly the GPU has come past it already, and there need be no point. In this thread's own context the event is in
 // no list meanwhile: should a context end, it may have gone with it, and nobody uses it again.
 bool Fences::past(CUcontext context, Fence* fence) {
-    const std::uint64_t ended = ended_.load(std::memory_order_seq_cst);
+    const uint64_t ended = ended_.load(std::memory_order_seq_cst);
     ThreadEvents::Place* const place = own_events_.place();
     CUevent event = nullptr;
     if (is_own(context)) {
@@ -163,7 +163,7 @@ void Fences::link(Point* point) {
 
 // With the lock held. Events that the GPU has not come past can be recorded again all the same.
 void Fences::recycle(Point* point) {
-    for (std::size_t i = 0; i < point->count; i++) spare_.push_back(point->marks[i]);
+    for (size_t i = 0; i < point->count; i++) spare_.push_back(point->marks[i]);
     if (point->next) point->next->previous = point->previous;
     (point->previous ? point->previous->next : first_) = point->next;
     points_.give_back(point);
@@ -174,10 +174,10 @@ void Fences::context_ended(CUcontext context) {
     ended_.fetch_add(1, std::memory_order_seq_cst);
     own_events_.context_ended(context);
     for (Point* point = first_; point; point = point->next) {
-        for (std::size_t i = point->count; i-- > 0;)
+        for (size_t i = point->count; i-- > 0;)
             if (point->marks[i].context == context) point->remove_at(i);
     }
-    for (std::size_t i = spare_.size(); i-- > 0;)
+    for (size_t i = spare_.size(); i-- > 0;)
         if (spare_[i].context == context) spare_.remove_at(i);
 }
 

@@ -16,10 +16,10 @@ namespace cuslice {
 // driver.
 class Fences {
   public:
-    static constexpr std::size_t kMaxContexts = 16;
+    static constexpr size_t kMaxContexts = 16;
 
     // A fence for up to kMaxContexts contexts. 0 if none can be made: the driver is older than CUDA 12.5.
-    Fence make(const CUcontext* contexts, std::size_t count);
+    Fence make(const CUcontext* contexts, size_t count);
     // The same for one context, asking at once. See Backing::past.
     bool past(CUcontext context, Fence* fence);
     // See Backing::passed.
@@ -37,7 +37,7 @@ class Fences {
     };
     struct Point {
         Point *next = nullptr, *previous = nullptr;
-        std::size_t count = 0;
+        size_t count = 0;
         std::atomic<CUevent> last{nullptr};  // of the marks; readable without the lock by whoever has the fence
         Mark marks[kMaxContexts];
 
@@ -46,18 +46,18 @@ class Fences {
             last.store(mark.event, std::memory_order_relaxed);
         }
         bool has(CUevent event) const {
-            for (std::size_t i = 0; i < count; i++)
+            for (size_t i = 0; i < count; i++)
                 if (marks[i].event == event) return true;
             return false;
         }
         // Order is not kept.
-        void remove_at(std::size_t i) {
+        void remove_at(size_t i) {
             marks[i] = marks[--count];
             last.store(count ? marks[count - 1].event : nullptr, std::memory_order_relaxed);
         }
     };
     CUevent spare_event(CUcontext context) CUSLICE_REQUIRES(mutex_);
-    bool keep(ThreadEvents::Place* place, const Mark& mark, std::uint64_t ended);
+    bool keep(ThreadEvents::Place* place, const Mark& mark, uint64_t ended);
     bool record_new(Point* point, CUcontext context);
     bool record_spare(Point* point, const Mark& mark);
     std::optional<CUresult> ask(Point* point, CUevent event, bool wait);
@@ -69,7 +69,7 @@ class Fences {
     Point* first_ CUSLICE_GUARDED_BY(mutex_) = nullptr;  // those that are out
     PageVector<Mark> spare_ CUSLICE_GUARDED_BY(mutex_);  // events that nobody uses, beside those of own_events_
     ThreadEvents own_events_;
-    std::atomic<std::uint64_t> ended_{0};  // contexts; counted before their events are looked for
+    std::atomic<uint64_t> ended_{0};  // contexts; counted before their events are looked for
 };
 
 }  // namespace cuslice

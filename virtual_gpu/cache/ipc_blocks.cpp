@@ -21,21 +21,21 @@ constexpr char kMagic[16] = "cuslice block 1";
 // Layout of the 64 bytes of a handle of ours.
 struct Token {
     char magic[16];
-    std::uint64_t nonce;  // what the file begins with: another process may have the pid by now
-    std::int32_t pid, descriptor;
-    std::uint32_t slot, unused;
-    std::uint64_t offset, bytes;
+    uint64_t nonce;  // what the file begins with: another process may have the pid by now
+    int32_t pid, descriptor;
+    uint32_t slot, unused;
+    uint64_t offset, bytes;
 };
 static_assert(sizeof(Token) <= sizeof(CUipcMemHandle));
 
-constexpr off_t offset_of(std::uint32_t slot) {
-    return static_cast<off_t>(sizeof(std::uint64_t) + slot * sizeof(CUipcMemHandle));
+constexpr off_t offset_of(uint32_t slot) {
+    return static_cast<off_t>(sizeof(uint64_t) + slot * sizeof(CUipcMemHandle));
 }
 
-std::uint64_t now() {
+uint64_t now() {
     timespec time{};
     clock_gettime(CLOCK_REALTIME, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
 class SavedErrno {
@@ -64,13 +64,13 @@ bool IpcBlocks::make_file() {
         return false;
     }
     madvise(memory, sizeof(Page), MADV_DONTFORK);
-    page->nonce = now() ^ static_cast<std::uint64_t>(getpid()) << 48 ^ reinterpret_cast<std::uintptr_t>(page) << 12;
+    page->nonce = now() ^ static_cast<uint64_t>(getpid()) << 48 ^ reinterpret_cast<uintptr_t>(page) << 12;
     return true;
 }
 
 // One place for each segment's handle, however many of its blocks are given.
-IpcBlocks::File* IpcBlocks::place_of(const CUipcMemHandle& handle, std::uint32_t* slot) {
-    for (std::size_t i = files_.size(); i-- > 0;) {
+IpcBlocks::File* IpcBlocks::place_of(const CUipcMemHandle& handle, uint32_t* slot) {
+    for (size_t i = files_.size(); i-- > 0;) {
         if (files_[i].is_open()) continue;
         munmap(files_[i].page, sizeof(Page));
         files_.remove_at(i);
@@ -88,7 +88,7 @@ IpcBlocks::File* IpcBlocks::place_of(const CUipcMemHandle& handle, std::uint32_t
     return last;
 }
 
-bool IpcBlocks::give(CUipcMemHandle* handle, std::uint64_t offset, std::uint64_t bytes) {
+bool IpcBlocks::give(CUipcMemHandle* handle, uint64_t offset, uint64_t bytes) {
     const SavedErrno saved;
     LockGuard lock(mutex_);
     Token token{};
@@ -124,7 +124,7 @@ IpcBlocks::Given IpcBlocks::read(const CUipcMemHandle& handle) {
     std::snprintf(path, sizeof path, "/proc/%d/fd/%d", token.pid, token.descriptor);
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // whatever lies there by now
     if (file < 0) return given;
-    std::uint64_t nonce = 0;
+    uint64_t nonce = 0;
     given.readable = pread(file, &nonce, sizeof nonce, 0) == sizeof nonce && nonce == token.nonce &&
                      pread(file, &given.handle, sizeof given.handle, offset_of(token.slot)) == sizeof given.handle;
     close(file);
@@ -139,7 +139,7 @@ IpcBlocks::Open* IpcBlocks::find(CUdeviceptr address) {
     return nullptr;
 }
 
-bool IpcBlocks::opened(CUdeviceptr address, std::uint64_t offset, std::uint64_t bytes) {
+bool IpcBlocks::opened(CUdeviceptr address, uint64_t offset, uint64_t bytes) {
     LockGuard lock(mutex_);
     if (Open* open = find(address)) {
         open->uses++;
@@ -153,11 +153,11 @@ CUdeviceptr IpcBlocks::closed(CUdeviceptr address) {
     Open* open = find(address);
     if (!open) return address;
     const CUdeviceptr base = address - open->offset;
-    if (--open->uses == 0) open_.remove_at(static_cast<std::size_t>(open - open_.begin()));
+    if (--open->uses == 0) open_.remove_at(static_cast<size_t>(open - open_.begin()));
     return base;
 }
 
-std::uint64_t IpcBlocks::bytes_at(CUdeviceptr address) {
+uint64_t IpcBlocks::bytes_at(CUdeviceptr address) {
     LockGuard lock(mutex_);
     const Open* open = find(address);
     return open ? open->bytes : 0;

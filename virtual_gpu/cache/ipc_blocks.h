@@ -23,24 +23,24 @@ class IpcBlocks {
   public:
     // Exchanges the driver's handle of a segment for one of a block `offset` bytes into it. False if the kernel gives
     // no file.
-    bool give(CUipcMemHandle* handle, std::uint64_t offset, std::uint64_t bytes);
+    bool give(CUipcMemHandle* handle, uint64_t offset, uint64_t bytes);
 
     // A block as described by a handle that somebody was given.
     struct Given {
         bool ours = false;      // false: it is the driver's own
         bool readable = false;  // false: its process has ended, or can't be seen from here
         CUipcMemHandle handle;  // the driver's
-        std::uint64_t offset = 0, bytes = 0;
+        uint64_t offset = 0, bytes = 0;
     };
     static Given read(const CUipcMemHandle& handle);
 
     // A block was opened at `address`, `offset` bytes into what the driver opened. False if there is no memory to note
     // it in.
-    bool opened(CUdeviceptr address, std::uint64_t offset, std::uint64_t bytes);
+    bool opened(CUdeviceptr address, uint64_t offset, uint64_t bytes);
     // It is closed: what the driver opened, or `address` itself where that is it.
     CUdeviceptr closed(CUdeviceptr address);
     // How large the opened block is that begins here; 0: none does.
-    std::uint64_t bytes_at(CUdeviceptr address);
+    uint64_t bytes_at(CUdeviceptr address);
 
     // In a forked child: its parent's handles are the parent's.
     void forget();
@@ -49,22 +49,22 @@ class IpcBlocks {
     // Contents of a file. `nonce` comes first, so that a process that opens a file by its number can tell that it is
     // this one.
     struct Page {
-        static constexpr std::uint32_t kSlots = 1023;
-        std::uint64_t nonce;
+        static constexpr uint32_t kSlots = 1023;
+        uint64_t nonce;
         CUipcMemHandle handles[kSlots];  // the driver's
     };
     struct File {
         int descriptor;
         FileIdentity identity;
         Page* page;  // not mapped in a forked child
-        std::uint32_t used;
+        uint32_t used;
         bool is_open() const { return identity_of(descriptor) == identity; }
     };
-    File* place_of(const CUipcMemHandle& handle, std::uint32_t* slot) CUSLICE_REQUIRES(mutex_);
+    File* place_of(const CUipcMemHandle& handle, uint32_t* slot) CUSLICE_REQUIRES(mutex_);
     bool make_file() CUSLICE_REQUIRES(mutex_);
     struct Open {
         CUdeviceptr address;
-        std::uint64_t offset, bytes;
+        uint64_t offset, bytes;
         unsigned uses;  // the driver counts them, too
     };
     Open* find(CUdeviceptr address) CUSLICE_REQUIRES(mutex_);

@@ -42,13 +42,13 @@ void Publisher::changed(const Source& caches, const VirtualGpu& gpu) {
 void Publisher::write(stats::Gpu& into, const Source& caches, const VirtualGpu& gpu) {
     unsigned contexts = 0;
     const Statistics statistics = caches.read(caches.self, gpu, &contexts);
-    const std::uint64_t before = into.sequence.load(std::memory_order_relaxed);
+    const uint64_t before = into.sequence.load(std::memory_order_relaxed);
     into.sequence.store(before + 1, std::memory_order_relaxed);
     store_fence();
     if (before == 0) {
         std::snprintf(into.uuid, sizeof into.uuid, "%s", gpu.identity().uuid);
         std::snprintf(into.name, sizeof into.name, "%s", gpu.name());
-        into.mode = static_cast<std::uint32_t>(gpu.slice().allocator);
+        into.mode = static_cast<uint32_t>(gpu.slice().allocator);
     }
     into.written = coarse_clock() / 1'000'000;
     into.contexts = contexts;

@@ -25,7 +25,7 @@ Fence Quiescence::fence(CUcontext context, CUdeviceptr address) {
 // Within an Asking.
 Fence Quiescence::fence_now(CUcontext context, CUdeviceptr address) {
     CUcontext all[Fences::kMaxContexts];
-    const std::size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
+    const size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
     return count <= std::size(all) ? fences.make(all, count) : 0;
 }
 
@@ -74,9 +74,9 @@ int wait_for_work_in_capture(CUcontext context) {
 template <typename Wait>
 int Quiescence::wait_for_all(CUcontext context, CUdeviceptr address, Wait wait) {
     CUcontext all[Reach::kMaxContexts];
-    const std::size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
+    const size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
     if (count > std::size(all)) return kNotNow;
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const int result = wait(all[i]);
         if (is_of_capture(result)) return kNotNow;
         if (result != CUDA_SUCCESS && !has_ended(result)) return result;

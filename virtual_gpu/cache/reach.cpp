@@ -23,22 +23,22 @@ bool kernels_can_use(CUcontext context, CUdeviceptr address) {
 }
 
 // The GPU of a listed context; -1 of any other.
-CUdevice gpu_of(CUcontext context, const CUcontext* all, const CUdevice* gpus, std::size_t count) {
-    for (std::size_t i = 0; i < count; i++)
+CUdevice gpu_of(CUcontext context, const CUcontext* all, const CUdevice* gpus, size_t count) {
+    for (size_t i = 0; i < count; i++)
         if (all[i] == context) return gpus[i];
     return -1;
 }
 
 }  // namespace
 
-std::size_t Reach::list(Contexts& contexts, CUcontext context, CUdeviceptr address, CUcontext* into, std::size_t most) {
+size_t Reach::list(Contexts& contexts, CUcontext context, CUdeviceptr address, CUcontext* into, size_t most) {
     CUcontext all[kMaxContexts];
     CUdevice gpus[kMaxContexts];
-    const std::size_t count = contexts.list(all, std::size(all), gpus);
+    const size_t count = contexts.list(all, std::size(all), gpus);
     if (count > std::size(all)) return count;
     const CUdevice gpu = gpu_of(context, all, gpus, count);
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < count; i++) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
         if (!can_touch(all[i], gpus[i], gpu, address)) continue;
         if (found < most) into[found] = all[i];
         found++;
@@ -59,12 +59,12 @@ bool Reach::can_have_access(CUdevice from, CUdevice to) {
     if (unable_[to].load(std::memory_order_relaxed) & bit(from)) return false;
     int can = 0;
     if (CUSLICE_REAL(cuDeviceCanAccessPeer)(&can, from, to) != CUDA_SUCCESS) return true;
-    std::atomic<std::uint64_t>& answer = can ? able_[to] : unable_[to];
+    std::atomic<uint64_t>& answer = can ? able_[to] : unable_[to];
     answer.fetch_or(bit(from), std::memory_order_relaxed);
     return can != 0;
 }
 
-void Reach::copied_among(std::uint64_t gpus) {
+void Reach::copied_among(uint64_t gpus) {
     for (unsigned gpu = 0; gpu < std::size(copied_); gpu++) {
         if (!(gpus >> gpu & 1)) continue;
         const bool known = (copied_[gpu].load(std::memory_order_relaxed) & gpus) == gpus;

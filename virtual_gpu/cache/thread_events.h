@@ -16,7 +16,7 @@ namespace cuslice {
 // by it, or seen to have ended by its thread, which reads the count of ended contexts after keep().
 class ThreadEvents {
   public:
-    static constexpr std::size_t kThreads = 64;
+    static constexpr size_t kThreads = 64;
 
     /// A thread's part of it. Only that thread calls its functions.
     class alignas(64) Place {
@@ -40,7 +40,7 @@ class ThreadEvents {
 
       private:
         friend ThreadEvents;
-        std::atomic<std::uintptr_t> thread_{0};  // 0: nobody's
+        std::atomic<uintptr_t> thread_{0};  // 0: nobody's
         std::atomic<CUcontext> context_{nullptr};
         std::atomic<CUevent> event_{nullptr};
     };
@@ -77,7 +77,7 @@ class ThreadEvents {
     }
     [[gnu::cold, gnu::noinline]] Place* find_place() {
         for (Place& place : places_) {
-            std::uintptr_t nobody = 0;
+            uintptr_t nobody = 0;
             if (place.thread_.compare_exchange_strong(nobody, own_thread(), std::memory_order_acquire))
                 return own_ = &place;
         }

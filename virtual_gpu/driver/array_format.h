@@ -9,7 +9,7 @@
 namespace cuslice {
 
 /// Bytes per channel; 0 for formats that array_formats.def lacks.
-constexpr std::uint64_t channel_bytes(CUarray_format format) {
+constexpr uint64_t channel_bytes(CUarray_format format) {
     switch (format) {
 #define CUSLICE_ARRAY_FORMAT(format, kind, bits) \
     case CU_AD_FORMAT_##format:                  \

@@ -22,12 +22,12 @@ namespace cuslice {
 namespace {
 
 constexpr const char* kNames[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
-constexpr std::size_t kVersion = 2;  // ".1"
+constexpr size_t kVersion = 2;  // ".1"
 
 enum class Match { none, name, versioned };
 
 Match match(const char* file, const char* name) {
-    const std::size_t length = std::strlen(name) - kVersion;
+    const size_t length = std::strlen(name) - kVersion;
     if (std::strncmp(file, name, length) != 0) return Match::none;
     if (file[length] == '\0' || std::strcmp(file, name) == 0) return Match::name;
     const bool version = file[length] == '.' && file[length + 1] >= '0' && file[length + 1] <= '9';
@@ -47,7 +47,7 @@ struct Usual {
 };
 constinit Usual usuals[2]{};
 
-void look_for(std::size_t which) {
+void look_for(size_t which) {
     Usual& usual = usuals[which];
     int nothing = 0;
     if (!usual.state.compare_exchange_strong(nothing, 1)) return;
@@ -66,7 +66,7 @@ bool is_at(const struct stat& file, const char* path) {
     return about(path, &info) && info.st_ino == file.st_ino && info.st_dev == file.st_dev;
 }
 
-bool is_usual(const struct stat& file, std::size_t which) {
+bool is_usual(const struct stat& file, size_t which) {
     look_for(which);
     const Usual& usual = usuals[which];
     if (usual.state.load(std::memory_order_acquire) != 2) return false;
@@ -94,7 +94,7 @@ const char* by_file(const char* path) {
     if (!is_link && info.st_nlink < 2) return nullptr;
     if (is_link && !about(path, &info)) return nullptr;
     if (!S_ISREG(info.st_mode)) return nullptr;
-    for (std::size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         const bool is_it = is_opened(info, kNames[i]) || is_beside(info, kNames[i]) || is_usual(info, i);
         if (is_it) return kNames[i];
     }

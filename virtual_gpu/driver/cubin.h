@@ -11,7 +11,7 @@
 
 namespace cuslice {
 
-constexpr std::uint16_t kCudaMachine = 190;          // e_machine; <elf.h> of glibc 2.17 lacks EM_CUDA
+constexpr uint16_t kCudaMachine = 190;               // e_machine; <elf.h> of glibc 2.17 lacks EM_CUDA
 constexpr unsigned char kManagedSymbol = 0x04;       // bit of st_other: a variable in managed memory
 constexpr unsigned char kKernelSymbol = 0x10;        // bit of st_other: a function that can be launched
 constexpr std::string_view kGlobals = ".nv.global";  // begins the names of the sections of variables

@@ -29,9 +29,9 @@ class InsideNvml {
 #if defined(__aarch64__)
     // Here the frame's address is its lower end, where the stack pointer is too, and a call pushes nothing: a function
     // that NVML jumps to would have that very stack pointer. Above it lies the frame's record, two words.
-    static constexpr std::size_t kToFrame = 2 * sizeof(void*);
+    static constexpr size_t kToFrame = 2 * sizeof(void*);
 #else
-    static constexpr std::size_t kToFrame = 0;
+    static constexpr size_t kToFrame = 0;
 #endif
     const void* before_;
 };

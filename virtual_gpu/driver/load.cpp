@@ -16,7 +16,7 @@ constinit void* opened_driver = nullptr;
 
 }  // namespace
 
-bool load_driver(const char* explicit_path, char* text, std::size_t size, const char** where) {
+bool load_driver(const char* explicit_path, char* text, size_t size, const char** where) {
     void* handle = open_real_library("libcuda.so.1", explicit_path, text, size, where);
     if (!handle) return false;
     open_driver_table(object_of(handle));
@@ -26,7 +26,7 @@ bool load_driver(const char* explicit_path, char* text, std::size_t size, const 
 
 void* find_in_driver(const char* name) { return opened_driver ? object_of(opened_driver).find(name) : nullptr; }
 
-void* open_nvml(const char* folder, bool first, char* text, std::size_t size) {
+void* open_nvml(const char* folder, bool first, char* text, size_t size) {
     const InsideNvml inside;  // its constructors may call its functions
     constexpr const char* kName = "libnvidia-ml.so.1";
     PathBuffer beside;

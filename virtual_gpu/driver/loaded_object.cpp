@@ -32,13 +32,13 @@ bool LoadedObject::needs(const char* soname) const {
 }
 
 bool LoadedObject::holds(const void* address) const {
-    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(address) - object_.base;
+    const uintptr_t place = reinterpret_cast<uintptr_t>(address) - object_.base;
     const bool in_code = code_ && place - code_->p_vaddr < code_->p_memsz;
     return in_code || elf_holds(&info_, address);
 }
 
 ModuleRange LoadedObject::range() const {
-    std::uintptr_t begin = ~std::uintptr_t{0}, end = 0;
+    uintptr_t begin = ~uintptr_t{0}, end = 0;
     for (const ElfW(Phdr) & segment : segments_of(info_)) {
         if (segment.p_type != PT_LOAD) continue;
         begin = std::min(begin, object_.base + segment.p_vaddr);
@@ -48,7 +48,7 @@ ModuleRange LoadedObject::range() const {
 }
 
 // Null for an address outside the object, as an absolute symbol has it.
-void* LoadedObject::find(const char* symbol, std::uint32_t hash) const {
+void* LoadedObject::find(const char* symbol, uint32_t hash) const {
     const ElfW(Sym)* const found = elf_find_symbol(&object_, symbol, hash);
     void* const address = found ? reinterpret_cast<void*>(object_.base + found->st_value) : nullptr;
     if (!found || !holds(address)) return nullptr;
@@ -61,7 +61,7 @@ bool any_object(bool (*visit)(const LoadedObject&, void*), void* argument) {
         bool (*visit)(const LoadedObject&, void*);
         void* argument;
     } both{visit, argument};
-    const auto call = [](dl_phdr_info* info, std::size_t, void* data) {
+    const auto call = [](dl_phdr_info* info, size_t, void* data) {
         const auto& to = *static_cast<Both*>(data);
         return to.visit(LoadedObject(*info), to.argument) ? 1 : 0;
     };
@@ -74,7 +74,7 @@ LoadedObject object_at(const void* address) {
         const void* address;
         LoadedObject found;
     } wanted{address, {}};
-    const auto visit = [](dl_phdr_info* info, std::size_t, void* argument) {
+    const auto visit = [](dl_phdr_info* info, size_t, void* argument) {
         auto& search = *static_cast<Wanted*>(argument);
         if (!elf_holds(info, search.address)) return 0;
         search.found = LoadedObject(*info);
@@ -90,14 +90,14 @@ LoadedObject object_of(void* handle) {
     return object_at(map->l_ld);  // of each object, its dynamic section alone is known to lie in it
 }
 
-bool folder_of(const void* address, char* folder, std::size_t size) {
+bool folder_of(const void* address, char* folder, size_t size) {
     // Not dladdr, which looks through all symbols for the one that the address belongs to. But it knows the program's.
     const char* path = object_at(address).path();
     Dl_info info{};
     if (!*path) path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
     const char* slash = std::strrchr(path, '/');
-    if (!slash || static_cast<std::size_t>(slash - path) >= size) return false;
-    std::memcpy(folder, path, static_cast<std::size_t>(slash - path));
+    if (!slash || static_cast<size_t>(slash - path) >= size) return false;
+    std::memcpy(folder, path, static_cast<size_t>(slash - path));
     folder[slash - path] = '\0';
     return true;
 }

@@ -30,7 +30,7 @@ class LoadedObject {
     // The address that the object itself exports under this name, in its default version, or null. Its dependencies
     // are not searched. `gnu_hash`: the name's, by whoever looks for many names of which it is known beforehand.
     void* find(const char* symbol) const { return find(symbol, elf_gnu_hash(symbol)); }
-    void* find(const char* symbol, std::uint32_t gnu_hash) const;
+    void* find(const char* symbol, uint32_t gnu_hash) const;
 
   private:
     dl_phdr_info info_{};
@@ -54,6 +54,6 @@ LoadedObject object_at(const void* address);
 LoadedObject object_of(void* handle);
 
 // The folder that holds the module with this address in it, without a final slash. False if the loader doesn't know it.
-bool folder_of(const void* address, char* folder, std::size_t size);
+bool folder_of(const void* address, char* folder, size_t size);
 
 }  // namespace cuslice

@@ -22,14 +22,14 @@ LoaderCache::~LoaderCache() { give_back_scratch(bytes_, size_); }
 void LoaderCache::read(int file) {
     const off_t length = lseek(file, 0, SEEK_END);  // not fstat: its symbol is newer than the C libraries we run on
     if (length <= 0 || length > elf_largest_cache) return;
-    bytes_ = take_scratch(static_cast<std::size_t>(length));
+    bytes_ = take_scratch(static_cast<size_t>(length));
     if (!bytes_) return;
-    size_ = static_cast<std::size_t>(length);
-    std::size_t got = 0;
+    size_ = static_cast<size_t>(length);
+    size_t got = 0;
     while (got < size_) {
         const ssize_t more = pread(file, static_cast<char*>(bytes_) + got, size_ - got, static_cast<off_t>(got));
         if (more <= 0) break;
-        got += static_cast<std::size_t>(more);
+        got += static_cast<size_t>(more);
     }
 }
 

@@ -19,7 +19,7 @@ class LoaderCache {
     // until it returns true. True if a visit did.
     template <typename Visit>
     bool any(const char* name, Visit visit) const {
-        std::size_t place = 0;
+        size_t place = 0;
         while (const char* const path = elf_next_in_cache(&entries_, name, &place))
             if (visit(path)) return true;
         return false;
@@ -29,7 +29,7 @@ class LoaderCache {
     void read(int file);
 
     void* bytes_ = nullptr;
-    std::size_t size_ = 0;
+    size_t size_ = 0;
     elf_cache entries_{};
 };
 

@@ -37,7 +37,7 @@ constinit thread_local bool opening_now = false, starting_now = false;
 struct Search {
     const char* soname;
     char* text;
-    std::size_t size;
+    size_t size;
     const char** where;
     void* found = nullptr;
 
@@ -65,7 +65,7 @@ struct Search {
 };
 
 bool copy_path(char (&to)[4096], const char* path) {
-    const std::size_t length = std::strlen(path);
+    const size_t length = std::strlen(path);
     if (length >= sizeof(to)) return false;
     std::memcpy(to, path, length + 1);
     return true;
@@ -84,7 +84,7 @@ class Ours {
         if (object.find(kMarker) || object.holds(kOwnPlace)) return true;
         const char *const ours = std::strrchr(path_, '/'), *const theirs = std::strrchr(object.path(), '/');
         return ours && theirs && ours - path_ == theirs - object.path() &&
-               std::strncmp(path_, object.path(), static_cast<std::size_t>(ours - path_)) == 0;
+               std::strncmp(path_, object.path(), static_cast<size_t>(ours - path_)) == 0;
     }
 
   private:
@@ -97,8 +97,8 @@ template <typename Use>
 bool any_needing(const char* soname, Use use) {
     const Ours ours;
     PathBuffer path;
-    for (std::size_t turn = 0;; turn++) {
-        std::size_t seen = 0;
+    for (size_t turn = 0;; turn++) {
+        size_t seen = 0;
         const bool more = any_object([&](const LoadedObject& object) {
             return object.needs(soname) && !ours.include(object) && seen++ == turn && path.set(object.path());
         });
@@ -129,9 +129,9 @@ Opened* opening_of(const char* soname) {
 bool make_absolute(const char* path, char (&to)[4096]) {
     if (*path == '/') return copy_path(to, path);
     if (!getcwd(to, sizeof(to))) return false;
-    const std::size_t folder = std::strlen(to);
+    const size_t folder = std::strlen(to);
     const int length = std::snprintf(to + folder, sizeof(to) - folder, "/%s", path);
-    return length > 0 && static_cast<std::size_t>(length) < sizeof(to) - folder;
+    return length > 0 && static_cast<size_t>(length) < sizeof(to) - folder;
 }
 
 bool find_for(const char* soname, const char* name, const void* caller, Opened& to) {
@@ -195,8 +195,7 @@ void remember_opening(const char* soname, const char* name, const void* caller) 
     errno = saved_errno;
 }
 
-void* open_real_library(const char* soname, const char* explicit_path, char* text, std::size_t size,
-                        const char** where) {
+void* open_real_library(const char* soname, const char* explicit_path, char* text, size_t size, const char** where) {
     const int saved_errno = errno;
     Search search{soname, text, size, where};
     const Opened* const opening = opening_of(soname);
@@ -220,7 +219,7 @@ void* open_real_library(const char* soname, const char* explicit_path, char* tex
     return search.found;
 }
 
-bool find_other_copy(char* path, std::size_t size) {
+bool find_other_copy(char* path, size_t size) {
     return any_object([&](const LoadedObject& object) {
         const bool found =
             object.find(kMarker) && !object.holds(kOwnPlace) && !std::strcmp(object.soname(), "libcuda.so.1");
@@ -229,7 +228,7 @@ bool find_other_copy(char* path, std::size_t size) {
     });
 }
 
-bool find_opened_past_us(const char* soname, char* path, std::size_t size) {
+bool find_opened_past_us(const char* soname, char* path, size_t size) {
     const Ours ours;
     // Objects after the C library in the loader's order were opened while the program ran.
     const auto c_library = reinterpret_cast<const void*>(real_dlopen());

@@ -19,7 +19,7 @@ inline constexpr const char* kLoaded = "loaded already";
 // A candidate that exports `cuslice_marker` is ourselves, or another copy, and is passed over. Returns the handle and
 // writes its path, or returns null and writes why; `where` says how it was found. Opening runs the library's
 // constructors, as it would without cuslice. Safe from any thread; errno is kept.
-void* open_real_library(const char* soname, const char* explicit_path, char* path_or_reason, std::size_t size,
+void* open_real_library(const char* soname, const char* explicit_path, char* path_or_reason, size_t size,
                         const char** where = nullptr);
 
 // A program opens the library by a name or a path, and gets ours. Remembers which file it would have got: a path that
@@ -53,10 +53,10 @@ class StartingReal {
 
 // Another copy of this library, as from two installations in LD_PRELOAD. Its functions are not called: ours come first
 // in the loader's order. Writes its path; false if there is none.
-bool find_other_copy(char* path, std::size_t size);
+bool find_other_copy(char* path, size_t size);
 
 // A library of this SONAME that was opened without a call of our dlopen, as by code that was itself opened with
 // RTLD_DEEPBIND. Whoever uses it directly is not limited. Writes its path; false if there is none.
-bool find_opened_past_us(const char* soname, char* path, std::size_t size);
+bool find_opened_past_us(const char* soname, char* path, size_t size);
 
 }  // namespace cuslice

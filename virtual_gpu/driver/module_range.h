@@ -7,10 +7,10 @@ namespace cuslice {
 
 // The addresses at which a loaded module lies: from its first segment to its last.
 struct ModuleRange {
-    std::uintptr_t begin = 0;
-    std::uintptr_t size = 0;  // bytes; 0: not known
+    uintptr_t begin = 0;
+    uintptr_t size = 0;  // bytes; 0: not known
 
-    bool has(const void* address) const { return reinterpret_cast<std::uintptr_t>(address) - begin < size; }
+    bool has(const void* address) const { return reinterpret_cast<uintptr_t>(address) - begin < size; }
 };
 
 }  // namespace cuslice

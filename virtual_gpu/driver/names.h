@@ -9,31 +9,31 @@ namespace cuslice {
 
 // Names, each with its zero, one after the other, and where each begins: pointers to them would be an array that the
 // loader fills in, with a page of its own in each process for every 512.
-template <std::size_t kBytes, std::size_t kCount>
+template <size_t kBytes, size_t kCount>
 class Names {
   public:
     consteval explicit Names(const std::array<std::string_view, kCount>& all) {
         static_assert(kBytes < 65536);
-        std::size_t at = 0;
-        for (std::size_t i = 0; i < kCount; i++) {
-            begin_[i] = static_cast<std::uint16_t>(at);
+        size_t at = 0;
+        for (size_t i = 0; i < kCount; i++) {
+            begin_[i] = static_cast<uint16_t>(at);
             for (const char letter : all[i]) text_[at++] = letter;
             text_[at++] = 0;
         }
     }
-    constexpr const char* operator[](std::size_t i) const { return text_ + begin_[i]; }
+    constexpr const char* operator[](size_t i) const { return text_ + begin_[i]; }
 
   private:
     char text_[kBytes] = {};
-    std::uint16_t begin_[kCount] = {};
+    uint16_t begin_[kCount] = {};
 };
 
 // Packs the array of string views that `all` returns.
 template <auto all>
 consteval auto names() {
     constexpr auto views = all();
-    constexpr std::size_t bytes = [=] {
-        std::size_t sum = 0;
+    constexpr size_t bytes = [=] {
+        size_t sum = 0;
         for (const std::string_view name : views) sum += name.size() + 1;
         return sum;
     }();

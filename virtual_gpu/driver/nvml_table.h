@@ -15,7 +15,7 @@ extern "C" cuslice::ModuleRange cuslice_nvml_module;
 namespace cuslice {
 
 // NVML's functions as an index into the table below, as driver/table.h does for the driver.
-enum class NvmlFunction : std::uint16_t {
+enum class NvmlFunction : uint16_t {
 #define CUSLICE_NVML_FUNCTION(name, split) name,
 #include "virtual_gpu/driver/nvml_functions.def"
 };
@@ -25,7 +25,7 @@ inline constexpr auto kNvmlFunctionRows = std::to_array<std::string_view>({
 #define CUSLICE_NVML_FUNCTION(name, split) #name,
 #include "virtual_gpu/driver/nvml_functions.def"
 });
-inline constexpr std::size_t kNvmlFunctionCount = kNvmlFunctionRows.size();
+inline constexpr size_t kNvmlFunctionCount = kNvmlFunctionRows.size();
 inline constexpr auto kNvmlFunctions = names<[] { return kNvmlFunctionRows; }>();
 
 // The real library's addresses, as far as they have been asked for.
@@ -42,18 +42,16 @@ void open_nvml_table(const LoadedObject& library);
 void publish_nvml();
 
 // As look_up_driver_function(): fills a slot of the first table, or of both.
-void* look_up_physical_nvml_function(std::size_t function);
-void* look_up_nvml_function(std::size_t function);
+void* look_up_physical_nvml_function(size_t function);
+void* look_up_nvml_function(size_t function);
 
 // Null where the library lacks the function, and until it is loaded (the second: until calls may go to it).
-inline void* physical_nvml_slot(std::size_t function) {
+inline void* physical_nvml_slot(size_t function) {
     void* const known = __atomic_load_n(&cuslice_physical_nvml_slots[function], __ATOMIC_ACQUIRE);
     return known ? known : look_up_physical_nvml_function(function);
 }
-inline void* physical_nvml_slot(NvmlFunction function) {
-    return physical_nvml_slot(static_cast<std::size_t>(function));
-}
-inline void* nvml_slot(std::size_t function) {
+inline void* physical_nvml_slot(NvmlFunction function) { return physical_nvml_slot(static_cast<size_t>(function)); }
+inline void* nvml_slot(size_t function) {
     void* const known = __atomic_load_n(&cuslice_nvml_slots[function], __ATOMIC_ACQUIRE);
     return known ? known : look_up_nvml_function(function);
 }
@@ -81,10 +79,9 @@ RealNvmlFunction<Arguments...> real_nvml_function(nvmlReturn_t (*)(Arguments...)
 }  // namespace cuslice
 
 // CUSLICE_REAL_NVML(nvmlInit_v2)(): what a call of this function goes to, with the type that nvml.h gives it.
-#define CUSLICE_REAL_NVML(name)                  \
-    (::cuslice::detail::real_nvml_function(      \
-        static_cast<decltype(::name)*>(nullptr), \
-        ::cuslice::nvml_slot(static_cast<std::size_t>(::cuslice::NvmlFunction::name))))
+#define CUSLICE_REAL_NVML(name)                                                     \
+    (::cuslice::detail::real_nvml_function(static_cast<decltype(::name)*>(nullptr), \
+                                           ::cuslice::nvml_slot(static_cast<size_t>(::cuslice::NvmlFunction::name))))
 
 // CUSLICE_PHYSICAL_NVML(nvmlDeviceGetCount_v2)(&count): the real library's own function, whatever stands before it.
 #define CUSLICE_PHYSICAL_NVML(name)                                                 \

@@ -9,9 +9,9 @@
 
 namespace cuslice::detail {
 
-template <typename Type, std::size_t kFromEnd>
+template <typename Type, size_t kFromEnd>
 struct Parameter;
-template <typename Result, typename... Types, std::size_t kFromEnd>
+template <typename Result, typename... Types, size_t kFromEnd>
 struct Parameter<Result(Types...), kFromEnd> {
     using type = std::tuple_element_t<sizeof...(Types) - kFromEnd, std::tuple<Types...>>;
 };

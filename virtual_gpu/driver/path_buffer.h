@@ -12,7 +12,7 @@ namespace cuslice {
 // not be ready for us.
 class PathBuffer {
   public:
-    static constexpr std::size_t kSize = 4096;  // PATH_MAX
+    static constexpr size_t kSize = 4096;  // PATH_MAX
 
     PathBuffer() : text_(static_cast<char*>(take_scratch(kSize))) {}
     ~PathBuffer() { give_back_scratch(text_, kSize); }
@@ -23,15 +23,15 @@ class PathBuffer {
     bool set(const char* text) { return join(text, "", ""); }
     bool join(const char* first, const char* second, const char* third) {
         if (!text_) return false;
-        std::size_t whole = 0;
+        size_t whole = 0;
         for (const char* part : {first, second, third}) {
-            const std::size_t length = std::strlen(part);
+            const size_t length = std::strlen(part);
             if (length >= kSize - whole) return false;
             whole += length;
         }
         char* at = text_;
         for (const char* part : {first, second, third}) {
-            const std::size_t length = std::strlen(part);
+            const size_t length = std::strlen(part);
             std::memcpy(at, part, length);
             at += length;
         }

@@ -8,10 +8,10 @@
 namespace cuslice {
 
 /// Bytes of the bit-size, integer and floating-point types: ".b8" → 1, ".f64" → 8; 0 for any other word.
-constexpr std::uint64_t ptx_type_bytes(std::string_view word) {
+constexpr uint64_t ptx_type_bytes(std::string_view word) {
     constexpr struct {
         std::string_view bits;
-        std::uint64_t bytes;
+        uint64_t bytes;
     } kWidths[] = {{"8", 1}, {"16", 2}, {"32", 4}, {"64", 8}, {"128", 16}};
     constexpr std::string_view kKinds = "busf";
     if (word.size() < 3 || word[0] != '.' || kKinds.find(word[1]) == kKinds.npos) return 0;

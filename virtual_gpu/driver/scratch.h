@@ -18,14 +18,14 @@ namespace cuslice {
 // leaves bits behind, and if there is no run of pages any more the kernel is asked.
 class ScratchPages {
   public:
-    static constexpr std::size_t kPage = 4096, kPages = 16;
+    static constexpr size_t kPage = 4096, kPages = 16;
 
     // Null if there is no such run.
-    static void* take(std::size_t bytes) {
-        const std::size_t count = pages_of(bytes);
+    static void* take(size_t bytes) {
+        const size_t count = pages_of(bytes);
         if (count > kPages) return nullptr;
-        std::uint32_t taken = taken_.load(std::memory_order_relaxed);
-        for (std::size_t first = 0; first + count <= kPages;) {
+        uint32_t taken = taken_.load(std::memory_order_relaxed);
+        for (size_t first = 0; first + count <= kPages;) {
             if (taken & run(first, count)) {
                 first++;
             } else if (taken_.compare_exchange_weak(taken, taken | run(first, count), std::memory_order_acquire,
@@ -36,31 +36,30 @@ class ScratchPages {
         return nullptr;
     }
     // False if it is not from here.
-    static bool give_back(void* memory, std::size_t bytes) {
-        const std::uintptr_t offset =
-            reinterpret_cast<std::uintptr_t>(memory) - reinterpret_cast<std::uintptr_t>(pages_);
+    static bool give_back(void* memory, size_t bytes) {
+        const uintptr_t offset = reinterpret_cast<uintptr_t>(memory) - reinterpret_cast<uintptr_t>(pages_);
         if (offset >= sizeof(pages_)) return false;
         taken_.fetch_and(~run(offset / kPage, pages_of(bytes)), std::memory_order_release);
         return true;
     }
 
   private:
-    static constexpr std::size_t pages_of(std::size_t bytes) { return (bytes + kPage - 1) / kPage; }
-    static constexpr std::uint32_t run(std::size_t first, std::size_t count) { return ((1u << count) - 1) << first; }
+    static constexpr size_t pages_of(size_t bytes) { return (bytes + kPage - 1) / kPage; }
+    static constexpr uint32_t run(size_t first, size_t count) { return ((1u << count) - 1) << first; }
 
     alignas(kPage) static inline constinit char pages_[kPages][kPage] = {};
-    static inline constinit std::atomic<std::uint32_t> taken_{0};  // elsewhere, as it would have a page to itself
+    static inline constinit std::atomic<uint32_t> taken_{0};  // elsewhere, as it would have a page to itself
 };
 
 // Null if the kernel gives none.
-inline void* take_scratch(std::size_t bytes) {
+inline void* take_scratch(size_t bytes) {
     if (void* const memory = ScratchPages::take(bytes)) return memory;
     const int saved_errno = errno;
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     errno = saved_errno;
     return memory == MAP_FAILED ? nullptr : memory;
 }
-inline void give_back_scratch(void* memory, std::size_t bytes) {
+inline void give_back_scratch(void* memory, size_t bytes) {
     if (memory && !ScratchPages::give_back(memory, bytes)) munmap(memory, bytes);
 }
 

@@ -119,22 +119,22 @@ class Folders {
 
   private:
     Dl_serinfo* info_ = nullptr;
-    std::size_t size_ = 0;
+    size_t size_ = 0;
     bool filled_ = false;
 };
 
 // glibc tells the folders of an object in one list, [RPATH, LD_LIBRARY_PATH, RUNPATH, defaults], and not where the
 // defaults begin. In the list of an object that has nothing but its own folder as RUNPATH they begin after that folder:
 // the facade for libcuda.so is such an object (shim/CMakeLists.txt). Without it, none is known to be a default.
-std::size_t count_defaults() {
+size_t count_defaults() {
     void* const facade = real_dlopen()("libcuda.so", RTLD_LAZY | RTLD_NOLOAD);
     if (!facade) return 0;
-    std::size_t count = 0;
+    size_t count = 0;
     const char* const path = object_of(facade).path();
     const char* const slash = std::strrchr(path, '/');
-    const std::size_t length = slash ? static_cast<std::size_t>(slash - path) : 0;
+    const size_t length = slash ? static_cast<size_t>(slash - path) : 0;
     const Folders folders(facade);
-    for (std::size_t i = folders.all().size(); i-- > 0 && length > 0 && count == 0;) {
+    for (size_t i = folders.all().size(); i-- > 0 && length > 0 && count == 0;) {
         const char* const folder = folders.all()[i].dls_name;
         if (std::strncmp(folder, path, length) == 0 && folder[length] == '\0') count = folders.all().size() - 1 - i;
     }
@@ -144,10 +144,10 @@ std::size_t count_defaults() {
 
 }  // namespace
 
-bool visit_candidates(std::span<const Dl_serpath> folders, std::size_t defaults, const char* cache_path,
-                      const char* name, VisitCandidate visit, void* argument) {
+bool visit_candidates(std::span<const Dl_serpath> folders, size_t defaults, const char* cache_path, const char* name,
+                      VisitCandidate visit, void* argument) {
     Search search{name, visit, argument, {}, {}};
-    const std::size_t before_cache = folders.size() - std::min(defaults, folders.size());
+    const size_t before_cache = folders.size() - std::min(defaults, folders.size());
     for (const Dl_serpath& folder : folders.first(before_cache))
         if (search.in_folder(folder.dls_name, kInSearchPath)) return true;
     const LoaderCache cache(cache_path);

@@ -20,8 +20,8 @@ using VisitCandidate = bool (*)(const char* path, const char* where, void* argum
 // then the default folders, which are the last `defaults` of `folders`. In each folder the subfolders of glibc-hwcaps
 // that fit this CPU come first, the best one before the others, and among the cache's entries likewise. Reads the
 // cache, and nothing else.
-bool visit_candidates(std::span<const Dl_serpath> folders, std::size_t defaults, const char* cache_path,
-                      const char* name, VisitCandidate visit, void* argument);
+bool visit_candidates(std::span<const Dl_serpath> folders, size_t defaults, const char* cache_path, const char* name,
+                      VisitCandidate visit, void* argument);
 
 // The same for a library that the object with this handle opens or needs; null: the program. errno is kept.
 bool visit_candidates(void* handle, const char* name, VisitCandidate visit, void* argument);

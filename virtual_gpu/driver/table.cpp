@@ -22,8 +22,8 @@ namespace {
 constexpr auto kDriverHashes =
     table_of_functions([](const FunctionRow& row) { return elf_gnu_hash(row.symbol.data()); });
 constexpr auto kNvmlHashes = [] {
-    std::array<std::uint32_t, kNvmlFunctionCount> all{};
-    for (std::size_t i = 0; i < all.size(); i++) all[i] = elf_gnu_hash(kNvmlFunctionRows[i].data());
+    std::array<uint32_t, kNvmlFunctionCount> all{};
+    for (size_t i = 0; i < all.size(); i++) all[i] = elf_gnu_hash(kNvmlFunctionRows[i].data());
     return all;
 }();
 
@@ -37,7 +37,7 @@ class Library {
         new (&object_) LoadedObject(object);
         __atomic_store_n(&open_, true, __ATOMIC_RELEASE);
     }
-    void* find(const char* name, std::uint32_t hash) const {
+    void* find(const char* name, uint32_t hash) const {
         return __atomic_load_n(&open_, __ATOMIC_ACQUIRE) ? object_.find(name, hash) : nullptr;
     }
 
@@ -70,15 +70,15 @@ void open_nvml_table(const LoadedObject& object) {
 
 void publish_nvml() { __atomic_store_n(&nvml_published, true, __ATOMIC_RELEASE); }
 
-[[gnu::cold, gnu::noinline]] void* look_up_driver_function(std::size_t function) {
+[[gnu::cold, gnu::noinline]] void* look_up_driver_function(size_t function) {
     return keep(&cuslice_driver_slots[function], the_driver.find(kFunctions[function].symbol, kDriverHashes[function]));
 }
 
-[[gnu::cold, gnu::noinline]] void* look_up_physical_nvml_function(std::size_t function) {
+[[gnu::cold, gnu::noinline]] void* look_up_physical_nvml_function(size_t function) {
     return keep(&cuslice_physical_nvml_slots[function], the_nvml.find(kNvmlFunctions[function], kNvmlHashes[function]));
 }
 
-[[gnu::cold, gnu::noinline]] void* look_up_nvml_function(std::size_t function) {
+[[gnu::cold, gnu::noinline]] void* look_up_nvml_function(size_t function) {
     if (!__atomic_load_n(&nvml_published, __ATOMIC_ACQUIRE)) return nullptr;
     return keep(&cuslice_nvml_slots[function], physical_nvml_slot(function));
 }

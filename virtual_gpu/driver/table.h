@@ -12,13 +12,13 @@
 namespace cuslice {
 
 // The driver's functions as an index into the table below, e.g. Function::cuMemAlloc_v2.
-enum class Function : std::uint16_t {
+enum class Function : uint16_t {
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) symbol,
 #include "virtual_gpu/driver/functions.def"
 };
 
 // Properties of a function in the list.
-enum class Route : std::uint8_t { pass, hook, checked };
+enum class Route : uint8_t { pass, hook, checked };
 struct FunctionRow {
     std::string_view symbol;
     std::string_view name;  // without version and stream suffix, as cuGetProcAddress takes it
@@ -36,13 +36,13 @@ inline constexpr auto kFunctionRows = [] {
 #include "virtual_gpu/driver/functions.def"
     });
 }();
-inline constexpr std::size_t kFunctionCount = kFunctionRows.size();
+inline constexpr size_t kFunctionCount = kFunctionRows.size();
 
 // A table of what `of` makes of each row.
 template <typename Of>
 consteval auto table_of_functions(Of of) {
     std::array<decltype(of(FunctionRow{})), kFunctionCount> all{};
-    for (std::size_t i = 0; i < kFunctionCount; i++) all[i] = of(kFunctionRows[i]);
+    for (size_t i = 0; i < kFunctionCount; i++) all[i] = of(kFunctionRows[i]);
     return all;
 }
 
@@ -50,13 +50,13 @@ consteval auto table_of_functions(Of of) {
 template <Route kRoute>
 consteval auto functions_of_route() {
     constexpr auto count = [] {
-        std::size_t all = 0;
+        size_t all = 0;
         for (const FunctionRow& row : kFunctionRows) all += row.route == kRoute;
         return all;
     }();
     std::array<Function, count> found{};
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < kFunctionCount; i++)
+    size_t next = 0;
+    for (size_t i = 0; i < kFunctionCount; i++)
         if (kFunctionRows[i].route == kRoute) found[next++] = static_cast<Function>(i);
     return found;
 }
@@ -72,7 +72,7 @@ inline constexpr auto kFunctionNames =
     names<[] { return table_of_functions([](const FunctionRow& row) { return row.name; }); }>();
 
 struct FunctionList {
-    FunctionInfo operator[](std::size_t i) const { return {kFunctionSymbols[i], kFunctionNames[i]}; }
+    FunctionInfo operator[](size_t i) const { return {kFunctionSymbols[i], kFunctionNames[i]}; }
 };
 inline constexpr FunctionList kFunctions;
 
@@ -87,17 +87,17 @@ void open_driver_table(const LoadedObject& driver);
 
 // Looks the function up in the loaded driver and fills its slot. Null where the driver lacks it, and until there is
 // one. Takes no lock, and is right in a forked child and in any number of threads.
-void* look_up_driver_function(std::size_t function);
+void* look_up_driver_function(size_t function);
 
 // The slot's value so far: null until the function has been looked up. Another thread may be filling it.
-inline void* filled_driver_slot(std::size_t function) {
+inline void* filled_driver_slot(size_t function) {
     return __atomic_load_n(&cuslice_driver_slots[function], __ATOMIC_ACQUIRE);
 }
-inline void* driver_slot(std::size_t function) {
+inline void* driver_slot(size_t function) {
     void* const known = filled_driver_slot(function);
     return known ? known : look_up_driver_function(function);
 }
-inline void* driver_slot(Function function) { return driver_slot(static_cast<std::size_t>(function)); }
+inline void* driver_slot(Function function) { return driver_slot(static_cast<size_t>(function)); }
 
 // Set for good once the settings are refused: from then on a loaded driver is as good as none.
 inline constinit std::atomic<bool> driver_refused{false};
@@ -121,7 +121,7 @@ struct RealFunction {
     }
     /// The same where the function is known to have been looked up, and to be there.
     CUresult filled(Arguments... arguments) const {
-        const auto slot = static_cast<std::size_t>(kFunction);
+        const auto slot = static_cast<size_t>(kFunction);
         return reinterpret_cast<CUresult(CUDAAPI*)(Arguments...)>(filled_driver_slot(slot))(arguments...);
     }
 };

@@ -11,15 +11,15 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t kSeed = 0x9e3779b97f4a7c15;
+constexpr uint64_t kSeed = 0x9e3779b97f4a7c15;
 
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+uint64_t mixed(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * kSeed;
     return hash ^ hash >> 29;
 }
 
-std::uint64_t hash_of(std::string_view text) {
-    std::uint64_t hash = kSeed;
+uint64_t hash_of(std::string_view text) {
+    uint64_t hash = kSeed;
     for (const char character : text) hash = mixed(hash, static_cast<unsigned char>(character));
     return hash;
 }
@@ -36,20 +36,20 @@ bool may_change_contexts(std::string_view line) {
 // NVIDIA's default for CUDA_MPS_PIPE_DIRECTORY, which is hashed with the others.
 bool has_mps() { return ::access("/tmp/nvidia-mps/control", F_OK) == 0; }
 
-std::uint64_t never_0(std::uint64_t hash) { return hash ? hash : 1; }
+uint64_t never_0(uint64_t hash) { return hash ? hash : 1; }
 
 }  // namespace
 
 // A sum, as their order makes no difference.
-std::uint64_t context_kind(const char* const* environment) {
-    std::uint64_t sum = has_mps();
+uint64_t context_kind(const char* const* environment) {
+    uint64_t sum = has_mps();
     for (const char* const* line = environment; *line; line++)
         if (may_change_contexts(*line)) sum += hash_of(*line);
     return never_0(mixed(kSeed, sum));
 }
 
-std::uint64_t context_kind(std::uint64_t of_process, unsigned flags, int cuda_version) {
-    return never_0(mixed(mixed(of_process, flags), static_cast<std::uint64_t>(cuda_version)));
+uint64_t context_kind(uint64_t of_process, unsigned flags, int cuda_version) {
+    return never_0(mixed(mixed(of_process, flags), static_cast<uint64_t>(cuda_version)));
 }
 
 }  // namespace cuslice

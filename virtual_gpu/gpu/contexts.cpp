@@ -45,12 +45,12 @@ void Contexts::count() {
     sole_.store(sole, std::memory_order_release);
 }
 
-std::size_t Contexts::list(CUcontext* into, std::size_t most, CUdevice* devices) {
+size_t Contexts::list(CUcontext* into, size_t most, CUdevice* devices) {
     LockGuard lock(mutex_);
-    std::size_t there = 0;
+    size_t there = 0;
     for (const Entry& entry : entries_) {
         if (!entry.is_context()) continue;
-        const std::size_t place = there++;
+        const size_t place = there++;
         if (place >= most) continue;
         into[place] = entry.context;
         if (devices) devices[place] = entry.device;

@@ -13,7 +13,7 @@ namespace cuslice {
 // context can be attached to several times (cuCtxAttach) and ends with the last use. Thread-safe.
 class Contexts {
   public:
-    using Id = std::uint16_t;  // 0: none
+    using Id = uint16_t;  // 0: none
 
     // The context's number; it gets one if it has none. 0 if there are more than 65,535 of them.
     Id id_of(CUcontext context, CUdevice device);
@@ -40,7 +40,7 @@ class Contexts {
 
     // The contexts that there are, without their other names, up to `most` of them, and where it is wanted on which GPU
     // each is. Returns how many there are.
-    std::size_t list(CUcontext* into, std::size_t most, CUdevice* devices = nullptr);
+    size_t list(CUcontext* into, size_t most, CUdevice* devices = nullptr);
     // True if there is a context on this GPU.
     bool any_on(CUdevice device);
     // The context, if there is only one. Costs a load.
@@ -50,7 +50,7 @@ class Contexts {
     struct Entry {
         CUcontext context;  // null: the number is free
         CUdevice device;
-        std::uint32_t uses;
+        uint32_t uses;
         Id number;  // of the context that this is another name of; 0: it is one itself
 
         bool is_context() const { return context && !number; }

@@ -8,21 +8,21 @@ namespace cuslice {
 namespace {
 
 constexpr int kTries = 16;
-constexpr std::uint64_t kMaxBytes = 1ull << 62;
+constexpr uint64_t kMaxBytes = 1ull << 62;
 
 // Snapshot of all these budgets. It is of one moment only if nothing has come or gone since.
 class Moment {
   public:
     explicit Moment(const DriverFootprint::Budgets& budgets) : budgets_(budgets) {
-        for (std::size_t i = 0; i < budgets.shares.size(); i++) then_[i] = budgets.shares[i].budget->snapshot();
+        for (size_t i = 0; i < budgets.shares.size(); i++) then_[i] = budgets.shares[i].budget->snapshot();
     }
-    std::uint64_t used() const {
-        std::uint64_t bytes = 0;
-        for (std::size_t i = 0; i < budgets_.shares.size(); i++) bytes += then_[i].used();
+    uint64_t used() const {
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < budgets_.shares.size(); i++) bytes += then_[i].used();
         return bytes;
     }
     bool settled() const {
-        for (std::size_t i = 0; i < budgets_.shares.size(); i++)
+        for (size_t i = 0; i < budgets_.shares.size(); i++)
             if (!budgets_.shares[i].budget->settled(then_[i])) return false;
         return true;
     }
@@ -34,9 +34,8 @@ class Moment {
 
 }  // namespace
 
-void DriverFootprint::open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_memory,
-                           std::uint64_t first_context_at_most, std::uint64_t on_top_at_most, const InFlight& frees,
-                           Mutex& mutex) {
+void DriverFootprint::open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_memory, uint64_t first_context_at_most,
+                           uint64_t on_top_at_most, const InFlight& frees, Mutex& mutex) {
     nvml_ = nvml;
     pid_ = pid;
     free_memory_ = free_memory;
@@ -47,34 +46,33 @@ void DriverFootprint::open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_me
     unlisted_.open(nvml, pid, frees, mutex);
 }
 
-bool DriverFootprint::used_by_all(std::uint64_t* bytes) const {
+bool DriverFootprint::used_by_all(uint64_t* bytes) const {
     if (nvml_.used_by_all(bytes) == Reading::ok) return true;
-    std::uint64_t free = 0, total = 0;
+    uint64_t free = 0, total = 0;
     if (!free_memory_(&free, &total)) return false;
     *bytes = total - free;
     return true;
 }
 
 // With the lock held. `bytes`: without what is foreseen.
-void DriverFootprint::set(std::uint64_t bytes, std::span<const Share> shares) {
+void DriverFootprint::set(uint64_t bytes, std::span<const Share> shares) {
     charge(bytes + foreseen_.load(std::memory_order_relaxed), shares);
 }
 
 // With the lock held. `moved`: bytes that `from` is no longer charged with by itself, in the same step.
-void DriverFootprint::charge(std::uint64_t bytes, std::span<const Share> shares, const Budget* from,
-                             std::uint64_t moved) {
-    const std::uint64_t old = charged_of(this->bytes()), now = charged_of(bytes);
-    std::uint64_t old_begin = 0, begin = 0;
+void DriverFootprint::charge(uint64_t bytes, std::span<const Share> shares, const Budget* from, uint64_t moved) {
+    const uint64_t old = charged_of(this->bytes()), now = charged_of(bytes);
+    uint64_t old_begin = 0, begin = 0;
     for (const Share& share : shares) {
-        const std::uint64_t old_end = share.up_to(old), end = share.up_to(now);
-        const std::uint64_t was = old_end - old_begin + (moved && share.budget == from ? Budget::charged(moved) : 0);
+        const uint64_t old_end = share.up_to(old), end = share.up_to(now);
+        const uint64_t was = old_end - old_begin + (moved && share.budget == from ? Budget::charged(moved) : 0);
         if (was != end - begin) share.budget->adjust(was, end - begin);
         old_begin = old_end, begin = end;
     }
     bytes_.store(bytes, std::memory_order_relaxed);
 }
 
-bool DriverFootprint::take_over(std::uint64_t bytes, const Budget& from, const Budgets& budgets) {
+bool DriverFootprint::take_over(uint64_t bytes, const Budget& from, const Budgets& budgets) {
     is_locked();
     if (!exact() && !marked_) return false;
     charge(this->bytes() + bytes, budgets.shares, &from, bytes);
@@ -87,15 +85,14 @@ bool DriverFootprint::take_over(std::uint64_t bytes, const Budget& from, const B
 template <typename Use>
 DriverFootprint::Look DriverFootprint::at_rest(const Budgets& budgets, Use use) {
     for (int i = 0; i < kTries; i++) {
-        const std::uint64_t frees = frees_->snapshot();
+        const uint64_t frees = frees_->snapshot();
         const Moment now(budgets);
-        std::uint64_t used = 0;
+        uint64_t used = 0;
         if (!used_by_all(&used)) return Look::unreadable;
         if (budgets.reread) budgets.reread(budgets.self);
         const LockGuard lock(*mutex_);
         if (!now.settled() || !frees_->settled(frees)) continue;
-        use(static_cast<std::int64_t>(used) -
-            static_cast<std::int64_t>(now.used() - Budget::charged(charged_of(bytes()))));
+        use(static_cast<int64_t>(used) - static_cast<int64_t>(now.used() - Budget::charged(charged_of(bytes()))));
         return Look::settled;
     }
     return Look::busy;
@@ -109,34 +106,34 @@ void DriverFootprint::count_step(bool begins) {
 
 // With the lock held. What was counted before the lock was taken may be wrong by now: `own_steps` have begun or ended
 // since without changing anything. And a context whose end is under way is still counted.
-void DriverFootprint::know_contexts(const State& state, std::uint64_t own_steps) {
+void DriverFootprint::know_contexts(const State& state, uint64_t own_steps) {
     const bool sure = open_steps_ == 0 && step_count() == state.steps + own_steps;
     contexts_least_ = sure ? state.contexts * context_bytes() : 0;
 }
 
 // With the lock held. What has changed since the last look is the driver's footprint if a step was under way. Else it
 // is others', but for what was on its way back: that has gone, or not yet.
-void DriverFootprint::attribute(std::int64_t rest, std::uint64_t at_most, std::span<const Share> shares) {
+void DriverFootprint::attribute(int64_t rest, uint64_t at_most, std::span<const Share> shares) {
     const bool stepped = open_steps_ != 0 || unsettled_;
-    const auto base = static_cast<std::int64_t>(base_), taken = static_cast<std::int64_t>(taken_over_);
-    const std::int64_t now = base + rest - mark_;
-    const std::int64_t least = stepped ? static_cast<std::int64_t>(contexts_least_) : base;
-    const std::int64_t most = stepped ? static_cast<std::int64_t>(std::min(at_most, kMaxBytes)) : base + taken;
-    const std::int64_t part = std::clamp(now, least, std::max(least, most));
-    const std::int64_t not_yet = stepped ? std::min(taken, part) : part - base;
-    set(static_cast<std::uint64_t>(part), shares);
-    base_ = static_cast<std::uint64_t>(part - not_yet);
+    const auto base = static_cast<int64_t>(base_), taken = static_cast<int64_t>(taken_over_);
+    const int64_t now = base + rest - mark_;
+    const int64_t least = stepped ? static_cast<int64_t>(contexts_least_) : base;
+    const int64_t most = stepped ? static_cast<int64_t>(std::min(at_most, kMaxBytes)) : base + taken;
+    const int64_t part = std::clamp(now, least, std::max(least, most));
+    const int64_t not_yet = stepped ? std::min(taken, part) : part - base;
+    set(static_cast<uint64_t>(part), shares);
+    base_ = static_cast<uint64_t>(part - not_yet);
     mark_ = rest - not_yet;
-    taken_over_ = static_cast<std::uint64_t>(not_yet);
+    taken_over_ = static_cast<uint64_t>(not_yet);
     unsettled_ = false;
 }
 
 // The same where a context may have come whose beginning wasn't seen, or not well: up to what one can take.
-void DriverFootprint::attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state,
+void DriverFootprint::attribute_context(int64_t rest, uint64_t at_most, const State& state,
                                         std::span<const Share> shares) {
     if (!marked_) {
         base_ = measured();
-        mark_ = static_cast<std::int64_t>(base_ + state.of_others);
+        mark_ = static_cast<int64_t>(base_ + state.of_others);
         marked_ = true;
     }
     unsettled_ = true;
@@ -144,7 +141,7 @@ void DriverFootprint::attribute_context(std::int64_t rest, std::uint64_t at_most
 }
 
 // With the lock held.
-void DriverFootprint::made_context(std::uint64_t before) {
+void DriverFootprint::made_context(uint64_t before) {
     if (measured() <= before) return;
     contexts_bytes_ += std::min(measured() - before, first_context_at_most_);
     contexts_made_++;
@@ -165,7 +162,7 @@ DriverFootprint::Step DriverFootprint::before(const Budgets& budgets, bool makes
     step.makes_context_ = makes_context;
     if (exact()) return step;  // the figure afterwards says it all
     step.open_ = true;
-    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+    const Look look = at_rest(budgets, [&](int64_t rest) {
         is_locked();
         if (!marked_) base_ = measured(), mark_ = rest, marked_ = true;
         contexts_least_ = 0;
@@ -182,9 +179,9 @@ DriverFootprint::Step DriverFootprint::before(const Budgets& budgets, bool makes
     return step;
 }
 
-void DriverFootprint::foresee(Step& step, std::uint64_t bytes) {
+void DriverFootprint::foresee(Step& step, uint64_t bytes) {
     is_locked();
-    const std::uint64_t before = measured();
+    const uint64_t before = measured();
     step.foreseen_ = Budget::charged(bytes);
     foreseen_.fetch_add(step.foreseen_, std::memory_order_relaxed);
     set(before, step.shares_);
@@ -193,13 +190,13 @@ void DriverFootprint::foresee(Step& step, std::uint64_t bytes) {
 // The driver has never held it, so that it is in nobody's peak.
 void DriverFootprint::take_back(Step& step) {
     is_locked();
-    const std::uint64_t foreseen = std::exchange(step.foreseen_, 0), left = bytes() - foreseen;
-    const std::uint64_t old = charged_of(bytes()), now = charged_of(left);
+    const uint64_t foreseen = std::exchange(step.foreseen_, 0), left = bytes() - foreseen;
+    const uint64_t old = charged_of(bytes()), now = charged_of(left);
     foreseen_.fetch_sub(foreseen, std::memory_order_relaxed);
-    std::uint64_t old_begin = 0, begin = 0;
+    uint64_t old_begin = 0, begin = 0;
     for (const Share& share : step.shares_) {
-        const std::uint64_t old_end = share.up_to(old), end = share.up_to(now);
-        const std::uint64_t was = old_end - old_begin;
+        const uint64_t old_end = share.up_to(old), end = share.up_to(now);
+        const uint64_t was = old_end - old_begin;
         if (was != end - begin) share.budget->undo(was, end - begin);
         old_begin = old_end, begin = end;
     }
@@ -222,7 +219,7 @@ void DriverFootprint::after(Step& step, const State& state, const Budgets& budge
         unsettled_ = unsettled_ || step.open_;
     }
     if (read_process(state, budgets) || exact()) return note_first_context(step);
-    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+    const Look look = at_rest(budgets, [&](int64_t rest) {
         is_locked();
         const bool known = step.known_ && marked_;
         know_contexts(state, step.open_);
@@ -235,9 +232,9 @@ void DriverFootprint::after(Step& step, const State& state, const Budgets& budge
 
 void DriverFootprint::meet(const State& state, const Budgets& budgets) {
     if (read_process(state, budgets) || exact()) return;
-    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+    const Look look = at_rest(budgets, [&](int64_t rest) {
         is_locked();
-        const std::uint64_t before = measured();
+        const uint64_t before = measured();
         const bool alone = open_steps_ == 0 && !unsettled_;
         know_contexts(state, 0);
         attribute_context(rest, before + first_context_at_most_, state, budgets.shares);
@@ -248,9 +245,9 @@ void DriverFootprint::meet(const State& state, const Budgets& budgets) {
 
 // A context takes memory. Where NVML's sum shows none, as it may not see this process's, CUDA's own is asked.
 void DriverFootprint::look_past_nvml(std::span<const Share> shares) {
-    std::uint64_t free = 0, total = 0, seen = 0;
+    uint64_t free = 0, total = 0, seen = 0;
     if (bytes() != 0 || nvml_.used_by_all(&seen) != Reading::ok || !free_memory_(&free, &total)) return;
-    const std::uint64_t used = total - free;
+    const uint64_t used = total - free;
     const LockGuard lock(*mutex_);
     if (bytes() != 0 || used <= seen) return;
     base_ = std::min(used - seen, first_context_at_most_);
@@ -265,7 +262,7 @@ bool DriverFootprint::refresh(const State& state, const Budgets& budgets) {
         const LockGuard lock(*mutex_);
         if (!marked_) return true;
     }
-    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+    const Look look = at_rest(budgets, [&](int64_t rest) {
         is_locked();
         know_contexts(state, 0);
         attribute(rest, kMaxBytes, budgets.shares);
@@ -280,9 +277,9 @@ bool DriverFootprint::read_process(const State& state, const Budgets& budgets, b
     if (compared) *compared = false;
     unlisted_.look();
     for (int i = 0; i < kTries; i++) {
-        const std::uint64_t frees = frees_->snapshot();
+        const uint64_t frees = frees_->snapshot();
         const Moment now(budgets);
-        std::uint64_t process = 0;
+        uint64_t process = 0;
         const Reading reading = nvml_.used_by_process(pid_, &process);
         // Silence is not zero: the last figure stands. That NVML has dropped us from its list means that we hold
         // nothing if it had listed us, and no context of ours is there.
@@ -295,11 +292,11 @@ bool DriverFootprint::read_process(const State& state, const Budgets& budgets, b
         source_.store(Source::process, std::memory_order_relaxed);
         const LockGuard lock(*mutex_);
         if (!now.settled() || !frees_->settled(frees)) continue;
-        const std::uint64_t counted = now.used() - Budget::charged(charged_of(bytes())) - unlisted_.bytes();
+        const uint64_t counted = now.used() - Budget::charged(charged_of(bytes())) - unlisted_.bytes();
         // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
-        const std::uint64_t least = process > counted ? process - counted : 0;
-        const std::uint64_t sure = counted - std::min(counted, state.unsure);
-        const std::uint64_t kept = measured() - std::min(measured(), taken_over_);
+        const uint64_t least = process > counted ? process - counted : 0;
+        const uint64_t sure = counted - std::min(counted, state.unsure);
+        const uint64_t kept = measured() - std::min(measured(), taken_over_);
         taken_over_ = 0;
         unsettled_ = false;
         if (compared) *compared = true;

@@ -31,19 +31,19 @@ namespace cuslice {
 class DriverFootprint {
   public:
     // Free memory as the CUDA API shows it, for where there is no NVML; false while no context is current.
-    using FreeMemory = bool (*)(std::uint64_t* free, std::uint64_t* total);
+    using FreeMemory = bool (*)(uint64_t* free, uint64_t* total);
 
-    static constexpr std::size_t kMaxShares = 64;
+    static constexpr size_t kMaxShares = 64;
 
     // A budget, and how much of the footprint is charged to it: from where the share before it ends to `end`, in
     // 65536ths of all.
     struct Share {
-        static constexpr std::uint64_t kWhole = 65536;
+        static constexpr uint64_t kWhole = 65536;
         Budget* budget = nullptr;
-        std::uint64_t end = kWhole;
+        uint64_t end = kWhole;
 
         // Bytes of a footprint of `bytes` up to the end of this share. Of all shares together that is all of it.
-        std::uint64_t up_to(std::uint64_t bytes) const {
+        uint64_t up_to(uint64_t bytes) const {
             return Budget::charged(bytes) / Budget::kUnit * end / kWhole * Budget::kUnit;
         }
     };
@@ -86,22 +86,22 @@ class DriverFootprint {
         }
         DriverFootprint* part_ = nullptr;
         std::span<const Share> shares_;
-        std::uint64_t foreseen_ = 0, before_ = 0;  // bytes: for it, and of the driver's footprint when it began
-        std::uint64_t count_ = 0;                  // step_count() then; 0: it wasn't alone
+        uint64_t foreseen_ = 0, before_ = 0;  // bytes: for it, and of the driver's footprint when it began
+        uint64_t count_ = 0;                  // step_count() then; 0: it wasn't alone
         bool open_ = false, known_ = false, makes_context_ = false;
     };
 
     // `pid`: under which NVML lists this process; 0 if that isn't known (own_pid.h). `on_top_at_most`: so many bytes of
     // the footprint are charged to nobody. `frees`: those that the driver may have carried out and the budget doesn't
     // show yet. `mutex`: over what is known, here and in others of the same GPU.
-    void open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most,
-              std::uint64_t on_top_at_most, const InFlight& frees, Mutex& mutex);
+    void open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_memory, uint64_t first_context_at_most,
+              uint64_t on_top_at_most, const InFlight& frees, Mutex& mutex);
 
     Step before(const Budgets& budgets, bool makes_context = false);
 
     // Charges what the step will take at least, until its end. Whether it fits is the caller's to look at. With the
     // lock held.
-    void foresee(Step& step, std::uint64_t bytes);
+    void foresee(Step& step, uint64_t bytes);
     // It doesn't. With the lock held.
     void take_back(Step& step);
 
@@ -109,12 +109,12 @@ class DriverFootprint {
     struct State {
         // How much of what is charged may not be on the GPU at the moment (managed memory, which the driver moves), in
         // bytes.
-        std::uint64_t unsure = 0;
+        uint64_t unsure = 0;
         // Contexts of this process that are there, so that NVML's silence about the process doesn't mean that it holds
         // nothing, nor does a step down that others made.
         unsigned contexts = 0;
-        std::uint64_t of_others = 0;  // bytes on this GPU that are known to be other processes'
-        std::uint64_t steps = 0;      // step_count() from before the contexts were counted
+        uint64_t of_others = 0;  // bytes on this GPU that are known to be other processes'
+        uint64_t steps = 0;      // step_count() from before the contexts were counted
     };
 
     void after(Step& step, const State& state, const Budgets& budgets);
@@ -133,7 +133,7 @@ class DriverFootprint {
     // (cuMemFreeAsync of cuMemAlloc's memory, or what another process still holds). Until it is seen to be gone it is
     // the driver's footprint, and no longer in `from`. False where nothing will be read: nothing changes then. With the
     // lock held.
-    bool take_over(std::uint64_t bytes, const Budget& from, const Budgets& budgets);
+    bool take_over(uint64_t bytes, const Budget& from, const Budgets& budgets);
 
     /// Memory that NVML's figure of this process lacks: charged, and no part of the footprint. Only where exact() is
     /// true.
@@ -150,17 +150,17 @@ class DriverFootprint {
     }
 
     // Bytes of it that are charged to nobody.
-    std::uint64_t on_top() const { return bytes() - charged_of(bytes()); }
+    uint64_t on_top() const { return bytes() - charged_of(bytes()); }
     // All of it, and without what is foreseen for calls under way; the latter with the lock held.
-    std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-    std::uint64_t measured() const {
+    uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+    uint64_t measured() const {
         is_locked();
         return bytes() - foreseen_.load(std::memory_order_relaxed);
     }
     // Something is charged for a call under way, which the driver may not have taken yet.
     bool foresees() const { return foreseen_.load(std::memory_order_relaxed) != 0; }
     // How many steps have begun and ended so far.
-    std::uint64_t step_count() const { return step_count_.load(std::memory_order_acquire); }
+    uint64_t step_count() const { return step_count_.load(std::memory_order_acquire); }
     // The last look at what was measured found no quiet moment. With the lock held.
     bool unsettled() const {
         is_locked();
@@ -173,9 +173,9 @@ class DriverFootprint {
     }
     /// Bytes that this process's first context took, as NVML's figure had it, once: 0 from then on, and where it can't
     /// be told from what else the driver took.
-    std::uint64_t take_first_context() { return first_context_.exchange(0, std::memory_order_relaxed); }
+    uint64_t take_first_context() { return first_context_.exchange(0, std::memory_order_relaxed); }
     /// The most that a context is believed to take, in bytes.
-    std::uint64_t context_at_most() const { return first_context_at_most_; }
+    uint64_t context_at_most() const { return first_context_at_most_; }
     bool exact() const { return source_.load(std::memory_order_relaxed) == Source::process; }
 
   private:
@@ -184,28 +184,28 @@ class DriverFootprint {
     enum class Look { settled, busy, unreadable };
 
     // Bytes of a footprint that the budgets are charged.
-    std::uint64_t charged_of(std::uint64_t bytes) const { return bytes - std::min(bytes, on_top_at_most_); }
-    bool used_by_all(std::uint64_t* bytes) const;
+    uint64_t charged_of(uint64_t bytes) const { return bytes - std::min(bytes, on_top_at_most_); }
+    bool used_by_all(uint64_t* bytes) const;
     template <typename Use>
     Look at_rest(const Budgets& budgets, Use use);
     // Tells clang what it can't see: the caller has the lock, or there is none yet: before open() nobody else knows
     // of this object.
     void is_locked() const CUSLICE_ASSERT_HELD(*mutex_) {}
     void count_step(bool begins) CUSLICE_REQUIRES(*mutex_);
-    void know_contexts(const State& state, std::uint64_t own_steps) CUSLICE_REQUIRES(*mutex_);
-    void attribute(std::int64_t rest, std::uint64_t at_most, std::span<const Share> shares) CUSLICE_REQUIRES(*mutex_);
-    void attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state, std::span<const Share> shares)
+    void know_contexts(const State& state, uint64_t own_steps) CUSLICE_REQUIRES(*mutex_);
+    void attribute(int64_t rest, uint64_t at_most, std::span<const Share> shares) CUSLICE_REQUIRES(*mutex_);
+    void attribute_context(int64_t rest, uint64_t at_most, const State& state, std::span<const Share> shares)
         CUSLICE_REQUIRES(*mutex_);
-    void made_context(std::uint64_t before) CUSLICE_REQUIRES(*mutex_);
+    void made_context(uint64_t before) CUSLICE_REQUIRES(*mutex_);
     void note_first_context(const Step& step);
-    std::uint64_t context_bytes() const CUSLICE_REQUIRES(*mutex_) {
+    uint64_t context_bytes() const CUSLICE_REQUIRES(*mutex_) {
         return contexts_made_ ? contexts_bytes_ / contexts_made_ : 0;
     }
     void look_past_nvml(std::span<const Share> shares);
     bool read_process(const State& state, const Budgets& budgets, bool* compared = nullptr);
-    void set(std::uint64_t bytes, std::span<const Share> shares) CUSLICE_REQUIRES(*mutex_);
-    void charge(std::uint64_t bytes, std::span<const Share> shares, const Budget* from = nullptr,
-                std::uint64_t moved = 0) CUSLICE_REQUIRES(*mutex_);
+    void set(uint64_t bytes, std::span<const Share> shares) CUSLICE_REQUIRES(*mutex_);
+    void charge(uint64_t bytes, std::span<const Share> shares, const Budget* from = nullptr, uint64_t moved = 0)
+        CUSLICE_REQUIRES(*mutex_);
     void cancel(Step& step);
 
     NvmlGpu nvml_;
@@ -215,24 +215,24 @@ class DriverFootprint {
     Mutex* mutex_ = nullptr;
     std::atomic<Source> source_{Source::steps};
     unsigned pid_ = 0;
-    std::uint64_t first_context_at_most_ = 0, on_top_at_most_ = 0;
-    std::atomic<std::uint64_t> first_context_{0};
-    std::atomic<std::uint64_t> bytes_{0};
-    std::atomic<std::uint64_t> foreseen_{0};  // of these, for calls under way; changed with the lock held
-    std::uint64_t taken_over_ CUSLICE_GUARDED_BY(*mutex_) =
+    uint64_t first_context_at_most_ = 0, on_top_at_most_ = 0;
+    std::atomic<uint64_t> first_context_{0};
+    std::atomic<uint64_t> bytes_{0};
+    std::atomic<uint64_t> foreseen_{0};  // of these, for calls under way; changed with the lock held
+    uint64_t taken_over_ CUSLICE_GUARDED_BY(*mutex_) =
         0;  // and of these it is believed that they are gone, or soon will be
 
     // Steps. The driver's footprint is base_ and the change of the rest since mark_.
     bool marked_ CUSLICE_GUARDED_BY(*mutex_) = false;
-    std::uint64_t base_ CUSLICE_GUARDED_BY(*mutex_) = 0;
-    std::int64_t mark_ CUSLICE_GUARDED_BY(*mutex_) = 0;
+    uint64_t base_ CUSLICE_GUARDED_BY(*mutex_) = 0;
+    int64_t mark_ CUSLICE_GUARDED_BY(*mutex_) = 0;
     unsigned open_steps_ CUSLICE_GUARDED_BY(*mutex_) = 0;
-    std::atomic<std::uint64_t> step_count_{0};
+    std::atomic<uint64_t> step_count_{0};
     bool unsettled_ CUSLICE_GUARDED_BY(*mutex_) = false;  // a step has ended, and no moment was found to read the rest
-    std::uint64_t contexts_bytes_ CUSLICE_GUARDED_BY(*mutex_) = 0,
-                                  contexts_made_ CUSLICE_GUARDED_BY(*mutex_) =
-                                      0;  // what contexts took when they were made, and how many
-    std::uint64_t contexts_least_ CUSLICE_GUARDED_BY(*mutex_) =
+    uint64_t contexts_bytes_ CUSLICE_GUARDED_BY(*mutex_) = 0,
+                             contexts_made_
+                             CUSLICE_GUARDED_BY(*mutex_) = 0;  // what contexts took when they were made, and how many
+    uint64_t contexts_least_ CUSLICE_GUARDED_BY(*mutex_) =
         0;  // what those that are there take; 0 where one may just have begun or ended
 };
 

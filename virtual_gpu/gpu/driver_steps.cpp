@@ -14,11 +14,11 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 // The most that a first context is believed to take where neither NVML nor a figure from before it is to be had: what
 // TensorFlow leaves to the driver and its libraries, by compute capability (its MinSystemMemory).
-std::uint64_t first_context_at_most(CUdevice device) {
+uint64_t first_context_at_most(CUdevice device) {
     int major = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
     if (major <= 6) return 500 * kMiB;
@@ -28,7 +28,7 @@ std::uint64_t first_context_at_most(CUdevice device) {
 }
 
 // Bytes by which the limit is exceeded.
-std::uint64_t missing(const LimitError& over) { return over.used - std::min(over.used, over.ceiling); }
+uint64_t missing(const LimitError& over) { return over.used - std::min(over.used, over.ceiling); }
 
 // The partition whose limit is exceeded: one of those beside `gpu`, or itself.
 VirtualGpu& partition_of(const LimitError& over, VirtualGpu& gpu) {
@@ -50,8 +50,8 @@ void DriverSteps::open_footprint() const {
     NvmlGpu nvml;
     const bool there = gpu_state().start_nvml() && nvml.open(physical_.identity().uuid);
     const unsigned pid = there ? pid_in_nvml(pid_facts()) : 0;
-    const std::uint64_t at_most = first_context_at_most(gpu_.device());
-    const std::uint64_t on_top_at_most = gpu_.slice().plus_context ? at_most : 0;
+    const uint64_t at_most = first_context_at_most(gpu_.device());
+    const uint64_t on_top_at_most = gpu_.slice().plus_context ? at_most : 0;
     const LockGuard lock(physical_.mutex());
     if (gpu_.measured()) return;
     footprint().open(nvml, pid, free_memory, at_most, on_top_at_most, gpu_state().frees, physical_.mutex());
@@ -61,11 +61,11 @@ void DriverSteps::open_footprint() const {
 DriverFootprint::State DriverSteps::state() const { return physical_.state(gpu_state().contexts); }
 
 // Bytes that others of the same job or group hold on the whole GPU, according to the ledger.
-std::uint64_t DriverSteps::used_by_others() const {
+uint64_t DriverSteps::used_by_others() const {
     ledger::Watched all;
     GpuSharing& sharing = physical_.is_split() ? physical_.sharing() : gpu_.siblings().sharing();
     if (footprint().exact() || !sharing.watch(gpu_state().sharing, physical_.identity().uuid, &all)) return 0;
-    const std::uint64_t own = sharing.joined() ? physical_.charged() : 0;
+    const uint64_t own = sharing.joined() ? physical_.charged() : 0;
     return all.used - std::min(all.used, own);
 }
 
@@ -98,7 +98,7 @@ bool DriverSteps::within_limits(LimitError* why) const {
         }
         return false;
     }
-    const std::uint64_t most = physical_.limit_of_all(), used = most ? physical_.counted_of_all() : 0;
+    const uint64_t most = physical_.limit_of_all(), used = most ? physical_.counted_of_all() : 0;
     if (used <= most) return true;
     if (why) *why = {.used = used, .ceiling = most, .limit = most, .of = LimitOf::whole_gpu};
     return false;
@@ -110,7 +110,7 @@ bool DriverSteps::within_given_back() const {
         const bool within = part->within_limit(nullptr) || part->siblings().given_back().within_limit();
         if (!within) return false;
     }
-    const std::uint64_t most = physical_.limit_of_all();
+    const uint64_t most = physical_.limit_of_all();
     return !most || physical_.counted_of_all() <= most;
 }
 
@@ -122,7 +122,7 @@ bool DriverSteps::trim_for_driver(const LimitError& over) const {
 
 // Restates `over` as it was before `bytes` that the driver takes were charged in it, with the request and the
 // headroom of the limit that stood in the way.
-void DriverSteps::restate(LimitError& over, std::uint64_t bytes) const {
+void DriverSteps::restate(LimitError& over, uint64_t bytes) const {
     const VirtualGpu& full = partition_of(over, gpu_);
     over.requested = is_of_several(over.of) ? bytes : physical_.share_of(full, bytes);
     over.headroom = full.headroom(over.of);
@@ -130,8 +130,8 @@ void DriverSteps::restate(LimitError& over, std::uint64_t bytes) const {
 }
 
 // The ledger is believed up to what a context can plausibly take.
-std::uint64_t DriverSteps::known_context(std::uint64_t kind) const {
-    const std::uint64_t bytes = gpu_.siblings().known_by().least_context(kind);
+uint64_t DriverSteps::known_context(uint64_t kind) const {
+    const uint64_t bytes = gpu_.siblings().known_by().least_context(kind);
     if (!bytes) return 0;
     open_footprint();
     const bool plausible = bytes <= footprint().context_at_most();
@@ -140,13 +140,12 @@ std::uint64_t DriverSteps::known_context(std::uint64_t kind) const {
     return plausible && first ? bytes : 0;
 }
 
-void DriverSteps::note_context(std::uint64_t kind) const {
-    if (const std::uint64_t bytes = footprint().take_first_context())
-        gpu_.siblings().known_by().note_context(kind, bytes);
+void DriverSteps::note_context(uint64_t kind) const {
+    if (const uint64_t bytes = footprint().take_first_context()) gpu_.siblings().known_by().note_context(kind, bytes);
 }
 
 // The same as reserve_lower_bound() with what others have given back. NVML is asked for that, so without the lock.
-bool DriverSteps::fits_given_back(DriverFootprint::Step& step, std::uint64_t bytes) const {
+bool DriverSteps::fits_given_back(DriverFootprint::Step& step, uint64_t bytes) const {
     {
         const LockGuard lock(physical_.mutex());
         footprint().foresee(step, bytes);
@@ -158,7 +157,7 @@ bool DriverSteps::fits_given_back(DriverFootprint::Step& step, std::uint64_t byt
 }
 
 // Charged first and looked at then, so that two at once can both be refused, and never both be served.
-bool DriverSteps::reserve_lower_bound(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why) const {
+bool DriverSteps::reserve_lower_bound(DriverFootprint::Step& step, uint64_t bytes, LimitError* why) const {
     LimitError over;
     const auto fits = [&] {
         const LockGuard lock(physical_.mutex());
@@ -174,7 +173,7 @@ bool DriverSteps::reserve_lower_bound(DriverFootprint::Step& step, std::uint64_t
     gpu_.refresh(gpu_.pools().any());
     siblings.take_back_dead();
     // Each partition may have something cached.
-    for (std::size_t tries = physical_.parts().size() + 1; tries > 0; tries--) {
+    for (size_t tries = physical_.parts().size() + 1; tries > 0; tries--) {
         if (fits()) return true;
         if (!trim_for_driver(over)) break;
     }
@@ -186,11 +185,11 @@ bool DriverSteps::reserve_lower_bound(DriverFootprint::Step& step, std::uint64_t
 
 bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
     gpu_.pools().refresh(gpu_.budget(), false);
-    const std::uint64_t before = footprint().bytes();
+    const uint64_t before = footprint().bytes();
     DriverFootprint::State now = state();
     if (!step.known()) now.of_others = used_by_others();
     footprint().after(step, now, physical_.budgets());
-    std::uint64_t more = 0;
+    uint64_t more = 0;
     {
         const LockGuard lock(physical_.mutex());
         physical_.publish_footprint();
@@ -204,7 +203,7 @@ bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
         fits = within_limits(&over);
     }
     // Cached memory makes room for the driver's own needs.
-    for (std::size_t tries = physical_.parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
+    for (size_t tries = physical_.parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
         fits = within_limits(&over);
     fits = fits || within_given_back();
     const bool waits = !fits && why;
@@ -220,7 +219,7 @@ bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
 // A context that another thread is making is charged before it is known. It makes a step, or did before the first look
 // here and is counted as being made.
 void DriverSteps::after_context_end(DriverFootprint::Step& step) const {
-    const std::uint64_t steps = footprint().step_count();
+    const uint64_t steps = footprint().step_count();
     const bool none_made = gpu_state().contexts_being_made.load() == 0 && state().contexts == 0;
     const bool none = none_made && !footprint().exact() && !physical_primary_is_active(gpu_.device());
     after(step, nullptr);

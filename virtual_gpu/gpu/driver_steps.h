@@ -21,7 +21,7 @@ class DriverSteps {
     DriverFootprint::Step before(bool makes_context = false) const;
     /// Charges what the driver will take in the step at least, until it is measured. It may have what is set aside for
     /// the driver, too. False if it doesn't fit: nothing is charged then, and the driver need not be asked.
-    bool reserve_lower_bound(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why) const;
+    bool reserve_lower_bound(DriverFootprint::Step& step, uint64_t bytes, LimitError* why) const;
     /// False if the total is over the limit now, of this partition or of another one that is charged its share, so that
     /// the caller can undo what it did. Without `why` nobody is waited for.
     bool after(DriverFootprint::Step& step, LimitError* why) const;
@@ -32,20 +32,20 @@ class DriverSteps {
     void charge_unseen_context() const;
     /// The fewest bytes that a context of this kind takes which is to be this process's first on the GPU, as far as
     /// this user's processes have seen. 0: that isn't known, or there is one.
-    std::uint64_t known_context(std::uint64_t kind) const;
+    uint64_t known_context(uint64_t kind) const;
     /// After a context of this kind was made: keeps its size for processes to come, where it was the first.
-    void note_context(std::uint64_t kind) const;
+    void note_context(uint64_t kind) const;
 
   private:
     DriverFootprint& footprint() const { return physical_.driver_footprint(); }
     void open_footprint() const;
     DriverFootprint::State state() const;
-    std::uint64_t used_by_others() const;
+    uint64_t used_by_others() const;
     bool within_limits(LimitError* why) const;
     bool within_given_back() const;
-    bool fits_given_back(DriverFootprint::Step& step, std::uint64_t bytes) const;
+    bool fits_given_back(DriverFootprint::Step& step, uint64_t bytes) const;
     bool trim_for_driver(const LimitError& over) const;
-    void restate(LimitError& over, std::uint64_t bytes) const;
+    void restate(LimitError& over, uint64_t bytes) const;
 
     VirtualGpu& gpu_;
     PhysicalGpu& physical_;

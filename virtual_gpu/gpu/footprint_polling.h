@@ -14,15 +14,15 @@ namespace cuslice {
 class alignas(64) FootprintPolling {
   public:
     /// A figure that CUDA can't tell.
-    static constexpr std::uint64_t kUnknown = ~0ull;
+    static constexpr uint64_t kUnknown = ~0ull;
 
     enum class Mark { moved, near, passed };
     enum class Answer { no, yes, if_unseen_changed };
 
     /// True if reach() is to be called before `bytes` are charged on top of `used`. Every reservation asks.
-    bool at_mark(std::uint64_t used, std::uint64_t bytes) const {
-        const std::uint64_t mark = mark_.load(std::memory_order_relaxed);
-        const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+    bool at_mark(uint64_t used, uint64_t bytes) const {
+        const uint64_t mark = mark_.load(std::memory_order_relaxed);
+        const uint64_t margin = margin_.load(std::memory_order_relaxed);
         if (used > mark || bytes > mark - used || mark - used > margin) [[unlikely]]
             return true;
         return false;
@@ -30,11 +30,11 @@ class alignas(64) FootprintPolling {
     /// `passed`: the driver is to be polled first. `near`: only if that is worth while; less was in use meanwhile, and
     /// the allocations have grown since. `moved`: no; the mark now counts from `used`. `at_most`: of `bytes`, those
     /// that the GPU could have.
-    Mark reach(std::uint64_t used, std::uint64_t bytes, std::uint64_t at_most) {
+    Mark reach(uint64_t used, uint64_t bytes, uint64_t at_most) {
         note_use(used + at_most);
-        const std::uint64_t mark = mark_.load(std::memory_order_relaxed);
-        const std::uint64_t lowest = used + margin();
-        const auto passes = [&](std::uint64_t limit) { return used > limit || bytes > limit - used; };
+        const uint64_t mark = mark_.load(std::memory_order_relaxed);
+        const uint64_t lowest = used + margin();
+        const auto passes = [&](uint64_t limit) { return used > limit || bytes > limit - used; };
         if (!passes(std::min(mark, lowest))) {
             mark_.store(lowest, std::memory_order_relaxed);
             return Mark::moved;
@@ -42,7 +42,7 @@ class alignas(64) FootprintPolling {
         return passes(mark) ? Mark::passed : Mark::near;
     }
     /// The driver has been polled for so many bytes that are about to be charged.
-    void advance(std::uint64_t bytes) { mark_.fetch_add(bytes, std::memory_order_relaxed); }
+    void advance(uint64_t bytes) { mark_.fetch_add(bytes, std::memory_order_relaxed); }
 
     /// To ask ask() costs something, too. A program that has been doing the same for long, so that nothing was found
     /// hundreds of times in a row, is to ask every eighth time.
@@ -52,22 +52,22 @@ class alignas(64) FootprintPolling {
         return one_of(kTimesAsked, vain);
     }
     /// True if a poll is worth while. Far from the limit one question in a tick of the clock is enough.
-    Answer ask(bool far_from_limit, std::int64_t now);
+    Answer ask(bool far_from_limit, int64_t now);
     /// True if `unseen` isn't what it was at the last poll: bytes in use on the GPU and not charged here.
-    bool changed(std::uint64_t unseen) const { return unseen != unseen_.load(std::memory_order_relaxed); }
+    bool changed(uint64_t unseen) const { return unseen != unseen_.load(std::memory_order_relaxed); }
     /// The driver has been polled. `found`: its footprint was another one than before.
-    void polled(bool found, std::uint64_t unseen, std::int64_t now);
+    void polled(bool found, uint64_t unseen, int64_t now);
 
     /// The footprint has been read while `used` bytes were charged: `margin` more are granted before it is polled
     /// again.
-    void restart(std::uint64_t used, std::uint64_t margin) {
+    void restart(uint64_t used, uint64_t margin) {
         note_use(used);
         margin_.store(margin, std::memory_order_relaxed);
         mark_.store(used + margin, std::memory_order_relaxed);
     }
-    std::uint64_t margin() const { return margin_.load(std::memory_order_relaxed); }
+    uint64_t margin() const { return margin_.load(std::memory_order_relaxed); }
     /// The most bytes that have been charged so far, or up to the margin more.
-    std::uint64_t most_used() const { return most_used_.load(std::memory_order_relaxed) + margin(); }
+    uint64_t most_used() const { return most_used_.load(std::memory_order_relaxed) + margin(); }
 
     /// The footprint has become smaller: it is to be read before anybody sees a figure or is refused.
     void set_stale() { stale_.store(true, std::memory_order_relaxed); }
@@ -79,18 +79,18 @@ class alignas(64) FootprintPolling {
     static constexpr unsigned kLong = 256, kTimesAsked = 8, kTimesCompared = 64;
     static constexpr bool one_of(unsigned times, unsigned vain) { return vain < kLong || vain % times == 0; }
 
-    void note_use(std::uint64_t bytes) {
+    void note_use(uint64_t bytes) {
         if (bytes > most_used_.load(std::memory_order_relaxed)) most_used_.store(bytes, std::memory_order_relaxed);
     }
 
-    std::atomic<std::uint64_t> mark_{0};       // bytes in use from which on the footprint is polled
-    std::atomic<std::uint64_t> margin_{0};     // bytes granted after which it is
-    std::atomic<std::uint64_t> most_used_{0};  // of what was charged when somebody looked
-    std::atomic<std::uint64_t> unseen_{0};     // at the last poll
-    std::atomic<unsigned> vain_polls_{0};      // in a row, that found the footprint as it was
-    std::atomic<unsigned> vain_requests_{0};   // in a row, for a poll, since one found something
-    std::atomic<std::int64_t> polled_at_{0};
-    std::atomic<std::int64_t> asked_at_{0};
+    std::atomic<uint64_t> mark_{0};           // bytes in use from which on the footprint is polled
+    std::atomic<uint64_t> margin_{0};         // bytes granted after which it is
+    std::atomic<uint64_t> most_used_{0};      // of what was charged when somebody looked
+    std::atomic<uint64_t> unseen_{0};         // at the last poll
+    std::atomic<unsigned> vain_polls_{0};     // in a row, that found the footprint as it was
+    std::atomic<unsigned> vain_requests_{0};  // in a row, for a poll, since one found something
+    std::atomic<int64_t> polled_at_{0};
+    std::atomic<int64_t> asked_at_{0};
     std::atomic<bool> stale_{false};
 };
 

@@ -7,8 +7,8 @@
 
 namespace cuslice {
 
-bool free_memory(std::uint64_t* free, std::uint64_t* total) {
-    std::size_t free_now = 0, total_now = 0;
+bool free_memory(uint64_t* free, uint64_t* total) {
+    size_t free_now = 0, total_now = 0;
     CUdevice device = 0;
     int shared_with_host = 0;
     if (CUSLICE_REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS &&

@@ -17,7 +17,7 @@ bool open_figures(const char* uuid, bool (*start_nvml)(), NvmlGpu* nvml, ledger:
     if (pid_in_nvml(facts) != facts.own) return false;
     figures->self = nvml;
     figures->pid_namespace = ledger::own_pid_namespace();
-    figures->read = [](void* self, std::int32_t pid, std::uint64_t* bytes) {
+    figures->read = [](void* self, int32_t pid, uint64_t* bytes) {
         switch (static_cast<const NvmlGpu*>(self)->used_by_process(static_cast<unsigned>(pid), bytes)) {
             case Reading::ok:
                 return ledger::Figures::Answer::known;
@@ -33,7 +33,7 @@ bool open_figures(const char* uuid, bool (*start_nvml)(), NvmlGpu* nvml, ledger:
 
 }  // namespace
 
-[[gnu::cold]] bool GivenBack::reserve(std::uint64_t bytes, LimitError* why) {
+[[gnu::cold]] bool GivenBack::reserve(uint64_t bytes, LimitError* why) {
     NvmlGpu nvml;
     ledger::Figures figures;
     return sharing_.joined() && open_figures(physical_.identity().uuid, start_nvml_, &nvml, &figures) &&
@@ -65,10 +65,10 @@ void GivenBack::publish_settled_of_all() {
     SharedBudget& all = physical_.sharing().budget();
     const std::span<const DriverFootprint::Share> shares = physical_.shares();
     Budget::Snapshot now[PhysicalGpu::kMaxParts];
-    for (std::size_t i = 0; i < shares.size(); i++) now[i] = shares[i].budget->snapshot();
+    for (size_t i = 0; i < shares.size(); i++) now[i] = shares[i].budget->snapshot();
     const SharedBudget::Operations operations = all.operations();
     bool settled = physical_.figure_has_all();
-    for (std::size_t i = 0; i < shares.size(); i++) settled = settled && shares[i].budget->settled(now[i]);
+    for (size_t i = 0; i < shares.size(); i++) settled = settled && shares[i].budget->settled(now[i]);
     settled ? all.settled_after(operations) : all.not_settled();
 }
 

@@ -18,8 +18,8 @@ class GivenBack {
   public:
     /// `sharing`, `budget` and `process_limit`: of this GPU or partition. `start_nvml`: loads and initialises NVML;
     /// false if there is none.
-    GivenBack(GpuSharing& sharing, PhysicalGpu& physical, Budget& budget,
-              const std::atomic<std::uint64_t>& process_limit, bool (*start_nvml)())
+    GivenBack(GpuSharing& sharing, PhysicalGpu& physical, Budget& budget, const std::atomic<uint64_t>& process_limit,
+              bool (*start_nvml)())
         : sharing_(sharing),
           physical_(physical),
           budget_(budget),
@@ -28,7 +28,7 @@ class GivenBack {
 
     /// Reserves `bytes` in the budget, where the accounts count as free what their other members have given back. Asks
     /// NVML: no lock may be held.
-    bool reserve(std::uint64_t bytes, LimitError* why);
+    bool reserve(uint64_t bytes, LimitError* why);
     /// True if no limit is exceeded without that. Asks NVML: no lock may be held.
     bool within_limit();
 
@@ -44,7 +44,7 @@ class GivenBack {
     GpuSharing& sharing_;
     PhysicalGpu& physical_;
     Budget& budget_;
-    const std::atomic<std::uint64_t>& process_limit_;
+    const std::atomic<uint64_t>& process_limit_;
     bool (*start_nvml_)();
 };
 

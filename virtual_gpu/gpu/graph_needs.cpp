@@ -5,9 +5,9 @@
 
 namespace cuslice {
 
-std::size_t GraphNeeds::first_of(CUgraphExec graph) const {
+size_t GraphNeeds::first_of(CUgraphExec graph) const {
     const auto less = [](const Need& need, CUgraphExec wanted) { return need.graph < wanted; };
-    return static_cast<std::size_t>(std::lower_bound(needs_.begin(), needs_.end(), graph, less) - needs_.begin());
+    return static_cast<size_t>(std::lower_bound(needs_.begin(), needs_.end(), graph, less) - needs_.begin());
 }
 
 bool GraphNeeds::instantiated(CUgraphExec graph, const Bytes& bytes) {
@@ -23,14 +23,14 @@ bool GraphNeeds::instantiated(CUgraphExec graph, const Bytes& bytes) {
 
 void GraphNeeds::ended(CUgraphExec graph) {
     LockGuard lock(mutex_);
-    for (const std::size_t i = first_of(graph); i < needs_.size() && needs_[i].graph == graph;) needs_.erase_at(i);
+    for (const size_t i = first_of(graph); i < needs_.size() && needs_[i].graph == graph;) needs_.erase_at(i);
     count_.store(needs_.size(), std::memory_order_relaxed);
 }
 
 GraphNeeds::Bytes GraphNeeds::of(CUgraphExec graph) {
     Bytes bytes;
     LockGuard lock(mutex_);
-    for (std::size_t i = first_of(graph); i < needs_.size() && needs_[i].graph == graph; i++) {
+    for (size_t i = first_of(graph); i < needs_.size() && needs_[i].graph == graph; i++) {
         bytes.on[needs_[i].gpu] = needs_[i].bytes;
         bytes.any = true;
     }

@@ -17,7 +17,7 @@ class GraphNeeds {
     // Bytes on each GPU, the most that a launch can take: the sum over the allocation nodes. A driver may let nodes
     // that follow each other have the same memory, but nothing says when.
     struct Bytes {
-        std::uint64_t on[kMaxGpus] = {};
+        uint64_t on[kMaxGpus] = {};
         bool any = false;
     };
 
@@ -32,14 +32,14 @@ class GraphNeeds {
   private:
     struct Need {
         CUgraphExec graph;
-        std::int64_t gpu;
-        std::uint64_t bytes;
+        int64_t gpu;
+        uint64_t bytes;
     };
-    std::size_t first_of(CUgraphExec graph) const CUSLICE_REQUIRES(mutex_);
+    size_t first_of(CUgraphExec graph) const CUSLICE_REQUIRES(mutex_);
 
     Mutex mutex_{LockRank::graph_needs};
     PageVector<Need> needs_ CUSLICE_GUARDED_BY(mutex_);  // sorted by graph
-    std::atomic<std::size_t> count_{0};
+    std::atomic<size_t> count_{0};
 };
 
 }  // namespace cuslice

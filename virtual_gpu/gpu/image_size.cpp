@@ -21,21 +21,21 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr size_t kPage = 4096;
 
 // Reads memory of this process through a pipe: a write fails where nothing is mapped. No call here is a cancellation
 // point.
-std::size_t read_by_pipe(std::uintptr_t memory, void* into, std::size_t size) {
+size_t read_by_pipe(uintptr_t memory, void* into, size_t size) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return 0;
-    std::size_t done = 0;
+    size_t done = 0;
     while (done < size) {
         // A write that reaches into a page that isn't mapped may write nothing of the pages before.
-        const std::size_t part = std::min(size - done, kPage - (memory + done) % kPage);
+        const size_t part = std::min(size - done, kPage - (memory + done) % kPage);
         const long written = syscall(SYS_write, ends[1], memory + done, part);
         if (written <= 0) break;
         const long got = syscall(SYS_read, ends[0], static_cast<char*>(into) + done, written);
-        if (got > 0) done += static_cast<std::size_t>(got);
+        if (got > 0) done += static_cast<size_t>(got);
         if (got < static_cast<long>(part)) break;
     }
     syscall(SYS_close, ends[0]);
@@ -44,10 +44,10 @@ std::size_t read_by_pipe(std::uintptr_t memory, void* into, std::size_t size) {
 }
 
 // The kernel says what isn't there; a load of ours would fault.
-std::size_t read_memory(std::uintptr_t memory, void* into, std::size_t size) {
+size_t read_memory(uintptr_t memory, void* into, size_t size) {
     const iovec here{into, size}, there{reinterpret_cast<void*>(memory), size};
     const ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-    if (got > 0) return static_cast<std::size_t>(got);
+    if (got > 0) return static_cast<size_t>(got);
     // Sandboxes refuse it, and emulators don't know it.
     const bool refused = got < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
     return refused ? read_by_pipe(memory, into, size) : 0;
@@ -56,31 +56,29 @@ std::size_t read_memory(std::uintptr_t memory, void* into, std::size_t size) {
 // Some bytes of memory, or of a file, as far as they can be read.
 class Source : public elf_source {
   public:
-    explicit Source(const void* memory) : memory_(reinterpret_cast<std::uintptr_t>(memory)) {
+    explicit Source(const void* memory) : memory_(reinterpret_cast<uintptr_t>(memory)) {
         elf_source::read = read_through;
     }
     explicit Source(int file) : file_(file) { elf_source::read = read_through; }
 
     // How many bytes were read.
-    std::size_t read(std::uint64_t offset, void* into, std::size_t size) const {
+    size_t read(uint64_t offset, void* into, size_t size) const {
         if (offset >= end_) return 0;
-        size = std::min<std::uint64_t>(size, end_ - offset);
+        size = std::min<uint64_t>(size, end_ - offset);
         if (file_ >= 0) {
             const ssize_t got = pread(file_, into, size, static_cast<off_t>(start_ + offset));
-            return got > 0 ? static_cast<std::size_t>(got) : 0;
+            return got > 0 ? static_cast<size_t>(got) : 0;
         }
         return read_memory(memory_ + offset, into, size);
     }
     template <typename T>
-    bool read(std::uint64_t offset, T* value) const {
+    bool read(uint64_t offset, T* value) const {
         return read(offset, value, sizeof *value) == sizeof *value;
     }
     // Up to where memory may end.
-    std::size_t to_page_end(std::uint64_t offset) const {
-        return file_ >= 0 ? kPage : kPage - (memory_ + offset) % kPage;
-    }
+    size_t to_page_end(uint64_t offset) const { return file_ >= 0 ? kPage : kPage - (memory_ + offset) % kPage; }
     // A part of it, beyond which nothing is read.
-    Source part(std::uint64_t offset, std::uint64_t size) const {
+    Source part(uint64_t offset, uint64_t size) const {
         Source source = *this;
         source.memory_ += offset;
         source.start_ += offset;
@@ -89,13 +87,13 @@ class Source : public elf_source {
     }
 
   private:
-    static std::size_t read_through(elf_source* source, std::uint64_t offset, void* into, std::size_t size) {
+    static size_t read_through(elf_source* source, uint64_t offset, void* into, size_t size) {
         return static_cast<Source*>(source)->read(offset, into, size);
     }
 
-    std::uintptr_t memory_ = 0;
-    std::uint64_t start_ = 0;  // in the file
-    std::uint64_t end_ = ~0ull;
+    uintptr_t memory_ = 0;
+    uint64_t start_ = 0;  // in the file
+    uint64_t end_ = ~0ull;
     int file_ = -1;
 };
 
@@ -110,16 +108,15 @@ struct Sections {
     bool has(unsigned index) const { return std::find(indices, indices + count, index) != indices + count; }
 };
 
-std::uint64_t add_up_symbols(const Source& source, const Elf64_Shdr& table, const Sections& sections) {
-    std::uint64_t bytes = 0;
+uint64_t add_up_symbols(const Source& source, const Elf64_Shdr& table, const Sections& sections) {
+    uint64_t bytes = 0;
     Elf64_Sym symbols[64];
-    for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;) {
-        const std::uint64_t left = table.sh_size - at;
-        const std::size_t got =
-            source.read(table.sh_offset + at, symbols, std::min<std::uint64_t>(sizeof symbols, left)) /
-            sizeof(Elf64_Sym);
+    for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;) {
+        const uint64_t left = table.sh_size - at;
+        const size_t got =
+            source.read(table.sh_offset + at, symbols, std::min<uint64_t>(sizeof symbols, left)) / sizeof(Elf64_Sym);
         if (!got) break;
-        for (std::size_t i = 0; i < got; i++)
+        for (size_t i = 0; i < got; i++)
             if (ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT && !(symbols[i].st_other & kManagedSymbol) &&
                 sections.has(symbols[i].st_shndx))
                 bytes = std::max(bytes, bytes + symbols[i].st_size);
@@ -128,12 +125,12 @@ std::uint64_t add_up_symbols(const Source& source, const Elf64_Shdr& table, cons
     return bytes;
 }
 
-std::uint64_t size_of_cubin(Source source) {
+uint64_t size_of_cubin(Source source) {
     elf_file file;
     Elf64_Shdr names, section;
     if (!elf_open(&file, &source) || !is_cubin(file.header) || !elf_section(&file, file.header.e_shstrndx, &names))
         return 0;
-    constexpr std::uint64_t kWritable = SHF_ALLOC | SHF_WRITE;
+    constexpr uint64_t kWritable = SHF_ALLOC | SHF_WRITE;
     Sections sections;
     for (unsigned i = 0; elf_section(&file, i, &section) && sections.count < Sections::kMax; i++) {
         char name[kGlobals.size()];
@@ -141,18 +138,18 @@ std::uint64_t size_of_cubin(Source source) {
             std::string_view(name, sizeof name) == kGlobals)
             sections.indices[sections.count++] = i;
     }
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     for (unsigned i = 0; sections.count && elf_section(&file, i, &section); i++)
         if (section.sh_type == SHT_SYMTAB) bytes += add_up_symbols(source, section, sections);
     return bytes;
 }
 
-std::uint64_t size_of_ptx(const Source& source, std::uint64_t size) {
+uint64_t size_of_ptx(const Source& source, uint64_t size) {
     PtxSize ptx;
     char text[kPage];
-    for (std::uint64_t at = 0; at < size;) {
-        const std::size_t got = source.read(at, text, std::min<std::uint64_t>(source.to_page_end(at), size - at));
-        const std::size_t length = strnlen(text, got);
+    for (uint64_t at = 0; at < size;) {
+        const size_t got = source.read(at, text, std::min<uint64_t>(source.to_page_end(at), size - at));
+        const size_t length = strnlen(text, got);
         ptx.add({text, length});
         if (!got || length < got) break;
         at += got;
@@ -160,21 +157,21 @@ std::uint64_t size_of_ptx(const Source& source, std::uint64_t size) {
     return ptx.bytes();
 }
 
-std::uint64_t size_of_entry(const Source& code, const Entry& entry) {
+uint64_t size_of_entry(const Source& code, const Entry& entry) {
     if (entry.is_compressed()) return 0;
     if (entry.kind == Entry::kPtx) return size_of_ptx(code, entry.size);
     return entry.kind == Entry::kCubin ? size_of_cubin(code) : 0;
 }
 
 // The driver picks one image of the fat binary: charge the smallest.
-std::uint64_t size_of_container(const Source& source) {
+uint64_t size_of_container(const Source& source) {
     Container container;
     if (!source.read(0, &container) || container.magic != Container::kMagic || container.header_size < sizeof container)
         return 0;
-    std::uint64_t least = ~0ull;
-    std::uint64_t end;
+    uint64_t least = ~0ull;
+    uint64_t end;
     if (__builtin_add_overflow(container.size, container.header_size, &end)) return 0;
-    for (std::uint64_t at = container.header_size; at + sizeof(Entry) <= end && least;) {
+    for (uint64_t at = container.header_size; at + sizeof(Entry) <= end && least;) {
         Entry entry;
         if (!source.read(at, &entry) || !entry.fits(end - at)) return 0;
         least = std::min(least, size_of_entry(source.part(at + entry.header_size, entry.size), entry));
@@ -183,11 +180,11 @@ std::uint64_t size_of_container(const Source& source) {
     return least == ~0ull ? 0 : least;
 }
 
-std::uint64_t size_of(const Source& source) {
+uint64_t size_of(const Source& source) {
     unsigned char first[4];
     if (source.read(0, first, sizeof first) < 2) return 0;
     if (std::memcmp(first, ELFMAG, SELFMAG) == 0) return size_of_cubin(source);
-    std::uint32_t magic;
+    uint32_t magic;
     std::memcpy(&magic, first, sizeof magic);
     Wrapper wrapper;
     if (magic == Wrapper::kMagic) return source.read(0, &wrapper) ? size_of_container(Source(wrapper.container)) : 0;
@@ -197,18 +194,18 @@ std::uint64_t size_of(const Source& source) {
 
 }  // namespace
 
-std::uint64_t least_size_of_image(const void* image) {
+uint64_t least_size_of_image(const void* image) {
     const int saved_errno = errno;
-    const std::uint64_t bytes = image ? size_of(Source(image)) : 0;
+    const uint64_t bytes = image ? size_of(Source(image)) : 0;
     errno = saved_errno;
     return bytes;
 }
 
-std::uint64_t least_size_of_image_file(const char* path) {
+uint64_t least_size_of_image_file(const char* path) {
     const int saved_errno = errno;
     // Not to wait for whoever writes to a FIFO: that is the driver's to do.
     const int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     if (file >= 0) {
         bytes = size_of(Source(file));
         close(file);

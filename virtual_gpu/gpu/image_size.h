@@ -8,7 +8,7 @@ namespace cuslice {
 // a fat binary that aren't compressed, or PTX's declarations. 0 where that can't be told. Code, padding and what the
 // driver adds come on top. The image is the program's and may be anything: it is read so that nothing in it can end the
 // process.
-std::uint64_t least_size_of_image(const void* image);
-std::uint64_t least_size_of_image_file(const char* path);
+uint64_t least_size_of_image(const void* image);
+uint64_t least_size_of_image_file(const char* path);
 
 }  // namespace cuslice

@@ -10,7 +10,7 @@ namespace cuslice {
 namespace {
 
 // Hands the charge over to the driver's footprint. With the lock held; false where that can't be read.
-bool take_over(VirtualGpu& gpu, std::uint64_t bytes) {
+bool take_over(VirtualGpu& gpu, uint64_t bytes) {
     PhysicalGpu& physical = gpu.physical();
     if (!physical.driver_footprint().take_over(bytes, gpu.budget(), physical.budgets())) return false;
     physical.publish_footprint();
@@ -20,23 +20,23 @@ bool take_over(VirtualGpu& gpu, std::uint64_t bytes) {
 
 }  // namespace
 
-void release_later(VirtualGpu& gpu, std::uint64_t bytes) {
+void release_later(VirtualGpu& gpu, uint64_t bytes) {
     const LockGuard lock(gpu.physical().mutex());
     if (!take_over(gpu, bytes)) gpu.budget().release(bytes);
 }
 
-void release_shared(VirtualGpu& gpu, std::uint64_t bytes) {
+void release_shared(VirtualGpu& gpu, uint64_t bytes) {
     const LockGuard lock(gpu.physical().mutex());
     take_over(gpu, bytes);
 }
 
 // Other members must not take for given back what NVML's figure loses now: they look at whole processes.
-[[gnu::cold]] std::uint64_t before_exported_release(VirtualGpu& gpu) {
+[[gnu::cold]] uint64_t before_exported_release(VirtualGpu& gpu) {
     const DisableCancellation locked;
     PhysicalGpu& physical = gpu.physical();
     DriverFootprint& footprint = physical.driver_footprint();
     for (VirtualGpu* part : physical.parts()) part->siblings().given_back().publish_unsettled();
-    std::uint64_t own = 0;
+    uint64_t own = 0;
     {
         const LockGuard lock(physical.mutex());
         own = physical.held() - std::min(physical.held(), footprint.bytes() + footprint.unlisted().bytes());
@@ -44,7 +44,7 @@ void release_shared(VirtualGpu& gpu, std::uint64_t bytes) {
     return footprint.unlisted().begin(own);
 }
 
-[[gnu::cold]] void release_exported(VirtualGpu& gpu, std::uint64_t bytes, std::uint64_t before) {
+[[gnu::cold]] void release_exported(VirtualGpu& gpu, uint64_t bytes, uint64_t before) {
     DriverFootprint& footprint = gpu.physical().driver_footprint();
     if (!footprint.exact()) return release_shared(gpu, bytes);
     const LockGuard lock(gpu.physical().mutex());

@@ -10,8 +10,8 @@ namespace cuslice {
 
 namespace {
 
-std::uint64_t up_to_steps(std::uint64_t bytes, std::uint64_t step) {
-    std::uint64_t up = 0;
+uint64_t up_to_steps(uint64_t bytes, uint64_t step) {
+    uint64_t up = 0;
     return __builtin_add_overflow(bytes, step - 1, &up) ? bytes : up / step * step;
 }
 
@@ -24,7 +24,7 @@ constinit thread_local LeftBehind left_behind;
 
 }  // namespace
 
-inline CUresult MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
+inline CUresult MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t* bytes) const {
     cuuint64_t value = 0;
     const RelaxedCaptures relaxed;
     const bool reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
@@ -44,7 +44,7 @@ inline MemoryPools::Pool* MemoryPools::find(CUmemoryPool handle) {
     return nullptr;
 }
 
-void MemoryPools::charge(Pool& pool, std::uint64_t bytes, Budget& budget) {
+void MemoryPools::charge(Pool& pool, uint64_t bytes, Budget& budget) {
     if (bytes == pool.charged) return;  // as mostly
     budget.adjust(pool.charged, bytes);
     total_.fetch_add(bytes - pool.charged, std::memory_order_relaxed);
@@ -66,7 +66,7 @@ bool MemoryPools::note(Pool& pool, const Reading& reading) {
 }
 
 // The reservation for it ends in the same step, so that the total never dips below the truth, nor is twice that.
-[[gnu::noinline]] void MemoryPools::become(Pool& pool, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) {
+[[gnu::noinline]] void MemoryPools::become(Pool& pool, uint64_t bytes, uint64_t reserved, Budget& budget) {
     budget.become(reserved, pool.charged, bytes);
     total_.fetch_add(bytes - pool.charged, std::memory_order_relaxed);
     pool.charged = bytes;
@@ -93,7 +93,7 @@ inline MemoryPools::Pool* MemoryPools::find_or_add(CUmemoryPool handle) {
     return pools_.push_back(pool) ? pools_.end() - 1 : nullptr;
 }
 
-MemoryPools::Growing::Growing(MemoryPools& pools, CUmemoryPool handle, std::uint64_t bytes)
+MemoryPools::Growing::Growing(MemoryPools& pools, CUmemoryPool handle, uint64_t bytes)
     : pools_(pools), pool_(handle), bytes_(Budget::charged(bytes)) {
     LockGuard lock(pools.mutex_);
     Pool* pool = pools.find_or_add(handle);
@@ -121,7 +121,7 @@ bool MemoryPools::Growing::enter_now() {
 
 void MemoryPools::Growing::enter_when_free() {
     for (;;) {
-        const std::uint32_t seen = pools_.ended_.now();
+        const uint32_t seen = pools_.ended_.now();
         if (enter()) return;
         pools_.ended_.wait(seen);
     }
@@ -133,8 +133,8 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
     constexpr int kPatience = 64;
     leave();
     for (int waits = wait ? kPatience : 0;;) {
-        const std::uint32_t seen = pools_.ended_.now();
-        std::uint64_t ended = 0, kept = 0, used = 0;
+        const uint32_t seen = pools_.ended_.now();
+        uint64_t ended = 0, kept = 0, used = 0;
         {
             LockGuard lock(pools_.mutex_);
             const Pool* pool = pools_.find(pool_);
@@ -193,7 +193,7 @@ void MemoryPools::leave() {
     ended_.happened();
 }
 
-void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
+void MemoryPools::Growing::allocated(uint64_t reserved, Budget& budget) {
     const Reading now = pools_.read_reserved(pool_);
     {
         LockGuard lock(pools_.mutex_);
@@ -202,17 +202,17 @@ void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
         if (!pool) {  // no memory for one more entry: what was reserved stays charged, rather too much than too little
             budget.commit();
         } else {
-            const std::uint64_t before = pool->charged;
+            const uint64_t before = pool->charged;
             const bool charged = pools_.note(*pool, now);
             if (!now.known) pool->read = std::max(pool->read, now.number);
-            const std::uint64_t unread = now.known ? before : before + reserved, after = charged ? now.bytes : unread;
+            const uint64_t unread = now.known ? before : before + reserved, after = charged ? now.bytes : unread;
             if (after == before) [[likely]]
                 budget.roll_back(reserved);
             else
                 pools_.become(*pool, after, reserved, budget);
 
             // All that was not charged yet is this one's, and of those inside.
-            const std::uint64_t grown = charged && now.bytes > before ? now.bytes - before : 0;
+            const uint64_t grown = charged && now.bytes > before ? now.bytes - before : 0;
             if (grown > pool->at_most + up_to_steps(bytes_, pool->step))
                 pool->step = up_to_steps(grown - pool->at_most - bytes_, kBelievedStep);  // more than was believed
             else if (grown && grown < pool->step)
@@ -223,8 +223,8 @@ void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
 }
 
 void MemoryPools::await_growth() {
-    std::uint32_t seen = ended_.now();
-    std::uint64_t inside = 0;
+    uint32_t seen = ended_.now();
+    uint64_t inside = 0;
     {
         LockGuard lock(mutex_);
         for (const Pool& pool : pools_) inside += pool.inside;
@@ -243,7 +243,7 @@ void MemoryPools::await_growth() {
 
 // Without the lock while the driver is asked. A pool that comes or goes meanwhile may be passed over.
 void MemoryPools::refresh(Budget& budget, bool trim) {
-    for (std::size_t i = 0;; i++) {
+    for (size_t i = 0;; i++) {
         CUmemoryPool handle = nullptr;
         bool may_trim = trim;
         {
@@ -264,7 +264,7 @@ void MemoryPools::refresh(Budget& budget, bool trim) {
         // It ended with the last context of its GPU, and what it had in reserve with it.
         if (!now.gone || !pool->told || pool->inside || now.number < pool->read) continue;
         charge(*pool, 0, budget);
-        pools_.remove_at(static_cast<std::size_t>(pool - pools_.begin()));
+        pools_.remove_at(static_cast<size_t>(pool - pools_.begin()));
         i--;
     }
 }
@@ -285,17 +285,17 @@ bool MemoryPools::knows(CUmemoryPool handle) {
 }
 
 bool MemoryPools::has_allocations(CUmemoryPool handle) const {
-    std::uint64_t used = 0;
+    uint64_t used = 0;
     return read(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && used != 0;
 }
 
-std::uint64_t MemoryPools::destroyed(CUmemoryPool handle) {
+uint64_t MemoryPools::destroyed(CUmemoryPool handle) {
     LockGuard lock(mutex_);
     Pool* pool = find(handle);
     if (!pool) return 0;
-    const std::uint64_t charged = pool->charged;
+    const uint64_t charged = pool->charged;
     total_.fetch_sub(charged, std::memory_order_relaxed);
-    pools_.remove_at(static_cast<std::size_t>(pool - pools_.begin()));
+    pools_.remove_at(static_cast<size_t>(pool - pools_.begin()));
     return charged;
 }
 

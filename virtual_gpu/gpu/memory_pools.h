@@ -31,7 +31,7 @@ class MemoryPools {
     // An allocation's claim on a pool while it is inside the driver.
     struct Inside {
         CUmemoryPool pool = nullptr;
-        std::uint64_t bytes = 0, at_most = 0;
+        uint64_t bytes = 0, at_most = 0;
         bool on_spare = false;
     };
 
@@ -39,7 +39,7 @@ class MemoryPools {
     class Growing {
       public:
         // Enters, if it may.
-        Growing(MemoryPools& pools, CUmemoryPool pool, std::uint64_t bytes);
+        Growing(MemoryPools& pools, CUmemoryPool pool, uint64_t bytes);
         ~Growing() {
             if (where_ != Where::outside) leave();
         }
@@ -47,7 +47,7 @@ class MemoryPools {
         Growing& operator=(const Growing&) = delete;
 
         // The most that the pool can take of the GPU for it, as far as it has been seen to grow.
-        std::uint64_t at_most() const { return at_most_; }
+        uint64_t at_most() const { return at_most_; }
 
         // With what it needs reserved, or about to be. False if somebody relies on what the pool has to spare.
         bool enter() { return where_ == Where::reserved || enter_now(); }
@@ -60,17 +60,17 @@ class MemoryPools {
 
         // It succeeded, and `reserved` bytes were taken from the budget and are in flight: the charge becomes the
         // pool's own figure, and the operation is no longer in flight. It leaves.
-        void allocated(std::uint64_t reserved, Budget& budget);
+        void allocated(uint64_t reserved, Budget& budget);
 
       private:
         friend MemoryPools;
         Inside inside() const { return {pool_, bytes_, at_most_, where_ == Where::on_spare}; }
-        enum class Where : std::uint8_t { outside, reserved, on_spare };
+        enum class Where : uint8_t { outside, reserved, on_spare };
         bool enter_now();
         void end(Pool* pool) CUSLICE_REQUIRES(pools_.mutex_);
         MemoryPools& pools_;
         CUmemoryPool pool_;
-        std::uint64_t bytes_, at_most_ = 0;
+        uint64_t bytes_, at_most_ = 0;
         Where where_ = Where::outside;
     };
 
@@ -96,9 +96,9 @@ class MemoryPools {
     bool has_allocations(CUmemoryPool pool) const;
 
     // The pool can't be asked any more. What is charged for it, which is the caller's now. Thread-safe.
-    std::uint64_t destroyed(CUmemoryPool pool);
+    uint64_t destroyed(CUmemoryPool pool);
 
-    std::uint64_t charged() const { return total_.load(std::memory_order_relaxed); }
+    uint64_t charged() const { return total_.load(std::memory_order_relaxed); }
     bool any() const { return charged() != 0; }
 
     // In a forked child, where nobody is inside.
@@ -108,44 +108,44 @@ class MemoryPools {
 
   private:
     // An H200's driver lets pools grow by this (docs/results/). What other drivers do is seen when a pool grows.
-    static constexpr std::uint64_t kBelievedStep = 32 << 20;
+    static constexpr uint64_t kBelievedStep = 32 << 20;
 
     struct Pool {
         CUmemoryPool handle;
-        std::uint64_t charged;
-        std::uint64_t step;  // it grows by a multiple of this, as far as is known
-        std::uint64_t read;  // the number of the reading that was charged
+        uint64_t charged;
+        uint64_t step;  // it grows by a multiple of this, as far as is known
+        uint64_t read;  // the number of the reading that was charged
         // Totals of the allocations inside: their number, the bytes that they asked for, the most that the pool can
         // grow by for all of them, and the number of those that rely on its spare memory.
-        std::uint64_t inside, asked, at_most, on_spare;
-        std::uint64_t ended;  // how many have been inside
-        bool told;            // the driver has told its figure before
+        uint64_t inside, asked, at_most, on_spare;
+        uint64_t ended;  // how many have been inside
+        bool told;       // the driver has told its figure before
     };
     // A pool's own figure at some time after `number` was drawn. A thread's growth is in every reading that begins
     // after its allocation; so what is charged is always the one that began last, and no lock is held over the driver's
     // call.
     struct Reading {
-        std::uint64_t number = 0, bytes = 0;
+        uint64_t number = 0, bytes = 0;
         bool known = false, gone = false;  // gone: the driver knows no such pool
     };
-    CUresult read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const;
+    CUresult read(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t* bytes) const;
     Reading read_reserved(CUmemoryPool pool);
     Pool* find(CUmemoryPool pool) CUSLICE_REQUIRES(mutex_);
     Pool* find_or_add(CUmemoryPool pool) CUSLICE_REQUIRES(mutex_);
     Pool* add(CUmemoryPool pool) CUSLICE_REQUIRES(mutex_);
     bool charge(Pool& pool, const Reading& reading, Budget& budget) CUSLICE_REQUIRES(mutex_);
-    void charge(Pool& pool, std::uint64_t bytes, Budget& budget) CUSLICE_REQUIRES(mutex_);
+    void charge(Pool& pool, uint64_t bytes, Budget& budget) CUSLICE_REQUIRES(mutex_);
     bool note(Pool& pool, const Reading& reading) CUSLICE_REQUIRES(mutex_);
-    void become(Pool& pool, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) CUSLICE_REQUIRES(mutex_);
+    void become(Pool& pool, uint64_t bytes, uint64_t reserved, Budget& budget) CUSLICE_REQUIRES(mutex_);
     bool begin(Pool* pool, Growing& growing, Growing::Where where) CUSLICE_REQUIRES(mutex_);
     void come_out(Pool* pool, const Inside& ended) CUSLICE_REQUIRES(mutex_);
 
     CUdevice device_ = 0;
     Mutex mutex_{LockRank::pools};  // over pools_
     PageVector<Pool> pools_ CUSLICE_GUARDED_BY(mutex_);
-    std::atomic<std::uint64_t> readings_{0};
+    std::atomic<uint64_t> readings_{0};
     EventCount ended_;
-    std::atomic<std::uint64_t> total_{0};
+    std::atomic<uint64_t> total_{0};
 };
 
 }  // namespace cuslice

@@ -15,13 +15,11 @@ class MemoryReclaimer {
   public:
     // Gives back at least `bytes` of what is cached on this GPU, if there is so much, but nothing of `except`. Returns
     // how many bytes it was.
-    virtual std::uint64_t trim(VirtualGpu&, std::uint64_t /*bytes*/, const ContextCache* /*except*/ = nullptr) {
-        return 0;
-    }
+    virtual uint64_t trim(VirtualGpu&, uint64_t /*bytes*/, const ContextCache* /*except*/ = nullptr) { return 0; }
     // Takes again what a GPU's preallocation had to give back, as far as there is room.
     virtual void top_up(VirtualGpu&) {}
     // Bytes on this GPU that are charged and that the program could have.
-    virtual std::uint64_t unused(const VirtualGpu&) const { return 0; }
+    virtual uint64_t unused(const VirtualGpu&) const { return 0; }
 
   protected:
     ~MemoryReclaimer() = default;

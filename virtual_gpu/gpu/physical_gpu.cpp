@@ -10,16 +10,16 @@ namespace cuslice {
 namespace {
 
 // So many of the process's contexts are counted; a program that has more has its own troubles.
-constexpr std::size_t kMaxContexts = 256;
+constexpr size_t kMaxContexts = 256;
 
 }  // namespace
 
-void PhysicalGpu::open(const GpuIdentity& identity, std::uint64_t total) {
+void PhysicalGpu::open(const GpuIdentity& identity, uint64_t total) {
     identity_ = identity;
     total_ = total;
 }
 
-void PhysicalGpu::split(const Slice& slice, std::uint64_t limits_of_parts, bool plus_context) {
+void PhysicalGpu::split(const Slice& slice, uint64_t limits_of_parts, bool plus_context) {
     split_ = true;
     slice_ = slice;
     slice_.limit = std::min(slice.limit, total_);
@@ -32,33 +32,33 @@ void PhysicalGpu::add(const Part& part) {
     parts_[count_] = part.gpu;
     details_[count_] = part;
     shares_[count_++].budget = part.budget;
-    std::uint64_t all = 0, so_far = 0;
-    for (std::size_t i = 0; i < count_; i++) all += details_[i].slice->limit / Budget::kUnit;
-    for (std::size_t i = 0; i < count_; i++) {
+    uint64_t all = 0, so_far = 0;
+    for (size_t i = 0; i < count_; i++) all += details_[i].slice->limit / Budget::kUnit;
+    for (size_t i = 0; i < count_; i++) {
         so_far += details_[i].slice->limit / Budget::kUnit;
         shares_[i].end = i + 1 == count_ || !all ? Share::kWhole : so_far * Share::kWhole / all;
     }
 }
 
-std::uint64_t PhysicalGpu::share_of(const VirtualGpu& part, std::uint64_t bytes) const {
-    std::uint64_t begin = 0;
-    for (std::size_t i = 0; i < count_; i++) {
-        const std::uint64_t end = shares_[i].up_to(bytes);
+uint64_t PhysicalGpu::share_of(const VirtualGpu& part, uint64_t bytes) const {
+    uint64_t begin = 0;
+    for (size_t i = 0; i < count_; i++) {
+        const uint64_t end = shares_[i].up_to(bytes);
         if (parts_[i] == &part) return end - begin;
         begin = end;
     }
     return 0;
 }
 
-std::uint64_t PhysicalGpu::charged() const {
-    std::uint64_t bytes = 0;
+uint64_t PhysicalGpu::charged() const {
+    uint64_t bytes = 0;
     for (const DriverFootprint::Share& share : shares()) bytes += share.budget->used();
     return bytes;
 }
 
-std::uint64_t PhysicalGpu::used_by_all() const {
+uint64_t PhysicalGpu::used_by_all() const {
     NvmlGpu nvml;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     return nvml.open(identity_.uuid) && nvml.used_by_all(&bytes) == Reading::ok ? bytes : 0;
 }
 
@@ -67,9 +67,9 @@ DriverFootprint::State PhysicalGpu::state(Contexts& contexts) const {
     state.steps = driver_footprint_.step_count();
     CUcontext all[kMaxContexts];
     CUdevice devices[kMaxContexts];
-    const std::size_t there = std::min(contexts.list(all, kMaxContexts, devices), kMaxContexts);
-    for (std::size_t part = 0; part < count_; part++)
-        for (std::size_t i = 0; i < there; i++) state.contexts += devices[i] == details_[part].device;
+    const size_t there = std::min(contexts.list(all, kMaxContexts, devices), kMaxContexts);
+    for (size_t part = 0; part < count_; part++)
+        for (size_t i = 0; i < there; i++) state.contexts += devices[i] == details_[part].device;
     // All partitions of a GPU share one real context.
     if (is_split()) state.contexts = std::min(state.contexts, 1u);
     return state;
@@ -79,7 +79,7 @@ DriverFootprint::Budgets PhysicalGpu::budgets() {
     DriverFootprint::Budgets all{shares()};
     all.reread = [](void* self) {
         const PhysicalGpu& gpu = *static_cast<PhysicalGpu*>(self);
-        for (std::size_t i = 0; i < gpu.count_; i++) gpu.details_[i].pools->refresh(*gpu.details_[i].budget, false);
+        for (size_t i = 0; i < gpu.count_; i++) gpu.details_[i].pools->refresh(*gpu.details_[i].budget, false);
     };
     all.self = this;
     return all;
@@ -87,10 +87,10 @@ DriverFootprint::Budgets PhysicalGpu::budgets() {
 
 // The measured footprint is that of all parts together.
 void PhysicalGpu::publish_footprint() {
-    const std::uint64_t bytes = driver_footprint_.measured();
-    std::uint64_t begin = 0;
-    for (std::size_t i = 0; i < count_; i++) {
-        const std::uint64_t end = shares_[i].up_to(bytes);
+    const uint64_t bytes = driver_footprint_.measured();
+    uint64_t begin = 0;
+    for (size_t i = 0; i < count_; i++) {
+        const uint64_t end = shares_[i].up_to(bytes);
         details_[i].publish(*details_[i].gpu, end - begin);
         begin = end;
     }

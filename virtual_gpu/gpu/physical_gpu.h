@@ -23,7 +23,7 @@ class VirtualGpu;
 // opened, by one thread; everything else is thread-safe.
 class PhysicalGpu {
   public:
-    static constexpr std::size_t kMaxParts = DriverFootprint::kMaxShares;
+    static constexpr size_t kMaxParts = DriverFootprint::kMaxShares;
 
     // One of its parts, and what is its own.
     struct Part {
@@ -33,20 +33,20 @@ class PhysicalGpu {
         Budget* budget;
         MemoryPools* pools;
         // Makes its share of what the driver takes, in bytes, take effect. With mutex() held.
-        void (*publish)(VirtualGpu& gpu, std::uint64_t bytes);
+        void (*publish)(VirtualGpu& gpu, uint64_t bytes);
     };
 
     // `total`: bytes.
-    void open(const GpuIdentity& identity, std::uint64_t total);
+    void open(const GpuIdentity& identity, uint64_t total);
     // And then, of one that is split: its own slice, and the sum of its parts' limits, in bytes. `plus_context`: the
     // context comes on top of these.
-    void split(const Slice& slice, std::uint64_t limits_of_parts, bool plus_context);
+    void split(const Slice& slice, uint64_t limits_of_parts, bool plus_context);
     // It is charged what the driver takes on the GPU in proportion to its limit. What it points to has to stay.
     void add(const Part& part);
 
     // The identity by which NVML knows the GPU.
     const GpuIdentity& identity() const { return identity_; }
-    std::uint64_t total() const { return total_; }
+    uint64_t total() const { return total_; }
     bool is_split() const { return split_; }
     std::span<VirtualGpu* const> parts() const { return {parts_, count_}; }
     // The driver's footprint on the GPU, and the partitions' shares of it, in their order. Under mutex().
@@ -54,28 +54,26 @@ class PhysicalGpu {
     const DriverFootprint& driver_footprint() const { return driver_footprint_; }
     std::span<const DriverFootprint::Share> shares() const { return {shares_, count_}; }
     // The share of a part in `bytes` that the driver takes, in bytes.
-    std::uint64_t share_of(const VirtualGpu& part, std::uint64_t bytes) const;
+    uint64_t share_of(const VirtualGpu& part, uint64_t bytes) const;
 
     // The GPU's own slice: groups and rules are joined for all of its parts together.
     const Slice& whole_slice() const { return split_ ? slice_ : *details_[0].slice; }
     // Bytes kept free on the whole GPU.
-    std::uint64_t headroom() const { return whole_slice().headroom_for(driver_footprint_.bytes()); }
+    uint64_t headroom() const { return whole_slice().headroom_for(driver_footprint_.bytes()); }
     // Bytes that the parts may hold together where their own limits are more than that; 0 where they are not.
-    std::uint64_t limit_of_all() const { return limit_of_all_; }
+    uint64_t limit_of_all() const { return limit_of_all_; }
 
     // Bytes that are charged to its parts.
-    std::uint64_t charged() const;
+    uint64_t charged() const;
     // The same, and the context where it comes on top of their limits.
-    std::uint64_t held() const { return charged() + driver_footprint_.on_top(); }
+    uint64_t held() const { return charged() + driver_footprint_.on_top(); }
     // Bytes that count towards limit_of_all().
-    std::uint64_t counted_of_all() const { return slice_.plus_context ? charged() : held(); }
+    uint64_t counted_of_all() const { return slice_.plus_context ? charged() : held(); }
     // Bytes that everybody holds on it; 0 where that isn't known.
-    std::uint64_t used_by_all() const;
+    uint64_t used_by_all() const;
 
     // Managed memory came (or went, negative): it is charged in full, wherever the driver keeps it.
-    void managed_changed(std::int64_t bytes) {
-        managed_.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
-    }
+    void managed_changed(int64_t bytes) { managed_.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed); }
     // True if a figure of NVML's that has become smaller means that so much was given back. It doesn't with managed
     // memory, nor where others keep what was exported, nor while a context is made, which is charged before it is
     // there.
@@ -103,21 +101,21 @@ class PhysicalGpu {
     Mutex& mutex() { return mutex_; }
 
   private:
-    std::uint64_t managed() const { return managed_.load(std::memory_order_relaxed); }
+    uint64_t managed() const { return managed_.load(std::memory_order_relaxed); }
 
     GpuIdentity identity_;
-    std::uint64_t total_ = 0;
+    uint64_t total_ = 0;
     bool split_ = false;
     Slice slice_;
-    std::uint64_t limit_of_all_ = 0;
+    uint64_t limit_of_all_ = 0;
     GpuSharing sharing_;
     Mutex mutex_{LockRank::driver_footprint};
     VirtualGpu* parts_[kMaxParts] = {};
     DriverFootprint driver_footprint_;
     DriverFootprint::Share shares_[kMaxParts];
     Part details_[kMaxParts] = {};
-    std::size_t count_ = 0;
-    std::atomic<std::uint64_t> managed_{0};
+    size_t count_ = 0;
+    std::atomic<uint64_t> managed_{0};
 };
 
 }  // namespace cuslice

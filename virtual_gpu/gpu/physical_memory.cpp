@@ -6,26 +6,25 @@
 
 namespace cuslice {
 
-std::size_t PhysicalMemory::index_of(Handle handle) const {
+size_t PhysicalMemory::index_of(Handle handle) const {
     const auto less = [](const Allocation& allocation, Handle wanted) { return allocation.handle < wanted; };
-    return static_cast<std::size_t>(std::lower_bound(allocations_.begin(), allocations_.end(), handle, less) -
-                                    allocations_.begin());
+    return static_cast<size_t>(std::lower_bound(allocations_.begin(), allocations_.end(), handle, less) -
+                               allocations_.begin());
 }
 
-std::size_t PhysicalMemory::mapping_at(std::uint64_t address) const {
-    const auto less = [](const Mapping& mapping, std::uint64_t wanted) { return mapping.address < wanted; };
-    return static_cast<std::size_t>(std::lower_bound(mappings_.begin(), mappings_.end(), address, less) -
-                                    mappings_.begin());
+size_t PhysicalMemory::mapping_at(uint64_t address) const {
+    const auto less = [](const Mapping& mapping, uint64_t wanted) { return mapping.address < wanted; };
+    return static_cast<size_t>(std::lower_bound(mappings_.begin(), mappings_.end(), address, less) - mappings_.begin());
 }
 
 PhysicalMemory::Allocation* PhysicalMemory::find(Handle handle) {
-    const std::size_t i = index_of(handle);
+    const size_t i = index_of(handle);
     return i < allocations_.size() && allocations_[i].handle == handle ? &allocations_[i] : nullptr;
 }
 
 // Removes an allocation that nothing keeps alive.
 bool PhysicalMemory::take_if_unused(Handle handle, Allocation* ended) {
-    const std::size_t i = index_of(handle);
+    const size_t i = index_of(handle);
     if (i == allocations_.size() || allocations_[i].handle != handle || allocations_[i].handles ||
         allocations_[i].mappings)
         return false;
@@ -34,7 +33,7 @@ bool PhysicalMemory::take_if_unused(Handle handle, Allocation* ended) {
     return true;
 }
 
-bool PhysicalMemory::created(Handle handle, std::uint64_t bytes, int gpu) {
+bool PhysicalMemory::created(Handle handle, uint64_t bytes, int gpu) {
     LockGuard lock(mutex_);
     return allocations_.insert_at(index_of(handle), {handle, bytes, 1, 0, gpu, Kept::by_nobody});
 }
@@ -51,10 +50,10 @@ void PhysicalMemory::kept_elsewhere(Handle handle, Kept by) {
 
 // With the lock held. As soon as no handle is left, whatever mappings there are: of a release and an unmapping at once
 // neither knows which one the driver does last.
-std::uint64_t PhysicalMemory::exported_that_may_end(Handle handle) {
+uint64_t PhysicalMemory::exported_that_may_end(Handle handle) {
     const Allocation* const ending = find(handle);
     if (!ending || ending->handles) return 0;
-    std::uint64_t gpus = 0;
+    uint64_t gpus = 0;
     const auto add = [&](const Allocation* one) {
         if (one && one->kept == Kept::exported && one->gpu >= 0 && one->gpu < kMaxGpus) gpus |= 1ull << one->gpu;
     };
@@ -91,7 +90,7 @@ void PhysicalMemory::end_if_unused(Handle handle, OnFreed on_freed) {
     on_freed.call(on_freed.self, ended.gpu, ended.bytes, ended.kept);
 }
 
-bool PhysicalMemory::mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle) {
+bool PhysicalMemory::mapped(CUdeviceptr address, uint64_t bytes, Handle handle) {
     LockGuard lock(mutex_);
     Allocation* allocation = find(handle);
     if (!allocation) return true;
@@ -100,9 +99,9 @@ bool PhysicalMemory::mapped(CUdeviceptr address, std::uint64_t bytes, Handle han
     return true;
 }
 
-std::uint64_t PhysicalMemory::held_on(int gpu, std::uint64_t* allocations) {
+uint64_t PhysicalMemory::held_on(int gpu, uint64_t* allocations) {
     LockGuard lock(mutex_);
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     for (const Allocation& allocation : allocations_) {
         if (allocation.gpu != gpu) continue;
         bytes += allocation.bytes;
@@ -111,9 +110,9 @@ std::uint64_t PhysicalMemory::held_on(int gpu, std::uint64_t* allocations) {
     return bytes;
 }
 
-void PhysicalMemory::unmap(CUdeviceptr address, std::uint64_t bytes, Unmapping* gone) {
+void PhysicalMemory::unmap(CUdeviceptr address, uint64_t bytes, Unmapping* gone) {
     LockGuard lock(mutex_);
-    const std::size_t i = mapping_at(address);
+    const size_t i = mapping_at(address);
     while (i < mappings_.size() && mappings_[i].address - address < bytes) {
         const Mapping mapping = mappings_[i];
         if (!gone->mappings.push_back({mapping.handle, mapping.address, mapping.bytes, true})) return;
@@ -152,21 +151,21 @@ bool PhysicalMemory::insert_binding(const Binding& binding) {
     return true;
 }
 
-bool PhysicalMemory::bound(Handle object, std::uint64_t offset, std::uint64_t bytes, Handle memory) {
+bool PhysicalMemory::bound(Handle object, uint64_t offset, uint64_t bytes, Handle memory) {
     LockGuard lock(mutex_);
     return insert_binding({object, memory, offset, bytes});
 }
 
-bool PhysicalMemory::bound_at(Handle object, std::uint64_t offset, std::uint64_t bytes, CUdeviceptr address) {
+bool PhysicalMemory::bound_at(Handle object, uint64_t offset, uint64_t bytes, CUdeviceptr address) {
     LockGuard lock(mutex_);
-    const std::size_t i = mapping_at(address + 1);
+    const size_t i = mapping_at(address + 1);
     if (i == 0 || address - mappings_[i - 1].address >= mappings_[i - 1].bytes) return true;
     return insert_binding({object, mappings_[i - 1].handle, offset, bytes});
 }
 
-PhysicalMemory::Unbinding PhysicalMemory::unbind(Handle object, int gpu, std::uint64_t offset) {
+PhysicalMemory::Unbinding PhysicalMemory::unbind(Handle object, int gpu, uint64_t offset) {
     LockGuard lock(mutex_);
-    for (std::size_t i = 0; i < bindings_.size(); i++) {
+    for (size_t i = 0; i < bindings_.size(); i++) {
         const Binding binding = bindings_[i];
         const Allocation* allocation = find(binding.memory);
         if (binding.object != object || binding.offset != offset || !allocation || allocation->gpu != gpu) continue;
@@ -195,7 +194,7 @@ void PhysicalMemory::end_bindings_of(const Allocation& object, OnFreed on_freed)
         Handle memory = 0;
         {
             LockGuard lock(mutex_);
-            std::size_t i = 0;
+            size_t i = 0;
             while (i < bindings_.size() && bindings_[i].object != object.handle) i++;
             if (i == bindings_.size()) return;
             memory = bindings_[i].memory;

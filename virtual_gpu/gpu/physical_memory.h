@@ -16,20 +16,20 @@ class PhysicalMemory {
     using Handle = CUmemGenericAllocationHandle;
 
     /// By what an allocation may be kept alive that has no handle and no mapping here any more.
-    enum class Kept : std::uint8_t {
+    enum class Kept : uint8_t {
         by_nobody,
         by_array,  // or another process's multicast object
         exported,  // by a descriptor, or a process that has imported it
     };
     /// Called, without a lock held, for each allocation that ends.
     struct OnFreed {
-        void (*call)(void* self, int gpu, std::uint64_t bytes, Kept kept);
+        void (*call)(void* self, int gpu, uint64_t bytes, Kept kept);
         void* self = nullptr;
     };
     static constexpr int kMaxGpus = 64;
 
     // False if there is no memory to write it down in.
-    bool created(Handle handle, std::uint64_t bytes, int gpu);
+    bool created(Handle handle, uint64_t bytes, int gpu);
     // One more handle to an allocation that is mapped (cuMemRetainAllocationHandle).
     void retained(Handle handle);
     // Other processes or arrays can hold it from now on, which is not seen here.
@@ -39,24 +39,24 @@ class PhysicalMemory {
     // or address again, and taken back if the driver refused.
     struct Change {
         Handle handle = 0;
-        std::uint64_t address = 0, bytes = 0;
+        uint64_t address = 0, bytes = 0;
         bool noted = false;
         // A bit for each GPU with exported memory that may end by it.
-        std::uint64_t exported = 0;
+        uint64_t exported = 0;
     };
     Change release(Handle handle);
     void release_failed(const Change& change);
     void release_done(const Change& change, OnFreed on_freed);
 
-    bool mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle);
+    bool mapped(CUdeviceptr address, uint64_t bytes, Handle handle);
 
     // All mappings that lie in the range leave the books; unmap_done gives up what they kept alive, unmap_failed puts
     // them back.
     struct Unmapping {
         PageVector<Change> mappings;
-        std::uint64_t exported = 0;
+        uint64_t exported = 0;
     };
-    void unmap(CUdeviceptr address, std::uint64_t bytes, Unmapping* gone);
+    void unmap(CUdeviceptr address, uint64_t bytes, Unmapping* gone);
     void unmap_failed(Unmapping* gone);
     void unmap_done(Unmapping* gone, OnFreed on_freed);
 
@@ -64,45 +64,45 @@ class PhysicalMemory {
     // the object ends, as an allocation does. An object that was not noted here is another process's; what is bound to
     // it is kept elsewhere. False if there is no memory to write it down in.
     bool created_object(Handle object) { return created(object, 0, -1); }
-    bool bound(Handle object, std::uint64_t offset, std::uint64_t bytes, Handle memory);
+    bool bound(Handle object, uint64_t offset, uint64_t bytes, Handle memory);
     // The same of what is mapped at an address.
-    bool bound_at(Handle object, std::uint64_t offset, std::uint64_t bytes, CUdeviceptr address);
+    bool bound_at(Handle object, uint64_t offset, uint64_t bytes, CUdeviceptr address);
     // A binding on a GPU, named by its offset, that leaves the books.
     struct Unbinding {
         Handle object = 0, memory = 0;
-        std::uint64_t offset = 0, bytes = 0;
+        uint64_t offset = 0, bytes = 0;
         bool noted = false;
-        std::uint64_t exported = 0;
+        uint64_t exported = 0;
     };
-    Unbinding unbind(Handle object, int gpu, std::uint64_t offset);
+    Unbinding unbind(Handle object, int gpu, uint64_t offset);
     void unbind_failed(const Unbinding& binding);
     void unbind_done(const Unbinding& binding, OnFreed on_freed);
 
     // Bytes that count on a GPU, and in how many allocations.
-    std::uint64_t held_on(int gpu, std::uint64_t* allocations);
+    uint64_t held_on(int gpu, uint64_t* allocations);
 
   private:
     struct Allocation {
         Handle handle;
-        std::uint64_t bytes;
-        std::uint32_t handles, mappings;
-        std::int32_t gpu;
+        uint64_t bytes;
+        uint32_t handles, mappings;
+        int32_t gpu;
         Kept kept;
     };
     struct Mapping {
-        std::uint64_t address, bytes;
+        uint64_t address, bytes;
         Handle handle;
     };
     // Both sorted by their first member, and found by halving.
     struct Binding {
         Handle object, memory;
-        std::uint64_t offset, bytes;
+        uint64_t offset, bytes;
     };
-    std::size_t index_of(Handle handle) const CUSLICE_REQUIRES(mutex_);
-    std::size_t mapping_at(std::uint64_t address) const CUSLICE_REQUIRES(mutex_);
+    size_t index_of(Handle handle) const CUSLICE_REQUIRES(mutex_);
+    size_t mapping_at(uint64_t address) const CUSLICE_REQUIRES(mutex_);
     Allocation* find(Handle handle) CUSLICE_REQUIRES(mutex_);
     bool take_if_unused(Handle handle, Allocation* ended) CUSLICE_REQUIRES(mutex_);
-    std::uint64_t exported_that_may_end(Handle handle) CUSLICE_REQUIRES(mutex_);
+    uint64_t exported_that_may_end(Handle handle) CUSLICE_REQUIRES(mutex_);
     bool insert_binding(const Binding& binding) CUSLICE_REQUIRES(mutex_);
     void end_if_unused(Handle handle, OnFreed on_freed);
     void end_bindings_of(const Allocation& object, OnFreed on_freed);

@@ -9,9 +9,9 @@ namespace cuslice {
 namespace {
 
 // 0 for what is no number, or too large a one.
-std::uint64_t extent_of(std::string_view word) {
+uint64_t extent_of(std::string_view word) {
     if (!are_digits(word)) return 0;
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     for (const char digit : word) {
         if (__builtin_mul_overflow(number, 10u, &number)) return 0;
         if (__builtin_add_overflow(number, value_of_digit(digit), &number)) return 0;
@@ -136,11 +136,11 @@ void PtxSize::take_directive(std::string_view word) {
     if (word == ".visible" || word == ".weak") kept_ = true;
     if (word == ".v2") lanes_ = 2;
     if (word == ".v4") lanes_ = 4;
-    if (const std::uint64_t element = ptx_type_bytes(word)) element_ = element;
+    if (const uint64_t element = ptx_type_bytes(word)) element_ = element;
 }
 
 void PtxSize::end_variable() {
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     const bool counts = global_ && kept_ && !elsewhere_;
     const bool too_large =
         __builtin_mul_overflow(count_, element_ * lanes_, &bytes) || __builtin_add_overflow(bytes_, bytes, &bytes);

@@ -12,7 +12,7 @@ class PtxSize {
     void add(std::string_view text) {
         for (const char c : text) take(c);
     }
-    std::uint64_t bytes() const { return bytes_; }
+    uint64_t bytes() const { return bytes_; }
 
   private:
     void take(char c);
@@ -27,7 +27,7 @@ class PtxSize {
     void end_variable();
     void end_statement();
 
-    enum class In : std::uint8_t { text, line_comment, comment, quotes };
+    enum class In : uint8_t { text, line_comment, comment, quotes };
     In in_ = In::text;
     char last_ = '\0';
     unsigned depth_ = 0;  // of braces and brackets other than those of an extent
@@ -36,9 +36,9 @@ class PtxSize {
 
     // State of the statement so far.
     bool global_ = false, kept_ = false, elsewhere_ = false, value_ = false, in_extent_ = false;
-    std::uint64_t element_ = 0, lanes_ = 1, count_ = 1;
+    uint64_t element_ = 0, lanes_ = 1, count_ = 1;
 
-    std::uint64_t bytes_ = 0;
+    uint64_t bytes_ = 0;
 };
 
 }  // namespace cuslice

@@ -19,15 +19,15 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t kPoll = 100;  // milliseconds between two looks while waiting
+constexpr uint64_t kPoll = 100;  // milliseconds between two looks while waiting
 
-bool may_fit_soon(const Refusal& refusal, std::uint64_t capacity) {
+bool may_fit_soon(const Refusal& refusal, uint64_t capacity) {
     return refusal.how == ledger::Joined::refused && ledger::may_be_charged_soon(refusal, capacity);
 }
 
 // The limit of one of the jobs: of the process's own, or of one around it, which may not have begun on this GPU. Of
 // more jobs than accounts are joined, not all limits are handed on.
-std::uint64_t limit_of_job(const SharingPlan& plan, unsigned job, const GpuSharing::Slice& slice) {
+uint64_t limit_of_job(const SharingPlan& plan, unsigned job, const GpuSharing::Slice& slice) {
     if (job + 1 == plan.job_count) return slice.job_limit;
     static_assert(std::size(OuterLimits{}.bytes) == SharingPlan::kMaxJobs - 1);
     return plan.depth <= SharingPlan::kMaxJobs ? slice.outer_limits.bytes[plan.job_count - 2 - job]
@@ -40,7 +40,7 @@ bool limits_any_job(const SharingPlan& plan, const GpuSharing::Slice& slice) {
     return false;
 }
 
-void sleep_milliseconds(std::uint64_t count) {
+void sleep_milliseconds(uint64_t count) {
     const timespec pause{static_cast<time_t>(count / 1000), static_cast<long>(count % 1000 * 1'000'000)};
     nanosleep(&pause, nullptr);
 }
@@ -56,7 +56,7 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
     std::string_view jobs = variable(environment, kJobVariable);
     while (!jobs.empty()) {
-        const std::size_t comma = std::min(jobs.find(','), jobs.size());
+        const size_t comma = std::min(jobs.find(','), jobs.size());
         std::string_view job = jobs.substr(0, comma);
         const std::string_view name = job.substr(0, job.find('@'));
         job.remove_prefix(name.size());
@@ -84,18 +84,18 @@ FixedText<64> SharingPlan::job(unsigned number) const {
     return name;
 }
 
-std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
-    constexpr std::size_t kDigits = 16;
+uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
+    constexpr size_t kDigits = 16;
     while (!made_in.empty()) {
         made_in.remove_prefix(1);  // the @
         std::string_view one = made_in.substr(0, made_in.find('@'));
         made_in.remove_prefix(one.size());
-        const std::size_t equals = one.find('=');
+        const size_t equals = one.find('=');
         if (one.substr(0, equals) != uuid) continue;
         one.remove_prefix(uuid.size());
         if (one.size() != 1 + kDigits) continue;
         one.remove_prefix(1);
-        std::uint64_t id = 0;
+        uint64_t id = 0;
         for (const char digit : one) id = id * 16 + digit_value(digit);
         return id;
     }
@@ -134,8 +134,8 @@ ledger::Request request_for(const SharingPlan& plan, const GpuSharing::Slice& sl
 
 }  // namespace
 
-bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
-    const std::uint64_t made_in = plan.job_count ? ledger_of_job(plan.made_in.view(), slice.uuid) : 0;
+bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, uint64_t in_use, Refusal* refusal) {
+    const uint64_t made_in = plan.job_count ? ledger_of_job(plan.made_in.view(), slice.uuid) : 0;
     const bool group = !plan.group.empty();
     const bool rule = has_rule(plan, slice);
     // Alone it would have a limit of its own in place of the shared one, or none.
@@ -166,7 +166,7 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
 }
 
 // Asks NVML for the memory in use, and waits for other jobs, without the lock.
-bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
+bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, uint64_t (*in_use)(void*),
                       void* argument, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
     if (!plan.any()) {
@@ -174,7 +174,7 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
         if (outer && outer->joined() && !budget_.joined()) budget_.lies_in(*outer);
         return true;
     }
-    for (std::uint64_t waited = 0;; waited += kPoll) {
+    for (uint64_t waited = 0;; waited += kPoll) {
         if (state_.load(std::memory_order_acquire) == State::done) return true;
         refusal->in_use = in_use(argument);
         {
@@ -214,7 +214,7 @@ bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watche
     return any;
 }
 
-std::uint64_t GpuSharing::group_limit(const SharingPlan& plan, const char* uuid) {
+uint64_t GpuSharing::group_limit(const SharingPlan& plan, const char* uuid) {
     ledger::GroupTerms terms;
     if (plan.group.empty()) return ledger::kNoLimitBytes;
     const bool open = ledger_.opened() || ledger_.open_existing(plan.folder.c_str(), uuid, nullptr);
@@ -225,7 +225,7 @@ std::uint64_t GpuSharing::group_limit(const SharingPlan& plan, const char* uuid)
 void GpuSharing::take_back_dead_each_tenth() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    const std::int64_t tenth = now.tv_sec * 10 + now.tv_nsec / 100'000'000;
+    const int64_t tenth = now.tv_sec * 10 + now.tv_nsec / 100'000'000;
     if (looked_.load(std::memory_order_relaxed) == tenth || looked_.exchange(tenth, std::memory_order_relaxed) == tenth)
         return;
     const DisableCancellation locked;

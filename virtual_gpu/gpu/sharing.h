@@ -26,8 +26,8 @@ struct SharingPlan {
     FixedText<64> group;
     FixedText<64> rule;  // the account, see Settings::shared_rule()
     FixedText<512> folder;
-    std::uint64_t wait = 0;          // milliseconds; kForEver
-    std::uint64_t context_kind = 0;  // of contexts that this process makes, see context_kind.h
+    uint64_t wait = 0;          // milliseconds; kForEver
+    uint64_t context_kind = 0;  // of contexts that this process makes, see context_kind.h
 
     bool any() const { return job_count != 0 || !group.empty() || !rule.empty(); }
     // The name of a job. One without a name here is this process's alone, and is called after it, also in a forked
@@ -40,26 +40,26 @@ struct SharingPlan {
 SharingPlan plan_sharing(const Settings& settings, const char* const* environment);
 
 // The id of this GPU's ledger in which the launcher made the outermost job; 0 if it made it in none.
-std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid);
+uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid);
 
 // One GPU's part in it. Thread-safe.
 class GpuSharing {
   public:
     struct Slice {
         const char* uuid;
-        std::uint64_t capacity;                            // bytes
-        std::uint64_t job_limit;                           // bytes; kNoLimitBytes: the job's own is not limited
-        std::uint64_t group_limit;                         // bytes; kNoLimitBytes: whatever the group's is
-        std::uint64_t rule_limit = ledger::kNoLimitBytes;  // bytes; kNoLimitBytes: the rule has none on this GPU
+        uint64_t capacity;                            // bytes
+        uint64_t job_limit;                           // bytes; kNoLimitBytes: the job's own is not limited
+        uint64_t group_limit;                         // bytes; kNoLimitBytes: whatever the group's is
+        uint64_t rule_limit = ledger::kNoLimitBytes;  // bytes; kNoLimitBytes: the rule has none on this GPU
         OuterLimits outer_limits = {};
-        std::uint64_t ceiling_for_all = ledger::kNoLimitBytes;  // bytes; what the system's file lets anybody have
+        uint64_t ceiling_for_all = ledger::kNoLimitBytes;  // bytes; what the system's file lets anybody have
     };
 
     // Before the first context on the GPU: opens the ledger and joins every account, the first time. False if the slice
     // is refused, also where a limit is shared and there is no ledger to be had: `refusal` says why.
     // `in_use(argument)`: bytes that everybody holds on the GPU, 0 if that is not known.
     // What is charged to the accounts is charged to those of `outer`, too; it may be null.
-    bool join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
+    bool join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, uint64_t (*in_use)(void*),
               void* argument, Refusal* refusal);
 
     // Reads what the accounts hold, and who is in them, whether this process has joined them or only watches. False
@@ -67,12 +67,12 @@ class GpuSharing {
     bool watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched);
 
     // The limit of the plan's group, in bytes, whether this process has joined it or not; kNoLimitBytes: there is none.
-    std::uint64_t group_limit(const SharingPlan& plan, const char* uuid);
+    uint64_t group_limit(const SharingPlan& plan, const char* uuid);
 
     /// The fewest bytes that a first context of this kind has taken, as far as this user's processes have seen; 0: none
     /// has. `kind` isn't 0.
-    std::uint64_t least_context(std::uint64_t kind) const { return joined() ? ledger_.least_context(kind) : 0; }
-    void note_context(std::uint64_t kind, std::uint64_t bytes) {
+    uint64_t least_context(uint64_t kind) const { return joined() ? ledger_.least_context(kind) : 0; }
+    void note_context(uint64_t kind, uint64_t bytes) {
         if (joined()) ledger_.note_context(kind, bytes);
     }
 
@@ -93,12 +93,12 @@ class GpuSharing {
     void take_back_dead_each_tenth();  // of a second
     enum class State : int { not_yet, done };
 
-    bool try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal)
+    bool try_join(const SharingPlan& plan, const Slice& slice, uint64_t in_use, Refusal* refusal)
         CUSLICE_REQUIRES(mutex_);
 
     Mutex mutex_{LockRank::joining};  // over joining
     std::atomic<State> state_{State::not_yet};
-    std::atomic<std::int64_t> looked_{0};             // when the dead were looked for last: tenths of a second
+    std::atomic<int64_t> looked_{0};                  // when the dead were looked for last: tenths of a second
     unsigned joined_ CUSLICE_GUARDED_BY(mutex_) = 0;  // accounts so far
     ledger::Ledger ledger_;
     SharedBudget budget_;

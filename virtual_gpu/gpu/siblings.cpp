@@ -61,24 +61,24 @@ void Siblings::forget() {
     physical_->sharing().forget();
 }
 
-std::uint64_t Siblings::room(std::uint64_t used) const {
-    const std::uint64_t total = physical_->total();
+uint64_t Siblings::room(uint64_t used) const {
+    const uint64_t total = physical_->total();
     return std::min(sharing_.budget().room(), used < total ? total - used : 0);
 }
 
 bool Siblings::trim_requested_now() {
     follow_file();
-    const std::uint32_t now = sharing_.budget().wanted();
+    const uint32_t now = sharing_.budget().wanted();
     return requests_seen_.load(std::memory_order_relaxed) != now && requests_seen_.exchange(now) != now;
 }
 
 // The others give back what they have cached at their next slow step, or when their own thread looks. A process that
 // does neither is not waited for long, and not again soon after as long as nothing has changed there.
-bool Siblings::wait(std::uint64_t bytes, bool (*fits)(void*), void* asked) {
+bool Siblings::wait(uint64_t bytes, bool (*fits)(void*), void* asked) {
     constexpr int kTries = 100;
-    constexpr long kPause = 2'000'000;        // nanoseconds
-    constexpr std::int64_t kNotAgain = 1000;  // milliseconds
-    std::uint64_t state = 0;
+    constexpr long kPause = 2'000'000;   // nanoseconds
+    constexpr int64_t kNotAgain = 1000;  // milliseconds
+    uint64_t state = 0;
     // One may have given back since the last charge was refused, and then there is nobody left to ask.
     if (!sharing_.budget().want(Budget::charged(bytes), &state)) return fits(asked);
     requests_seen_.store(sharing_.budget().wanted(), std::memory_order_relaxed);

@@ -47,20 +47,20 @@ class Siblings {
 
     /// Bytes that this process may hold by itself within a limit that it shares: where the accounts are a group's
     /// alone, none of them holds the process's own limit.
-    std::uint64_t process_limit() const { return process_limit_.load(std::memory_order_relaxed); }
+    uint64_t process_limit() const { return process_limit_.load(std::memory_order_relaxed); }
     /// The same, or `unshared` where nothing is shared.
-    std::uint64_t own_limit(std::uint64_t unshared) const { return joined() ? process_limit() : unshared; }
+    uint64_t own_limit(uint64_t unshared) const { return joined() ? process_limit() : unshared; }
     /// Bytes that can be reserved in the accounts while `used` is charged here; where a group has no limit, the GPU's
     /// end is the only one.
-    std::uint64_t room(std::uint64_t used) const;
+    uint64_t room(uint64_t used) const;
 
     /// True if another process has requested cached memory since the last call.
     bool trim_requested() { return joined() && trim_requested_now(); }
     /// Tells the others how much is cached here that they could have. Where joined() is true.
-    void publish_reclaimable(std::uint64_t bytes) { sharing_.budget().caches(bytes); }
+    void publish_reclaimable(uint64_t bytes) { sharing_.budget().caches(bytes); }
     /// Requests `bytes` of the others and waits until `fits` is true; returns that.
     template <typename Fits>
-    bool wait_until(std::uint64_t bytes, Fits fits) {
+    bool wait_until(uint64_t bytes, Fits fits) {
         return joined() && wait(
                                bytes, [](void* asked) { return (*static_cast<Fits*>(asked))(); }, &fits);
     }
@@ -84,21 +84,21 @@ class Siblings {
 
   private:
     bool trim_requested_now();
-    bool wait(std::uint64_t bytes, bool (*fits)(void*), void* asked);
+    bool wait(uint64_t bytes, bool (*fits)(void*), void* asked);
 
     GpuSharing sharing_;
-    std::atomic<std::uint64_t> process_limit_{Budget::kUnlimited};
+    std::atomic<uint64_t> process_limit_{Budget::kUnlimited};
     const Slice* slice_ = nullptr;
     PhysicalGpu* physical_ = nullptr;
     Budget* budget_ = nullptr;
     bool (*start_nvml_)() = nullptr;
-    std::atomic<std::uint32_t> requests_seen_{0};
+    std::atomic<uint32_t> requests_seen_{0};
     std::atomic<bool> is_member_{false};
     bool shares_budget_ = false;  // under PhysicalGpu::mutex()
     static constinit std::atomic<bool> any_joined_;
     // The last wait was in vain: how the others stood then, and until when it would be again, in milliseconds.
-    std::atomic<std::uint64_t> waited_for_{0};
-    std::atomic<std::int64_t> no_wait_until_{0};
+    std::atomic<uint64_t> waited_for_{0};
+    std::atomic<int64_t> no_wait_until_{0};
 };
 
 }  // namespace cuslice

@@ -13,37 +13,37 @@ namespace cuslice {
 
 // Limits on a GPU of the jobs around a process's own, in bytes, the nearest first; kNoLimitBytes: nothing is known.
 struct OuterLimits {
-    std::uint64_t bytes[2] = {ledger::kNoLimitBytes, ledger::kNoLimitBytes};
+    uint64_t bytes[2] = {ledger::kNoLimitBytes, ledger::kNoLimitBytes};
 };
 
 // How much of a GPU a process may have, and what its allocator does with it, as the settings say. Sizes are in bytes.
 struct Slice {
     bool limited = false;
-    std::uint64_t limit = 0;    // of what nvidia-smi shows for the process
+    uint64_t limit = 0;         // of what nvidia-smi shows for the process
     bool plus_context = false;  // what the driver takes by itself comes on top of the limit
     bool own_headroom = false;  // false: derived from what the driver takes by itself
-    std::uint64_t headroom = 0;
+    uint64_t headroom = 0;
     FixedText<128> origin, group_origin, rule_origin;  // where the limits came from, for people
-    std::uint64_t job_limit = ledger::kNoLimitBytes;   // `limit`, unless only a group has one
+    uint64_t job_limit = ledger::kNoLimitBytes;        // `limit`, unless only a group has one
     OuterLimits outer_limits;
-    std::uint64_t group_limit = ledger::kNoLimitBytes;
+    uint64_t group_limit = ledger::kNoLimitBytes;
     bool in_group = false;                             // a group is named, whose limit may be another member's
     bool bound = false;                                // there is a limit, whatever the group has
-    std::uint64_t rule_limit = ledger::kNoLimitBytes;  // of the slice that a rule of the system has processes share
-    std::uint64_t ceiling_for_all = ledger::kNoLimitBytes;  // that the system's file sets for every user's programs
+    uint64_t rule_limit = ledger::kNoLimitBytes;       // of the slice that a rule of the system has processes share
+    uint64_t ceiling_for_all = ledger::kNoLimitBytes;  // that the system's file sets for every user's programs
     AllocatorMode allocator = AllocatorMode::direct;
     FreeMode free = FreeMode::strict;
-    std::uint64_t idle_release = 0;  // milliseconds; 0: never
+    uint64_t idle_release = 0;  // milliseconds; 0: never
 
     // Bytes to keep free for what the driver takes unasked, beside `taken` bytes that it has taken so far.
-    std::uint64_t headroom_for(std::uint64_t taken) const {
+    uint64_t headroom_for(uint64_t taken) const {
         if (own_headroom) return headroom;
         return plus_context ? 0 : derived_headroom(taken);
     }
 
     // Where the limit came from, of so many bytes, that has refused something, for people. `whole`: the slice of the
     // whole GPU, which is this one where the GPU isn't split.
-    std::string_view origin_of(LimitOf of, std::uint64_t bytes, const Slice& whole) const {
+    std::string_view origin_of(LimitOf of, uint64_t bytes, const Slice& whole) const {
         if (of == LimitOf::rule) return whole.rule_origin.view();
         // Another member may have brought it.
         if (of == LimitOf::group) return bytes == whole.group_limit ? whole.group_origin.view() : "the group";

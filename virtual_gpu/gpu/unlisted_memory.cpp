@@ -12,7 +12,7 @@ void UnlistedMemory::open(const NvmlGpu& nvml, unsigned pid, const InFlight& fre
     mutex_ = &mutex;
 }
 
-std::uint64_t UnlistedMemory::begin(std::uint64_t own) {
+uint64_t UnlistedMemory::begin(uint64_t own) {
     under_way_.fetch_add(1, std::memory_order_acq_rel);
     NvmlGpu::Unlisted now;
     if (!nvml_.unlisted(pid_, &now)) return 0;
@@ -22,7 +22,7 @@ std::uint64_t UnlistedMemory::begin(std::uint64_t own) {
 
 // One of several releases at once may have read its figure after another one's driver call. The lower figure is from
 // before both.
-void UnlistedMemory::keep(std::uint64_t bytes, Budget& from, std::uint64_t before) {
+void UnlistedMemory::keep(uint64_t bytes, Budget& from, uint64_t before) {
     before_ = this->bytes() ? std::min(before_, before) : before;
     unsigned at = 0;
     while (at < count_ && parts_[at].budget != &from) at++;
@@ -37,7 +37,7 @@ void UnlistedMemory::keep(std::uint64_t bytes, Budget& from, std::uint64_t befor
 void UnlistedMemory::look() {
     constexpr int kTries = 4;
     for (int i = 0; i < kTries && bytes(); i++) {
-        const std::uint64_t frees = frees_->snapshot();
+        const uint64_t frees = frees_->snapshot();
         NvmlGpu::Unlisted now;
         if (!nvml_.unlisted(pid_, &now)) return;
         const LockGuard lock(*mutex_);
@@ -48,10 +48,10 @@ void UnlistedMemory::look() {
 }
 
 // NVML doesn't tell whose is gone: the first partition's goes first. With the lock held.
-void UnlistedMemory::let_go(std::uint64_t left) {
-    std::uint64_t gone = bytes() - std::min(bytes(), Budget::charged(left));
+void UnlistedMemory::let_go(uint64_t left) {
+    uint64_t gone = bytes() - std::min(bytes(), Budget::charged(left));
     for (unsigned i = 0; i < count_ && gone; i++) {
-        const std::uint64_t here = std::min(gone, parts_[i].bytes);
+        const uint64_t here = std::min(gone, parts_[i].bytes);
         if (!here) continue;
         parts_[i].budget->release(here);
         parts_[i].bytes -= here;

@@ -24,16 +24,16 @@ class UnlistedMemory {
     /// Before the driver is asked for a release after which others may keep the memory, which end() follows. `own`:
     /// bytes of this process's allocations on the GPU. Returns bytes that no process is listed with, those kept here
     /// included; 0 where that can't be told, so that what is kept stays charged.
-    std::uint64_t begin(std::uint64_t own);
+    uint64_t begin(uint64_t own);
     /// It has been released, and `from` stays charged with it. `before`: as begin() had it. With the lock held.
-    void keep(std::uint64_t bytes, Budget& from, std::uint64_t before);
+    void keep(uint64_t bytes, Budget& from, uint64_t before);
     void end() { under_way_.fetch_sub(1, std::memory_order_release); }
 
     /// Releases the charge of what is gone from the GPU.
     void look();
 
     /// Bytes that are charged and that NVML's figure of this process hasn't; with the lock held.
-    std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+    uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
     /// NVML's figure of this process may be less than what it holds.
     bool any() const { return bytes() != 0 || under_way_.load(std::memory_order_acquire) != 0; }
 
@@ -41,18 +41,18 @@ class UnlistedMemory {
     static constexpr unsigned kMaxBudgets = 64;
     struct Part {
         Budget* budget;
-        std::uint64_t bytes;
+        uint64_t bytes;
     };
-    void let_go(std::uint64_t left);
+    void let_go(uint64_t left);
 
     NvmlGpu nvml_;
     unsigned pid_ = 0;
     const InFlight* frees_ = nullptr;
     Mutex* mutex_ = nullptr;
-    std::atomic<std::uint64_t> bytes_{0};  // of all parts; changed with the lock held
-    std::atomic<unsigned> under_way_{0};   // releases between begin() and end()
-    std::uint64_t before_ = 0;             // what no process was listed with, without these; with the lock held
-    Part parts_[kMaxBudgets] = {};         // with the lock held
+    std::atomic<uint64_t> bytes_{0};      // of all parts; changed with the lock held
+    std::atomic<unsigned> under_way_{0};  // releases between begin() and end()
+    uint64_t before_ = 0;                 // what no process was listed with, without these; with the lock held
+    Part parts_[kMaxBudgets] = {};        // with the lock held
     unsigned count_ = 0;
 };
 

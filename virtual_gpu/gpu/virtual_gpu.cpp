@@ -16,13 +16,13 @@ namespace {
 
 // Bytes in use on the GPU according to CUDA, less those charged here: memory that others hold, or that wasn't seen.
 // Cheap beside NVML.
-std::uint64_t unseen_on(const PhysicalGpu& gpu) {
-    std::uint64_t free = 0, total = 0;
+uint64_t unseen_on(const PhysicalGpu& gpu) {
+    uint64_t free = 0, total = 0;
     return free_memory(&free, &total) ? total - free - gpu.held() : FootprintPolling::kUnknown;
 }
 
 // 0 where there is less than what is taken off.
-std::uint64_t less(std::uint64_t bytes, std::uint64_t taken_off) { return bytes - std::min(bytes, taken_off); }
+uint64_t less(uint64_t bytes, uint64_t taken_off) { return bytes - std::min(bytes, taken_off); }
 
 }  // namespace
 
@@ -41,29 +41,29 @@ void VirtualGpu::open(int ordinal, const GpuIdentity& identity, PhysicalGpu& phy
                   .slice = &slice_,
                   .budget = &budget_,
                   .pools = &pools_,
-                  .publish = [](VirtualGpu& part, std::uint64_t bytes) { part.publish(bytes); }});
+                  .publish = [](VirtualGpu& part, uint64_t bytes) { part.publish(bytes); }});
     if (limited()) publish(0);
 }
 
-std::uint64_t VirtualGpu::headroom(LimitOf of) const {
+uint64_t VirtualGpu::headroom(LimitOf of) const {
     const bool of_all = of == LimitOf::whole_gpu || of == LimitOf::group || of == LimitOf::rule;
     return of_all ? physical_->headroom() : slice_.headroom_for(driver_footprint());
 }
 
 // Makes what was measured take effect: the ceiling for reservations, and when to poll next.
-void VirtualGpu::publish(std::uint64_t driver_bytes) {
+void VirtualGpu::publish(uint64_t driver_bytes) {
     __atomic_store_n(&driver_bytes_, driver_bytes, __ATOMIC_RELAXED);
-    const std::uint64_t room = headroom();
+    const uint64_t room = headroom();
     // A shared limit may be changed by others at any time, and is looked at there.
     siblings_.sharing().budget().set_margin(room);
-    const std::uint64_t most = siblings_.own_limit(slice_.limit);
+    const uint64_t most = siblings_.own_limit(slice_.limit);
     budget_.set_ceiling(most == Budget::kUnlimited ? most : less(most, room));
     polling_.restart(budget_.used(), slice_.plus_context ? derived_headroom(driver_bytes) : room);
 }
 
 // More is in use than at the last poll, or less was meanwhile.
-[[gnu::cold, gnu::noinline]] void VirtualGpu::poll_at_mark(std::uint64_t used, std::uint64_t bytes) {
-    const std::uint64_t at_most = std::min(bytes, physical_->total());
+[[gnu::cold, gnu::noinline]] void VirtualGpu::poll_at_mark(uint64_t used, uint64_t bytes) {
+    const uint64_t at_most = std::min(bytes, physical_->total());
     const FootprintPolling::Mark mark = polling_.reach(used, bytes, at_most);
     if (mark == FootprintPolling::Mark::moved) return;
     const bool may_wait = mark == FootprintPolling::Mark::near;
@@ -74,8 +74,8 @@ void VirtualGpu::publish(std::uint64_t driver_bytes) {
 
 // Far from the limit: a request of so many bytes leaves what is set aside for the driver twice, once for what it may
 // have taken in a tick of the coarse clock (1 to 10 ms), and once more that is looked at before it is granted.
-bool VirtualGpu::worth_polling(std::uint64_t bytes) {
-    const std::uint64_t left = room();
+bool VirtualGpu::worth_polling(uint64_t bytes) {
+    const uint64_t left = room();
     const bool far_from_limit = bytes <= left && left - bytes >= polling_.margin();
     const FootprintPolling::Answer answer = polling_.ask(far_from_limit, coarse_milliseconds());
     if (answer != FootprintPolling::Answer::if_unseen_changed) return answer == FootprintPolling::Answer::yes;
@@ -83,9 +83,9 @@ bool VirtualGpu::worth_polling(std::uint64_t bytes) {
 }
 
 void VirtualGpu::poll_footprint() {
-    const std::uint64_t before = driver_footprint();
+    const uint64_t before = driver_footprint();
     refresh();
-    const std::int64_t now = coarse_milliseconds();
+    const int64_t now = coarse_milliseconds();
     polling_.polled(driver_footprint() != before, unseen_on(*physical_), now);
 }
 
@@ -124,12 +124,12 @@ void VirtualGpu::poll_cached() {
 
 // Checks bytes that have just been charged to a partition against the limit of the whole GPU. Charging comes first,
 // so that two partitions at once can both be refused, and never both be served.
-bool VirtualGpu::fits_in_whole(std::uint64_t bytes, LimitError* why) {
-    const std::uint64_t used = physical_->counted_of_all();
+bool VirtualGpu::fits_in_whole(uint64_t bytes, LimitError* why) {
+    const uint64_t used = physical_->counted_of_all();
     if (used + physical_->headroom() <= physical_->limit_of_all()) return true;
     budget_.roll_back(bytes);
     if (why) {
-        const std::uint64_t room = physical_->headroom(), most = physical_->limit_of_all();
+        const uint64_t room = physical_->headroom(), most = physical_->limit_of_all();
         *why = {.requested = bytes,
                 .used = used - Budget::charged(bytes),
                 .ceiling = less(most, room),
@@ -141,7 +141,7 @@ bool VirtualGpu::fits_in_whole(std::uint64_t bytes, LimitError* why) {
 
 // A process may take memory before its first context, and then make that where no hook is: so it is looked for until
 // there is one.
-[[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache) {
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(uint64_t bytes, LimitError* why, CacheOfUnseen cache) {
     const DisableCancellation locked;
     if (!siblings_.is_member()) {
         const Scratch<Refusal> refusal;
@@ -176,7 +176,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
 }
 
 // A reservation has been refused once.
-[[gnu::cold, gnu::noinline]] bool VirtualGpu::reserve_what_shrank(std::uint64_t bytes, LimitError* why,
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::reserve_what_shrank(uint64_t bytes, LimitError* why,
                                                                   const ContextCache* segment_of) {
     gpu_state().look_for_ended(*this);
     refresh();
@@ -194,12 +194,12 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     return siblings_.wait_until(bytes, [&] { return charge(bytes, why); });
 }
 
-std::uint64_t VirtualGpu::room() const {
-    const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
-    std::uint64_t own = less(ceiling, used);
+uint64_t VirtualGpu::room() const {
+    const uint64_t used = budget_.used(), ceiling = budget_.ceiling();
+    uint64_t own = less(ceiling, used);
     if (siblings_.joined()) own = std::min(own, siblings_.room(used));
     if (!physical_->limit_of_all()) return own;
-    const std::uint64_t all = physical_->counted_of_all() + physical_->headroom(), whole = physical_->limit_of_all();
+    const uint64_t all = physical_->counted_of_all() + physical_->headroom(), whole = physical_->limit_of_all();
     return std::min(own, less(whole, all));
 }
 

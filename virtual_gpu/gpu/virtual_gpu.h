@@ -58,7 +58,7 @@ class VirtualGpu {
     bool join(const SharingPlan& plan, Refusal* refusal);
     // The same before the first byte, and charges a context that no hook has seen begin. False with `why` where `bytes`
     // can't be had since the slice itself is refused.
-    bool enter(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache = CacheOfUnseen::prepared) {
+    bool enter(uint64_t bytes, LimitError* why, CacheOfUnseen cache = CacheOfUnseen::prepared) {
         return entered_.load(std::memory_order_acquire) || enter_now(bytes, why, cache);
     }
     // A context has ended: the next one may begin where no hook is, and is looked for before anything is granted.
@@ -77,39 +77,39 @@ class VirtualGpu {
     void begin_measured() { measured_.store(true, std::memory_order_release); }
 
     // Bytes that may be held: this process's own, or what it shares with others, as it is now.
-    std::uint64_t limit() const {
+    uint64_t limit() const {
         if (!siblings_.joined()) return slice_.limit;
         return std::min({siblings_.sharing().budget().limit(), physical_->total(), siblings_.process_limit()});
     }
     // Bytes that can be reserved as things stand.
-    std::uint64_t room() const;
+    uint64_t room() const;
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
     bool within_limit(LimitError* why) const {
         if (siblings_.joined() && siblings_.sharing().budget().over(why)) return false;
-        const std::uint64_t used = budget_.used(), most = siblings_.own_limit(slice_.limit);
+        const uint64_t used = budget_.used(), most = siblings_.own_limit(slice_.limit);
         if (used <= most) return true;
         if (why) *why = {.used = used, .ceiling = most, .limit = most};
         return false;
     }
     // Bytes that the driver takes by itself; for a partition, its share.
-    std::uint64_t driver_footprint() const { return __atomic_load_n(&driver_bytes_, __ATOMIC_RELAXED); }
+    uint64_t driver_footprint() const { return __atomic_load_n(&driver_bytes_, __ATOMIC_RELAXED); }
     // Bytes kept free within such a limit for what the driver takes unasked.
-    std::uint64_t headroom(LimitOf of = LimitOf::process) const;
+    uint64_t headroom(LimitOf of = LimitOf::process) const;
 
     // Takes bytes before the driver is asked for them. Before it refuses, it reads again what can have shrunk: pools
     // (which are told to give back what they keep in reserve) and the driver's own footprint; and has cached memory
     // given back.
-    bool reserve(std::uint64_t bytes, LimitError* why) {
+    bool reserve(uint64_t bytes, LimitError* why) {
         if (!ready_for(bytes, why)) return false;
         return charge(bytes) || reserve_what_shrank(bytes, why);
     }
     // The same for a segment of a cache, which does what it can with its own memory.
-    bool reserve_segment(std::uint64_t bytes, const ContextCache& cache, LimitError* why) {
+    bool reserve_segment(uint64_t bytes, const ContextCache& cache, LimitError* why) {
         if (!ready_for(bytes, why, CacheOfUnseen::left)) return false;
         return charge(bytes) || reserve_what_shrank(bytes, why, &cache);
     }
     // The same without telling pools to give anything back.
-    bool reserve_at_once(std::uint64_t bytes) { return ready_for(bytes, nullptr) && charge(bytes); }
+    bool reserve_at_once(uint64_t bytes) { return ready_for(bytes, nullptr) && charge(bytes); }
 
     // The driver's footprint has become smaller: it is read again before anybody sees a figure or is refused, on
     // whichever part of the GPU.
@@ -126,31 +126,31 @@ class VirtualGpu {
     void poll_cached();
 
   private:
-    bool enter_now(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache);
+    bool enter_now(uint64_t bytes, LimitError* why, CacheOfUnseen cache);
     // Runs before every reservation: what the driver takes unasked is seen at the latest when the allocations have
     // grown by as much as was set aside for it (but see worth_polling()).
-    bool ready_for(std::uint64_t bytes, LimitError* why, CacheOfUnseen cache = CacheOfUnseen::prepared) {
+    bool ready_for(uint64_t bytes, LimitError* why, CacheOfUnseen cache = CacheOfUnseen::prepared) {
         if (!enter(bytes, why, cache)) [[unlikely]]
             return false;
-        if (const std::uint64_t used = budget_.used(); polling_.at_mark(used, bytes)) [[unlikely]]
+        if (const uint64_t used = budget_.used(); polling_.at_mark(used, bytes)) [[unlikely]]
             poll_at_mark(used, bytes);
         return true;
     }
     // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
-    bool charge(std::uint64_t bytes, LimitError* why = nullptr) {
+    bool charge(uint64_t bytes, LimitError* why = nullptr) {
         if (!budget_.reserve(bytes, why)) [[unlikely]] {
             if (why && !why->limit) why->limit = limit();
             return false;
         }
         return !physical_->limit_of_all() || fits_in_whole(bytes, why);
     }
-    bool fits_in_whole(std::uint64_t bytes, LimitError* why);
-    bool reserve_what_shrank(std::uint64_t bytes, LimitError* why, const ContextCache* segment_of = nullptr);
+    bool fits_in_whole(uint64_t bytes, LimitError* why);
+    bool reserve_what_shrank(uint64_t bytes, LimitError* why, const ContextCache* segment_of = nullptr);
 
-    void poll_at_mark(std::uint64_t used, std::uint64_t bytes);
-    bool worth_polling(std::uint64_t bytes);
+    void poll_at_mark(uint64_t used, uint64_t bytes);
+    bool worth_polling(uint64_t bytes);
     void poll_footprint();
-    void publish(std::uint64_t driver_bytes);
+    void publish(uint64_t driver_bytes);
 
     int ordinal_ = -1;
     GpuIdentity identity_;
@@ -166,7 +166,7 @@ class VirtualGpu {
     std::atomic<bool> measured_{false};
     std::atomic<bool> giving_back_{false};
     UnrecordedFrees unrecorded_frees_;
-    std::uint64_t driver_bytes_ = 0;  // its share of what the driver takes: for readers without the lock
+    uint64_t driver_bytes_ = 0;  // its share of what the driver takes: for readers without the lock
     FootprintPolling polling_;
 };
 

@@ -14,8 +14,8 @@ bool any(const PageVector<Row>& rows, Which which) {
 
 template <typename Row, typename Which>
 bool remove(PageVector<Row>& rows, Which which) {
-    const std::size_t before = rows.size();
-    for (std::size_t i = before; i-- > 0;)
+    const size_t before = rows.size();
+    for (size_t i = before; i-- > 0;)
         if (which(rows[i])) rows.remove_at(i);
     return rows.size() != before;
 }
@@ -23,15 +23,15 @@ bool remove(PageVector<Row>& rows, Which which) {
 }  // namespace
 
 // With the lock held.
-void Visits::drop_pin(std::uintptr_t thread) {
+void Visits::drop_pin(uintptr_t thread) {
     if (remove(pins_, [&](const Pin& pin) { return pin.thread == thread; }) && ends_.size()) changes_.happened();
 }
 
 bool Visits::enter(const void* what, bool takes) {
-    const std::uintptr_t self = own_thread();
+    const uintptr_t self = own_thread();
     const auto stands_in_the_way = [&](const End& end) { return takes || end.what == what; };
     for (;;) {
-        std::uint32_t since;
+        uint32_t since;
         {
             const LockGuard lock(mutex_);
             drop_pin(self);
@@ -53,11 +53,11 @@ void Visits::leave() {
 }
 
 void Visits::begin_end(const void* what) {
-    const std::uintptr_t self = own_thread();
+    const uintptr_t self = own_thread();
     const auto of_another = [&](const auto& row) { return row.what == what && row.thread != self; };
     bool marked = false;
     for (;;) {
-        std::uint32_t since;
+        uint32_t since;
         {
             const LockGuard lock(mutex_);
             drop_pin(self);
@@ -76,14 +76,14 @@ void Visits::begin_end(const void* what) {
 
 void Visits::finish_end(const void* what) {
     const LockGuard lock(mutex_);
-    const std::uintptr_t self = own_thread();
+    const uintptr_t self = own_thread();
     remove(ends_, [&](const End& end) { return end.what == what && end.thread == self; });
     changes_.happened();
 }
 
 void Visits::forget_own() {
     const LockGuard lock(mutex_);
-    const std::uintptr_t self = own_thread();
+    const uintptr_t self = own_thread();
     drop_pin(self);
     if (remove(ends_, [&](const End& end) { return end.thread == self; })) changes_.happened();
 }

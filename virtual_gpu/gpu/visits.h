@@ -38,14 +38,14 @@ class Visits {
   private:
     struct Pin {
         const void* what;
-        std::uintptr_t thread;
+        uintptr_t thread;
         bool takes;
     };
     struct End {
         const void* what;
-        std::uintptr_t thread;
+        uintptr_t thread;
     };
-    void drop_pin(std::uintptr_t thread) CUSLICE_REQUIRES(mutex_);
+    void drop_pin(uintptr_t thread) CUSLICE_REQUIRES(mutex_);
 
     Mutex mutex_{LockRank::visits};
     PageVector<Pin> pins_ CUSLICE_GUARDED_BY(mutex_);

@@ -37,7 +37,7 @@ bool each_process(void* slot, nvmlDevice_t gpu, F f) {
     return true;
 }
 
-Reading find_process(void* slot, nvmlDevice_t gpu, unsigned pid, std::uint64_t* bytes) {
+Reading find_process(void* slot, nvmlDevice_t gpu, unsigned pid, uint64_t* bytes) {
     Reading found = Reading::absent;
     const bool listed = each_process(slot, gpu, [&](const nvmlProcessInfo_t& process) {
         if (process.pid != pid) return false;
@@ -53,13 +53,13 @@ Reading find_process(void* slot, nvmlDevice_t gpu, unsigned pid, std::uint64_t* 
 struct Everybody {
     struct One {
         unsigned pid;
-        std::uint64_t bytes;
+        uint64_t bytes;
     };
     One list[kMaxProcesses];
     unsigned count = 0;
 
     void add(const nvmlProcessInfo_t& process) {
-        const std::uint64_t bytes = process.usedGpuMemory == nvml::kValueNotAvailable ? 0 : process.usedGpuMemory;
+        const uint64_t bytes = process.usedGpuMemory == nvml::kValueNotAvailable ? 0 : process.usedGpuMemory;
         for (unsigned i = 0; i < count; i++)
             if (list[i].pid == process.pid) return void(list[i].bytes = std::max(list[i].bytes, bytes));
         if (count < kMaxProcesses) list[count++] = {process.pid, bytes};
@@ -69,8 +69,8 @@ struct Everybody {
             if (list[i].pid == pid) return true;
         return false;
     }
-    std::uint64_t bytes() const {
-        std::uint64_t sum = 0;
+    uint64_t bytes() const {
+        uint64_t sum = 0;
         for (unsigned i = 0; i < count; i++) sum += list[i].bytes;
         return sum;
     }
@@ -132,7 +132,7 @@ bool NvmlGpu::open(const char* uuid) {
     return handle_ != nullptr;
 }
 
-Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
+Reading NvmlGpu::used_by_process(unsigned pid, uint64_t* bytes) const {
     if (!handle_) return Reading::failed;
     const HeldSignals held;
     const Reading compute = find_process(first_of(NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v3,
@@ -146,7 +146,7 @@ Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
     return mps == Reading::ok ? Reading::ok : Reading::absent;
 }
 
-Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
+Reading NvmlGpu::used_by_all(uint64_t* bytes, uint64_t* total) const {
     GpuMemory memory;
     const HeldSignals held;
     if (!handle_ || query_memory(PhysicalNvml(), handle_, memory) != NVML_SUCCESS) return Reading::failed;
@@ -161,10 +161,10 @@ bool NvmlGpu::unlisted(unsigned pid, Unlisted* now) const {
     const Scratch<Everybody> all;
     if (!handle_ || !all || !list_everybody(handle_, &*all)) return false;
     for (int i = 0; i < kTries; i++) {
-        const std::uint64_t before = all->bytes();
-        std::uint64_t used = 0;
+        const uint64_t before = all->bytes();
+        uint64_t used = 0;
         if (used_by_all(&used) != Reading::ok || !list_everybody(handle_, &*all)) return false;
-        const std::uint64_t listed = all->bytes();
+        const uint64_t listed = all->bytes();
         if (listed != before) continue;
         *now = {used - std::min(used, listed), all->has(pid)};
         return true;
@@ -186,7 +186,7 @@ NvmlGpus::NvmlGpus() {
     const HeldSignals held;
     nvmlDevice_t handles[kMax];
     if (nvml_initialise()) count_ = query_devices(PhysicalNvml(), handles);
-    for (std::size_t i = 0; i < count_; i++) list_[i] = NvmlGpu(handles[i]);
+    for (size_t i = 0; i < count_; i++) list_[i] = NvmlGpu(handles[i]);
 }
 
 bool nvml_one_model() {

@@ -28,15 +28,15 @@ class NvmlGpu {
 
     // Bytes that a process holds on the GPU: contexts, modules, allocations. `absent` if the process is not listed, as
     // in a container with pids of its own.
-    Reading used_by_process(unsigned pid, std::uint64_t* bytes) const;
+    Reading used_by_process(unsigned pid, uint64_t* bytes) const;
 
     // Bytes that everybody together holds on the GPU, and all there are, both as CUDA counts them: without what the
     // driver keeps for itself. `failed` where NVML tells no figures (memory that is the host's).
-    Reading used_by_all(std::uint64_t* bytes, std::uint64_t* total = nullptr) const;
+    Reading used_by_all(uint64_t* bytes, uint64_t* total = nullptr) const;
 
     /// Memory in use on the GPU that NVML lists no process with.
     struct Unlisted {
-        std::uint64_t bytes = 0;
+        uint64_t bytes = 0;
         bool lists_self = false;  // the process that asks is in a list
     };
     /// `pid`: of the process that asks. What is in use less the figures of all processes that compute or draw; one of
@@ -65,7 +65,7 @@ bool nvml_initialised();
 // are.
 class NvmlGpus {
   public:
-    static constexpr std::size_t kMax = 64;
+    static constexpr size_t kMax = 64;
 
     NvmlGpus();
     std::span<const NvmlGpu> view() const& { return {list_, count_}; }
@@ -73,7 +73,7 @@ class NvmlGpus {
 
   private:
     NvmlGpu list_[kMax];
-    std::size_t count_ = 0;
+    size_t count_ = 0;
 };
 // True if all of them have the same name.
 bool nvml_one_model();

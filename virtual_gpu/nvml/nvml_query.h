@@ -33,7 +33,7 @@ namespace cuslice {
 /// A GPU's memory in CUDA's bytes: `total` is what cuDeviceTotalMem tells, and `used` what everybody together holds of
 /// it. What the driver keeps for itself is in neither.
 struct GpuMemory {
-    std::uint64_t total = 0, used = 0;
+    uint64_t total = 0, used = 0;
 };
 
 /// Since release 510 NVML's total contains what the driver keeps for itself, and so does the older function's `used`;
@@ -77,7 +77,7 @@ bool query_identity(const Nvml& nvml, nvmlDevice_t gpu, GpuIdentity& identity) {
 /// Lists the devices of the GPU with this index that CUDA can run on: the GPU itself, or its instances where MIG
 /// divides it. Returns how many there are.
 template <typename Nvml>
-std::size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvmlDevice_t> devices) {
+size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvmlDevice_t> devices) {
     nvmlDevice_t gpu = nullptr, instance = nullptr;
     unsigned mig = 0, pending = 0, places = 0;
     if (devices.empty() || nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu) != NVML_SUCCESS) return 0;
@@ -85,7 +85,7 @@ std::size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvmlDev
         devices[0] = gpu;
         return 1;
     }
-    std::size_t count = 0;
+    size_t count = 0;
     if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu, &places) != NVML_SUCCESS) places = 0;
     for (unsigned place = 0; place < places && count < devices.size(); place++)
         if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place, &instance) == NVML_SUCCESS)
@@ -95,8 +95,8 @@ std::size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvmlDev
 
 /// All that CUDA can run on, in PCI order. Returns how many.
 template <typename Nvml>
-std::size_t query_devices(const Nvml& nvml, std::span<nvmlDevice_t> devices) {
-    std::size_t count = 0;
+size_t query_devices(const Nvml& nvml, std::span<nvmlDevice_t> devices) {
+    size_t count = 0;
     unsigned gpus = 0;
     if (nvml.nvmlDeviceGetCount_v2(&gpus) != NVML_SUCCESS) return 0;
     for (unsigned i = 0; i < gpus; i++) count += query_devices_of(nvml, i, devices.subspan(count));

@@ -17,12 +17,12 @@ constexpr unsigned kListsInCallersNamespace = 545;
 // PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h: what the first pid namespace is called, on every machine.
 constexpr std::string_view kFirstNamespace = "pid:[4026531836]";
 
-std::string_view read_file(const char* path, char* text, std::size_t size) {
+std::string_view read_file(const char* path, char* text, size_t size) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return {};
     const ssize_t length = read(fd, text, size);
     close(fd);
-    return {text, length > 0 ? static_cast<std::size_t>(length) : 0};
+    return {text, length > 0 ? static_cast<size_t>(length) : 0};
 }
 
 bool lists_own_pid(const PidFacts& facts) { return facts.first_namespace || facts.driver >= kListsInCallersNamespace; }
@@ -36,7 +36,7 @@ unsigned pid_in_nvml(const PidFacts& facts) {
 
 unsigned outermost_pid(std::string_view status) {
     constexpr std::string_view kKey = "\nNSpid:\t";
-    const std::size_t at = status.find(kKey);
+    const size_t at = status.find(kKey);
     unsigned pid = 0;
     if (at == status.npos) return 0;
     for (const char digit : slice(status, at + kKey.size())) {
@@ -51,7 +51,7 @@ PidFacts pid_facts() {
     char text[4096];
     facts.own = static_cast<unsigned>(getpid());
     const ssize_t length = readlink("/proc/self/ns/pid", text, sizeof(text));
-    facts.first_namespace = length > 0 && std::string_view(text, static_cast<std::size_t>(length)) == kFirstNamespace;
+    facts.first_namespace = length > 0 && std::string_view(text, static_cast<size_t>(length)) == kFirstNamespace;
     if (lists_own_pid(facts)) return facts;
     const HeldSignals held;
     char version[80] = "";  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE

@@ -54,7 +54,7 @@ class Plan {
         : lines_(lines), before_(variable(lines, kFrameworkRecord)), record_(before_) {}
 
     void add(const FrameworkVariable& one, const FrameworkValues& values) {
-        Step& step = steps_[static_cast<std::size_t>(one.key)];
+        Step& step = steps_[static_cast<size_t>(one.key)];
         step.value = values.of(one.key);
         step.change = plan_change(one, step.value, lines_, record_);
     }
@@ -65,7 +65,7 @@ class Plan {
     }
     void carry_out(LastingLine& record) const {
         for (const FrameworkVariable& one : framework_variables()) {
-            const auto place = static_cast<std::size_t>(one.key);
+            const auto place = static_cast<size_t>(one.key);
             const Step& step = steps_[place];
             if (step.change == FrameworkChange::set) the_lines[place].put(one.name, step.value);
             if (step.change == FrameworkChange::remove) unsetenv(one.name.data());

@@ -16,12 +16,12 @@ namespace {
 constexpr const char* kNothing[] = {nullptr};
 
 constinit PageVector<char> kept_text;  // lines, each with its NUL
-constinit PageVector<std::size_t> kept_lines;
+constinit PageVector<size_t> kept_lines;
 
 const char* const* now() { return environ ? environ : kNothing; }
 
 bool keep(std::string_view line) {
-    const std::size_t start = kept_text.size();
+    const size_t start = kept_text.size();
     for (const char c : line)
         if (!kept_text.push_back(c)) return false;
     return kept_text.push_back('\0') && kept_lines.push_back(start);
@@ -35,7 +35,7 @@ bool is_set(const char* const* lines, std::string_view name) { return variable(l
 bool merge(const char* const* lines, PageVector<const char*>& merged) {
     for (const char* const* line = lines; *line; line++)
         if (!merged.push_back(*line)) return false;
-    for (const std::size_t start : kept_lines) {
+    for (const size_t start : kept_lines) {
         const char* const line = kept_text.begin() + start;
         if (is_set(lines, name_of(line))) continue;
         if (!merged.push_back(line)) return false;

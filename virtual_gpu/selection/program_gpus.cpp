@@ -10,7 +10,7 @@
 namespace cuslice {
 
 int ProgramGpus::find(const char* uuid) const {
-    for (std::size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (std::strcmp(identities[i].uuid, uuid) == 0) return static_cast<int>(i);
     return -1;
 }
@@ -24,7 +24,7 @@ void ProgramGpus::add(std::string_view uuid, std::span<const GpuIdentity> host) 
     if (find(gpu.uuid) >= 0 || !nvml.open(gpu.uuid)) return;
     for (const GpuIdentity& known : host)
         if (std::strcmp(known.uuid, gpu.uuid) == 0) gpu = known;
-    std::uint64_t used = 0;
+    uint64_t used = 0;
     totals[count] = 0;
     nvml.used_by_all(&used, &totals[count]);
     handles[count] = nvml.handle();
@@ -38,7 +38,7 @@ bool ProgramGpus::read(const Settings& settings, const char* const* environment,
     };
     const Scratch<Host> host;
     if (!host) return error.set("cuslice", "there is no memory to list GPUs in");
-    std::size_t there = 0;
+    size_t there = 0;
     static_assert(NvmlGpus::kMax <= kMax);
     for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
         if (gpu.identity(&host->all[there])) there++;

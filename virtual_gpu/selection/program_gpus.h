@@ -15,12 +15,12 @@ namespace cuslice {
 // else all of the host in PCI order. CUDA_VISIBLE_DEVICES takes none away: it selects among what they are split into.
 // CUDA and NVML are both shown what this list is split into, so that they agree whichever is asked first.
 struct ProgramGpus {
-    static constexpr std::size_t kMax = GpuPlaces::kMax;
+    static constexpr size_t kMax = GpuPlaces::kMax;
 
-    std::size_t count = 0;
+    size_t count = 0;
     bool chosen = false;  // false: all of the host
     GpuIdentity identities[kMax];
-    std::uint64_t totals[kMax] = {};  // CUDA's bytes, as far as NVML knows them
+    uint64_t totals[kMax] = {};       // CUDA's bytes, as far as NVML knows them
     nvmlDevice_t handles[kMax] = {};  // the real NVML's
 
     std::span<const GpuIdentity> all() const& { return {identities, count}; }

@@ -51,18 +51,18 @@ class KnownGpus {
     }
 
     GpuIdentity list_[GpuPlaces::kMax];
-    std::size_t count_ = 0;
+    size_t count_ = 0;
 };
 
 // The one with most free memory, whoever holds the rest. Nothing is reserved without the launcher.
 int emptiest(const GpusQuestion& question) {
     int best = -1;
-    std::uint64_t most = 0;
-    for (const std::uint8_t place : question.allowed.view()) {
+    uint64_t most = 0;
+    for (const uint8_t place : question.allowed.view()) {
         NvmlGpu gpu;
-        std::uint64_t used = 0, total = 0;
+        uint64_t used = 0, total = 0;
         if (!gpu.open(question.gpus[place].uuid) || gpu.used_by_all(&used, &total) != Reading::ok) continue;
-        const std::uint64_t free = total > used ? total - used : 0;
+        const uint64_t free = total > used ? total - used : 0;
         if (best >= 0 && free <= most) continue;
         best = place;
         most = free;
@@ -97,11 +97,11 @@ bool resolve(const Entry& setting, std::string_view visible, std::span<const Gpu
     if (setting.value == kAnyGpu) {
         const int place = emptiest(question);
         if (place < 0) return refuse_any(question, error);
-        chosen.add(static_cast<std::size_t>(place));
+        chosen.add(static_cast<size_t>(place));
     } else if (!resolve_gpus(question, chosen, error)) {
         return false;
     }
-    for (const std::uint8_t place : chosen.view()) append_visible(list, question.gpus[place].uuid);
+    for (const uint8_t place : chosen.view()) append_visible(list, question.gpus[place].uuid);
     return true;
 }
 

@@ -9,8 +9,8 @@ namespace cuslice {
 // only once, so the others can't be kept from what one of them may do.
 class PhysicalAccess {
   public:
-    PhysicalAccess(const CUmemAccessDesc* wishes, std::size_t count) : given_(wishes) {
-        for (std::size_t i = 0; wishes && i < count; i++) add(wishes[i]);
+    PhysicalAccess(const CUmemAccessDesc* wishes, size_t count) : given_(wishes) {
+        for (size_t i = 0; wishes && i < count; i++) add(wishes[i]);
     }
     ~PhysicalAccess() { real_.release(); }
     PhysicalAccess(const PhysicalAccess&) = delete;
@@ -21,7 +21,7 @@ class PhysicalAccess {
     CUmemAccessDesc* end() { return real_.end(); }
     // As the driver's functions take it.
     const CUmemAccessDesc* get() { return size() ? real_.begin() : given_; }
-    std::size_t size() const { return real_.size(); }
+    size_t size() const { return real_.size(); }
 
   private:
     void add(CUmemAccessDesc wish) {

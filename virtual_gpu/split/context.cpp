@@ -220,7 +220,7 @@ CUSLICE_SPLIT(cuCtxGetId, handle, id) {
     if (has_ended(handle, resolved)) return CUDA_ERROR_INVALID_CONTEXT;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetId)(resolved.real, id);
     // Not the real one's, which has numbers from one up, too.
-    constexpr std::uint64_t kOurs = 1ull << 63;
+    constexpr uint64_t kOurs = 1ull << 63;
     if (result == CUDA_SUCCESS && resolved.context) *id = kOurs | resolved.context->number;
     return result;
 }

@@ -35,7 +35,7 @@ class Below {
 
   private:
     std::array<VirtualContext*, 6> first_{};
-    std::size_t depth_ = 0;
+    size_t depth_ = 0;
     PageVector<VirtualContext*> rest_;
 };
 

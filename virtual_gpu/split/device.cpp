@@ -72,7 +72,7 @@ CUSLICE_SPLIT(cuDeviceGetPCIBusId, text, size, ordinal) {
     const Split::Device* device = split().device(ordinal);
     PciAddress pci;
     if (result == CUDA_SUCCESS && device && device->part.split && pci_of(*device, &pci))
-        std::snprintf(text, static_cast<std::size_t>(size), "%04X:%02X:%02X.%X", pci.domain, pci.bus, pci.device,
+        std::snprintf(text, static_cast<size_t>(size), "%04X:%02X:%02X.%X", pci.domain, pci.bus, pci.device,
                       pci.function);
     return result;
 }

@@ -15,7 +15,7 @@ void* split_from_slots[kFunctionCount] = {};
 
 namespace {
 
-template <Function kFunction, std::size_t kPlace, typename... Arguments>
+template <Function kFunction, size_t kPlace, typename... Arguments>
 void* with_physical_of(CUresult(CUDAAPI*)(Arguments...)) {
     return reinterpret_cast<void*>(&with_physical<kFunction, kPlace, Arguments...>);
 }
@@ -28,13 +28,13 @@ void* with_real_of(CUresult(CUDAAPI*)(Arguments...)) {
 // Refuses a call of the function, whatever its arguments are.
 template <Function kFunction>
 CUresult CUDAAPI refused() {
-    if (split().on_refusal) split().on_refusal(kFunctions[static_cast<std::size_t>(kFunction)].symbol);
+    if (split().on_refusal) split().on_refusal(kFunctions[static_cast<size_t>(kFunction)].symbol);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 // Where the driver lacks a function, so do we.
 void take_place(Function function, void* ours) {
-    const auto i = static_cast<std::size_t>(function);
+    const auto i = static_cast<size_t>(function);
     void* const real = driver_slot(function);
     if (!real) return;
     split_from_slots[i] = real;

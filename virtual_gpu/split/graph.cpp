@@ -79,7 +79,7 @@ CUresult with_node_added(const CUgraphNode* node, CUgraphNodeParams* what, Call 
     return result;
 }
 
-constexpr auto add_node = [](auto call, CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
+constexpr auto add_node = [](auto call, CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
                              const auto* params) {
     return with_node(params, [&](const auto* real) { return call(node, graph, after, count, real); });
 };

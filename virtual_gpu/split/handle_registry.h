@@ -9,7 +9,7 @@
 namespace cuslice {
 
 // Kinds of handles that the driver makes in a real context, each of them one virtual GPU's.
-enum class HandleKind : std::uint8_t {
+enum class HandleKind : uint8_t {
     stream,
     module,
     array,
@@ -25,18 +25,18 @@ enum class HandleKind : std::uint8_t {
 
 // The virtual GPUs, by ordinals, that were given access to a pool of another part of their GPU.
 struct PoolAccess {
-    std::uint64_t reads = 0, writes = 0;
+    uint64_t reads = 0, writes = 0;
 };
 static_assert(kMaxParts <= 64);
 
 struct HandleOwner {
     // Beside a physical GPU's ordinal: a pool that another process has made there, which no part has taken yet.
-    static constexpr std::uint8_t kUnclaimed = 0x80;
+    static constexpr uint8_t kUnclaimed = 0x80;
     static_assert(kMaxParts <= kUnclaimed);
     bool known = false;
-    std::uint8_t device = 0;    // the virtual GPU's ordinal
-    std::uint64_t context = 0;  // the number of the virtual context that it ends with; 0: none
-    PoolAccess access = {};     // of a pool
+    uint8_t device = 0;      // the virtual GPU's ordinal
+    uint64_t context = 0;    // the number of the virtual context that it ends with; 0: none
+    PoolAccess access = {};  // of a pool
 
     bool is_unclaimed() const { return known && device & kUnclaimed; }
 };
@@ -45,7 +45,7 @@ struct HandleOwner {
 class HandleRegistry {
   public:
     // False if the kernel gives no memory.
-    bool add(const void* handle, HandleKind kind, int device, std::uint64_t context, PoolAccess access = {});
+    bool add(const void* handle, HandleKind kind, int device, uint64_t context, PoolAccess access = {});
     HandleOwner find(const void* handle, HandleKind kind);
     void remove(const void* handle, HandleKind kind);
     // A part may read a pool, and write to it, or no longer. Nothing where the pool isn't known.
@@ -53,25 +53,25 @@ class HandleRegistry {
     // An unclaimed pool is this part's from now on. Its owner then, who may be another thread's choice.
     HandleOwner claim(const void* pool, int device);
     // Removes and returns one that ends with this context, the last of `kind`; null if there is none.
-    void* take_of(std::uint64_t context, HandleKind kind);
+    void* take_of(uint64_t context, HandleKind kind);
 
   private:
     struct Row {
         const void* handle;  // null: free
-        std::uint64_t context;
+        uint64_t context;
         HandleKind kind;
-        std::uint8_t device;
+        uint8_t device;
         PoolAccess access;
     };
-    std::size_t home(const void* handle) const CUSLICE_REQUIRES(mutex_);
-    std::size_t find_row(const void* handle, HandleKind kind) const CUSLICE_REQUIRES(mutex_);
+    size_t home(const void* handle) const CUSLICE_REQUIRES(mutex_);
+    size_t find_row(const void* handle, HandleKind kind) const CUSLICE_REQUIRES(mutex_);
     bool grow() CUSLICE_REQUIRES(mutex_);
     void put(const Row& row) CUSLICE_REQUIRES(mutex_);
-    void remove_row(std::size_t i) CUSLICE_REQUIRES(mutex_);
+    void remove_row(size_t i) CUSLICE_REQUIRES(mutex_);
 
     Mutex mutex_{LockRank::handles};
     PageVector<Row> rows_ CUSLICE_GUARDED_BY(mutex_);  // a power of two of them, open addressing
-    std::size_t count_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    size_t count_ CUSLICE_GUARDED_BY(mutex_) = 0;
 };
 
 extern constinit HandleRegistry the_handle_registry;

@@ -39,7 +39,7 @@ CUDA_MEMCPY3D within_one(const CUDA_MEMCPY3D_PEER& copy) {
 // Between parts of one GPU it is a copy in its memory, else one between the real contexts.
 template <typename Between, typename Within>
 CUresult copy(Between between, Within within, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-              CUcontext from_context, std::size_t bytes, auto... stream) {
+              CUcontext from_context, size_t bytes, auto... stream) {
     if (!to_real(to_context) || !to_real(from_context)) return CUDA_ERROR_INVALID_CONTEXT;
     return to_context && to_context == from_context ? within(to, from, bytes, stream...)
                                                     : between(to, to_context, from, from_context, bytes, stream...);
@@ -68,13 +68,13 @@ void translate_box(CUDA_MEMCPY3D_BATCH_OP& box) {
     translate_operand(box.dst);
 }
 
-constexpr auto copy_batch = [](auto call, CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count,
-                               CUmemcpyAttributes* how, std::size_t* indices, std::size_t how_many, auto... rest) {
+constexpr auto copy_batch = [](auto call, CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
+                               CUmemcpyAttributes* how, size_t* indices, size_t how_many, auto... rest) {
     return with_copy(how, how_many, translate_hints, [&](CUmemcpyAttributes* real) {
         return call(to, from, sizes, count, real, indices, how_many, rest...);
     });
 };
-constexpr auto box_batch = [](auto call, std::size_t count, CUDA_MEMCPY3D_BATCH_OP* boxes, auto... rest) {
+constexpr auto box_batch = [](auto call, size_t count, CUDA_MEMCPY3D_BATCH_OP* boxes, auto... rest) {
     return with_copy(boxes, count, translate_box,
                      [&](CUDA_MEMCPY3D_BATCH_OP* real) { return call(count, real, rest...); });
 };

@@ -17,12 +17,12 @@ CUresult make_host(void** address, Call call) {
 }
 
 template <typename Real>
-CUresult allocate_host(Real real, void** address, std::size_t bytes) {
+CUresult allocate_host(Real real, void** address, size_t bytes) {
     return make_host(address, [&](void** place) { return real(place, bytes); });
 }
 
 template <typename Real>
-CUresult register_host(Real real, void* address, std::size_t bytes, unsigned flags) {
+CUresult register_host(Real real, void* address, size_t bytes, unsigned flags) {
     const CUresult result = real(address, bytes, flags);
     if (result != CUDA_SUCCESS || note_as_current(address, HandleKind::host_memory)) return result;
     CUSLICE_PHYSICAL(cuMemHostUnregister)(address);

@@ -27,12 +27,12 @@ namespace split_nvml {
 
 namespace {
 
-constexpr std::size_t kExchangeSize = 16;
+constexpr size_t kExchangeSize = 16;
 
 nvmlReturn_t refused() { return NVML_ERROR_NOT_SUPPORTED; }
 
 // Where the library lacks a function, so do we.
-void take_place(std::size_t i, void* ours) {
+void take_place(size_t i, void* ours) {
     if (physical_nvml_slot(i)) __atomic_store_n(&cuslice_nvml_slots[i], ours, __ATOMIC_RELEASE);
 }
 
@@ -40,16 +40,15 @@ void take_place(std::size_t i, void* ours) {
 
 void VirtualNvml::install() {
     void* ours[kNvmlFunctionCount];
-    for (std::size_t i = 0; i < kNvmlFunctionCount; i++)
+    for (size_t i = 0; i < kNvmlFunctionCount; i++)
         ours[i] = reinterpret_cast<unsigned char*>(&cuslice_nvml_exchanges) + i * kExchangeSize;
 #define CUSLICE_NVML_FUNCTION(name, split) CUSLICE_PLACE_##split(name)
 #define CUSLICE_PLACE_exchange(name)
 #define CUSLICE_PLACE_own(name) \
-    ours[static_cast<std::size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&split_nvml::name);
-#define CUSLICE_PLACE_refused(name) \
-    ours[static_cast<std::size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&refused);
+    ours[static_cast<size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&split_nvml::name);
+#define CUSLICE_PLACE_refused(name) ours[static_cast<size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&refused);
 #include "virtual_gpu/driver/nvml_functions.def"
-    for (std::size_t i = 0; i < kNvmlFunctionCount; i++) take_place(i, ours[i]);
+    for (size_t i = 0; i < kNvmlFunctionCount; i++) take_place(i, ours[i]);
 }
 
 void VirtualNvml::open(const ProgramGpus& gpus, const VirtualParts& parts) {
@@ -71,8 +70,7 @@ const VirtualNvmlDevice* VirtualNvml::device(unsigned index) const {
 }
 
 const VirtualNvmlDevice* VirtualNvml::find(nvmlDevice_t handle) const {
-    const auto offset =
-        reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(cuslice_virtual_nvml_devices);
+    const auto offset = reinterpret_cast<uintptr_t>(handle) - reinterpret_cast<uintptr_t>(cuslice_virtual_nvml_devices);
     const bool whole = offset % sizeof(VirtualNvmlDevice) == 0 && offset / sizeof(VirtualNvmlDevice) < count_;
     return whole ? &cuslice_virtual_nvml_devices[offset / sizeof(VirtualNvmlDevice)] : nullptr;
 }

@@ -14,7 +14,7 @@ struct alignas(256) VirtualNvmlDevice {
     nvmlDevice_t physical = nullptr;  // the real library's handle; nvml_x86_64.S knows that it is the first member
     unsigned index = 0;
     VirtualPart part;
-    std::uint64_t total = 0;           // bytes, of the physical GPU
+    uint64_t total = 0;                // bytes, of the physical GPU
     const GpuIdentity* gpu = nullptr;  // the physical one's
     GpuIdentity identity;              // a part has its own
 
@@ -31,7 +31,7 @@ struct alignas(256) VirtualNvmlDevice {
 //     program → stub or hook → this → the real NVML
 class VirtualNvml {
   public:
-    static constexpr std::size_t kMax = VirtualParts::kMax;
+    static constexpr size_t kMax = VirtualParts::kMax;
 
     // In place of publish_nvml() (driver/nvml_table.h): from now on calls come through here, so that nobody has got an
     // answer of the real library's yet. Once, after it was loaded.

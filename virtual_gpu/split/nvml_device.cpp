@@ -58,7 +58,7 @@ nvmlReturn_t by_pci(const char* text, nvmlDevice_t* handle) {
 
 // The sixteen bytes behind "GPU-" or "MIG-".
 bool has_bytes(const GpuIdentity& gpu, const unsigned char (&bytes)[16]) {
-    constexpr std::size_t kPrefix = 4;
+    constexpr size_t kPrefix = 4;
     char text[sizeof(gpu.uuid)];
     write_uuid(bytes, {}, text);
     return std::strlen(gpu.uuid) > kPrefix && std::strcmp(gpu.uuid + kPrefix, text + kPrefix) == 0;
@@ -85,7 +85,7 @@ bool put_address(const VirtualNvmlDevice& device, Info* info, PciAddress* pci) {
     return true;
 }
 
-template <std::size_t kSize>
+template <size_t kSize>
 void put_text(char (&text)[kSize], const char* form, const PciAddress& pci) {
     std::snprintf(text, kSize, form, pci.domain, pci.bus, pci.device, pci.function);
 }
@@ -147,7 +147,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t handle, char* text, unsigned size) {
     const VirtualNvmlDevice* part = part_of(handle, NVML_SUCCESS);
     if (!part) return CUSLICE_PHYSICAL_NVML(nvmlDeviceGetUUID)(physical(handle), text, size);
     if (!text) return NVML_ERROR_INVALID_ARGUMENT;
-    const std::size_t length = std::strlen(part->identity.uuid);
+    const size_t length = std::strlen(part->identity.uuid);
     if (size <= length) return NVML_ERROR_INSUFFICIENT_SIZE;
     std::memcpy(text, part->identity.uuid, length + 1);
     return NVML_SUCCESS;

@@ -16,7 +16,7 @@ namespace detail {
 // A hexadecimal number of at most 32 bits, which `*text` then points behind.
 inline bool read_hexadecimal(const char** text, unsigned* number) {
     if (digit_value(**text) >= 16) return false;
-    const std::uint64_t value = read_number(*text, text, 16);
+    const uint64_t value = read_number(*text, text, 16);
     *number = static_cast<unsigned>(value);
     return value <= 0xffffffff;
 }

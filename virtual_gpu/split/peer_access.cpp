@@ -5,7 +5,7 @@ namespace cuslice {
 
 constinit PeerAccess the_peer_access;
 
-PeerAccess::Pair* PeerAccess::find(std::uint64_t from, std::uint64_t to) {
+PeerAccess::Pair* PeerAccess::find(uint64_t from, uint64_t to) {
     for (Pair& pair : pairs_)
         if (pair.from == from && pair.to == to) return &pair;
     return nullptr;
@@ -23,19 +23,19 @@ bool PeerAccess::allow(const Pair& pair, bool* first) {
     return !find(pair.from, pair.to) && pairs_.push_back(pair);
 }
 
-bool PeerAccess::forbid(std::uint64_t from, std::uint64_t to, bool* last) {
+bool PeerAccess::forbid(uint64_t from, uint64_t to, bool* last) {
     LockGuard lock(mutex_);
     Pair* pair = find(from, to);
     if (!pair) return false;
     const Pair was = *pair;
-    pairs_.remove_at(static_cast<std::size_t>(pair - pairs_.begin()));
+    pairs_.remove_at(static_cast<size_t>(pair - pairs_.begin()));
     *last = !needs_real(was);
     return true;
 }
 
-void PeerAccess::ended(std::uint64_t context) {
+void PeerAccess::ended(uint64_t context) {
     LockGuard lock(mutex_);
-    for (std::size_t i = pairs_.size(); i-- > 0;)
+    for (size_t i = pairs_.size(); i-- > 0;)
         if (pairs_[i].from == context || pairs_[i].to == context) pairs_.remove_at(i);
 }
 

@@ -13,17 +13,17 @@ namespace cuslice {
 class PeerAccess {
   public:
     struct Pair {
-        std::uint64_t from, to;
+        uint64_t from, to;
         CUcontext real_from, real_to;
     };
     // False if it is allowed already, or there is no memory. `first`: the real ones had not been told before.
     bool allow(const Pair& pair, bool* first);
     // False if it is not allowed. `last`: no other pair needs the real ones' any more.
-    bool forbid(std::uint64_t from, std::uint64_t to, bool* last);
-    void ended(std::uint64_t context);
+    bool forbid(uint64_t from, uint64_t to, bool* last);
+    void ended(uint64_t context);
 
   private:
-    Pair* find(std::uint64_t from, std::uint64_t to) CUSLICE_REQUIRES(mutex_);
+    Pair* find(uint64_t from, uint64_t to) CUSLICE_REQUIRES(mutex_);
     // True if a pair is kept whose real contexts these are.
     bool needs_real(const Pair& pair) const CUSLICE_REQUIRES(mutex_);
     Mutex mutex_{LockRank::peer_access};

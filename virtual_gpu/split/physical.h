@@ -10,7 +10,7 @@ extern void* split_from_slots[kFunctionCount];
 
 // The driver's own function, whatever stands before it.
 inline void* physical_slot(Function function) {
-    void* own = split_from_slots[static_cast<std::size_t>(function)];
+    void* own = split_from_slots[static_cast<size_t>(function)];
     return own ? own : driver_slot(function);
 }
 

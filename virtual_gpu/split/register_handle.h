@@ -12,7 +12,7 @@ namespace cuslice {
 inline bool note_as_current(const void* handle, HandleKind kind) {
     const VirtualContexts::Resolved now = CurrentVirtual::get();
     return handle_registry().add(handle, kind, CurrentVirtual::device(),
-                                 now.context ? std::uint64_t{now.context->number} : 0);
+                                 now.context ? uint64_t{now.context->number} : 0);
 }
 
 // A thing that the driver is to make in the current context: `call` is given where the driver puts it. Where there is

@@ -114,7 +114,7 @@ bool is_sibling(const HandleOwner& owner, const CUmemLocation& location) {
 }
 
 template <typename FromPool>
-CUresult allocate(FromPool from_pool, CUdeviceptr* address, std::size_t bytes, CUstream stream) {
+CUresult allocate(FromPool from_pool, CUdeviceptr* address, size_t bytes, CUstream stream) {
     const int ordinal = device_of(stream);
     CUmemoryPool pool = nullptr;
     if (ordinal < 0) return CUDA_ERROR_INVALID_CONTEXT;
@@ -227,7 +227,7 @@ CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
 // A part of the pool's own GPU reaches it already, and is told what it was given. The driver is asked for the others.
 CUSLICE_SPLIT(cuMemPoolSetAccess, pool, wishes, count) {
     const HandleOwner owner = owner_of(pool);
-    for (std::size_t i = 0; wishes && i < count; i++) {
+    for (size_t i = 0; wishes && i < count; i++) {
         CUmemAccessDesc wish = wishes[i];
         if (is_sibling(owner, wish.location)) {
             handle_registry().set_access(pool, wish.location.id, wish.flags & CU_MEM_ACCESS_FLAGS_PROT_READ,
@@ -245,7 +245,7 @@ CUSLICE_SPLIT(cuMemPoolGetAccess, flags, pool, location) {
     if (!location) return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, location);
     const HandleOwner owner = owner_of(pool);
     if (flags && is_sibling(owner, *location)) {
-        const std::uint64_t bit = 1ull << location->id;
+        const uint64_t bit = 1ull << location->id;
         *flags = owner.access.writes & bit  ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                  : owner.access.reads & bit ? CU_MEM_ACCESS_FLAGS_PROT_READ
                                             : CU_MEM_ACCESS_FLAGS_PROT_NONE;

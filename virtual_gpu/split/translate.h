@@ -32,7 +32,7 @@ inline void to_physical(CUmemLocation& location) {
 }
 
 // A function whose argument at kPlace is a GPU's ordinal.
-template <Function kFunction, std::size_t kPlace, typename... Arguments>
+template <Function kFunction, size_t kPlace, typename... Arguments>
 CUresult CUDAAPI with_physical(Arguments... arguments) {
     std::tuple<Arguments...> all(arguments...);
     static_assert(std::is_same_v<std::tuple_element_t<kPlace, std::tuple<Arguments...>>, CUdevice>);

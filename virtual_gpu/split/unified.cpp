@@ -85,20 +85,20 @@ bool about_place(CUmem_range_attribute attribute) {
 }
 
 // Places of managed memory. Which part it was that advised is not kept: all of a GPU's are one place.
-void correct(CUmem_range_attribute attribute, void* data, std::size_t size) {
+void correct(CUmem_range_attribute attribute, void* data, size_t size) {
     if (!data || !about_place(attribute)) return;
     for (int& place : std::span(static_cast<int*>(data), size / sizeof(int)))
         if (place >= 0) place = to_virtual(CUdevice{place});
 }
 
-bool is_gpu(CUmem_range_attribute type_of, CUdeviceptr address, std::size_t bytes) {
+bool is_gpu(CUmem_range_attribute type_of, CUdeviceptr address, size_t bytes) {
     CUmemLocationType type = CU_MEM_LOCATION_TYPE_INVALID;
     if (CUSLICE_PHYSICAL(cuMemRangeGetAttribute)(&type, sizeof(type), type_of, address, bytes) != CUDA_SUCCESS)
         return false;
     return type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-bool id_is_gpus(CUmem_range_attribute attribute, CUdeviceptr address, std::size_t bytes) {
+bool id_is_gpus(CUmem_range_attribute attribute, CUdeviceptr address, size_t bytes) {
     switch (attribute) {
         case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
             return is_gpu(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, address, bytes);
@@ -110,7 +110,7 @@ bool id_is_gpus(CUmem_range_attribute attribute, CUdeviceptr address, std::size_
 }
 
 // An id is a GPU's only if the type beside it says so.
-void correct_id(CUmem_range_attribute attribute, void* data, CUdeviceptr address, std::size_t bytes) {
+void correct_id(CUmem_range_attribute attribute, void* data, CUdeviceptr address, size_t bytes) {
     if (!data || !id_is_gpus(attribute, address, bytes)) return;
     auto& id = *static_cast<int*>(data);
     id = to_virtual(CUdevice{id});
@@ -146,7 +146,7 @@ CUSLICE_SPLIT(cuMemRangeGetAttribute, data, size, attribute, address, bytes) {
 CUSLICE_SPLIT(cuMemRangeGetAttributes, data, sizes, attributes, count, address, bytes) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemRangeGetAttributes)(data, sizes, attributes, count, address, bytes);
     if (result != CUDA_SUCCESS) return result;
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         correct(attributes[i], data[i], sizes[i]);
         correct_id(attributes[i], data[i], address, bytes);
     }

@@ -13,17 +13,17 @@ void to_physical_or_host(CUdevice& device) {
     if (device != CU_DEVICE_CPU) to_physical(device);
 }
 
-constexpr auto prefetch_to = [](auto call, CUdeviceptr address, std::size_t bytes, CUdevice device, CUstream stream) {
+constexpr auto prefetch_to = [](auto call, CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream) {
     to_physical_or_host(device);
     return call(address, bytes, device, stream);
 };
-constexpr auto prefetch = [](auto call, CUdeviceptr address, std::size_t bytes, CUmemLocation location, unsigned flags,
+constexpr auto prefetch = [](auto call, CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags,
                              CUstream stream) {
     to_physical(location);
     return call(address, bytes, location, flags, stream);
 };
-constexpr auto prefetch_batch = [](auto call, CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
-                                   CUmemLocation* places, std::size_t* indices, std::size_t place_count, auto... rest) {
+constexpr auto prefetch_batch = [](auto call, CUdeviceptr* addresses, size_t* sizes, size_t count,
+                                   CUmemLocation* places, size_t* indices, size_t place_count, auto... rest) {
     return with_copy(
         places, place_count, [](CUmemLocation& location) { to_physical(location); },
         [&](CUmemLocation* real) { return call(addresses, sizes, count, real, indices, place_count, rest...); });

@@ -17,7 +17,7 @@ CUcontext VirtualContext::handle() const {
 }
 
 VirtualContext* VirtualContexts::find(CUcontext handle) {
-    const auto address = reinterpret_cast<std::uintptr_t>(handle), first = reinterpret_cast<std::uintptr_t>(contexts_);
+    const auto address = reinterpret_cast<uintptr_t>(handle), first = reinterpret_cast<uintptr_t>(contexts_);
     if (address - first < sizeof(contexts_))
         return (address - first) % sizeof(VirtualContext) == 0 ? reinterpret_cast<VirtualContext*>(handle) : nullptr;
     for (int i = 0; handle && i < split().count(); i++)
@@ -25,7 +25,7 @@ VirtualContext* VirtualContexts::find(CUcontext handle) {
     return nullptr;
 }
 
-VirtualContext* VirtualContexts::numbered(std::uint64_t number) {
+VirtualContext* VirtualContexts::numbered(uint64_t number) {
     LockGuard lock(mutex_);
     for (VirtualContext& context : contexts_)
         if (context.number == number && context.lives.load(std::memory_order_relaxed)) return &context;
@@ -33,7 +33,7 @@ VirtualContext* VirtualContexts::numbered(std::uint64_t number) {
 }
 
 VirtualContexts::Resolved VirtualContexts::resolve(CUcontext handle) {
-    const auto address = reinterpret_cast<std::uintptr_t>(handle), first = reinterpret_cast<std::uintptr_t>(contexts_);
+    const auto address = reinterpret_cast<uintptr_t>(handle), first = reinterpret_cast<uintptr_t>(contexts_);
     const bool ours = address - first < sizeof(contexts_);
     VirtualContext* context = find(handle);
     if (context && context->lives.load(std::memory_order_acquire)) return {context, context->real};
@@ -52,7 +52,7 @@ void VirtualContexts::start(VirtualContext& context, CUcontext real) {
 
 VirtualContext* VirtualContexts::create(int device, CUcontext real, unsigned flags) {
     LockGuard lock(mutex_);
-    for (std::size_t tried = kPrimary; tried < kMax; tried++) {
+    for (size_t tried = kPrimary; tried < kMax; tried++) {
         VirtualContext& context = contexts_[next_];
         next_ = next_ + 1 < kMax ? next_ + 1 : kPrimary;
         if (context.lives.load(std::memory_order_relaxed)) continue;

@@ -21,7 +21,7 @@ struct VirtualContext {
     Relaxed<unsigned> uses = 0;  // a primary one's retains, which outlive a reset; another's creation and attaches
     Relaxed<unsigned> version =
         0;  // of the API, of one that has it from the first form of cuCtxCreate; 0: the real one's
-    Relaxed<std::uint64_t> number = 0;  // what cuCtxGetId says: never the same again
+    Relaxed<uint64_t> number = 0;  // what cuCtxGetId says: never the same again
 
     bool primary() const;
     CUcontext handle() const;
@@ -42,7 +42,7 @@ class VirtualContexts {
     VirtualContext* find(CUcontext handle);
 
     // The one that lives with this number; null if it has ended.
-    VirtualContext* numbered(std::uint64_t number);
+    VirtualContext* numbered(uint64_t number);
 
     VirtualContext& primary(int device) { return contexts_[device]; }
     // A new one, in use once; null if there are too many.
@@ -61,12 +61,12 @@ class VirtualContexts {
 
   private:
     friend struct VirtualContext;
-    static constexpr std::size_t kPrimary = 64, kMax = 4096;
+    static constexpr size_t kPrimary = 64, kMax = 4096;
     void start(VirtualContext& context, CUcontext real) CUSLICE_REQUIRES(mutex_);
 
     Mutex mutex_{LockRank::virtual_contexts};
-    std::uint64_t numbers_ CUSLICE_GUARDED_BY(mutex_) = 0;
-    std::size_t next_ CUSLICE_GUARDED_BY(mutex_) =
+    uint64_t numbers_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    size_t next_ CUSLICE_GUARDED_BY(mutex_) =
         kPrimary;  // where to look for a free one: the longer a handle is not used again the better
     static VirtualContext contexts_[kMax];
 };

@@ -23,9 +23,9 @@ bool names_parts(const CUmemLocation& location) {
 }
 
 // Asks for no less than there is anywhere in the range already. Each step is a page of it or less.
-void keep_access(CUdeviceptr address, std::size_t bytes, CUmemAccessDesc& wish) {
-    constexpr std::size_t kStep = 2 << 20;
-    for (std::size_t at = 0; at < bytes && wish.flags < CU_MEM_ACCESS_FLAGS_PROT_READWRITE; at += kStep) {
+void keep_access(CUdeviceptr address, size_t bytes, CUmemAccessDesc& wish) {
+    constexpr size_t kStep = 2 << 20;
+    for (size_t at = 0; at < bytes && wish.flags < CU_MEM_ACCESS_FLAGS_PROT_READWRITE; at += kStep) {
         unsigned long long now = 0;
         if (CUSLICE_PHYSICAL(cuMemGetAccess)(&now, &wish.location, address + at) != CUDA_SUCCESS) return;
         if (now > static_cast<unsigned long long>(wish.flags)) wish.flags = static_cast<CUmemAccess_flags>(now);

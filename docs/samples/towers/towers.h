@@ -17,12 +17,12 @@ namespace towers {
 struct Batch {
     std::vector<float> x, y;
 };
-inline Batch make_batch(std::size_t examples) {
+inline Batch make_batch(size_t examples) {
     std::mt19937 random(7);
     std::uniform_real_distribution<float> value(-1, 1);
     std::normal_distribution<float> noise(0, 0.05f);
     Batch batch;
-    for (std::size_t i = 0; i < examples; i++) {
+    for (size_t i = 0; i < examples; i++) {
         batch.x.push_back(value(random));
         batch.y.push_back(3 * batch.x.back() + 2 + noise(random));
     }
@@ -40,12 +40,12 @@ struct Sums {
 };
 
 // The shard of one of `towers`: the last may be smaller.
-inline std::size_t shard_begin(std::size_t examples, int towers, int tower) {
-    return examples * static_cast<std::size_t>(tower) / static_cast<std::size_t>(towers);
+inline size_t shard_begin(size_t examples, int towers, int tower) {
+    return examples * static_cast<size_t>(tower) / static_cast<size_t>(towers);
 }
 
 // One step down the average of what the towers found. False if no kernel has run.
-inline bool step(const std::vector<Sums>& of_towers, std::size_t examples, int number, Variables* variables) {
+inline bool step(const std::vector<Sums>& of_towers, size_t examples, int number, Variables* variables) {
     Sums all;
     for (const Sums& sums : of_towers) {
         all.weight += sums.weight;
@@ -71,7 +71,7 @@ inline int ended(bool ran, const Variables& variables) {
     return 0;
 }
 
-constexpr std::size_t kExamples = 3 << 12;
+constexpr size_t kExamples = 3 << 12;
 constexpr int kSteps = 50;
 constexpr unsigned kThreads = 256;
 

@@ -23,9 +23,9 @@ struct Tower {
     unsigned count = 0;
 };
 
-Tower make_tower(CUdevice device, const towers::Batch& batch, std::size_t begin, std::size_t end) {
+Tower make_tower(CUdevice device, const towers::Batch& batch, size_t begin, size_t end) {
     Tower tower;
-    const std::size_t bytes = (end - begin) * sizeof(float);
+    const size_t bytes = (end - begin) * sizeof(float);
     tower.count = static_cast<unsigned>(end - begin);
     CHECK(cuDevicePrimaryCtxRetain(&tower.context, device));
     CHECK(cuCtxSetCurrent(tower.context));
@@ -38,7 +38,7 @@ Tower make_tower(CUdevice device, const towers::Batch& batch, std::size_t begin,
     CHECK(cuMemcpyHtoD(tower.x, batch.x.data() + begin, bytes));
     CHECK(cuMemcpyHtoD(tower.y, batch.y.data() + begin, bytes));
     char name[96] = "";
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     CHECK(cuDeviceGetName(name, sizeof name, device));
     CHECK(cuMemGetInfo(&free, &total));
     std::printf("GPU %d: %s, %zu MiB, %u examples\n", device, name, total >> 20, tower.count);
@@ -73,7 +73,7 @@ int main() {
     for (int number = 0; number < towers::kSteps && ran; number++) {
         for (Tower& tower : all) start(tower, variables);
         std::vector<towers::Sums> sums(all.size());
-        for (std::size_t i = 0; i < all.size(); i++) {
+        for (size_t i = 0; i < all.size(); i++) {
             CHECK(cuCtxSetCurrent(all[i].context));
             CHECK(cuMemcpyDtoH(&sums[i], all[i].sums, sizeof sums[i]));
         }
@@ -81,7 +81,7 @@ int main() {
     }
 
     for (int i = 0; i < count; i++) {
-        Tower& tower = all[static_cast<std::size_t>(i)];
+        Tower& tower = all[static_cast<size_t>(i)];
         CHECK(cuCtxSetCurrent(tower.context));
         for (const CUdeviceptr memory : {tower.x, tower.y, tower.variables, tower.sums}) CHECK(cuMemFree(memory));
         CHECK(cuModuleUnload(tower.module));

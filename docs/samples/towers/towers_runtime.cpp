@@ -21,13 +21,13 @@ struct Tower {
 };
 
 template <typename Type>
-void allocate(Type** memory, std::size_t bytes) {
+void allocate(Type** memory, size_t bytes) {
     CHECK(cudaMalloc(reinterpret_cast<void**>(memory), bytes));
 }
 
-Tower make_tower(int device, const towers::Batch& batch, std::size_t begin, std::size_t end) {
+Tower make_tower(int device, const towers::Batch& batch, size_t begin, size_t end) {
     Tower tower;
-    const std::size_t bytes = (end - begin) * sizeof(float);
+    const size_t bytes = (end - begin) * sizeof(float);
     tower.device = device;
     tower.count = static_cast<unsigned>(end - begin);
     CHECK(cudaSetDevice(device));
@@ -38,7 +38,7 @@ Tower make_tower(int device, const towers::Batch& batch, std::size_t begin, std:
     CHECK(cudaMemcpy(tower.x, batch.x.data() + begin, bytes, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy(tower.y, batch.y.data() + begin, bytes, cudaMemcpyHostToDevice));
     cudaDeviceProp properties;
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     CHECK(cudaGetDeviceProperties(&properties, device));
     CHECK(cudaMemGetInfo(&free, &total));
     std::printf("GPU %d: %s, %zu MiB, %u examples\n", device, properties.name, total >> 20, tower.count);
@@ -77,7 +77,7 @@ int main() {
     for (int number = 0; number < towers::kSteps && ran; number++) {
         for (Tower& tower : all) start(tower, gradient, variables);
         std::vector<towers::Sums> sums(all.size());
-        for (std::size_t i = 0; i < all.size(); i++) {
+        for (size_t i = 0; i < all.size(); i++) {
             CHECK(cudaSetDevice(all[i].device));
             CHECK(cudaMemcpy(&sums[i], all[i].sums, sizeof sums[i], cudaMemcpyDeviceToHost));
         }

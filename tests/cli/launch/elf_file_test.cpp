@@ -28,7 +28,7 @@ MadeUpFile library() {
     made.name(DT_SONAME, "libown.so.1");
     made.name(DT_RPATH, "/old");
     made.name(DT_RUNPATH, "$ORIGIN:/new");
-    const std::uint64_t interpreter = MadeUpFile::kTextsAt + made.texts.size();
+    const uint64_t interpreter = MadeUpFile::kTextsAt + made.texts.size();
     made.texts += "/lib/loader";
     made.segments.push_back(MadeUpFile::segment(PT_INTERP, interpreter, 0, 12));
     return made;
@@ -97,10 +97,10 @@ TEST_CASE("a file that becomes shorter while it is read is one that ends there")
 }
 
 TEST_CASE("bytes are found wherever they lie, also where two reads meet") {
-    constexpr std::size_t kMiB = 1 << 20;
+    constexpr size_t kMiB = 1 << 20;
     const Folder folder;
     const std::string wanted = "libcuda.so";
-    for (std::size_t at = kMiB - wanted.size() - 1; at <= kMiB + 1; ++at) {
+    for (size_t at = kMiB - wanted.size() - 1; at <= kMiB + 1; ++at) {
         std::string bytes(2 * kMiB, '.');
         bytes.replace(at, wanted.size(), wanted);
         CHECK(ElfFile(folder.write("bytes", bytes)).contains(wanted));

@@ -56,10 +56,10 @@ TEST_CASE("an answer about GPUs comes back as it was, and one that stops short i
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
-SliceRoom room(std::uint64_t limit, std::uint64_t context, bool known = true, bool plus_context = false) {
-    const std::uint64_t headroom = plus_context ? 0 : derived_headroom(context * kMiB);
+SliceRoom room(uint64_t limit, uint64_t context, bool known = true, bool plus_context = false) {
+    const uint64_t headroom = plus_context ? 0 : derived_headroom(context * kMiB);
     return {true, limit * kMiB, context * kMiB, known, headroom, plus_context};
 }
 
@@ -77,13 +77,13 @@ std::string told(const std::vector<SliceRoom>& rooms) {
 
 TEST_CASE("a pool gets all of a slice but 320 MiB and the context, and never less of a larger one") {
     // Smallest to largest of the fake GPUs' contexts, in MiB.
-    for (const std::uint64_t context : {104u, 210u, 256u, 300u, 306u, 376u, 414u, 520u, 620u}) {
-        std::uint64_t before = 0;
-        for (std::uint64_t limit = 700; limit <= 24u * 1024; ++limit) {
+    for (const uint64_t context : {104u, 210u, 256u, 300u, 306u, 376u, 414u, 520u, 620u}) {
+        uint64_t before = 0;
+        for (uint64_t limit = 700; limit <= 24u * 1024; ++limit) {
             INFO("context " << context << " limit " << limit);
             const SliceRoom slice = room(limit, context);
             REQUIRE(library_reserve(slice.left()) % kMiB == 0);
-            const std::uint64_t pool = slice.left() - library_reserve(slice.left());
+            const uint64_t pool = slice.left() - library_reserve(slice.left());
             REQUIRE(pool + (context + 320) * kMiB >= limit * kMiB);
             REQUIRE(pool >= before);
             REQUIRE(library_reserve(slice.left()) <= 225 * kMiB);

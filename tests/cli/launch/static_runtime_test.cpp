@@ -15,8 +15,7 @@ TEST_CASE("a program with device code that needs no shared runtime carries the s
     CHECK_FALSE(cli::carries_static_runtime(folder.path()));
     CHECK_FALSE(cli::carries_static_runtime(folder.path() + "/nothing"));
     const std::string whole = read_text(CUSLICE_TEST_DEVICE_CODE_STATIC);
-    for (const std::size_t size :
-         {std::size_t{0}, std::size_t{3}, std::size_t{63}, std::size_t{64}, whole.size() / 2, whole.size() - 1})
+    for (const size_t size : {size_t{0}, size_t{3}, size_t{63}, size_t{64}, whole.size() / 2, whole.size() - 1})
         CHECK_FALSE(cli::carries_static_runtime(folder.write("cut", whole.substr(0, size))));
 }
 

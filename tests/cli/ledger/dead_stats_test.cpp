@@ -37,7 +37,7 @@ struct MemoryFolder {
     bool in_memory = false;
 };
 
-std::string file_of(const std::string& folder, std::uint64_t space, int pid) {
+std::string file_of(const std::string& folder, uint64_t space, int pid) {
     stats::NameText name;
     stats::write_name({space, pid, 1}, name);
     return folder + "/" + name;
@@ -91,7 +91,7 @@ TEST_CASE("dead stats: the file of a process in another pid namespace goes once 
 TEST_CASE("dead stats: files of the dead here go, and nothing that only lies in the folder") {
     const MemoryFolder folder;
     if (!folder.in_memory) return skip("/dev/shm is no file system in memory here");
-    const std::uint64_t here = ledger::read_pid_namespace();
+    const uint64_t here = ledger::read_pid_namespace();
     const std::string dead = file_of(folder.path, here, 0x7fffffff), fifo = file_of(folder.path, here + 1, 2),
                       link = file_of(folder.path, here + 1, 3), other = folder.path + "/1000-GPU-5f.ledger";
     std::ofstream(dead).put('x');

@@ -29,7 +29,7 @@ Outcome ps(const Folder& folder, const Words& options) {
 // Another value of the same kind.
 cli::Json other_than(const cli::Json& value) {
     if (value.is_string()) return value.get<std::string>() + "x";
-    if (value.is_number_unsigned() || value.is_number_integer()) return value.get<std::uint64_t>() + 1000;
+    if (value.is_number_unsigned() || value.is_number_integer()) return value.get<uint64_t>() + 1000;
     return cli::Json::array({"another", "value"});
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("ps: the table, its JSON and help have all columns, in their orders") 
     const Folder folder;
     const Job job(folder.path(), "python");
     const std::string table = ps(folder, {}).out, help = ps(folder, {"--help"}).out;
-    std::size_t at = 0;
+    size_t at = 0;
     for (const cli::HolderColumn* column : cli::ps_columns()) {
         CAPTURE(std::string(column->heading));
         at = table.find(column->heading, at);
@@ -100,7 +100,7 @@ TEST_CASE("ps: the rows of the columns are there for scripts") {
     const cli::Json rows =
         cli::Json::parse(run({kLauncher, "help", "options", "--json"}, plain_environment("/nowhere")).out)["columns"];
     REQUIRE(rows.size() == cli::holder_columns().size());
-    for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["key"] == cli::holder_columns()[i].key);
+    for (size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["key"] == cli::holder_columns()[i].key);
 }
 
 }  // namespace cuslice::tests

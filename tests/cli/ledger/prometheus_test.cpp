@@ -22,7 +22,7 @@ bool has_line(const std::string& text, const std::string& line) {
 }
 
 // An account's process, of a user that nobody has.
-cli::Holder process(const std::string& kind, const std::string& name, std::uint64_t together, std::uint64_t reserved,
+cli::Holder process(const std::string& kind, const std::string& name, uint64_t together, uint64_t reserved,
                     bool inner = false) {
     cli::Holder row;
     row.gpu = "GPU-a";
@@ -159,7 +159,7 @@ TEST_CASE("ps --prometheus: what other users write into their ledgers doesn't sp
     CHECK(has_line(text, "cuslice_account_used_bytes{" + kOwner +
                              "job\",name=\"a\\\"b\\\\\\\\c\\\\x0ad\\\\xff\"} 18446744073709551615"));
     CHECK(has_line(text, "cuslice_gpu_used_bytes{gpu=\"GPU-a\"} 18446744073709551615"));
-    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+    for (size_t at = 0, end = 0; at < text.size(); at = end + 1) {
         end = text.find('\n', at);
         const std::string line = text.substr(at, end - at);
         INFO(line);

@@ -33,7 +33,7 @@ std::string unwrapped(const std::string& text) {
 
 // From the line on that introduces them.
 std::string settings_of(const std::string& help) {
-    const std::size_t at = help.find("\nSettings (");
+    const size_t at = help.find("\nSettings (");
     return at == help.npos ? "" : help.substr(at);
 }
 
@@ -41,7 +41,7 @@ constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "s
 
 // In columns of a terminal; what is printed has no wide characters.
 void check_width(const std::string& text) {
-    std::size_t columns = 0;
+    size_t columns = 0;
     std::string line;
     for (const char c : text + "\n") {
         line += c;
@@ -129,11 +129,11 @@ TEST_CASE("--help-all explains the settings that a command takes, and no others"
 TEST_CASE("a command's own options come before settings, each once, with what it does") {
     for (const auto& [name, command, summary] : cli::command_names()) {
         const std::string help = cuslice({"help", std::string(name)}).out;
-        const std::size_t settings = help.find("\nSettings (");
+        const size_t settings = help.find("\nSettings (");
         for (const cli::OwnOption& own : cli::own_options()) {
             INFO(name << " " << own.name);
             const std::string line = "\n  " + cli::written_option(own) + " ";
-            const std::size_t at = help.find(line);
+            const size_t at = help.find(line);
             if (own.is_of(command)) {
                 REQUIRE(at != help.npos);
                 CHECK(at < settings);
@@ -150,7 +150,7 @@ TEST_CASE("help options --json has the rows of all settings, for programs") {
     const auto rows = nlohmann::json::parse(outcome.out);
     CHECK(rows["version"] == 1);
     REQUIRE(rows["settings"].size() == all_keys().size());
-    for (std::size_t i = 0; i < all_keys().size(); ++i) {
+    for (size_t i = 0; i < all_keys().size(); ++i) {
         const KeyTraits& traits = all_keys()[i];
         const auto& row = rows["settings"][i];
         CHECK(row["key"] == traits.name.view());

@@ -26,17 +26,17 @@ TEST_CASE("a table that is too wide becomes several, which begin with the same c
 }
 
 TEST_CASE("no table is wider than a terminal, and nothing is lost, whatever its columns hold") {
-    std::uint64_t state = 1;
-    const auto draw = [&](std::uint64_t below) {
+    uint64_t state = 1;
+    const auto draw = [&](uint64_t below) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         return (state >> 33) % below;
     };
     for (int round = 0; round < 200; ++round) {
-        const std::size_t columns = 1 + draw(13), keys = 1 + draw(2);
+        const size_t columns = 1 + draw(13), keys = 1 + draw(2);
         std::vector<std::vector<cli::Cell>> rows(1 + draw(5));
-        std::size_t letters = 0;
-        for (std::size_t row = 0; row < rows.size(); ++row)
-            for (std::size_t i = 0; i < columns; ++i) {
+        size_t letters = 0;
+        for (size_t row = 0; row < rows.size(); ++row)
+            for (size_t i = 0; i < columns; ++i) {
                 rows[row].emplace_back(std::string(1 + draw(draw(4) == 0 ? 120 : 14), i < keys ? 'k' : 'v'));
                 if (i >= keys) letters += rows[row].back().text.size();
             }
@@ -44,7 +44,7 @@ TEST_CASE("no table is wider than a terminal, and nothing is lost, whatever its 
         style.keys = keys;
         style.width = draw(2) == 0 ? 80 : 40 + draw(120);
         const std::string table = cli::format_table(rows, style);
-        std::size_t width = 0, found = 0;
+        size_t width = 0, found = 0;
         for (const char c : table) {
             width = c == '\n' ? 0 : width + 1;
             found += c == 'v';
@@ -63,7 +63,7 @@ TEST_CASE("text is wrapped between words, in 80 columns") {
 }
 
 TEST_CASE("sizes in a table are whole MiB, and GiB from 10 GiB on, as messages have them") {
-    constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
+    constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
     CHECK(cli::format_memory(0) == "0 MiB");
     CHECK(cli::format_memory(4 * kGiB + kMiB / 2) == "4097 MiB");
     CHECK(cli::format_memory(4 * kGiB + kMiB / 2 - 1) == "4096 MiB");
@@ -74,7 +74,7 @@ TEST_CASE("sizes in a table are whole MiB, and GiB from 10 GiB on, as messages h
 
 TEST_CASE("a table is as wide as the terminal, and its flexible column is cut off before it becomes several") {
     const std::string command = "python train.py --epochs 300 --learning-rate 0.001";
-    const auto table = [&](std::size_t width, bool utf8 = true) {
+    const auto table = [&](size_t width, bool utf8 = true) {
         cli::TableStyle style;
         style.width = width;
         style.flexible = 1;

@@ -74,7 +74,7 @@ TEST_CASE("what a killed process held is there for the next, even before it is w
                   EXPECT(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);  // still a zombie
                   EXPECT(books.charge(capacity));
                   books.release(capacity);
-                  EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
+                  EXPECT_EQUAL(books.used_by_all(), uint64_t{0});
                   wait_for(child);
               }
           }) == "");
@@ -145,7 +145,7 @@ TEST_CASE("a process that closes all its files keeps what it holds") {
               EXPECT(!books.charge(301 * MiB));
               kill(child, SIGKILL);
               wait_for(child);
-              EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
+              EXPECT_EQUAL(books.used_by_all(), uint64_t{0});
           }) == "");
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("a forked child neither keeps nor ends its parent's slot") {
               EXPECT_EQUAL(books.used_by_all(), 700 * MiB);
               kill(child, SIGKILL);
               wait_for(child);
-              EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
+              EXPECT_EQUAL(books.used_by_all(), uint64_t{0});
           }) == "");
 }
 
@@ -347,7 +347,7 @@ TEST_CASE("a process that is stopped anywhere in the books holds up no other") {
               EXPECT(read(ready[0], &byte, 1) == 1);
               siginfo_t info;
               EXPECT(waitid(P_PID, static_cast<id_t>(stopped), &info, WSTOPPED | WNOWAIT) == 0);
-              const std::uint64_t theirs = where == "the first free slot's byte" || killed ? 0 : 200 * MiB;
+              const uint64_t theirs = where == "the first free slot's byte" || killed ? 0 : 200 * MiB;
               if (killed) {
                   kill(stopped, SIGKILL);
                   EXPECT(waitid(P_PID, static_cast<id_t>(stopped), &info, WEXITED | WNOWAIT) == 0);
@@ -389,11 +389,11 @@ TEST_CASE("slots are used again, the least recently ended first, and a thousand 
               const auto holders = books.holders();
               EXPECT(holders.size() <= kBooksKeptEnded + 1);
               EXPECT(holders.size() >= kBooksKeptEnded);
-              std::uint64_t oldest = ~0ULL;
+              uint64_t oldest = ~0ULL;
               for (const Holder& one : holders) {
                   if (!one.live) oldest = std::min(oldest, one.order);
               }
-              EXPECT_EQUAL(oldest, std::uint64_t{200 - kBooksKeptEnded + 2});
+              EXPECT_EQUAL(oldest, uint64_t{200 - kBooksKeptEnded + 2});
           }) == "");
 }
 

@@ -10,7 +10,7 @@
 
 namespace fake_test::books {
 
-constexpr std::uint64_t MiB = 1 << 20, capacity = 1000 * MiB;
+constexpr uint64_t MiB = 1 << 20, capacity = 1000 * MiB;
 
 inline cuslice::fake::GpuSpec small_gpu() {
     cuslice::fake::GpuSpec gpu;
@@ -30,7 +30,7 @@ inline void open_books(const Report& report, cuslice::fake::Books& books, bool s
 
 /// Starts a process that charges bytes and then does what `then` says; it is running when this returns.
 template <typename F>
-pid_t holder(const Report& report, std::uint64_t bytes, F&& then) {
+pid_t holder(const Report& report, uint64_t bytes, F&& then) {
     int ready[2];
     EXPECT(pipe(ready) == 0);
     const pid_t child = fork();

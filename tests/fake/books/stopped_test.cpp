@@ -38,7 +38,7 @@ TEST_CASE("a process that is stopped with the lock of the books holds up no othe
               late.end_slot();
               kill(stopped, SIGKILL);
               wait_for(stopped);
-              EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
+              EXPECT_EQUAL(books.used_by_all(), uint64_t{0});
           }) == "");
 }
 
@@ -52,8 +52,8 @@ TEST_CASE("looks at processes that are stopped at any moment are answered, and r
               for (int i = 0; i < count; i++) {
                   children.push_back(holder(report, 100 * MiB, [i](Books& own) {
                       prctl(PR_SET_PDEATHSIG, SIGKILL);
-                      for (std::uint64_t round = 0;; round++) {
-                          const std::uint64_t id = 1 + 10 * round + static_cast<std::uint64_t>(i);
+                      for (uint64_t round = 0;; round++) {
+                          const uint64_t id = 1 + 10 * round + static_cast<uint64_t>(i);
                           own.share(id, MiB);
                           for (int pair = 0; pair < 50; pair++) {
                               if (own.charge(150 * MiB)) own.release(150 * MiB);
@@ -65,11 +65,11 @@ TEST_CASE("looks at processes that are stopped at any moment are answered, and r
               }
               for (int look = 0; look < 100; look++) {
                   for (const pid_t child : children) kill(child, SIGSTOP);
-                  const std::uint64_t used = books.used_by_all();
+                  const uint64_t used = books.used_by_all();
                   EXPECT(used >= count * 100 * MiB && used <= capacity);
-                  std::size_t live = 0;
+                  size_t live = 0;
                   for (const Holder& one : books.holders()) live += one.live;
-                  EXPECT_EQUAL(live, std::size_t{count + 1});
+                  EXPECT_EQUAL(live, size_t{count + 1});
                   EXPECT(books.charge(capacity - used));
                   EXPECT(!books.charge(1));
                   books.release(capacity - used);
@@ -79,6 +79,6 @@ TEST_CASE("looks at processes that are stopped at any moment are answered, and r
                   kill(child, SIGKILL);
                   wait_for(child);
               }
-              EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
+              EXPECT_EQUAL(books.used_by_all(), uint64_t{0});
           }) == "");
 }

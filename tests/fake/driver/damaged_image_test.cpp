@@ -68,7 +68,7 @@ TEST_CASE("images: every cut of a cubin or fat binary is refused as invalid") {
     Guarded memory;
     for (const Kind& kind : kinds()) {
         CAPTURE(kind.name);
-        for (std::size_t length = 1; length < kind.bytes.size(); ++length) {
+        for (size_t length = 1; length < kind.bytes.size(); ++length) {
             std::vector<CUresult> results;
             read_all_ways(memory, kind.bytes.substr(0, length), results);
             for (const CUresult result : results)
@@ -82,7 +82,7 @@ TEST_CASE("images: every cut of a cubin or fat binary is refused as invalid") {
 
 TEST_CASE("images: a text that is cut, or has no end, is read to where memory ends") {
     Guarded memory;
-    for (std::size_t length = 1; length <= kPtx.size(); ++length) {
+    for (size_t length = 1; length <= kPtx.size(); ++length) {
         std::vector<CUresult> results;
         read_all_ways(memory, kPtx.substr(0, length), results);
         for (const CUresult result : results)
@@ -95,16 +95,16 @@ TEST_CASE("images: a text that is cut, or has no end, is read to where memory en
 TEST_CASE("images: a damaged one is refused with an error that is documented, or read") {
     Guarded memory;
     std::mt19937_64 random(20260701);  // the standard says what follows
-    const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };
+    const auto below = [&](size_t end) { return static_cast<size_t>(random() % end); };
     for (const Kind& kind : kinds()) {
         CAPTURE(kind.name);
         for (int round = 0; round < 6000; ++round) {
             std::string bytes = kind.bytes;
-            for (std::size_t change = 0; change <= below(4); ++change) {
-                static constexpr std::uint64_t kWords[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, ~0ULL, 1ULL << 63};
-                const std::size_t size = std::size_t{1} << below(4);
-                const std::size_t at = below(bytes.size() - size);
-                const std::uint64_t word = below(2) != 0 ? random() : kWords[below(8)];
+            for (size_t change = 0; change <= below(4); ++change) {
+                static constexpr uint64_t kWords[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, ~0ULL, 1ULL << 63};
+                const size_t size = size_t{1} << below(4);
+                const size_t at = below(bytes.size() - size);
+                const uint64_t word = below(2) != 0 ? random() : kWords[below(8)];
                 std::memcpy(bytes.data() + at, &word, size);
             }
             if (below(8) == 0) bytes.resize(1 + below(bytes.size()));
@@ -118,7 +118,7 @@ TEST_CASE("images: a damaged one is refused with an error that is documented, or
 
 TEST_CASE("images: a wrapper leads to no container that isn't there") {
     struct {
-        std::uint32_t magic, version;
+        uint32_t magic, version;
         const void* container;
         const void* name;
     } wrapper = {0x466243b1, 1, nullptr, nullptr};
@@ -134,7 +134,7 @@ TEST_CASE("images: a wrapper leads to no container that isn't there") {
         wrapper.container = wrong;
         CHECK(read_image(&wrapper, 0, image) == CUDA_ERROR_INVALID_IMAGE);
     }
-    for (std::size_t length = 0; length < whole.size(); length += 7) {
+    for (size_t length = 0; length < whole.size(); length += 7) {
         wrapper.container = memory.put(whole.substr(0, length));
         CHECK(read_image(&wrapper, 0, image) == CUDA_ERROR_INVALID_IMAGE);
     }

@@ -14,7 +14,7 @@ TEST_CASE("modules: a cubin that is cut off is refused as invalid, wherever its 
               Guarded memory;
               CUmodule module = nullptr;
               const std::string whole = Cubin(75, 7).bytes();
-              for (std::size_t length = 1; length < whole.size(); ++length)
+              for (size_t length = 1; length < whole.size(); ++length)
                   EXPECT_EQUAL(cuModuleLoadData(&module, memory.put(whole.substr(0, length))),
                                CUDA_ERROR_INVALID_IMAGE);
           }) == "");

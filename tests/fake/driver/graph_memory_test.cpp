@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of graphs: taken at the launch, kept for the next one, given back by a trim.
 
+#include <cstdint>
+
 #include "tests/catch.h"
 #include "tests/fake/driver/gpu.h"
 

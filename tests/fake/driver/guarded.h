@@ -16,7 +16,7 @@ namespace fake_test {
 class Guarded {
   public:
     Guarded() {
-        page_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+        page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
         memory_ = static_cast<char*>(
             mmap(nullptr, kRoom + page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         REQUIRE(mprotect(memory_ + kRoom, page_, PROT_NONE) == 0);
@@ -30,8 +30,8 @@ class Guarded {
     }
 
   private:
-    static constexpr std::size_t kRoom = 1 << 20;
-    std::size_t page_ = 0;
+    static constexpr size_t kRoom = 1 << 20;
+    size_t page_ = 0;
     char* memory_ = nullptr;
 };
 

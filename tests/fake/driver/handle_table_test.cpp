@@ -37,7 +37,7 @@ TEST_CASE("handles are found while they live and never after") {
         REQUIRE(things.find(handle) == nullptr);
         REQUIRE_FALSE(things.destroy(handle));
     }
-    std::size_t live = 0;
+    size_t live = 0;
     things.each([&](Opaque* handle, Thing& thing) {
         live++;
         CHECK(things.find(handle) == &thing);
@@ -47,8 +47,8 @@ TEST_CASE("handles are found while they live and never after") {
 
 TEST_CASE("numbers that are no handles are not found") {
     Things& things = new_table();
-    const auto bits = reinterpret_cast<std::uint64_t>(things.create().first);
-    for (const std::uint64_t change : {1ULL, 8ULL, 16ULL, 1ULL << 28, 1ULL << 48, 1ULL << 60}) {
+    const auto bits = reinterpret_cast<uint64_t>(things.create().first);
+    for (const uint64_t change : {1ULL, 8ULL, 16ULL, 1ULL << 28, 1ULL << 48, 1ULL << 60}) {
         CHECK(things.find(reinterpret_cast<Opaque*>(bits ^ change)) == nullptr);
     }
     CHECK(bits >> 48 != 0);  // not an address: touching it faults

@@ -15,9 +15,8 @@ template <typename T>
 std::vector<T> wrong_handles(T good_of_another_kind) {
     static int something[64] = {};
     std::vector<T> all;
-    for (const std::uint64_t bits :
-         {std::uint64_t{3}, std::uint64_t{0x1000}, ~std::uint64_t{0}, std::uint64_t{0x7fff12345678},
-          reinterpret_cast<std::uint64_t>(something), std::uint64_t{0x0002000010000010}}) {
+    for (const uint64_t bits : {uint64_t{3}, uint64_t{0x1000}, ~uint64_t{0}, uint64_t{0x7fff12345678},
+                                reinterpret_cast<uint64_t>(something), uint64_t{0x0002000010000010}}) {
         all.push_back(reinterpret_cast<T>(bits));
     }
     all.push_back(good_of_another_kind);

@@ -13,18 +13,18 @@ using namespace cuslice::fake;
 namespace {
 
 constexpr Address base = Address{1} << 40;
-constexpr std::size_t MiB = 1 << 20;
+constexpr size_t MiB = 1 << 20;
 
 }  // namespace
 
 TEST_CASE("random blocks neither overlap nor get lost", "[fuzz]") {
     Heap heap;
-    heap.open(base, std::size_t{4} << 30);
-    std::map<Address, std::uint64_t> model;
+    heap.open(base, size_t{4} << 30);
+    std::map<Address, uint64_t> model;
     std::mt19937 random(17);
     for (int step = 0; step < 200000; step++) {
         if (model.empty() || random() % 100 < 55) {
-            const std::uint64_t bytes = 1 + (random() % 50 == 0 ? random() % (8 * MiB) : random() % 9000);
+            const uint64_t bytes = 1 + (random() % 50 == 0 ? random() % (8 * MiB) : random() % 9000);
             const Block block = heap.allocate(bytes, BlockKind::Device, 7);
             REQUIRE(block);
             REQUIRE(block.base % 512 == 0);
@@ -34,7 +34,7 @@ TEST_CASE("random blocks neither overlap nor get lost", "[fuzz]") {
             REQUIRE((next == model.begin() || std::prev(next)->first + std::prev(next)->second <= block.base));
             model[block.base] = bytes;
         } else {
-            auto victim = model.lower_bound(base + random() % (std::uint64_t{4} << 30));
+            auto victim = model.lower_bound(base + random() % (uint64_t{4} << 30));
             if (victim == model.end()) victim = model.begin();
             const auto [at, bytes] = *victim;
             const Block middle = heap.find(at + random() % bytes);
@@ -47,7 +47,7 @@ TEST_CASE("random blocks neither overlap nor get lost", "[fuzz]") {
             model.erase(victim);
         }
     }
-    std::size_t counted = 0;
+    size_t counted = 0;
     heap.each([&](const Block& block) {
         counted++;
         REQUIRE(model.at(block.base) == block.record->asked);

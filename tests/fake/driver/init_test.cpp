@@ -117,7 +117,7 @@ TEST_CASE("the launcher's question is answered without starting anything") {
     // Each GPU's UUID, and the bytes of its first context.
     std::istringstream lines(message);
     std::vector<std::string> uuids;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     for (std::string uuid; lines >> uuid >> bytes; uuids.push_back(uuid)) {
         CHECK(uuid.rfind("GPU-", 0) == 0);
         CHECK(bytes > 0);

@@ -81,7 +81,7 @@ class Cubin {
         return {reinterpret_cast<const char*>(&entry), sizeof entry};
     }
     unsigned add(const std::string& name, unsigned type, const std::string& contents, unsigned info = 0,
-                 std::size_t size = 0, unsigned link = 0) {
+                 size_t size = 0, unsigned link = 0) {
         Elf64_Shdr section{};
         section.sh_name = static_cast<unsigned>(names_.size());
         names_ += name + '\0';

@@ -14,9 +14,9 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr std::size_t size = 8 * kPageBytes;
+constexpr size_t size = 8 * kPageBytes;
 
-unsigned char byte_at(MemorySpace& space, std::size_t offset) {
+unsigned char byte_at(MemorySpace& space, size_t offset) {
     unsigned char byte = 0xcc;
     space.read(space.base() + offset, &byte, 1);
     return byte;
@@ -56,9 +56,9 @@ TEST_CASE("a pattern keeps its phase wherever it is copied") {
     MemorySpace space;
     REQUIRE(space.open(size, size));
     space.fill(space.base(), 0x04030201, 2 * kPageBytes);
-    for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+    for (const size_t shift : {size_t{0}, size_t{1}, size_t{2}, size_t{3}}) {
         space.copy(space.base() + 4 * kPageBytes + shift, space, space.base(), kPageBytes + 5);
-        for (std::size_t i = 0; i < kPageBytes + 5; i += 9973)
+        for (size_t i = 0; i < kPageBytes + 5; i += 9973)
             CHECK(byte_at(space, 4 * kPageBytes + shift + i) == i % 4 + 1);
     }
 }
@@ -88,7 +88,7 @@ TEST_CASE("low memory lies where 32 bits reach") {
 
 TEST_CASE("more addresses than there are give what there is") {
     MemorySpace space;
-    REQUIRE(space.open(size, std::size_t{1} << 60));
+    REQUIRE(space.open(size, size_t{1} << 60));
     CHECK(space.size() >= size);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("a space that another thread opens has nothing in it until it is open"
     std::atomic<bool> looks{false};
     const unsigned char mark = 0x99;
     std::thread looker([&] {
-        std::size_t seen = 0;
+        size_t seen = 0;
         while ((seen = space.size()) == 0 || !space.contains(space.base() + seen - 1)) looks = true;
         space.write(space.base() + seen - 1, &mark, 1);
     });

@@ -28,8 +28,8 @@ TEST_CASE("kernels, parameters, variables and limits are read") {
     const KernelInfo& add = image.kernels[0];
     CHECK(add.name == "add");
     REQUIRE(add.parameters.size() == 5);
-    const std::size_t expected[5][2] = {{0, 8}, {8, 8}, {16, 4}, {24, 24}, {48, 1}};
-    for (std::size_t i = 0; i < 5; i++) {
+    const size_t expected[5][2] = {{0, 8}, {8, 8}, {16, 4}, {24, 24}, {48, 1}};
+    for (size_t i = 0; i < 5; i++) {
         CHECK(add.parameters[i].offset == expected[i][0]);
         CHECK(add.parameters[i].size == expected[i][1]);
     }
@@ -77,7 +77,7 @@ TEST_CASE("what can't be read is refused, whatever it is") {
     CHECK(refused(".global"));
     // Cut anywhere, the sample must be read or refused, and not run past its end.
     const std::string sample = fake_test::sample_ptx;
-    for (std::size_t length = 0; length < sample.size(); length++) {
+    for (size_t length = 0; length < sample.size(); length++) {
         const std::string part(sample.data(), length);
         Image image;
         read_ptx(part.data(), part.size(), image);
@@ -161,7 +161,7 @@ TEST_CASE("nonsense in a text is found, with its line") {
     CHECK(check_ptx(head + ".global .u32 x") == "line 3: '': the text ends in the middle of a statement");
     CHECK(check_ptx(head + ".entry f() }") == "line 3: '}': not expected here");
     const std::string sample = fake_test::sample_ptx;
-    for (std::size_t length = 0; length < sample.size(); length++) check_ptx(sample.substr(0, length));
+    for (size_t length = 0; length < sample.size(); length++) check_ptx(sample.substr(0, length));
 }
 
 TEST_CASE("a text's header can be left out") {

@@ -17,7 +17,7 @@ namespace {
 struct Arguments {
     CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     unsigned rank = 4;
-    std::uintptr_t address = 0x7f0000000400;
+    uintptr_t address = 0x7f0000000400;
     std::array<cuuint64_t, 5> dimensions{64, 32, 8, 4, 1};
     std::array<cuuint64_t, 4> strides{128, 4096, 32768, 131072};
     std::array<unsigned, 5> box{64, 16, 8, 1, 1}, steps{1, 1, 1, 1, 1};

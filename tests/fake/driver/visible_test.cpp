@@ -13,7 +13,7 @@ namespace {
 /// Three GPUs in PCI order, of which the middle one is fastest; the indices that are seen.
 std::string seen(const char* visible, const char* order) {
     MachineSpec machine(3);
-    for (std::size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         machine[i].index = static_cast<int>(i);
         machine[i].uuid[0] = static_cast<unsigned char>(0x10 + i);
         machine[i].uuid[1] = 0xab;
@@ -86,7 +86,7 @@ TEST_CASE("of MIG instances a process sees one, and nothing beside it") {
 
 TEST_CASE("cuslice reads a visible list as the fake driver does, which has a reader of its own") {
     std::vector<cuslice::GpuIdentity> gpus(3);
-    for (std::size_t i = 0; i < gpus.size(); i++) {
+    for (size_t i = 0; i < gpus.size(); i++) {
         Uuid uuid{};
         uuid[0] = static_cast<unsigned char>(0x10 + i);
         uuid[1] = 0xab;
@@ -99,10 +99,10 @@ TEST_CASE("cuslice reads a visible list as the fake driver does, which has a rea
     unsigned visible = 0;
     for (int i = 0; i < 50000; i++) {
         std::string list;
-        for (std::size_t left = random() % 7; left > 0; left--) list += parts[random() % parts.size()];
+        for (size_t left = random() % 7; left > 0; left--) list += parts[random() % parts.size()];
         std::string ours;
         const cuslice::GpuPlaces places = cuslice::read_cuda_list(list, gpus);
-        for (const std::uint8_t place : places.view()) ours += std::to_string(place);
+        for (const uint8_t place : places.view()) ours += std::to_string(place);
         INFO('"' << list << '"');
         REQUIRE(ours == seen(list.c_str(), "PCI_BUS_ID"));
         visible += !ours.empty();

@@ -25,7 +25,7 @@ Status multiply(const Handle& blas, int size, int ld, CUdeviceptr matrix, int op
                 &one, matrix, ld);
 }
 
-CUdeviceptr allocate(const Report& report, std::size_t bytes) {
+CUdeviceptr allocate(const Report& report, size_t bytes) {
     CUdeviceptr memory = 0;
     EXPECT_EQUAL(cuMemAlloc(&memory, bytes), CUDA_SUCCESS);
     return memory;
@@ -117,8 +117,8 @@ TEST_CASE("cuBLAS: batches and vectors are checked to their last element") {
               EXPECT_EQUAL(vector(0), Status::invalid_value);
               EXPECT_EQUAL(vector(36), Status::success);
               EXPECT_EQUAL(vector(-37), Status::execution_failed);
-              const std::int64_t m = 8;
-              const std::int64_t huge = std::int64_t{1} << 62;
+              const int64_t m = 8;
+              const int64_t huge = int64_t{1} << 62;
               EXPECT_EQUAL(call(blas.library, "cublasSgemm_v2_64", blas.handle, 0, 0, m, m, m, &one, matrix, huge,
                                 matrix, m, &one, matrix, m),
                            Status::execution_failed);
@@ -131,7 +131,7 @@ TEST_CASE("cuBLAS: a handle takes the documented workspace of the GPU, or is ref
         CHECK(in_child({{"CUSLICE_FAKE", gpu}}, [&](const Report& report) {
                   use_device(report);
                   const Handle first(report, "libcublas.so.12");  // with the module
-                  const std::size_t before = free_bytes();
+                  const size_t before = free_bytes();
                   const Handle second(report, "libcublas.so.12");
                   EXPECT_EQUAL(before - free_bytes(), (gpu[0] == 'h' ? 32 : 4) * MiB);
                   EXPECT_EQUAL(call(second.library, "cublasDestroy_v2", second.handle), Status::success);

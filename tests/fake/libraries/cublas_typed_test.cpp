@@ -20,8 +20,8 @@ constexpr unsigned char kScalar[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 
 enum class Batch { none, pointers, strided };
 
-std::size_t bytes_of(Batch batch, std::size_t element) {
-    const std::size_t matrix = kSide * kSide * element;
+size_t bytes_of(Batch batch, size_t element) {
+    const size_t matrix = kSide * kSide * element;
     if (batch == Batch::none) return matrix;
     return batch == Batch::strided ? kCount * matrix : kCount * sizeof(void*);
 }
@@ -70,7 +70,7 @@ struct Function {
 /// Calls the function with as much memory as it reads, and with a byte less for each operand in turn. What it says of
 /// that.
 template <class Call>
-std::string try_operands(const std::string& name, Batch batch, std::size_t bytes, std::size_t vector_bytes,
+std::string try_operands(const std::string& name, Batch batch, size_t bytes, size_t vector_bytes,
                          const Call& call_with) {
     std::string said;
     CHECK(in_child(
@@ -80,7 +80,7 @@ std::string try_operands(const std::string& name, Batch batch, std::size_t bytes
                   void* const library = open_library(report, "libcublas.so.13");
                   Function function{library, nullptr, name, batch};
                   EXPECT_EQUAL(call(library, "cublasCreate_v2", &function.handle), Status::success);
-                  const auto allocate = [&](std::size_t size) {
+                  const auto allocate = [&](size_t size) {
                       CUdeviceptr memory = 0;
                       EXPECT_EQUAL(cuMemAlloc(&memory, size), CUDA_SUCCESS);
                       return memory;
@@ -97,7 +97,7 @@ std::string try_operands(const std::string& name, Batch batch, std::size_t bytes
 }
 
 template <class Call>
-void check(const std::string& name, Batch batch, std::size_t bytes, std::size_t vector_bytes, const Call& call_with) {
+void check(const std::string& name, Batch batch, size_t bytes, size_t vector_bytes, const Call& call_with) {
     CAPTURE(name);
     const std::string said = try_operands(name, batch, bytes, vector_bytes, call_with);
     CHECK(count_of(said, name + ": A takes " + std::to_string(bytes) + " bytes at ") == 1);
@@ -106,7 +106,7 @@ void check(const std::string& name, Batch batch, std::size_t bytes, std::size_t 
 
 struct Type {
     std::string letter, version;
-    std::size_t bytes;
+    size_t bytes;
 };
 const Type kTypes[] = {{"S", "_v2", 4}, {"D", "_v2", 8}, {"C", "_v2", 8}, {"Z", "_v2", 16}, {"H", "", 2}};
 
@@ -123,9 +123,9 @@ TEST_CASE("cuBLAS: each type's multiplication reads matrices of that type, in si
         for (const Form& form : kForms) {
             const std::string name =
                 "cublas" + type.letter + "gemm" + (form.batch == Batch::none ? type.version : form.name);
-            const std::size_t bytes = bytes_of(form.batch, type.bytes);
+            const size_t bytes = bytes_of(form.batch, type.bytes);
             const auto narrow = [](const Function& function, auto... at) { return function.gemm<int>(at...); };
-            const auto wide = [](const Function& function, auto... at) { return function.gemm<std::int64_t>(at...); };
+            const auto wide = [](const Function& function, auto... at) { return function.gemm<int64_t>(at...); };
             check(name, form.batch, bytes, bytes, narrow);
             check(name + "_64", form.batch, bytes, bytes, wide);
         }
@@ -135,28 +135,28 @@ TEST_CASE("cuBLAS: each type's multiplication reads matrices of that type, in si
 TEST_CASE("cuBLAS: a multiplication whose types are arguments reads matrices of those, in sizes of both widths") {
     for (const Form& form : kForms) {
         const std::string name = form.batch == Batch::none ? "cublasGemmEx" : "cublasGemm" + form.name + "Ex";
-        const std::size_t bytes = bytes_of(form.batch, sizeof(double));
+        const size_t bytes = bytes_of(form.batch, sizeof(double));
         check(name, form.batch, bytes, bytes, [](const Function& function, auto... at) {
             return function.gemm_ex<int>(at..., kDouble, kComputeDouble);
         });
         check(name + "_64", form.batch, bytes, bytes, [](const Function& function, auto... at) {
-            return function.gemm_ex<std::int64_t>(at..., kDouble, kComputeDouble);
+            return function.gemm_ex<int64_t>(at..., kDouble, kComputeDouble);
         });
     }
-    const std::size_t bytes = bytes_of(Batch::none, sizeof(float));
+    const size_t bytes = bytes_of(Batch::none, sizeof(float));
     check("cublasSgemmEx", Batch::none, bytes, bytes,
           [](const Function& function, auto... at) { return function.gemm<int>(at..., kFloat); });
     check("cublasSgemmEx_64", Batch::none, bytes, bytes,
-          [](const Function& function, auto... at) { return function.gemm<std::int64_t>(at..., kFloat); });
+          [](const Function& function, auto... at) { return function.gemm<int64_t>(at..., kFloat); });
 }
 
 TEST_CASE("cuBLAS: each type's product with a vector reads vectors of that type, in sizes of both widths") {
     for (const Type& type : kTypes) {
         if (type.letter == "H") continue;  // cuBLAS has it in batches alone
         const std::string name = "cublas" + type.letter + "gemv_v2";
-        const std::size_t bytes = bytes_of(Batch::none, type.bytes), vector_bytes = kSide * type.bytes;
+        const size_t bytes = bytes_of(Batch::none, type.bytes), vector_bytes = kSide * type.bytes;
         const auto narrow = [](const Function& function, auto... at) { return function.gemv<int>(at...); };
-        const auto wide = [](const Function& function, auto... at) { return function.gemv<std::int64_t>(at...); };
+        const auto wide = [](const Function& function, auto... at) { return function.gemv<int64_t>(at...); };
         check(name, Batch::none, bytes, vector_bytes, narrow);
         check(name + "_64", Batch::none, bytes, vector_bytes, wide);
     }

@@ -17,8 +17,8 @@ struct Light {
     CUdeviceptr matrix = 0;
 
     Light(const Report& report, const std::string& file) : library(open_library(report, file)) {
-        const std::uint64_t size = 64;
-        const std::int64_t ld = 64;
+        const uint64_t size = 64;
+        const int64_t ld = 64;
         EXPECT_EQUAL(call(library, "cublasLtCreate", &handle), Status::success);
         EXPECT_EQUAL(call(library, "cublasLtMatmulDescCreate", &work, 68, 0), Status::success);
         EXPECT_EQUAL(call(library, "cublasLtMatrixLayoutCreate", &layout, 0, size, size, ld), Status::success);
@@ -38,7 +38,7 @@ struct Light {
     Status multiply(const Algorithm* algorithm, CUdeviceptr a) const {
         const float one = 1;
         return call(library, "cublasLtMatmul", handle, work, &one, a, layout, matrix, layout, &one, matrix, layout,
-                    matrix, layout, algorithm, CUdeviceptr{0}, std::size_t{0}, CUstream{nullptr});
+                    matrix, layout, algorithm, CUdeviceptr{0}, size_t{0}, CUstream{nullptr});
     }
     template <class Value>
     Status set(const char* function, void* descriptor, int attribute, Value value) const {
@@ -81,12 +81,12 @@ TEST_CASE("cuBLASLt: shapes, types and what comes after the multiplication are c
               const Light light(report, "libcublasLt.so.13");
               const char* const set_work = "cublasLtMatmulDescSetAttribute";
               const char* const set_layout = "cublasLtMatrixLayoutSetAttribute";
-              EXPECT_EQUAL(light.set(set_layout, light.layout, 3, std::uint64_t{32}), Status::success);  // 64 x 32
+              EXPECT_EQUAL(light.set(set_layout, light.layout, 3, uint64_t{32}), Status::success);  // 64 x 32
               EXPECT_EQUAL(light.multiply(nullptr, light.matrix), Status::invalid_value);
-              EXPECT_EQUAL(light.set(set_layout, light.layout, 3, std::uint64_t{64}), Status::success);
-              EXPECT_EQUAL(light.set(set_layout, light.layout, 4, std::int64_t{63}), Status::success);
+              EXPECT_EQUAL(light.set(set_layout, light.layout, 3, uint64_t{64}), Status::success);
+              EXPECT_EQUAL(light.set(set_layout, light.layout, 4, int64_t{63}), Status::success);
               EXPECT_EQUAL(light.multiply(nullptr, light.matrix), Status::invalid_value);
-              EXPECT_EQUAL(light.set(set_layout, light.layout, 4, std::int64_t{64}), Status::success);
+              EXPECT_EQUAL(light.set(set_layout, light.layout, 4, int64_t{64}), Status::success);
               EXPECT_EQUAL(light.set(set_layout, light.layout, 1, 2), Status::success);  // CUBLASLT_ORDER_COL32
               EXPECT_EQUAL(light.multiply(nullptr, light.matrix), Status::not_supported);
               EXPECT_EQUAL(light.set(set_layout, light.layout, 1, 1), Status::success);
@@ -109,9 +109,9 @@ TEST_CASE("cuBLASLt: an attribute has its size, and a descriptor is one of its k
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
               Light light(report, "libcublasLt.so.12");
-              std::size_t size = 0;
+              size_t size = 0;
               int epilogue = 0;
-              const auto get = [&](void* descriptor, int attribute, void* to, std::size_t bytes) {
+              const auto get = [&](void* descriptor, int attribute, void* to, size_t bytes) {
                   return call(light.library, "cublasLtMatmulDescGetAttribute", descriptor, attribute, to, bytes, &size);
               };
               EXPECT_EQUAL(get(light.work, 7, nullptr, 0), Status::success);
@@ -121,12 +121,11 @@ TEST_CASE("cuBLASLt: an attribute has its size, and a descriptor is one of its k
               EXPECT_EQUAL(get(light.work, 7, &epilogue, 2), Status::invalid_value);
               EXPECT_EQUAL(get(light.work, 9, &epilogue, 4), Status::invalid_value);
               EXPECT_EQUAL(get(light.layout, 7, &epilogue, 4), Status::invalid_value);
-              EXPECT_EQUAL(
-                  light.set("cublasLtMatmulPreferenceSetAttribute", light.preference, 1, std::uint64_t{1} << 20),
-                  Status::success);
+              EXPECT_EQUAL(light.set("cublasLtMatmulPreferenceSetAttribute", light.preference, 1, uint64_t{1} << 20),
+                           Status::success);
               EXPECT_EQUAL(light.set("cublasLtMatmulPreferenceSetAttribute", light.preference, 1, 1),
                            Status::invalid_value);
-              std::uint64_t small[2]{};
+              uint64_t small[2]{};
               EXPECT_EQUAL(call(light.library, "cublasLtMatmulDescInit_internal", small, sizeof small, 68, 0),
                            Status::alloc_failed);
               EXPECT_EQUAL(call(light.library, "cublasLtMatrixLayoutDestroy", light.layout), Status::success);

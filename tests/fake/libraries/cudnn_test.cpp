@@ -22,7 +22,7 @@ TEST_CASE("cuDNN: a handle has a stream, and the library its version") {
               EXPECT_EQUAL(call<int>(library, "cudnnGetStream", handle, &got), 0);
               EXPECT_EQUAL(got, stream);
               EXPECT_EQUAL(call<int>(library, "cudnnGetProperty", 0, &major), 0);
-              EXPECT_EQUAL(call<std::size_t>(library, "cudnnGetVersion") / 10000, static_cast<std::size_t>(major));
+              EXPECT_EQUAL(call<size_t>(library, "cudnnGetVersion") / 10000, static_cast<size_t>(major));
               EXPECT(std::strcmp(call<const char*>(library, "cudnnGetErrorString", 3000),
                                  "CUDNN_STATUS_NOT_SUPPORTED") == 0);
               EXPECT_EQUAL(call<int>(library, "cudnnDestroy", handle), 0);

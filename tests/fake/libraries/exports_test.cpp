@@ -37,7 +37,7 @@ struct Library {
     const char* file;
     int major;
     const Export *begin, *end;
-    std::size_t names;  // of the genuine one
+    size_t names;  // of the genuine one
     int refused;
 };
 const Library kLibraries[] = {

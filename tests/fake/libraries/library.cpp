@@ -21,7 +21,7 @@ void* function_of(void* library, const char* name) {
 
 int count_of(const std::string& text, const std::string& part) {
     int count = 0;
-    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) count++;
+    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) count++;
     return count;
 }
 

@@ -25,9 +25,9 @@ constexpr size_t kSize = 64 * MiB;
 
 /// NVML's figures of the GPU: of this process, of all processes in the list, and in use at all.
 struct Shown {
-    std::uint64_t own = 0, listed = 0, used = 0;
+    uint64_t own = 0, listed = 0, used = 0;
     bool operator==(const Shown&) const = default;
-    Shown with(std::uint64_t more_own, std::uint64_t more_used) const {
+    Shown with(uint64_t more_own, uint64_t more_used) const {
         return {own + more_own, listed + more_own, used + more_used};
     }
 };
@@ -71,15 +71,15 @@ int exported(const Report& report, CUmemGenericAllocationHandle handle) {
 
 CUmemGenericAllocationHandle imported(const Report& report, int file) {
     CUmemGenericAllocationHandle handle = 0;
-    void* const descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
+    void* const descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(file));
     const auto type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     EXPECT_EQUAL(cuMemImportFromShareableHandle(&handle, descriptor, type), CUDA_SUCCESS);
     return handle;
 }
 
 /// How many files of memory lie beside the books.
-std::size_t memory_files(const std::string& folder) {
-    std::size_t count = 0;
+size_t memory_files(const std::string& folder) {
+    size_t count = 0;
     for (const auto& file : std::filesystem::directory_iterator(folder))
         count += file.path().filename().string().rfind("memory-", 0) == 0;
     return count;
@@ -146,7 +146,7 @@ TEST_CASE("exported memory that another process imported is listed with nobody o
               const CUmemGenericAllocationHandle handle = imported(report, file);
               close(file);
               EXPECT_EQUAL(shown(report), before);
-              std::uint64_t of_owner = before.listed - before.own, context = of_owner - kSize;
+              uint64_t of_owner = before.listed - before.own, context = of_owner - kSize;
               if (killed) {
                   owner.kill();
               } else {

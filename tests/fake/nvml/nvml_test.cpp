@@ -329,8 +329,7 @@ TEST_CASE("NVML calls itself through its exported names, as NVIDIA's does") {
     std::string relocations;
     std::FILE* const output = popen(("readelf -Wr '" + std::string(library.dli_fname) + "'").c_str(), "r");
     REQUIRE(output != nullptr);
-    for (char part[4096]; const std::size_t size = std::fread(part, 1, sizeof part, output);)
-        relocations.append(part, size);
+    for (char part[4096]; const size_t size = std::fread(part, 1, sizeof part, output);) relocations.append(part, size);
     REQUIRE(pclose(output) == 0);
     for (const char* name :
          {"nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString", "nvmlDeviceGetCount_v2",

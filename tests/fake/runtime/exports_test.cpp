@@ -65,9 +65,9 @@ TEST_CASE("the line for a function that is not supported comes once") {
         const Outcome outcome = run_scenario("child: a function that is not supported says so and fails", major);
         std::set<std::string> lines;
         std::istringstream text(outcome.err);
-        std::size_t count = 0;
+        size_t count = 0;
         for (std::string line; std::getline(text, line); ++count) lines.insert(line);
-        std::size_t expected = 0;
+        size_t expected = 0;
         for (const Export& one : exports(major)) {
             if (!one.refused) continue;
             ++expected;

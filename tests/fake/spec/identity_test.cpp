@@ -39,7 +39,7 @@ TEST_CASE("a made-up UUID says that it is fake, and no other one does") {
         CHECK(cuslice::is_fake_uuid(text));
         CHECK(cuslice::is_fake_uuid("MIG-" + text.substr(4)));
         CHECK(seen.insert(text).second);
-        for (const std::size_t byte : {0, 3, 9, 10, 15}) {
+        for (const size_t byte : {0, 3, 9, 10, 15}) {
             Uuid other = uuid;
             other[byte] ^= 0x10;
             CHECK_FALSE(cuslice::is_fake_uuid(uuid_text(other)));

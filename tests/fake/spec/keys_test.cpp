@@ -7,8 +7,8 @@ using namespace cuslice::fake;
 
 namespace {
 
-std::uint64_t size(const std::string& text) {
-    std::uint64_t bytes = 0;
+uint64_t size(const std::string& text) {
+    uint64_t bytes = 0;
     std::string why;
     INFO(text);
     REQUIRE(parse_size(text, bytes, why));
@@ -16,7 +16,7 @@ std::uint64_t size(const std::string& text) {
 }
 
 std::string refused(const std::string& text) {
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     std::string why;
     INFO(text);
     REQUIRE_FALSE(parse_size(text, bytes, why));

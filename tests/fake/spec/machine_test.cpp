@@ -207,7 +207,7 @@ TEST_CASE("MIG divides a GPU into instances that are no more than it") {
     const std::vector<GpuSpec> instances = instances_of(gpu);
     REQUIRE(instances.size() == 3);
     CHECK(instances[0].name == "NVIDIA H200 MIG 1g.18gb");
-    std::uint64_t memory = 0;
+    uint64_t memory = 0;
     for (const GpuSpec& instance : instances) {
         CHECK(uuid_text(instance).rfind("MIG-", 0) == 0);
         CHECK(instance.uuid != gpu.uuid);

@@ -13,19 +13,19 @@ using namespace cuslice;
 
 namespace {
 
-constexpr std::uint64_t kUnit = SizeClass::kUnit;
+constexpr uint64_t kUnit = SizeClass::kUnit;
 
 struct Blocks {
-    Block* add(std::uint64_t bytes) {
+    Block* add(uint64_t bytes) {
         all.push_back(std::make_unique<Block>());
         Block* const block = all.back().get();
         block->bytes = bytes;
         bins.add(block);
         return block;
     }
-    std::uint64_t best(std::uint64_t bytes) const {
+    uint64_t best(uint64_t bytes) const {
         const Block* block = bins.best(bytes);
-        return block ? std::uint64_t{block->bytes} : 0;
+        return block ? uint64_t{block->bytes} : 0;
     }
 
     Bins bins;
@@ -45,8 +45,8 @@ TEST_CASE("where nothing is free there is no best and no largest") {
 }
 
 TEST_CASE("a block that is too small is never the best, by however little") {
-    const std::uint64_t bytes = GENERATE(1 * kUnit, 31 * kUnit, 32 * kUnit, 33 * kUnit, 64 * kUnit, 1000 * kUnit,
-                                         std::uint64_t{1} << 30, (std::uint64_t{1} << 30) + 77 * kUnit);
+    const uint64_t bytes = GENERATE(1 * kUnit, 31 * kUnit, 32 * kUnit, 33 * kUnit, 64 * kUnit, 1000 * kUnit,
+                                    uint64_t{1} << 30, (uint64_t{1} << 30) + 77 * kUnit);
     Blocks blocks;
     blocks.add(bytes);
     CHECK(blocks.best(bytes) == bytes);
@@ -82,13 +82,13 @@ TEST_CASE("the best stays in its list until it is removed, and neighbours in a l
 
 TEST_CASE("the largest is known to 3%") {
     Blocks blocks;
-    for (const std::uint64_t bytes : {3 * kUnit, 100 * kUnit, 5000 * kUnit, std::uint64_t{1} << 35}) {
+    for (const uint64_t bytes : {3 * kUnit, 100 * kUnit, 5000 * kUnit, uint64_t{1} << 35}) {
         blocks.add(bytes);
         CHECK(blocks.bins.largest() == bytes);
     }
-    blocks.add(std::uint64_t{1} << 50);  // more than there are lists for
-    blocks.add(std::uint64_t{1} << 51);
-    CHECK(blocks.bins.largest() == std::uint64_t{1} << 51);
+    blocks.add(uint64_t{1} << 50);  // more than there are lists for
+    blocks.add(uint64_t{1} << 51);
+    CHECK(blocks.bins.largest() == uint64_t{1} << 51);
 }
 
 TEST_CASE("whatever comes and goes, the best is large enough, and none that is 7% smaller would have been") {
@@ -96,7 +96,7 @@ TEST_CASE("whatever comes and goes, the best is large enough, and none that is 7
     Blocks blocks;
     std::vector<Block*> free;
     for (int i = 0; i < 20'000; i++) {
-        const std::uint64_t bytes = (1 + (random() >> (random() % 40 + 24))) * kUnit;
+        const uint64_t bytes = (1 + (random() >> (random() % 40 + 24))) * kUnit;
         if (free.size() < 300 && random() % 2) {
             free.push_back(blocks.add(bytes));
         } else if (!free.empty()) {
@@ -104,12 +104,12 @@ TEST_CASE("whatever comes and goes, the best is large enough, and none that is 7
             blocks.bins.remove(free.back());
             free.pop_back();
         }
-        std::uint64_t least = ~0ull, most = 0;
+        uint64_t least = ~0ull, most = 0;
         for (const Block* block : free) {
-            if (block->bytes >= bytes) least = std::min<std::uint64_t>(least, block->bytes);
-            most = std::max<std::uint64_t>(most, block->bytes);
+            if (block->bytes >= bytes) least = std::min<uint64_t>(least, block->bytes);
+            most = std::max<uint64_t>(most, block->bytes);
         }
-        const std::uint64_t best = blocks.best(bytes), largest = blocks.bins.largest();
+        const uint64_t best = blocks.best(bytes), largest = blocks.bins.largest();
         REQUIRE((best == 0) == (least == ~0ull));
         if (best) {
             REQUIRE(best >= bytes);

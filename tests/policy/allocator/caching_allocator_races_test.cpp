@@ -24,33 +24,33 @@ class Owners {
         void* memory = mmap(nullptr, kUnits * sizeof *units_, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         REQUIRE(memory != MAP_FAILED);
-        units_ = static_cast<std::atomic<std::uint32_t>*>(memory);
+        units_ = static_cast<std::atomic<uint32_t>*>(memory);
     }
     ~Owners() { munmap(units_, kUnits * sizeof *units_); }
     Owners(const Owners&) = delete;
     Owners& operator=(const Owners&) = delete;
 
-    void take(std::uint64_t address, std::uint64_t bytes, std::uint32_t who) { change(address, bytes, 0, who); }
-    void leave(std::uint64_t address, std::uint64_t bytes, std::uint32_t who) { change(address, bytes, who, 0); }
+    void take(uint64_t address, uint64_t bytes, uint32_t who) { change(address, bytes, 0, who); }
+    void leave(uint64_t address, uint64_t bytes, uint32_t who) { change(address, bytes, who, 0); }
     std::atomic<unsigned> wrong{0};
 
   private:
-    static constexpr std::uint64_t kBase = 1ull << 40, kUnits = 1ull << 30;  // of 512 GiB
-    void change(std::uint64_t address, std::uint64_t bytes, std::uint32_t from, std::uint32_t to) {
-        const std::uint64_t first = (address - kBase) / 512, last = (address + bytes - 1 - kBase) / 512;
-        for (const std::uint64_t unit : {first, last}) {  // the ends, which an overlap begins or stops with
-            std::uint32_t expected = from;
+    static constexpr uint64_t kBase = 1ull << 40, kUnits = 1ull << 30;  // of 512 GiB
+    void change(uint64_t address, uint64_t bytes, uint32_t from, uint32_t to) {
+        const uint64_t first = (address - kBase) / 512, last = (address + bytes - 1 - kBase) / 512;
+        for (const uint64_t unit : {first, last}) {  // the ends, which an overlap begins or stops with
+            uint32_t expected = from;
             if (unit != first && first == last) continue;
             if (unit >= kUnits || !units_[unit].compare_exchange_strong(expected, to)) wrong++;
             if (first == last) break;
         }
     }
-    std::atomic<std::uint32_t>* units_ = nullptr;
+    std::atomic<uint32_t>* units_ = nullptr;
 };
 
-void run_random(Allocator& a, Owners& owners, std::uint32_t who, int operations) {
+void run_random(Allocator& a, Owners& owners, uint32_t who, int operations) {
     struct Live {
-        std::uint64_t address, bytes;
+        uint64_t address, bytes;
     };
     std::mt19937_64 random(who);
     std::vector<Live> live;
@@ -58,13 +58,13 @@ void run_random(Allocator& a, Owners& owners, std::uint32_t who, int operations)
     int error = 0;
     for (int i = 0; i < operations; i++) {
         if (live.size() < 100 && (live.empty() || random() % 2)) {
-            const std::uint64_t bytes = 1 + (random() % 4 ? random() % 60'000 : random() % 400'000);
-            const std::uint64_t address = a.allocator.allocate(bytes, &denied);
+            const uint64_t bytes = 1 + (random() % 4 ? random() % 60'000 : random() % 400'000);
+            const uint64_t address = a.allocator.allocate(bytes, &denied);
             if (!address) continue;
             owners.take(address, bytes, who);
             live.push_back({address, bytes});
         } else {
-            const std::size_t k = random() % live.size();
+            const size_t k = random() % live.size();
             owners.leave(live[k].address, live[k].bytes, who);
             if (TestAllocator::free(shared_map(), live[k].address, &error) != Freed::done) owners.wrong++;
             live[k] = live.back();
@@ -86,7 +86,7 @@ TEST_CASE("64 threads: no block is two threads' at once, and nothing is left whe
     Owners owners;
     std::vector<std::thread> threads;
     std::atomic<bool> stop{false};
-    for (std::uint32_t who = 1; who <= 64; who++)
+    for (uint32_t who = 1; who <= 64; who++)
         threads.emplace_back([&, who] { run_random(a, owners, who, tests::rounds(2000, 100000)); });
     // Meanwhile everything is taken away from the threads again and again.
     std::thread trimmer([&] {
@@ -126,13 +126,13 @@ TEST_CASE("one thread allocates and another frees") {
     const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options, 256 * kMiB);
     constexpr unsigned kSlots = 256;
-    std::vector<std::atomic<std::uint64_t>> slots(kSlots);
+    std::vector<std::atomic<uint64_t>> slots(kSlots);
     std::atomic<unsigned> wrong{0};
     const int count = tests::rounds(100'000, 5000000);
     std::thread consumer([&] {
         int error = 0;
         for (int i = 0; i < count; i++) {
-            std::uint64_t address = 0;
+            uint64_t address = 0;
             while (!(address = slots[static_cast<unsigned>(i) % kSlots].exchange(0))) std::this_thread::yield();
             if (TestAllocator::free(shared_map(), address, &error) != Freed::done) wrong++;
         }
@@ -140,7 +140,7 @@ TEST_CASE("one thread allocates and another frees") {
     });
     AllocationError denied;
     for (int i = 0; i < count; i++) {
-        const std::uint64_t address = a.allocator.allocate(1 + static_cast<std::uint64_t>(i) * 7 % 100'000, &denied);
+        const uint64_t address = a.allocator.allocate(1 + static_cast<uint64_t>(i) * 7 % 100'000, &denied);
         if (!address) {
             wrong++;
             continue;
@@ -157,7 +157,7 @@ TEST_CASE("one thread allocates and another frees") {
 TEST_CASE("two threads free the same block: one of them is told that it was wrong") {
     Allocator a;
     for (int round = 0; round < tests::rounds(20'000, 1000000); round++) {
-        const std::uint64_t address = a.allocate(round / 100 % 2 ? 1000 : 100'000);
+        const uint64_t address = a.allocate(round / 100 % 2 ? 1000 : 100'000);
         std::atomic<int> ready{0}, done{0}, invalid{0};
         const auto racer = [&] {
             int error = 0;
@@ -187,7 +187,7 @@ TEST_CASE(
     "what is asked for while threads are at it could have been: never less than nothing, never more than there was") {
     Allocator a;
     std::atomic<bool> over{false};
-    const auto work = [&](std::uint64_t bytes) {
+    const auto work = [&](uint64_t bytes) {
         AllocationError denied;
         int error = 0;
         while (!over) TestAllocator::free(shared_map(), a.allocator.allocate(bytes, &denied), &error);
@@ -195,8 +195,8 @@ TEST_CASE(
     };
     std::thread small(work, 1000), large(work, 100'000);
     unsigned wrong = 0;
-    const auto enough = static_cast<std::uint64_t>(tests::rounds(3'000'000, 1000000));
-    for (std::uint64_t allocations = 0; allocations < enough;) {
+    const auto enough = static_cast<uint64_t>(tests::rounds(3'000'000, 1000000));
+    for (uint64_t allocations = 0; allocations < enough;) {
         const Statistics s = a.allocator.statistics();
         for (const Tally* tally : {&s.allocated, &s.requested, &s.active})
             // A block that comes and goes while the sum is made may be counted, even more than once, but not often.

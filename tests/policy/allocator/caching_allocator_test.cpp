@@ -16,12 +16,12 @@ using Freed = TestAllocator::Freed;
 
 TEST_CASE("the first segment is of 2 MiB, and what is freed is used again") {
     Allocator a;
-    const std::uint64_t small = a.allocate(1000);
+    const uint64_t small = a.allocate(1000);
     CHECK(a.memory.held == 2 * kMiB);
     CHECK(small % 512 == 0);
     CHECK(a.free(small) == Freed::done);
     CHECK(a.allocate(1000) == small);
-    const std::uint64_t large = a.allocate(3 * kMiB);
+    const uint64_t large = a.allocate(3 * kMiB);
     CHECK(a.free(large) == Freed::done);
     CHECK(a.allocate(3 * kMiB) == large);
     CHECK(a.memory.takes == 2);
@@ -31,10 +31,10 @@ TEST_CASE("large blocks begin where other devices and the host can map them, wha
     const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
     std::mt19937 random(3);
-    std::vector<std::uint64_t> live;
+    std::vector<uint64_t> live;
     for (int i = 0; i < 3000; i++) {
-        const std::uint64_t most = 1ull << (17 + random() % 11), bytes = SizeClass::kMax + 1 + random() % most;
-        const std::uint64_t boundary = bytes >= 64 * kMiB ? 2 * kMiB : bytes >= 2 * kMiB ? 64 << 10 : 4096;
+        const uint64_t most = 1ull << (17 + random() % 11), bytes = SizeClass::kMax + 1 + random() % most;
+        const uint64_t boundary = bytes >= 64 * kMiB ? 2 * kMiB : bytes >= 2 * kMiB ? 64 << 10 : 4096;
         live.push_back(a.allocate(bytes));
         CAPTURE(bytes);
         REQUIRE(live.back());
@@ -52,9 +52,9 @@ TEST_CASE("a repeating program makes no driver allocation after its first round"
     Allocator a(options);
     unsigned takes = 0;
     for (int round = 0; round < 20; round++) {
-        std::vector<std::uint64_t> live;
-        for (std::uint64_t i = 1; i < 400; i++) live.push_back(a.allocate(i * i * 300 + 1));
-        for (const std::uint64_t address : live) REQUIRE(a.free(address) == Freed::done);
+        std::vector<uint64_t> live;
+        for (uint64_t i = 1; i < 400; i++) live.push_back(a.allocate(i * i * 300 + 1));
+        for (const uint64_t address : live) REQUIRE(a.free(address) == Freed::done);
         if (round == 1) takes = a.memory.takes;
     }
     CHECK(a.memory.takes == takes);
@@ -63,7 +63,7 @@ TEST_CASE("a repeating program makes no driver allocation after its first round"
 
 TEST_CASE("wrong frees are told apart, and harm nothing") {
     Allocator a;
-    const std::uint64_t small = a.allocate(5000), large = a.allocate(5 * kMiB);
+    const uint64_t small = a.allocate(5000), large = a.allocate(5 * kMiB);
     CHECK(a.free(0x1234) == Freed::not_ours);
     CHECK(a.free(small + 512) == Freed::invalid);
     CHECK(a.free(small + 1) == Freed::invalid);
@@ -80,7 +80,7 @@ TEST_CASE("wrong frees are told apart, and harm nothing") {
 
 TEST_CASE("over the limit: the reason is the budget's, nothing is lost, and freed memory can be had again") {
     Allocator a({}, 100 * kMiB);
-    const std::uint64_t most = a.allocate(90 * kMiB);
+    const uint64_t most = a.allocate(90 * kMiB);
     REQUIRE(most);
     CHECK(a.allocate(20 * kMiB) == 0);
     CHECK(a.denied.by == AllocationError::By::limit);
@@ -88,7 +88,7 @@ TEST_CASE("over the limit: the reason is the budget's, nothing is lost, and free
     CHECK(a.allocator.statistics().ooms == 1);
     CHECK(a.free(most) == Freed::done);
     // The idle segment goes back to make room for a larger one.
-    const std::uint64_t all = a.allocate(100 * kMiB);
+    const uint64_t all = a.allocate(100 * kMiB);
     REQUIRE(all);
     CHECK(a.memory.peak <= 100 * kMiB);
     CHECK(a.allocator.statistics().retries == 1);
@@ -96,9 +96,9 @@ TEST_CASE("over the limit: the reason is the budget's, nothing is lost, and free
 
 TEST_CASE("freeing 127 of 128 blocks lets a large one in again") {
     Allocator a({}, 128 * kMiB);
-    std::vector<std::uint64_t> blocks;
+    std::vector<uint64_t> blocks;
     for (int i = 0; i < 128; i++) blocks.push_back(a.allocate(kMiB));
-    for (const std::uint64_t block : blocks) REQUIRE(block);
+    for (const uint64_t block : blocks) REQUIRE(block);
     CHECK(a.allocate(kMiB) == 0);
     for (int i = 1; i < 128; i++) REQUIRE(a.free(blocks[i]) == Freed::done);
     CHECK(a.allocate(100 * kMiB));
@@ -125,7 +125,7 @@ TEST_CASE("preallocation takes all there is room for, and keeps it") {
     CHECK(a.allocator.top_up(&denied));
     CHECK(a.memory.held == 1000 * kMiB);
     CHECK(a.allocator.unused() == 1000 * kMiB);
-    const std::uint64_t block = a.allocate(10 * kMiB);
+    const uint64_t block = a.allocate(10 * kMiB);
     // It lies in the smallest piece that is large enough.
     CHECK(a.find(block).segment->bytes < 200 * kMiB);
     // A request for more than any piece: idle pieces become one that is large enough, and the rest stays taken.
@@ -138,7 +138,7 @@ TEST_CASE("preallocation takes all there is room for, and keeps it") {
 
 TEST_CASE("strict: a block whose GPU can't be waited for stays the program's") {
     Allocator a;
-    const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB);
+    const uint64_t small = a.allocate(1000), large = a.allocate(kMiB);
     a.memory.sync_error = kIllegalAddress;
     CHECK(a.free(small) == Freed::failed);
     CHECK(a.error == kIllegalAddress);
@@ -152,7 +152,7 @@ TEST_CASE("strict: a block whose GPU can't be waited for stays the program's") {
 TEST_CASE("while a stream is captured nothing is waited for, and freed blocks are not handed out") {
     const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
-    const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB);
+    const uint64_t small = a.allocate(1000), large = a.allocate(kMiB);
     a.memory.capturing = true;
     const unsigned asked = a.memory.quiesces + a.memory.fences;
     CHECK(a.free(small) == Freed::done);
@@ -172,17 +172,17 @@ TEST_CASE("while a stream is captured nothing is waited for, and freed blocks ar
 TEST_CASE("deferred: a block is handed out again only after the GPU has come past its free") {
     Allocator a(kDeferred);
     a.memory.instant = false;
-    std::vector<std::uint64_t> freed;
+    std::vector<uint64_t> freed;
     for (int i = 0; i < 100; i++) freed.push_back(a.allocate(kMiB));
-    for (const std::uint64_t address : freed) REQUIRE(a.free(address) == Freed::done);
+    for (const uint64_t address : freed) REQUIRE(a.free(address) == Freed::done);
     CHECK(a.memory.fences > 0);
     CHECK(a.memory.fences <= 100);
     for (int i = 0; i < 100; i++) {
-        const std::uint64_t address = a.allocate(kMiB);
-        for (const std::uint64_t old : freed) REQUIRE(address != old);
+        const uint64_t address = a.allocate(kMiB);
+        for (const uint64_t old : freed) REQUIRE(address != old);
     }
     a.memory.pending.clear();  // the GPU is done
-    const std::uint64_t held = a.memory.held;
+    const uint64_t held = a.memory.held;
     for (int i = 0; i < 90; i++) REQUIRE(a.allocate(kMiB));
     CHECK(a.memory.held == held);
     CHECK(a.memory.quiesces == 0);
@@ -192,7 +192,7 @@ TEST_CASE("deferred: before memory is refused, the GPU is waited for") {
     Allocator a(kDeferred, 64 * kMiB);
     a.memory.instant = false;
     for (int i = 0; i < 100; i++) {
-        const std::uint64_t address = a.allocate(40 * kMiB);
+        const uint64_t address = a.allocate(40 * kMiB);
         REQUIRE(address);
         REQUIRE(a.free(address) == Freed::done);
     }
@@ -201,7 +201,7 @@ TEST_CASE("deferred: before memory is refused, the GPU is waited for") {
 
 TEST_CASE("interior addresses lead to their block") {
     Allocator a;
-    const std::uint64_t small = a.allocate(5000), large = a.allocate(100 * kMiB);
+    const uint64_t small = a.allocate(5000), large = a.allocate(100 * kMiB);
     CHECK(a.find(small + 4999).address == small);
     CHECK(a.find(small + 4999).requested == 5000);
     CHECK(a.find(small + 5000).address == 0);
@@ -215,20 +215,19 @@ TEST_CASE("interior addresses lead to their block") {
 TEST_CASE("a range is within one block, which reaches as far as its size was rounded up, or in no segment") {
     const TestAllocator::Options options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
-    const std::uint64_t size = GENERATE(1ull, 511ull, 1000ull, 5000ull, 64 * kKiB, 64 * kKiB + 1, 200 * kKiB - 7,
-                                        2 * kMiB, 5 * kMiB + 1234, 300 * kMiB);
+    const uint64_t size = GENERATE(1ull, 511ull, 1000ull, 5000ull, 64 * kKiB, 64 * kKiB + 1, 200 * kKiB - 7, 2 * kMiB,
+                                   5 * kMiB + 1234, 300 * kMiB);
     CAPTURE(size);
-    std::vector<std::uint64_t> blocks;
+    std::vector<uint64_t> blocks;
     for (int i = 0; i < 5; i++) blocks.push_back(a.allocate(size));
-    const std::uint64_t extent =
-        size > SizeClass::kMax ? (size + 511) / 512 * 512 : SizeClass::bytes(SizeClass::of(size));
-    for (const std::uint64_t block : blocks) {
+    const uint64_t extent = size > SizeClass::kMax ? (size + 511) / 512 * 512 : SizeClass::bytes(SizeClass::of(size));
+    for (const uint64_t block : blocks) {
         CHECK(a.holds(block, extent));
         CHECK_FALSE(a.holds(block, extent + 1));
         CHECK_FALSE(a.holds(block, ~0ull));
         // At every boundary at which something else could be known of it, and beside it.
-        for (std::uint64_t step = 1; step < extent; step *= 2) {
-            for (const std::uint64_t at : {block + step, (block + step) / step * step, block + extent - step}) {
+        for (uint64_t step = 1; step < extent; step *= 2) {
+            for (const uint64_t at : {block + step, (block + step) / step * step, block + extent - step}) {
                 if (at < block || at >= block + extent) continue;
                 CAPTURE(block, at);
                 CHECK(a.holds(at, block + extent - at));
@@ -237,8 +236,7 @@ TEST_CASE("a range is within one block, which reaches as far as its size was rou
         }
     }
     REQUIRE(a.free(blocks[2]) == Freed::done);
-    for (const std::uint64_t at : {blocks[2], blocks[2] + extent / 2, blocks[2] + extent - 1})
-        CHECK_FALSE(a.holds(at, 1));
+    for (const uint64_t at : {blocks[2], blocks[2] + extent / 2, blocks[2] + extent - 1}) CHECK_FALSE(a.holds(at, 1));
     CHECK(a.holds(blocks[1] + extent - 1, 1));
     CHECK(a.holds(blocks[3], extent));
     CHECK(a.holds(77, ~0ull));
@@ -248,7 +246,7 @@ TEST_CASE("a range is within one block, which reaches as far as its size was rou
 
 TEST_CASE("what was noted of a block is forgotten with it, and what others may use is not handed out again") {
     Allocator a;
-    const std::uint64_t small = a.allocate(5000), large = a.allocate(3 * kMiB), other = a.allocate(5000);
+    const uint64_t small = a.allocate(5000), large = a.allocate(3 * kMiB), other = a.allocate(5000);
     CHECK(TestAllocator::mark(shared_map(), small));
     CHECK(TestAllocator::mark(shared_map(), large));
     CHECK_FALSE(TestAllocator::mark(shared_map(), small + 512));
@@ -257,7 +255,7 @@ TEST_CASE("what was noted of a block is forgotten with it, and what others may u
     a.memory.keep_marked = true;
     a.free(small);
     a.free(large);
-    CHECK(a.memory.forgotten == std::set<std::uint64_t>{small, large});
+    CHECK(a.memory.forgotten == std::set<uint64_t>{small, large});
     CHECK(a.free(small) == Freed::invalid);
     CHECK(a.free(large) == Freed::not_ours);  // its segment had nothing else in it, and is the driver's again
     for (int i = 0; i < 200; i++) {
@@ -268,10 +266,10 @@ TEST_CASE("what was noted of a block is forgotten with it, and what others may u
 
 TEST_CASE("a segment with nothing left but blocks that others may use goes back to the driver") {
     Allocator a;
-    const std::uint64_t exported = a.allocate(100 * kMiB), beside = a.allocate(kMiB);
+    const uint64_t exported = a.allocate(100 * kMiB), beside = a.allocate(kMiB);
     REQUIRE(TestAllocator::mark(shared_map(), exported));
     a.memory.keep_marked = true;
-    const std::uint64_t held = a.memory.held;
+    const uint64_t held = a.memory.held;
     a.free(exported);
     CHECK(a.memory.held == held - 100 * kMiB);
     CHECK(a.allocator.unused() == a.memory.held - kMiB);
@@ -281,11 +279,11 @@ TEST_CASE("a segment with nothing left but blocks that others may use goes back 
 
 TEST_CASE("idle segments go back after their time") {
     Allocator a;
-    std::vector<std::uint64_t> blocks;
+    std::vector<uint64_t> blocks;
     for (int i = 0; i < 50; i++) blocks.push_back(a.allocate(4 * kMiB)), blocks.push_back(a.allocate(3000));
-    for (const std::uint64_t block : blocks) a.free(block);
+    for (const uint64_t block : blocks) a.free(block);
     CHECK(a.allocator.release_idle(1000, 500, false) == 0);  // the first look notes what is idle
-    const std::uint64_t again = a.allocate(4 * kMiB);
+    const uint64_t again = a.allocate(4 * kMiB);
     a.free(again);
     CHECK(a.allocator.release_idle(1499, 500, false) == 0);
     CHECK(a.allocator.release_idle(1500, 500, true) > 0);
@@ -297,7 +295,7 @@ TEST_CASE("idle segments go back after their time") {
 
 TEST_CASE("what is idle goes back when somebody else needs it, at the next slow step") {
     Allocator a;
-    const std::uint64_t kept = a.allocate(1000), idle = a.allocate(100 * kMiB);
+    const uint64_t kept = a.allocate(1000), idle = a.allocate(100 * kMiB);
     a.free(a.allocate(1000));
     a.free(idle);
     a.memory.wanted = true;
@@ -313,7 +311,7 @@ TEST_CASE("a thread keeps the large blocks that it has freed last, for the same 
     REQUIRE(a.free(a.allocate(1)) == Freed::done);  // this thread's store is there
     a.allocator.trim(~0ull);
     a.memory.takes = 0;
-    const std::uint64_t block = a.allocate(2 * kMiB), other = a.allocate(kMiB);
+    const uint64_t block = a.allocate(2 * kMiB), other = a.allocate(kMiB);
     REQUIRE(a.free(block) == TestAllocator::Freed::done);
     CHECK(a.free(block) == TestAllocator::Freed::invalid);
     CHECK(a.free(block + 512) == TestAllocator::Freed::invalid);
@@ -326,7 +324,7 @@ TEST_CASE("a thread keeps the large blocks that it has freed last, for the same 
     REQUIRE(a.free(block) == TestAllocator::Freed::done);
     REQUIRE(a.free(other) == TestAllocator::Freed::done);
     // Both are one again, and no segment is taken.
-    const std::uint64_t whole = a.allocate(4 * kMiB);
+    const uint64_t whole = a.allocate(4 * kMiB);
     CHECK(whole);
     CHECK(a.memory.takes == 1);
     REQUIRE(a.free(whole) == TestAllocator::Freed::done);
@@ -337,7 +335,7 @@ TEST_CASE("a thread keeps the large blocks that it has freed last, for the same 
 TEST_CASE("what a thread keeps is others' when they need it, or when it ends") {
     Allocator a({}, 2 * kMiB);
     const bool ends = GENERATE(true, false);
-    std::uint64_t block = 0;
+    uint64_t block = 0;
     std::atomic<int> step{0};
     std::thread thread([&] {
         block = a.allocator.allocate(kMiB, &a.denied);
@@ -356,7 +354,7 @@ TEST_CASE("what a thread keeps is others' when they need it, or when it ends") {
 
 TEST_CASE("a context's end takes everything with it, and the allocator can be used for another") {
     Allocator a(kDeferred);
-    const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB), freed = a.allocate(kMiB);
+    const uint64_t small = a.allocate(1000), large = a.allocate(kMiB), freed = a.allocate(kMiB);
     a.free(freed);
     a.allocator.close();
     CHECK(a.free(small) == Freed::not_ours);
@@ -365,7 +363,7 @@ TEST_CASE("a context's end takes everything with it, and the allocator can be us
     a.memory.live.clear();
     a.memory.held = 0;
     a.allocator.open(a.memory.backing(), shared_map(), kDeferred);
-    const std::uint64_t again = a.allocate(1000);
+    const uint64_t again = a.allocate(1000);
     CHECK(again);
     CHECK(again != small);
     CHECK(a.allocator.statistics().allocated.current == 1024);
@@ -374,7 +372,7 @@ TEST_CASE("a context's end takes everything with it, and the allocator can be us
 
 TEST_CASE("statistics end with a context, whose memory was all given back, and begin anew with the next") {
     Allocator a;
-    const std::uint64_t freed = a.allocate(kMiB);
+    const uint64_t freed = a.allocate(kMiB);
     a.allocate(1000), a.allocate(2 * kMiB);
     a.free(freed);
     const Statistics done = a.allocator.close();
@@ -408,7 +406,7 @@ TEST_CASE("what has changed in the statistics is told when it is worth it, and w
         what();
         return a.memory.changes - before;
     };
-    std::uint64_t first = 0, second = 0;
+    uint64_t first = 0, second = 0;
     CHECK(told([&] { first = a.allocate(60 * kMiB); }) == 1);  // a segment
     CHECK(a.memory.last.allocated.current == 60 * kMiB);
     CHECK(a.memory.last.reserved.current == a.memory.held);
@@ -444,7 +442,7 @@ TEST_CASE("where much is held, a 64th of it is worth telling") {
 TEST_CASE("a driver that aligns to less than 2 MiB costs the ends of its segments and nothing else") {
     Allocator a;
     a.memory.unaligned = 4096;
-    const std::uint64_t large = a.allocate(kMiB);
+    const uint64_t large = a.allocate(kMiB);
     REQUIRE(large);
     CHECK(a.free(large) == Freed::done);
     CHECK(a.allocator.trim(~0ull) > 0);
@@ -455,7 +453,7 @@ TEST_CASE("a driver that aligns to less than 2 MiB costs the ends of its segment
 
 TEST_CASE("statistics: current, peak, allocated and freed") {
     Allocator a;
-    const std::uint64_t one = a.allocate(70'000), two = a.allocate(100'000), three = a.allocate(1000);
+    const uint64_t one = a.allocate(70'000), two = a.allocate(100'000), three = a.allocate(1000);
     a.free(one);
     const Statistics s = a.allocator.statistics();
     CHECK(s.allocated.current == 100'352 + 1024);
@@ -481,9 +479,9 @@ TEST_CASE("a context that ends while its allocator grows leaves nothing behind, 
     TestAllocator& allocator = *new TestAllocator;
     memory.allocator = &allocator;
     BackingTable backing = memory.backing();
-    static std::uint64_t (*const take)(void*, std::uint64_t, AllocationError*) = backing.take;
-    backing.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
-        const std::uint64_t address = take(self, bytes, denied);
+    static uint64_t (*const take)(void*, uint64_t, AllocationError*) = backing.take;
+    backing.take = [](void* self, uint64_t bytes, AllocationError* denied) {
+        const uint64_t address = take(self, bytes, denied);
         static_cast<Ending*>(static_cast<MadeUpMemory*>(self))->allocator->close();
         return address;
     };

@@ -35,11 +35,11 @@ struct Ends {
         if constexpr (requires { backing.past; }) {
             past = backing.past;
             quiesce = backing.quiesce;
-            backing.past = [](void* self, std::uint64_t address, Fence* fence) {
+            backing.past = [](void* self, uint64_t address, Fence* fence) {
                 ends->end_if_armed();
                 return ends->past(self, address, fence) || ends->over;
             };
-            backing.quiesce = [](void* self, std::uint64_t address, bool for_program) {
+            backing.quiesce = [](void* self, uint64_t address, bool for_program) {
                 if (!for_program) ends->end_if_armed();
                 return ends->quiesce(self, address, for_program);
             };
@@ -60,22 +60,22 @@ struct Ends {
         const Statistics now = a.allocator.statistics();
         CHECK(now.allocated.current <= now.reserved.current);
         for (int i = 0; i < 1000; i++) {
-            const std::uint64_t address = a.allocate(bytes);
+            const uint64_t address = a.allocate(bytes);
             REQUIRE(address);
             CHECK(mine.insert(address).second);
         }
-        for (const std::uint64_t address : mine) CHECK(a.free(address) == TestAllocator::Freed::done);
+        for (const uint64_t address : mine) CHECK(a.free(address) == TestAllocator::Freed::done);
     }
 
     static inline Ends* ends = nullptr;
     TestAllocator::Options options;
     Allocator a;
     bool (*passed)(void*, Fence, bool) = nullptr;
-    bool (*past)(void*, std::uint64_t, Fence*) = nullptr;
-    int (*quiesce)(void*, std::uint64_t, bool) = nullptr;
+    bool (*past)(void*, uint64_t, Fence*) = nullptr;
+    int (*quiesce)(void*, uint64_t, bool) = nullptr;
     bool armed = false, over = false;
-    std::uint64_t bytes = 0;
-    std::set<std::uint64_t> mine;
+    uint64_t bytes = 0;
+    std::set<uint64_t> mine;
 };
 
 TEST_CASE("what a thread that trims has in its hands when the context ends doesn't come back") {
@@ -83,10 +83,10 @@ TEST_CASE("what a thread that trims has in its hands when the context ends doesn
     scene.bytes = GENERATE(512u, 40'000u, 300'000u, 5'000'000u);
     const bool waits = GENERATE(true, false);
     CAPTURE(scene.bytes, waits);
-    std::set<std::uint64_t> old;
+    std::set<uint64_t> old;
     for (int i = 0; i < 300; i++) old.insert(scene.a.allocate(scene.bytes));
     scene.a.memory.instant = false;
-    for (const std::uint64_t address : old) scene.a.free(address);
+    for (const uint64_t address : old) scene.a.free(address);
     scene.a.memory.instant = true;
     scene.armed = true;
     if (waits)
@@ -100,10 +100,10 @@ TEST_CASE("what was deferred during a capture doesn't come back after its contex
     Ends scene({});
     scene.bytes = GENERATE(512u, 40'000u, 300'000u, 5'000'000u);
     CAPTURE(scene.bytes);
-    std::set<std::uint64_t> old;
+    std::set<uint64_t> old;
     for (int i = 0; i < 300; i++) old.insert(scene.a.allocate(scene.bytes));
     scene.a.memory.capturing = true;
-    for (const std::uint64_t address : old) scene.a.free(address);
+    for (const uint64_t address : old) scene.a.free(address);
     scene.a.memory.capturing = false;
     scene.armed = true;
     scene.a.allocator.trim(~0ull);

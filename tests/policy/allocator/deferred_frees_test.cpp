@@ -22,8 +22,8 @@ struct Settled : Allocator {
         for (int i = 0; i < 10; i++) pair();
         memory.fences = memory.takes = 0;
     }
-    std::uint64_t pair() {
-        const std::uint64_t block = allocate(kMiB);
+    uint64_t pair() {
+        const uint64_t block = allocate(kMiB);
         return free(block) == Freed::done ? block : 0;
     }
 };
@@ -74,10 +74,10 @@ TEST_CASE("a thread has its own freed blocks again without the allocator's lock"
 TEST_CASE("what a thread has deferred is not its own again before the GPU has come past, however often that was so") {
     Settled a;
     a.memory.instant = false;
-    std::vector<std::uint64_t> deferred;
+    std::vector<uint64_t> deferred;
     for (int i = 0; i < 20; i++) {
-        const std::uint64_t block = a.allocate(kMiB);
-        for (const std::uint64_t other : deferred) REQUIRE(block != other);
+        const uint64_t block = a.allocate(kMiB);
+        for (const uint64_t other : deferred) REQUIRE(block != other);
         REQUIRE(a.free(block) == Freed::done);
         // The first two blocks were kept before the GPU fell behind.
         if (i >= 2) deferred.push_back(block);
@@ -85,14 +85,14 @@ TEST_CASE("what a thread has deferred is not its own again before the GPU has co
     CHECK(a.memory.quiesces == 0);
     a.memory.pending.clear();  // the GPU is done
     a.memory.instant = true;
-    const std::uint64_t held = a.memory.held;
+    const uint64_t held = a.memory.held;
     for (int i = 0; i < 20; i++) REQUIRE(a.allocate(kMiB));
     CHECK(a.memory.held == held);
 }
 
 TEST_CASE("while the GPU is behind, a thread asks it for each batch and not for each block") {
     Settled a;
-    const std::uint64_t large = a.allocate(64 * kMiB);
+    const uint64_t large = a.allocate(64 * kMiB);
     for (int i = 0; i < 10; i++) REQUIRE(a.pair());  // there is nothing free but its own
     REQUIRE(a.free(large) == Freed::done);           // now there is
     a.memory.instant = false;
@@ -105,7 +105,7 @@ TEST_CASE("blocks too large for a thread wait together until they are worth aski
     Allocator a(kDeferred);
     a.memory.instant = false;
     REQUIRE(a.allocate(16 * kGiB));
-    std::vector<std::uint64_t> blocks;
+    std::vector<uint64_t> blocks;
     for (int i = 0; i < 8; i++) blocks.push_back(a.allocate(5 * kMiB));
     a.memory.fences = 0;
     for (unsigned i = 0; i < blocks.size(); i++) {

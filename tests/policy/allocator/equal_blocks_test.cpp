@@ -10,10 +10,10 @@ namespace cuslice {
 namespace {
 
 // A driver hands out whole granules.
-std::uint64_t of_the_driver(std::uint64_t limit, std::uint64_t bytes) { return limit / GrowthPolicy::least(bytes); }
+uint64_t of_the_driver(uint64_t limit, uint64_t bytes) { return limit / GrowthPolicy::least(bytes); }
 
-std::uint64_t fill(Allocator& a, std::uint64_t bytes) {
-    std::uint64_t blocks = 0;
+uint64_t fill(Allocator& a, uint64_t bytes) {
+    uint64_t blocks = 0;
     while (a.allocate(bytes)) blocks++;
     return blocks;
 }
@@ -24,14 +24,14 @@ constexpr TestAllocator::Options kPreallocates{TestAllocator::Reuse::strict, tru
 
 TEST_CASE("blocks of one size fill a slice, whatever their size and that of the slice") {
     const auto options = GENERATE(TestAllocator::Options{}, kDeferred, kPreallocates);
-    const std::uint64_t limit = GENERATE(1440, 1920, 5000, 7000, 8064, 15000) * kMiB;
-    for (const std::uint64_t kib : {1536, 3072, 5120, 7468, 10240, 17408, 24576, 32768, 49152, 64512, 65536, 102400,
-                                    133120, 204800, 340992, 512000, 655360, 1024000}) {
-        const std::uint64_t bytes = kib * kKiB;
+    const uint64_t limit = GENERATE(1440, 1920, 5000, 7000, 8064, 15000) * kMiB;
+    for (const uint64_t kib : {1536, 3072, 5120, 7468, 10240, 17408, 24576, 32768, 49152, 64512, 65536, 102400, 133120,
+                               204800, 340992, 512000, 655360, 1024000}) {
+        const uint64_t bytes = kib * kKiB;
         if (2 * bytes > limit) continue;
         Allocator a(options, limit);
         if (options.preallocate) REQUIRE(a.allocator.top_up(&a.denied));
-        const std::uint64_t blocks = fill(a, bytes);
+        const uint64_t blocks = fill(a, bytes);
         INFO(blocks << " blocks of " << kib << " KiB in " << limit / kMiB << " MiB");
         CHECK(100 * blocks >= 97 * of_the_driver(limit, bytes));
         CHECK(a.memory.peak <= limit);
@@ -41,7 +41,7 @@ TEST_CASE("blocks of one size fill a slice, whatever their size and that of the 
 TEST_CASE("what is preallocated is cut anew for large blocks, and what is in use stays where it is") {
     Allocator a(kPreallocates, 7000 * kMiB);
     REQUIRE(a.allocator.top_up(&a.denied));
-    const std::uint64_t small = a.allocate(kMiB);
+    const uint64_t small = a.allocate(kMiB);
     const Segment* segment = a.find(small).segment;
     CHECK(fill(a, 1000 * kMiB) == 6);
     CHECK(a.find(small).segment == segment);
@@ -54,8 +54,8 @@ TEST_CASE("what is preallocated isn't cut anew for ever, nor while a stream is c
     REQUIRE(a.allocator.top_up(&a.denied));
     SECTION("each size wants it otherwise") {
         for (int i = 0; i < 1000; i++) {
-            const std::uint64_t bytes = i % 2 ? 1000 * kMiB : 1300 * kMiB;
-            const std::uint64_t block = a.allocate(bytes);
+            const uint64_t bytes = i % 2 ? 1000 * kMiB : 1300 * kMiB;
+            const uint64_t block = a.allocate(bytes);
             REQUIRE(block);
             a.free(block);
         }

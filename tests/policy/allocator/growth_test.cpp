@@ -6,12 +6,12 @@
 namespace cuslice {
 
 namespace {
-constexpr std::uint64_t kMiB = 1 << 20, kPlenty = 1ull << 40;
+constexpr uint64_t kMiB = 1 << 20, kPlenty = 1ull << 40;
 }
 
 TEST_CASE("segments start at 2 MiB and double to 8 MiB") {
-    std::uint64_t held = 0, last = 0;
-    for (const std::uint64_t expected : {2, 4, 8, 8, 8}) {
+    uint64_t held = 0, last = 0;
+    for (const uint64_t expected : {2, 4, 8, 8, 8}) {
         last = GrowthPolicy::next(1000, held, last, kPlenty);
         CHECK(last == expected * kMiB);
         held += last;
@@ -21,7 +21,7 @@ TEST_CASE("segments start at 2 MiB and double to 8 MiB") {
 TEST_CASE("later segments are a sixth of what there is") {
     CHECK(GrowthPolicy::next(1024, 1500 * kMiB, 200 * kMiB, kPlenty) == 250 * kMiB);
     // It takes no more than some hundred steps to any size.
-    std::uint64_t held = 0, last = 0;
+    uint64_t held = 0, last = 0;
     int steps = 0;
     for (; held < 100'000 * kMiB; steps++) held += last = GrowthPolicy::next(1000, held, last, kPlenty);
     CHECK(steps < 160);
@@ -34,7 +34,7 @@ TEST_CASE("a segment is never smaller than the request, and whole granules") {
 }
 
 TEST_CASE("a segment is for whole blocks of the request's size, as many as are nearest to its own") {
-    const std::uint64_t held = 1500 * kMiB, last = 200 * kMiB;  // and so 250 MiB
+    const uint64_t held = 1500 * kMiB, last = 200 * kMiB;  // and so 250 MiB
     CHECK(GrowthPolicy::next(32 * kMiB, held, last, kPlenty) == 256 * kMiB);
     CHECK(GrowthPolicy::next(48 * kMiB, held, last, kPlenty) == 240 * kMiB);
     CHECK(GrowthPolicy::next(61 * kMiB, held, last, kPlenty) == 244 * kMiB);
@@ -70,7 +70,7 @@ TEST_CASE("a segment is made smaller to leave it at what is enough, by half at m
 }
 
 TEST_CASE("after a refusal a tenth less is asked, down to what is needed, and then no more") {
-    std::uint64_t asked = 100 * kMiB;
+    uint64_t asked = 100 * kMiB;
     CHECK((asked = GrowthPolicy::after_refusal(asked, 70 * kMiB)) == 90 * kMiB);
     CHECK((asked = GrowthPolicy::after_refusal(asked, 70 * kMiB)) == 80 * kMiB);
     CHECK((asked = GrowthPolicy::after_refusal(asked, 70 * kMiB)) == 72 * kMiB);

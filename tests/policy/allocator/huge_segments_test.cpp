@@ -14,15 +14,15 @@ using Freed = TestAllocator::Freed;
 TEST_CASE("a huge block has a segment of its size to itself, which is exchanged when its size changes") {
     const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
-    std::uint64_t live = 0;
-    for (std::uint64_t size = 100 * kMiB; size <= 400 * kMiB; size += 30 * kMiB) {
-        const std::uint64_t huge = a.allocate(size);
+    uint64_t live = 0;
+    for (uint64_t size = 100 * kMiB; size <= 400 * kMiB; size += 30 * kMiB) {
+        const uint64_t huge = a.allocate(size);
         // The small block outlives the huge one and therefore lies in another segment.
-        const std::uint64_t small = a.allocate(kMiB);
+        const uint64_t small = a.allocate(kMiB);
         REQUIRE((huge && small));
         CHECK(a.find(huge).segment->bytes < size + GrowthPolicy::kGranule);
         CHECK(a.find(small).segment != a.find(huge).segment);
-        live = std::max<std::uint64_t>(live, a.allocator.statistics().allocated.current);
+        live = std::max<uint64_t>(live, a.allocator.statistics().allocated.current);
         REQUIRE(a.free(huge) == Freed::done);
     }
     CHECK(a.memory.peak <= live / 100 * 110);
@@ -32,20 +32,20 @@ TEST_CASE("a huge block has a segment of its size to itself, which is exchanged 
 TEST_CASE("a training whose tensors follow a length that varies holds a fifth more than is live, at most") {
     Allocator a;
     std::mt19937_64 random(1);
-    std::vector<std::uint64_t> kept, gradients, last;
-    std::uint64_t live = 0;
-    const auto take = [&](std::vector<std::uint64_t>& list, std::uint64_t bytes) {
+    std::vector<uint64_t> kept, gradients, last;
+    uint64_t live = 0;
+    const auto take = [&](std::vector<uint64_t>& list, uint64_t bytes) {
         list.push_back(a.allocate(bytes));
         REQUIRE(list.back());
-        live = std::max<std::uint64_t>(live, a.allocator.statistics().allocated.current);
+        live = std::max<uint64_t>(live, a.allocator.statistics().allocated.current);
     };
-    const auto free_all = [&](std::vector<std::uint64_t>& list) {
+    const auto free_all = [&](std::vector<uint64_t>& list) {
         for (; !list.empty(); list.pop_back()) REQUIRE(a.free(list.back()) == Freed::done);
     };
     for (int i = 0; i < 60; i++) take(kept, (i % 5 + 1) * 3 * kMiB);
     for (int step = 0; step < 40; step++) {
-        const std::uint64_t length = 64 + random() % 449;
-        std::vector<std::uint64_t> activations, scores, now;
+        const uint64_t length = 64 + random() % 449;
+        std::vector<uint64_t> activations, scores, now;
         for (int layer = 0; layer < 48; layer++) take(activations, length * 16 * kKiB);
         take(now, length * 800 * kKiB);  // scores, which are held until the next step has its own
         take(scores, length * 800 * kKiB);
@@ -67,7 +67,7 @@ TEST_CASE("a training whose tensors follow a length that varies holds a fifth mo
 TEST_CASE("sizes that never settle are exchanged a few times, and then live with what there is") {
     Allocator a;
     const auto round = [&] {
-        for (const std::uint64_t size : {100 * kMiB, 190 * kMiB}) REQUIRE(a.free(a.allocate(size)) == Freed::done);
+        for (const uint64_t size : {100 * kMiB, 190 * kMiB}) REQUIRE(a.free(a.allocate(size)) == Freed::done);
     };
     for (int i = 0; i < 20; i++) round();
     const unsigned takes = a.memory.takes;

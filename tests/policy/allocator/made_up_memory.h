@@ -13,9 +13,9 @@ namespace cuslice {
 
 // A GPU's memory and its work, made up: addresses that nobody touches, and a clock of what the GPU has come past.
 struct MadeUpMemory {
-    std::uint64_t limit = 64ull << 30;    // what the budget allows
-    std::uint64_t physical = 1ull << 46;  // what the driver has
-    std::uint64_t unaligned = 0;          // added to every address
+    uint64_t limit = 64ull << 30;    // what the budget allows
+    uint64_t physical = 1ull << 46;  // what the driver has
+    uint64_t unaligned = 0;          // added to every address
     bool capturing = false;
     int sync_error = 0;
     int failure = 0;                  // the driver's answer to whoever asks for a segment
@@ -27,25 +27,23 @@ struct MadeUpMemory {
     TestAllocator* asked = nullptr;   // for its statistics, whenever they have changed
     Statistics last;
 
-    std::uint64_t held = 0, peak = 0, next = 1ull << 40;
+    uint64_t held = 0, peak = 0, next = 1ull << 40;
     unsigned asked_for = 0, takes = 0, attempts = 0, returns = 0, fences = 0, quiesces = 0, threads = 0, changes = 0;
-    std::map<std::uint64_t, std::uint64_t> live;
+    std::map<uint64_t, uint64_t> live;
     std::set<Fence> pending;
-    std::set<std::uint64_t> forgotten;
+    std::set<uint64_t> forgotten;
     std::mutex mutex;
 
     BackingTable backing() {
         BackingTable b;
         b.self = this;
-        b.take = [](void* self, std::uint64_t bytes, AllocationError* denied) { return of(self).take(bytes, denied); };
-        b.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
-            return of(self).give_back(address, bytes);
-        };
+        b.take = [](void* self, uint64_t bytes, AllocationError* denied) { return of(self).take(bytes, denied); };
+        b.give_back = [](void* self, uint64_t address, uint64_t bytes) { return of(self).give_back(address, bytes); };
         b.room = [](void* self) {
             std::lock_guard lock(of(self).mutex);
             return of(self).limit - of(self).held;
         };
-        b.quiesce = [](void* self, std::uint64_t, bool) {
+        b.quiesce = [](void* self, uint64_t, bool) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
             if (m.capturing) return kNotNow;
@@ -54,7 +52,7 @@ struct MadeUpMemory {
             return m.sync_error;
         };
         b.in_context = [](void*) { return 0; };
-        b.fence = [](void* self, std::uint64_t) -> Fence {
+        b.fence = [](void* self, uint64_t) -> Fence {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
             if (m.capturing || m.no_fences) return 0;
@@ -62,7 +60,7 @@ struct MadeUpMemory {
             if (!m.instant) m.pending.insert(fence);
             return fence;
         };
-        b.past = [](void* self, std::uint64_t, Fence* fence) {
+        b.past = [](void* self, uint64_t, Fence* fence) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
             *fence = 0;
@@ -83,7 +81,7 @@ struct MadeUpMemory {
         b.drop_fence = [](void* self, Fence fence) { of(self).pending.erase(fence); };
         b.capturing = [](void* self) { return of(self).capturing; };
         b.wanted = [](void* self) { return of(self).wanted.exchange(false); };
-        b.forget = [](void* self, std::uint64_t address) {
+        b.forget = [](void* self, uint64_t address) {
             of(self).forgotten.insert(address);
             return !of(self).keep_marked;
         };
@@ -98,7 +96,7 @@ struct MadeUpMemory {
 
   private:
     static MadeUpMemory& of(void* self) { return *static_cast<MadeUpMemory*>(self); }
-    std::uint64_t take(std::uint64_t bytes, AllocationError* denied) {
+    uint64_t take(uint64_t bytes, AllocationError* denied) {
         std::lock_guard lock(mutex);
         asked_for++;
         if (bytes > limit - held) {
@@ -119,12 +117,12 @@ struct MadeUpMemory {
         held += bytes;
         peak = held > peak ? held : peak;
         takes++;
-        const std::uint64_t address = next + unaligned;
+        const uint64_t address = next + unaligned;
         next += bytes + (64 << 20);
         live[address] = bytes;
         return address;
     }
-    bool give_back(std::uint64_t address, std::uint64_t bytes) {
+    bool give_back(uint64_t address, uint64_t bytes) {
         std::lock_guard lock(mutex);
         attempts++;
         if (takes_nothing_back) return false;
@@ -149,7 +147,7 @@ struct Allocator {
     AllocationError denied;
     int error = 0;
 
-    explicit Allocator(TestAllocator::Options options = {}, std::uint64_t limit = 64ull << 30) {
+    explicit Allocator(TestAllocator::Options options = {}, uint64_t limit = 64ull << 30) {
         memory.limit = limit;
         allocator.open(memory.backing(), shared_map(), options);
     }
@@ -158,15 +156,13 @@ struct Allocator {
         TestAllocator::thread_ends();
         delete &allocator;
     }
-    std::uint64_t allocate(std::uint64_t bytes) { return allocator.allocate(bytes, &denied); }
-    TestAllocator::Freed free(std::uint64_t address) { return TestAllocator::free(shared_map(), address, &error); }
-    static bool holds(std::uint64_t address, std::uint64_t bytes) {
-        return TestAllocator::holds(shared_map(), address, bytes);
-    }
-    TestAllocator::Found find(std::uint64_t address) { return TestAllocator::find(shared_map(), address); }
+    uint64_t allocate(uint64_t bytes) { return allocator.allocate(bytes, &denied); }
+    TestAllocator::Freed free(uint64_t address) { return TestAllocator::free(shared_map(), address, &error); }
+    static bool holds(uint64_t address, uint64_t bytes) { return TestAllocator::holds(shared_map(), address, bytes); }
+    TestAllocator::Found find(uint64_t address) { return TestAllocator::find(shared_map(), address); }
 };
 
-constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
+constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
 constexpr TestAllocator::Options kDeferred{TestAllocator::Reuse::deferred, false};
 
 }  // namespace cuslice

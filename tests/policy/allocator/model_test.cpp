@@ -9,7 +9,7 @@
 namespace cuslice::model {
 namespace {
 
-void run(std::uint64_t seed, unsigned threads, std::uint64_t steps) {
+void run(uint64_t seed, unsigned threads, uint64_t steps) {
     CAPTURE(seed, threads, steps);
     Findings findings;
     const Plan plan = Plan::of(seed, threads, steps);
@@ -23,14 +23,14 @@ void run(std::uint64_t seed, unsigned threads, std::uint64_t steps) {
 }  // namespace
 
 TEST_CASE("one thread: no memory is two's, none is had while it may be used, and nothing is lost", "[slow][fuzz]") {
-    const auto most = static_cast<std::uint64_t>(tests::rounds(20, 20'000));
-    for (std::uint64_t seed = 1; seed <= most; seed++) run(seed, 1, 2000);
+    const auto most = static_cast<uint64_t>(tests::rounds(20, 20'000));
+    for (uint64_t seed = 1; seed <= most; seed++) run(seed, 1, 2000);
 }
 
 TEST_CASE("many threads: no memory is two's, none is had while it may be used, and nothing is lost", "[slow][fuzz]") {
-    const auto most = static_cast<std::uint64_t>(tests::rounds(10, 6'000));
+    const auto most = static_cast<uint64_t>(tests::rounds(10, 6'000));
     constexpr unsigned kThreads[] = {2, 3, 8, 24};
-    for (std::uint64_t seed = 1; seed <= most; seed++) run(seed, kThreads[seed % 4], 2000);
+    for (uint64_t seed = 1; seed <= most; seed++) run(seed, kThreads[seed % 4], 2000);
 }
 
 }  // namespace cuslice::model

@@ -7,7 +7,7 @@
 namespace {
 
 thread_local bool gives_none = false;
-thread_local std::uint64_t given = 0;  // bytes, to this thread
+thread_local uint64_t given = 0;  // bytes, to this thread
 
 /// While it lives, this thread gets no memory for tables.
 struct NoTables {
@@ -19,12 +19,12 @@ struct NoTables {
 
 }  // namespace
 
-// This program is linked with --wrap for cuslice::take_table_memory(std::size_t).
+// This program is linked with --wrap for cuslice::take_table_memory(size_t).
 extern "C" {
-void* __real__ZN7cuslice17take_table_memoryEm(std::size_t bytes);
-void* __wrap__ZN7cuslice17take_table_memoryEm(std::size_t bytes);
+void* __real__ZN7cuslice17take_table_memoryEm(size_t bytes);
+void* __wrap__ZN7cuslice17take_table_memoryEm(size_t bytes);
 
-void* __wrap__ZN7cuslice17take_table_memoryEm(std::size_t bytes) {
+void* __wrap__ZN7cuslice17take_table_memoryEm(size_t bytes) {
     if (gives_none) return nullptr;
     given += bytes;
     return __real__ZN7cuslice17take_table_memoryEm(bytes);
@@ -37,7 +37,7 @@ namespace {
 using Freed = TestAllocator::Freed;
 
 TEST_CASE("without host memory for a segment it goes back, the driver is not asked again, and later all is well") {
-    const std::uint64_t size = GENERATE(4 * kKiB, 3 * kMiB, 100 * kMiB);
+    const uint64_t size = GENERATE(4 * kKiB, 3 * kMiB, 100 * kMiB);
     const bool preallocates = GENERATE(false, true);
     CAPTURE(size, preallocates);
     Allocator a({TestAllocator::Reuse::strict, preallocates}, kGiB);
@@ -52,7 +52,7 @@ TEST_CASE("without host memory for a segment it goes back, the driver is not ask
         CHECK(a.allocator.unused() == 0);
     }
     a.denied = {};
-    const std::uint64_t block = a.allocate(size);
+    const uint64_t block = a.allocate(size);
     REQUIRE(block);
     CHECK(a.free(block) == Freed::done);
     CHECK(a.allocator.unused() == a.memory.held);
@@ -62,7 +62,7 @@ TEST_CASE("where much is held a smaller segment isn't asked for either when ther
     Allocator a;
     for (int i = 0; i < 100; i++) REQUIRE(a.allocate(6 * kMiB));
     while (a.allocator.statistics().largest_free >= 6 * kMiB) REQUIRE(a.allocate(6 * kMiB));
-    const std::uint64_t held = a.memory.held, next = a.memory.next;
+    const uint64_t held = a.memory.held, next = a.memory.next;
     const unsigned asked = a.memory.asked_for;
     a.memory.next = 1ull << 48;  // where the map has no table yet
     {
@@ -79,7 +79,7 @@ TEST_CASE("where much is held a smaller segment isn't asked for either when ther
 
 TEST_CASE("a block that there is no memory to defer is nobody's again, and not counted as one that could be had") {
     Allocator a(kDeferred);
-    const std::uint64_t block = a.allocate(100 * kMiB), held = a.memory.held;
+    const uint64_t block = a.allocate(100 * kMiB), held = a.memory.held;
     REQUIRE(block);
     a.memory.instant = false;
     {
@@ -100,9 +100,9 @@ TEST_CASE("a block that there is no memory to defer is nobody's again, and not c
 TEST_CASE("what an allocator takes of the host's memory is what it says that it takes") {
     Allocator a(kDeferred);
     CHECK(a.allocator.statistics().own_memory == 0);
-    const std::uint64_t before = given;
+    const uint64_t before = given;
     REQUIRE(a.free(a.allocate(100 * kMiB)) == Freed::done);
-    const std::uint64_t large = a.allocator.statistics().own_memory;
+    const uint64_t large = a.allocator.statistics().own_memory;
     CHECK(large > 0);
     REQUIRE(a.free(a.allocate(100)) == Freed::done);
     CHECK(a.allocator.statistics().own_memory > large);

@@ -29,7 +29,7 @@ TEST_CASE("without memory there is no record, none is counted, and later there i
     CHECK(records.memory() == 0);
     Record* const one = records.take();
     REQUIRE(one);
-    const std::size_t had = records.memory();
+    const size_t had = records.memory();
     records.give_back(one);
     const NoMemory none;
     CHECK(records.take() == one);  // for what was given back no memory is needed
@@ -48,9 +48,9 @@ TEST_CASE("a record is as new, though it was used before, and nobody else's") {
         CHECK(all.insert(record).second);
     }
     CHECK(records.memory() >= 200 * sizeof(Record));
-    const std::size_t had = records.memory();
+    const size_t had = records.memory();
     for (Record* record : all) records.give_back(record);
-    for (std::size_t i = 0; i < all.size(); i++) {
+    for (size_t i = 0; i < all.size(); i++) {
         Record* const record = records.take();
         CHECK(record->number == 77);
         CHECK(all.count(record) == 1);

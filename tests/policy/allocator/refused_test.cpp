@@ -17,7 +17,7 @@ constexpr TestAllocator::Options kStrict{};
 TEST_CASE("a segment that the driver doesn't take back is in the cache as before") {
     const bool huge = GENERATE(false, true);
     Allocator a;
-    const std::uint64_t size = huge ? 100 * kMiB : 6 * kMiB, block = a.allocate(size), held = a.memory.held;
+    const uint64_t size = huge ? 100 * kMiB : 6 * kMiB, block = a.allocate(size), held = a.memory.held;
     REQUIRE(a.free(block) == Freed::done);
     const Statistics before = a.allocator.statistics();
     a.memory.takes_nothing_back = true;
@@ -44,7 +44,7 @@ TEST_CASE("what has been idle for long and isn't taken back is tried again after
     REQUIRE(a.free(a.allocate(100 * kMiB)) == Freed::done);
     a.memory.takes_nothing_back = true;
     a.allocator.release_idle(1000, 500, true);
-    for (std::uint64_t now = 1500; now < 2000; now += 100) CHECK(a.allocator.release_idle(now, 500, true) == 0);
+    for (uint64_t now = 1500; now < 2000; now += 100) CHECK(a.allocator.release_idle(now, 500, true) == 0);
     CHECK(a.memory.attempts == 1);
     a.memory.takes_nothing_back = false;
     CHECK(a.allocator.release_idle(3000, 500, true) == 100 * kMiB);
@@ -53,7 +53,7 @@ TEST_CASE("what has been idle for long and isn't taken back is tried again after
 TEST_CASE("a worn out segment that can't be given back is given back later") {
     const bool capturing = GENERATE(false, true);
     Allocator a;
-    const std::uint64_t exported = a.allocate(100 * kMiB), held = a.memory.held;
+    const uint64_t exported = a.allocate(100 * kMiB), held = a.memory.held;
     REQUIRE(TestAllocator::mark(shared_map(), exported));
     a.memory.keep_marked = true;
     (capturing ? a.memory.capturing : a.memory.takes_nothing_back) = true;
@@ -101,12 +101,12 @@ TEST_CASE("what the driver answers for another reason than memory is the answer,
 }
 
 TEST_CASE("deferred, without fences: what is deferred is bounded, and one wait is enough for all of it") {
-    const std::uint64_t live = GENERATE(0, 1000) * kMiB;
+    const uint64_t live = GENERATE(0, 1000) * kMiB;
     Allocator a(kDeferred);
     a.memory.no_fences = true;
     if (live) REQUIRE(a.allocate(live) != 0);
-    const std::uint64_t most = std::max(64 * kMiB, live / 4), size = 8 * kMiB, rounds = 10 * most / size;
-    for (std::uint64_t i = 0; i < rounds; i++) {
+    const uint64_t most = std::max(64 * kMiB, live / 4), size = 8 * kMiB, rounds = 10 * most / size;
+    for (uint64_t i = 0; i < rounds; i++) {
         REQUIRE(a.free(a.allocate(size)) == Freed::done);
         const Statistics now = a.allocator.statistics();
         REQUIRE(now.active.current - now.allocated.current <= most + size);
@@ -118,13 +118,13 @@ TEST_CASE("deferred, without fences: what is deferred is bounded, and one wait i
 TEST_CASE("deferred, without fences: blocks that were freed after a wait began aren't reused for it") {
     Allocator a(kDeferred);
     a.memory.no_fences = true;
-    std::vector<std::uint64_t> blocks;
+    std::vector<uint64_t> blocks;
     for (int i = 0; i < 20; i++) blocks.push_back(a.allocate(8 * kMiB));
-    for (const std::uint64_t block : blocks) REQUIRE(a.free(block) == Freed::done);
+    for (const uint64_t block : blocks) REQUIRE(a.free(block) == Freed::done);
     const unsigned waits = a.memory.quiesces;
     CHECK(waits >= 1);
     a.memory.capturing = true;  // from here on nobody can say anything of the GPU
-    const std::uint64_t late = a.allocate(8 * kMiB);
+    const uint64_t late = a.allocate(8 * kMiB);
     REQUIRE(a.free(late) == Freed::done);
     for (int i = 0; i < 40; i++) CHECK(a.allocate(8 * kMiB) != late);
     CHECK(a.memory.quiesces == waits);
@@ -132,10 +132,10 @@ TEST_CASE("deferred, without fences: blocks that were freed after a wait began a
 
 TEST_CASE("strict: what was deferred during a capture costs one wait when it is over") {
     Allocator a;
-    std::vector<std::uint64_t> blocks;
+    std::vector<uint64_t> blocks;
     for (int i = 0; i < 2000; i++) blocks.push_back(a.allocate(100'000));
     a.memory.capturing = true;
-    for (const std::uint64_t block : blocks) REQUIRE(a.free(block) == Freed::done);
+    for (const uint64_t block : blocks) REQUIRE(a.free(block) == Freed::done);
     const unsigned waits = a.memory.quiesces;
     a.memory.capturing = false;
     a.allocator.trim(~0ull);

@@ -16,7 +16,7 @@ struct Owner : BlockOwner {};
 
 /// A heap that is open, at addresses of its own.
 struct Heap {
-    static constexpr std::uint64_t kFrom = 1ull << 44;
+    static constexpr uint64_t kFrom = 1ull << 44;
     Owner owner;
     Life life;
     SegmentHeap heap{owner, life};
@@ -29,7 +29,7 @@ struct Heap {
         LockGuard lock(heap.mutex());
         heap.close();
     }
-    Added add(std::uint64_t bytes, std::uint64_t of_life, Request* request) {
+    Added add(uint64_t bytes, uint64_t of_life, Request* request) {
         return heap.add({kFrom, bytes, kFrom, kFrom + bytes, false}, bytes, of_life, request);
     }
 };
@@ -60,7 +60,7 @@ TEST_CASE(
 
 TEST_CASE("a segment that was asked for in an earlier life is not taken, and one that is refused is still there") {
     Heap h;
-    const std::uint64_t earlier = h.life.number();
+    const uint64_t earlier = h.life.number();
     h.life.end();
     h.life.begin();
     CHECK(h.add(2 * kMiB, earlier, nullptr) == Added::no);

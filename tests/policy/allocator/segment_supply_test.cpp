@@ -27,8 +27,8 @@ struct Meeting : MadeUpMemory {
 
     Meeting() {
         BackingTable slow = backing();
-        static std::uint64_t (*const at_once)(void*, std::uint64_t, AllocationError*) = slow.take;
-        slow.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
+        static uint64_t (*const at_once)(void*, uint64_t, AllocationError*) = slow.take;
+        slow.take = [](void* self, uint64_t bytes, AllocationError* denied) {
             static_cast<Meeting*>(static_cast<MadeUpMemory*>(self))->wait();
             return at_once(self, bytes, denied);
         };
@@ -82,9 +82,9 @@ TEST_CASE("threads that need little at the same time take one segment together")
     } memory;
     TestAllocator& allocator = *new TestAllocator;
     BackingTable slow = memory.backing();
-    static std::uint64_t (*const at_once)(void*, std::uint64_t, AllocationError*) = slow.take;
+    static uint64_t (*const at_once)(void*, uint64_t, AllocationError*) = slow.take;
     // The driver answers when all the others sleep.
-    slow.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
+    slow.take = [](void* self, uint64_t bytes, AllocationError* denied) {
         Crowd& crowd = static_cast<Patient*>(static_cast<MadeUpMemory*>(self))->crowd;
         for (std::atomic<pid_t>& other : crowd.threads) {
             while (!other) std::this_thread::yield();
@@ -118,7 +118,7 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
     memory.limit = 2 * kMiB;
     std::atomic<pid_t> other{0};
     AllocationError denied;
-    std::uint64_t first = 0;
+    uint64_t first = 0;
     std::thread thread([&] {
         other = this_thread();
         first = memory.allocator.allocate(kMiB, &denied);
@@ -126,7 +126,7 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
     });
     while (!other) std::this_thread::yield();
     await_sleep(other);  // in the driver
-    std::uint64_t second = 0;
+    uint64_t second = 0;
     std::atomic<pid_t> late{0};
     std::thread visitor([&] {
         late = this_thread();
@@ -147,9 +147,9 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
 TEST_CASE("what is preallocated comes in a half, a quarter, an eighth and the rest, so that a part of it can go back") {
     Allocator a({TestAllocator::Reuse::strict, true}, 8 * kGiB);
     REQUIRE(a.allocator.top_up(&a.denied));
-    std::vector<std::uint64_t> pieces;
+    std::vector<uint64_t> pieces;
     for (const auto& [address, bytes] : a.memory.live) pieces.push_back(bytes / kGiB);
-    CHECK(pieces == std::vector<std::uint64_t>{4, 2, 1, 1});
+    CHECK(pieces == std::vector<uint64_t>{4, 2, 1, 1});
 }
 
 // One thread exchanges what is idle for a segment that fits, and when the driver has it back there is room for another
@@ -160,12 +160,12 @@ TEST_CASE("what a thread that is short of memory gives back is for that thread, 
         std::thread other;
         std::atomic<pid_t> id{0};
         std::atomic<bool> over{false};
-        std::uint64_t got = 0;
+        uint64_t got = 0;
     } memory;
     memory.limit = 128 * kMiB;
     BackingTable watched = memory.backing();
-    static bool (*const at_once)(void*, std::uint64_t, std::uint64_t) = watched.give_back;
-    watched.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
+    static bool (*const at_once)(void*, uint64_t, uint64_t) = watched.give_back;
+    watched.give_back = [](void* self, uint64_t address, uint64_t bytes) {
         const bool done = at_once(self, address, bytes);
         auto& m = *static_cast<Short*>(static_cast<MadeUpMemory*>(self));
         if (m.other.joinable()) return done;
@@ -183,7 +183,7 @@ TEST_CASE("what a thread that is short of memory gives back is for that thread, 
     memory.allocator.open(watched, shared_map(), {});
     AllocationError denied;
     int error = 0;
-    const std::uint64_t idle = memory.allocator.allocate(64 * kMiB, &denied);
+    const uint64_t idle = memory.allocator.allocate(64 * kMiB, &denied);
     REQUIRE(TestAllocator::free(shared_map(), idle, &error) == TestAllocator::Freed::done);
     CHECK(memory.allocator.allocate(100 * kMiB, &denied));
     REQUIRE(memory.other.joinable());
@@ -198,9 +198,9 @@ TEST_CASE("what a thread that is short of memory gives back is for that thread, 
 
 TEST_CASE("whether a range is within a block is told without the allocator's lock") {
     Allocator a;
-    const std::uint64_t large = a.allocate(600 * kMiB);
+    const uint64_t large = a.allocate(600 * kMiB);
     struct Visit {
-        std::uint64_t large;
+        uint64_t large;
         unsigned blocks = 0, wrong = 0;
     } visit{large};
     // Visits have the allocator locked: whoever wants the lock in one waits for ever.
@@ -208,7 +208,7 @@ TEST_CASE("whether a range is within a block is told without the allocator's loc
     const auto block = [](const Block&, void* argument) {
         auto& v = *static_cast<Visit*>(argument);
         v.blocks++;
-        for (std::uint64_t at = 0; at < 600 * kMiB; at += 2 * kMiB)
+        for (uint64_t at = 0; at < 600 * kMiB; at += 2 * kMiB)
             v.wrong += !TestAllocator::holds(shared_map(), v.large + at + 5000, kMiB);
         v.wrong += TestAllocator::holds(shared_map(), v.large + 599 * kMiB, 2 * kMiB);
     };

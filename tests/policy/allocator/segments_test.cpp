@@ -11,11 +11,11 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t kBase = 1ull << 40;
+constexpr uint64_t kBase = 1ull << 40;
 
 struct Fixture {
     Segments segments;
-    Segment* add(std::uint64_t at, std::uint64_t bytes) {
+    Segment* add(uint64_t at, uint64_t bytes) {
         return segments.add(kBase + at, bytes, kBase + at, kBase + at + bytes, nullptr);
     }
 };
@@ -67,7 +67,7 @@ TEST_CASE("a block lies beside the smaller neighbour, or the segment's edge") {
 }
 
 TEST_CASE("an aligned block is found where there is just room for it, at either end of what is free") {
-    constexpr std::uint64_t kBoundary = 64 << 10, kUnit = SizeClass::kUnit;
+    constexpr uint64_t kBoundary = 64 << 10, kUnit = SizeClass::kUnit;
     Fixture f;
     f.add(0, kMiB);
     Block* first = f.segments.take(kUnit);
@@ -153,17 +153,17 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
     f.add(100 * kMiB, 32 * kMiB);
     std::mt19937_64 random(1);
     std::vector<Block*> live;
-    std::uint64_t used = 0;
+    uint64_t used = 0;
     for (int i = 0; i < 20'000; i++) {
         if (live.empty() || random() % 2) {
-            const std::uint64_t bytes = (random() % 2000 + 1) * 512;
+            const uint64_t bytes = (random() % 2000 + 1) * 512;
             Block* block = f.segments.take(bytes, random() % 4 ? SizeClass::kUnit : 64 << 10);
             if (!block) continue;
             REQUIRE(block->bytes == bytes);
             used += bytes;
             live.push_back(block);
         } else {
-            const std::size_t k = random() % live.size();
+            const size_t k = random() % live.size();
             used -= live[k]->bytes;
             f.segments.give_back(live[k]);
             live[k] = live.back();
@@ -172,7 +172,7 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
         REQUIRE(f.segments.free_bytes() == 96 * kMiB - used);
     }
     for (const Segment* segment = f.segments.first(); segment; segment = segment->next) {
-        std::uint64_t at = segment->begin;
+        uint64_t at = segment->begin;
         for (const Block* block = segment->first; block; block = block->after) {
             REQUIRE(block->address == at);
             at += block->bytes;

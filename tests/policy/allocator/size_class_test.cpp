@@ -6,10 +6,10 @@
 using cuslice::SizeClass;
 
 TEST_CASE("a size's class is the smallest that holds it, and wastes a fifth at most") {
-    for (std::uint64_t bytes = 1; bytes <= SizeClass::kMax; bytes++) {
+    for (uint64_t bytes = 1; bytes <= SizeClass::kMax; bytes++) {
         const unsigned size_class = SizeClass::of(bytes);
         REQUIRE(size_class < SizeClass::kCount);
-        const std::uint64_t room = SizeClass::bytes(size_class);
+        const uint64_t room = SizeClass::bytes(size_class);
         REQUIRE(room >= bytes);
         if (size_class > 0) REQUIRE(SizeClass::bytes(size_class - 1) < bytes);
         // Beyond the last unit, which drivers round to as well.
@@ -23,7 +23,7 @@ TEST_CASE("a span is whole granules and holds as many blocks as fit, at least ei
         CAPTURE(c);
         CHECK(SizeClass::span_bytes(c) % SizeClass::kGranule == 0);
         CHECK(SizeClass::blocks(c) >= SizeClass::kMinBlocks);
-        const std::uint64_t used = SizeClass::blocks(c) * SizeClass::bytes(c);
+        const uint64_t used = SizeClass::blocks(c) * SizeClass::bytes(c);
         CHECK(used <= SizeClass::span_bytes(c));
         CHECK(SizeClass::span_bytes(c) - used < SizeClass::bytes(c));
     }

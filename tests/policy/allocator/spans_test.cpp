@@ -13,10 +13,10 @@ namespace cuslice {
 
 namespace {
 
-std::uintptr_t line_of_word(std::uint64_t address) {
+uintptr_t line_of_word(uint64_t address) {
     Span* span = shared_map().at(address).span;
     REQUIRE(span);
-    return reinterpret_cast<std::uintptr_t>(&span->word(span->index_of(address))) / Span::kLine;
+    return reinterpret_cast<uintptr_t>(&span->word(span->index_of(address))) / Span::kLine;
 }
 
 }  // namespace
@@ -25,8 +25,8 @@ TEST_CASE("the first blocks of threads have their words on cache lines of their 
     constexpr unsigned kThreads = 4;
     for (unsigned size_class = 0; size_class < SizeClass::kCount; size_class++) {
         Allocator a;
-        std::vector<std::uint64_t> blocks(kThreads);
-        for (std::uint64_t& block : blocks) {
+        std::vector<uint64_t> blocks(kThreads);
+        for (uint64_t& block : blocks) {
             std::thread([&] {
                 AllocationError denied;
                 block = a.allocator.allocate(SizeClass::bytes(size_class), &denied);
@@ -34,31 +34,31 @@ TEST_CASE("the first blocks of threads have their words on cache lines of their 
             }).join();
             REQUIRE(block);
         }
-        std::set<std::uintptr_t> lines;
-        for (const std::uint64_t block : blocks) lines.insert(line_of_word(block));
+        std::set<uintptr_t> lines;
+        for (const uint64_t block : blocks) lines.insert(line_of_word(block));
         INFO("blocks of " << SizeClass::bytes(size_class));
         CHECK(lines.size() == kThreads);
-        for (const std::uint64_t block : blocks) CHECK(a.free(block) == TestAllocator::Freed::done);
+        for (const uint64_t block : blocks) CHECK(a.free(block) == TestAllocator::Freed::done);
     }
 }
 
 TEST_CASE("a span hands out each of its blocks once, and its words lie in its record") {
     for (unsigned size_class = 0; size_class < SizeClass::kCount; size_class++) {
         Allocator a;
-        const std::uint64_t bytes = SizeClass::bytes(size_class);
-        std::set<std::uint64_t> blocks;
-        const std::uint64_t first = a.allocate(bytes);
+        const uint64_t bytes = SizeClass::bytes(size_class);
+        std::set<uint64_t> blocks;
+        const uint64_t first = a.allocate(bytes);
         Span* span = shared_map().at(first).span;
         blocks.insert(first);
         while (blocks.size() < SizeClass::blocks(size_class)) CHECK(blocks.insert(a.allocate(bytes)).second);
         INFO("blocks of " << bytes);
-        const std::uint64_t of_span =
-            std::ranges::count_if(blocks, [&](std::uint64_t block) { return shared_map().at(block).span == span; });
+        const uint64_t of_span =
+            std::ranges::count_if(blocks, [&](uint64_t block) { return shared_map().at(block).span == span; });
         CHECK(of_span == SizeClass::blocks(size_class));
-        const auto* const end = reinterpret_cast<const char*>(&span->word(span->count - 1u)) + sizeof(std::uint32_t);
+        const auto* const end = reinterpret_cast<const char*>(&span->word(span->count - 1u)) + sizeof(uint32_t);
         CHECK(end <= reinterpret_cast<const char*>(span) + Span::record_bytes(size_class));
         CHECK(Span::record_bytes(size_class) * 100 <= SizeClass::span_bytes(size_class));
-        for (const std::uint64_t block : blocks) CHECK(a.free(block) == TestAllocator::Freed::done);
+        for (const uint64_t block : blocks) CHECK(a.free(block) == TestAllocator::Freed::done);
     }
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("four bytes occupy one unit") {
 
 TEST_CASE("regions grow from 2 MiB to the limit, and never past it") {
     Allocator a({}, 100 * kMiB);
-    std::uint64_t held = 0, largest_step = 0;
+    uint64_t held = 0, largest_step = 0;
     while (a.allocate(100'000)) {
         if (a.memory.held == held) continue;
         if (held == 0) CHECK(a.memory.held == 2 * kMiB);
@@ -37,9 +37,9 @@ TEST_CASE("regions grow from 2 MiB to the limit, and never past it") {
 TEST_CASE("neighbours that are freed, in whatever order, are one block again: the first one's pointer comes back") {
     const bool forwards = GENERATE(true, false);
     Allocator a;
-    const std::uint64_t whole = a.allocate(8 * kMiB);
+    const uint64_t whole = a.allocate(8 * kMiB);
     REQUIRE(a.free(whole) == Freed::done);
-    std::vector<std::uint64_t> blocks;
+    std::vector<uint64_t> blocks;
     for (int i = 0; i < 8; i++) blocks.push_back(a.allocate(kMiB));
     REQUIRE(blocks.front() == whole);
     for (unsigned i = 0; i < 8; i++) REQUIRE(a.free(blocks[forwards ? i : 7 - i]) == Freed::done);
@@ -49,7 +49,7 @@ TEST_CASE("neighbours that are freed, in whatever order, are one block again: th
 
 TEST_CASE("a large free block serves several smaller requests, and no segment is taken for them") {
     Allocator a;
-    const std::uint64_t large = a.allocate(20 * kMiB);
+    const uint64_t large = a.allocate(20 * kMiB);
     REQUIRE(a.free(large) == Freed::done);
     const unsigned takes = a.memory.takes;
     for (int i = 0; i < 20; i++) CHECK(a.allocate(kMiB));
@@ -59,11 +59,11 @@ TEST_CASE("a large free block serves several smaller requests, and no segment is
 TEST_CASE("an out-of-memory does not poison later allocations") {
     const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options, 64 * kMiB);
-    const std::uint64_t kept = a.allocate(10 * kMiB);
+    const uint64_t kept = a.allocate(10 * kMiB);
     for (int i = 0; i < 10; i++) {
         CHECK(a.allocate(200 * kMiB) == 0);
         CHECK(a.denied.by == AllocationError::By::limit);
-        const std::uint64_t large = a.allocate(40 * kMiB), small = a.allocate(100);
+        const uint64_t large = a.allocate(40 * kMiB), small = a.allocate(100);
         REQUIRE(large);
         REQUIRE(small);
         CHECK(a.free(large) == Freed::done);
@@ -75,7 +75,7 @@ TEST_CASE("an out-of-memory does not poison later allocations") {
 
 TEST_CASE("a request that fails is granted once its neighbour has freed, within the same limit") {
     Allocator a({}, 32 * kMiB);
-    const std::uint64_t first = a.allocate(20 * kMiB);
+    const uint64_t first = a.allocate(20 * kMiB);
     REQUIRE(first);
     CHECK(a.allocate(20 * kMiB) == 0);
     CHECK(a.free(first) == Freed::done);

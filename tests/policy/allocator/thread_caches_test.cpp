@@ -47,7 +47,7 @@ struct Asked : MadeUpMemory {
     std::atomic<unsigned> slow{0};
     TestAllocator& allocator = *new TestAllocator;
 
-    explicit Asked(std::uint64_t most = 64 * kGiB) {
+    explicit Asked(uint64_t most = 64 * kGiB) {
         limit = most;
         BackingTable counted = backing();
         counted.wanted = [](void* self) {
@@ -61,7 +61,7 @@ struct Asked : MadeUpMemory {
         TestAllocator::thread_ends();
         delete &allocator;
     }
-    std::uint64_t allocate(std::uint64_t bytes) {
+    uint64_t allocate(uint64_t bytes) {
         AllocationError denied;
         return allocator.allocate(bytes, &denied);
     }
@@ -83,23 +83,23 @@ int take_all_without_barriers() {
     std::thread keeper([&] {
         AllocationError denied;
         int error = 0;
-        std::vector<std::uint64_t> blocks;
-        for (std::uint64_t size = 1; size <= 24; size++)
+        std::vector<uint64_t> blocks;
+        for (uint64_t size = 1; size <= 24; size++)
             for (int i = 0; i < 40; i++)
-                if (const std::uint64_t block = a.allocator.allocate(2600 * size, &denied)) blocks.push_back(block);
-        for (const std::uint64_t block : blocks) TestAllocator::free(shared_map(), block, &error);
+                if (const uint64_t block = a.allocator.allocate(2600 * size, &denied)) blocks.push_back(block);
+        for (const uint64_t block : blocks) TestAllocator::free(shared_map(), block, &error);
         step = 1;
         while (step < 2) std::this_thread::yield();
         // Its store works as before, though it has been emptied.
         for (int i = 0; i < 100; i++) {
-            const std::uint64_t block = a.allocator.allocate(1000, &denied);
+            const uint64_t block = a.allocator.allocate(1000, &denied);
             if (!block || TestAllocator::free(shared_map(), block, &error) != Freed::done) step = 3;
         }
         TestAllocator::thread_ends();
     });
     while (step < 1) std::this_thread::yield();
     const bool refused = tests::refuse_call(SYS_membarrier, EPERM);
-    const std::uint64_t all = a.allocate(16 * kMiB);
+    const uint64_t all = a.allocate(16 * kMiB);
     const bool freed = all && a.free(all) == Freed::done;
     step = 2;
     keeper.join();
@@ -112,7 +112,7 @@ TEST_CASE("what many threads keep to themselves is bounded by all of them togeth
     constexpr unsigned kThreads = 64;
     Allocator a;
     Steps steps(kThreads);
-    std::atomic<std::uint64_t> live{0}, most_live{0};
+    std::atomic<uint64_t> live{0}, most_live{0};
     std::vector<std::thread> threads;
     for (unsigned who = 0; who < kThreads; who++)
         threads.emplace_back([&, who] {
@@ -120,9 +120,9 @@ TEST_CASE("what many threads keep to themselves is bounded by all of them togeth
             AllocationError denied;
             int error = 0;
             for (int step = 0; step < 20; step++) {
-                std::vector<std::uint64_t> blocks;
-                for (std::uint64_t mine = 0; mine < 400 * kKiB;) {
-                    const std::uint64_t bytes = 1 + random() % (64 * kKiB);
+                std::vector<uint64_t> blocks;
+                for (uint64_t mine = 0; mine < 400 * kKiB;) {
+                    const uint64_t bytes = 1 + random() % (64 * kKiB);
                     blocks.push_back(a.allocator.allocate(bytes, &denied));
                     mine += bytes;
                     live += bytes;
@@ -131,7 +131,7 @@ TEST_CASE("what many threads keep to themselves is bounded by all of them togeth
                 if (who == 0) most_live = std::max(most_live.load(), live.load());
                 steps.next();
                 live = 0;
-                for (const std::uint64_t block : blocks) TestAllocator::free(shared_map(), block, &error);
+                for (const uint64_t block : blocks) TestAllocator::free(shared_map(), block, &error);
                 steps.next();
             }
             TestAllocator::thread_ends();
@@ -168,20 +168,20 @@ TEST_CASE("one thread's sizes of the past make way for those of now") {
     int error = 0;
     // More than a thread may keep where little is held: every class in turn.
     for (int round = 0; round < 2; round++)
-        for (std::uint64_t bytes = 512; bytes <= 64 * kKiB; bytes += 512) {
-            std::vector<std::uint64_t> blocks;
+        for (uint64_t bytes = 512; bytes <= 64 * kKiB; bytes += 512) {
+            std::vector<uint64_t> blocks;
             for (int i = 0; i < 40; i++) blocks.push_back(a.allocate(bytes));
-            for (const std::uint64_t block : blocks)
+            for (const uint64_t block : blocks)
                 REQUIRE(TestAllocator::free(shared_map(), block, &error) == Freed::done);
         }
-    constexpr std::uint64_t kSmall = 5000, kLargest = 64 * kKiB;
-    const auto slow_pairs = [&](std::uint64_t bytes) {
+    constexpr uint64_t kSmall = 5000, kLargest = 64 * kKiB;
+    const auto slow_pairs = [&](uint64_t bytes) {
         const unsigned before = a.slow;
         for (int i = 0; i < 1000; i++)
             REQUIRE(TestAllocator::free(shared_map(), a.allocate(bytes), &error) == Freed::done);
         return a.slow - before;
     };
-    for (const std::uint64_t bytes : {kSmall, kLargest}) CHECK(slow_pairs(bytes) <= 1);
+    for (const uint64_t bytes : {kSmall, kLargest}) CHECK(slow_pairs(bytes) <= 1);
     // And so do large blocks that are almost all it keeps.
     a.allocator.trim(0);
     for (int i = 0; i < 300; i++) REQUIRE(a.allocate(1));  // until memory is not short any more

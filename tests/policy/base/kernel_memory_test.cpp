@@ -15,11 +15,11 @@ namespace cuslice {
 namespace {
 
 struct Told {
-    std::size_t bytes = 0;
+    size_t bytes = 0;
     int error = 0, times = 0, cancellation = PTHREAD_CANCEL_ENABLE;
 } told;
 
-void tell(std::size_t bytes, int error) {
+void tell(size_t bytes, int error) {
     told.bytes = bytes;
     told.error = error;
     told.times++;

@@ -75,7 +75,7 @@ TEST_CASE("a lock that is waited for for long is told of once, with who has it")
     });
     while (!told) std::this_thread::yield();
     CHECK(long_wait.mutex == &mutex);
-    CHECK(long_wait.holder == reinterpret_cast<std::uintptr_t>(pthread_self()));
+    CHECK(long_wait.holder == reinterpret_cast<uintptr_t>(pthread_self()));
     CHECK(long_wait.waiting_at != nullptr);
     CHECK(long_wait.milliseconds == 5);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -161,7 +161,7 @@ std::string order_of(Mutex& first, Mutex& second) {
     std::string said(200, '\0');
     const ssize_t length = read(pipe_ends[0], said.data(), said.size());
     close(pipe_ends[0]);
-    said.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+    said.resize(length > 0 ? static_cast<size_t>(length) : 0);
     int status = 0;
     waitpid(child, &status, 0);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? said : std::to_string(status);
@@ -187,7 +187,7 @@ TEST_CASE("a thread that takes locks in a wrong order ends the program, in build
 
 TEST_CASE("who waits for something to happen is woken by it, and does not miss what happened meanwhile") {
     EventCount events;
-    const std::uint32_t before = events.now();
+    const uint32_t before = events.now();
     events.happened();
     events.wait(before);  // it has happened
     std::atomic<unsigned> turn{0};
@@ -195,7 +195,7 @@ TEST_CASE("who waits for something to happen is woken by it, and does not miss w
     const auto take_turns = [&](unsigned first) {
         errno = 4711;
         for (unsigned mine = first; mine < 5000; mine += 2) {
-            for (std::uint32_t seen = events.now(); turn != mine; seen = events.now()) events.wait(seen);
+            for (uint32_t seen = events.now(); turn != mine; seen = events.now()) events.wait(seen);
             turn++;
             events.happened();
         }
@@ -215,7 +215,7 @@ TEST_CASE("many owners' locks are revoked with one barrier") {
         REQUIRE(lock.enter());
         lock.leave();
     }
-    const std::uint64_t before = OwnerLock::barriers();
+    const uint64_t before = OwnerLock::barriers();
     OwnerLock::Barrier barrier;
     for (OwnerLock& lock : locks) barrier.demand(lock);
     barrier.run();

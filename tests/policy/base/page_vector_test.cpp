@@ -9,11 +9,11 @@ namespace cuslice {
 namespace {
 
 TEST_CASE("a page vector grows, keeps its values, and moves the last one into a hole") {
-    PageVector<std::uint64_t> values;
+    PageVector<uint64_t> values;
     CHECK(values.begin() == values.end());
-    for (std::uint64_t i = 0; i < 10'000; ++i) REQUIRE(values.push_back(i * i));
+    for (uint64_t i = 0; i < 10'000; ++i) REQUIRE(values.push_back(i * i));
     REQUIRE(values.size() == 10'000);
-    for (std::uint64_t i = 0; i < 10'000; ++i) REQUIRE(values[i] == i * i);
+    for (uint64_t i = 0; i < 10'000; ++i) REQUIRE(values[i] == i * i);
     values.remove_at(0);
     CHECK(values[0] == 9'999ull * 9'999);
     CHECK(values.size() == 9'999);

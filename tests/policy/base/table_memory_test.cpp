@@ -20,9 +20,9 @@ using namespace cuslice::tests;
 namespace {
 
 // Mapped alone; cut from what is shared; and huge pages of its own.
-const std::vector<std::size_t> kSizes{4096, std::size_t{64} << 10, std::size_t{1} << 20, std::size_t{8} << 20};
+const std::vector<size_t> kSizes{4096, size_t{64} << 10, size_t{1} << 20, size_t{8} << 20};
 
-bool is_zero(const void* memory, std::size_t bytes) {
+bool is_zero(const void* memory, size_t bytes) {
     const auto* at = static_cast<const unsigned char*>(memory);
     return std::all_of(at, at + bytes, [](unsigned char byte) { return byte == 0; });
 }
@@ -55,7 +55,7 @@ TEST_CASE("without memory there is none, errno is kept, and what was given back 
 }
 
 TEST_CASE("a block is zeroed, though another table has had it") {
-    for (const std::size_t size : kSizes) {
+    for (const size_t size : kSizes) {
         CAPTURE(size);
         for (int i = 0; i < 3; i++) {
             void* const memory = take_table_memory(size);
@@ -80,17 +80,17 @@ TEST_CASE("blocks of the shared sizes that were given back are handed out again,
 
 TEST_CASE("large blocks lie on a huge page's boundary") {
     void* const memory = take_table_memory(kSizes[3]);
-    CHECK(reinterpret_cast<std::uintptr_t>(memory) % (std::size_t{2} << 20) == 0);
+    CHECK(reinterpret_cast<uintptr_t>(memory) % (size_t{2} << 20) == 0);
     give_back_table_memory(memory, kSizes[3]);
 }
 
 TEST_CASE("threads never have one block at a time, and blocks don't overlap") {
     constexpr unsigned kThreads = 4;
-    std::vector<std::vector<std::pair<std::uintptr_t, std::size_t>>> held(kThreads);
+    std::vector<std::vector<std::pair<uintptr_t, size_t>>> held(kThreads);
     std::atomic<unsigned> wrong{0};
     on_threads(kThreads, [&](unsigned t) {
         for (int i = 0; i < 100; i++) {
-            const std::size_t size = kSizes[static_cast<std::size_t>(i) % 3];
+            const size_t size = kSizes[static_cast<size_t>(i) % 3];
             auto* memory = static_cast<unsigned char*>(take_table_memory(size));
             if (!memory) {
                 wrong++;
@@ -99,7 +99,7 @@ TEST_CASE("threads never have one block at a time, and blocks don't overlap") {
             if (memory[0] || memory[size - 1]) wrong++;
             memory[0] = memory[size - 1] = static_cast<unsigned char>(t + 1);
             if (i % 10 == 0) {
-                held[t].emplace_back(reinterpret_cast<std::uintptr_t>(memory), size);
+                held[t].emplace_back(reinterpret_cast<uintptr_t>(memory), size);
                 continue;
             }
             if (memory[0] != t + 1 || memory[size - 1] != t + 1) wrong++;
@@ -107,9 +107,9 @@ TEST_CASE("threads never have one block at a time, and blocks don't overlap") {
         }
     });
     CHECK(wrong == 0);
-    std::vector<std::pair<std::uintptr_t, std::size_t>> all;
+    std::vector<std::pair<uintptr_t, size_t>> all;
     for (const auto& own : held) all.insert(all.end(), own.begin(), own.end());
     std::sort(all.begin(), all.end());
-    for (std::size_t i = 1; i < all.size(); i++) CHECK(all[i - 1].first + all[i - 1].second <= all[i].first);
+    for (size_t i = 1; i < all.size(); i++) CHECK(all[i - 1].first + all[i - 1].second <= all[i].first);
     for (const auto& [address, size] : all) give_back_table_memory(reinterpret_cast<void*>(address), size);
 }

@@ -18,37 +18,37 @@ using Model = AllocationModel;
 
 // Addresses whose home is among the last buckets, so that their cluster wraps round to the beginning. The hash is the
 // table's own; should it change, this test is no less right, but tries what the random one tries already.
-std::vector<std::uint64_t> colliding(unsigned count) {
-    std::vector<std::uint64_t> found;
-    for (std::uint64_t address = 512; found.size() < count; address += 512) {
-        const std::uint64_t hash = (address >> 4) * 0x9e3779b97f4a7c15ull;
+std::vector<uint64_t> colliding(unsigned count) {
+    std::vector<uint64_t> found;
+    for (uint64_t address = 512; found.size() < count; address += 512) {
+        const uint64_t hash = (address >> 4) * 0x9e3779b97f4a7c15ull;
         if ((hash >> 26 & 31) >= 29) found.push_back(address);
     }
     return found;
 }
 
 TEST_CASE("clusters that wrap round the end of the table lose nothing when parts of them go") {
-    const std::vector<std::uint64_t> addresses = colliding(40);
+    const std::vector<uint64_t> addresses = colliding(40);
     for (unsigned seed = 0; seed < 2000; ++seed) {
         std::mt19937_64 random(seed);
         const auto table = std::make_unique<AllocationHash>();
         Model model;
-        for (const std::uint64_t address : addresses) {
+        for (const uint64_t address : addresses) {
             const Allocation allocation = random_allocation(random, address);
             REQUIRE(table->insert(allocation));
             model[address] = allocation;
         }
         if (seed % 2 == 0) {
             for (int i = 0; i < 30; ++i) {
-                const std::uint64_t address = addresses[random() % addresses.size()];
+                const uint64_t address = addresses[random() % addresses.size()];
                 table->erase(address);
                 model.erase(address);
             }
         } else {
-            const auto context = static_cast<std::uint16_t>(1 + random() % 5);
+            const auto context = static_cast<uint16_t>(1 + random() % 5);
             std::vector<Allocation> ended;
             table->erase_context(context, collect, &ended);
-            std::size_t expected = 0;
+            size_t expected = 0;
             for (auto it = model.begin(); it != model.end();) {
                 const bool gone = it->second.context == context;
                 expected += gone;

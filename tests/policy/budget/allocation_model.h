@@ -16,7 +16,7 @@ inline bool same(const Allocation& a, const Allocation& b) {
     return a.address == b.address && a.bytes == b.bytes && a.context == b.context && a.gpu == b.gpu && a.kind == b.kind;
 }
 
-using AllocationModel = std::unordered_map<std::uint64_t, Allocation>;
+using AllocationModel = std::unordered_map<uint64_t, Allocation>;
 
 inline void collect(const Allocation& allocation, void* argument) {
     static_cast<std::vector<Allocation>*>(argument)->push_back(allocation);
@@ -37,9 +37,9 @@ void check_same(const Table& table, const AllocationModel& model) {
     }
 }
 
-inline Allocation random_allocation(std::mt19937_64& random, std::uint64_t address) {
-    return {address, (random() >> 28) * Allocation::kUnit, static_cast<std::uint16_t>(1 + random() % 5),
-            static_cast<std::uint8_t>(random() % 64), static_cast<std::uint8_t>(random() % 32)};
+inline Allocation random_allocation(std::mt19937_64& random, uint64_t address) {
+    return {address, (random() >> 28) * Allocation::kUnit, static_cast<uint16_t>(1 + random() % 5),
+            static_cast<uint8_t>(random() % 64), static_cast<uint8_t>(random() % 32)};
 }
 
 }  // namespace cuslice::tests

@@ -55,7 +55,7 @@ TEST_CASE("a free that is under way finds its own record, not that of the addres
         CHECK(same(table->erase(512), third));
     }
     SECTION("with others in the same 4 KiB, and in all places") {
-        for (std::uint64_t i = 2; i < 5000; i++) REQUIRE(table->insert({i * 512, 512, 1, 1, 1}));
+        for (uint64_t i = 2; i < 5000; i++) REQUIRE(table->insert({i * 512, 512, 1, 1, 1}));
         CHECK(same(table->erase(512), first));
         CHECK(same(table->erase(512), second));
     }
@@ -64,13 +64,13 @@ TEST_CASE("a free that is under way finds its own record, not that of the addres
 
 TEST_CASE("random operations agree with unordered_map", "[slow][fuzz]") {
     // How many addresses there are decides what is tried: few collide often, many make the table grow and stay sparse.
-    const auto addresses = GENERATE(as<std::uint64_t>(), 64, 3000, 100'000);
-    const auto step = GENERATE(as<std::uint64_t>(), 16, 512, 4096, 64 << 10, 2 << 20);
+    const auto addresses = GENERATE(as<uint64_t>(), 64, 3000, 100'000);
+    const auto step = GENERATE(as<uint64_t>(), 16, 512, 4096, 64 << 10, 2 << 20);
     std::mt19937_64 random(addresses ^ step);
     const auto table = std::make_unique<AllocationTable>();
     Model model;
     for (int i = 0; i < 400'000; ++i) {
-        const std::uint64_t address = 0x7f0000000000 + random() % addresses * step;
+        const uint64_t address = 0x7f0000000000 + random() % addresses * step;
         const unsigned what = random() % 100'000;
         if (what < 50'000 && !model.contains(address)) {
             const Allocation allocation = random_allocation(random, address);
@@ -92,10 +92,10 @@ TEST_CASE("addresses of every kind keep their records apart, and so do sizes") {
     const auto table = std::make_unique<AllocationTable>();
     std::mt19937_64 random(3);
     Model model;
-    for (const std::uint64_t begin : {0x200000ull, 0x7f0000000000ull, 0xffffffe00000ull, 0x1000000000000ull})
-        for (const std::uint64_t offset : {0, 8, 256, 512, 1024, 3584, 4096, 4608, 65536, 66048, 1 << 20, 1 << 21})
-            for (const std::uint64_t bytes : {0ull, 512ull, (1ull << 41) - 512, 1ull << 41, (1ull << 44) - 512}) {
-                const std::uint64_t address = begin + offset;
+    for (const uint64_t begin : {0x200000ull, 0x7f0000000000ull, 0xffffffe00000ull, 0x1000000000000ull})
+        for (const uint64_t offset : {0, 8, 256, 512, 1024, 3584, 4096, 4608, 65536, 66048, 1 << 20, 1 << 21})
+            for (const uint64_t bytes : {0ull, 512ull, (1ull << 41) - 512, 1ull << 41, (1ull << 44) - 512}) {
+                const uint64_t address = begin + offset;
                 if (model.contains(address)) {
                     REQUIRE(same(table->find(address), model[address]));
                     REQUIRE(same(table->erase(address), model[address]));
@@ -114,9 +114,9 @@ TEST_CASE("whatever is freed meanwhile, each free finds the oldest record of its
     // All in one 4 KiB: a second address, the same one again, and one that is too large for a word.
     std::mt19937_64 random(17);
     const auto table = std::make_unique<AllocationTable>();
-    std::map<std::uint64_t, std::vector<Allocation>> model;
+    std::map<uint64_t, std::vector<Allocation>> model;
     for (int i = 0; i < 200'000; ++i) {
-        const std::uint64_t address = 0x40000000 + random() % 6 * 512;
+        const uint64_t address = 0x40000000 + random() % 6 * 512;
         std::vector<Allocation>& there = model[address];
         if (random() % 2 && there.size() < 2) {
             Allocation allocation = random_allocation(random, address);
@@ -137,12 +137,12 @@ TEST_CASE("the end of a context takes its allocations, each once, and no others"
     const auto table = std::make_unique<AllocationTable>();
     std::mt19937_64 random(11);
     Model model;
-    for (std::uint64_t i = 1; i <= 20'000; ++i) {
+    for (uint64_t i = 1; i <= 20'000; ++i) {
         const Allocation allocation = random_allocation(random, i * 512);
         REQUIRE(table->insert(allocation));
         model[allocation.address] = allocation;
     }
-    for (std::uint16_t context = 0; context <= 6; ++context) {
+    for (uint16_t context = 0; context <= 6; ++context) {
         std::vector<Allocation> ended;
         table->erase_context(context, collect, &ended);
         Model gone;

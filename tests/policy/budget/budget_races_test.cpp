@@ -12,7 +12,7 @@ namespace {
 using tests::Meeting;
 using tests::on_threads;
 
-constexpr std::uint64_t kGiB = 1ull << 30;
+constexpr uint64_t kGiB = 1ull << 30;
 
 TEST_CASE("of two reservations of 5 under 8, one is granted and one refused, in every round", "[slow]") {
     constexpr int kRounds = 30'000;
@@ -61,28 +61,28 @@ TEST_CASE("never are two reservations of 5 held at once under 8") {
 
 TEST_CASE("no interleaving of threads ever holds more than the ceiling, and in the end nothing is left") {
     constexpr unsigned kThreads = 8;
-    constexpr std::uint64_t kCeiling = 1000 * Budget::kUnit;
+    constexpr uint64_t kCeiling = 1000 * Budget::kUnit;
     Budget budget;
     budget.set_ceiling(kCeiling);
     // Bytes that a driver would have handed out: raised after a grant, lowered before the release ends.
-    std::atomic<std::int64_t> really{0};
+    std::atomic<int64_t> really{0};
     std::atomic<int> violations{0};
     std::atomic<long> granted{0}, refused{0};
     on_threads(kThreads, [&](unsigned thread) {
         std::mt19937 random(thread);
         for (int i = 0; i < 40'000; ++i) {
-            const std::uint64_t bytes = random() % (300 * Budget::kUnit);
+            const uint64_t bytes = random() % (300 * Budget::kUnit);
             if (!budget.reserve(bytes)) {
                 refused.fetch_add(1, std::memory_order_relaxed);
                 continue;
             }
             granted.fetch_add(1, std::memory_order_relaxed);
-            const auto charged = static_cast<std::int64_t>(Budget::charged(bytes));
+            const auto charged = static_cast<int64_t>(Budget::charged(bytes));
             if (random() % 8 == 0) {
                 budget.roll_back(bytes);  // the driver refused
                 continue;
             }
-            if (really.fetch_add(charged) + charged > static_cast<std::int64_t>(kCeiling)) violations.fetch_add(1);
+            if (really.fetch_add(charged) + charged > static_cast<int64_t>(kCeiling)) violations.fetch_add(1);
             budget.commit();
             if (random() % 4 == 0) std::this_thread::yield();  // also with fewer cores than threads they meet
             if (budget.used() > kCeiling) violations.fetch_add(1);
@@ -108,7 +108,7 @@ TEST_CASE("no interleaving of threads ever holds more than the ceiling, and in t
 // snapshot. An allocation that comes and goes in between leaves the same total, and must be noticed all the same.
 TEST_CASE("a figure read in a settled moment is the budget's own") {
     Budget budget;
-    std::atomic<std::uint64_t> really{0};
+    std::atomic<uint64_t> really{0};
     std::atomic<bool> stop{false};
     long settled = 0, wrong = 0;
     on_threads(2, [&](unsigned thread) {
@@ -116,7 +116,7 @@ TEST_CASE("a figure read in a settled moment is the budget's own") {
             for (int i = 0; i < 2'000'000 || settled < 1000; ++i) {
                 if (i % 4096 == 0) std::this_thread::yield();  // the other thread may have been stopped half-way
                 const Budget::Snapshot now = budget.snapshot();
-                const std::uint64_t figure = really.load();
+                const uint64_t figure = really.load();
                 if (!budget.settled(now)) continue;
                 ++settled;
                 wrong += figure != now.used();

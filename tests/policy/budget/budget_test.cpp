@@ -13,8 +13,8 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-constexpr std::uint64_t kMiB = 1 << 20;
-const std::uint64_t kMax = Budget::charged(~0ull);  // that can be charged at all
+constexpr uint64_t kMiB = 1 << 20;
+const uint64_t kMax = Budget::charged(~0ull);  // that can be charged at all
 
 TEST_CASE("bytes are charged in whole units, and a huge figure saturates") {
     CHECK(Budget::charged(0) == 0);
@@ -45,8 +45,8 @@ TEST_CASE("a huge request does not wrap round to a small sum") {
     Budget budget;
     budget.set_ceiling(kMiB);
     REQUIRE(budget.reserve(kMiB / 2));
-    for (const std::uint64_t huge :
-         std::vector<std::uint64_t>{~0ull, ~0ull - 511, ~0ull - kMiB / 2, 1ull << 63, kMax, kMax + 1, kMiB}) {
+    for (const uint64_t huge :
+         std::vector<uint64_t>{~0ull, ~0ull - 511, ~0ull - kMiB / 2, 1ull << 63, kMax, kMax + 1, kMiB}) {
         CAPTURE(huge);
         CHECK_FALSE(budget.reserve(huge));
     }
@@ -114,9 +114,9 @@ TEST_CASE("what came and went since a snapshot is noticed, though the total is a
 }
 
 // Sizes of every order of magnitude, near whole units as often as not.
-std::uint64_t random_size(std::mt19937_64& random) {
+uint64_t random_size(std::mt19937_64& random) {
     const unsigned bits = static_cast<unsigned>(random() % 65);
-    const std::uint64_t size = bits == 64 ? random() : random() & ((1ull << bits) - 1);
+    const uint64_t size = bits == 64 ? random() : random() & ((1ull << bits) - 1);
     return random() % 3 ? size : size / Budget::kUnit * Budget::kUnit;
 }
 
@@ -125,20 +125,20 @@ TEST_CASE("random sequences agree with exact arithmetic", "[fuzz]") {
     std::mt19937_64 random(seed);
     Budget budget;
     Wide used = 0;
-    std::uint64_t ceiling = Budget::kUnlimited;
-    std::uint64_t fact = 0;
-    std::deque<std::uint64_t> held, in_flight, releasing;
-    const auto take = [&](std::deque<std::uint64_t>& from) {
-        const std::size_t at = random() % from.size();
-        const std::uint64_t bytes = from[at];
-        from.erase(from.begin() + static_cast<std::ptrdiff_t>(at));
+    uint64_t ceiling = Budget::kUnlimited;
+    uint64_t fact = 0;
+    std::deque<uint64_t> held, in_flight, releasing;
+    const auto take = [&](std::deque<uint64_t>& from) {
+        const size_t at = random() % from.size();
+        const uint64_t bytes = from[at];
+        from.erase(from.begin() + static_cast<ptrdiff_t>(at));
         return bytes;
     };
     unsigned granted = 0, refused = 0;
     for (int step = 0; step < 100'000; ++step) {
         const unsigned what = random() % 16;
         if (what < 6) {
-            const std::uint64_t bytes = random_size(random);
+            const uint64_t bytes = random_size(random);
             LimitError why;
             // A request that doesn't fit into the counter is refused too.
             const Wide whole = (Wide{bytes} + 511) / 512 * 512;
@@ -160,7 +160,7 @@ TEST_CASE("random sequences agree with exact arithmetic", "[fuzz]") {
             held.push_back(take(in_flight));
             budget.commit();
         } else if (what == 9 && !in_flight.empty()) {
-            const std::uint64_t bytes = take(in_flight);
+            const uint64_t bytes = take(in_flight);
             budget.roll_back(bytes);
             used -= Budget::charged(bytes);
         } else if (what < 12 && !held.empty()) {
@@ -170,11 +170,11 @@ TEST_CASE("random sequences agree with exact arithmetic", "[fuzz]") {
             held.push_back(take(releasing));
             budget.cancel_release();
         } else if (what == 13 && !releasing.empty()) {
-            const std::uint64_t bytes = take(releasing);
+            const uint64_t bytes = take(releasing);
             budget.end_release(bytes);
             used -= Budget::charged(bytes);
         } else if (what == 14) {
-            const std::uint64_t now = random() % (64 * kMiB);
+            const uint64_t now = random() % (64 * kMiB);
             if (used - Budget::charged(fact) + Budget::charged(now) <= kMax) {
                 budget.adjust(fact, now);
                 used = used - Budget::charged(fact) + Budget::charged(now);

@@ -8,11 +8,11 @@ using cuslice::InFlight;
 
 TEST_CASE("a figure stands if no operation was under way when it was read, and none has begun since") {
     InFlight operations;
-    const std::uint64_t before = operations.snapshot();
+    const uint64_t before = operations.snapshot();
     CHECK(operations.settled(before));
     operations.begin();
     CHECK_FALSE(operations.settled(before));
-    const std::uint64_t within = operations.snapshot();
+    const uint64_t within = operations.snapshot();
     CHECK_FALSE(operations.settled(within));
     operations.end();
     CHECK_FALSE(operations.settled(before));  // one came between
@@ -32,7 +32,7 @@ TEST_CASE("it is settled only once every operation has ended") {
 
 TEST_CASE("two figures that threads change one after the other agree wherever nothing came between") {
     InFlight operations;
-    std::atomic<std::uint64_t> first{0}, second{0};
+    std::atomic<uint64_t> first{0}, second{0};
     std::atomic<unsigned> wrong{0};
     cuslice::tests::on_threads(4, [&](unsigned t) {
         for (int i = 0; i < 20'000; i++) {
@@ -43,7 +43,7 @@ TEST_CASE("two figures that threads change one after the other agree wherever no
                 operations.end();
                 continue;
             }
-            const std::uint64_t since = operations.snapshot(), one = first, other = second;
+            const uint64_t since = operations.snapshot(), one = first, other = second;
             if (!operations.settled(since)) continue;
             if (one != other) wrong++;
         }

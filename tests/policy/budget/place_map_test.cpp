@@ -13,9 +13,9 @@ namespace {
 
 TEST_CASE("addresses of 4 KiB have one word, but a boundary of 64 KiB or 2 MiB has its own") {
     const auto map = std::make_unique<PlaceMap>();
-    std::map<PlaceMap::Word*, std::vector<std::uint64_t>> words;
-    for (const std::uint64_t region : {0x200000ull, 0x7fffffe00000ull, 0xffffffe00000ull})
-        for (const std::uint64_t offset : {0, 512, 3584, 4096, 65024, 65536, 66048, 69632, 2096640}) {
+    std::map<PlaceMap::Word*, std::vector<uint64_t>> words;
+    for (const uint64_t region : {0x200000ull, 0x7fffffe00000ull, 0xffffffe00000ull})
+        for (const uint64_t offset : {0, 512, 3584, 4096, 65024, 65536, 66048, 69632, 2096640}) {
             PlaceMap::Word* const made = map->make(region + offset);
             CHECK(made == map->find(region + offset));
             words[made].push_back(region + offset);
@@ -24,7 +24,7 @@ TEST_CASE("addresses of 4 KiB have one word, but a boundary of 64 KiB or 2 MiB h
     for (const auto& [word, addresses] : words) {
         REQUIRE(word);
         CHECK(word->load() == 0);
-        for (const std::uint64_t address : addresses) CHECK(address >> 12 == addresses.front() >> 12);
+        for (const uint64_t address : addresses) CHECK(address >> 12 == addresses.front() >> 12);
     }
 }
 
@@ -39,15 +39,15 @@ TEST_CASE("what nobody has made isn't there") {
 
 TEST_CASE("every word that was written is visited once, with the address where it begins") {
     const auto map = std::make_unique<PlaceMap>();
-    std::map<std::uint64_t, std::uint64_t> written;
-    for (std::uint64_t i = 1; i < 3000; i++) {
-        const std::uint64_t address = i * 0x9e3779b97f4a7c15ull % PlaceMap::kEnd / 4096 * 4096 << i % 3 * 5;
+    std::map<uint64_t, uint64_t> written;
+    for (uint64_t i = 1; i < 3000; i++) {
+        const uint64_t address = i * 0x9e3779b97f4a7c15ull % PlaceMap::kEnd / 4096 * 4096 << i % 3 * 5;
         if (address >= PlaceMap::kEnd) continue;
         map->make(address)->store(i);
         written[address] = i;
     }
-    std::map<std::uint64_t, std::uint64_t> seen;
-    map->for_each([&](const PlaceMap::Word& word, std::uint64_t begin) {
+    std::map<uint64_t, uint64_t> seen;
+    map->for_each([&](const PlaceMap::Word& word, uint64_t begin) {
         if (word.load()) CHECK(seen.emplace(begin, word.load()).second);
     });
     CHECK(seen == written);
@@ -57,7 +57,7 @@ TEST_CASE("threads that make the same words get the same ones") {
     const auto map = std::make_unique<PlaceMap>();
     std::vector<PlaceMap::Word*> made[4];
     tests::on_threads(4, [&](unsigned thread) {
-        for (std::uint64_t i = 1; i < 4000; i++) made[thread].push_back(map->make(i << 12 << i % 2 * 9));
+        for (uint64_t i = 1; i < 4000; i++) made[thread].push_back(map->make(i << 12 << i % 2 * 9));
     });
     for (unsigned thread = 1; thread < 4; thread++) CHECK(made[thread] == made[0]);
 }

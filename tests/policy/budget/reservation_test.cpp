@@ -6,7 +6,7 @@
 namespace cuslice {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 TEST_CASE("a reservation that nobody commits is rolled back, in the end and not before") {
     Budget budget;

@@ -13,7 +13,7 @@ namespace {
 using ledger::AccountKind;
 using ledger::Joined;
 
-constexpr std::uint64_t kUnit = Budget::kUnit;
+constexpr uint64_t kUnit = Budget::kUnit;
 
 /// One process's accounts in a ledger of its own.
 struct Accounts {
@@ -21,33 +21,32 @@ struct Accounts {
         ledger::LedgerError why;
         REQUIRE(ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &why));
     }
-    Joined join(SharedBudget& budget, AccountKind kind, const char* name, std::uint64_t limit,
-                std::uint64_t reserved = 0) {
+    Joined join(SharedBudget& budget, AccountKind kind, const char* name, uint64_t limit, uint64_t reserved = 0) {
         ledger::Request request;
         request.kind = kind;
         request.name = name;
         request.limit = limit;
         request.reserved = reserved;
         auto committed = std::make_unique<ledger::Committed>();
-        std::uint64_t available = 0;
+        uint64_t available = 0;
         ledger::LedgerError why;
         return budget.join(ledger, request, 0, committed.get(), &available, &why);
     }
     /// The most that an account has held, by what the file says.
-    std::uint64_t peak(AccountKind kind, const char* name) const {
+    uint64_t peak(AccountKind kind, const char* name) const {
         const Mapped mapped(folder);
         const ledger::Account* const account = ledger::find_account(*mapped.file, kind, name);
         REQUIRE(account);
         return ledger::peak_of(account->total, account->peak);
     }
     /// Bytes that an account holds, as any process can read them.
-    std::uint64_t used(AccountKind kind, const char* name) {
+    uint64_t used(AccountKind kind, const char* name) {
         auto watched = std::make_unique<ledger::Watched>();
         REQUIRE(ledger.watch(kind, name, watched.get()));
         return watched->used;
     }
-    std::uint64_t job(const char* name) { return used(AccountKind::job, name); }
-    std::uint64_t group(const char* name) { return used(AccountKind::group, name); }
+    uint64_t job(const char* name) { return used(AccountKind::job, name); }
+    uint64_t group(const char* name) { return used(AccountKind::group, name); }
 
     LedgerFolder folder;
     ledger::Ledger ledger;
@@ -62,7 +61,7 @@ struct Nested : Accounts {
         REQUIRE(join(budget, AccountKind::group, "lab", 2 * kGiB) == Joined::yes);
         REQUIRE(budget.joined());
     }
-    bool holds(std::uint64_t bytes) { return job("outer") == bytes && job("inner") == bytes && group("lab") == bytes; }
+    bool holds(uint64_t bytes) { return job("outer") == bytes && job("inner") == bytes && group("lab") == bytes; }
 
     SharedBudget budget;
 };
@@ -106,7 +105,7 @@ TEST_CASE("a fact is in every account, whatever their limits, and is given back 
     Nested nested;
     LimitError why;
     CHECK_FALSE(nested.budget.over(&why));
-    nested.budget.change(static_cast<std::int64_t>(3 * kGiB));
+    nested.budget.change(static_cast<int64_t>(3 * kGiB));
     CHECK(nested.holds(3 * kGiB));
     REQUIRE(nested.budget.over(&why));
     CHECK(why.used == 3 * kGiB);
@@ -114,7 +113,7 @@ TEST_CASE("a fact is in every account, whatever their limits, and is given back 
     CHECK(why.of == LimitOf::group);
     CHECK_FALSE(nested.budget.reserve(kUnit, nullptr));
     CHECK(nested.budget.room() == 0);
-    nested.budget.change(-static_cast<std::int64_t>(kGiB));
+    nested.budget.change(-static_cast<int64_t>(kGiB));
     CHECK(nested.holds(2 * kGiB));
     CHECK_FALSE(nested.budget.over(&why));
 }
@@ -141,7 +140,7 @@ TEST_CASE("the smallest limit counts, and what is kept free of it can be had by 
 
 TEST_CASE("a request that no counter can hold is refused, and changes no account") {
     Nested nested;
-    for (const std::uint64_t huge : {~0ull, 1ull << 63, (1ull << 63) - 1}) {
+    for (const uint64_t huge : {~0ull, 1ull << 63, (1ull << 63) - 1}) {
         CAPTURE(huge);
         CHECK_FALSE(nested.budget.reserve(huge, nullptr));
         CHECK(nested.holds(0));
@@ -188,13 +187,13 @@ TEST_CASE("a part's facts, limit and room are the whole GPU's too, whose margin 
     CHECK(gpu.whole.room() == kGiB);
     CHECK(gpu.part.room() == kGiB);
     CHECK_FALSE(gpu.part.retired());
-    gpu.part.change(static_cast<std::int64_t>(2 * kGiB + kUnit));
+    gpu.part.change(static_cast<int64_t>(2 * kGiB + kUnit));
     CHECK(gpu.job("whole") == 2 * kGiB + kUnit);
     LimitError why;
     REQUIRE(gpu.part.over(&why));
     CHECK(why.of == LimitOf::whole_gpu);
     CHECK(why.limit == 2 * kGiB);
-    gpu.part.change(-static_cast<std::int64_t>(kUnit));
+    gpu.part.change(-static_cast<int64_t>(kUnit));
     CHECK_FALSE(gpu.part.over(&why));
     CHECK(gpu.job("whole") == 2 * kGiB);
 }
@@ -224,7 +223,7 @@ TEST_CASE("one account whose ledger has another one in its place is enough, be i
 
 TEST_CASE("what came to nothing is in no account's peak: refused by another account, or by the driver") {
     Nested nested;
-    const auto peaks = [&](std::uint64_t bytes) {
+    const auto peaks = [&](uint64_t bytes) {
         for (const char* job : {"outer", "inner"})
             if (nested.peak(AccountKind::job, job) != bytes) return false;
         return nested.peak(AccountKind::group, "lab") == bytes;
@@ -261,7 +260,7 @@ TEST_CASE("a part's reservation that the whole GPU refuses is not in the part's 
     Part gpu(AccountKind::job);
     LimitError why;
     REQUIRE(gpu.part.reserve(kGiB, &why));
-    const std::uint64_t room = gpu.part.room();
+    const uint64_t room = gpu.part.room();
     CHECK_FALSE(gpu.part.reserve(2 * kGiB, &why));
     CHECK(gpu.part.room() == room);
     CHECK(gpu.peak(AccountKind::job, "part") == kGiB);
@@ -296,11 +295,11 @@ TEST_CASE("what the accounts refuse is not in the process's own budget, nor in f
 
 TEST_CASE("memory is asked of the others only where something is missing, and only if they could give it") {
     Nested nested;
-    std::uint64_t state = 1;
+    uint64_t state = 1;
     CHECK_FALSE(nested.budget.want(kGiB, &state));  // there is room
     CHECK(state == 0);
     REQUIRE(nested.budget.reserve(2 * kGiB, nullptr));
-    const std::uint32_t before = nested.budget.wanted();
+    const uint32_t before = nested.budget.wanted();
     nested.budget.caches(kGiB);                     // this process's own cache is none of the others'
     CHECK_FALSE(nested.budget.want(kGiB, &state));  // nobody else is there
     CHECK_FALSE(nested.budget.want(3 * kGiB, &state));
@@ -313,7 +312,7 @@ TEST_CASE("what a part could give back is what others ask for in the whole GPU's
     gpu.part.caches(3 << 20);
     REQUIRE(mapped.file->header.members == 2);
     for (unsigned i = 0; i < 2; i++) CHECK(mapped.file->members[i].caches.load() == 1 + 3);
-    const std::uint32_t before = gpu.part.wanted();
+    const uint32_t before = gpu.part.wanted();
     ledger::find_account(*mapped.file, AccountKind::job, "whole")->wanted++;
     CHECK(gpu.part.wanted() == before + 1);
     ledger::find_account(*mapped.file, AccountKind::job, "part")->wanted++;
@@ -327,7 +326,7 @@ TEST_CASE("others are asked for what is missing in each account, if they keep as
     REQUIRE(other.open(gpu.folder));
     REQUIRE(other.join("whole", 2 * kGiB) == Joined::yes);
     REQUIRE(other.membership.reserve(kGiB, 0, nullptr));
-    std::uint64_t state = 7;
+    uint64_t state = 7;
     CHECK_FALSE(gpu.part.want(kGiB + kGiB / 2, &state));  // it keeps nothing
     CHECK(other.membership.wanted() == 0);
     other.membership.caches(kGiB);

@@ -9,7 +9,7 @@
 namespace cuslice::tests {
 namespace {
 
-const FrameworkVariable& variable_of(FrameworkKey key) { return framework_variables()[static_cast<std::size_t>(key)]; }
+const FrameworkVariable& variable_of(FrameworkKey key) { return framework_variables()[static_cast<size_t>(key)]; }
 
 // An environment, and what becomes of one variable in it where `wanted` is called for.
 std::string planned(FrameworkKey key, const char* wanted, std::vector<const char*> lines, const char* record = "") {
@@ -17,7 +17,7 @@ std::string planned(FrameworkKey key, const char* wanted, std::vector<const char
     FrameworkRecord kept{std::string_view(record)};
     const FrameworkChange change = plan_change(variable_of(key), wanted, lines.data(), kept);
     const char* const words[] = {"keep", "set", "remove"};
-    return std::string(words[static_cast<std::size_t>(change)]) + " [" + std::string(kept.text().view()) + "]";
+    return std::string(words[static_cast<size_t>(change)]) + " [" + std::string(kept.text().view()) + "]";
 }
 
 bool grows(std::vector<const char*> lines) {
@@ -28,9 +28,9 @@ bool grows(std::vector<const char*> lines) {
 }  // namespace
 
 TEST_CASE("the table of frameworks' variables has a row for each key, in its place") {
-    std::size_t place = 0;
+    size_t place = 0;
     for (const FrameworkVariable& variable : framework_variables()) {
-        CHECK(static_cast<std::size_t>(variable.key) == place++);
+        CHECK(static_cast<size_t>(variable.key) == place++);
         CHECK(variable.name.data()[variable.name.size()] == '\0');
     }
     CHECK(place == kFrameworkKeys);

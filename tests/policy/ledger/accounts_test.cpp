@@ -13,22 +13,22 @@ using namespace cuslice::ledger;
 namespace {
 
 struct Made {
-    Account& open(std::uint32_t index, AccountKind kind, const std::string& name) const {
+    Account& open(uint32_t index, AccountKind kind, const std::string& name) const {
         Account& account = file->accounts[index];
         account.kind = kind;
         strncpy(account.name, name.c_str(), sizeof account.name);
         account.state.store(AccountState::open);
         return account;
     }
-    void join(std::uint32_t number, std::uint32_t account) const {
+    void join(uint32_t number, uint32_t account) const {
         file->members[number].account = account;
         file->members[number].state.store(MemberState::live);
         file->header.members = std::max(file->header.members, number + 1);
     }
-    std::uint32_t index_of(const Account* account) const {
-        return account ? static_cast<std::uint32_t>(account - file->accounts) : kAccounts;
+    uint32_t index_of(const Account* account) const {
+        return account ? static_cast<uint32_t>(account - file->accounts) : kAccounts;
     }
-    std::uint32_t for_new(AccountKind kind) const { return index_of(new_account(*file, kind)); }
+    uint32_t for_new(AccountKind kind) const { return index_of(new_account(*file, kind)); }
 
     std::unique_ptr<File> file = std::make_unique<File>();
 };
@@ -74,7 +74,7 @@ TEST_CASE("an account has members as long as one lives in it, whatever the file 
 TEST_CASE("a new name gets the first account that is free") {
     const Made made;
     CHECK(made.for_new(AccountKind::job) == 0);
-    for (const std::uint32_t taken : {0u, 1u, 3u}) made.open(taken, AccountKind::group, "g" + std::to_string(taken));
+    for (const uint32_t taken : {0u, 1u, 3u}) made.open(taken, AccountKind::group, "g" + std::to_string(taken));
     made.file->accounts[0].left = 7;  // is left alone while another one is free
     CHECK(made.for_new(AccountKind::group) == 2);
     CHECK(made.for_new(AccountKind::job) == 2);
@@ -83,9 +83,9 @@ TEST_CASE("a new name gets the first account that is free") {
 
 TEST_CASE("of the accounts that are free, a new name gets the one that ended first") {
     const Made made;
-    for (std::uint32_t i = 0; i < kAccounts; i++) made.file->accounts[i].left = 1000 + i;
-    for (const std::uint32_t one : {100u, 7u, 30u}) made.file->accounts[one].left = one;
-    for (const std::uint32_t next : {7u, 30u, 100u, 0u}) {
+    for (uint32_t i = 0; i < kAccounts; i++) made.file->accounts[i].left = 1000 + i;
+    for (const uint32_t one : {100u, 7u, 30u}) made.file->accounts[one].left = one;
+    for (const uint32_t next : {7u, 30u, 100u, 0u}) {
         CHECK(made.for_new(AccountKind::job) == next);
         made.open(next, AccountKind::job, "j" + std::to_string(next));
     }
@@ -93,7 +93,7 @@ TEST_CASE("of the accounts that are free, a new name gets the one that ended fir
 
 TEST_CASE("groups leave some accounts to jobs, and those without members make room, the one that was left first") {
     const Made made;
-    for (std::uint32_t i = 0; i < kMaxGroups - 1; i++) {
+    for (uint32_t i = 0; i < kMaxGroups - 1; i++) {
         made.open(i, AccountKind::group, "g" + std::to_string(i));
         made.join(i, i);
     }
@@ -107,11 +107,11 @@ TEST_CASE("groups leave some accounts to jobs, and those without members make ro
     accounts[10].left = 1;  // but somebody is in it
     made.file->members[20].state.store(MemberState::free);
     CHECK(made.for_new(AccountKind::group) == kAccounts);  // nobody has missed its members yet
-    for (const std::uint32_t one : {20u, 30u, 40u}) {
+    for (const uint32_t one : {20u, 30u, 40u}) {
         made.file->members[one].state.store(MemberState::free);
         accounts[one].left = one == 30 ? 50 : 100 + one;
     }
-    for (const std::uint32_t next : {30u, 20u, 40u}) {
+    for (const uint32_t next : {30u, 20u, 40u}) {
         CHECK(made.for_new(AccountKind::group) == next);
         CHECK(accounts[next].state.load() == AccountState::free);
         made.open(next, AccountKind::group, "again");
@@ -122,7 +122,7 @@ TEST_CASE("groups leave some accounts to jobs, and those without members make ro
 
 TEST_CASE("where all accounts are taken a job has that of a group that nobody is in, and no other job's") {
     const Made made;
-    for (std::uint32_t i = 0; i < kAccounts; i++) made.open(i, AccountKind::job, "j" + std::to_string(i)).left = 1;
+    for (uint32_t i = 0; i < kAccounts; i++) made.open(i, AccountKind::job, "j" + std::to_string(i)).left = 1;
     CHECK(made.for_new(AccountKind::job) == kAccounts);
     made.file->accounts[77].kind = AccountKind::group;
     CHECK(made.for_new(AccountKind::job) == 77);

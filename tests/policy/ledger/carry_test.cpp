@@ -25,13 +25,13 @@ namespace {
 constexpr char kCountRemovedFiles = 'c';
 
 // As the others see it.
-std::uint64_t used_in(const LedgerFolder& folder, const char* name = "lab") {
+uint64_t used_in(const LedgerFolder& folder, const char* name = "lab") {
     Ledger ledger;
     LedgerError failure;
     Watched watched;
     REQUIRE(ledger.open_existing(folder.path.c_str(), kUuid, &failure));
     REQUIRE(ledger.watch(AccountKind::group, name, &watched));
-    const std::uint64_t used = watched.used;
+    const uint64_t used = watched.used;
     ledger.close();
     return used;
 }
@@ -168,7 +168,7 @@ TEST_CASE("a new ledger has a slot for each member that is carried over, and no 
     const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
     REQUIRE(a.ask(Step::join) == Answer::joined);
-    for (const std::uint32_t members : {1u, 2u}) {
+    for (const uint32_t members : {1u, 2u}) {
         CAPTURE(members);
         if (members == 2) REQUIRE(b.ask(Step::join) == Answer::joined);
         a.ask(Step::take_back_dead);  // is in the file that is there now
@@ -236,7 +236,7 @@ TEST_CASE("a new ledger whose maker was killed over it is finished by whoever ha
     file.members[0].state.store(MemberState::free);
     file.accounts[0].state.store(AccountState::free);
     file.accounts[0].total.bytes = 0;
-    for (std::uint32_t i = 0; i < kStripes; i++) file.stripes[i].held.store(0);
+    for (uint32_t i = 0; i < kStripes; i++) file.stripes[i].held.store(0);
     file.header.unfinished = 1;
     REQUIRE(newcomer.ask(Step::join) == Answer::joined);
     CHECK(file.header.unfinished == 0);
@@ -253,7 +253,7 @@ TEST_CASE("once a ledger has been put back nobody has it locked, nor the one tha
     REQUIRE(place.open(folder));
     REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
     const Mapped old(folder);
-    const std::uint32_t before = old.file->header.handed_on;
+    const uint32_t before = old.file->header.handed_on;
     std::filesystem::remove(folder.file());
     SECTION("by a member") {
         place.ledger.take_back_dead();
@@ -406,10 +406,10 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
     const int turns = rounds(150, 3000);
     const LedgerFolder folder;
     constexpr unsigned kWorkers = 3;
-    constexpr std::uint64_t kGrants = 100;
+    constexpr uint64_t kGrants = 100;
     // Bytes that each worker holds at least, by its own count; behind them, the number of all grants.
     void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    auto* const held = static_cast<std::atomic<std::uint64_t>*>(memory);
+    auto* const held = static_cast<std::atomic<uint64_t>*>(memory);
     Child idle(member(folder));
     REQUIRE(idle.ask(Step::join) == Answer::joined);
     REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
@@ -424,7 +424,7 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
         while (!place.open(folder)) continue;
         if (place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
         for (;;) {
-            const std::uint64_t bytes = random() % (2 * kGiB);
+            const uint64_t bytes = random() % (2 * kGiB);
             if (!place.membership.reserve(bytes, 0, nullptr)) {
                 place.ledger.take_back_dead();
                 continue;
@@ -433,12 +433,12 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
             held[kWorkers]++;
             for (unsigned i = random() % 2000; i > 0; i--) cuslice::spin_pause();
             held[index] = 0;
-            place.membership.change(-static_cast<std::int64_t>(bytes));
+            place.membership.change(-static_cast<int64_t>(bytes));
         }
     };
     for (unsigned i = 0; i < kWorkers; i++) start(i);
     std::mt19937 random(3);
-    std::uint64_t most = 0;
+    uint64_t most = 0;
     int ended = 0;
     for (int turn = 0; turn < turns || (held[kWorkers] < kGrants && turn < 100 * turns); turn++) {
         usleep(random() % 1500);
@@ -453,7 +453,7 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
         }
         usleep(random() % 500);
         // At one moment.
-        std::uint64_t sum = 5 * kGiB;
+        uint64_t sum = 5 * kGiB;
         for (const pid_t worker : workers) {
             ::kill(worker, SIGSTOP);
             waitpid(worker, nullptr, WUNTRACED);

@@ -25,9 +25,9 @@ TEST_CASE("of a kind of context the fewest bytes are kept") {
 
 TEST_CASE("of more kinds of contexts than there is room for, the latest are kept") {
     Header header{};
-    for (std::uint64_t kind = 1; kind <= kContextKinds + 1; kind++) note_context(header, kind, 100 * kind);
+    for (uint64_t kind = 1; kind <= kContextKinds + 1; kind++) note_context(header, kind, 100 * kind);
     CHECK(least_context(header, 1) == 0);
-    for (std::uint64_t kind = 2; kind <= kContextKinds + 1; kind++) CHECK(least_context(header, kind) == 100 * kind);
+    for (uint64_t kind = 2; kind <= kContextKinds + 1; kind++) CHECK(least_context(header, kind) == 100 * kind);
 }
 
 TEST_CASE("a kind whose size was never written is not known, and can be noted") {
@@ -42,7 +42,7 @@ TEST_CASE("while contexts are noted nobody reads another kind's size") {
     Header header{};
     std::mutex lock;
     std::vector<std::thread> threads;
-    for (std::uint64_t kind = 1; kind <= 4; kind++)
+    for (uint64_t kind = 1; kind <= 4; kind++)
         threads.emplace_back([&header, &lock, kind] {
             for (int i = 0; i < 10000; i++) {
                 const std::lock_guard guard(lock);
@@ -51,8 +51,8 @@ TEST_CASE("while contexts are noted nobody reads another kind's size") {
         });
     bool other = false;
     for (int i = 0; i < 10000; i++)
-        for (std::uint64_t kind = 1; kind <= 4; kind++) {
-            const std::uint64_t bytes = least_context(header, kind);
+        for (uint64_t kind = 1; kind <= 4; kind++) {
+            const uint64_t bytes = least_context(header, kind);
             other = other || (bytes != 0 && bytes != kind);
         }
     for (std::thread& thread : threads) thread.join();

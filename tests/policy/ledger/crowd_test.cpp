@@ -16,7 +16,7 @@ using namespace cuslice::tests;
 namespace {
 
 // The lock is let go of and taken by another process.
-void hand_on_to(Header& header, std::int32_t pid) {
+void hand_on_to(Header& header, int32_t pid) {
     __atomic_store_n(&header.locker, pid, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&header.handed_on, 1, __ATOMIC_SEQ_CST);
 }
@@ -28,7 +28,7 @@ void hand_on(const LedgerFolder& folder, int tell) {
     Header& header = mapped.file->header;
     if (!lock_header_until(header, self.locker(), Deadline(500)) || write(tell, "h", 1) != 1) _exit(1);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
-    for (std::int32_t holder = 1; std::chrono::steady_clock::now() < end; holder = holder % 1000 + 1) {
+    for (int32_t holder = 1; std::chrono::steady_clock::now() < end; holder = holder % 1000 + 1) {
         hand_on_to(header, holder);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -63,7 +63,7 @@ TEST_CASE("who joins waits for a lock that goes from hand to hand, however long"
 
 TEST_CASE("all of a crowd that joins at once share the limit") {
     constexpr unsigned kProcesses = kSlower > 1 ? 60 : 300;
-    constexpr std::uint64_t kShare = 1 << 20;
+    constexpr uint64_t kShare = 1 << 20;
     const LedgerFolder folder;
     Place own;
     REQUIRE(own.open(folder));
@@ -105,7 +105,7 @@ TEST_CASE("all of a crowd that joins at once share the limit") {
 namespace {
 
 // A process that joins, takes its share, and ends without a word.
-void come_and_go(const LedgerFolder& folder, std::uint64_t share) {
+void come_and_go(const LedgerFolder& folder, uint64_t share) {
     const pid_t child = fork();
     if (child == 0) {
         Place place;
@@ -122,7 +122,7 @@ void come_and_go(const LedgerFolder& folder, std::uint64_t share) {
 
 TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dead don't become many") {
     constexpr unsigned kLiving = 24, kPassing = 200, kMaxDead = 80;
-    constexpr std::uint64_t kShare = 1 << 20;
+    constexpr uint64_t kShare = 1 << 20;
     const LedgerFolder folder;
     std::vector<std::unique_ptr<Child>> living;
     for (unsigned i = 0; i < kLiving; i++) {

@@ -16,9 +16,9 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
-GroupTerms known(std::uint64_t limit, std::uint64_t used = 0, bool lives = true) {
+GroupTerms known(uint64_t limit, uint64_t used = 0, bool lives = true) {
     GroupTerms terms;
     terms.known = true;
     terms.lives = lives;
@@ -33,11 +33,11 @@ GroupTerms similar_to(const char* name) {
     return terms;
 }
 
-std::string told(const GroupTerms& terms, std::uint64_t wanted, const char* place = "GPU 0") {
+std::string told(const GroupTerms& terms, uint64_t wanted, const char* place = "GPU 0") {
     return std::string(describe_group("lab", place, terms, wanted).view());
 }
 
-void add_group(File& file, std::uint32_t index, const char* name, AccountKind kind = AccountKind::group) {
+void add_group(File& file, uint32_t index, const char* name, AccountKind kind = AccountKind::group) {
     file.accounts[index].kind = kind;
     strcpy(file.accounts[index].name, name);
     file.accounts[index].state.store(AccountState::open);
@@ -90,7 +90,7 @@ TEST_CASE("a limit that was brought is the group's in the file that takes a lost
 
 TEST_CASE("a member knows how it found its group") {
     const LedgerFolder folder;
-    const auto found = [&](const char* name, std::uint64_t limit) {
+    const auto found = [&](const char* name, uint64_t limit) {
         Place place;
         REQUIRE(place.open(folder));
         REQUIRE(place.join(name, limit) == Joined::yes);

@@ -27,7 +27,7 @@ struct KernelStep {
     static constexpr char leave_queue = 'l';
 };
 
-constexpr char look_at_byte(std::uint64_t number) { return digit(number); }
+constexpr char look_at_byte(uint64_t number) { return digit(number); }
 
 // Answers of a child whose ledger can't be opened.
 struct Opening {
@@ -85,7 +85,7 @@ TEST_CASE("where the kernel has no locks of open files, those of processes are a
             case KernelStep::refuse_process_locks:
                 return refuse_fcntl(F_GETLK, F_SETLKW, EPERM) ? Answer::done : Answer::refused;
             default: {
-                const bool locked = is_locked(file, static_cast<std::uint64_t>(step - look_at_byte(0)), &unknown);
+                const bool locked = is_locked(file, static_cast<uint64_t>(step - look_at_byte(0)), &unknown);
                 if (unknown) return Answer::unknown;
                 return locked ? Answer::locked : Answer::not_locked;
             }

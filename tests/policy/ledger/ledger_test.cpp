@@ -102,7 +102,7 @@ TEST_CASE("a limit that is set anew counts from the next reservation on") {
 
 TEST_CASE("what is reserved can't be had by others, and ends with who reserved it") {
     const LedgerFolder folder;
-    const auto job = [&](const char* name, std::uint64_t in_use = 0) {
+    const auto job = [&](const char* name, uint64_t in_use = 0) {
         return [&folder, name, in_use, place = std::make_shared<Place>()](char step) {
             if (step == JobStep::look)
                 return place->open(folder) && place->ledger.look(in_use, &place->committed, &place->available)
@@ -279,7 +279,7 @@ TEST_CASE("a file that is no ledger of this version is replaced, and said to be"
     std::fstream file(folder.file(), std::ios::in | std::ios::out | std::ios::binary);
     if (what == "zeros") file.write(std::string(4096, '\0').c_str(), 4096);
     if (what == "garbage") file.write(std::string(4096, '\xa5').c_str(), 4096);
-    const std::uint32_t newer = kVersion + 1;
+    const uint32_t newer = kVersion + 1;
     if (what == "another version")
         file.seekp(offsetof(Header, version)).write(reinterpret_cast<const char*>(&newer), sizeof newer);
     if (what == "another GPU") file.seekp(offsetof(Header, uuid)).write("GPU-9", 5);
@@ -364,13 +364,13 @@ TEST_CASE("processes killed at random while they come and take: the survivor's c
         Place place;
         if (!place.open(folder) || place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
         for (;;) {
-            const std::uint64_t bytes = random() % (3 * kGiB);
+            const uint64_t bytes = random() % (3 * kGiB);
             if (!place.membership.reserve(bytes, 0, nullptr)) {
                 place.ledger.take_back_dead();
                 continue;
             }
             if (place.membership.used() > 8 * kGiB) _exit(2);
-            if (random() % 4) place.membership.change(-static_cast<std::int64_t>(bytes));
+            if (random() % 4) place.membership.change(-static_cast<int64_t>(bytes));
         }
     };
     std::mt19937 random(1);

@@ -7,7 +7,7 @@
 namespace cuslice::tests {
 
 struct LeftOver {
-    std::uint64_t bytes = 0, reserved = 0;  // of all accounts
+    uint64_t bytes = 0, reserved = 0;  // of all accounts
     unsigned members = 0, tickets = 0, stripes = 0;
     unsigned accounts = 0;  // but for groups, of which the limit is kept
 
@@ -19,7 +19,7 @@ inline LeftOver left_over(const ledger::File& file) {
     LeftOver left;
     for (const ledger::Member& member : file.members) left.members += member.state.load() != ledger::MemberState::free;
     for (const ledger::Ticket& ticket : file.tickets) left.tickets += ticket.state.load() != ledger::TicketState::free;
-    for (std::uint32_t i = 0; i < file.header.members * ledger::kStripes; i++)
+    for (uint32_t i = 0; i < file.header.members * ledger::kStripes; i++)
         left.stripes += file.stripes[i].held.load() != 0;
     for (const ledger::Account& account : file.accounts) {
         left.bytes += account.total.bytes;

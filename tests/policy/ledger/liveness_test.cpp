@@ -17,7 +17,7 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::int32_t kNobody = 0x7fffffff;
+constexpr int32_t kNobody = 0x7fffffff;
 
 // A member or a ticket of this process.
 template <typename Owner>
@@ -35,7 +35,7 @@ TEST_CASE(
     "a member lives as long as its presence is locked, and without a lock that others see, as long as /proc has it") {
     const LedgerFolder folder;
     Living living(folder), ended(folder);
-    const std::uint64_t of_ended = ended.presence.id();
+    const uint64_t of_ended = ended.presence.id();
     ended.end();
     const auto own = [&](const Member& member) { return lives(member, living.where, Trusted::own); };
     Member member{};

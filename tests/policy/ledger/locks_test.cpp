@@ -58,9 +58,9 @@ TEST_CASE("the time for which a process was stopped in its sleep does not count 
         if (child == 0) {
             Deadline deadline(500);
             stop_soon();
-            const std::uint64_t start = kernel_clock(CLOCK_MONOTONIC);
-            const std::int32_t word = 1;
-            while (kernel_clock(CLOCK_MONOTONIC) - start < std::uint64_t{kStopped} * kMillisecond)
+            const uint64_t start = kernel_clock(CLOCK_MONOTONIC);
+            const int32_t word = 1;
+            while (kernel_clock(CLOCK_MONOTONIC) - start < uint64_t{kStopped} * kMillisecond)
                 if (for_a_word ? deadline.pause_for(word, 1, 80 * kMillisecond) : !deadline.pause()) _exit(1);
             _exit(deadline.passed());
         }
@@ -76,11 +76,11 @@ TEST_CASE("the time for which a process was stopped in its sleep does not count 
 
 TEST_CASE("a process that is never stopped waits no longer than its deadline") {
     Deadline deadline(100);
-    const std::uint64_t start = kernel_clock(CLOCK_MONOTONIC);
+    const uint64_t start = kernel_clock(CLOCK_MONOTONIC);
     while (deadline.pause()) {
     }
     CHECK(deadline.passed());
-    CHECK(kernel_clock(CLOCK_MONOTONIC) - start >= std::uint64_t{100} * kMillisecond);
+    CHECK(kernel_clock(CLOCK_MONOTONIC) - start >= uint64_t{100} * kMillisecond);
 }
 
 TEST_CASE("a lock is still waited for by a process that was stopped for longer than its deadline") {

@@ -24,7 +24,7 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 void lose(const LedgerFolder& folder, const std::string& how) {
     if (how == "removed") std::filesystem::remove(folder.file());
@@ -209,8 +209,8 @@ TEST_CASE("the ledger is locked once for a look, also where it was removed and n
     REQUIRE(place.open(folder));
     REQUIRE(place.join("lab", kGiB) == Joined::yes);
     const Mapped mapped(folder);
-    const std::uint32_t& locked = mapped.file->header.handed_on;
-    const std::uint32_t before = locked;
+    const uint32_t& locked = mapped.file->header.handed_on;
+    const uint32_t before = locked;
     place.ledger.take_back_dead();
     CHECK(locked == before + 1);
     std::filesystem::remove(folder.file());
@@ -230,8 +230,7 @@ TEST_CASE("threads that reserve and give back while the ledger is put back leave
     for (int i = 0; i < 2; i++)
         threads.emplace_back([&] {
             while (!stop)
-                if (place.membership.reserve(kMiB, 0, nullptr))
-                    place.membership.change(-static_cast<std::int64_t>(kMiB));
+                if (place.membership.reserve(kMiB, 0, nullptr)) place.membership.change(-static_cast<int64_t>(kMiB));
         });
     int gone = 0;
     for (int i = 0; i < count; i++) {
@@ -262,9 +261,9 @@ TEST_CASE("processes killed at random while the ledger is removed again and agai
         Place place;
         if (!place.open(folder) || place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
         for (;;) {
-            const std::uint64_t bytes = random() % (3 * kGiB);
+            const uint64_t bytes = random() % (3 * kGiB);
             if (place.membership.reserve(bytes, 0, nullptr) && random() % 4)
-                place.membership.change(-static_cast<std::int64_t>(bytes));
+                place.membership.change(-static_cast<int64_t>(bytes));
             else
                 place.ledger.take_back_dead();
         }
@@ -320,12 +319,12 @@ TEST_CASE("a member that closed every descriptor lives, as seen from another pid
 
 TEST_CASE("groups without members make room for others, the one that was left first") {
     const LedgerFolder folder;
-    const auto once = [&](const std::string& name, std::uint64_t limit) {
+    const auto once = [&](const std::string& name, uint64_t limit) {
         Place place;
         REQUIRE(place.open(folder));
         CAPTURE(name);
         REQUIRE(place.join(name.c_str(), limit) == Joined::yes);
-        const std::uint64_t held = place.membership.limit();
+        const uint64_t held = place.membership.limit();
         place.ledger.close();
         return held;
     };

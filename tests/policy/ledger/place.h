@@ -20,8 +20,8 @@
 
 namespace cuslice::tests {
 
-constexpr std::uint64_t kGiB = 1ull << 30;
-constexpr std::uint64_t kCapacity = 16 * kGiB;
+constexpr uint64_t kGiB = 1ull << 30;
+constexpr uint64_t kCapacity = 16 * kGiB;
 constexpr const char* kUuid = "GPU-00000000-1111-2222-3333-444444444444";
 
 struct LedgerFolder {
@@ -66,14 +66,14 @@ struct Place {
     ledger::Ledger ledger;
     ledger::Membership membership;
     ledger::Committed committed;
-    std::uint64_t available = 0;
+    uint64_t available = 0;
     ledger::LedgerError failure;
 
     bool open(const LedgerFolder& folder) {
         return ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &failure);
     }
-    ledger::Joined join(const char* name, std::uint64_t limit, std::uint64_t reserved = 0,
-                        ledger::AccountKind kind = ledger::AccountKind::group, std::uint64_t in_use = 0) {
+    ledger::Joined join(const char* name, uint64_t limit, uint64_t reserved = 0,
+                        ledger::AccountKind kind = ledger::AccountKind::group, uint64_t in_use = 0) {
         ledger::Request request;
         request.kind = kind;
         request.name = name;
@@ -185,8 +185,7 @@ inline char answer_of(ledger::Joined joined) {
 }
 
 // A member of the group "lab", of 8 GiB, which does the steps of steps.h.
-inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_t limit = 8 * kGiB,
-                                        std::uint64_t reserved = 0) {
+inline std::function<char(char)> member(const LedgerFolder& folder, uint64_t limit = 8 * kGiB, uint64_t reserved = 0) {
     return [&folder, limit, reserved, place = std::make_shared<Place>()](char step) {
         switch (step) {
             case Step::join:
@@ -197,7 +196,7 @@ inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_
             case Step::reserve_1_gib:
                 return place->membership.reserve(kGiB, 0, nullptr) ? Answer::reserved : Answer::refused;
             case Step::give_back_5_gib:
-                place->membership.change(-static_cast<std::int64_t>(5 * kGiB));
+                place->membership.change(-static_cast<int64_t>(5 * kGiB));
                 return Answer::given_back;
             case Step::take_back_dead:
                 return place->ledger.take_back_dead() ? Answer::taken_back : Answer::nothing_to_take_back;
@@ -210,7 +209,7 @@ inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_
                     if (char path[64], target[512]; snprintf(path, sizeof path, "/proc/self/fd/%d", file) > 0) {
                         const ssize_t length = readlink(path, target, sizeof target - 1);
                         if (length > 0 &&
-                            std::string(target, static_cast<std::size_t>(length)).find("/cuslice") != std::string::npos)
+                            std::string(target, static_cast<size_t>(length)).find("/cuslice") != std::string::npos)
                             close(file);
                     }
                 return Answer::closed;

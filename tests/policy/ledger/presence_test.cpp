@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned kStranger = 60002;
 
-std::string path_of(const LedgerFolder& folder, std::uint64_t id) {
+std::string path_of(const LedgerFolder& folder, uint64_t id) {
     char name[64];
     snprintf(name, sizeof name, "/%u-%016llx.alive", geteuid(), static_cast<unsigned long long>(id));
     return folder.path + name;
@@ -62,7 +62,7 @@ std::function<char(char)> neighbour(const std::string& path) {
 TEST_CASE("a presence lives as long as its process, and its file goes with what names it") {
     const LedgerFolder folder;
     Living watcher(folder), other(folder);
-    const std::uint64_t id = other.presence.id();
+    const uint64_t id = other.presence.id();
     CHECK(life_of(watcher.where, id) == Life::lives);
     CHECK_FALSE(remove_ended(watcher.where, id));
     struct stat info {};
@@ -84,7 +84,7 @@ TEST_CASE("a neighbour can neither take the lock of one who lives nor have it fo
     const char how = GENERATE(LockBy::process, LockBy::open_file, LockBy::flock);
     CAPTURE(how);
     Living watcher(folder), other(folder);
-    const std::uint64_t id = other.presence.id();
+    const uint64_t id = other.presence.id();
     Child living(neighbour(path_of(folder, id)));
     const char had = living.ask(how);
     CHECK(had == (how == LockBy::flock
@@ -105,7 +105,7 @@ TEST_CASE("a file of another user's is nobody's presence") {
     if (!can_be_other_users()) return;
     const LedgerFolder folder;
     const Living watcher(folder);
-    constexpr std::uint64_t kId = 0x1234;
+    constexpr uint64_t kId = 0x1234;
     const std::string what = GENERATE("file", "fifo", "folder", "link");
     const std::string path = path_of(folder, kId);
     CAPTURE(what);
@@ -122,7 +122,7 @@ TEST_CASE("a presence that somebody removes is made anew, under another number")
     const LedgerFolder folder;
     const auto lasts = GENERATE(Presence::Lasts::until_exec, Presence::Lasts::over_exec);
     Living watcher(folder), other(folder, lasts);
-    const std::uint64_t id = other.presence.id();
+    const uint64_t id = other.presence.id();
     CHECK(other.presence.keep(other.where, kUuid, lasts, nullptr));
     CHECK(other.presence.id() == id);
     std::filesystem::remove(path_of(folder, id));
@@ -143,13 +143,13 @@ TEST_CASE("a launcher's presence is the program's after an exec, and no child's"
     if (process == 0) {
         dup2(words[1], STDOUT_FILENO);
         const Living* const launcher = new Living(folder, Presence::Lasts::over_exec);
-        const std::uint64_t id = launcher->presence.id();
+        const uint64_t id = launcher->presence.id();
         if (write(pipes[1], &id, sizeof id) != sizeof id) _exit(1);
         close(pipes[1]);
         execl("/bin/sh", "sh", "-c", "sleep 100 & echo $!; exec sleep 100", static_cast<char*>(nullptr));
         _exit(1);
     }
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     REQUIRE(read(pipes[0], &id, sizeof id) == sizeof id);
     char child[16] = "";
     REQUIRE(read(words[0], child, sizeof child - 1) > 0);  // it is another program by now
@@ -164,7 +164,7 @@ TEST_CASE("a launcher's presence is the program's after an exec, and no child's"
 TEST_CASE("a program that closes the launcher's descriptor has its lock again at the next look") {
     const LedgerFolder folder;
     Living watcher(folder), launcher(folder, Presence::Lasts::over_exec);
-    const std::uint64_t id = launcher.presence.id();
+    const uint64_t id = launcher.presence.id();
     const auto seen = [&] {  // by another process: this one would lose its lock by asking
         Child other([&](char) { return life_of(watcher.where, id) == Life::lives ? kLives : kEnded; });
         return other.ask(kLook) == kLives;
@@ -184,7 +184,7 @@ TEST_CASE("a program that closes the launcher's descriptor has its lock again at
 
 TEST_CASE("numbers of presences come back from their names") {
     unsigned user = 0;
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     CHECK(parse_presence_name("1000-0123456789abcdef.alive", &user, &id));
     CHECK(user == 1000);
     CHECK(id == 0x0123456789abcdef);
@@ -228,8 +228,8 @@ TEST_CASE("the header's lock is held by one thread of one process at a time, who
     const Mapped mapped(folder);
     Header& header = mapped.file->header;
     // Counted under the lock, by a load and a store: a second holder would be seen by a lost count.
-    std::uint64_t& count = mapped.file->header.last_order;
-    std::atomic_ref<std::uint64_t> inside(mapped.file->header.granted[0]);
+    uint64_t& count = mapped.file->header.last_order;
+    std::atomic_ref<uint64_t> inside(mapped.file->header.granted[0]);
     count = 0;
     std::vector<pid_t> processes;
     const auto start = [&] {
@@ -238,7 +238,7 @@ TEST_CASE("the header's lock is held by one thread of one process at a time, who
         const Living self(folder);
         for (;;) {
             if (!lock_header_until(header, self.locker(), Deadline(5000))) _exit(1);
-            const std::uint64_t before = count;
+            const uint64_t before = count;
             inside.store(self.presence.id());
             sched_yield();
             if (inside.load() != self.presence.id() || count != before) _exit(2);

@@ -25,11 +25,11 @@ using namespace cuslice::ledger;
 namespace {
 
 // Field 22, where the command's name has neither blanks nor brackets in it.
-std::uint64_t start_in_proc(pid_t pid) {
+uint64_t start_in_proc(pid_t pid) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
     std::string word;
     for (int field = 1; field < 22; field++) stat >> word;
-    std::uint64_t start = 0;
+    uint64_t start = 0;
     stat >> start;
     return start;
 }
@@ -65,7 +65,7 @@ void end(pid_t child) {
     waitpid(child, nullptr, 0);
 }
 
-std::string command(std::size_t size = 48) {
+std::string command(size_t size = 48) {
     std::string name(size, '?');
     command_of_this_process(name.data(), size);
     return name.c_str();
@@ -79,7 +79,7 @@ constexpr int kNewTime = 0x80;  // CLONE_NEWTIME, which older headers don't know
 
 // Reads a process's start in a time namespace with this offset: as /proc shows it there, and corrected. False if there
 // can be no such namespace.
-bool ask_in_time_namespace(const char* offset, pid_t about, std::uint64_t (&answers)[2]) {
+bool ask_in_time_namespace(const char* offset, pid_t about, uint64_t (&answers)[2]) {
     int ends[2];
     if (pipe(ends) != 0) std::abort();
     const pid_t child = fork();
@@ -90,7 +90,7 @@ bool ask_in_time_namespace(const char* offset, pid_t about, std::uint64_t (&answ
         if (!offsets) _exit(1);
         const pid_t inside = fork();  // the namespace is the children's
         if (inside == 0) {
-            const std::uint64_t said[2] = {start_in_proc(about), start_time_of(about)};
+            const uint64_t said[2] = {start_in_proc(about), start_time_of(about)};
             _exit(write(ends[1], said, sizeof said) == sizeof said ? 0 : 1);
         }
         int status = 1;
@@ -113,9 +113,9 @@ TEST_CASE("a process's start is the same for readers in all time namespaces") {
         GENERATE("0 0", "1000 0", "86400 0", "-5 0", "7 500000000", "1000 123456789", "-3 999999999");
     CAPTURE(offset);
     const pid_t child = idle_child();
-    const std::uint64_t here = start_time_of(child);
+    const uint64_t here = start_time_of(child);
     CHECK(here == start_in_proc(child));
-    std::uint64_t there[2] = {};
+    uint64_t there[2] = {};
     const bool asked = ask_in_time_namespace(offset.c_str(), child, there);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
@@ -153,10 +153,10 @@ TEST_CASE("a process is known by its pid, its namespace and when it began") {
 
 TEST_CASE("when a process began is told whatever it calls itself, and not of one that has ended") {
     const pid_t child = idle_child();
-    const std::uint64_t start = start_in_proc(child);
+    const uint64_t start = start_in_proc(child);
     CHECK(start >= this_process().start_time);
     CHECK(start_time_of(child) == start);
-    const std::uint64_t own = start_in_proc(getpid());
+    const uint64_t own = start_in_proc(getpid());
     for (const char* name : {") Z (1 2) X", "a ( b", ") ) )"}) {
         const Named named(name);
         CHECK(start_time_of(getpid()) == own);
@@ -217,16 +217,16 @@ TEST_CASE("a process's command is its first thread's name, whichever thread asks
 }
 
 TEST_CASE("a child is the same program as its parent, and has a number that is none of nobody's") {
-    const std::uint64_t own = image_number();
+    const uint64_t own = image_number();
     CHECK(own != 0);
     int ends[2];
     REQUIRE(pipe(ends) == 0);
     const pid_t child = fork();
     if (child == 0) {
-        const std::uint64_t number = image_number();
+        const uint64_t number = image_number();
         _exit(write(ends[1], &number, sizeof number) < 0);
     }
-    std::uint64_t number = 0;
+    uint64_t number = 0;
     REQUIRE(read(ends[0], &number, sizeof number) == sizeof number);
     CHECK(number == own);
     waitpid(child, nullptr, 0);

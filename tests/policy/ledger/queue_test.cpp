@@ -31,12 +31,12 @@ struct QueueStep {
     static constexpr char read_times_passed = 'p';
 };
 
-constexpr char position(std::uint64_t number) { return digit(number); }
-constexpr char times(std::uint64_t number) { return digit(number); }
+constexpr char position(uint64_t number) { return digit(number); }
+constexpr char times(uint64_t number) { return digit(number); }
 
 // A process that wants so many GiB of the GPU, of which `outside` are in use outside cuslice. Step::join tries to have
 // them.
-std::function<char(char)> wants(const LedgerFolder& folder, std::uint64_t wanted, std::uint64_t outside = 0) {
+std::function<char(char)> wants(const LedgerFolder& folder, uint64_t wanted, uint64_t outside = 0) {
     return [&folder, wanted, outside, place = std::make_shared<Place>()](char step) -> char {
         if (step == Step::become_other_user)
             return setresgid(60002, 60002, 60002) == 0 && setresuid(60002, 60002, 60002) == 0 ? Answer::done
@@ -91,7 +91,7 @@ unsigned pass(const LedgerFolder& folder, unsigned most) {
     return served;
 }
 
-Waiter waiter(std::uint64_t order, std::uint64_t bytes) {
+Waiter waiter(uint64_t order, uint64_t bytes) {
     Waiter made;
     made.order = order;
     made.bytes = bytes;
@@ -151,13 +151,13 @@ TEST_CASE("a queue of any length keeps what is left for the oldest, in whatever 
 }
 
 TEST_CASE("numbers of requests that nobody can have been given yet are not believed") {
-    constexpr std::uint64_t kNow = 1'000'000'000'000;
+    constexpr uint64_t kNow = 1'000'000'000'000;
     Granted granted;
-    const std::uint64_t orders[kLatest] = {~0ull, kNow + kMaxAhead, kNow - 5, kNow + 5, 0, 0, 0, 7};
+    const uint64_t orders[kLatest] = {~0ull, kNow + kMaxAhead, kNow - 5, kNow + 5, 0, 0, 0, 7};
     granted.note_all(orders, kNow);
     CHECK(granted.past(kNow - 6) == 2);
     CHECK(granted.past(1) == 3);
-    for (std::uint64_t i = 0; i < 2 * kLatest; i++) granted.note(kNow + i);
+    for (uint64_t i = 0; i < 2 * kLatest; i++) granted.note(kNow + i);
     CHECK(granted.past(1) == kLatest);  // so many are known
     CHECK(granted.past(kNow + 2 * kLatest - 3) == 2);
 }
@@ -241,7 +241,7 @@ TEST_CASE("where the clock was set back, who comes later still comes after those
     Child holder(wants(folder, 6)), large(wants(folder, 14)), another(wants(folder, 13));
     REQUIRE(holder.ask(Step::join) == Answer::joined);
     const Mapped mapped(folder);
-    const std::uint64_t before = mapped.file->header.last_order + 3'600'000'000'000;  // an hour
+    const uint64_t before = mapped.file->header.last_order + 3'600'000'000'000;  // an hour
     mapped.file->header.last_order = before;
     CHECK(large.ask(QueueStep::queue_up) == position(1));
     CHECK(mapped.file->tickets[0].order == before + 1);
@@ -261,7 +261,7 @@ TEST_CASE("a refusal says for whom what is left is kept") {
     static Refusal refusal;  // too large for a stack
     Place place;
     REQUIRE(place.open(folder));
-    for (const std::uint64_t asked : {6, 3}) {
+    for (const uint64_t asked : {6, 3}) {
         Request request;
         request.name = "job";
         request.limit = request.reserved = refusal.asked = asked * kGiB;
@@ -366,7 +366,7 @@ TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers ar
     Child holder(wants(folder, 6)), large(wants(folder, 14)), small(wants(folder, 5));
     REQUIRE(holder.ask(Step::join) == Answer::joined);
     const Mapped mapped(folder);
-    const auto invent = [](Ticket& ticket, std::uint64_t order) {
+    const auto invent = [](Ticket& ticket, uint64_t order) {
         ticket.state.store(TicketState::waiting);
         ticket.order = order;
         ticket.bytes = kCapacity;
@@ -377,8 +377,8 @@ TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers ar
     for (Ticket& ticket : mapped.file->tickets) invent(ticket, 1);
     CHECK(large.ask(QueueStep::queue_up) == position(1));
     CHECK(waiting(*mapped.file) == 1);
-    for (std::uint32_t i = 1; i < kTickets; i++) memset(static_cast<void*>(&mapped.file->tickets[i]), 0xff, 128);
-    for (std::uint64_t& order : mapped.file->header.granted) order = ~0ull;
+    for (uint32_t i = 1; i < kTickets; i++) memset(static_cast<void*>(&mapped.file->tickets[i]), 0xff, 128);
+    for (uint64_t& order : mapped.file->header.granted) order = ~0ull;
     mapped.file->header.last_order = ~0ull;
     CHECK(small.ask(Step::join) == Answer::joined);
     CHECK(large.ask(Step::read_available) == gib(5));
@@ -397,7 +397,7 @@ TEST_CASE("more may wait than there are tickets: the others get one as soon as t
     Child holder(wants(folder, 6));
     REQUIRE(holder.ask(Step::join) == Answer::joined);
     std::vector<std::unique_ptr<Place>> places;
-    for (std::uint32_t i = 0; i < kTickets + 1; i++) {
+    for (uint32_t i = 0; i < kTickets + 1; i++) {
         places.push_back(std::make_unique<Place>());
         REQUIRE(places.back()->open(folder));
         places.back()->ledger.queue_up(14 * kGiB, "large");

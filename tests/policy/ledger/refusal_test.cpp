@@ -14,12 +14,12 @@ using namespace cuslice::ledger;
 
 namespace {
 
-constexpr std::uint64_t kGiB = 1ull << 30, kMiB = 1 << 20, kSecond = 1'000'000'000;
+constexpr uint64_t kGiB = 1ull << 30, kMiB = 1 << 20, kSecond = 1'000'000'000;
 
 // Far enough from where the next one begins: a test may be slow.
-std::uint64_t half_past(std::uint64_t hours) { return now_realtime() - (hours * 3600 + 1800) * kSecond; }
+uint64_t half_past(uint64_t hours) { return now_realtime() - (hours * 3600 + 1800) * kSecond; }
 
-Holder holder(std::int32_t pid, unsigned user, std::uint64_t reserved, std::uint64_t used) {
+Holder holder(int32_t pid, unsigned user, uint64_t reserved, uint64_t used) {
     Holder made;
     made.pid = pid;
     made.user = user;
@@ -44,7 +44,7 @@ std::string left(const Refusal& refusal, const Telling& telling = {}) {
 }  // namespace
 
 TEST_CASE("an age is told in whole seconds, minutes or hours, of which there are two at least") {
-    const auto age = [](std::uint64_t seconds) { return std::string(format_age(seconds).view()); };
+    const auto age = [](uint64_t seconds) { return std::string(format_age(seconds).view()); };
     CHECK(age(0) == "0 s");
     CHECK(age(119) == "119 s");
     CHECK(age(120) == "2 min");
@@ -57,7 +57,7 @@ TEST_CASE("an age is told in whole seconds, minutes or hours, of which there are
 TEST_CASE("what is yet to come has no age") {
     CHECK(seconds_since(now_realtime() + 3600 * kSecond) == 0);
     CHECK(seconds_since(~0ull) == 0);
-    const std::uint64_t hours = seconds_since(half_past(3)) / 3600;
+    const uint64_t hours = seconds_since(half_past(3)) / 3600;
     CHECK(hours == 3);
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("what is left is told with who holds the rest: what is reserved, or wh
     CHECK(left(*refusal, kNames) == "12.0 GiB left. Held: pid 812 (python, user bob) 16.0 GiB for 5 h");
     const Telling commands{nullptr, [](const ProcessIdentity& process, unsigned user, std::string_view name) {
                                CommandText text("/x\x1b ");
-                               text.append(static_cast<std::uint64_t>(process.pid)).append(user);
+                               text.append(static_cast<uint64_t>(process.pid)).append(user);
                                return text.append(" ").append(name);
                            }};
     CHECK(left(*refusal, commands) == "12.0 GiB left. Held: pid 812 (/x\\x1b 8127 python, user 7) 16.0 GiB for 5 h");

@@ -12,12 +12,12 @@ using namespace cuslice::tests;
 
 TEST_CASE("nothing more can be had of a total that is retired, and what is given back is taken off") {
     Stamped total{};
-    std::atomic<std::uint64_t> peak{0};
+    std::atomic<uint64_t> peak{0};
     static Stripe stripes[2];
     REQUIRE(change(total, &peak, stripes, 0, 100, 200));
     set_retired(total, true);
     CHECK(is_retired(total));
-    std::uint64_t seen = 0;
+    uint64_t seen = 0;
     CHECK_FALSE(change(total, &peak, stripes, 1, 1, 200, &seen));
     CHECK(seen == 100);
     CHECK(change(total, &peak, stripes, 0, -40, 200));
@@ -31,7 +31,7 @@ TEST_CASE("nothing more can be had of a total that is retired, and what is given
 
 TEST_CASE("what a stripe holds can be told wherever its process stands in an operation") {
     Stamped total{};
-    std::atomic<std::uint64_t> peak{0};
+    std::atomic<uint64_t> peak{0};
     static Stripe stripes[2];
     REQUIRE(change(total, &peak, stripes, 1, 100, 200));
     Stripe& stripe = stripes[1];
@@ -42,7 +42,7 @@ TEST_CASE("what a stripe holds can be told wherever its process stands in an ope
     stripe.begun.store(2);
     CHECK(held_now(total, stripe, 1) == 100);
     // It is in the total, and not yet in the stripe.
-    const std::uint64_t stamp = total.stamp + 1;
+    const uint64_t stamp = total.stamp + 1;
     total = {70, stamp};
     CHECK(held_now(total, stripe, 1) == 70);
     // And somebody has replaced its stamp since.
@@ -64,7 +64,7 @@ TEST_CASE("a program that another one has become begins with nothing, whatever w
     // Its entry, as it stands once the process has begun another program.
     const Mapped mapped(folder);
     File* const file = mapped.file;
-    for (std::uint32_t i = 0; i < file->header.members; i++)
+    for (uint32_t i = 0; i < file->header.members; i++)
         if (is_carried(file->members[i].role)) {
             file->members[i].pid = getpid();
             file->members[i].start_time = this_process().start_time;

@@ -91,7 +91,7 @@ TEST_CASE("the dead are taken back, this process's own places are not") {
     REQUIRE(own);
     CHECK_FALSE(kept.roster.take_back_dead());
     Account* const left = kept.open(AccountKind::job, "left");
-    std::uint64_t presence = 0;
+    uint64_t presence = 0;
     {
         Living other(folder);
         presence = other.presence.id();
@@ -113,7 +113,7 @@ TEST_CASE("the dead are taken back, this process's own places are not") {
 TEST_CASE("a removed file's places are found in the one that takes its place, by who locks it next") {
     const LedgerFolder folder;
     Kept kept(folder);
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     {
         const Locked locked(kept.roster, Deadline(Locked::kPatience));
         REQUIRE(locked);

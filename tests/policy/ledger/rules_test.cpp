@@ -13,7 +13,7 @@ using namespace cuslice::tests;
 namespace {
 
 constexpr const char* kRule = "lab";
-constexpr std::uint64_t kSlice = 8 * kGiB;
+constexpr uint64_t kSlice = 8 * kGiB;
 
 // Steps of a process under a rule, in the rule's account, beside those of steps.h.
 struct RuleStep {
@@ -24,10 +24,10 @@ struct RuleStep {
 /// Reservation that a process makes for a job of its own, at Step::join.
 struct Job {
     const char* name;
-    std::uint64_t reserved;
+    uint64_t reserved;
     const char* rule = kRule;  // null: it is under none
     unsigned user = 0;
-    std::uint64_t in_use = 0;
+    uint64_t in_use = 0;
 };
 
 std::function<char(char)> process(const LedgerFolder& folder, const Job& job) {
@@ -68,7 +68,7 @@ std::function<char(char)> process(const LedgerFolder& folder, const Job& job) {
 unsigned members_of(const LedgerFolder& folder, AccountKind kind) {
     const Mapped mapped(folder);
     unsigned count = 0;
-    for (std::uint32_t i = 0; i < mapped.file->header.members; i++) {
+    for (uint32_t i = 0; i < mapped.file->header.members; i++) {
         const Member& member = mapped.file->members[i];
         if (member.state.load() != MemberState::live) continue;
         count += mapped.file->accounts[member.account].kind == kind;

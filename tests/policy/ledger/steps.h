@@ -41,9 +41,9 @@ struct Answer {
 };
 
 /// A number as one character, from '0' on: above 9 it is what comes behind the digits.
-constexpr char digit(std::uint64_t number) { return static_cast<char>('0' + number); }
+constexpr char digit(uint64_t number) { return static_cast<char>('0' + number); }
 
 /// The answer to read_total, read_peak and read_available.
-constexpr char gib(std::uint64_t amount) { return digit(amount); }
+constexpr char gib(uint64_t amount) { return digit(amount); }
 
 }  // namespace cuslice::tests

@@ -62,7 +62,7 @@ std::string join_reserving(const LedgerFolder& folder) {
     int status = 0;
     waitpid(child, &status, 0);
     if (!WIFEXITED(status)) return "(hangs)";
-    text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+    text.resize(count > 0 ? static_cast<size_t>(count) : 0);
     return text;
 }
 
@@ -72,9 +72,9 @@ void make_ledger(const LedgerFolder& folder) {
     place.ledger.close();
 }
 
-std::uint64_t size_of_ledger(const LedgerFolder& folder) {
+uint64_t size_of_ledger(const LedgerFolder& folder) {
     make_ledger(folder);
-    const std::uint64_t size = std::filesystem::file_size(folder.file());
+    const uint64_t size = std::filesystem::file_size(folder.file());
     std::filesystem::remove(folder.file());
     return size;
 }
@@ -125,7 +125,7 @@ TEST_CASE("nobody waits for what lies under the own name, and it is said what it
 TEST_CASE("what another user put under the own name is passed by, and all of the own processes meet elsewhere") {
     if (!can_be_other_users()) return;
     const LedgerFolder folder;
-    const std::uint64_t size = size_of_ledger(folder);
+    const uint64_t size = size_of_ledger(folder);
     const std::string what = GENERATE("file", "lock", "fifo", "folder", "link", "ledger");
     const unsigned count = GENERATE(1u, 3u, kMaxNames - 1);
     CAPTURE(what, count);
@@ -183,7 +183,7 @@ std::string open_among_strangers(const LedgerFolder& folder, const std::function
     const ssize_t count = read(out[0], text.data(), text.size());
     close(out[0]);
     waitpid(child, nullptr, 0);
-    text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+    text.resize(count > 0 ? static_cast<size_t>(count) : 0);
     return text;
 }
 
@@ -372,7 +372,7 @@ TEST_CASE("a ledger takes little space, and more as more processes come") {
     const auto space = [&] {
         struct stat info {};
         REQUIRE(stat(folder.file().c_str(), &info) == 0);
-        return static_cast<std::uint64_t>(info.st_blocks) * 512;
+        return static_cast<uint64_t>(info.st_blocks) * 512;
     };
     std::vector<std::unique_ptr<Place>> places;
     const auto join = [&] {
@@ -381,7 +381,7 @@ TEST_CASE("a ledger takes little space, and more as more processes come") {
     };
     REQUIRE(join());
     CHECK(space() <= 264 << 10);  // docs/sharing.md
-    constexpr std::uint64_t kCount = 500, kBytes = 1 << 20;
+    constexpr uint64_t kCount = 500, kBytes = 1 << 20;
     while (places.size() < kCount) REQUIRE(join());
     for (const auto& place : places) CHECK(place->membership.reserve(kBytes, 0, nullptr));
     CHECK(places[0]->membership.used() == kCount * kBytes);

@@ -27,12 +27,12 @@ struct Waits {
 }  // namespace
 
 TEST_CASE("each request of a file has a later number, also where the clock was set back") {
-    const std::uint64_t before = cuslice::now_realtime();
+    const uint64_t before = cuslice::now_realtime();
     Header header{};
-    const std::uint64_t first = next_order(header);
+    const uint64_t first = next_order(header);
     CHECK(first >= before);
     CHECK(next_order(header) > first);
-    const std::uint64_t ahead = header.last_order += kMaxAhead / 4;
+    const uint64_t ahead = header.last_order += kMaxAhead / 4;
     CHECK(next_order(header) == ahead + 1);
 }
 
@@ -44,10 +44,10 @@ TEST_CASE("a number far ahead of the clock was written over, and is not followed
 
 TEST_CASE("a grant is noted once, the latest requests last") {
     Header header{};
-    const std::uint64_t order = next_order(header);
+    const uint64_t order = next_order(header);
     note_granted(header, order);
     CHECK(header.granted[kLatest - 1] == order);
-    const std::uint64_t later = next_order(header);
+    const uint64_t later = next_order(header);
     note_granted(header, later);
     CHECK(header.granted[kLatest - 1] == later);
     CHECK(header.granted[kLatest - 2] == order);
@@ -87,7 +87,7 @@ TEST_CASE("a waiter that finds no ticket gets one when it next looks") {
 TEST_CASE("a waiter keeps its number in the file that takes a lost one's place") {
     Waits waits;
     waits.take();
-    const std::uint64_t order = waits.ticket.order();
+    const uint64_t order = waits.ticket.order();
     waits.ticket.lose();
     CHECK_FALSE(waits.ticket.placed());
     waits.file = std::make_unique<File>();

@@ -21,27 +21,27 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::uint64_t kLimit = 1'000'000;
-constexpr std::uint32_t kUsed = 8;  // stripes that these tests use
+constexpr uint64_t kLimit = 1'000'000;
+constexpr uint32_t kUsed = 8;  // stripes that these tests use
 
 struct Shared {
     Stamped total;
-    std::atomic<std::uint64_t> peak;
+    std::atomic<uint64_t> peak;
     Stripe stripes[kUsed];
     std::atomic<bool> working, done;  // of the child that is stepped through
 
-    bool change(std::uint32_t stripe, std::int64_t bytes, std::uint64_t ceiling = kLimit) {
+    bool change(uint32_t stripe, int64_t bytes, uint64_t ceiling = kLimit) {
         return cuslice::ledger::change(total, &peak, stripes, stripe, bytes, ceiling);
     }
-    bool undo(std::uint32_t stripe, std::int64_t bytes) {
+    bool undo(uint32_t stripe, int64_t bytes) {
         return cuslice::ledger::change(total, nullptr, stripes, stripe, -bytes, kNoLimit);
     }
-    void take_back(std::uint32_t stripe) { cuslice::ledger::take_back(total, peak, stripes, stripe, 1); }
-    std::uint64_t most() const { return peak_of(total, peak); }
-    std::uint64_t sum() const {
-        std::int64_t all = 0;
+    void take_back(uint32_t stripe) { cuslice::ledger::take_back(total, peak, stripes, stripe, 1); }
+    uint64_t most() const { return peak_of(total, peak); }
+    uint64_t sum() const {
+        int64_t all = 0;
         for (const Stripe& stripe : stripes) all += stripe.held.load();
-        return static_cast<std::uint64_t>(all);
+        return static_cast<uint64_t>(all);
     }
 };
 
@@ -102,7 +102,7 @@ TEST_CASE("bytes are taken while they fit and given back") {
     Scene scene;
     Shared& shared = *scene.shared;
     CHECK(shared.change(0, 600'000));
-    std::uint64_t seen = 0;
+    uint64_t seen = 0;
     CHECK_FALSE(cuslice::ledger::change(shared.total, &shared.peak, shared.stripes, 1, 400'001, kLimit, &seen));
     CHECK(seen == 600'000);
     CHECK(shared.change(1, 400'000));
@@ -121,7 +121,7 @@ TEST_CASE("bytes are taken while they fit and given back") {
 TEST_CASE("a change leaves its stamp, its number and what was there before, and says of another's that it was there") {
     Scene scene;
     Shared& shared = *scene.shared;
-    const auto stamp = [](std::uint64_t stripe, std::uint64_t operation) { return stripe << 48 | operation; };
+    const auto stamp = [](uint64_t stripe, uint64_t operation) { return stripe << 48 | operation; };
     REQUIRE(shared.change(1, 300));
     CHECK(shared.total.stamp == stamp(1, 1));
     REQUIRE(shared.change(1, -100));
@@ -134,7 +134,7 @@ TEST_CASE("a change leaves its stamp, its number and what was there before, and 
     CHECK(shared.total.stamp == stamp(2, 1));
     CHECK(shared.stripes[1].replaced.load() == 2);
     // A refusal is an operation as well, which nothing shows of in the total.
-    CHECK_FALSE(shared.change(1, static_cast<std::int64_t>(kLimit)));
+    CHECK_FALSE(shared.change(1, static_cast<int64_t>(kLimit)));
     CHECK(shared.total.stamp == stamp(2, 1));
     CHECK(shared.stripes[1].held.load() == 200);
     CHECK(shared.stripes[1].begun.load() == 3);
@@ -143,7 +143,7 @@ TEST_CASE("a change leaves its stamp, its number and what was there before, and 
     // A later one has been noted already, and nobody's stamp is noted nowhere.
     note_replaced(shared.stripes, stamp(1, 1));
     CHECK(shared.stripes[1].replaced.load() == 2);
-    note_replaced(shared.stripes, stamp(std::uint64_t{kMembers} * kStripes, 5));
+    note_replaced(shared.stripes, stamp(uint64_t{kMembers} * kStripes, 5));
     note_replaced(shared.stripes, ~0ull);
     CHECK(shared.total.bytes == 250);
 }
@@ -154,7 +154,7 @@ TEST_CASE("of a dead process's last operation it is told whether it took effect,
     REQUIRE(shared.change(1, 300));
     REQUIRE(shared.change(1, 100));
     Stripe& stripe = shared.stripes[1];
-    const auto killed_in = [&](std::uint64_t operation, std::int64_t delta) {
+    const auto killed_in = [&](uint64_t operation, int64_t delta) {
         stripe.before.store(stripe.held.load());
         stripe.delta.store(delta);
         stripe.begun.store(operation);
@@ -189,7 +189,7 @@ TEST_CASE("of a dead process's last operation it is told whether it took effect,
     CHECK(stripe.completed.load() == stripe.begun.load());
     // resolve() may run twice, as its process can be killed before it reports the result: the second run changes
     // nothing.
-    const std::int64_t held = stripe.held.load();
+    const int64_t held = stripe.held.load();
     resolve(shared.total, shared.stripes, 1);
     CHECK(stripe.held.load() == held);
 }
@@ -197,10 +197,10 @@ TEST_CASE("of a dead process's last operation it is told whether it took effect,
 TEST_CASE("of a dead process those stripes come first that gave back what others took") {
     Scene scene;
     Shared& shared = *scene.shared;
-    const std::uint32_t negative = GENERATE(1, 2, 3);
+    const uint32_t negative = GENERATE(1, 2, 3);
     CAPTURE(negative);
     REQUIRE(shared.change(0, 10));
-    for (const std::uint32_t stripe : {1u, 2u, 3u}) {
+    for (const uint32_t stripe : {1u, 2u, 3u}) {
         if (stripe == negative) continue;
         REQUIRE(shared.change(stripe, 100));
     }
@@ -228,7 +228,7 @@ TEST_CASE("a total's peak is the most that all have held at once, whoever took a
     CHECK(shared.most() == 700);
     CHECK(shared.total.bytes == 650);
     SECTION("a refusal leaves it as it is") {
-        CHECK_FALSE(shared.change(0, static_cast<std::int64_t>(kLimit)));
+        CHECK_FALSE(shared.change(0, static_cast<int64_t>(kLimit)));
         REQUIRE(shared.change(1, -400));
         CHECK(shared.most() == 700);
     }
@@ -275,7 +275,7 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held", "[s
     const auto victim = [&] {
         if (what == 0) shared.change(1, 111);
         if (what == 1) shared.change(1, -300);
-        if (what == 2) shared.change(1, static_cast<std::int64_t>(kLimit));
+        if (what == 2) shared.change(1, static_cast<int64_t>(kLimit));
     };
     const auto meanwhile = [&] {
         if (others >= 1) shared.change(2, 10);
@@ -300,13 +300,13 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held", "[s
         REQUIRE(instructions < 100'000);
         shared.peak = 0;
         begin();
-        const std::uint64_t begun = shared.total.bytes;
+        const uint64_t begun = shared.total.bytes;
         const Cut cut = killed_after(scene, instructions, victim, meanwhile);
         cut_short = cut.short_of_end;
         if (cut_short && cut.instructions != instructions)
             FAIL("stopped after " << cut.instructions << " of " << instructions << " instructions");
         points += cut_short;
-        const std::uint64_t most = std::max(begun, read(shared.total).bytes);
+        const uint64_t most = std::max(begun, read(shared.total).bytes);
         killed_after(
             scene, instructions * 7 % 260, [&] { shared.take_back(1); }, [&] { shared.change(3, 5); });
         shared.take_back(1);
@@ -327,38 +327,38 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held", "[s
 
 TEST_CASE("processes killed at random: nothing is lost, nothing is over the limit") {
     const int kills = rounds(300, 10'000);
-    constexpr std::uint32_t kWorkers = 4;
+    constexpr uint32_t kWorkers = 4;
     Scene scene;
     Shared& shared = *scene.shared;
     pid_t workers[kWorkers];
-    const auto start = [&](std::uint32_t stripe) {
+    const auto start = [&](uint32_t stripe) {
         const pid_t child = fork();
         if (child != 0) return child;
         std::mt19937 random(static_cast<unsigned>(getpid()));
         for (;;) {
-            const auto bytes = static_cast<std::int64_t>(random() % (kLimit / 3));
+            const auto bytes = static_cast<int64_t>(random() % (kLimit / 3));
             if (!shared.change(stripe, bytes)) continue;
             if (read(shared.total).bytes > kLimit) _exit(7);
             shared.change(stripe, -bytes);
         }
     };
-    for (std::uint32_t stripe = 0; stripe < kWorkers; stripe++) workers[stripe] = start(stripe);
+    for (uint32_t stripe = 0; stripe < kWorkers; stripe++) workers[stripe] = start(stripe);
     std::mt19937 random(1);
     int broken = 0, wrong = 0, forgotten = 0;
     for (int i = 0; i < kills; i++) {
         usleep(random() % 300);
-        const std::uint32_t stripe = random() % kWorkers;
+        const uint32_t stripe = random() % kWorkers;
         kill(workers[stripe], SIGKILL);
         int status = 0;
         waitpid(workers[stripe], &status, 0);
         broken += WIFEXITED(status);
-        const std::uint64_t seen = read(shared.total).bytes;
+        const uint64_t seen = read(shared.total).bytes;
         shared.take_back(stripe);
         forgotten += shared.most() < seen;
         wrong += shared.stripes[stripe].held.load() != 0;
         workers[stripe] = start(stripe);
     }
-    for (std::uint32_t stripe = 0; stripe < kWorkers; stripe++) {
+    for (uint32_t stripe = 0; stripe < kWorkers; stripe++) {
         kill(workers[stripe], SIGKILL);
         waitpid(workers[stripe], nullptr, 0);
         shared.take_back(stripe);

@@ -22,13 +22,13 @@ constexpr char kTake10Gib = 'r';
 
 /// A file of accounts and members that were never joined.
 struct Made {
-    void account(std::uint32_t index, AccountKind kind) const {
+    void account(uint32_t index, AccountKind kind) const {
         file->accounts[index].kind = kind;
         file->accounts[index].inner = kind != AccountKind::job;
         file->accounts[index].state.store(AccountState::open);
     }
-    void member(std::uint32_t account, std::int32_t pid, std::int64_t held, std::uint64_t began = 1) const {
-        const std::uint32_t number = file->header.members++;
+    void member(uint32_t account, int32_t pid, int64_t held, uint64_t began = 1) const {
+        const uint32_t number = file->header.members++;
         Member& member = file->members[number];
         member.account = account;
         member.pid = pid;
@@ -47,7 +47,7 @@ struct Made {
     std::unique_ptr<File> file = std::make_unique<File>();
 };
 
-constexpr std::uint32_t kJob = 2, kGroup = 5, kOther = 6, kRule = 9;
+constexpr uint32_t kJob = 2, kGroup = 5, kOther = 6, kRule = 9;
 
 Made made() {
     Made file;

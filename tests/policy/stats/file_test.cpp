@@ -97,7 +97,7 @@ TEST_CASE("a file is whole when it is there, and made anew for another program o
     CHECK(file->size == sizeof(File));
     struct stat info {};
     REQUIRE(::stat(own_path(folder).c_str(), &info) == 0);
-    CHECK(static_cast<std::uint64_t>(info.st_blocks) * 512 >= sizeof(File));
+    CHECK(static_cast<uint64_t>(info.st_blocks) * 512 >= sizeof(File));
     file->gpus[3].sequence = 2;
     File* again = make_own(folder.path.c_str(), &why);
     REQUIRE(again);

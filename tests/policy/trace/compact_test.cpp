@@ -15,7 +15,7 @@
 namespace cuslice::trace {
 namespace {
 
-constexpr std::uint64_t kBegan = 1'790'000'000'000'000;
+constexpr uint64_t kBegan = 1'790'000'000'000'000;
 const std::string kGpus[] = {"GPU-830cff1a-59d2-4d1e-8f0a-3c5b7e9d1f20", "MIG-0f", std::string(47, 'f')};
 
 std::vector<bench::RecordedRow> compact_rows(const std::string& path) {
@@ -49,7 +49,7 @@ std::string text_of(const bench::RecordedRow& row) {
 std::string text_of(const Row& row) {
     Row rounded = row;
     if (row.held != Row::kNotKnown)
-        rounded.held = std::min<std::uint64_t>(row.held, (1ull << 44) - 2 * kHeldUnit) / kHeldUnit * kHeldUnit;
+        rounded.held = std::min<uint64_t>(row.held, (1ull << 44) - 2 * kHeldUnit) / kHeldUnit * kHeldUnit;
     RowText text;
     write_row(text, rounded);
     return std::string(text.view());
@@ -62,7 +62,7 @@ class RandomRows {
     Row next() {
         time_ += one_of(100) ? random_() % (3'600'000'000ull * 30) : random_() % 500;
         if (one_of(200)) time_ -= random_() % 1'000'000'000;
-        Row row{.thread = static_cast<std::uint32_t>(812 + random_() % 5),
+        Row row{.thread = static_cast<uint32_t>(812 + random_() % 5),
                 .time = time_ - random_() % 50,
                 .action = static_cast<Action>(random_() % 3),
                 .address = 0x7f3a40000000 + random_() % 4096 * 512,
@@ -73,7 +73,7 @@ class RandomRows {
         if (one_of(50)) row.bytes = random_() >> random_() % 64;
         if (one_of(50)) row.stream = random_();
         if (one_of(10)) return row;
-        row.ordinal = static_cast<std::uint8_t>(random_() % 3);
+        row.ordinal = static_cast<uint8_t>(random_() % 3);
         row.gpu = kGpus[row.ordinal];
         row.limit = one_of(20) ? limits_ += 512 : 1ull << 32;
         row.held = random_() % (1ull << 38);
@@ -85,7 +85,7 @@ class RandomRows {
   private:
     bool one_of(unsigned many) { return random_() % many == 0; }
     std::mt19937_64 random_;
-    std::uint64_t time_ = kBegan, limits_ = 1 << 30;
+    uint64_t time_ = kBegan, limits_ = 1 << 30;
 };
 
 }  // namespace
@@ -102,7 +102,7 @@ TEST_CASE("both forms say the same, but that the compact one rounds what is held
     std::istringstream lines(read(folder.at("a.csv")));
     std::string line;
     std::getline(lines, line);
-    for (std::size_t i = 0; i < rows.size(); i++) {
+    for (size_t i = 0; i < rows.size(); i++) {
         std::getline(lines, line);
         RowText text;
         write_row(text, rows[i]);
@@ -116,7 +116,7 @@ TEST_CASE("an event of the compact form takes 24 bytes, once its GPU, limit, thr
     const TestFolder folder;
     std::vector<Row> rows(10'000,
                           {.thread = 812, .time = kBegan, .address = 512, .bytes = (1ull << 40) - 1, .gpu = kGpus[0]});
-    for (std::size_t i = 0; i < rows.size(); i++) rows[i].stream = i % 4;
+    for (size_t i = 0; i < rows.size(); i++) rows[i].stream = i % 4;
     write(folder.at("a.trace"), rows);
     // The header, a name in three pieces, a place, four sources, and a time.
     CHECK(std::filesystem::file_size(folder.at("a.trace")) == sizeof(Header) + (rows.size() + 3 + 1 + 4 + 1) * 24);
@@ -125,11 +125,11 @@ TEST_CASE("an event of the compact form takes 24 bytes, once its GPU, limit, thr
 TEST_CASE("where numbers for threads, streams and limits run out, each event says them itself") {
     const TestFolder folder;
     std::vector<Row> rows(70'000, {.thread = 812, .time = kBegan, .address = 512, .bytes = 512, .gpu = kGpus[0]});
-    for (std::size_t i = 0; i < rows.size(); i++) rows[i].stream = i * 16, rows[i].limit = i;
+    for (size_t i = 0; i < rows.size(); i++) rows[i].stream = i * 16, rows[i].limit = i;
     write(folder.at("a.trace"), rows);
     const std::vector<bench::RecordedRow> read_again = compact_rows(folder.at("a.trace"));
     REQUIRE(read_again.size() == rows.size());
-    for (std::size_t i = 0; i < rows.size(); i++)
+    for (size_t i = 0; i < rows.size(); i++)
         if (read_again[i].stream != i * 16 || read_again[i].limit != std::to_string(i)) FAIL(i);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a record is what the documents say") {
     CHECK(file.substr(0, 8) ==
           "\x89"
           "CUSL\r\n\x1a");
-    const auto record = [&](std::size_t number) { return file.substr(number * 24, 24); };
+    const auto record = [&](size_t number) { return file.substr(number * 24, 24); };
     const auto bytes = [](std::initializer_list<int> all) { return std::string(all.begin(), all.end()); };
     REQUIRE(file.size() == 7 * 24);
     CHECK(record(2) == bytes({7, 0, 5, 0, 6, 0, 0, 0, 'M', 'I', 'G', '-', '0', 'f', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));

@@ -28,7 +28,7 @@ constexpr unsigned kThreads = 4;
 
 // Memory that a child shares with the test: how far each of its threads has come.
 struct Progress {
-    std::atomic<std::uint64_t> begun[kThreads], done[kThreads];
+    std::atomic<uint64_t> begun[kThreads], done[kThreads];
     std::atomic<bool> working, over;
 };
 
@@ -41,7 +41,7 @@ struct Shared {
     Progress* progress;
 };
 
-void append(Log& log, Progress& progress, unsigned thread, std::uint64_t number) {
+void append(Log& log, Progress& progress, unsigned thread, uint64_t number) {
     progress.begun[thread] = number;
     int error = 0;
     if (log.append(row_of(1000 + thread, number), error) != File::Appended::done) _exit(1);
@@ -49,7 +49,7 @@ void append(Log& log, Progress& progress, unsigned thread, std::uint64_t number)
 }
 
 struct Left {
-    std::map<unsigned, std::set<std::uint64_t>> rows;  // by thread
+    std::map<unsigned, std::set<uint64_t>> rows;  // by thread
     unsigned torn = 0;
 };
 
@@ -82,7 +82,7 @@ Left left_in(const std::string& path) {
         const auto pointer = line.find(",0x");
         if (pointer == line.npos) FAIL(line);
         const auto number = std::stoull(line.substr(pointer + 3), nullptr, 16);
-        const auto thread = static_cast<std::uint32_t>(std::stoul(line));
+        const auto thread = static_cast<uint32_t>(std::stoul(line));
         RowText whole;
         write_row(whole, row_of(thread, number));
         if (line + "\n" != whole.view()) FAIL(line);
@@ -95,8 +95,8 @@ Left left_in(const std::string& path) {
 void check(const Left& left, const Progress& progress) {
     for (unsigned thread = 0; thread < kThreads; thread++) {
         const auto found = left.rows.find(thread);
-        const std::uint64_t rows = found == left.rows.end() ? 0 : found->second.size();
-        const std::uint64_t done = progress.done[thread], begun = progress.begun[thread];
+        const uint64_t rows = found == left.rows.end() ? 0 : found->second.size();
+        const uint64_t done = progress.done[thread], begun = progress.begun[thread];
         if (rows < done || rows > begun)
             FAIL("thread " << thread << ": " << rows << " rows of " << done << " to " << begun);
         if (rows != 0 && *found->second.rbegin() != rows) FAIL("thread " << thread << ": a row too few in between");
@@ -122,7 +122,7 @@ TEST_CASE("killed in any instruction of a row, a process leaves it whole, or so 
         if (child == 0) {
             Reason why;
             if (!log.make(folder.at(end_of(form)), why)) _exit(1);
-            for (std::uint64_t number = 1; number <= 2; number++) append(log, progress, 0, number);
+            for (uint64_t number = 1; number <= 2; number++) append(log, progress, 0, number);
             ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
             raise(SIGSTOP);
             progress.working = true;
@@ -171,11 +171,11 @@ TEST_CASE("four threads that are killed at any moment lose no row that they had 
             std::vector<std::thread> threads;
             for (unsigned thread = 0; thread < kThreads; thread++)
                 threads.emplace_back([&, thread] {
-                    for (std::uint64_t number = 1;; number++) append(log, progress, thread, number);
+                    for (uint64_t number = 1;; number++) append(log, progress, thread, number);
                 });
             for (std::thread& thread : threads) thread.join();
         }
-        const std::uint64_t rows = random() % 1500;
+        const uint64_t rows = random() % 1500;
         while (progress.done[0] < rows) sched_yield();
         usleep(random() % 200);
         kill(child, SIGKILL);

@@ -32,7 +32,7 @@ File::Appended append(Log& log, const Row& row) {
 }
 
 // A reader's view of a file: by thread, the addresses in the order of the file.
-using Seen = std::map<std::uint32_t, std::vector<std::uint64_t>>;
+using Seen = std::map<uint32_t, std::vector<uint64_t>>;
 Seen seen_in(const std::string& path) {
     Seen seen;
     const std::string text = read(path);
@@ -50,7 +50,7 @@ Seen seen_in(const std::string& path) {
         if (line.empty()) continue;
         RowText whole;
         const auto number = std::stoull(line.substr(line.find(",0x") + 3), nullptr, 16);
-        const auto thread = static_cast<std::uint32_t>(std::stoul(line));
+        const auto thread = static_cast<uint32_t>(std::stoul(line));
         write_row(whole, row_of(thread, number));
         if (line + "\n" != whole.view()) FAIL(line);
         seen[thread].push_back(number);
@@ -70,16 +70,16 @@ int in_child(const std::function<int()>& work) {
 }
 
 // Rows until one can't be written; how many could. More than three windows' worth is endless.
-std::uint64_t rows_until_full(Log& log, int& error) {
-    constexpr std::uint64_t kMost = 100'000;
-    for (std::uint64_t number = 1; number <= kMost; number++)
+uint64_t rows_until_full(Log& log, int& error) {
+    constexpr uint64_t kMost = 100'000;
+    for (uint64_t number = 1; number <= kMost; number++)
         if (log.append(row_of(7, number), error) != File::Appended::done) return number - 1;
     return kMost;
 }
 
-std::size_t mappings_of(const std::string& path) {
+size_t mappings_of(const std::string& path) {
     std::istringstream maps(read("/proc/self/maps"));
-    std::size_t count = 0;
+    size_t count = 0;
     for (std::string line; std::getline(maps, line);) count += line.ends_with(path);
     return count;
 }
@@ -99,26 +99,26 @@ TEST_CASE("while a recording is written nothing but filler follows its rows and 
     Log log;
     Reason why;
     REQUIRE(log.make(path, why));
-    for (std::uint64_t i = 1; i <= 3; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
+    for (uint64_t i = 1; i <= 3; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
     CHECK(std::filesystem::file_size(path) >= Windows::kFirst);
     CHECK((mode_of(path) & 0222) == 0);
     const std::string text = read(path);
     const char filler = form == Form::csv ? '\n' : '\0';
     CHECK(text.find_last_not_of(filler) < 1000);
-    CHECK(seen_in(path)[7] == std::vector<std::uint64_t>{1, 2, 3});
+    CHECK(seen_in(path)[7] == std::vector<uint64_t>{1, 2, 3});
 
     log.finish();
     CHECK(std::filesystem::file_size(path) < 1000);
     CHECK((mode_of(path) & 0200) == 0200);
     CHECK(append(log, row_of(7, 4)) == File::Appended::done);
     CHECK(read(path).find("\n\n") == std::string::npos);
-    CHECK(seen_in(path)[7] == std::vector<std::uint64_t>{1, 2, 3, 4});
+    CHECK(seen_in(path)[7] == std::vector<uint64_t>{1, 2, 3, 4});
     if (form == Form::compact) CHECK(std::filesystem::file_size(path) % sizeof(Record) == 0);
 }
 
 TEST_CASE("threads that meet where a window ends lose no row and tear none, and windows don't stay") {
     const Form form = GENERATE(Form::csv, Form::compact);
-    constexpr std::uint64_t kRows = 5'000;
+    constexpr uint64_t kRows = 5'000;
     const TestFolder folder;
     const std::string path = folder.at(end_of(form));
     Log log;
@@ -126,9 +126,9 @@ TEST_CASE("threads that meet where a window ends lose no row and tear none, and 
     REQUIRE(log.make(path, why));
     std::vector<std::thread> threads;
     std::atomic<unsigned> failed{0};
-    for (std::uint32_t thread = 1; thread <= 8; thread++)
+    for (uint32_t thread = 1; thread <= 8; thread++)
         threads.emplace_back([&, thread] {
-            for (std::uint64_t i = 1; i <= kRows; i++) failed += append(log, row_of(thread, i)) != File::Appended::done;
+            for (uint64_t i = 1; i <= kRows; i++) failed += append(log, row_of(thread, i)) != File::Appended::done;
         });
     for (std::thread& thread : threads) thread.join();
     CHECK(failed == 0);
@@ -138,7 +138,7 @@ TEST_CASE("threads that meet where a window ends lose no row and tear none, and 
         CHECK(seen.size() == 8);
         for (const auto& [thread, numbers] : seen) {
             REQUIRE(numbers.size() == kRows);
-            for (std::uint64_t i = 0; i < kRows; i++)
+            for (uint64_t i = 0; i < kRows; i++)
                 if (numbers[i] != i + 1) FAIL("thread " << thread << ": row " << i);
         }
     };
@@ -149,7 +149,7 @@ TEST_CASE("threads that meet where a window ends lose no row and tear none, and 
 
 TEST_CASE("threads that go on while their program ends lose no row, and have none behind filler") {
     const Form form = GENERATE(Form::csv, Form::compact);
-    constexpr std::uint64_t kRows = 3'000;
+    constexpr uint64_t kRows = 3'000;
     for (unsigned round = 0; round < 10; round++) {
         const TestFolder folder;
         const std::string path = folder.at(end_of(form));
@@ -157,11 +157,11 @@ TEST_CASE("threads that go on while their program ends lose no row, and have non
         Reason why;
         REQUIRE(log.make(path, why));
         std::atomic<unsigned> failed{0};
-        std::atomic<std::uint64_t> begun{0};
+        std::atomic<uint64_t> begun{0};
         std::vector<std::thread> threads;
-        for (std::uint32_t thread = 1; thread <= 4; thread++)
+        for (uint32_t thread = 1; thread <= 4; thread++)
             threads.emplace_back([&, thread] {
-                for (std::uint64_t i = 1; i <= kRows; i++) {
+                for (uint64_t i = 1; i <= kRows; i++) {
                     begun++;
                     failed += append(log, row_of(thread, i)) != File::Appended::done;
                 }
@@ -171,14 +171,14 @@ TEST_CASE("threads that go on while their program ends lose no row, and have non
         for (std::thread& thread : threads) thread.join();
         CHECK(failed == 0);
         Seen seen = seen_in(path);
-        for (std::uint32_t thread = 1; thread <= 4; thread++) CHECK(seen[thread].size() == kRows);
+        for (uint32_t thread = 1; thread <= 4; thread++) CHECK(seen[thread].size() == kRows);
         if (form == Form::csv) CHECK(read(path).find("\n\n") == std::string::npos);
     }
 }
 
 TEST_CASE("where a process's limit for files is reached, all rows up to it are there, and no signal comes") {
     const Form form = GENERATE(Form::csv, Form::compact);
-    const std::uint64_t limit = GENERATE(2'000, 70'000, 200'000);
+    const uint64_t limit = GENERATE(2'000, 70'000, 200'000);
     const bool later = GENERATE(false, true);  // once the first window is there
     const TestFolder folder;
     const std::string path = folder.at(end_of(form));
@@ -191,11 +191,11 @@ TEST_CASE("where a process's limit for files is reached, all rows up to it are t
         if (later && append(log, row_of(7, 1'000'000)) != File::Appended::done) return 2;
         setrlimit(RLIMIT_FSIZE, &most);
         int error = 0;
-        const std::uint64_t rows = rows_until_full(log, error);
+        const uint64_t rows = rows_until_full(log, error);
         if (error != EFBIG || rows < 10) return 3;
-        const std::uint64_t extra = later;
+        const uint64_t extra = later;
         log.finish();
-        const std::uint64_t most_bytes = later ? std::max<std::uint64_t>(limit, Windows::kFirst + 8192) : limit;
+        const uint64_t most_bytes = later ? std::max<uint64_t>(limit, Windows::kFirst + 8192) : limit;
         return seen_in(path)[7].size() == rows + extra && std::filesystem::file_size(path) <= most_bytes ? 0 : 4;
     });
     CHECK(code == 0);
@@ -212,7 +212,7 @@ TEST_CASE("where the disk is full, all rows up to it are there, and the program 
         Reason why;
         if (!log.make(folder.at(end_of(form)), why)) return 3;
         int error = 0;
-        const std::uint64_t rows = rows_until_full(log, error);
+        const uint64_t rows = rows_until_full(log, error);
         if (error != ENOSPC || rows < 1000) return 4;
         log.finish();
         return seen_in(folder.at(end_of(form)))[7].size() == rows ? 0 : 5;
@@ -230,7 +230,7 @@ TEST_CASE("a user whose descriptors are all closed gets his next windows, and th
         static Log log;
         Reason why;
         if (!log.make(path, why)) return 2;
-        for (std::uint64_t i = 1; i <= 2000; i++) {
+        for (uint64_t i = 1; i <= 2000; i++) {
             if (i % 100 == 0)
                 for (int file = 3; file < 64; file++) close(file);
             if (append(log, row_of(7, i)) != File::Appended::done) return 3;
@@ -256,7 +256,7 @@ TEST_CASE("where a window can't be had, rows are written") {
         if (append(log, row_of(7, 1)) != File::Appended::done) return 2;
         const rlimit none{0, RLIM_INFINITY};
         setrlimit(RLIMIT_AS, &none);  // nothing more is mapped
-        for (std::uint64_t i = 2; i <= 3000; i++)
+        for (uint64_t i = 2; i <= 3000; i++)
             if (append(log, row_of(7, i)) != File::Appended::done) return 3;
         const rlimit plenty{RLIM_INFINITY, RLIM_INFINITY};
         setrlimit(RLIMIT_AS, &plenty);
@@ -274,12 +274,12 @@ TEST_CASE("a child that the C library doesn't know of claims nothing and cuts no
     Log log;
     Reason why;
     REQUIRE(log.make(path, why));
-    for (std::uint64_t i = 1; i <= 2; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
+    for (uint64_t i = 1; i <= 2; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
     const auto size = std::filesystem::file_size(path);
     const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
     if (child == 0) {
         bool wrote = false;
-        for (std::uint64_t i = 1; i <= 10'000; i++) wrote |= append(log, row_of(8, i)) != File::Appended::not_ours;
+        for (uint64_t i = 1; i <= 10'000; i++) wrote |= append(log, row_of(8, i)) != File::Appended::not_ours;
         log.finish();
         syscall(SYS_exit_group, wrote);
     }
@@ -287,7 +287,7 @@ TEST_CASE("a child that the C library doesn't know of claims nothing and cuts no
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(status == 0);
     CHECK(std::filesystem::file_size(path) == size);
-    for (std::uint64_t i = 3; i <= 3000; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
+    for (uint64_t i = 3; i <= 3000; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
     log.finish();
     Seen seen = seen_in(path);
     CHECK(seen.size() == 1);

@@ -32,7 +32,7 @@ inline std::string read(const std::string& path) {
 inline constexpr char kGpu[] = "GPU-830cff1a-59d2-4d1e-8f0a-3c5b7e9d1f20";
 
 /// A thread's row of this number, which all else in it goes by.
-inline Row row_of(std::uint32_t thread, std::uint64_t number) {
+inline Row row_of(uint32_t thread, uint64_t number) {
     return {.thread = thread,
             .time = 1'790'000'000'000'000 + number * 999,
             .action = Action::allocate,
@@ -47,7 +47,7 @@ inline Row row_of(std::uint32_t thread, std::uint64_t number) {
 // Without what follows them while the file is mapped.
 inline std::string rows_in(const std::string& path) {
     std::string text = read(path);
-    const std::size_t last = text.find_last_not_of('\n');
+    const size_t last = text.find_last_not_of('\n');
     return last == text.npos ? "" : text.substr(0, last + 1) + "\n";
 }
 

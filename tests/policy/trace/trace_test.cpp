@@ -39,7 +39,7 @@ TEST_CASE("a row has the columns of RMM's log and what is known of its GPU, what
     CHECK(text_of({0, 86'400'000'000, Action::free, 16, 0, 0}) == "0,00:00:00.000000,free,0x10,0,0x0,,,\n");
     CHECK(text_of({1, 0, Action::free, 1, 1, 2, "GPU-5f", 0, 7}) == "1,00:00:00.000000,free,0x1,1,0x2,GPU-5f,0,7\n");
     CHECK(text_of({1, 0, Action::free, 1, 1, 2, "GPU-5f"}) == "1,00:00:00.000000,free,0x1,1,0x2,GPU-5f,,\n");
-    constexpr std::uint64_t kMax = ~0ull;
+    constexpr uint64_t kMax = ~0ull;
     const std::string uuid(sizeof(GpuIdentity::uuid) - 1, 'f');
     const Row longest{~0u, kMax, Action::allocate_failure, kMax, kMax, kMax, uuid, kMax - 1, kMax - 1};
     CHECK(text_of(longest).find(",allocate failure,0xffffffffffffffff,18446744073709551615,0xffffffffffffffff," + uuid +

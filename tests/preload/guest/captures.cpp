@@ -24,7 +24,7 @@ void allow_captures(Program& p, CUstreamCaptureMode of_others) {
 // Holds some blocks of up to `largest` bytes at a time, and exchanges them for others.
 struct Blocks {
     Program& p;
-    std::size_t largest;
+    size_t largest;
     Wrong& wrong;
     std::mt19937 random{1};
     CUdeviceptr held[6] = {};
@@ -83,7 +83,7 @@ void add_capture_commands(Commands& commands) {
             });
         std::thread captures([&] {
             p.driver.cuCtxSetCurrent(context);
-            for (std::size_t i = 0; i < number(w.at(0)); ++i) capture(p, mode, w.at(2) == "perthread", wrong);
+            for (size_t i = 0; i < number(w.at(0)); ++i) capture(p, mode, w.at(2) == "perthread", wrong);
         });
         captures.join();
         over = true;
@@ -98,7 +98,7 @@ void add_capture_commands(Commands& commands) {
             Blocks blocks{p, number(w.at(1)), wrong};
             p.driver.cuCtxSetCurrent(p.current);
             allow_captures(p, mode_of(w.at(2)));
-            for (std::size_t i = 0; i < number(w.at(0)); ++i) blocks.exchange_one();
+            for (size_t i = 0; i < number(w.at(0)); ++i) blocks.exchange_one();
             blocks.free_all();
         });
         worker.join();

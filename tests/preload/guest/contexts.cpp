@@ -38,15 +38,15 @@ const cuslice::fake::PrivateDriver* private_driver(const Program& program) {
 }
 
 // PTX with one variable of so many bytes.
-std::string module_text(std::size_t bytes) {
+std::string module_text(size_t bytes) {
     return ".version 7.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 data[" +
            std::to_string(bytes) + "];\n";
 }
 
 // PTX with so many kernels.
-std::string kernels_text(std::size_t count) {
+std::string kernels_text(size_t count) {
     std::string text = ".version 7.0\n.target sm_50\n.address_size 64\n";
-    for (std::size_t i = 0; i < count; ++i) text += ".visible .entry k" + std::to_string(i) + "(){ret;}\n";
+    for (size_t i = 0; i < count; ++i) text += ".visible .entry k" + std::to_string(i) + "(){ret;}\n";
     return text;
 }
 
@@ -73,7 +73,7 @@ void add_context_commands(Commands& commands) {
         return answer(result) + " " + text;
     };
     commands["total"] = [](Program& p, const Words& w) {
-        std::size_t bytes = 0;
+        size_t bytes = 0;
         const CUresult result = p.driver.cuDeviceTotalMem_v2(&bytes, device(w.at(0)));
         return answer(result, bytes);
     };
@@ -160,7 +160,7 @@ void add_context_commands(Commands& commands) {
         CUmodule module = nullptr;
         CUresult result = p.driver.cuModuleLoadData(&module, kernels_text(number(w.at(1))).c_str());
         if (result == CUDA_SUCCESS) p.modules[w.at(0)] = module;
-        for (std::size_t i = 0; result == CUDA_SUCCESS && i < number(w.at(1)); ++i) {
+        for (size_t i = 0; result == CUDA_SUCCESS && i < number(w.at(1)); ++i) {
             CUfunction function = nullptr;
             result = p.driver.cuModuleGetFunction(&function, module, ("k" + std::to_string(i)).c_str());
             if (result == CUDA_SUCCESS)
@@ -185,7 +185,7 @@ void add_context_commands(Commands& commands) {
     };
     // heap [BYTES]: sets the heap's size for kernels; its size
     commands["heap"] = [](Program& p, const Words& w) {
-        std::size_t size = 0;
+        size_t size = 0;
         const CUresult result =
             w.empty() ? CUDA_SUCCESS : p.driver.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, number(w[0]));
         p.driver.cuCtxGetLimit(&size, CU_LIMIT_MALLOC_HEAP_SIZE);
@@ -193,7 +193,7 @@ void add_context_commands(Commands& commands) {
     };
     // threadstack [BYTES]: sets each thread's stack for kernels; its size
     commands["threadstack"] = [](Program& p, const Words& w) {
-        std::size_t size = 0;
+        size_t size = 0;
         const CUresult result = w.empty() ? CUDA_SUCCESS : p.driver.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, number(w[0]));
         p.driver.cuCtxGetLimit(&size, CU_LIMIT_STACK_SIZE);
         return answer(result, size);

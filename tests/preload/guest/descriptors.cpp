@@ -31,7 +31,7 @@ std::string target_of(int file) {
     char text[512];
     const std::string link = "/proc/self/fd/" + std::to_string(file);
     const ssize_t length = readlink(link.c_str(), text, sizeof text);
-    return length > 0 ? std::string(text, static_cast<std::size_t>(length)) : std::string();
+    return length > 0 ? std::string(text, static_cast<size_t>(length)) : std::string();
 }
 
 void say(bool done, const char* what, const std::string& on) {

@@ -27,7 +27,7 @@ struct Wrong {
 };
 
 // A thread that works in its own context while others end theirs.
-void pairs_until(Program& p, std::size_t largest, const std::atomic<bool>& over, Wrong& wrong) {
+void pairs_until(Program& p, size_t largest, const std::atomic<bool>& over, Wrong& wrong) {
     std::mt19937 random(1);
     wrong.count(p.driver.cuCtxSetCurrent(p.current));
     while (!over) {
@@ -39,9 +39,9 @@ void pairs_until(Program& p, std::size_t largest, const std::atomic<bool>& over,
 }
 
 // Contexts of a thread's own, begun, used and ended so often, each with a block that ends with it.
-void short_lives(Program& p, std::size_t times, CUdevice device, bool primary, Wrong& wrong) {
+void short_lives(Program& p, size_t times, CUdevice device, bool primary, Wrong& wrong) {
     const Driver& d = p.driver;
-    for (std::size_t i = 0; i < times; ++i) {
+    for (size_t i = 0; i < times; ++i) {
         CUcontext context = nullptr;
         CUdeviceptr block = 0, left = 0;
         if (!wrong.count(primary ? d.cuDevicePrimaryCtxRetain(&context, device)
@@ -61,9 +61,9 @@ enum class End { destroy, release, reset };
 
 // Contexts of a device, begun, used and ended so often. While it lives, each also works on a block of another thread's,
 // so that whoever frees memory of that block's GPU has to wait for it.
-void lives_of(Program& p, std::size_t times, CUdevice device, End how, CUdeviceptr others, Wrong& wrong) {
+void lives_of(Program& p, size_t times, CUdevice device, End how, CUdeviceptr others, Wrong& wrong) {
     const Driver& d = p.driver;
-    for (std::size_t i = 0; i < times; ++i) {
+    for (size_t i = 0; i < times; ++i) {
         CUcontext context = nullptr;
         CUdeviceptr block = 0, left = 0;
         unsigned word = 0;
@@ -89,7 +89,7 @@ void lives_of(Program& p, std::size_t times, CUdevice device, End how, CUdevicep
 void needs_until(Program& p, const std::atomic<bool>& over, Wrong& wrong) {
     wrong.count(p.driver.cuCtxSetCurrent(p.current));
     while (!over) {
-        std::size_t free = 0, total = 0;
+        size_t free = 0, total = 0;
         CUdeviceptr block = 0;
         wrong.count(p.driver.cuMemGetInfo_v2(&free, &total));
         const CUresult result = p.driver.cuMemAlloc_v2(&block, total);
@@ -128,7 +128,7 @@ void add_ending_commands(Commands& commands) {
         std::vector<std::thread> workers;
         for (int i = 0; i < 2; ++i) workers.emplace_back([&] { pairs_until(p, 100000, over, wrong); });
         workers.emplace_back([&] { needs_until(p, over, wrong); });
-        for (std::size_t i = 0; i < number(w.at(0)); ++i) {
+        for (size_t i = 0; i < number(w.at(0)); ++i) {
             CUstream stream = nullptr;
             CUgraph graph = nullptr;
             if (!wrong.count(p.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) continue;

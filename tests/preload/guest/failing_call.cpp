@@ -73,13 +73,13 @@ bool ends_with(std::string_view text, std::string_view end) {
 
 // Where the code lies whose calls are counted.
 struct Range {
-    std::uintptr_t base = 0, begin = 0, end = 0;
+    uintptr_t base = 0, begin = 0, end = 0;
 };
 
 FailingCall* the_plan;
 Range the_code;
 
-int find_code(dl_phdr_info* object, std::size_t, void* program) {
+int find_code(dl_phdr_info* object, size_t, void* program) {
     const bool is_library = ends_with(object->dlpi_name, "/libcuslice.so");
     const bool is_launcher = object->dlpi_name[0] == '\0' && ends_with(static_cast<const char*>(program), "/cuslice");
     if (the_plan->of_launcher ? !is_launcher : !is_library) return 0;
@@ -114,9 +114,9 @@ __attribute__((constructor)) void begin() {
 
 // True, with errno, if this is the call that is to fail.
 bool fails(const void* caller, const char* name, int error) {
-    const auto at = reinterpret_cast<std::uintptr_t>(caller);
+    const auto at = reinterpret_cast<uintptr_t>(caller);
     if (!the_plan || at < the_code.begin || at >= the_code.end) return false;
-    const std::uint64_t call = ++the_plan->calls;
+    const uint64_t call = ++the_plan->calls;
     if (call <= FailingCall::kNoted) the_plan->places[call - 1] = at - the_code.base;
     if (call != the_plan->failing) return false;
     strncpy(the_plan->name, name, sizeof the_plan->name - 1);
@@ -237,7 +237,7 @@ CUSLICE_STANDS_BEFORE off_t lseek(int file, off_t by, int from) noexcept {
     return with_errno(raw(SYS_lseek, file, by, from));
 }
 
-CUSLICE_STANDS_BEFORE int madvise(void* at, std::size_t bytes, int advice) noexcept {
+CUSLICE_STANDS_BEFORE int madvise(void* at, size_t bytes, int advice) noexcept {
     if (CUSLICE_FAILS("madvise", EINVAL)) return -1;
     return static_cast<int>(with_errno(raw(SYS_madvise, of(at), static_cast<long>(bytes), advice)));
 }
@@ -247,14 +247,13 @@ CUSLICE_STANDS_BEFORE int mkdir(const char* path, mode_t mode) noexcept {
     return static_cast<int>(with_errno(raw(SYS_mkdirat, AT_FDCWD, of(path), mode)));
 }
 
-CUSLICE_STANDS_BEFORE void* mmap(void* at, std::size_t bytes, int protection, int flags, int file,
-                                 off_t offset) noexcept {
+CUSLICE_STANDS_BEFORE void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
     if (CUSLICE_FAILS("mmap", ENOMEM)) return MAP_FAILED;
     return reinterpret_cast<void*>(
         with_errno(raw(SYS_mmap, of(at), static_cast<long>(bytes), protection, flags, file, offset)));
 }
 
-CUSLICE_STANDS_BEFORE void* mremap(void* at, std::size_t bytes, std::size_t now, int flags, ...) noexcept {
+CUSLICE_STANDS_BEFORE void* mremap(void* at, size_t bytes, size_t now, int flags, ...) noexcept {
     va_list more;
     va_start(more, flags);
     void* const to = va_arg(more, void*);
@@ -264,7 +263,7 @@ CUSLICE_STANDS_BEFORE void* mremap(void* at, std::size_t bytes, std::size_t now,
         with_errno(raw(SYS_mremap, of(at), static_cast<long>(bytes), static_cast<long>(now), flags, of(to))));
 }
 
-CUSLICE_STANDS_BEFORE int munmap(void* at, std::size_t bytes) noexcept {
+CUSLICE_STANDS_BEFORE int munmap(void* at, size_t bytes) noexcept {
     if (CUSLICE_FAILS("munmap", ENOMEM)) return -1;
     return static_cast<int>(with_errno(raw(SYS_munmap, of(at), static_cast<long>(bytes))));
 }
@@ -279,27 +278,27 @@ CUSLICE_STANDS_BEFORE int posix_fallocate(int file, off_t offset, off_t bytes) {
     return static_cast<int>(-raw(SYS_fallocate, file, 0, offset, bytes));
 }
 
-CUSLICE_STANDS_BEFORE ssize_t pread(int file, void* into, std::size_t bytes, off_t offset) {
+CUSLICE_STANDS_BEFORE ssize_t pread(int file, void* into, size_t bytes, off_t offset) {
     if (CUSLICE_FAILS("pread", EIO)) return -1;
     return with_errno(raw(SYS_pread64, file, of(into), static_cast<long>(bytes), offset));
 }
 
-CUSLICE_STANDS_BEFORE ssize_t pwrite(int file, const void* from, std::size_t bytes, off_t offset) {
+CUSLICE_STANDS_BEFORE ssize_t pwrite(int file, const void* from, size_t bytes, off_t offset) {
     if (CUSLICE_FAILS("pwrite", ENOSPC)) return -1;
     return with_errno(raw(SYS_pwrite64, file, of(from), static_cast<long>(bytes), offset));
 }
 
-CUSLICE_STANDS_BEFORE ssize_t read(int file, void* into, std::size_t bytes) {
+CUSLICE_STANDS_BEFORE ssize_t read(int file, void* into, size_t bytes) {
     if (CUSLICE_FAILS("read", EIO)) return -1;
     return with_errno(raw(SYS_read, file, of(into), static_cast<long>(bytes)));
 }
 
-CUSLICE_STANDS_BEFORE ssize_t readlink(const char* path, char* into, std::size_t bytes) noexcept {
+CUSLICE_STANDS_BEFORE ssize_t readlink(const char* path, char* into, size_t bytes) noexcept {
     if (CUSLICE_FAILS("readlink", EACCES)) return -1;
     return with_errno(raw(SYS_readlinkat, AT_FDCWD, of(path), of(into), static_cast<long>(bytes)));
 }
 
-CUSLICE_STANDS_BEFORE ssize_t readlinkat(int folder, const char* path, char* into, std::size_t bytes) noexcept {
+CUSLICE_STANDS_BEFORE ssize_t readlinkat(int folder, const char* path, char* into, size_t bytes) noexcept {
     if (CUSLICE_FAILS("readlinkat", EACCES)) return -1;
     return with_errno(raw(SYS_readlinkat, folder, of(path), of(into), static_cast<long>(bytes)));
 }
@@ -319,7 +318,7 @@ CUSLICE_STANDS_BEFORE int unlinkat(int folder, const char* path, int flags) noex
     return static_cast<int>(with_errno(raw(SYS_unlinkat, folder, of(path), flags)));
 }
 
-CUSLICE_STANDS_BEFORE ssize_t write(int file, const void* from, std::size_t bytes) {
+CUSLICE_STANDS_BEFORE ssize_t write(int file, const void* from, size_t bytes) {
     if (CUSLICE_FAILS("write", ENOSPC)) return -1;
     return with_errno(raw(SYS_write, file, of(from), static_cast<long>(bytes)));
 }

@@ -7,13 +7,13 @@ namespace cuslice::tests {
 /// A file that the test and the processes share, in which they count the calls of cuslice's into the C library. A run
 /// of one thread makes the same ones each time.
 struct FailingCall {
-    bool of_launcher = false;   // the calls of `cuslice`, not those of the preloaded library
-    std::uint64_t failing = 0;  // the number of the call that fails, from 1; 0: none does
-    int error = 0;              // errno of its failure; 0: the one that is most likely for the call
-    std::uint64_t calls = 0;    // made so far
-    static constexpr std::uint64_t kNoted = 4096;
-    std::uint64_t places[kNoted] = {};  // of the first ones: their return addresses in the library
-    char name[32] = {};                 // of the call that has failed; empty: none has
+    bool of_launcher = false;  // the calls of `cuslice`, not those of the preloaded library
+    uint64_t failing = 0;      // the number of the call that fails, from 1; 0: none does
+    int error = 0;             // errno of its failure; 0: the one that is most likely for the call
+    uint64_t calls = 0;        // made so far
+    static constexpr uint64_t kNoted = 4096;
+    uint64_t places[kNoted] = {};  // of the first ones: their return addresses in the library
+    char name[32] = {};            // of the call that has failed; empty: none has
 };
 
 }  // namespace cuslice::tests

@@ -9,14 +9,14 @@
 namespace guest {
 namespace {
 
-constexpr std::size_t kMiB = 1 << 20;
+constexpr size_t kMiB = 1 << 20;
 
-std::string image(std::size_t bytes) {
+std::string image(size_t bytes) {
     return ".version 7.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 data[" +
            std::to_string(bytes) + "];\n";
 }
 
-std::string image_file(std::size_t bytes) {
+std::string image_file(size_t bytes) {
     char path[] = "/tmp/guest-image-XXXXXX";
     const int file = mkstemp(path);
     std::FILE* const out = fdopen(file, "w");
@@ -26,7 +26,7 @@ std::string image_file(std::size_t bytes) {
 }
 
 template <typename Descriptor>
-Descriptor array_of(std::size_t bytes) {
+Descriptor array_of(size_t bytes) {
     Descriptor descriptor{};
     descriptor.Width = 1024;
     descriptor.Height = static_cast<decltype(descriptor.Height)>(bytes / 16 / 1024);
@@ -35,7 +35,7 @@ Descriptor array_of(std::size_t bytes) {
     return descriptor;
 }
 
-CUresult create(const Driver& d, CUmemGenericAllocationHandle* piece, std::size_t bytes) {
+CUresult create(const Driver& d, CUmemGenericAllocationHandle* piece, size_t bytes) {
     CUmemAllocationProp prop{};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -50,14 +50,14 @@ CUresult pool_of(const Driver& d, CUmemoryPool* pool) {
     return d.cuMemPoolCreate(pool, &properties);
 }
 
-CUresult from_pool(const Driver& d, std::size_t bytes) {
+CUresult from_pool(const Driver& d, size_t bytes) {
     static CUmemoryPool pool = nullptr;
     CUdeviceptr block = 0;
     const CUresult made = pool ? CUDA_SUCCESS : pool_of(d, &pool);
     return made == CUDA_SUCCESS ? d.cuMemAllocFromPoolAsync(&block, bytes, pool, nullptr) : made;
 }
 
-CUresult multicast(const Driver& d, CUmemGenericAllocationHandle* object, std::size_t bytes) {
+CUresult multicast(const Driver& d, CUmemGenericAllocationHandle* object, size_t bytes) {
     CUmulticastObjectProp prop{};
     prop.numDevices = 1;
     prop.size = bytes;
@@ -65,14 +65,14 @@ CUresult multicast(const Driver& d, CUmemGenericAllocationHandle* object, std::s
     return result == CUDA_SUCCESS ? d.cuMulticastAddDevice(*object, 0) : result;
 }
 
-CUresult bound(const Driver& d, std::size_t bytes) {
+CUresult bound(const Driver& d, size_t bytes) {
     CUmemGenericAllocationHandle object = 0, piece = 0;
     CUresult result = multicast(d, &object, bytes);
     if (result == CUDA_SUCCESS) result = create(d, &piece, bytes);
     return result == CUDA_SUCCESS ? d.cuMulticastBindMem(object, 0, piece, 0, bytes, 0) : result;
 }
 
-CUresult bound_by_address(const Driver& d, std::size_t bytes) {
+CUresult bound_by_address(const Driver& d, size_t bytes) {
     CUmemGenericAllocationHandle object = 0, piece = 0;
     CUdeviceptr address = 0;
     CUresult result = multicast(d, &object, bytes);
@@ -82,7 +82,7 @@ CUresult bound_by_address(const Driver& d, std::size_t bytes) {
     return result == CUDA_SUCCESS ? d.cuMulticastBindAddr(object, 0, address, bytes, 0) : result;
 }
 
-CUresult graph_of(const Driver& d, CUgraph* graph, std::size_t bytes) {
+CUresult graph_of(const Driver& d, CUgraph* graph, size_t bytes) {
     CUDA_MEM_ALLOC_NODE_PARAMS params{};
     params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -93,7 +93,7 @@ CUresult graph_of(const Driver& d, CUgraph* graph, std::size_t bytes) {
 }
 
 template <typename Instantiate>
-CUresult launched(const Driver& d, std::size_t bytes, Instantiate instantiate) {
+CUresult launched(const Driver& d, size_t bytes, Instantiate instantiate) {
     CUgraph graph = nullptr;
     CUgraphExec instance = nullptr;
     CUresult result = graph_of(d, &graph, bytes);
@@ -105,7 +105,7 @@ CUresult plain_graph(const Driver& d, CUgraphExec* instance, CUgraph graph) {
     return d.cuGraphInstantiateWithFlags(instance, graph, 0);
 }
 
-CUresult uploaded(const Driver& d, std::size_t bytes) {
+CUresult uploaded(const Driver& d, size_t bytes) {
     CUgraph graph = nullptr;
     CUgraphExec instance = nullptr;
     CUresult result = graph_of(d, &graph, bytes);
@@ -122,14 +122,14 @@ CUresult green(const Driver& d) {
     return result == CUDA_SUCCESS ? d.cuGreenCtxCreate(&context, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM) : result;
 }
 
-CUresult shared(const Driver& d, std::size_t bytes) {
+CUresult shared(const Driver& d, size_t bytes) {
     CUmemGenericAllocationHandle piece = 0, again = 0;
     int file = -1;
     CUresult result = create(d, &piece, bytes);
     if (result == CUDA_SUCCESS)
         result = d.cuMemExportToShareableHandle(&file, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result != CUDA_SUCCESS) return result;
-    return d.cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
+    return d.cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(static_cast<intptr_t>(file)),
                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
@@ -137,14 +137,14 @@ CUresult shared(const Driver& d, std::size_t bytes) {
 /// context.
 struct First {
     const char* symbol;
-    CUresult (*take)(const Driver& d, std::size_t bytes);
+    CUresult (*take)(const Driver& d, size_t bytes);
     bool needs_current = true;
 };
 
 #define TAKES(symbol, ...) \
-    { #symbol, [](const Driver& d, [[maybe_unused]] std::size_t bytes) -> CUresult __VA_ARGS__ }
+    { #symbol, [](const Driver& d, [[maybe_unused]] size_t bytes) -> CUresult __VA_ARGS__ }
 #define TAKES_ANYWHERE(symbol, ...) \
-    { #symbol, [](const Driver& d, [[maybe_unused]] std::size_t bytes) -> CUresult __VA_ARGS__, false }
+    { #symbol, [](const Driver& d, [[maybe_unused]] size_t bytes) -> CUresult __VA_ARGS__, false }
 
 const First kFirsts[] = {
     TAKES(cuArray3DCreate,
@@ -272,7 +272,7 @@ const First kFirsts[] = {
     TAKES(cuMemAllocPitch_v2,
           {
               CUdeviceptr block = 0;
-              std::size_t pitch = 0;
+              size_t pitch = 0;
               return d.cuMemAllocPitch_v2(&block, &pitch, 1 << 20, bytes / kMiB, 4);
           }),
     TAKES(cuMemAllocAsync,
@@ -339,7 +339,7 @@ void add_first_commands(Commands& commands) {
         for (const First& first : kFirsts) {
             if (w.at(0) != first.symbol) continue;
             CUresult result = CUDA_SUCCESS;
-            std::size_t granted = 0;
+            size_t granted = 0;
             while (granted < number(w.at(2)) && result == CUDA_SUCCESS) {
                 result = first.take(p.driver, number(w.at(1)));
                 granted += result == CUDA_SUCCESS;

@@ -17,18 +17,18 @@
 
 namespace {
 
-constexpr std::size_t kMiB = 1 << 20;
+constexpr size_t kMiB = 1 << 20;
 // Below this nothing more is asked for.
-constexpr std::size_t kSmallest = kMiB;
+constexpr size_t kSmallest = kMiB;
 
 struct Figures {
     CUresult result = CUDA_SUCCESS;
-    std::size_t bound = 0;
-    std::size_t got = 0;
+    size_t bound = 0;
+    size_t got = 0;
 };
 
 // Reserve in bytes that TensorFlow leaves on a GPU with `free` bytes free.
-std::size_t tensorflow_reserve(std::size_t free, CUdevice device) {
+size_t tensorflow_reserve(size_t free, CUdevice device) {
     if (const char* said = std::getenv("TF_DEVICE_MIN_SYS_MEMORY_IN_MB")) return std::stoull(said) * kMiB;
     if (free < 2048 * kMiB) return 225 * kMiB;
     int major = 0;
@@ -39,25 +39,25 @@ std::size_t tensorflow_reserve(std::size_t free, CUdevice device) {
 }
 
 Figures tensorflow_bound(CUdevice device) {
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     Figures figures;
     figures.result = cuMemGetInfo(&free, &total);
-    const std::size_t reserve = tensorflow_reserve(free, device);
+    const size_t reserve = tensorflow_reserve(free, device);
     figures.bound = reserve < free ? free - reserve : free;
     return figures;
 }
 
 Figures jax_bound(CUdevice) {
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     Figures figures;
     figures.result = cuMemGetInfo(&free, &total);
     const char* said = std::getenv("XLA_PYTHON_CLIENT_MEM_FRACTION");
-    figures.bound = static_cast<std::size_t>(static_cast<double>(total) * (said ? std::stod(said) : 0.75));
+    figures.bound = static_cast<size_t>(static_cast<double>(total) * (said ? std::stod(said) : 0.75));
     return figures;
 }
 
 // One region, of this size or of what is granted instead.
-std::size_t region(std::size_t size) {
+size_t region(size_t size) {
     for (; size >= kSmallest; size = size / 10 * 9) {
         CUdeviceptr block = 0;
         if (cuMemAlloc(&block, size) == CUDA_SUCCESS) return size;
@@ -71,8 +71,8 @@ Figures at_once(Figures figures) {
 }
 
 Figures by_doubling(Figures figures) {
-    for (std::size_t next = 2 * kMiB; figures.bound - figures.got >= kSmallest; next *= 2) {
-        const std::size_t granted = region(std::min(next, figures.bound - figures.got));
+    for (size_t next = 2 * kMiB; figures.bound - figures.got >= kSmallest; next *= 2) {
+        const size_t granted = region(std::min(next, figures.bound - figures.got));
         if (granted == 0) break;
         figures.got += granted;
     }
@@ -80,19 +80,19 @@ Figures by_doubling(Figures figures) {
 }
 
 // Pieces of these sizes, until the smallest is refused.
-Figures in_pieces(const std::function<CUresult(std::size_t)>& take) {
+Figures in_pieces(const std::function<CUresult(size_t)>& take) {
     Figures figures;
-    for (const std::size_t size : {64 * kMiB, 16 * kMiB, 2 * kMiB})
+    for (const size_t size : {64 * kMiB, 16 * kMiB, 2 * kMiB})
         while ((figures.result = take(size)) == CUDA_SUCCESS) figures.got += size;
     return figures;
 }
 
-CUresult from_pool(std::size_t size) {
+CUresult from_pool(size_t size) {
     CUdeviceptr block = 0;
     return cuMemAllocAsync(&block, size, nullptr);
 }
 
-CUresult mapped(std::size_t size, CUdevice device) {
+CUresult mapped(size_t size, CUdevice device) {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
@@ -130,7 +130,7 @@ int main() {
         {"tensorflow", tensorflow},
         {"jax", [](CUdevice device) { return at_once(jax_bound(device)); }},
         {"pool", [](CUdevice) { return in_pieces(from_pool); }},
-        {"mapped", [](CUdevice device) { return in_pieces([=](std::size_t size) { return mapped(size, device); }); }},
+        {"mapped", [](CUdevice device) { return in_pieces([=](size_t size) { return mapped(size, device); }); }},
     };
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream words(line);

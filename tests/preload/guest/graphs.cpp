@@ -6,10 +6,10 @@ namespace guest {
 namespace {
 
 // Allocation nodes of one size, and with `frees` a free node for each behind all of them.
-CUresult build(const Driver& d, CUgraph graph, std::size_t bytes, std::size_t count, bool frees,
+CUresult build(const Driver& d, CUgraph graph, size_t bytes, size_t count, bool frees,
                std::vector<CUdeviceptr>* blocks) {
     CUgraphNode node = nullptr;
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         CUDA_MEM_ALLOC_NODE_PARAMS params{};
         params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
         params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -28,7 +28,7 @@ CUresult build(const Driver& d, CUgraph graph, std::size_t bytes, std::size_t co
 }
 
 // The same by a capture: one allocation, and its free.
-CUresult capture(const Driver& d, CUgraph* graph, std::size_t bytes, bool frees, std::vector<CUdeviceptr>* blocks) {
+CUresult capture(const Driver& d, CUgraph* graph, size_t bytes, bool frees, std::vector<CUdeviceptr>* blocks) {
     CUstream stream = nullptr;
     CUdeviceptr block = 0;
     d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);

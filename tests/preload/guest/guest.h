@@ -23,7 +23,7 @@ struct Program {
     std::map<std::string, CUstream> streams;
     std::map<std::string, CUmodule> modules;
     std::map<std::string, CUmemGenericAllocationHandle> pieces;  // physical memory
-    std::map<std::string, std::pair<CUdeviceptr, std::size_t>> mappings;
+    std::map<std::string, std::pair<CUdeviceptr, size_t>> mappings;
     std::map<std::string, CUevent> events;
     std::map<std::string, CUexternalMemory> externals;
     std::map<std::string, int> exported;  // the last descriptor of a piece
@@ -73,6 +73,6 @@ std::string answer(CUresult result, Figures... figures) {
     ((text += " " + std::to_string(figures)), ...);
     return text;
 }
-inline std::size_t number(const std::string& text) { return std::stoull(text, nullptr, 0); }
+inline size_t number(const std::string& text) { return std::stoull(text, nullptr, 0); }
 
 }  // namespace guest

@@ -34,7 +34,7 @@ Function* beyond(const char* library, const char* name) {
     return handle ? reinterpret_cast<Function*>(next_dlsym()(handle, name)) : nullptr;
 }
 
-CUresult counted_alloc(CUdeviceptr* pointer, std::size_t bytes) {
+CUresult counted_alloc(CUdeviceptr* pointer, size_t bytes) {
     static auto* const alloc = beyond<decltype(cuMemAlloc_v2)>("libcuda.so.1", "cuMemAlloc_v2");
     return alloc(pointer, bytes);
 }

@@ -49,7 +49,7 @@ const auto real_sleep = reinterpret_cast<decltype(&clock_nanosleep)>(dlsym(RTLD_
 struct Call {
     const Driver* driver;
     std::string what;
-    std::size_t bytes;
+    size_t bytes;
     CUdeviceptr block;
 
     void operator()() const {

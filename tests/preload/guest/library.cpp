@@ -5,7 +5,7 @@
 
 #include "virtual_gpu/driver/cuda_api.h"
 
-extern "C" __attribute__((visibility("default"))) CUresult made_up_workspace(CUdeviceptr* block, std::size_t bytes) {
+extern "C" __attribute__((visibility("default"))) CUresult made_up_workspace(CUdeviceptr* block, size_t bytes) {
     static auto* const allocate =
         reinterpret_cast<decltype(&cuMemAlloc_v2)>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAlloc_v2"));
     const CUresult result = allocate(block, bytes);

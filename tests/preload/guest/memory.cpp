@@ -15,7 +15,7 @@ namespace {
 // refusal and free of each. A row uses every argument that adds to the size. Where there are other arguments, its
 // second call has one that the driver refuses, whatever the size.
 struct Way {
-    using Call = CUresult(const Driver& driver, CUdeviceptr* out, std::size_t bytes);
+    using Call = CUresult(const Driver& driver, CUdeviceptr* out, size_t bytes);
     const char* name;
     Call* allocate;
     Call* refused = nullptr;
@@ -27,7 +27,7 @@ constexpr Way kWays[] = {
 constexpr std::string_view kRefused = "refused-";
 
 // One allocation of the kind that `how` names, of this many bytes, into the named place.
-CUresult allocate(Program& p, const std::string& how, std::size_t bytes, CUdeviceptr* out) {
+CUresult allocate(Program& p, const std::string& how, size_t bytes, CUdeviceptr* out) {
     const Driver& d = p.driver;
     if (how == "old") {
         CUdeviceptr_v1 low = 0;
@@ -44,13 +44,13 @@ CUresult allocate(Program& p, const std::string& how, std::size_t bytes, CUdevic
     if (how == "ptsz") return d.cuMemAllocAsync_ptsz(out, bytes, nullptr);
     if (how.rfind("pool=", 0) == 0) return d.cuMemAllocFromPoolAsync(out, bytes, p.pools.at(how.substr(5)), nullptr);
     if (how == "pitch") {  // rows of one byte, which every driver pads
-        std::size_t pitch = 0;
+        size_t pitch = 0;
         return d.cuMemAllocPitch_v2(out, &pitch, 1, bytes, 4);
     }
     return d.cuMemAlloc_v2(out, bytes);
 }
 
-std::string do_allocate(Program& p, const std::string& how, const std::string& name, std::size_t bytes) {
+std::string do_allocate(Program& p, const std::string& how, const std::string& name, size_t bytes) {
     CUdeviceptr block = 0;
     const CUresult result = allocate(p, how, bytes, &block);
     if (result == CUDA_SUCCESS) p.blocks[name] = block;
@@ -82,7 +82,7 @@ void add_memory_commands(Commands& commands) {
         void* const library = dlopen(w.at(0).c_str(), RTLD_NOW);
         if (!library) return std::string(dlerror());
         auto* const allocate =
-            reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t)>(dlsym(library, "made_up_workspace"));
+            reinterpret_cast<CUresult (*)(CUdeviceptr*, size_t)>(dlsym(library, "made_up_workspace"));
         CUdeviceptr block = 0;
         const CUresult result = allocate(&block, number(w.at(2)));
         if (result == CUDA_SUCCESS) p.blocks[w.at(1)] = block;
@@ -109,7 +109,7 @@ void add_memory_commands(Commands& commands) {
     // pitch NAME WIDTH HEIGHT: the pitch too
     commands["pitch"] = [](Program& p, const Words& w) {
         CUdeviceptr block = 0;
-        std::size_t pitch = 0;
+        size_t pitch = 0;
         const CUresult result = p.driver.cuMemAllocPitch_v2(&block, &pitch, number(w.at(1)), number(w.at(2)), 4);
         if (result == CUDA_SUCCESS) p.blocks[w.at(0)] = block;
         return answer(result, pitch);
@@ -124,7 +124,7 @@ void add_memory_commands(Commands& commands) {
         constexpr unsigned kFlags = CU_STREAM_NON_BLOCKING;
         const CUresult result = w.size() > 1 ? p.driver.cuStreamCreateWithPriority(&stream, kFlags, std::stoi(w[1]))
                                              : p.driver.cuStreamCreate(&stream, kFlags);
-        return answer(result, reinterpret_cast<std::uintptr_t>(stream));
+        return answer(result, reinterpret_cast<uintptr_t>(stream));
     };
     // priority [STREAM]: of the legacy default one without a name
     commands["priority"] = [](Program& p, const Words& w) {
@@ -160,7 +160,7 @@ void add_memory_commands(Commands& commands) {
         return answer(result, found);
     };
     commands["info"] = [](Program& p, const Words&) {
-        std::size_t free = 0, total = 0;
+        size_t free = 0, total = 0;
         const CUresult result = p.driver.cuMemGetInfo_v2(&free, &total);
         return answer(result, free, total);
     };
@@ -173,10 +173,10 @@ void add_memory_commands(Commands& commands) {
         const int result = ask(std::stoi(w.at(0)), &stats);
         std::string text = std::to_string(result) + " " + std::to_string(stats.size);
         for (const cuslice_tally& tally : {stats.allocated, stats.requested, stats.active, stats.reserved})
-            for (const std::uint64_t bytes : {tally.current, tally.peak, tally.allocated, tally.freed})
+            for (const uint64_t bytes : {tally.current, tally.peak, tally.allocated, tally.freed})
                 text += " " + std::to_string(bytes);
-        for (const std::uint64_t count : {stats.allocations, stats.frees, stats.segments, stats.retries, stats.ooms,
-                                          stats.syncs, stats.largest_free, stats.own_memory})
+        for (const uint64_t count : {stats.allocations, stats.frees, stats.segments, stats.retries, stats.ooms,
+                                     stats.syncs, stats.largest_free, stats.own_memory})
             text += " " + std::to_string(count);
         return text;
     };

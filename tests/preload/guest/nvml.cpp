@@ -89,7 +89,7 @@ void add_identity_commands(Commands& commands) {
     // nvmluuid INDEX [ROOM]
     commands["nvmluuid"] = [](Program&, const Words& w) {
         char text[96] = "";
-        const std::size_t room = w.size() > 1 ? number(w.at(1)) : sizeof text;
+        const size_t room = w.size() > 1 ? number(w.at(1)) : sizeof text;
         const auto result = GUEST_NVML(nvmlDeviceGetUUID)(device(w.at(0)), text, static_cast<unsigned>(room));
         return text_of(result, text);
     };
@@ -121,7 +121,7 @@ void add_identity_commands(Commands& commands) {
         uuid = {uuid.version, NVML_UUID_TYPE_BINARY, {}};
         std::string digits = w.at(0).substr(4);
         digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
-        for (std::size_t i = 0; i < 16; i++)
+        for (size_t i = 0; i < 16; i++)
             uuid.value.bytes[i] = static_cast<unsigned char>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
         return said + " " + found(GUEST_NVML(nvmlDeviceGetHandleByUUIDV)(&uuid, &device), device);
     };

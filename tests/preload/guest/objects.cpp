@@ -36,7 +36,7 @@ void add_object_commands(Commands& commands) {
     // map NAME BYTES: at addresses of its own
     commands["map"] = [](Program& p, const Words& w) {
         CUdeviceptr address = 0;
-        const std::size_t size = number(w.at(1));
+        const size_t size = number(w.at(1));
         CUresult result = p.driver.cuMemAddressReserve(&address, size, 0, 0, 0);
         if (result != CUDA_SUCCESS) return answer(result);
         result = p.driver.cuMemMap(address, size, 0, p.pieces.at(w.at(0)), 0);

@@ -24,7 +24,7 @@ namespace {
 // may hang or crash.
 int ask_around(Program& p) {
     CUdeviceptr block = 0;
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     void* found = nullptr;
     p.driver.cuMemAlloc_v2(&block, 512);
     p.driver.cuMemGetInfo_v2(&free, &total);
@@ -150,7 +150,7 @@ void add_process_commands(Commands& commands) {
             }
         });
         unsigned bad = 0;
-        for (std::size_t i = 0; i < number(w.at(0)) && !bad; ++i) {
+        for (size_t i = 0; i < number(w.at(0)) && !bad; ++i) {
             const pid_t child = fork();
             if (child == 0) {
                 alarm(120);  // a child that waits for what nobody ends any more is killed and counted
@@ -171,18 +171,18 @@ void add_process_commands(Commands& commands) {
     commands["forks"] = [](Program& p, const Words& w) {
         std::atomic<bool> stop{false};
         std::vector<std::thread> busy;
-        for (std::size_t i = 0; i < number(w.at(1)); ++i)
+        for (size_t i = 0; i < number(w.at(1)); ++i)
             busy.emplace_back([&] {
                 p.driver.cuCtxSetCurrent(p.current);
                 while (!stop) {
                     CUdeviceptr block = 0;
-                    std::size_t free = 0, total = 0;
+                    size_t free = 0, total = 0;
                     if (p.driver.cuMemAlloc_v2(&block, 4096) == CUDA_SUCCESS) p.driver.cuMemFree_v2(block);
                     p.driver.cuMemGetInfo_v2(&free, &total);
                 }
             });
         unsigned bad = 0;
-        for (std::size_t i = 0; i < number(w.at(0)) && !bad; ++i) {
+        for (size_t i = 0; i < number(w.at(0)) && !bad; ++i) {
             const pid_t child = fork();
             if (child == 0) {
                 alarm(120);  // a child that waits for a lock which nobody holds any more is killed and counted

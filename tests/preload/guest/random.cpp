@@ -12,7 +12,7 @@ namespace {
 // Small words, so that a program has some of each kind and frees them too.
 class RandomProgram {
   public:
-    RandomProgram(Program& program, std::uint64_t seed, bool managed) : p_(program), random_(seed), managed_(managed) {}
+    RandomProgram(Program& program, uint64_t seed, bool managed) : p_(program), random_(seed), managed_(managed) {}
 
     // Calls that go wrong are part of it: what is refused, or freed twice.
     void step() {
@@ -65,11 +65,11 @@ class RandomProgram {
     }
 
   private:
-    std::size_t below(std::size_t end) { return random_() % end; }
+    size_t below(size_t end) { return random_() % end; }
     // From a byte to some hundred MiB, and now and then more than there is.
-    std::size_t size() {
-        const std::size_t bits = below(29);
-        return below(50) == 0 ? std::size_t{1} << 32 : (std::size_t{1} << bits) + below(std::size_t{1} << bits);
+    size_t size() {
+        const size_t bits = below(29);
+        return below(50) == 0 ? size_t{1} << 32 : (size_t{1} << bits) + below(size_t{1} << bits);
     }
     bool run(const std::string& command, Words words) {
         words.insert(words.begin(), command);
@@ -77,7 +77,7 @@ class RandomProgram {
     }
     void allocate(const std::string& name, const std::string& how) {
         if (p_.blocks.count(name)) free(name);
-        const std::size_t bytes = how == "pitch" ? below(100000) + 1 : how == "old" ? below(100000) + 1 : size();
+        const size_t bytes = how == "pitch" ? below(100000) + 1 : how == "old" ? below(100000) + 1 : size();
         run("alloc", {name, std::to_string(bytes), how});
         if (p_.blocks.count(name)) how_[name] = how;
     }
@@ -106,7 +106,7 @@ class RandomProgram {
     void binding(const std::string& name) {
         const std::string place = std::to_string(std::stoul(name.substr(1)) << 26);
         if (below(4) == 0 && p_.pieces.count("object")) return unpiece("object");
-        if (!p_.pieces.count("object")) run("multicast", {"object", std::to_string(std::size_t{12} << 26)});
+        if (!p_.pieces.count("object")) run("multicast", {"object", std::to_string(size_t{12} << 26)});
         if (pieces_.count(name) && below(4) == 0) run("unbind", {"object", place, std::to_string(pieces_[name])});
         if (p_.pieces.count(name)) run("bind", {"object", place, name, std::to_string(pieces_[name])});
     }
@@ -165,7 +165,7 @@ class RandomProgram {
     void pool() {
         if (below(2)) return trim();
         run("pool", {"default", "0"});
-        run("keep", {"default", std::to_string(below(2) ? 0 : std::size_t{256} << 20)});
+        run("keep", {"default", std::to_string(below(2) ? 0 : size_t{256} << 20)});
     }
     void trim() {
         run("pool", {"default", "0"});
@@ -176,7 +176,7 @@ class RandomProgram {
     std::mt19937_64 random_;
     bool managed_;
     std::map<std::string, std::string> how_;
-    std::map<std::string, std::size_t> pieces_;
+    std::map<std::string, size_t> pieces_;
 };
 
 std::unique_ptr<RandomProgram>& running() {
@@ -194,7 +194,7 @@ void add_random_commands(Commands& commands) {
     };
     // steps COUNT
     commands["steps"] = [](Program&, const Words& w) {
-        for (std::size_t i = number(w.at(0)); i > 0; --i) running()->step();
+        for (size_t i = number(w.at(0)); i > 0; --i) running()->step();
         return answer(CUDA_SUCCESS);
     };
     commands["finish"] = [](Program&, const Words&) {

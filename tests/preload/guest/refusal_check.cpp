@@ -36,7 +36,7 @@ struct State {
     CUcontext current = nullptr;
     PrivateState others;
     bool knows_free = false;
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
 
     static State now() {
         State state;
@@ -52,13 +52,13 @@ void changed(const char* what, unsigned long long before, unsigned long long aft
     changes += std::string(" ") + what + " " + std::to_string(before) + " -> " + std::to_string(after);
 }
 
-unsigned long long number_of(CUcontext context) { return reinterpret_cast<std::uintptr_t>(context); }
+unsigned long long number_of(CUcontext context) { return reinterpret_cast<uintptr_t>(context); }
 
 void compare(const char* function, CUresult result, const State& before, bool out_kept) {
     const State after = State::now();
-    const std::size_t length = changes.size();
+    const size_t length = changes.size();
     changes += std::string(function) + " is refused with " + std::to_string(static_cast<int>(result)) + " and changes";
-    const std::size_t said = changes.size();
+    const size_t said = changes.size();
     if (!let_stack && after.current != before.current)
         changed("the current context", number_of(before.current), number_of(after.current));
     if (!let_stack && after.others.depth != before.others.depth)
@@ -81,7 +81,7 @@ constexpr bool is_out = false;
 template <typename T>
 constexpr bool is_out<T*> =
     !std::is_const_v<T> &&
-    (std::is_same_v<T, CUdeviceptr> || std::is_same_v<T, CUdeviceptr_v1> || std::is_same_v<T, std::size_t> ||
+    (std::is_same_v<T, CUdeviceptr> || std::is_same_v<T, CUdeviceptr_v1> || std::is_same_v<T, size_t> ||
      std::is_same_v<T, int> || std::is_same_v<T, CUcontext> || std::is_same_v<T, CUgreenCtx> ||
      std::is_same_v<T, CUstream> || std::is_same_v<T, CUevent> || std::is_same_v<T, CUmodule> ||
      std::is_same_v<T, CUfunction> || std::is_same_v<T, CUarray> || std::is_same_v<T, CUmipmappedArray> ||
@@ -163,7 +163,7 @@ struct Looking<name, member, CUresult (*)(Arguments...)> {
         return result;
     }
     // Apart from the rest, which some threads call that have little stack.
-    template <std::size_t... i>
+    template <size_t... i>
     [[gnu::noinline]] static CUresult looking(std::index_sequence<i...>, Arguments... arguments) {
         const State before = State::now();
         std::tuple<Argument<Arguments>...> places{Argument<Arguments>(arguments)...};

@@ -91,7 +91,7 @@ bool fill(Driver& driver, const std::string& route, std::string& why) {
         return fill_inside(driver, "linked", why);
     }
     if (route.rfind("module=", 0) == 0 || route.rfind("deepmodule=", 0) == 0) {
-        const std::size_t begin = route.find('=') + 1, comma = route.find(',');
+        const size_t begin = route.find('=') + 1, comma = route.find(',');
         const int scope = route[0] == 'd' ? RTLD_DEEPBIND : 0;
         if (!open(route.substr(begin, comma - begin), RTLD_NOW | RTLD_LOCAL | scope, handle, why)) return false;
         const auto fill_inside =

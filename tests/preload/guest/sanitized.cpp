@@ -7,7 +7,7 @@
 int main() {
     CUcontext context = nullptr;
     CUdeviceptr block = 0;
-    std::size_t total = 0;
+    size_t total = 0;
     const bool taken = cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
                        cuCtxSetCurrent(context) == CUDA_SUCCESS && cuDeviceTotalMem(&total, 0) == CUDA_SUCCESS &&
                        cuMemAlloc(&block, 1000) == CUDA_SUCCESS;

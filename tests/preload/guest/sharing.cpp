@@ -26,7 +26,7 @@ std::string to_hex(const Handle& handle) {
 template <typename Handle>
 Handle from_hex(const std::string& text) {
     Handle handle{};
-    for (std::size_t i = 0; i < sizeof handle.reserved; i++)
+    for (size_t i = 0; i < sizeof handle.reserved; i++)
         handle.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
     return handle;
 }
@@ -111,9 +111,8 @@ void add_sharing_commands(Commands& commands) {
     commands["import"] = [](Program& p, const Words& w) {
         const int file = open(w.at(1).c_str(), O_RDWR | O_CLOEXEC);
         CUmemGenericAllocationHandle handle = 0;
-        const CUresult result =
-            p.driver.cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
-                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        const CUresult result = p.driver.cuMemImportFromShareableHandle(
+            &handle, reinterpret_cast<void*>(static_cast<intptr_t>(file)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         close(file);
         if (result == CUDA_SUCCESS) p.pieces[w.at(0)] = handle;
         return answer(result);

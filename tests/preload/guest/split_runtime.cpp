@@ -57,7 +57,7 @@ void look_at(int device) {
     auto* get = reinterpret_cast<cudaError_t (*)(void*, int)>(CALL(cudaGetDeviceProperties));
 #endif
     expect("cudaGetDeviceProperties", get(properties, device), cudaSuccess);
-    std::size_t free = 0, total = 0, memory = 0;
+    size_t free = 0, total = 0, memory = 0;
     std::memcpy(&memory, properties + 288, sizeof memory);
     expect("cudaMemGetInfo", CALL(cudaMemGetInfo)(&free, &total), cudaSuccess);
     expect("the memory in its properties", static_cast<long>(memory), static_cast<long>(total));
@@ -69,7 +69,7 @@ void look_at(int device) {
 void use(int device) {
     expect("cudaSetDevice", CALL(cudaSetDevice)(device), cudaSuccess);
     void *block = nullptr, *none = nullptr;
-    std::size_t free = 0, total = 0, later = 0;
+    size_t free = 0, total = 0, later = 0;
     CALL(cudaMemGetInfo)(&free, &total);
     expect("cudaMalloc of what is free", CALL(cudaMalloc)(&block, free - (32 << 20)), cudaSuccess);
     expect("cudaMalloc of more", CALL(cudaMalloc)(&none, 64 << 20), cudaErrorMemoryAllocation);
@@ -92,8 +92,7 @@ void use(int device) {
 void copy(int from, int to) {
     constexpr int kBytes = 1 << 16;
     std::vector<unsigned char> sent(kBytes), got(kBytes);
-    for (int i = 0; i < kBytes; i++)
-        sent[static_cast<std::size_t>(i)] = static_cast<unsigned char>(i * 7 + from * 3 + to);
+    for (int i = 0; i < kBytes; i++) sent[static_cast<size_t>(i)] = static_cast<unsigned char>(i * 7 + from * 3 + to);
     void *a = nullptr, *b = nullptr;
     CALL(cudaSetDevice)(from);
     expect("cudaMalloc", CALL(cudaMalloc)(&a, kBytes), cudaSuccess);

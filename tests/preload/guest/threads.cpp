@@ -19,12 +19,12 @@ namespace guest {
 namespace {
 
 // One thread's part of a storm: blocks of many sizes, taken and given back in no order, all given back in the end.
-unsigned storm(Program& p, unsigned seed, std::size_t steps, std::size_t largest) {
+unsigned storm(Program& p, unsigned seed, size_t steps, size_t largest) {
     std::mt19937 random(seed);
     std::vector<CUdeviceptr> held;
     unsigned bad = 0;
     p.driver.cuCtxSetCurrent(p.current);
-    for (std::size_t i = 0; i < steps; ++i) {
+    for (size_t i = 0; i < steps; ++i) {
         if (held.empty() || random() % 2) {
             CUdeviceptr block = 0;
             const CUresult result = p.driver.cuMemAlloc_v2(&block, 1 + random() % largest);
@@ -78,14 +78,14 @@ void* work(void* argument) {
     const Driver& d = victim.program->driver;
     const bool async = victim.what == "async", info = victim.what == "info", start = victim.what == "start",
                retain = victim.what == "retain";
-    const std::size_t bytes = victim.what == "large" ? 16 << 20 : 65536;
+    const size_t bytes = victim.what == "large" ? 16 << 20 : 65536;
     int before = 0;
     pthread_setcanceltype(victim.type, &before);
     if (!start) d.cuCtxSetCurrent(victim.program->current);
     for (;;) {
         CUdeviceptr block = 0;
         CUcontext context = nullptr;
-        std::size_t free = 0, total = 0;
+        size_t free = 0, total = 0;
         victim.begun = true;
         if (start) {
             d.cuInit(0);
@@ -120,7 +120,7 @@ int cancel_past_us(pthread_t thread) {
     return found ? reinterpret_cast<int (*)(pthread_t)>(found)(thread) : -1;
 }
 
-CUresult allocate(Program& p, const std::string& how, std::size_t bytes) {
+CUresult allocate(Program& p, const std::string& how, size_t bytes) {
     CUdeviceptr block = 0;
     return how == "async" ? p.driver.cuMemAllocAsync(&block, bytes, nullptr) : p.driver.cuMemAlloc_v2(&block, bytes);
 }
@@ -168,7 +168,7 @@ void add_thread_commands(Commands& commands) {
     commands["crowd"] = [](Program& p, const Words& w) {
         std::vector<std::thread> threads;
         std::atomic<unsigned> bad{0};
-        for (std::size_t i = 0; i < number(w.at(1)); ++i)
+        for (size_t i = 0; i < number(w.at(1)); ++i)
             threads.emplace_back([&] {
                 p.driver.cuCtxSetCurrent(p.current);
                 bad += allocate(p, w.at(0), number(w.at(2))) != CUDA_SUCCESS;
@@ -238,7 +238,7 @@ void add_thread_commands(Commands& commands) {
             }
         });
         const NotAlone both;
-        for (std::size_t i = 0; i < number(w.at(0)); ++i) {
+        for (size_t i = 0; i < number(w.at(0)); ++i) {
             bad += execute(p, {"module", "mixed", "1000"}) != "0";
             bad += execute(p, {"unload", "mixed"}) != "0";
         }
@@ -255,7 +255,7 @@ void add_thread_commands(Commands& commands) {
     // that the library can't see.
     commands["cancel"] = [](Program& p, const Words& w) {
         unsigned cancelled = 0;
-        for (std::size_t i = 0; i < number(w.at(2)); ++i) {
+        for (size_t i = 0; i < number(w.at(2)); ++i) {
             Victim victim{&p, w.at(0), w.at(1) == "deferred" ? PTHREAD_CANCEL_DEFERRED : PTHREAD_CANCEL_ASYNCHRONOUS};
             pthread_t thread;
             pthread_create(&thread, nullptr, work, &victim);

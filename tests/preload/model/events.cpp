@@ -8,9 +8,9 @@
 namespace cuslice::tests::model {
 namespace {
 
-std::string text(std::uint64_t number) { return std::to_string(number); }
+std::string text(uint64_t number) { return std::to_string(number); }
 
-constexpr std::uint64_t kImpossible = std::uint64_t{1} << 40;
+constexpr uint64_t kImpossible = uint64_t{1} << 40;
 
 }  // namespace
 
@@ -195,7 +195,7 @@ void Round::all_at_once() {
         for (const std::string& line : one.lines) one.member->worker->send(line);
     std::this_thread::sleep_for(std::chrono::microseconds(below(20000)));
     Member* disturbed = going.empty() ? nullptr : going[below(going.size())].member;
-    const std::uint64_t how = below(6);
+    const uint64_t how = below(6);
     if (disturbed && how == 0) {
         for (bool elsewhere = false; !elsewhere;) {
             disturbed->worker->stop();
@@ -285,12 +285,12 @@ void Round::leave(Member& member) {
 void Round::fill_up(Member& member) {
     const bool split = combination_.mode == Combination::Mode::split;
     const Limits limits = limits_of(member.user);
-    const std::uint64_t limit = std::min(limits.process, limits.together) / (split ? 2 : 1);
+    const uint64_t limit = std::min(limits.process, limits.together) / (split ? 2 : 1);
     expect(member, "fill " + text(kMiB), {kOutOfMemory});
     const auto held = place_.held(0);
-    const std::uint64_t used = held.at(identity_of(member));
+    const uint64_t used = held.at(identity_of(member));
     // The headroom, and less than a step of what is allocated; at its largest an eighth of what the driver takes.
-    constexpr std::uint64_t kLeft = 16 * kMiB + 2 * kMiB;
+    constexpr uint64_t kLeft = 16 * kMiB + 2 * kMiB;
     if (used + kLeft < limit)
         fail("program " + text(member.number) + " could have only " + text(used) + " of " + text(limit) +
              " bytes again");

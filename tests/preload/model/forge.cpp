@@ -30,32 +30,31 @@ class Forger {
             case 5:
                 return held();
             case 6:
-                return member(static_cast<std::uint32_t>(below(kAccounts + 2)));
+                return member(static_cast<uint32_t>(below(kAccounts + 2)));
             default:
                 return bytes();
         }
     }
 
   private:
-    std::uint64_t below(std::uint64_t end) { return random_() % end; }
+    uint64_t below(uint64_t end) { return random_() % end; }
     bool chance(unsigned in) { return below(in) == 0; }
 
     // Figures of memory that somebody could believe, or stumble over.
-    std::uint64_t figure() {
-        const std::uint64_t kFigures[] = {0,          1,          4096,       std::uint64_t{64} << 20,
-                                          1ull << 30, 3ull << 30, 1ull << 40, 1ull << 48,
-                                          1ull << 62, ~0ull >> 1, 1ull << 63, ~0ull};
+    uint64_t figure() {
+        const uint64_t kFigures[] = {0,          1,          4096,       uint64_t{64} << 20, 1ull << 30, 3ull << 30,
+                                     1ull << 40, 1ull << 48, 1ull << 62, ~0ull >> 1,         1ull << 63, ~0ull};
         return chance(8) ? random_() : kFigures[below(std::size(kFigures))];
     }
 
-    std::uint64_t moment() {
-        const std::uint64_t now = now_realtime();
-        const std::uint64_t kMoments[] = {0, 1, now, now - 1'000'000'000, now + 3'600'000'000'000, ~0ull};
+    uint64_t moment() {
+        const uint64_t now = now_realtime();
+        const uint64_t kMoments[] = {0, 1, now, now - 1'000'000'000, now + 3'600'000'000'000, ~0ull};
         return kMoments[below(std::size(kMoments))];
     }
 
-    void text(char* to, std::size_t size) {
-        for (std::size_t i = 0; i < size; i++) to[i] = static_cast<char>(random_());
+    void text(char* to, size_t size) {
+        for (size_t i = 0; i < size; i++) to[i] = static_cast<char>(random_());
         if (chance(2)) to[below(size)] = '\0';
     }
 
@@ -74,48 +73,48 @@ class Forger {
         text(owner.command, sizeof owner.command);
     }
 
-    std::string member(std::uint32_t account) {
-        const auto number = static_cast<std::uint32_t>(below(kRoom));
+    std::string member(uint32_t account) {
+        const auto number = static_cast<uint32_t>(below(kRoom));
         Member& member = file_.members[number];
         identity(member);
         member.account = account;
-        member.caches.store(static_cast<std::uint32_t>(random_()));
+        member.caches.store(static_cast<uint32_t>(random_()));
         member.image = random_();
         member.role = static_cast<MemberRole>(chance(8) ? random_() : below(4));
-        member.descriptor = static_cast<std::int32_t>(random_());
+        member.descriptor = static_cast<int32_t>(random_());
         member.state.store(chance(8) ? static_cast<MemberState>(random_()) : MemberState::live);
         file_.header.members = std::max(file_.header.members, number + 1);
         return "member " + std::to_string(number);
     }
 
     std::string claim() {
-        const auto number = static_cast<std::uint32_t>(below(kAccounts));
+        const auto number = static_cast<uint32_t>(below(kAccounts));
         Account& account = file_.accounts[number];
         account.total.bytes = figure();
         account.limit.store(figure());
         account.reserved.store(figure());
         account.kind = static_cast<AccountKind>(chance(8) ? random_() : below(3));
-        account.inner = static_cast<std::uint32_t>(below(3));
-        account.wanted.store(static_cast<std::uint32_t>(random_()));
+        account.inner = static_cast<uint32_t>(below(3));
+        account.wanted.store(static_cast<uint32_t>(random_()));
         account.peak.store(figure());
         account.ticket = moment();
         account.left = moment();
         text(account.name, sizeof account.name);
         account.state.store(static_cast<AccountState>(chance(8) ? random_() : 1 + below(2)));
         std::string said = "account " + std::to_string(number);
-        for (std::uint64_t i = 1 + below(3); i > 0; --i) said += ", " + member(number);
+        for (uint64_t i = 1 + below(3); i > 0; --i) said += ", " + member(number);
         return said;
     }
 
     std::string ticket() {
-        const std::uint64_t count = chance(4) ? kTickets : 1 + below(4);
-        for (std::uint64_t i = 0; i < count; i++) {
+        const uint64_t count = chance(4) ? kTickets : 1 + below(4);
+        for (uint64_t i = 0; i < count; i++) {
             Ticket& ticket = file_.tickets[below(kTickets)];
             identity(ticket);
             ticket.order = moment();
             ticket.bytes = figure();
             ticket.looked.store(moment());
-            ticket.aside.store(static_cast<std::uint32_t>(below(3)));
+            ticket.aside.store(static_cast<uint32_t>(below(3)));
             ticket.state.store(TicketState::waiting);
         }
         return std::to_string(count) + " tickets";
@@ -125,23 +124,23 @@ class Forger {
         Header& header = file_.header;
         switch (below(9)) {
             case 0:
-                header.members = static_cast<std::uint32_t>(chance(2) ? random_() : below(kMembers + 2));
+                header.members = static_cast<uint32_t>(chance(2) ? random_() : below(kMembers + 2));
                 return "the number of members";
             case 1:
-                header.room = static_cast<std::uint32_t>(chance(2) ? random_() : below(kMembers + 2));
+                header.room = static_cast<uint32_t>(chance(2) ? random_() : below(kMembers + 2));
                 return "the room";
             case 2:
                 header.capacity = figure();
                 return "the capacity";
             case 3:
-                for (std::uint64_t& granted : header.granted) granted = moment();
+                for (uint64_t& granted : header.granted) granted = moment();
                 return "what was granted";
             case 4:
                 header.last_order = moment();
                 return "the last number";
             case 5:
                 header.holder = random_();
-                header.locker = static_cast<std::int32_t>(random_());
+                header.locker = static_cast<int32_t>(random_());
                 return "who has the lock";
             case 6:
                 header.magic ^= 1u << below(8);
@@ -150,7 +149,7 @@ class Forger {
                 text(header.uuid, sizeof header.uuid);
                 return "the GPU";
             default:
-                header.version += static_cast<std::uint32_t>(below(3));
+                header.version += static_cast<uint32_t>(below(3));
                 header.unfinished = 1;
                 header.id = random_();
                 return "the version";
@@ -158,11 +157,11 @@ class Forger {
     }
 
     std::string held() {
-        const std::uint64_t number = below(kRoom * kStripes);
+        const uint64_t number = below(kRoom * kStripes);
         Stripe& stripe = file_.stripes[number];
-        stripe.held.store(static_cast<std::int64_t>(figure()));
-        stripe.before.store(static_cast<std::int64_t>(figure()));
-        stripe.delta.store(static_cast<std::int64_t>(figure()));
+        stripe.held.store(static_cast<int64_t>(figure()));
+        stripe.before.store(static_cast<int64_t>(figure()));
+        stripe.delta.store(static_cast<int64_t>(figure()));
         stripe.begun.store(random_());
         stripe.completed.store(random_());
         stripe.replaced.store(random_());
@@ -171,10 +170,10 @@ class Forger {
     }
 
     std::string bytes() {
-        constexpr std::size_t kEnd = offsetof(File, members) + kRoom * sizeof(Member);
+        constexpr size_t kEnd = offsetof(File, members) + kRoom * sizeof(Member);
         auto* const at = reinterpret_cast<unsigned char*>(&file_);
-        const std::size_t count = 1 + below(512), first = below(kEnd - count);
-        for (std::size_t i = first; i < first + count; i++) at[i] = static_cast<unsigned char>(random_());
+        const size_t count = 1 + below(512), first = below(kEnd - count);
+        for (size_t i = first; i < first + count; i++) at[i] = static_cast<unsigned char>(random_());
         return std::to_string(count) + " bytes at " + std::to_string(first);
     }
 

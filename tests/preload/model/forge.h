@@ -13,7 +13,7 @@ namespace cuslice::tests::model {
 /// Processes whose places may be forged: pids here, and numbers of presences that are in the folder.
 struct Known {
     std::vector<int> pids;
-    std::vector<std::uint64_t> presences;
+    std::vector<uint64_t> presences;
 };
 
 /// Overwrites something: an account, a member, a ticket, the header, what somebody holds, or any bytes. Keeps to the

@@ -20,13 +20,13 @@
 namespace cuslice::tests::model {
 namespace {
 
-std::string text(std::uint64_t number) { return std::to_string(number); }
+std::string text(uint64_t number) { return std::to_string(number); }
 
-unsigned some_victim(std::uint64_t random) { return kUsers[random % std::size(kUsers)]; }
+unsigned some_victim(uint64_t random) { return kUsers[random % std::size(kUsers)]; }
 
 }  // namespace
 
-Hostile::Hostile(std::string folder, std::vector<std::string> uuids, std::uint64_t capacity, std::uint64_t seed)
+Hostile::Hostile(std::string folder, std::vector<std::string> uuids, uint64_t capacity, uint64_t seed)
     : folder_(std::move(folder)), uuids_(std::move(uuids)), capacity_(capacity), random_(seed) {}
 
 std::string Hostile::step() {
@@ -99,7 +99,7 @@ std::string Hostile::whole_ledger(const std::string& uuid) const {
 }
 
 void Hostile::start(const std::string& uuid, Puppet::At at) {
-    constexpr std::size_t kMost = 3;
+    constexpr size_t kMost = 3;
     if (!Puppet::possible()) return;
     if (programs_.size() == kMost) programs_.pop_front();
     claims_ = true;
@@ -109,13 +109,13 @@ void Hostile::start(const std::string& uuid, Puppet::At at) {
 
 // Others' room is theirs: with less than this, nothing more is written.
 bool Hostile::has_room() const {
-    constexpr std::uint64_t kLeft = 3 << 19;
+    constexpr uint64_t kLeft = 3 << 19;
     struct statvfs info {};
-    return statvfs(folder_.c_str(), &info) == 0 && std::uint64_t{info.f_bavail} * info.f_bsize >= kLeft;
+    return statvfs(folder_.c_str(), &info) == 0 && uint64_t{info.f_bavail} * info.f_bsize >= kLeft;
 }
 
 std::string Hostile::hold(bool claims, const std::function<void(const Hand::Say&)>& work) {
-    constexpr std::size_t kMost = 4;
+    constexpr size_t kMost = 4;
     if (held_.size() == kMost) held_.pop_front();
     held_.push_back({std::make_unique<Hand>(kHostileUser, work), static_cast<unsigned>(1 + below(8)), claims});
     claims_ = claims_ || claims;
@@ -125,7 +125,7 @@ std::string Hostile::hold(bool claims, const std::function<void(const Hand::Say&
 // ---- what he puts into the folder and takes away --------------------------------------------------------------------
 
 std::string Hostile::lock() {
-    const std::uint64_t seed = random_();
+    const uint64_t seed = random_();
     return hold(false, [&](const Hand::Say& say) { say(lock_somewhere(folder_, seed)); });
 }
 
@@ -134,11 +134,11 @@ std::string Hostile::squat() {
     const unsigned victim = some_victim(random_());
     const std::string uuid = some_gpu();
     const bool all = chance(10);
-    const std::uint64_t seed = random_();
+    const uint64_t seed = random_();
     const Hand hand(kHostileUser, [&](const Hand::Say& say) {
         std::mt19937_64 random(seed);
         unsigned made = 0;
-        const std::uint64_t count = 1 + random() % 40;
+        const uint64_t count = 1 + random() % 40;
         for (unsigned i = 0; i < (all ? ledger::kMaxNames : count); i++) {
             const unsigned number = all ? i : static_cast<unsigned>(random() % ledger::kMaxNames);
             made += put_something(path_of(victim, uuid, number), random());
@@ -153,14 +153,14 @@ std::string Hostile::squat() {
 
 std::string Hostile::flood() {
     const std::string uuid = some_gpu();
-    const std::uint64_t seed = random_();
+    const uint64_t seed = random_();
     const Hand hand(kHostileUser, [&](const Hand::Say& say) { say(flood_folder(folder_, uuid, seed)); });
     return hand.said();
 }
 
 std::string Hostile::clear() {
     const bool all = chance(2);
-    const std::uint64_t seed = random_();
+    const uint64_t seed = random_();
     const Hand hand(kHostileUser, [&](const Hand::Say& say) {
         std::mt19937_64 random(seed);
         unsigned removed = 0;
@@ -174,12 +174,12 @@ std::string Hostile::clear() {
 std::string Hostile::overwrite() {
     if (!has_room()) return {};
     const std::string path = own_file();
-    const std::uint64_t seed = random_();
+    const uint64_t seed = random_();
     claims_ = true;
     const Hand hand(kHostileUser, [&](const Hand::Say& say) {
         std::mt19937_64 random(seed);
         std::string said = "he writes over";
-        for (std::uint64_t i = 1 + random() % 12; i > 0; --i) said += " " + forge_in(path, folder_, random) + ";";
+        for (uint64_t i = 1 + random() % 12; i > 0; --i) said += " " + forge_in(path, folder_, random) + ";";
         say(said);
     });
     return hand.said();
@@ -188,7 +188,7 @@ std::string Hostile::overwrite() {
 std::string Hostile::reshape() {
     if (!has_room()) return {};
     const std::string path = own_file(), other = path_of(some_victim(random_()), some_gpu());
-    const std::uint64_t seed = random_();
+    const uint64_t seed = random_();
     claims_ = true;
     const Hand hand(kHostileUser, [&](const Hand::Say& say) { say(reshape_file(path, other, seed)); });
     return hand.said();
@@ -197,7 +197,7 @@ std::string Hostile::reshape() {
 // Again and again, while the others go on.
 std::string Hostile::keep_at_it() {
     if (!has_room()) return {};
-    const std::uint64_t kind = below(4), seed = random_();
+    const uint64_t kind = below(4), seed = random_();
     const std::string path = own_file(), other = path_of(some_victim(random_()), some_gpu());
     return hold(kind < 2, [&](const Hand::Say& say) {
         constexpr const char* kKinds[] = {"writes over his ledger", "reshapes his ledger", "locks others' files",
@@ -244,8 +244,8 @@ std::string Hostile::move_program() {
 std::string Hostile::inherit() {
     const unsigned victim = some_victim(random_());
     const std::string uuid = some_gpu();
-    const std::uint64_t seed = random_();
-    constexpr std::size_t kMost = 4;
+    const uint64_t seed = random_();
+    constexpr size_t kMost = 4;
     if (held_.size() == kMost) held_.pop_front();
     auto hand = std::make_unique<Hand>(0, [&](const Hand::Say& say) {
         start_dropped({victim, folder_, uuid, capacity_, "service", 32 << 20}, kHostileUser, seed);

@@ -28,7 +28,7 @@ constexpr unsigned kHostileUser = 60003;
 class Hostile {
   public:
     /// The folder of the ledgers, and the GPUs by the names that ledgers have for them.
-    Hostile(std::string folder, std::vector<std::string> uuids, std::uint64_t capacity, std::uint64_t seed);
+    Hostile(std::string folder, std::vector<std::string> uuids, uint64_t capacity, uint64_t seed);
 
     /// Something that he does. Says what, for people; empty: not now.
     std::string step();
@@ -42,7 +42,7 @@ class Hostile {
     /// has all of a user's. His locks stay, and so does what else he has put into the folder.
     std::string drive_out();
 
-    std::uint64_t below(std::uint64_t end) { return random_() % end; }
+    uint64_t below(uint64_t end) { return random_() % end; }
 
   private:
     struct Held {
@@ -73,7 +73,7 @@ class Hostile {
 
     const std::string folder_;
     const std::vector<std::string> uuids_;
-    const std::uint64_t capacity_;
+    const uint64_t capacity_;
     std::mt19937_64 random_;
     std::list<Held> held_;
     std::list<std::unique_ptr<Puppet>> programs_;

@@ -31,7 +31,7 @@ namespace {
 std::string missing;
 
 struct Options {
-    std::uint64_t seed = 1, steps = 0, seconds = 0, round_steps = 120, round = ~0ull, story = 30, hostile = 1;
+    uint64_t seed = 1, steps = 0, seconds = 0, round_steps = 120, round = ~0ull, story = 30, hostile = 1;
     std::string only;
 };
 
@@ -40,14 +40,14 @@ bool read(int count, char** words, Options& options) {
         const std::string word = words[i];
         if (word == "--only")
             options.only = words[i + 1];
-        else if (std::uint64_t* const number = word == "--seed"          ? &options.seed
-                                               : word == "--steps"       ? &options.steps
-                                               : word == "--seconds"     ? &options.seconds
-                                               : word == "--round-steps" ? &options.round_steps
-                                               : word == "--story"       ? &options.story
-                                               : word == "--hostile"     ? &options.hostile
-                                               : word == "--round"       ? &options.round
-                                                                         : nullptr)
+        else if (uint64_t* const number = word == "--seed"          ? &options.seed
+                                          : word == "--steps"       ? &options.steps
+                                          : word == "--seconds"     ? &options.seconds
+                                          : word == "--round-steps" ? &options.round_steps
+                                          : word == "--story"       ? &options.story
+                                          : word == "--hostile"     ? &options.hostile
+                                          : word == "--round"       ? &options.round
+                                                                    : nullptr)
             *number = std::strtoull(words[i + 1], nullptr, 10);
         else
             return false;
@@ -60,7 +60,7 @@ int model(const Options& options) {
     const auto combinations = Combination::all();
     const auto begun = std::chrono::steady_clock::now();
     const auto seconds = [&] {
-        return static_cast<std::uint64_t>(
+        return static_cast<uint64_t>(
             std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begun).count());
     };
     std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
@@ -69,7 +69,7 @@ int model(const Options& options) {
     std::set<std::string> skipped;
     bool known = false;
     const bool one = options.round != ~0ull;
-    for (std::uint64_t round = one ? options.round : 0;; ++round) {
+    for (uint64_t round = one ? options.round : 0;; ++round) {
         if (options.seconds ? seconds() >= options.seconds : totals.steps >= options.steps) break;
         const Combination& combination = combinations[round % combinations.size()];
         const std::string name = combination.name();
@@ -87,10 +87,10 @@ int model(const Options& options) {
             continue;
         }
         std::seed_seq numbers{options.seed, round};
-        std::uint64_t seed[1];
+        uint64_t seed[1];
         numbers.generate(seed, seed + 1);
         std::unique_ptr<Round> running;
-        const std::uint64_t before = totals.steps;
+        const uint64_t before = totals.steps;
         try {
             running = std::make_unique<Round>(combination, seed[0] << 32 | round, options.hostile != 0, totals);
             running->run(static_cast<unsigned>(options.round_steps));

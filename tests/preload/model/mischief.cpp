@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text(std::uint64_t number) { return std::to_string(number); }
+std::string text(uint64_t number) { return std::to_string(number); }
 
 std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
 
@@ -43,7 +43,7 @@ bool is_owned(const std::string& path, unsigned user) {
     return lstat(path.c_str(), &info) == 0 && info.st_uid == user;
 }
 
-std::string hex(std::uint64_t number) {
+std::string hex(uint64_t number) {
     char digits[24];
     snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
     return digits;
@@ -53,7 +53,7 @@ Known known_in(const std::string& folder) {
     Known known{{getpid(), getppid(), 1}, {}};
     for (const std::string& path : all_files(folder)) {
         unsigned user = 0;
-        std::uint64_t id = 0;
+        uint64_t id = 0;
         if (ledger::parse_presence_name(name_of(path).c_str(), &user, &id)) known.presences.push_back(id);
     }
     for (const unsigned user : {60001u, 60002u, geteuid()})
@@ -64,14 +64,14 @@ Known known_in(const std::string& folder) {
 
 // A ledger is mostly a hole. Written out, a copy would take room that is the others'.
 void copy_without_holes(const std::string& from, const std::string& to) {
-    constexpr std::size_t kPage = 4096;
+    constexpr size_t kPage = 4096;
     const int in = open(from.c_str(), O_RDONLY | ledger::kSafely);
     const int out = open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     const std::string nothing(kPage, '\0');
     std::string page(kPage, '\0');
     off_t at = 0;
     for (ssize_t count; (count = pread(in, page.data(), kPage, at)) > 0; at += count)
-        if (page != nothing) (void)!pwrite(out, page.data(), static_cast<std::size_t>(count), at);
+        if (page != nothing) (void)!pwrite(out, page.data(), static_cast<size_t>(count), at);
     (void)!ftruncate(out, at);
     for (const int file : {in, out})
         if (file >= 0) close(file);
@@ -85,7 +85,7 @@ std::vector<std::string> files_of(const std::string& folder, unsigned user) {
     return files;
 }
 
-std::string lock_somewhere(const std::string& folder, std::uint64_t random, bool briefly) {
+std::string lock_somewhere(const std::string& folder, uint64_t random, bool briefly) {
     std::vector<std::string> files = all_files(folder);
     std::erase_if(files, [](const std::string& path) { return is_owned(path, geteuid()); });
     if (files.empty()) return "nothing to lock";
@@ -107,14 +107,14 @@ std::string lock_somewhere(const std::string& folder, std::uint64_t random, bool
     if (kind == 3) result = fcntl(file, F_SETLEASE, F_RDLCK);
     constexpr const char* kKinds[] = {"process's", "open file's", "whole", "leased"};
     const std::string said = std::string(kKinds[kind]) + " lock on " + name_of(path) + " from " +
-                             text(static_cast<std::uint64_t>(lock.l_start)) + (result == 0 ? "" : ": refused");
+                             text(static_cast<uint64_t>(lock.l_start)) + (result == 0 ? "" : ": refused");
     if (briefly) close(file);
     return said;
 }
 
 // ---- names ----------------------------------------------------------------------------------------------------------
 
-bool put_something(const std::string& path, std::uint64_t random) {
+bool put_something(const std::string& path, uint64_t random) {
     switch (random % 8) {
         case 0:
             return mkfifo(path.c_str(), 0666) == 0;
@@ -145,7 +145,7 @@ bool put_something(const std::string& path, std::uint64_t random) {
 
 bool remove_something(const std::string& path) { return unlink(path.c_str()) == 0 || rmdir(path.c_str()) == 0; }
 
-unsigned squat_made(const std::string& path, std::uint64_t random) {
+unsigned squat_made(const std::string& path, uint64_t random) {
     int last = 0;
     std::ifstream("/proc/sys/kernel/ns_last_pid") >> last;
     const std::string space = fs::read_symlink("/proc/self/ns/pid").string();
@@ -154,17 +154,17 @@ unsigned squat_made(const std::string& path, std::uint64_t random) {
     unsigned made = 0;
     for (int pid = last + 1; pid < last + 200; pid++)
         made += put_something(
-            path + "." + text(static_cast<std::uint64_t>(pid)) + "-" + number + (random % 3 ? "" : ".aside"), random);
+            path + "." + text(static_cast<uint64_t>(pid)) + "-" + number + (random % 3 ? "" : ".aside"), random);
     return made;
 }
 
-std::string flood_folder(const std::string& folder, const std::string& uuid, std::uint64_t seed) {
+std::string flood_folder(const std::string& folder, const std::string& uuid, uint64_t seed) {
     std::mt19937_64 random(seed);
     constexpr unsigned kUsersThere[] = {0, 60001, 60002, 60003, 60004, 60010};
     unsigned made = 0;
-    const std::uint64_t count = 100 + random() % 300;
-    for (std::uint64_t i = 0; i < count; i++) {
-        const std::uint64_t drawn = random();
+    const uint64_t count = 100 + random() % 300;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t drawn = random();
         const std::string user = text(drawn % 3 ? kUsersThere[drawn / 3 % std::size(kUsersThere)] : 61000 + i);
         const std::string ledger = user + "-" + uuid + "." + text(ledger::kVersion);
         std::string name;
@@ -204,12 +204,11 @@ std::string forge_in(const std::string& path, const std::string& folder, std::mt
     return said;
 }
 
-std::string reshape_file(const std::string& path, const std::string& other, std::uint64_t random) {
+std::string reshape_file(const std::string& path, const std::string& other, uint64_t random) {
     constexpr auto kWhole = static_cast<off_t>(sizeof(ledger::File));
     const auto resize = [&](off_t bytes) {
-        return truncate(path.c_str(), bytes) == 0
-                   ? "his ledger has " + text(static_cast<std::uint64_t>(bytes)) + " bytes"
-                   : std::string("he has no ledger");
+        return truncate(path.c_str(), bytes) == 0 ? "his ledger has " + text(static_cast<uint64_t>(bytes)) + " bytes"
+                                                  : std::string("he has no ledger");
     };
     const std::string aside = path + ".new";
     const auto replace = [&](const std::string& with) {
@@ -218,7 +217,7 @@ std::string reshape_file(const std::string& path, const std::string& other, std:
         return "his ledger is not replaced by " + with;
     };
     remove_something(aside);
-    const std::uint64_t drawn = random / 16;
+    const uint64_t drawn = random / 16;
     switch (random % 10) {
         case 0:
             return resize(0);
@@ -254,7 +253,7 @@ std::string reshape_file(const std::string& path, const std::string& other, std:
 
 // ---- inherited descriptors ------------------------------------------------------------------------------------------
 
-void start_dropped(const Puppet::Wish& wish, unsigned user, std::uint64_t seed) {
+void start_dropped(const Puppet::Wish& wish, unsigned user, uint64_t seed) {
     // The saved user is root still, as of a service that will drop its rights later.
     if (setgroups(0, nullptr) != 0 || setegid(wish.user) != 0 || setresuid(0, wish.user, 0) != 0) return;
     prctl(PR_SET_DUMPABLE, 1);
@@ -263,7 +262,7 @@ void start_dropped(const Puppet::Wish& wish, unsigned user, std::uint64_t seed) 
     execl("/proc/self/exe", "model", "--dropped", number.c_str(), drawn.c_str(), nullptr);
 }
 
-int dropped_program(unsigned user, std::uint64_t seed) {
+int dropped_program(unsigned user, uint64_t seed) {
     if (seteuid(0) != 0) return 3;
     become(user);
     std::mt19937_64 random(seed);
@@ -275,7 +274,7 @@ int dropped_program(unsigned user, std::uint64_t seed) {
     std::string said = "a program that has dropped its rights has";
     for (const int file : inherited) {
         std::error_code gone;
-        const std::string link = "/proc/self/fd/" + text(static_cast<std::uint64_t>(file));
+        const std::string link = "/proc/self/fd/" + text(static_cast<uint64_t>(file));
         const fs::path target = fs::read_symlink(link, gone);
         if (gone || target.string().find("/ledgers/") == std::string::npos) continue;
         said += " " + target.filename().string() + ":";

@@ -17,10 +17,10 @@ void Round::hostile_step() {
 
 // With a quarter of a limit in use, what a context takes and what is kept free of it fits as well.
 bool Round::has_little(const Member& member, unsigned gpu) {
-    constexpr std::uint64_t kPart = 4;
+    constexpr uint64_t kPart = 4;
     const Limits limits = limits_of(member.user);
     const auto held = place_.held(gpu);
-    std::uint64_t together = 0, own = 0;
+    uint64_t together = 0, own = 0;
     for (const Member& other : members_) {
         if (other.user != member.user || !other.worker) continue;
         std::vector<Identity> all = other.parents;
@@ -51,7 +51,7 @@ bool Round::reserves(const Member& member) const {
 // Where a slice would fit but for memory outside of all jobs, a start looks for so long whether that gets charged to a
 // job that has more reserved than it uses (docs/design/ledger.md). Anybody's honest reservation has this effect, and so
 // does one that he claims. Milliseconds.
-std::uint64_t Round::settling_of(const Member& member) const {
+uint64_t Round::settling_of(const Member& member) const {
     return hostile_ && hostile_->claims() && reserves(member) ? ledger::kSettles : 0;
 }
 

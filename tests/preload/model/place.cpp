@@ -105,14 +105,14 @@ Place::~Place() {
     for (const auto& gpu : open_) munmap(const_cast<fake::BooksFile*>(gpu->file), sizeof(fake::BooksFile));
 }
 
-std::map<Identity, std::uint64_t> Place::held(unsigned gpu) {
+std::map<Identity, uint64_t> Place::held(unsigned gpu) {
     Gpu& one = *open_.at(gpu);
     one.books.holders();  // ends the dead
-    std::map<Identity, std::uint64_t> held;
+    std::map<Identity, uint64_t> held;
     for (const fake::Slot& slot : one.file->slots) {
         const fake::SlotPhase phase = slot.phase.load();
         if (phase.state() != fake::SlotState::Live) continue;
-        const auto number = static_cast<std::uint32_t>(&slot - one.file->slots);
+        const auto number = static_cast<uint32_t>(&slot - one.file->slots);
         held[{slot.pid.load(), slot.start_time.load()}] += slot.used.load() + one.books.unlisted(number, phase);
     }
     return held;
@@ -153,7 +153,7 @@ std::string Place::remove_ledgers() {
 }
 
 // Under the name of a user who is not here, and under that of one who is and has no ledger yet.
-std::string Place::put_strangers(std::uint64_t random) {
+std::string Place::put_strangers(uint64_t random) {
     const auto files = ledger_files();
     if (files.empty()) return "no ledger to be beside";
     const std::string name = std::filesystem::path(files[random % files.size()]).filename().string();
@@ -181,11 +181,11 @@ std::string Place::put_strangers(std::uint64_t random) {
 }
 
 // In a job of its own, which the user's other processes are not in. They are all in the same file.
-std::string Place::stop_in_ledger(std::uint64_t random) {
+std::string Place::stop_in_ledger(uint64_t random) {
     if (!Puppet::possible()) return "nobody can be traced here";
     if (stopped_ || read_only_ || full_) return "nobody more is stopped";
     const Puppet::Wish wish{kUsers[random % 2], ledgers_,  open_[random / 2 % gpus_]->uuid,
-                            kCapacity,          "stopped", std::uint64_t{64} * kMiB};
+                            kCapacity,          "stopped", uint64_t{64} * kMiB};
     constexpr Puppet::At kAt[] = {Puppet::At::with_lock, Puppet::At::with_lock, Puppet::At::in_claim,
                                   Puppet::At::anywhere};
     stopped_ = std::make_unique<Puppet>(wish, kAt[random / 8 % 4], random / 32);
@@ -204,7 +204,7 @@ std::vector<std::string> Place::uuids() const {
 
 bool Place::has_room() const {
     struct statvfs info {};
-    return statvfs(ledgers_.c_str(), &info) == 0 && std::uint64_t{info.f_bavail} * info.f_bsize >= 2 * kMiB / 4;
+    return statvfs(ledgers_.c_str(), &info) == 0 && uint64_t{info.f_bavail} * info.f_bsize >= 2 * kMiB / 4;
 }
 
 std::string Place::fill() {

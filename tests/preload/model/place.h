@@ -27,11 +27,11 @@ struct Combination {
 };
 
 constexpr unsigned kUsers[] = {60001, 60002};
-constexpr std::uint64_t kCapacity = 3 * kGiB;  // of each GPU
+constexpr uint64_t kCapacity = 3 * kGiB;  // of each GPU
 
 /// By what the books know a process: the pid that it has for itself, which may be another's in another namespace too,
 /// and when it began.
-using Identity = std::pair<int, std::uint64_t>;
+using Identity = std::pair<int, uint64_t>;
 
 class Place {
   public:
@@ -52,16 +52,16 @@ class Place {
 
     /// Ends dead processes' slots in the books, and returns the bytes that each living one holds according to them.
     /// Memory that others made and gave up, and that the process still has open, is left out.
-    std::map<Identity, std::uint64_t> held(unsigned gpu);
+    std::map<Identity, uint64_t> held(unsigned gpu);
     /// True if a process holds the fake driver's own lock. On a GPU nobody could be stopped there, since that is
     /// inside the kernel.
     bool is_in_driver(int pid) const;
 
     // Changes to the ledgers' folder. Each says what was done.
     std::string remove_ledgers();
-    std::string put_strangers(std::uint64_t random);
+    std::string put_strangers(uint64_t random);
     /// A process of one of the users, stopped where it has the header's lock, or about there.
-    std::string stop_in_ledger(std::uint64_t random);
+    std::string stop_in_ledger(uint64_t random);
     std::string fill();
     std::string make_read_only();
     /// Everything as it was, but for ledgers that were removed.

@@ -40,7 +40,7 @@ bool Puppet::possible() {
     return possible;
 }
 
-Puppet::Puppet(const Wish& wish, At at, std::uint64_t random) : wish_(wish) {
+Puppet::Puppet(const Wish& wish, At at, uint64_t random) : wish_(wish) {
     void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("no memory");
     shared_ = new (memory) Shared{};
@@ -70,7 +70,7 @@ bool Puppet::join_for_life(const Wish& wish, bool over_exec) {
     static ledger::Membership membership;
     static ledger::Committed committed;
     ledger::LedgerError why;
-    std::uint64_t available = 0;
+    uint64_t available = 0;
     ledger::Request request;
     request.name = wish.job.c_str();
     request.limit = request.reserved = wish.bytes;

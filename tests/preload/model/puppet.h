@@ -20,14 +20,14 @@ class Puppet {
     struct Wish {
         unsigned user = 0;
         std::string folder, uuid;
-        std::uint64_t capacity = 0;  // bytes, of the GPU
+        uint64_t capacity = 0;  // bytes, of the GPU
         std::string job;
-        std::uint64_t bytes = 0;  // the job's limit, which is reserved
+        uint64_t bytes = 0;  // the job's limit, which is reserved
     };
 
     /// Takes the place as far as to some instruction of this kind, which the number draws, and is stopped there; at the
     /// end if it never comes there.
-    Puppet(const Wish& wish, At at, std::uint64_t random);
+    Puppet(const Wish& wish, At at, uint64_t random);
     ~Puppet();
     Puppet(const Puppet&) = delete;
     Puppet& operator=(const Puppet&) = delete;

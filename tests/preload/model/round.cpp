@@ -10,18 +10,18 @@
 namespace cuslice::tests::model {
 namespace {
 
-constexpr std::size_t kStory = 3000;       // steps that are remembered
-constexpr std::uint64_t kPatience = 2000;  // milliseconds that nobody waits longer for a neighbour
-constexpr std::uint64_t kLazy = 4 * kMiB;  // what the machine's driver takes when a module's code is first used
+constexpr size_t kStory = 3000;       // steps that are remembered
+constexpr uint64_t kPatience = 2000;  // milliseconds that nobody waits longer for a neighbour
+constexpr uint64_t kLazy = 4 * kMiB;  // what the machine's driver takes when a module's code is first used
 
 // A context or module that turns out not to fit is undone by the call that made it
 // (docs/design/driver-footprint.md): what a program may have above its limit while it is stopped inside such calls, of
 // three threads at once.
-constexpr std::uint64_t kInside = 128 * kMiB;
+constexpr uint64_t kInside = 128 * kMiB;
 
 }  // namespace
 
-Round::Round(const Combination& combination, std::uint64_t seed, bool hostile, Totals& totals)
+Round::Round(const Combination& combination, uint64_t seed, bool hostile, Totals& totals)
     : combination_(combination),
       random_(seed),
       totals_(totals),
@@ -40,9 +40,9 @@ Round::Round(const Combination& combination, std::uint64_t seed, bool hostile, T
     }
 }
 
-std::uint64_t Round::size() {
-    const std::uint64_t bits = chance(2) ? below(29) : 20 + below(9);
-    return chance(60) ? std::uint64_t{1} << 34 : (std::uint64_t{1} << bits) + below(std::uint64_t{1} << bits);
+uint64_t Round::size() {
+    const uint64_t bits = chance(2) ? below(29) : 20 + below(9);
+    return chance(60) ? uint64_t{1} << 34 : (uint64_t{1} << bits) + below(uint64_t{1} << bits);
 }
 
 void Round::log(const std::string& line) {
@@ -52,7 +52,7 @@ void Round::log(const std::string& line) {
 
 void Round::fail(const std::string& what) { throw Finding(what); }
 
-std::string Round::story(std::size_t most) {
+std::string Round::story(size_t most) {
     std::string text;
     while (story_.size() > most) story_.pop_front();
     for (const std::string& line : story_) text += "  " + line.substr(0, 300) + "\n";
@@ -76,7 +76,7 @@ Round::Limits Round::limits_of(unsigned user) const {
 }
 
 Words Round::settings(const Member& member) const {
-    const auto in_mib = [](std::uint64_t bytes) { return std::to_string(bytes / kMiB) + "MiB"; };
+    const auto in_mib = [](uint64_t bytes) { return std::to_string(bytes / kMiB) + "MiB"; };
     const Limits limits = limits_of(member.user);
     Words words{"CUSLICE_DIR=" + place_.ledgers(), "CUSLICE_HEADROOM=" + headroom_,
                 "CUSLICE_LIMIT=" + in_mib(limits.process)};
@@ -149,7 +149,7 @@ void Round::start_cuda(Member& member) {
 
 void Round::retain(Member& member) {
     const bool its_own = hostile_ && is_undisturbed(member) && has_little(member, 0);
-    const std::size_t said = member.worker->err().size();
+    const size_t said = member.worker->err().size();
     member.ready = expect(member, "retain 0", {kSuccess, kOutOfMemory}) == kSuccess;
     if (!member.ready) member.context_refused = true;
     member.current = "0";
@@ -187,7 +187,7 @@ int Round::judge(Member& member, const std::string& line, const Answer& answer, 
     totals_.refusals += code == kOutOfMemory;
     if (std::find(allowed.begin(), allowed.end(), code) == allowed.end())
         fail("program " + std::to_string(member.number) + ": " + line + " was answered: " + answer.text);
-    const std::uint64_t settles = line.rfind("retain", 0) == 0 ? settling_of(member) : 0;
+    const uint64_t settles = line.rfind("retain", 0) == 0 ? settling_of(member) : 0;
     if (answer.blocked_ms > kPatience && settles) totals_.settled++;
     if (!settles) totals_.longest_ms = std::max(totals_.longest_ms, answer.blocked_ms);
     if (answer.blocked_ms > kPatience + settles)
@@ -213,7 +213,7 @@ void Round::check_books() {
         const auto held = place_.held(gpu);
         for (unsigned user = 0; user < 2; ++user) {
             const Limits limits = limits_of(user);
-            std::uint64_t together = 0, processes = 0, inside = 0;
+            uint64_t together = 0, processes = 0, inside = 0;
             bool all_seen = true;
             for (Member& member : members_) {
                 if (member.user != user || !member.worker) continue;
@@ -222,8 +222,8 @@ void Round::check_books() {
                 for (const Identity& pid : pids) {
                     const auto found = held.find(pid);
                     if (found == held.end()) continue;
-                    const std::uint64_t own = found->second;
-                    const std::uint64_t more = member.inside ? kInside : 0;
+                    const uint64_t own = found->second;
+                    const uint64_t more = member.inside ? kInside : 0;
                     if (own > limits.process + kLazy + more)
                         fail("program " + std::to_string(member.number) + " holds " + std::to_string(own) + " of " +
                              std::to_string(limits.process) + " bytes on GPU " + std::to_string(gpu));
@@ -233,9 +233,9 @@ void Round::check_books() {
                     processes++;
                 }
             }
-            std::uint64_t& excess = excess_[user][gpu];
-            const std::uint64_t most = limits.together + processes * kLazy + inside;
-            const std::uint64_t over = together > most ? together - most : 0;
+            uint64_t& excess = excess_[user][gpu];
+            const uint64_t most = limits.together + processes * kLazy + inside;
+            const uint64_t over = together > most ? together - most : 0;
             if (!all_seen) excess = std::max(excess, over);
             if (over > excess)
                 fail("user " + std::to_string(kUsers[user]) + " holds " + std::to_string(together) + " of " +

@@ -18,7 +18,7 @@ namespace cuslice::tests::model {
 struct Thing {
     std::string kind;     // how it was made
     std::string context;  // that it ends with; empty: none
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     bool out = false;  // of a graph: its launch has left blocks behind; of a block: others may have it open
 };
 
@@ -34,37 +34,37 @@ struct Member {
     std::map<std::string, Thing> things;
     bool inside = false;            // stopped in the middle of calls that make contexts or load modules
     std::vector<Identity> parents;  // that wait for it, and hold what they held
-    std::size_t read = 0;           // of its stderr
+    size_t read = 0;                // of its stderr
     // By GPU: it has closed its descriptor of the ledger, and not looked for it since; the ledger was removed when
     // whoever makes the new one could not see it, and it has not looked since, or a parent of it, which never looks.
     bool closed[2] = {}, unseen[2] = {}, parent_closed[2] = {}, lost_parent[2] = {};
 };
 
 struct Totals {
-    std::uint64_t steps = 0, rounds = 0, answers = 0, refusals = 0, longest_ms = 0;
-    std::uint64_t settled = 0;  // starts that took longer than anybody else's call may: see settling_of()
-    std::map<std::string, std::uint64_t> actions;
+    uint64_t steps = 0, rounds = 0, answers = 0, refusals = 0, longest_ms = 0;
+    uint64_t settled = 0;  // starts that took longer than anybody else's call may: see settling_of()
+    std::map<std::string, uint64_t> actions;
 };
 
 class Round {
   public:
     /// `hostile`: a third user is there, who attacks the ledgers. He draws from numbers of his own, so that the others
     /// do the same with and without him.
-    Round(const Combination& combination, std::uint64_t seed, bool hostile, Totals& totals);
+    Round(const Combination& combination, uint64_t seed, bool hostile, Totals& totals);
     /// So many steps, and the end, in which all that was taken can be had again. Throws a Finding.
     void run(unsigned steps);
     /// The last steps, and what the programs said.
-    std::string story(std::size_t most);
+    std::string story(size_t most);
 
   private:
     using Codes = std::vector<int>;
     struct Limits {
-        std::uint64_t process = 0, together = 0;
+        uint64_t process = 0, together = 0;
     };
 
-    std::uint64_t below(std::uint64_t end) { return random_() % end; }
+    uint64_t below(uint64_t end) { return random_() % end; }
     bool chance(unsigned in) { return below(in) == 0; }
-    std::uint64_t size();
+    uint64_t size();
     std::string fresh(const char* kind) { return kind + std::to_string(next_name_++); }
     void log(const std::string& line);
     [[noreturn]] void fail(const std::string& what);
@@ -97,7 +97,7 @@ class Round {
     bool has_little(const Member& member, unsigned gpu);
     bool is_undisturbed(const Member& member) const;
     bool reserves(const Member& member) const;
-    std::uint64_t settling_of(const Member& member) const;
+    uint64_t settling_of(const Member& member) const;
     void check_refusal(const Member& member, const std::string& words);
 
     // ---- steps (steps.cpp)
@@ -155,10 +155,10 @@ class Round {
     };
     std::vector<Judged> judged_;
     std::deque<std::string> story_;
-    std::uint64_t next_name_ = 0;
+    uint64_t next_name_ = 0;
     Identity giver_;  // the process that gives exported memory away
     unsigned step_ = 0, next_pid_ = 0;
-    std::uint64_t excess_[2][2] = {};  // by user and GPU: what was too much when the ledger had been lost
+    uint64_t excess_[2][2] = {};  // by user and GPU: what was too much when the ledger had been lost
 };
 
 }  // namespace cuslice::tests::model

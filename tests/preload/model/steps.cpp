@@ -11,7 +11,7 @@ namespace {
 
 const std::vector<int> kMayBeRefused{kSuccess, kOutOfMemory};  // other programs may hold the rest
 
-std::string text(std::uint64_t number) { return std::to_string(number); }
+std::string text(uint64_t number) { return std::to_string(number); }
 
 bool is_pooled(const std::string& kind) { return kind == "async" || kind == "ptsz" || kind.rfind("pool=", 0) == 0; }
 
@@ -67,7 +67,7 @@ void Round::allocate(Member& member) {
             if (thing.kind == "pool") kind = "pool=" + name;
     if (kind.rfind("pool=", 0) == 0 && member.current == "1") kind = "plain";
     const std::string name = fresh("b");
-    const std::uint64_t bytes = kind == "pitch" ? below(100000) + 1 : kind == "old" ? below(100000) + 1 : size();
+    const uint64_t bytes = kind == "pitch" ? below(100000) + 1 : kind == "old" ? below(100000) + 1 : size();
     if (expect(member, "alloc " + name + " " + text(bytes) + " " + kind, kMayBeRefused) == kSuccess)
         // A pool's block lives as long as the device is in use, which the second one is for as long as it has its
         // context.
@@ -128,7 +128,7 @@ void Round::make_current(Member& member, const std::string& context) {
 
 void Round::context(Member& member) {
     auto& contexts = member.contexts;
-    const std::size_t own = static_cast<std::size_t>(
+    const size_t own = static_cast<size_t>(
         std::count_if(contexts.begin(), contexts.end(), [](const std::string& name) { return name != "1"; }));
     if (chance(3)) return make_current(member, contexts.empty() || chance(2) ? "0" : contexts[below(contexts.size())]);
     if (own < 2 && chance(2)) {
@@ -242,7 +242,7 @@ bool Round::may_give_away(const Member& member) {
 // Memory that a descriptor alone keeps, and all that can be had beside it.
 void Round::give_away(Member& member) {
     const std::string name = fresh("v");
-    const std::uint64_t bytes = (below(100) + 1) * 2 * kMiB;
+    const uint64_t bytes = (below(100) + 1) * 2 * kMiB;
     if (expect(member, "piece " + name + " " + text(bytes) + " export", kMayBeRefused) != kSuccess) return;
     expect(member, "export " + name, {kSuccess});
     expect(member, "unpiece " + name, {kSuccess});
@@ -264,7 +264,7 @@ void Round::piece(Member& member) {
             return;
         }
     const std::string name = fresh("v");
-    const std::uint64_t bytes = (below(30) + 1) * 2 * kMiB;
+    const uint64_t bytes = (below(30) + 1) * 2 * kMiB;
     const std::string kind = chance(3) ? " export" : "";
     if (expect(member, "piece " + name + " " + text(bytes) + kind, kMayBeRefused) == kSuccess)
         member.things[name] = {"piece", "", bytes, !kind.empty()};
@@ -299,7 +299,7 @@ void Round::capture(Member& member) {
     expect(member, "stream " + stream, {kSuccess});
     expect(member, "begin " + stream + " " + kModes[below(3)], {kSuccess});
     bool lost = false;
-    for (std::uint64_t i = below(4); i > 0; --i) {
+    for (uint64_t i = below(4); i > 0; --i) {
         if (chance(2)) {
             const std::string name = fresh("b");
             const int code = expect(member, "alloc " + name + " " + text(size() / 4 + 1),
@@ -360,11 +360,11 @@ void Round::ask_around(Member& member) {
     std::string said;
     expect(member, "info", {kSuccess}, &said);
     const Words words = split_words(said);
-    const std::uint64_t free = std::stoull(words.at(1)), total = std::stoull(words.at(2));
+    const uint64_t free = std::stoull(words.at(1)), total = std::stoull(words.at(2));
     if (free > total || total > limits_of(member.user).process)
         fail("program " + text(member.number) + " is told " + said);
     expect(member, "sync", {kSuccess});
-    expect(member, "alloc none " + text(std::uint64_t{1} << 40), {kOutOfMemory});
+    expect(member, "alloc none " + text(uint64_t{1} << 40), {kOutOfMemory});
     looked(member);
     expect(member, "freeat 4096", {kInvalidValue});
 }

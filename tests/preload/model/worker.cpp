@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds kHang{120};
 
 // Between two looks at a program's threads.
-constexpr std::int64_t kLook = 20;  // milliseconds
+constexpr int64_t kLook = 20;  // milliseconds
 
 using Clock = std::chrono::steady_clock;
 
@@ -31,7 +31,7 @@ bool stat_of(const std::string& folder, char& state, pid_t& parent) {
     std::ifstream file(folder + "/stat");
     std::string text;
     if (!std::getline(file, text)) return false;
-    const std::size_t bracket = text.rfind(')');
+    const size_t bracket = text.rfind(')');
     if (bracket == text.npos) return false;
     std::istringstream rest(text.substr(bracket + 1));
     return static_cast<bool>(rest >> state >> parent);
@@ -66,13 +66,13 @@ Busy::Busy(pid_t pid) : pid_(pid) {
 }
 
 void Busy::look() {
-    const auto moment = static_cast<std::uint64_t>(
+    const auto moment = static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
     bool asleep = true;
     std::error_code gone;
     for (const auto& task : std::filesystem::directory_iterator(task_folder(pid_), gone)) {
         std::ifstream file(task.path() / "schedstat");
-        std::uint64_t ran = 0, waited = 0;
+        uint64_t ran = 0, waited = 0;
         if (file >> ran >> waited) {
             Thread& thread = threads_[std::stoi(task.path().filename())];
             thread.now = std::max(thread.now, ran + waited);  // a number may be given to another one
@@ -85,8 +85,8 @@ void Busy::look() {
     looked_ = moment;
 }
 
-std::uint64_t Busy::nanoseconds() const {
-    std::uint64_t sum = 0;
+uint64_t Busy::nanoseconds() const {
+    uint64_t sum = 0;
     for (const auto& [number, thread] : threads_) sum += thread.now - thread.at_first;
     return sum;
 }
@@ -116,7 +116,7 @@ void Worker::look_who() {
 void Worker::drain() {
     char buffer[4096];
     for (ssize_t count; (count = read(error_, buffer, sizeof buffer)) > 0;)
-        err_.append(buffer, static_cast<std::size_t>(count));
+        err_.append(buffer, static_cast<size_t>(count));
 }
 
 const std::string& Worker::err() {
@@ -133,7 +133,7 @@ void Worker::send(const std::string& line) {
 Answer Worker::receive(const std::function<void()>& look) {
     const auto end = Clock::now() + kHang;
     for (;;) {
-        const std::size_t line_end = pending_.find('\n');
+        const size_t line_end = pending_.find('\n');
         if (line_end != std::string::npos) {
             Answer answer{pending_.substr(0, line_end)};
             pending_.erase(0, line_end + 1);
@@ -151,7 +151,7 @@ Answer Worker::receive(const std::function<void()>& look) {
         if (!ends[0].revents) continue;
         const ssize_t count = read(out_, buffer, sizeof buffer);
         if (count <= 0) return {"(gone)", true};
-        pending_.append(buffer, static_cast<std::size_t>(count));
+        pending_.append(buffer, static_cast<size_t>(count));
     }
 }
 
@@ -162,13 +162,13 @@ Answer Worker::ask(const std::string& line, const std::vector<pid_t>& neighbours
     send(line);
     Answer answer = receive([&] { busy.front().look(); });
     const auto wall =
-        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count());
-    std::uint64_t spent = 0;
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count());
+    uint64_t spent = 0;
     for (Busy& one : busy) {
         one.look();
         spent += one.nanoseconds();
     }
-    const std::uint64_t blocked = wall > spent ? wall - spent : 0;
+    const uint64_t blocked = wall > spent ? wall - spent : 0;
     answer.blocked_ms = std::min(blocked, busy.front().asleep_nanoseconds()) / 1'000'000;
     return answer;
 }

@@ -23,8 +23,8 @@ struct Finding : std::runtime_error {
 
 struct Answer {
     std::string text;
-    bool gone = false;             // the program ended instead
-    std::uint64_t blocked_ms = 0;  // how long it was asleep over it: see Worker::ask
+    bool gone = false;        // the program ended instead
+    uint64_t blocked_ms = 0;  // how long it was asleep over it: see Worker::ask
 };
 
 class Worker {
@@ -76,17 +76,17 @@ class Busy {
   public:
     explicit Busy(pid_t pid);
     void look();
-    std::uint64_t nanoseconds() const;
+    uint64_t nanoseconds() const;
     /// In how much of the time all of them slept, each as from the look before to the one that found them so. To wait
     /// for a disk is not to sleep.
-    std::uint64_t asleep_nanoseconds() const { return asleep_; }
+    uint64_t asleep_nanoseconds() const { return asleep_; }
 
   private:
     struct Thread {
-        std::uint64_t at_first = 0, now = 0;
+        uint64_t at_first = 0, now = 0;
     };
     pid_t pid_;
-    std::uint64_t looked_ = 0, asleep_ = 0;  // nanoseconds: when, and how long
+    uint64_t looked_ = 0, asleep_ = 0;  // nanoseconds: when, and how long
     std::map<pid_t, Thread> threads_;
 };
 

@@ -8,7 +8,7 @@ using namespace cuslice;
 
 namespace {
 
-CUDA_ARRAY3D_DESCRIPTOR floats(std::size_t width, std::size_t height, std::size_t depth, unsigned flags = 0) {
+CUDA_ARRAY3D_DESCRIPTOR floats(size_t width, size_t height, size_t depth, unsigned flags = 0) {
     CUDA_ARRAY3D_DESCRIPTOR array{};
     array.Width = width;
     array.Height = height;
@@ -19,7 +19,7 @@ CUDA_ARRAY3D_DESCRIPTOR floats(std::size_t width, std::size_t height, std::size_
     return array;
 }
 
-CUDA_ARRAY_DESCRIPTOR plane(std::size_t width, std::size_t height, CUarray_format format, unsigned channels) {
+CUDA_ARRAY_DESCRIPTOR plane(size_t width, size_t height, CUarray_format format, unsigned channels) {
     CUDA_ARRAY_DESCRIPTOR array{};
     array.Width = width;
     array.Height = height;
@@ -28,15 +28,15 @@ CUDA_ARRAY_DESCRIPTOR plane(std::size_t width, std::size_t height, CUarray_forma
     return array;
 }
 
-std::uint64_t least(const CUDA_ARRAY_DESCRIPTOR& array) { return least_2d(&array); }
-std::uint64_t least(const CUDA_ARRAY3D_DESCRIPTOR& array, unsigned levels = 1) { return least_3d(&array, levels); }
+uint64_t least(const CUDA_ARRAY_DESCRIPTOR& array) { return least_2d(&array); }
+uint64_t least(const CUDA_ARRAY3D_DESCRIPTOR& array, unsigned levels = 1) { return least_3d(&array, levels); }
 
 }  // namespace
 
 TEST_CASE("an array takes what its channels do") {
     struct Row {
         CUarray_format format;
-        std::uint64_t bytes;
+        uint64_t bytes;
     };
     for (const Row row :
          {Row{CU_AD_FORMAT_UNSIGNED_INT8, 1}, Row{CU_AD_FORMAT_SIGNED_INT8, 1}, Row{CU_AD_FORMAT_UNSIGNED_INT16, 2},
@@ -98,13 +98,13 @@ TEST_CASE("levels of a layered array have all of its layers") {
 }
 
 TEST_CASE("what no number holds is more than any limit") {
-    const std::size_t huge = std::size_t{1} << 62;
+    const size_t huge = size_t{1} << 62;
     CHECK(least(plane(huge, 1, CU_AD_FORMAT_FLOAT, 1)) == ~0ull);
     CHECK(least(plane(huge, 2, CU_AD_FORMAT_UNSIGNED_INT8, 1)) == huge * 2);
     CHECK(least(plane(huge, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1)) == ~0ull);
     CHECK(least(floats(huge, 1, 1)) == ~0ull);
-    CHECK(least(floats(std::size_t{1} << 31, std::size_t{1} << 31, 2)) == ~0ull);
+    CHECK(least(floats(size_t{1} << 31, size_t{1} << 31, 2)) == ~0ull);
     // One level fits, and all together don't.
-    CHECK(least(floats((std::size_t{1} << 62) - 1, 0, 0), 1) == ((std::size_t{1} << 62) - 1) * 4);
-    CHECK(least(floats((std::size_t{1} << 62) - 1, 0, 0), 2) == ~0ull);
+    CHECK(least(floats((size_t{1} << 62) - 1, 0, 0), 1) == ((size_t{1} << 62) - 1) * 4);
+    CHECK(least(floats((size_t{1} << 62) - 1, 0, 0), 2) == ~0ull);
 }

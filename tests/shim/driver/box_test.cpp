@@ -8,9 +8,9 @@ using namespace cuslice;
 
 namespace {
 
-constexpr std::uint64_t kAt = 4096, kMost = ~0ull;
+constexpr uint64_t kAt = 4096, kMost = ~0ull;
 
-bool is(const ByteRange& range, std::uint64_t address, std::uint64_t bytes) {
+bool is(const ByteRange& range, uint64_t address, uint64_t bytes) {
     CAPTURE(range.address, range.bytes);
     CHECK(range.address == address);
     CHECK(range.bytes == bytes);
@@ -53,7 +53,7 @@ TEST_CASE("rows without a pitch touch each other, and so do layers without a hei
 }
 
 TEST_CASE("what no number holds is past the end of everything") {
-    const std::uint64_t half = std::uint64_t{1} << 63;
+    const uint64_t half = uint64_t{1} << 63;
     CHECK(is(range_of(kAt, Box{5, 3, 1, half, 0}), kAt, kMost));
     CHECK(is(range_of(kAt, Box{5, 1, 3, 1, half}), kAt, kMost));
     CHECK(is(range_of(kAt, Box{5, half, 3, 1, half}), kAt, kMost));
@@ -74,6 +74,6 @@ TEST_CASE("a memset of rows fills elements of some bytes") {
     CHECK(is(range_of_rows(kAt, 100, 5, 1, 1), kAt, 5));
     CHECK(is(range_of_rows(kAt, 100, 0, 4, 3), kAt, 0));
     CHECK(is(range_of_rows(kAt, 100, 5, 4, 0), kAt, 0));
-    CHECK(is(range_of_rows(kAt, 100, std::uint64_t{1} << 62, 4, 1), kAt, kMost));
-    CHECK(is(range_of_rows(kAt, 100, std::uint64_t{1} << 61, 4, 1), kAt, std::uint64_t{1} << 63));
+    CHECK(is(range_of_rows(kAt, 100, uint64_t{1} << 62, 4, 1), kAt, kMost));
+    CHECK(is(range_of_rows(kAt, 100, uint64_t{1} << 61, 4, 1), kAt, uint64_t{1} << 63));
 }

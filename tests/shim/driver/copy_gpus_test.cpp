@@ -26,13 +26,13 @@ struct Scene {
         cuMemFree_v2(other);
     }
     /// The contexts whose work can touch a context's block.
-    static std::size_t reaching(CUcontext context, CUdeviceptr address) {
+    static size_t reaching(CUcontext context, CUdeviceptr address) {
         CUcontext found[Reach::kMaxContexts];
         return process().caches().reach().list(gpu_state().contexts, context, address, found, Reach::kMaxContexts);
     }
-    std::size_t reaching_first() const { return reaching(first, block); }
+    size_t reaching_first() const { return reaching(first, block); }
 
-    static constexpr std::size_t kBytes = 1 << 16;
+    static constexpr size_t kBytes = 1 << 16;
     CUcontext first, second = nullptr;
     CUdeviceptr block, other = 0;
     CUstream stream = nullptr;
@@ -101,7 +101,7 @@ TEST_CASE("the default streams are the current context's") {
     };
     for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) copy_on(stream);
     CHECK(scene.reaching_first() == 1);
-    std::size_t reaching = 1;
+    size_t reaching = 1;
     CUdevice gpu = 5;
     for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
         Within::use(gpu++);

@@ -23,13 +23,12 @@ const void* exported(Function function) {
 #define EXPORTED_checked(symbol) EXPORTED_hook(symbol)
 #include "virtual_gpu/driver/functions.def"
     };
-    return all[static_cast<std::size_t>(function)];
+    return all[static_cast<size_t>(function)];
 }
 
 /// While it lives, the driver has this function at that address.
 struct At {
-    At(Function function, std::uintptr_t address)
-        : slot(cuslice_driver_slots[static_cast<std::size_t>(function)]), before(slot) {
+    At(Function function, uintptr_t address) : slot(cuslice_driver_slots[static_cast<size_t>(function)]), before(slot) {
         slot = reinterpret_cast<void*>(address);
     }
     ~At() { slot = before; }
@@ -51,7 +50,7 @@ TEST_CASE("a function that is hooked or checked is ours, and the driver's where 
     const Within within(kCached);
     if (!within) return;
     unsigned ours = 0, theirs = 0;
-    for (std::size_t i = 0; i < kFunctionCount; i++) {
+    for (size_t i = 0; i < kFunctionCount; i++) {
         const auto function = static_cast<Function>(i);
         const void* real = driver_slot(function);
         if (!real) continue;  // not in this driver
@@ -69,8 +68,8 @@ TEST_CASE("functions whose addresses fall on one place of the map are told apart
     const Within within(kCached);
     if (!within) return;
     // The same in their low bits, whatever number of places there are: the first ones of the map, or the last.
-    const std::uintptr_t low = GENERATE(std::uintptr_t{0}, std::uintptr_t{0xFFFFFF0});
-    constexpr std::uintptr_t kStep = std::uintptr_t{1} << 32;
+    const uintptr_t low = GENERATE(uintptr_t{0}, uintptr_t{0xFFFFFF0});
+    constexpr uintptr_t kStep = uintptr_t{1} << 32;
     const At alloc(Function::cuMemAlloc_v2, low + 1 * kStep), free(Function::cuMemFree_v2, low + 2 * kStep),
         managed(Function::cuMemAllocManaged, low + 3 * kStep), pitch(Function::cuMemAllocPitch_v2, low + 4 * kStep);
     const auto map = map_of_now();

@@ -10,11 +10,11 @@ TEST_CASE("a context that is attached to ends with its last use, and what is in 
     const Within within;
     if (!within) return;
     Within::use(0);
-    const std::uint64_t before = Within::used(0);
+    const uint64_t before = Within::used(0);
     CUcontext context = nullptr, same = nullptr;
     REQUIRE(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
     Within::allocate(64 << 20);
-    const std::uint64_t with = Within::used(0);
+    const uint64_t with = Within::used(0);
     CHECK(with >= before + (64 << 20));
     REQUIRE(cuCtxAttach(&same, 0) == CUDA_SUCCESS);
     CHECK(same == context);

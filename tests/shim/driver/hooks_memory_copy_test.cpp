@@ -38,7 +38,7 @@ TEST_CASE("arrays in a batch of boxes are the driver's to look at, and memory is
     CHECK(cuMemcpy3DBatchAsync_v2(1, boxes + 1, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
     CHECK(cuMemcpy3DBatchAsync_v2(1, boxes + 2, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
     CHECK(cuMemcpy3DBatchAsync_v2(3, boxes, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
-    std::size_t failed = 77;
+    size_t failed = 77;
     CHECK(cuMemcpy3DBatchAsync(3, boxes, &failed, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
     CHECK(failed == 1);
     CHECK(cuMemcpy3DBatchAsync(3, boxes, nullptr, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
@@ -50,8 +50,8 @@ TEST_CASE("a batch of copies that is none is the driver's to refuse") {
     if (!within) return;
     Within::use(0);
     CUdeviceptr at[] = {Within::allocate(1 << 10), Within::allocate(1 << 10)};
-    std::size_t bytes[] = {1 << 10, 1 << 20};
-    const auto ours = [&](CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count) {
+    size_t bytes[] = {1 << 10, 1 << 20};
+    const auto ours = [&](CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count) {
         return cuMemcpyBatchAsync_v2(to, from, sizes, count, nullptr, nullptr, 0, nullptr);
     };
     const CUresult drivers = CUSLICE_REAL(cuMemcpyBatchAsync_v2)(nullptr, at, bytes, 1, nullptr, nullptr, 0, nullptr);

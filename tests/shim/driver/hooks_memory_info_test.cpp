@@ -12,9 +12,9 @@ TEST_CASE("the old form tells the slice, and what the driver refuses tells nothi
     if (!within) return;
     Within::use(0);
     unsigned free = 77, total = 78;
-    std::size_t all_free = 0, all = 0;
+    size_t all_free = 0, all = 0;
     REQUIRE(cuMemGetInfo_v2(&all_free, &all) == CUDA_SUCCESS);
-    CHECK(all == std::size_t{1} << 30);
+    CHECK(all == size_t{1} << 30);
     CHECK(cuMemGetInfo(&free, &total) == CUDA_SUCCESS);
     CHECK(free == all_free);
     CHECK(total == all);
@@ -33,7 +33,7 @@ TEST_CASE("a range is told of an allocation, and of nobody's address nothing") {
     Within::use(0);
     const CUdeviceptr block = Within::allocate(1 << 20);
     CUdeviceptr base = 77;
-    std::size_t size = 78;
+    size_t size = 78;
     CHECK(cuMemGetAddressRange_v2(&base, &size, 0x1000) != CUDA_SUCCESS);
     CHECK(base == 77);
     CHECK(size == 78);

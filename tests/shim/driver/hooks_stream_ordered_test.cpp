@@ -10,7 +10,7 @@ TEST_CASE("a pool's end gives back what it kept, and a refused one nothing") {
     const Within within;
     if (!within) return;
     Within::use(0);
-    const std::uint64_t before = Within::used(0);
+    const uint64_t before = Within::used(0);
     CUmemPoolProps wish{};
     wish.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     wish.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};

@@ -10,7 +10,7 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::size_t kBytes = 64 << 20;
+constexpr size_t kBytes = 64 << 20;
 
 CUmemGenericAllocationHandle create(CUmemAllocationHandleType type) {
     CUmemAllocationProp wish{};
@@ -28,7 +28,7 @@ TEST_CASE("exported memory counts until the driver has it back, and what could n
     const Within within;
     if (!within) return;
     Within::use(0);
-    const std::uint64_t before = Within::used(0);
+    const uint64_t before = Within::used(0);
     const CUmemGenericAllocationHandle kept = create(CU_MEM_HANDLE_TYPE_NONE);
     CHECK(Within::used(0) == before + kBytes);
     int file = -1;
@@ -47,7 +47,7 @@ TEST_CASE("a mapping holds its memory when the handle is gone, and one that was 
     const Within within;
     if (!within) return;
     Within::use(0);
-    const std::uint64_t before = Within::used(0);
+    const uint64_t before = Within::used(0);
     const CUmemGenericAllocationHandle memory = create(CU_MEM_HANDLE_TYPE_NONE);
     CUdeviceptr address = 0;
     REQUIRE(cuMemAddressReserve(&address, kBytes, 0, 0, 0) == CUDA_SUCCESS);

@@ -18,7 +18,7 @@ namespace {
 // block was kept, the driver itself serves blocks of about its size.
 template <typename Range>
 bool comes_back(Range range) {
-    static std::size_t bytes = 3 << 20;
+    static size_t bytes = 3 << 20;
     bytes += 2 << 20;
     const CUdeviceptr block = Within::allocate(bytes);
     const auto [address, length] = range(block, bytes);
@@ -29,7 +29,7 @@ bool comes_back(Range range) {
     return next == block;
 }
 
-using Range = std::pair<CUdeviceptr, std::uint64_t>;
+using Range = std::pair<CUdeviceptr, uint64_t>;
 
 }  // namespace
 
@@ -37,18 +37,18 @@ TEST_CASE("a block of which any part is kept is nobody's again, and one beside t
     const Within within(kCached);
     if (!within) return;
     Within::use(0);
-    CHECK(comes_back([](CUdeviceptr, std::size_t) { return Range{0x1000, 1}; }));
-    CHECK(comes_back([](CUdeviceptr, std::size_t) { return Range{0x1000, ~0ull}; }));
-    CHECK(comes_back([](CUdeviceptr block, std::size_t) { return Range{block, 0}; }));
-    CHECK(comes_back([](CUdeviceptr block, std::size_t bytes) { return Range{block + bytes, 1}; }));
-    CHECK_FALSE(comes_back([](CUdeviceptr block, std::size_t bytes) { return Range{block + bytes - 1, 1}; }));
+    CHECK(comes_back([](CUdeviceptr, size_t) { return Range{0x1000, 1}; }));
+    CHECK(comes_back([](CUdeviceptr, size_t) { return Range{0x1000, ~0ull}; }));
+    CHECK(comes_back([](CUdeviceptr block, size_t) { return Range{block, 0}; }));
+    CHECK(comes_back([](CUdeviceptr block, size_t bytes) { return Range{block + bytes, 1}; }));
+    CHECK_FALSE(comes_back([](CUdeviceptr block, size_t bytes) { return Range{block + bytes - 1, 1}; }));
 }
 
 TEST_CASE("all blocks of a range are kept, small ones and large ones") {
     const Within within(kCached);
     if (!within) return;
     Within::use(0);
-    const std::size_t bytes = GENERATE(std::size_t{512}, std::size_t{100} << 10, std::size_t{3} << 20);
+    const size_t bytes = GENERATE(size_t{512}, size_t{100} << 10, size_t{3} << 20);
     CAPTURE(bytes);
     std::vector<CUdeviceptr> blocks;
     for (int i = 0; i < 8; i++) blocks.push_back(Within::allocate(bytes));

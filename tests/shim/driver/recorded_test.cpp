@@ -79,7 +79,7 @@ TEST_CASE("a stream has one number, and each kind of default stream its own") {
     CHECK(number_of(stream, false) == 0x4711);
     CHECK(number_of(stream, true) == 0x4711);
     CHECK(number_of(nullptr, false) == 0);
-    CHECK(number_of(nullptr, true) == reinterpret_cast<std::uintptr_t>(CU_STREAM_PER_THREAD));
+    CHECK(number_of(nullptr, true) == reinterpret_cast<uintptr_t>(CU_STREAM_PER_THREAD));
 }
 
 TEST_CASE("once the recording has ended nothing is recorded") {

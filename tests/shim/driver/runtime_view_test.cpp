@@ -70,7 +70,7 @@ TEST_CASE("what a runtime creates on a physical GPU is its thread's part's to pa
     const Within within(kSplit, "2xt4");
     if (!within) return;
     Within::use(kPart);
-    const std::uint64_t before = Within::used(kPart), other = Within::used(1);
+    const uint64_t before = Within::used(kPart), other = Within::used(1);
     CUmemGenericAllocationHandle made = 0;
     CUmemAllocationProp wish = on(kPhysical);
     REQUIRE(SEEN(cuMemCreate)(&made, 64 << 20, &wish, 0) == CUDA_SUCCESS);
@@ -124,7 +124,7 @@ TEST_CASE("a runtime sees a part's memory, and streams are made where the thread
     const Within within(kSplit, "2xt4");
     if (!within) return;
     Within::use(kPart);
-    std::size_t as_seen = 0, of_part = 0, whole = 0;
+    size_t as_seen = 0, of_part = 0, whole = 0;
     REQUIRE(cuDeviceTotalMem_v2(&of_part, kPart) == CUDA_SUCCESS);
     REQUIRE(CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&whole, kPhysical) == CUDA_SUCCESS);
     CHECK(SEEN(cuDeviceTotalMem_v2)(&as_seen, kPhysical) == CUDA_SUCCESS);
@@ -135,7 +135,7 @@ TEST_CASE("a runtime sees a part's memory, and streams are made where the thread
     CHECK(SEEN(cuMemAlloc_v2) == &::cuMemAlloc_v2);
     CHECK(runtime_form(&whole, &of_part) == &of_part);
     // GPUs as the driver counts them, where nothing is counted.
-    void* const ours = filled_driver_slot(static_cast<std::size_t>(Function::cuDeviceGetCount));
+    void* const ours = filled_driver_slot(static_cast<size_t>(Function::cuDeviceGetCount));
     void* const theirs = physical_slot(Function::cuDeviceGetCount);
     CHECK(ours != theirs);
     CHECK(runtime_form(theirs, ours) == theirs);
@@ -146,7 +146,7 @@ TEST_CASE("a runtime is told no time between events of two parts of a GPU") {
     if (!within) return;
     // As the hook map finds them: none of these is a hook.
     const auto form = [](Function function) {
-        return runtime_form(physical_slot(function), filled_driver_slot(static_cast<std::size_t>(function)));
+        return runtime_form(physical_slot(function), filled_driver_slot(static_cast<size_t>(function)));
     };
     const auto create = reinterpret_cast<decltype(&::cuEventCreate)>(form(Function::cuEventCreate));
     const auto destroy = reinterpret_cast<decltype(&::cuEventDestroy_v2)>(form(Function::cuEventDestroy_v2));

@@ -98,7 +98,7 @@ TEST_CASE("without memory for a block's size the recording ends, and the rows be
     {
         const NoMemory none;
         // In each of the table's shards there is none yet, or there is room.
-        for (std::uint64_t address = 1024; address < 1000 * 512; address += 512)
+        for (uint64_t address = 1024; address < 1000 * 512; address += 512)
             scene.recording->allocated({address, 100, 1}, 0);
     }
     REQUIRE(scene.recording->failure());
@@ -125,8 +125,8 @@ TEST_CASE("no file is made before there is a row, and then it is told once which
 }
 
 TEST_CASE("a block's free has its size, to the byte, and the block can be allocated again by it") {
-    const std::uint64_t bytes = GENERATE(std::uint64_t{1}, std::uint64_t{511}, std::uint64_t{512}, std::uint64_t{513},
-                                         (std::uint64_t{1} << 40) + 1, (std::uint64_t{1} << 44) - 1024 + 1);
+    const uint64_t bytes = GENERATE(uint64_t{1}, uint64_t{511}, uint64_t{512}, uint64_t{513}, (uint64_t{1} << 40) + 1,
+                                    (uint64_t{1} << 44) - 1024 + 1);
     Scene scene;
     scene.start();
     scene.recording->allocated({512, bytes, 7}, 2);
@@ -170,17 +170,16 @@ TEST_CASE("what was at an address has been freed unseen, and has a row before th
 TEST_CASE("a context's end frees its blocks and no other's, and those that outlive contexts stay") {
     Scene scene;
     scene.start();
-    for (std::uint64_t i = 1; i <= 300; i++)
-        scene.recording->allocated({i * 512, i, static_cast<Contexts::Id>(i % 3)}, 0);
+    for (uint64_t i = 1; i <= 300; i++) scene.recording->allocated({i * 512, i, static_cast<Contexts::Id>(i % 3)}, 0);
     PageVector<Recording::Block> blocks;
     scene.recording->context_ends(1, &blocks);
     CHECK(blocks.size() == 100);
-    std::map<std::uint64_t, std::uint64_t> sizes;
+    std::map<uint64_t, uint64_t> sizes;
     for (const Recording::Block& block : blocks) {
         CHECK(block.context == 1);
         sizes[block.address] = block.bytes;
     }
-    for (std::uint64_t i = 1; i <= 300; i += 3) CHECK(sizes[i * 512] == i);
+    for (uint64_t i = 1; i <= 300; i += 3) CHECK(sizes[i * 512] == i);
     blocks.release();
     CHECK(scene.rows().size() == 400);
     Recording::Block block;
@@ -190,7 +189,7 @@ TEST_CASE("a context's end frees its blocks and no other's, and those that outli
 }
 
 TEST_CASE("each row says what its GPU is and how much of it is held then, also those of frees") {
-    static std::atomic<std::uint64_t> held;
+    static std::atomic<uint64_t> held;
     Scene scene;
     scene.recording->start(scene.file, [](int gpu, trace::Row& row) {
         row.gpu = gpu == 0 ? "GPU-0a" : gpu == 63 ? "GPU-63" : "?";
@@ -207,7 +206,7 @@ TEST_CASE("each row says what its GPU is and how much of it is held then, also t
     scene.recording->refused(6, 0, 0);
     scene.recording->refused(7, 0, Recording::kNoGpu);
     Recording::Block block;
-    for (std::uint64_t address = 1024; address <= 2560; address += 512) {
+    for (uint64_t address = 1024; address <= 2560; address += 512) {
         REQUIRE(scene.recording->freed(address, 0, &block));
         CHECK(block.gpu == (address == 1024 ? 0 : address == 2560 ? Recording::kNoGpu : 63));
         CHECK(block.context == (address == 2048 ? 8 : 0));
@@ -251,8 +250,8 @@ TEST_CASE("threads' rows are whole, and each block is freed once and after it wa
     scene.start();
     constexpr unsigned kThreads = 4;
     on_threads(kThreads, [&](unsigned t) {
-        for (std::uint64_t i = 0; i < 300; i++) {
-            const std::uint64_t address = (t * 16 + i % 16 + 1) * 512;
+        for (uint64_t i = 0; i < 300; i++) {
+            const uint64_t address = (t * 16 + i % 16 + 1) * 512;
             scene.recording->allocated({address, i + 1, 1}, 0);
             Recording::Block block;
             scene.recording->freed(address, 0, &block);

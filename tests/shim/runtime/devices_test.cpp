@@ -75,7 +75,7 @@ cudaError_t write_list(int* devices, int count) {
 using Bytes = std::vector<unsigned char>;
 
 template <typename Value>
-Value at(const Bytes& bytes, std::size_t place) {
+Value at(const Bytes& bytes, size_t place) {
     Value value;
     std::memcpy(&value, bytes.data() + place, sizeof value);
     return value;
@@ -255,7 +255,7 @@ TEST_CASE("a part's properties are the GPU's but for its name, its memory and it
     // Where CUDA 12.9's documentation has them; 13 has no fields before the multiprocessors' but these.
     struct Places {
         int version;
-        std::size_t uuid, memory, bus, device, domain;
+        size_t uuid, memory, bus, device, domain;
     };
     const Places places = GENERATE(Places{12, 256, 288, 584, 588, 592},
                                    Places{13, offsetof(cudaDeviceProp, uuid), offsetof(cudaDeviceProp, totalGlobalMem),
@@ -264,9 +264,9 @@ TEST_CASE("a part's properties are the GPU's but for its name, its memory and it
     runtime.version = places.version;
     Bytes got(2048), expected(2048, 0xAA);
     std::memset(expected.data() + places.uuid, 0x33, 16);
-    const std::size_t memory = std::size_t{4} << 30;
+    const size_t memory = size_t{4} << 30;
     std::memcpy(expected.data() + places.memory, &memory, sizeof memory);
-    const auto put = [&](std::size_t place, int value) { std::memcpy(expected.data() + place, &value, sizeof value); };
+    const auto put = [&](size_t place, int value) { std::memcpy(expected.data() + place, &value, sizeof value); };
     put(places.bus, 3000 + CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
     put(places.device, 3000 + CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
     put(places.domain, 3000 + CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);

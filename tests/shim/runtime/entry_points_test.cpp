@@ -10,8 +10,8 @@ using namespace cuslice::tests;
 
 namespace {
 
-void* const kTheirs = reinterpret_cast<void*>(std::uintptr_t{0x1});
-void* const kOurs = reinterpret_cast<void*>(std::uintptr_t{0x4711});  // as the driver shim has it
+void* const kTheirs = reinterpret_cast<void*>(uintptr_t{0x1});
+void* const kOurs = reinterpret_cast<void*>(uintptr_t{0x4711});  // as the driver shim has it
 
 void* found = kTheirs;
 cudaError_t find(const char*, void** function, unsigned long long, cudaDriverEntryPointQueryResult*) {

@@ -10,10 +10,10 @@ using namespace cuslice::tests;
 
 namespace {
 
-void* const kBlock = reinterpret_cast<void*>(std::uintptr_t{0x4711});
+void* const kBlock = reinterpret_cast<void*>(uintptr_t{0x4711});
 
 // The runtime's, which puts the address into what it is given.
-cudaError_t add_alloc_node(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, std::size_t count,
+cudaError_t add_alloc_node(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, size_t count,
                            cudaMemAllocNodeParams* wish) {
     made_up().note(in_words("added", count, static_cast<const cudaMemAllocNodeParams*>(wish)));
     if (wish) wish->dptr = kBlock;
@@ -24,13 +24,13 @@ cudaError_t put_params(cudaGraphNode_t, cudaMemAllocNodeParams* params) {
                                   made_up().runtime_device};
     return made_up().runtime_says;
 }
-cudaError_t add_node(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, const cudaGraphEdgeData*, std::size_t count,
+cudaError_t add_node(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, const cudaGraphEdgeData*, size_t count,
                      cudaGraphNodeParams* what) {
     made_up().note(in_words("added", count, static_cast<const cudaGraphNodeParams*>(what)));
     if (what) what->alloc.dptr = kBlock;
     return made_up().runtime_says;
 }
-cudaError_t add_node_12(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, std::size_t count,
+cudaError_t add_node_12(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
                         cudaGraphNodeParams* what) {
     return add_node(node, graph, after, nullptr, count, what);
 }
@@ -43,7 +43,7 @@ TEST_CASE("a node that allocates is of the physical GPU for the runtime, and the
     cudaMemAllocNodeParams wish{};
     wish.poolProps.location = on_gpu(3);
     const auto add = [&](cudaMemAllocNodeParams* one) {
-        return ASK(cudaGraphAddMemAllocNode, nullptr, nullptr, nullptr, std::size_t{7}, one);
+        return ASK(cudaGraphAddMemAllocNode, nullptr, nullptr, nullptr, size_t{7}, one);
     };
     CHECK(add(&wish) == "added 7 gpu1");
     CHECK(wish.dptr == kBlock);
@@ -89,14 +89,14 @@ TEST_CASE("so is a node of any kind that is added with its parameters") {
     node.type = cudaGraphNodeTypeMemAlloc;
     node.alloc.poolProps.location = on_gpu(3);
     const auto add = [&](cudaGraphNodeParams* one) {
-        return ASK_FORM(cudaGraphAddNode, 13, nullptr, nullptr, nullptr, nullptr, std::size_t{7}, one);
+        return ASK_FORM(cudaGraphAddNode, 13, nullptr, nullptr, nullptr, nullptr, size_t{7}, one);
     };
     CHECK(add(&node) == "added 7 gpu1");
     CHECK(node.alloc.dptr == kBlock);
     CHECK(node.alloc.poolProps.location.id == 3);
-    CHECK(ASK_12(cudaGraphAddNode_v2, nullptr, nullptr, nullptr, nullptr, std::size_t{7}, &node) == "added 7 gpu1");
+    CHECK(ASK_12(cudaGraphAddNode_v2, nullptr, nullptr, nullptr, nullptr, size_t{7}, &node) == "added 7 gpu1");
     runtime.put(runtime::Id::cudaGraphAddNode, &add_node_12);
-    CHECK(ASK_FORM(cudaGraphAddNode, 12, nullptr, nullptr, nullptr, std::size_t{7}, &node) == "added 7 gpu1");
+    CHECK(ASK_FORM(cudaGraphAddNode, 12, nullptr, nullptr, nullptr, size_t{7}, &node) == "added 7 gpu1");
     runtime.put(runtime::Id::cudaGraphAddNode, &add_node);
 
     node.alloc.dptr = nullptr;

@@ -39,7 +39,7 @@ const SplitView kView{
         now->note(in_words("current", part));
         if (now->made_current != CUDA_SUCCESS) return now->made_current;
         now->current = part;
-        now->context = reinterpret_cast<CUcontext>(std::uintptr_t{0x100} + static_cast<unsigned>(part));
+        now->context = reinterpret_cast<CUcontext>(uintptr_t{0x100} + static_cast<unsigned>(part));
         return CUDA_SUCCESS;
     },
     .has_company = [](int) { return now->company; },
@@ -56,7 +56,7 @@ template <typename Item, typename Text>
 std::string list(const Item* items, Text one) {
     if (!items) return "0";
     std::string words;
-    for (std::size_t i = 0; i < now->items; i++) words += (i ? "," : "") + one(items[i]);
+    for (size_t i = 0; i < now->items; i++) words += (i ? "," : "") + one(items[i]);
     return words;
 }
 
@@ -69,7 +69,7 @@ MadeUpRuntime::MadeUpRuntime() {
 MadeUpRuntime::~MadeUpRuntime() { now = nullptr; }
 
 MadeUpRuntime& made_up() { return *now; }
-const char* name_of(runtime::Id id) { return kNames[static_cast<std::size_t>(id)]; }
+const char* name_of(runtime::Id id) { return kNames[static_cast<size_t>(id)]; }
 
 std::string text(long long number) { return std::to_string(number); }
 std::string text(const void* pointer) { return pointer ? "*" : "0"; }
@@ -168,11 +168,11 @@ CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
     return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext context, unsigned flags) {
-    DRIVER(cuCtxEnablePeerAccess, reinterpret_cast<std::uintptr_t>(context) - 0x100, flags);
+    DRIVER(cuCtxEnablePeerAccess, reinterpret_cast<uintptr_t>(context) - 0x100, flags);
     return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext context) {
-    DRIVER(cuCtxDisablePeerAccess, reinterpret_cast<std::uintptr_t>(context) - 0x100);
+    DRIVER(cuCtxDisablePeerAccess, reinterpret_cast<uintptr_t>(context) - 0x100);
     return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
@@ -241,7 +241,7 @@ CUresult CUDAAPI cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType ty
 CUresult CUDAAPI cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
                                      CUdriverProcAddressQueryResult*) {
     DRIVER(cuGetProcAddress_v2, name, version, flags);
-    *function = reinterpret_cast<void*>(std::uintptr_t{0x4711});
+    *function = reinterpret_cast<void*>(uintptr_t{0x4711});
     return CUDA_SUCCESS;
 }
 }

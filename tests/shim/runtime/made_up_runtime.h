@@ -29,7 +29,7 @@ struct MadeUpRuntime {
     cudaError_t runtime_says = cudaSuccess;
     int runtime_device = 1;  // what it puts where it tells a GPU
     CUcontext context = nullptr;
-    std::size_t items = 1;  // how many a pointer to places has behind it
+    size_t items = 1;  // how many a pointer to places has behind it
 
     /// Result of the last `ask`, and the calls that it made.
     cudaError_t result = cudaSuccess;

@@ -120,17 +120,17 @@ TEST_CASE("a copy between parts of one GPU is one within it") {
     RECORD_NEEDED(cudaMemcpy, cudaMemcpy);
     RECORD_NEEDED(cudaMemcpyAsync, cudaMemcpyAsync);
     char to[8], from[8];
-    CHECK(ASK(cudaMemcpyPeer, to, 0, from, 1, std::size_t{8}) ==
+    CHECK(ASK(cudaMemcpyPeer, to, 0, from, 1, size_t{8}) ==
           in_words("cudaMemcpy", static_cast<void*>(to), static_cast<void*>(from), 8, cudaMemcpyDeviceToDevice));
-    CHECK(ASK(cudaMemcpyPeerAsync, to, 3, from, 2, std::size_t{8}, nullptr) ==
+    CHECK(ASK(cudaMemcpyPeerAsync, to, 3, from, 2, size_t{8}, nullptr) ==
           in_words("cudaMemcpyAsync", static_cast<void*>(to), static_cast<void*>(from), 8, cudaMemcpyDeviceToDevice,
                    static_cast<cudaStream_t>(nullptr)));
-    CHECK(ASK(cudaMemcpyPeer, to, 3, from, 1, std::size_t{8}) == "cudaMemcpyPeer * 1 * 0 8");
-    CHECK(ASK(cudaMemcpyPeer, to, 0, from, 2, std::size_t{8}) == "cudaMemcpyPeer * 0 * 1 8");
-    CHECK(ASK(cudaMemcpyPeer, to, 1, from, 1, std::size_t{8}) == "cudaMemcpyPeer * 0 * 0 8");
-    CHECK(ASK(cudaMemcpyPeerAsync, to, 3, from, 1, std::size_t{8}, nullptr) == "cudaMemcpyPeerAsync * 1 * 0 8 0");
+    CHECK(ASK(cudaMemcpyPeer, to, 3, from, 1, size_t{8}) == "cudaMemcpyPeer * 1 * 0 8");
+    CHECK(ASK(cudaMemcpyPeer, to, 0, from, 2, size_t{8}) == "cudaMemcpyPeer * 0 * 1 8");
+    CHECK(ASK(cudaMemcpyPeer, to, 1, from, 1, size_t{8}) == "cudaMemcpyPeer * 0 * 0 8");
+    CHECK(ASK(cudaMemcpyPeerAsync, to, 3, from, 1, size_t{8}, nullptr) == "cudaMemcpyPeerAsync * 1 * 0 8 0");
     runtime.split = false;
-    CHECK(ASK(cudaMemcpyPeer, to, 0, from, 1, std::size_t{8}) == "cudaMemcpyPeer * 0 * 1 8");
+    CHECK(ASK(cudaMemcpyPeer, to, 0, from, 1, size_t{8}) == "cudaMemcpyPeer * 0 * 1 8");
 }
 
 TEST_CASE("so is a copy of a box, in each of its forms") {

@@ -19,7 +19,7 @@ cudaError_t put_attributes(cudaPointerAttributes* attributes, const void*) {
     return made_up().runtime_says;
 }
 
-const void* const kPointer = reinterpret_cast<const void*>(std::uintptr_t{103});  // of the part 3, says the driver
+const void* const kPointer = reinterpret_cast<const void*>(uintptr_t{103});  // of the part 3, says the driver
 
 }  // namespace
 
@@ -36,9 +36,9 @@ TEST_CASE("a pointer is of the part that allocated it") {
     CHECK(runtime.result == cudaSuccess);
     CHECK(about.device == 2);
     runtime.driver_says = CUDA_SUCCESS;
-    ASK(cudaPointerGetAttributes, &about, reinterpret_cast<const void*>(std::uintptr_t{99}));
+    ASK(cudaPointerGetAttributes, &about, reinterpret_cast<const void*>(uintptr_t{99}));
     CHECK(about.device == 2);
-    ASK(cudaPointerGetAttributes, &about, reinterpret_cast<const void*>(std::uintptr_t{100}));
+    ASK(cudaPointerGetAttributes, &about, reinterpret_cast<const void*>(uintptr_t{100}));
     CHECK(about.device == 0);
     // The runtime knows none, or refuses: nothing to translate.
     runtime.runtime_device = -2;
@@ -86,7 +86,7 @@ TEST_CASE("a stream is of the part that it was made on") {
 TEST_CASE("managed memory is advised and fetched to the physical GPU, or to the host") {
     MadeUpRuntime runtime;
     const auto advice = cudaMemAdviseSetPreferredLocation;
-    const std::size_t bytes = 8;
+    const size_t bytes = 8;
     const std::string prefix = in_words("cudaMemAdvise", kPointer, bytes, advice);
     CHECK(ASK_FORM(cudaMemAdvise, 12, kPointer, bytes, advice, 3) == prefix + " 1");
     CHECK(ASK_FORM(cudaMemAdvise, 12, kPointer, bytes, advice, cudaCpuDeviceId) == prefix + " -1");
@@ -113,11 +113,11 @@ TEST_CASE("managed memory is advised and fetched to the physical GPU, or to the 
 
 TEST_CASE("each place of a batch is translated, and the program's array stays as it is") {
     MadeUpRuntime runtime;
-    const std::size_t count = GENERATE(1, 2, 64, 65, 100);
+    const size_t count = GENERATE(1, 2, 64, 65, 100);
     INFO(count);
     std::vector<cudaMemLocation> places;
     std::string expected;
-    for (std::size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         places.push_back(i % 3 == 2 ? on_host() : on_gpu(static_cast<int>(i % 4)));
         expected += (i ? "," : "") + text(runtime::physical(places.back()));
     }
@@ -125,25 +125,25 @@ TEST_CASE("each place of a batch is translated, and the program's array stays as
     const std::vector<cudaMemLocation> before = places;
     const auto same = [&] {
         bool all = true;
-        for (std::size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++)
             all = all && places[i].type == before[i].type && places[i].id == before[i].id;
         return all;
     };
     runtime.items = count;
     void* pointer = nullptr;
-    std::size_t size = 8, index = 0;
+    size_t size = 8, index = 0;
     const std::string end = " * " + std::to_string(count) + " 5 0";
-    CHECK(ASK(cudaMemPrefetchBatchAsync, &pointer, &size, std::size_t{1}, places.data(), &index, count, 5ull,
-              nullptr) == "cudaMemPrefetchBatchAsync * * 1 " + expected + end);
-    CHECK(ASK(cudaMemPrefetchBatchAsync_ptsz, &pointer, &size, std::size_t{1}, places.data(), &index, count, 5ull,
+    CHECK(ASK(cudaMemPrefetchBatchAsync, &pointer, &size, size_t{1}, places.data(), &index, count, 5ull, nullptr) ==
+          "cudaMemPrefetchBatchAsync * * 1 " + expected + end);
+    CHECK(ASK(cudaMemPrefetchBatchAsync_ptsz, &pointer, &size, size_t{1}, places.data(), &index, count, 5ull,
               nullptr) == "cudaMemPrefetchBatchAsync_ptsz * * 1 " + expected + end);
-    CHECK(ASK(cudaMemDiscardAndPrefetchBatchAsync, &pointer, &size, std::size_t{1}, places.data(), &index, count, 5ull,
+    CHECK(ASK(cudaMemDiscardAndPrefetchBatchAsync, &pointer, &size, size_t{1}, places.data(), &index, count, 5ull,
               nullptr) == "cudaMemDiscardAndPrefetchBatchAsync * * 1 " + expected + end);
-    CHECK(ASK(cudaMemDiscardAndPrefetchBatchAsync_ptsz, &pointer, &size, std::size_t{1}, places.data(), &index, count,
-              5ull, nullptr) == "cudaMemDiscardAndPrefetchBatchAsync_ptsz * * 1 " + expected + end);
+    CHECK(ASK(cudaMemDiscardAndPrefetchBatchAsync_ptsz, &pointer, &size, size_t{1}, places.data(), &index, count, 5ull,
+              nullptr) == "cudaMemDiscardAndPrefetchBatchAsync_ptsz * * 1 " + expected + end);
     CHECK(same());
     runtime.runtime_says = cudaErrorInvalidValue;
-    ASK(cudaMemPrefetchBatchAsync, &pointer, &size, std::size_t{1}, places.data(), &index, count, 5ull, nullptr);
+    ASK(cudaMemPrefetchBatchAsync, &pointer, &size, size_t{1}, places.data(), &index, count, 5ull, nullptr);
     CHECK(runtime.result == cudaErrorInvalidValue);
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("a batch of more places than fit in a frame leaves no memory behind") 
         });
     };
     CHECK(fetch() == cudaSuccess);
-    const std::size_t before = mallinfo2().uordblks;
+    const size_t before = mallinfo2().uordblks;
     bool right = true;
     for (int i = 0; i < 1000; i++) right = right && fetch() == cudaSuccess;
     CHECK(right);
@@ -167,14 +167,14 @@ TEST_CASE("a batch without places, or where nothing is split, is the runtime's a
     MadeUpRuntime runtime;
     cudaMemLocation place = on_gpu(3);
     void* pointer = nullptr;
-    std::size_t size = 8, index = 0;
-    CHECK(ASK(cudaMemPrefetchBatchAsync, &pointer, &size, std::size_t{1}, nullptr, &index, std::size_t{1}, 5ull,
-              nullptr) == "cudaMemPrefetchBatchAsync * * 1 0 * 1 5 0");
-    CHECK(ASK(cudaMemPrefetchBatchAsync, &pointer, &size, std::size_t{1}, &place, &index, std::size_t{0}, 5ull,
-              nullptr) == "cudaMemPrefetchBatchAsync * * 1 gpu3 * 0 5 0");
+    size_t size = 8, index = 0;
+    CHECK(ASK(cudaMemPrefetchBatchAsync, &pointer, &size, size_t{1}, nullptr, &index, size_t{1}, 5ull, nullptr) ==
+          "cudaMemPrefetchBatchAsync * * 1 0 * 1 5 0");
+    CHECK(ASK(cudaMemPrefetchBatchAsync, &pointer, &size, size_t{1}, &place, &index, size_t{0}, 5ull, nullptr) ==
+          "cudaMemPrefetchBatchAsync * * 1 gpu3 * 0 5 0");
     runtime.split = false;
-    CHECK(ASK(cudaMemPrefetchBatchAsync, &pointer, &size, std::size_t{1}, &place, &index, std::size_t{1}, 5ull,
-              nullptr) == "cudaMemPrefetchBatchAsync * * 1 gpu3 * 1 5 0");
+    CHECK(ASK(cudaMemPrefetchBatchAsync, &pointer, &size, size_t{1}, &place, &index, size_t{1}, 5ull, nullptr) ==
+          "cudaMemPrefetchBatchAsync * * 1 gpu3 * 1 5 0");
 }
 
 TEST_CASE("the hints of batches of copies name physical GPUs") {
@@ -183,18 +183,18 @@ TEST_CASE("the hints of batches of copies name physical GPUs") {
     hints.srcLocHint = on_gpu(2);
     hints.dstLocHint = on_gpu(1);
     void* pointer = nullptr;
-    std::size_t size = 8, index = 0, failed = 0;
-    CHECK(ASK_FORM(cudaMemcpyBatchAsync, 12, &pointer, &pointer, &size, std::size_t{1}, &hints, &index, std::size_t{1},
-                   &failed, nullptr) == "cudaMemcpyBatchAsync * * * 1 gpu1>gpu0 * 1 * 0");
-    CHECK(ASK_FORM(cudaMemcpyBatchAsync_ptsz, 12, &pointer, &pointer, &size, std::size_t{1}, &hints, &index,
-                   std::size_t{1}, &failed, nullptr) == "cudaMemcpyBatchAsync_ptsz * * * 1 gpu1>gpu0 * 1 * 0");
+    size_t size = 8, index = 0, failed = 0;
+    CHECK(ASK_FORM(cudaMemcpyBatchAsync, 12, &pointer, &pointer, &size, size_t{1}, &hints, &index, size_t{1}, &failed,
+                   nullptr) == "cudaMemcpyBatchAsync * * * 1 gpu1>gpu0 * 1 * 0");
+    CHECK(ASK_FORM(cudaMemcpyBatchAsync_ptsz, 12, &pointer, &pointer, &size, size_t{1}, &hints, &index, size_t{1},
+                   &failed, nullptr) == "cudaMemcpyBatchAsync_ptsz * * * 1 gpu1>gpu0 * 1 * 0");
     runtime.functions.clear();
-    CHECK(ASK_FORM(cudaMemcpyBatchAsync, 13, &pointer, &pointer, &size, std::size_t{1}, &hints, &index, std::size_t{1},
+    CHECK(ASK_FORM(cudaMemcpyBatchAsync, 13, &pointer, &pointer, &size, size_t{1}, &hints, &index, size_t{1},
                    nullptr) == "cudaMemcpyBatchAsync * * * 1 gpu1>gpu0 * 1 0");
-    CHECK(ASK_FORM(cudaMemcpyBatchAsync_ptsz, 13, &pointer, &pointer, &size, std::size_t{1}, &hints, &index,
-                   std::size_t{1}, nullptr) == "cudaMemcpyBatchAsync_ptsz * * * 1 gpu1>gpu0 * 1 0");
+    CHECK(ASK_FORM(cudaMemcpyBatchAsync_ptsz, 13, &pointer, &pointer, &size, size_t{1}, &hints, &index, size_t{1},
+                   nullptr) == "cudaMemcpyBatchAsync_ptsz * * * 1 gpu1>gpu0 * 1 0");
     hints.dstLocHint = on_host();
-    CHECK(ASK_FORM(cudaMemcpyBatchAsync, 13, &pointer, &pointer, &size, std::size_t{1}, &hints, &index, std::size_t{1},
+    CHECK(ASK_FORM(cudaMemcpyBatchAsync, 13, &pointer, &pointer, &size, size_t{1}, &hints, &index, size_t{1},
                    nullptr) == "cudaMemcpyBatchAsync * * * 1 gpu1>host3 * 1 0");
 }
 
@@ -210,16 +210,16 @@ TEST_CASE("so do the ends of boxes that are memory, and not arrays") {
     boxes[1].dst.type = cudaMemcpyOperandTypePointer;
     boxes[1].dst.op.ptr.locHint = on_host();
     runtime.items = 2;
-    std::size_t failed = 0;
+    size_t failed = 0;
     const std::string expected = "gpu0>gpu1,array>host3";
-    CHECK(ASK_FORM(cudaMemcpy3DBatchAsync, 12, std::size_t{2}, boxes, &failed, 5ull, nullptr) ==
+    CHECK(ASK_FORM(cudaMemcpy3DBatchAsync, 12, size_t{2}, boxes, &failed, 5ull, nullptr) ==
           "cudaMemcpy3DBatchAsync 2 " + expected + " * 5 0");
-    CHECK(ASK_FORM(cudaMemcpy3DBatchAsync_ptsz, 12, std::size_t{2}, boxes, &failed, 5ull, nullptr) ==
+    CHECK(ASK_FORM(cudaMemcpy3DBatchAsync_ptsz, 12, size_t{2}, boxes, &failed, 5ull, nullptr) ==
           "cudaMemcpy3DBatchAsync_ptsz 2 " + expected + " * 5 0");
     runtime.functions.clear();
-    CHECK(ASK_FORM(cudaMemcpy3DBatchAsync, 13, std::size_t{2}, boxes, 5ull, nullptr) ==
+    CHECK(ASK_FORM(cudaMemcpy3DBatchAsync, 13, size_t{2}, boxes, 5ull, nullptr) ==
           "cudaMemcpy3DBatchAsync 2 " + expected + " 5 0");
-    CHECK(ASK_FORM(cudaMemcpy3DBatchAsync_ptsz, 13, std::size_t{2}, boxes, 5ull, nullptr) ==
+    CHECK(ASK_FORM(cudaMemcpy3DBatchAsync_ptsz, 13, size_t{2}, boxes, 5ull, nullptr) ==
           "cudaMemcpy3DBatchAsync_ptsz 2 " + expected + " 5 0");
     runtime::translate_box(boxes[1]);
     CHECK(boxes[1].src.op.ptr.locHint.id == 3);
@@ -229,20 +229,20 @@ TEST_CASE("what is known of a range of managed memory is told by the driver shim
     MadeUpRuntime runtime;
     int data = 0;
     void* all = &data;
-    std::size_t size = 4;
+    size_t size = 4;
     cudaMemRangeAttribute attribute = cudaMemRangeAttributePreferredLocation;
     const std::string first = "cudaMemRangeGetAttribute * 4 " + std::to_string(attribute) + " * 8";
     const std::string many = "cudaMemRangeGetAttributes * * * 1 * 8";
-    CHECK(ASK(cudaMemRangeGetAttribute, &data, size, attribute, kPointer, std::size_t{8}) ==
+    CHECK(ASK(cudaMemRangeGetAttribute, &data, size, attribute, kPointer, size_t{8}) ==
           first + "; cuMemRangeGetAttribute * 4 " + std::to_string(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) +
               " 103 8");
-    CHECK(ASK(cudaMemRangeGetAttributes, &all, &size, &attribute, std::size_t{1}, kPointer, std::size_t{8}) ==
+    CHECK(ASK(cudaMemRangeGetAttributes, &all, &size, &attribute, size_t{1}, kPointer, size_t{8}) ==
           many + "; cuMemRangeGetAttributes * * " + std::to_string(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) +
               " 1 103 8");
     runtime.driver_says = CUDA_ERROR_INVALID_CONTEXT;
-    ASK(cudaMemRangeGetAttribute, &data, size, attribute, kPointer, std::size_t{8});
+    ASK(cudaMemRangeGetAttribute, &data, size, attribute, kPointer, size_t{8});
     CHECK(runtime.result == cudaErrorDeviceUninitialized);
-    ASK(cudaMemRangeGetAttributes, &all, &size, &attribute, std::size_t{1}, kPointer, std::size_t{8});
+    ASK(cudaMemRangeGetAttributes, &all, &size, &attribute, size_t{1}, kPointer, size_t{8});
     CHECK(runtime.result == cudaErrorDeviceUninitialized);
     // The runtime's refusals are its own.
     const bool refused = GENERATE(true, false);
@@ -250,8 +250,8 @@ TEST_CASE("what is known of a range of managed memory is told by the driver shim
         runtime.runtime_says = cudaErrorInvalidValue;
     else
         runtime.split = false;
-    CHECK(ASK(cudaMemRangeGetAttribute, &data, size, attribute, kPointer, std::size_t{8}) == first);
+    CHECK(ASK(cudaMemRangeGetAttribute, &data, size, attribute, kPointer, size_t{8}) == first);
     CHECK(runtime.result == runtime.runtime_says);
-    CHECK(ASK(cudaMemRangeGetAttributes, &all, &size, &attribute, std::size_t{1}, kPointer, std::size_t{8}) == many);
+    CHECK(ASK(cudaMemRangeGetAttributes, &all, &size, &attribute, size_t{1}, kPointer, size_t{8}) == many);
     CHECK(runtime.result == runtime.runtime_says);
 }

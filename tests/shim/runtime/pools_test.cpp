@@ -52,7 +52,7 @@ TEST_CASE("pools that a program makes, and who may use them, are the driver shim
     const auto all = [&] {
         return std::vector<std::string>{
             ASK(cudaMemPoolCreate, &pool, &wish),
-            ASK(cudaMemPoolSetAccess, pool, &access, std::size_t{1}),
+            ASK(cudaMemPoolSetAccess, pool, &access, size_t{1}),
             ASK(cudaMemPoolGetAccess, &flags, pool, &place),
             ASK(cudaMemGetDefaultMemPool, &pool, &place, type),
             ASK(cudaMemGetMemPool, &pool, &place, type),
@@ -66,7 +66,7 @@ TEST_CASE("pools that a program makes, and who may use them, are the driver shim
     runtime.driver_says = CUDA_ERROR_INVALID_VALUE;
     const cudaError_t results[] = {
         (ASK(cudaMemPoolCreate, &pool, &wish), runtime.result),
-        (ASK(cudaMemPoolSetAccess, pool, &access, std::size_t{1}), runtime.result),
+        (ASK(cudaMemPoolSetAccess, pool, &access, size_t{1}), runtime.result),
         (ASK(cudaMemPoolGetAccess, &flags, pool, &place), runtime.result),
         (ASK(cudaMemGetDefaultMemPool, &pool, &place, type), runtime.result),
         (ASK(cudaMemGetMemPool, &pool, &place, type), runtime.result),

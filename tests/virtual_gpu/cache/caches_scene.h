@@ -14,7 +14,7 @@
 
 namespace cuslice::tests {
 
-inline constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30, kHeadroom = 16 * kMiB;
+inline constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30, kHeadroom = 16 * kMiB;
 
 inline Slice slice_of(AllocatorMode mode) {
     Slice made;
@@ -55,7 +55,7 @@ struct CachesScene {
         MadeUpDriver::stack() = {context(1)};
     }
     ~CachesScene() {
-        for (const std::uintptr_t number : {1, 2, 3, 4}) end(context(number));
+        for (const uintptr_t number : {1, 2, 3, 4}) end(context(number));
         ContextAllocator::thread_ends();
         gpu_state().reclaimer = nullptr;
         gpu_state().sharing.folder.clear();
@@ -76,14 +76,12 @@ struct CachesScene {
         REQUIRE(allocator);
         return *allocator;
     }
-    std::uint64_t take(ContextAllocator& allocator, std::uint64_t bytes) {
-        const std::uint64_t address = allocator.allocate(bytes, &denied);
+    uint64_t take(ContextAllocator& allocator, uint64_t bytes) {
+        const uint64_t address = allocator.allocate(bytes, &denied);
         REQUIRE(address);
         return address;
     }
-    ContextAllocator::Freed free(std::uint64_t address) {
-        return ContextAllocator::free(caches.map(), address, &error);
-    }
+    ContextAllocator::Freed free(uint64_t address) { return ContextAllocator::free(caches.map(), address, &error); }
     /// Nothing is charged, held, recorded or in flight.
     void check_nothing() {
         CHECK(gpu.budget().used() == 0);

@@ -35,7 +35,7 @@ TEST_CASE("a GPU without a cache has no allocator, and neither has a context tha
     CHECK((scene.caches.of(scene.gpu, scene.one) == nullptr) == (mode == AllocatorMode::direct));
     CHECK(scene.caches.of(scene.gpu, 0) == nullptr);
     CHECK(scene.caches.of(scene.gpu, 4711) == nullptr);
-    std::uint64_t missing = 4711;
+    uint64_t missing = 4711;
     CHECK(scene.caches.prepare(scene.gpu, 0, &missing));
     CHECK(missing == 4711);
 }
@@ -59,10 +59,10 @@ TEST_CASE("each context has one allocator, whoever asks first") {
 TEST_CASE("growth takes nothing before it is asked, and preallocation the whole slice, less headroom") {
     const AllocatorMode mode = GENERATE(AllocatorMode::growth, AllocatorMode::prealloc);
     Scene scene(mode);
-    std::uint64_t missing = 4711;
+    uint64_t missing = 4711;
     CHECK(scene.caches.prepare(scene.gpu, scene.one, &missing));
     CHECK(missing == 0);
-    const std::uint64_t all = mode == AllocatorMode::prealloc ? kGiB - kHeadroom : 0;
+    const uint64_t all = mode == AllocatorMode::prealloc ? kGiB - kHeadroom : 0;
     CHECK(scene.gpu.budget().used() == all);
     CHECK(scene.caches.unused(scene.gpu) == all);
 }
@@ -70,7 +70,7 @@ TEST_CASE("growth takes nothing before it is asked, and preallocation the whole 
 TEST_CASE("where the driver has less than the slice, how much is missing is said, and what there is can be had") {
     Scene scene(AllocatorMode::prealloc);
     scene.driver.room = 600 * kMiB;
-    std::uint64_t missing = 0;
+    uint64_t missing = 0;
     CHECK_FALSE(scene.caches.prepare(scene.gpu, scene.one, &missing));
     CHECK(missing > 0);
     CHECK(missing == scene.gpu.room());
@@ -84,7 +84,7 @@ TEST_CASE("where the driver has less than the slice, how much is missing is said
 TEST_CASE("while a stream is captured nothing is taken for a preallocation that had to give back") {
     Scene scene(AllocatorMode::prealloc);
     scene.driver.room = 0;
-    std::uint64_t missing = 0;
+    uint64_t missing = 0;
     CHECK_FALSE(scene.caches.prepare(scene.gpu, scene.one, &missing));
     scene.driver.room = 4 * kGiB;
     scene.driver.contexts_of_streams[stream(1)] = context(1);
@@ -102,7 +102,7 @@ TEST_CASE("as much as is asked for is given back, of any context but the one tha
     Scene scene;
     ContextAllocator &first = scene.of(scene.one), &second = scene.of(scene.other);
     for (ContextAllocator* allocator : {&first, &second}) scene.free(scene.take(*allocator, 100 * kMiB));
-    const std::uint64_t each = first.reserved();
+    const uint64_t each = first.reserved();
     CHECK(scene.caches.unused(scene.gpu) == 2 * each);
     const ContextCache* except = nullptr;
     scene.caches.each([&](ContextCache& cache) {
@@ -172,7 +172,7 @@ TEST_CASE("a closed cache becomes another context's, but not while somebody is i
 TEST_CASE("a context's blocks are forgotten with it, and so is what was noted of them") {
     Scene scene;
     ContextAllocator& allocator = scene.of(scene.other);
-    const std::uint64_t address = scene.take(allocator, kMiB);
+    const uint64_t address = scene.take(allocator, kMiB);
     const ContextAllocator::Found block = ContextAllocator::find(scene.caches.map(), address);
     REQUIRE(block.address == address);
     CHECK(scene.caches.context_of(block) == scene.other);
@@ -187,7 +187,7 @@ TEST_CASE("a context's blocks are forgotten with it, and so is what was noted of
 TEST_CASE("sizes of which a block was exported are better had directly, where there is room beside the cache") {
     Scene scene;
     ContextAllocator& allocator = scene.of(scene.one);
-    const std::uint64_t address = scene.take(allocator, 4096);
+    const uint64_t address = scene.take(allocator, 4096);
     const ContextAllocator::Found block = ContextAllocator::find(scene.caches.map(), address);
     {
         const NoMemory none;
@@ -198,11 +198,11 @@ TEST_CASE("sizes of which a block was exported are better had directly, where th
     CHECK(scene.caches.better_direct(scene.gpu, 4096));
     CHECK_FALSE(scene.caches.better_direct(scene.gpu, 65536));
     // All that is left is in the cache, and nobody's: it is given back for that.
-    std::vector<std::uint64_t> blocks;
-    while (const std::uint64_t more = allocator.allocate(64 * kMiB, &scene.denied)) blocks.push_back(more);
-    while (const std::uint64_t more = allocator.allocate(2 * kMiB, &scene.denied)) blocks.push_back(more);
+    std::vector<uint64_t> blocks;
+    while (const uint64_t more = allocator.allocate(64 * kMiB, &scene.denied)) blocks.push_back(more);
+    while (const uint64_t more = allocator.allocate(2 * kMiB, &scene.denied)) blocks.push_back(more);
     CHECK_FALSE(scene.caches.better_direct(scene.gpu, 4096));
-    for (const std::uint64_t one : blocks) scene.free(one);
+    for (const uint64_t one : blocks) scene.free(one);
     CHECK(scene.gpu.room() < 4096);
     CHECK(scene.caches.better_direct(scene.gpu, 4096));
     CHECK(scene.gpu.room() >= 4096);
@@ -211,7 +211,7 @@ TEST_CASE("sizes of which a block was exported are better had directly, where th
 TEST_CASE("of a preallocated slice nothing is had directly") {
     Scene scene(AllocatorMode::prealloc);
     ContextAllocator& allocator = scene.of(scene.one);
-    const std::uint64_t address = scene.take(allocator, 4096);
+    const uint64_t address = scene.take(allocator, 4096);
     REQUIRE(scene.caches.exported(ContextAllocator::find(scene.caches.map(), address)));
     CHECK_FALSE(scene.caches.better_direct(scene.gpu, 4096));
 }
@@ -224,7 +224,7 @@ TEST_CASE("what a thread keeps to itself goes back at its end") {
         AllocationError denied;
         int error = 0;
         for (int i = 0; i < 100; i++) {
-            const std::uint64_t address = allocator.allocate(4096, &denied);
+            const uint64_t address = allocator.allocate(4096, &denied);
             ContextAllocator::free(scene.caches.map(), address, &error);
         }
     }).join();
@@ -246,7 +246,7 @@ TEST_CASE("contexts that end among threads which look at all caches leave nothin
                 scene.caches.trim(scene.gpu, kMiB);
             }
         });
-    for (std::uintptr_t i = 0; i < 50; i++) {
+    for (uintptr_t i = 0; i < 50; i++) {
         const CUcontext ending = context(100 + i);
         ContextAllocator& allocator = scene.of(scene.driver.make(ending));
         scene.take(allocator, kMiB);

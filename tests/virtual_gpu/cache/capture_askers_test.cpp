@@ -22,7 +22,7 @@ using By = CaptureTracker::By;
 
 namespace {
 
-constexpr std::uint64_t kNoEnd = 1'000'000'000'000'000;
+constexpr uint64_t kNoEnd = 1'000'000'000'000'000;
 using Asking = CaptureTracker::Asking;
 
 /// How a thread counts itself in: by the lock, or by a store to a record of its own.

@@ -28,7 +28,7 @@ struct CaptureScene {
     }
     /// Ends it by a call that cuslice sees.
     void end(CUstream one) {
-        const std::uint64_t moment = captures.moment();
+        const uint64_t moment = captures.moment();
         set(one, CU_STREAM_CAPTURE_STATUS_NONE);
         captures.ended(one, moment);
     }

@@ -149,7 +149,7 @@ TEST_CASE("what another thread is about to begin counts as captured until the dr
 TEST_CASE("the end of a capture doesn't end a later one of the same stream") {
     CaptureScene scene;
     scene.begin(kOne);
-    const std::uint64_t first = scene.captures.moment();
+    const uint64_t first = scene.captures.moment();
     scene.begin(kOne);
     scene.captures.ended(kOne, first);
     CHECK(scene.captures.any());
@@ -343,7 +343,7 @@ TEST_CASE("threads that capture and end streams see their own capture, and in th
             for (int i = 0; i < 300; i++) {
                 scene.begin(own, i % 2 ? By::known : By::unknown);
                 if (!scene.captures.any() || !scene.captures.any_for_sure()) unseen++;
-                const std::uint64_t moment = scene.captures.moment();
+                const uint64_t moment = scene.captures.moment();
                 scene.captures.ends(own);
                 scene.set(own, CU_STREAM_CAPTURE_STATUS_NONE);
                 scene.captures.ended_or_not(own, i % 3 != 0, moment);

@@ -18,10 +18,10 @@ namespace {
 /// While it lives, no allocation can be recorded for which there is no memory: near `address`, multiples of 2 MiB have
 /// records already, and what is for those that don't fit is full.
 struct FullTable {
-    explicit FullTable(std::uint64_t address) {
-        constexpr std::uint64_t kStep = 2 << 20, kMore = 1024, kEach = 200;
+    explicit FullTable(uint64_t address) {
+        constexpr uint64_t kStep = 2 << 20, kMore = 1024, kEach = 200;
         const NoMemory none;
-        for (std::uint64_t i = 0; i < kMore * kEach; i++)
+        for (uint64_t i = 0; i < kMore * kEach; i++)
             gpu_state().allocations.insert({address + i % kMore * kStep, AllocationTable::kUnit, kNobody, 0, 0});
     }
     ~FullTable() {
@@ -32,7 +32,7 @@ struct FullTable {
     FullTable& operator=(const FullTable&) = delete;
 
   private:
-    static constexpr std::uint16_t kNobody = 0xffff;
+    static constexpr uint16_t kNobody = 0xffff;
 };
 
 }  // namespace
@@ -72,7 +72,7 @@ TEST_CASE("a segment that can't be recorded goes back to the driver, and is not 
     Scene scene;
     ContextAllocator& allocator = scene.of(scene.one);
     scene.take(allocator, kMiB);  // the allocator has memory for more
-    const std::uint64_t used = scene.gpu.budget().used();
+    const uint64_t used = scene.gpu.budget().used();
     {
         const FullTable full(scene.driver.memory.begin()->first);
         const NoMemory none;
@@ -113,7 +113,7 @@ TEST_CASE("a segment that the driver doesn't take back stays charged, and goes b
     Scene scene;
     ContextAllocator& allocator = scene.of(scene.one);
     CHECK(scene.free(scene.take(allocator, 100 * kMiB)) == ContextAllocator::Freed::done);
-    const std::uint64_t held = scene.gpu.budget().used();
+    const uint64_t held = scene.gpu.budget().used();
     scene.driver.say["cuMemFree"] = CUDA_ERROR_UNKNOWN;
     CHECK(scene.caches.trim(scene.gpu, kGiB) == 0);
     CHECK(scene.gpu.budget().used() == held);
@@ -128,8 +128,8 @@ TEST_CASE("a segment that the driver doesn't take back stays charged, and goes b
 TEST_CASE("a block's end waits for its context's work, and in no context it is refused and the block is there") {
     Scene scene;
     ContextAllocator& allocator = scene.of(scene.one);
-    const std::uint64_t address = scene.take(allocator, 100 * kMiB);
-    const std::uint64_t used = allocator.statistics().allocated.current;
+    const uint64_t address = scene.take(allocator, 100 * kMiB);
+    const uint64_t used = allocator.statistics().allocated.current;
     MadeUpDriver::stack().clear();
     CHECK(scene.free(address) == ContextAllocator::Freed::failed);
     CHECK(scene.error == CUDA_ERROR_INVALID_CONTEXT);
@@ -151,7 +151,7 @@ TEST_CASE("a block's end waits for its context's work, and in no context it is r
 TEST_CASE("a block that is freed while a stream is captured is deferred, and the driver is asked for nothing") {
     Scene scene;
     ContextAllocator& allocator = scene.of(scene.one);
-    const std::uint64_t address = scene.take(allocator, 100 * kMiB);
+    const uint64_t address = scene.take(allocator, 100 * kMiB);
     scene.driver.contexts_of_streams[stream(1)] = context(1);
     scene.driver.capturing[stream(1)] = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     scene.caches.captures().may_begin(stream(1), CaptureTracker::By::known);

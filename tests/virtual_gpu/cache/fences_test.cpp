@@ -24,9 +24,9 @@ struct Scene {
         MadeUpDriver::stack() = {all[0]};
         driver.instant = false;
     }
-    Fence make(std::size_t count) { return fences.make(all.data(), count); }
+    Fence make(size_t count) { return fences.make(all.data(), count); }
     /// Passed, with the events to spare.
-    void prepare(std::size_t count) {
+    void prepare(size_t count) {
         const Fence fence = make(count);
         REQUIRE(fence);
         driver.pass_all();
@@ -124,7 +124,7 @@ TEST_CASE("a fence that is waited for is passed, and its events are used again")
 TEST_CASE("a fence of as many contexts as there may be is one") {
     Scene scene;
     std::vector<CUcontext> many;
-    for (std::size_t i = 0; i < Fences::kMaxContexts; i++) {
+    for (size_t i = 0; i < Fences::kMaxContexts; i++) {
         many.push_back(context(100 + i));
         scene.driver.make(many.back());
     }
@@ -350,7 +350,7 @@ TEST_CASE("contexts that end among fences take their events with them, and every
             while (!over)
                 if (const Fence fence = scene.make(3)) scene.fences.passed(fence, true);
         });
-    for (std::uintptr_t i = 0; i < 100; i++) {
+    for (uintptr_t i = 0; i < 100; i++) {
         const CUcontext ending = context(1000 + i);
         scene.driver.make(ending);
         MadeUpDriver::stack() = {scene.all[0]};

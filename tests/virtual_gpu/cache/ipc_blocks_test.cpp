@@ -65,15 +65,15 @@ TEST_CASE("the driver's own handle is handed on as it is, and one whose process 
 TEST_CASE("handles of more segments than a file has places for lead each to its own") {
     IpcBlocks blocks;
     std::vector<CUipcMemHandle> given;
-    for (std::uint32_t i = 0; i < 1500; i++) {
+    for (uint32_t i = 0; i < 1500; i++) {
         CUipcMemHandle handle = of_segment(5);
         std::memcpy(&handle, &i, sizeof i);
         REQUIRE(blocks.give(&handle, i, i));
         given.push_back(handle);
     }
-    for (std::uint32_t i = 0; i < given.size(); i++) {
+    for (uint32_t i = 0; i < given.size(); i++) {
         const IpcBlocks::Given read = IpcBlocks::read(given[i]);
-        std::uint32_t number = 0;
+        uint32_t number = 0;
         std::memcpy(&number, &read.handle, sizeof number);
         REQUIRE(read.readable);
         REQUIRE(number == i);

@@ -54,7 +54,7 @@ struct Scene {
     std::unique_ptr<PhysicalGpu> physical = std::make_unique<PhysicalGpu>();
     std::unique_ptr<VirtualGpu> gpu = std::make_unique<VirtualGpu>();
     std::unique_ptr<Publisher> publisher = std::make_unique<Publisher>();
-    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<uint64_t> bytes{0};
     unsigned contexts = 0;
     mutable std::atomic<unsigned> reads{0};
     std::function<void()> meanwhile;
@@ -97,7 +97,7 @@ TEST_CASE("what has changed is in the file, with the GPU that it is of, and no o
     CHECK(gpu.sequence == 2);
     CHECK(std::string(gpu.uuid) == "GPU-made-up");
     CHECK(std::string(gpu.name) == "made up");
-    CHECK(gpu.mode == static_cast<std::uint32_t>(AllocatorMode::growth));
+    CHECK(gpu.mode == static_cast<uint32_t>(AllocatorMode::growth));
     CHECK(gpu.contexts == 2);
     CHECK(gpu.statistics.reserved.current == 77);
     CHECK(gpu.written != 0);
@@ -182,7 +182,7 @@ TEST_CASE(
                 scene.changed();
                 continue;
             }
-            const std::uint64_t one = file.get()->gpus[3].sequence, other = file.get()->gpus[3].sequence;
+            const uint64_t one = file.get()->gpus[3].sequence, other = file.get()->gpus[3].sequence;
             if (other < one) backwards++;
         }
     });

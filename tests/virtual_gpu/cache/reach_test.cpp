@@ -22,12 +22,12 @@ constexpr CUdeviceptr kAddress = CUdeviceptr{1} << 42;
 /// A context on each of three GPUs; the first one is current in this thread.
 struct Scene {
     Scene() {
-        for (std::size_t i = 0; i < all.size(); i++) driver.make(all[i], static_cast<CUdevice>(10 + i));
+        for (size_t i = 0; i < all.size(); i++) driver.make(all[i], static_cast<CUdevice>(10 + i));
         MadeUpDriver::stack() = {all[0]};
     }
-    std::vector<CUcontext> of(CUcontext context, std::size_t most = Reach::kMaxContexts) {
+    std::vector<CUcontext> of(CUcontext context, size_t most = Reach::kMaxContexts) {
         std::vector<CUcontext> into(Reach::kMaxContexts + 1, kUntouched);
-        const std::size_t count = reach->list(gpu_state().contexts, context, kAddress, into.data(), most);
+        const size_t count = reach->list(gpu_state().contexts, context, kAddress, into.data(), most);
         CHECK(MadeUpDriver::stack() == std::vector<CUcontext>{all[0]});
         CHECK(std::all_of(into.begin() + static_cast<long>(std::min(count, most)), into.end(),
                           [](CUcontext one) { return one == kUntouched; }));
@@ -41,7 +41,7 @@ struct Scene {
     using List = std::vector<CUcontext>;
     static inline const CUcontext kUntouched = context(0xdead);
     const List all{context(1), context(2), context(3)};
-    std::size_t found = 0;
+    size_t found = 0;
     MadeUpDriver driver;
     std::unique_ptr<Reach> reach = std::make_unique<Reach>();
 };
@@ -123,7 +123,7 @@ TEST_CASE("memory of a context that is not known is in everybody's reach") {
 
 TEST_CASE("more contexts than there is room for are counted, and no more are written than asked for") {
     Scene scene;
-    for (std::uintptr_t i = 0; i < 5; i++) scene.driver.make(context(20 + i), 10);
+    for (uintptr_t i = 0; i < 5; i++) scene.driver.make(context(20 + i), 10);
     CHECK(scene.of(scene.all[0], 2).size() == 2);
     CHECK(scene.found == 6);
     CHECK(scene.of(scene.all[0], 0).empty());
@@ -132,7 +132,7 @@ TEST_CASE("more contexts than there is room for are counted, and no more are wri
 
 TEST_CASE("a process with more contexts than can be looked at is told of them all, and nothing is written") {
     Scene scene;
-    for (std::uintptr_t i = 0; i < Reach::kMaxContexts - 3; i++) scene.driver.make(context(20 + i), 10);
+    for (uintptr_t i = 0; i < Reach::kMaxContexts - 3; i++) scene.driver.make(context(20 + i), 10);
     CHECK(scene.of(scene.all[1]) == Scene::List{scene.all[1]});
     scene.driver.make(context(500), 10);
     std::vector<CUcontext> into(Reach::kMaxContexts, Scene::kUntouched);
@@ -160,12 +160,12 @@ TEST_CASE("copies that threads note at once are all known, and a list among them
         for (unsigned gpu = 20 + t; gpu < 60; gpu += 4) {
             scene.reach->copied_among(Reach::bit(10) | Reach::bit(static_cast<CUdevice>(gpu)));
             CUcontext into[Reach::kMaxContexts];
-            const std::size_t count =
+            const size_t count =
                 scene.reach->list(gpu_state().contexts, scene.all[0], kAddress, into, Reach::kMaxContexts);
             if (count != 1 || into[0] != scene.all[0]) wrong++;
         }
     });
     CHECK(wrong == 0);
-    for (CUdevice gpu = 20; gpu < 60; gpu++) scene.driver.make(context(static_cast<std::uintptr_t>(100 + gpu)), gpu);
+    for (CUdevice gpu = 20; gpu < 60; gpu++) scene.driver.make(context(static_cast<uintptr_t>(100 + gpu)), gpu);
     CHECK(scene.of(scene.all[0]).size() == 41);
 }

@@ -14,9 +14,9 @@ namespace cuslice {
 namespace {
 
 // NOLINTNEXTLINE(performance-no-int-to-ptr): a made-up handle
-CUcontext context(std::uintptr_t number) { return reinterpret_cast<CUcontext>(number << 12); }
+CUcontext context(uintptr_t number) { return reinterpret_cast<CUcontext>(number << 12); }
 // NOLINTNEXTLINE(performance-no-int-to-ptr): the same
-CUevent event(std::uintptr_t number) { return reinterpret_cast<CUevent>(number << 4); }
+CUevent event(uintptr_t number) { return reinterpret_cast<CUevent>(number << 4); }
 
 TEST_CASE("a thread has one event to spare, of one context, and takes it once") {
     const auto events = std::make_unique<ThreadEvents>();
@@ -50,7 +50,7 @@ TEST_CASE("a thread that ends leaves what it kept, and its place to another thre
     CUcontext left_context = nullptr;
     CUevent left = nullptr;
     const auto leave = [&](CUcontext of, CUevent what) { left_context = of, left = what; };
-    for (std::uintptr_t i = 1; i <= 2 * ThreadEvents::kThreads; i++) {
+    for (uintptr_t i = 1; i <= 2 * ThreadEvents::kThreads; i++) {
         CAPTURE(i);
         bool kept = false;
         std::thread([&] {

@@ -28,7 +28,7 @@ TEST_CASE("formats: a channel takes what its array's format says") {
 }
 
 TEST_CASE("formats: an entry of a fat binary fits where its header and its code end") {
-    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+    constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
     FatBinaryEntry entry{};
     entry.header_size = 64;
     entry.size = 36;
@@ -49,7 +49,7 @@ TEST_CASE("formats: LZ4 and Zstandard are the compressed entries") {
     FatBinaryEntry entry{};
     entry.flags = ~FatBinaryEntry::kCompressed;
     CHECK(!entry.is_compressed());
-    for (const std::uint64_t flag : {0x2000, 0x8000}) {
+    for (const uint64_t flag : {0x2000, 0x8000}) {
         entry.flags = flag;
         CHECK(entry.is_compressed());
     }

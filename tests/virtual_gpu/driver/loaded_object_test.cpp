@@ -48,7 +48,7 @@ TEST_CASE("what a library merely uses or needs is not its own, unlike for dlsym"
     // From its first segment to its last.
     Dl_info info{};
     REQUIRE(dladdr(dlsym(handle, "cuInit"), &info));
-    CHECK(object.range().begin == reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+    CHECK(object.range().begin == reinterpret_cast<uintptr_t>(info.dli_fbase));
     CHECK(object.range().has(object.find("cuInit")));
     CHECK_FALSE(object.range().has(dlsym(handle, "puts")));
     CHECK(LoadedObject().range().size == 0);
@@ -85,8 +85,8 @@ TEST_CASE("an object is told by any address in it, and none by others") {
 
 TEST_CASE(
     "an object holds what is loaded of it, whatever else its table names, and from its first segment to its last") {
-    constexpr std::uintptr_t kBase = 0x7f0000000000;
-    const auto segment = [](std::uint32_t type, std::uint32_t flags, std::uintptr_t at, std::size_t size) {
+    constexpr uintptr_t kBase = 0x7f0000000000;
+    const auto segment = [](uint32_t type, uint32_t flags, uintptr_t at, size_t size) {
         ElfW(Phdr) made{};
         made.p_type = type;
         made.p_flags = flags;
@@ -108,13 +108,13 @@ TEST_CASE(
     REQUIRE(object);
     CHECK(std::string(object.path()).empty());
     CHECK(std::string(object.soname()).empty());
-    const auto holds = [&](std::uintptr_t at) { return object.holds(reinterpret_cast<const void*>(kBase + at)); };
-    for (const std::uintptr_t at : {0x1000, 0x1fff, 0x4000, 0x5fff, 0x8000, 0x8fff, 0xa000, 0xa7ff}) {
+    const auto holds = [&](uintptr_t at) { return object.holds(reinterpret_cast<const void*>(kBase + at)); };
+    for (const uintptr_t at : {0x1000, 0x1fff, 0x4000, 0x5fff, 0x8000, 0x8fff, 0xa000, 0xa7ff}) {
         CAPTURE(at);
         CHECK(holds(at));
         CHECK(object.range().has(reinterpret_cast<const void*>(kBase + at)));
     }
-    for (const std::uintptr_t at : {0x0, 0xfff, 0x2000, 0x3fff, 0x6000, 0x9000, 0xa800, 0x80000, 0x90000, 0x90fff}) {
+    for (const uintptr_t at : {0x0, 0xfff, 0x2000, 0x3fff, 0x6000, 0x9000, 0xa800, 0x80000, 0x90000, 0x90fff}) {
         CAPTURE(at);
         CHECK_FALSE(holds(at));
     }

@@ -13,16 +13,16 @@
 namespace cuslice {
 namespace {
 
-constexpr std::size_t kPage = ScratchPages::kPage, kAll = ScratchPages::kPages * kPage;
+constexpr size_t kPage = ScratchPages::kPage, kAll = ScratchPages::kPages * kPage;
 
-bool all_zero(const void* memory, std::size_t bytes) {
+bool all_zero(const void* memory, size_t bytes) {
     const auto* begin = static_cast<const char*>(memory);
     return std::all_of(begin, begin + bytes, [](char c) { return c == 0; });
 }
 
 // Counts errors of threads that use scratch memory at the same time: each must find it zero, and then nothing but what
 // it wrote itself.
-unsigned wrong_of_threads(std::size_t bytes, int times) {
+unsigned wrong_of_threads(size_t bytes, int times) {
     std::atomic<unsigned> wrong{0};
     std::vector<std::thread> threads;
     for (int t = 1; t <= 4; t++)
@@ -31,7 +31,7 @@ unsigned wrong_of_threads(std::size_t bytes, int times) {
                 auto* mine = static_cast<char*>(take_scratch(bytes));
                 wrong += !mine || !all_zero(mine, bytes);
                 std::fill_n(mine, bytes, static_cast<char>(t));
-                wrong += std::count(mine, mine + bytes, static_cast<char>(t)) != static_cast<std::ptrdiff_t>(bytes);
+                wrong += std::count(mine, mine + bytes, static_cast<char>(t)) != static_cast<ptrdiff_t>(bytes);
                 give_back_scratch(mine, bytes);
             }
         });
@@ -42,7 +42,7 @@ unsigned wrong_of_threads(std::size_t bytes, int times) {
 }  // namespace
 
 TEST_CASE("memory for a moment is zero, also where it has been used before") {
-    for (const std::size_t bytes : {std::size_t{1}, kPage - 1, kPage + 1, 3 * kPage}) {
+    for (const size_t bytes : {size_t{1}, kPage - 1, kPage + 1, 3 * kPage}) {
         void* first = take_scratch(bytes);
         REQUIRE(all_zero(first, bytes));
         std::fill_n(static_cast<char*>(first), bytes, 'x');
@@ -56,11 +56,11 @@ TEST_CASE("memory for a moment is zero, also where it has been used before") {
 
 TEST_CASE("no page is two's at once, and where there are no more the kernel is asked") {
     std::vector<char*> taken;
-    for (std::size_t i = 0; i < 12; i++) taken.push_back(static_cast<char*>(take_scratch(2 * kPage)));
+    for (size_t i = 0; i < 12; i++) taken.push_back(static_cast<char*>(take_scratch(2 * kPage)));
     std::sort(taken.begin(), taken.end());
-    for (std::size_t i = 0; i < taken.size(); i++) {
+    for (size_t i = 0; i < taken.size(); i++) {
         REQUIRE(taken[i]);
-        if (i) CHECK(taken[i] - taken[i - 1] >= static_cast<std::ptrdiff_t>(2 * kPage));
+        if (i) CHECK(taken[i] - taken[i - 1] >= static_cast<ptrdiff_t>(2 * kPage));
         std::fill_n(taken[i], 2 * kPage, 'x');
     }
     CHECK_FALSE(ScratchPages::take(1));
@@ -79,14 +79,14 @@ TEST_CASE("no page is two's at once, and where there are no more the kernel is a
 TEST_CASE("a run of pages is found between others") {
     char* pages[ScratchPages::kPages];
     for (char*& page : pages) page = static_cast<char*>(ScratchPages::take(kPage));
-    for (const std::size_t free : {3, 5, 6, 7}) ScratchPages::give_back(pages[free], kPage);
+    for (const size_t free : {3, 5, 6, 7}) ScratchPages::give_back(pages[free], kPage);
     CHECK_FALSE(ScratchPages::take(4 * kPage));
     void* const three = ScratchPages::take(3 * kPage);
     CHECK(three == pages[5]);
     CHECK(ScratchPages::take(kPage) == pages[3]);
     CHECK_FALSE(ScratchPages::take(kPage));
     ScratchPages::give_back(three, 3 * kPage);
-    for (const std::size_t i : {0, 1, 2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15}) ScratchPages::give_back(pages[i], kPage);
+    for (const size_t i : {0, 1, 2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15}) ScratchPages::give_back(pages[i], kPage);
     void* const whole = ScratchPages::take(kAll);
     CHECK(whole);
     ScratchPages::give_back(whole, kAll);

@@ -20,7 +20,7 @@ using Tried = std::vector<std::string>;
 
 // Everything that would be tried, "PATH (where)", but for subfolders of other levels than x86-64-v2, which every CPU of
 // the last ten years has.
-Tried tried(std::vector<std::string> folders, std::size_t defaults, const std::string& cache) {
+Tried tried(std::vector<std::string> folders, size_t defaults, const std::string& cache) {
     std::vector<Dl_serpath> list;
     for (std::string& folder : folders) list.push_back({folder.data(), 0});
     Tried all;

@@ -10,7 +10,7 @@ using namespace cuslice;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 constexpr CUdeviceptr kAddress = 0x7f0000000000;
 
 struct Steps {
@@ -57,7 +57,7 @@ TEST_CASE("what can't be recorded is given back to the driver, and not charged")
 
 TEST_CASE("a free that the driver refuses keeps the record, and one that it carries out takes it") {
     GpuState& state = gpu_state();
-    const Allocation made{kAddress, kMiB, 1, 0, static_cast<std::uint8_t>(Kind::memory)};
+    const Allocation made{kAddress, kMiB, 1, 0, static_cast<uint8_t>(Kind::memory)};
     REQUIRE(state.allocations.insert(made));
     Allocation seen{1, 1, 1, 1, 1};
     CUresult told = CUDA_SUCCESS;

@@ -10,7 +10,7 @@ constexpr unsigned kScheduleSpin = 1;
 constexpr int kCuda12 = 12080, kCuda13 = 13000;
 
 template <typename... Lines>
-std::uint64_t kind_with(Lines... lines) {
+uint64_t kind_with(Lines... lines) {
     const char* const environment[] = {"HOME=/root", lines..., nullptr};
     return context_kind(environment);
 }
@@ -18,7 +18,7 @@ std::uint64_t kind_with(Lines... lines) {
 }  // namespace
 
 TEST_CASE("variables that may change what a context takes make another kind, in whatever order") {
-    const std::uint64_t plain = kind_with();
+    const uint64_t plain = kind_with();
     CHECK(plain != 0);
     CHECK(kind_with("CUDA_MODULE_LOADING=EAGER") != plain);
     CHECK(kind_with("CUDA_MODULE_LOADING=EAGER") != kind_with("CUDA_MODULE_LOADING=LAZY"));
@@ -34,7 +34,7 @@ TEST_CASE("variables that say which GPU, and where the cache is, make no other k
 }
 
 TEST_CASE("flags and the driver's version make another kind of context") {
-    const std::uint64_t process = kind_with(), plain = context_kind(process, 0, kCuda13);
+    const uint64_t process = kind_with(), plain = context_kind(process, 0, kCuda13);
     CHECK(plain != 0);
     CHECK(context_kind(process, kScheduleSpin, kCuda13) != plain);
     CHECK(context_kind(process, 0, kCuda12) != plain);

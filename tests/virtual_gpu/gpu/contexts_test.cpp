@@ -7,7 +7,7 @@ using cuslice::Contexts;
 
 namespace {
 
-CUcontext context(std::uintptr_t number) { return reinterpret_cast<CUcontext>(number << 4); }
+CUcontext context(uintptr_t number) { return reinterpret_cast<CUcontext>(number << 4); }
 
 }  // namespace
 

@@ -14,13 +14,13 @@ struct PartsScene : FootprintScene {
     const Share shares[3] = {{&small[0], Share::kWhole / 4}, {&small[1], Share::kWhole / 2}, {&large}};
     const DriverFootprint::Budgets all{shares};
 
-    void change(std::uint64_t process) {
+    void change(uint64_t process) {
         DriverFootprint::Step step = part.before(all);
         machine.listed = true;
         machine.process = machine.all = process;
         part.after(step, {}, all);
     }
-    std::uint64_t used() const { return small[0].used() + small[1].used() + large.used(); }
+    uint64_t used() const { return small[0].used() + small[1].used() + large.used(); }
 };
 
 }  // namespace
@@ -33,7 +33,7 @@ TEST_CASE("parts of a GPU are charged what the driver takes in proportion, and t
     CHECK(scene.small[1].used() == 100 * kMiB);
     CHECK(scene.large.used() == 200 * kMiB);
     // Where it can't be divided no byte is lost, nor charged twice.
-    for (const std::uint64_t bytes : {400ul * kMiB + 512, 3ul * kMiB + 1536, 513ul, 1ul}) {
+    for (const uint64_t bytes : {400ul * kMiB + 512, 3ul * kMiB + 1536, 513ul, 1ul}) {
         CAPTURE(bytes);
         scene.change(bytes);
         CHECK(scene.used() == Budget::charged(bytes));

@@ -306,11 +306,11 @@ TEST_CASE("without NVML the first context is all that is in use, up to what one 
     scene.open();
     DriverFootprint::Step step = scene.part.before(scene.budgets);
     CHECK_FALSE(step.known());
-    const std::uint64_t in_use = GENERATE(as<std::uint64_t>(), 300, 5000) * kMiB;
+    const uint64_t in_use = GENERATE(as<uint64_t>(), 300, 5000) * kMiB;
     shown_free = 16384 * kMiB - in_use;
     scene.part.after(step, {}, scene.budgets);
     CHECK(scene.part.bytes() == (in_use == 300 * kMiB ? 300 : 500) * kMiB);
-    const std::uint64_t first = scene.part.bytes();
+    const uint64_t first = scene.part.bytes();
     DriverFootprint::Step module = scene.part.before(scene.budgets);
     shown_free -= 24 * kMiB;
     scene.part.after(module, {}, scene.budgets);
@@ -353,7 +353,7 @@ TEST_CASE("a reading during which others allocate or free is not believed") {
         scene.budget.roll_back(512);
         machine.process = 1;
     };
-    const std::uint64_t before = scene.part.bytes();
+    const uint64_t before = scene.part.bytes();
     CHECK_FALSE(scene.part.refresh({}, scene.budgets));  // never quiet: it gives up, and the last figure stands
     CHECK(scene.part.bytes() == before);
 }
@@ -364,7 +364,7 @@ TEST_CASE("managed memory may be elsewhere, so it leaves a range") {
     scene.grow(300 * kMiB);
     REQUIRE(scene.budget.reserve(1000 * kMiB));  // managed: charged, and on the GPU or not
     scene.budget.commit();
-    const std::uint64_t resident = GENERATE(as<std::uint64_t>(), 0, 400, 1000) * kMiB;
+    const uint64_t resident = GENERATE(as<uint64_t>(), 0, 400, 1000) * kMiB;
     machine.process = 300 * kMiB + resident;
     scene.part.refresh({1000 * kMiB, 1}, scene.budgets);
     CHECK(scene.part.bytes() == 300 * kMiB);
@@ -419,7 +419,7 @@ TEST_CASE("a step that NVML's figure says all of is no open step, however it end
     scene.open();
     scene.grow(300 * kMiB);
     REQUIRE(scene.part.exact());
-    const std::uint64_t steps = scene.part.step_count();
+    const uint64_t steps = scene.part.step_count();
     scene.grow(10 * kMiB);
     { const DriverFootprint::Step failed = scene.part.before(scene.budgets); }
     CHECK(scene.part.step_count() == steps);

@@ -14,29 +14,29 @@ struct Alone : MeasuredMachine {
         machine.listed = true;
     }
     /// The driver takes so much in a call.
-    bool step(std::int64_t bytes, LimitError* why) {
+    bool step(int64_t bytes, LimitError* why) {
         DriverFootprint::Step now = DriverSteps(*gpu).before();
         take(bytes);
         return DriverSteps(*gpu).after(now, why);
     }
-    bool foresee(std::uint64_t bytes, LimitError* why) {
+    bool foresee(uint64_t bytes, LimitError* why) {
         DriverFootprint::Step now = DriverSteps(*gpu).before();
         return DriverSteps(*gpu).reserve_lower_bound(now, bytes, why);
     }
-    std::uint64_t used() { return gpu->budget().used(); }
+    uint64_t used() { return gpu->budget().used(); }
     std::unique_ptr<VirtualGpu> gpu;
 };
 
 /// Two parts of 1 GiB each of a GPU, whose own limit is `whole`.
 struct Parts : MeasuredMachine {
-    explicit Parts(std::uint64_t whole = 2048 * kMiB) {
+    explicit Parts(uint64_t whole = 2048 * kMiB) {
         physical->split(measured_slice(whole, 0), 2048 * kMiB, false);
         one = open(0, measured_slice(1024 * kMiB, 0));
         other = open(1, measured_slice(1024 * kMiB, 0));
         machine.listed = true;
         DriverSteps(*one).charge_unseen_context();
     }
-    bool foresee(std::uint64_t bytes, LimitError* why) {
+    bool foresee(uint64_t bytes, LimitError* why) {
         DriverFootprint::Step now = DriverSteps(*one).before();
         return DriverSteps(*one).reserve_lower_bound(now, bytes, why);
     }
@@ -60,7 +60,7 @@ TEST_CASE("what the driver takes in a call is charged, up to the limit and no fu
     CHECK(why.limit == 1024 * kMiB);
     CHECK_FALSE(scene.step(0, nullptr));
     // The caller has undone it.
-    CHECK(scene.step(-100 * std::int64_t{kMiB}, &why));
+    CHECK(scene.step(-100 * int64_t{kMiB}, &why));
     CHECK(scene.used() == 1024 * kMiB);
     CHECK_FALSE(scene.step(kMiB, &why));
     CHECK(why.requested == kMiB);
@@ -82,7 +82,7 @@ TEST_CASE("what is cached makes room for what the driver takes, and is taken aga
     // With less than is missing in the cache it is refused, and nothing is topped up.
     kept_of_gpus.asked.clear();
     CHECK_FALSE(scene.step(100 * kMiB, &why));
-    CHECK(kept_of_gpus.asked.front() == std::pair<int, std::uint64_t>{0, 100 * kMiB});
+    CHECK(kept_of_gpus.asked.front() == std::pair<int, uint64_t>{0, 100 * kMiB});
     CHECK(kept_of_gpus.topped_up.size() == 2);
 
     Alone direct(AllocatorMode::direct);
@@ -168,7 +168,7 @@ TEST_CASE("with the last context goes what others have blurred, unless another o
     {
         const MakingContext another;
         DriverFootprint::Step ends = DriverSteps(*gpu).before();
-        scene.take(-200 * std::int64_t{kMiB});  // and others took 100 MiB
+        scene.take(-200 * int64_t{kMiB});  // and others took 100 MiB
         DriverSteps(*gpu).after_context_end(ends);
         CHECK(gpu->budget().used() == 100 * kMiB);
     }

@@ -13,10 +13,10 @@ using Answer = FootprintPolling::Answer;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 /// Polls that find nothing, so many in a row, the last of them at `now`; CUDA says that `unseen` bytes are in use.
-void poll_in_vain(FootprintPolling& polling, unsigned times, std::uint64_t unseen, std::int64_t now) {
+void poll_in_vain(FootprintPolling& polling, unsigned times, uint64_t unseen, int64_t now) {
     for (unsigned i = 0; i < times; i++) polling.polled(false, unseen, now);
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("the most that was used is what was charged when somebody looked, and 
 
 TEST_CASE("polls that find nothing become rare, and one that finds something makes them frequent again") {
     FootprintPolling polling;
-    std::int64_t now = 5000;
+    int64_t now = 5000;
     poll_in_vain(polling, 15, 300 * kMiB, now);
     CHECK(polling.ask(false, now) == Answer::yes);
     poll_in_vain(polling, 1, 300 * kMiB, now);
@@ -86,8 +86,7 @@ TEST_CASE("polls that find nothing become rare, and one that finds something mak
 
 TEST_CASE("where CUDA can't tell what is in use, or others move it all the time, the intervals are short") {
     FootprintPolling polling;
-    const auto [vain, unseen] =
-        GENERATE(std::pair{16u, FootprintPolling::kUnknown}, std::pair{1024u, std::uint64_t{0}});
+    const auto [vain, unseen] = GENERATE(std::pair{16u, FootprintPolling::kUnknown}, std::pair{1024u, uint64_t{0}});
     poll_in_vain(polling, vain, unseen, 5000);
     CHECK(polling.ask(false, 5099) == Answer::no);
     CHECK(polling.ask(false, 5100) == Answer::yes);

@@ -19,13 +19,13 @@ struct FootprintScene {
         put(NvmlFunction::nvmlDeviceGetMemoryInfo, memory);
     }
     // `pid`: 0 where it isn't known under which NVML would list us. `on_top`: bytes that are charged to nobody.
-    void open(unsigned pid = kPid, std::uint64_t on_top = 0) {
+    void open(unsigned pid = kPid, uint64_t on_top = 0) {
         NvmlGpu nvml;
         nvml.open("GPU-made-up");
         part.open(nvml, pid, free_memory, 500 * kMiB, on_top, frees, mutex);
     }
     // The driver makes a context, or loads a module.
-    void grow(std::uint64_t bytes, std::uint64_t others = 0, bool context = false) {
+    void grow(uint64_t bytes, uint64_t others = 0, bool context = false) {
         DriverFootprint::Step step = part.before(budgets, context);
         machine.listed = listable;
         machine.process += bytes;
@@ -33,7 +33,7 @@ struct FootprintScene {
         if (shown_free) shown_free -= bytes + others;
         part.after(step, {}, budgets);
     }
-    void allocate(std::uint64_t bytes) {
+    void allocate(uint64_t bytes) {
         REQUIRE(budget.reserve(bytes));
         budget.commit();
         machine.process += bytes;

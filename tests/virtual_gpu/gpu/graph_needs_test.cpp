@@ -10,17 +10,17 @@ using namespace cuslice;
 
 namespace {
 
-CUgraphExec handle(std::uintptr_t number) { return reinterpret_cast<CUgraphExec>(number * 16); }
+CUgraphExec handle(uintptr_t number) { return reinterpret_cast<CUgraphExec>(number * 16); }
 
 }  // namespace
 
 TEST_CASE("what an instance needs on each GPU is there until it ends, whatever comes and goes beside it") {
     GraphNeeds needs;
     CHECK(needs.empty());
-    std::map<std::uintptr_t, GraphNeeds::Bytes> model;
+    std::map<uintptr_t, GraphNeeds::Bytes> model;
     std::mt19937_64 random(3);
     for (int i = 0; i < 2000; i++) {
-        const std::uintptr_t number = random() % 50 + 1;
+        const uintptr_t number = random() % 50 + 1;
         if (random() % 3 == 0) {
             needs.ended(handle(number));
             model.erase(number);
@@ -32,7 +32,7 @@ TEST_CASE("what an instance needs on each GPU is there until it ends, whatever c
             model[number] = bytes;
         }
         CHECK(needs.empty() == model.empty());
-        const std::uintptr_t other = random() % 50 + 1;
+        const uintptr_t other = random() % 50 + 1;
         const GraphNeeds::Bytes found = needs.of(handle(other));
         REQUIRE(found.any == (model.count(other) == 1));
         for (int gpu = 0; gpu < GraphNeeds::kMaxGpus; gpu++)

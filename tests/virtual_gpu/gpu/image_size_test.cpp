@@ -28,7 +28,7 @@ namespace {
 
 constexpr char kHead[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-std::uint64_t ptx(const std::string& text) { return least_size_of_image((kHead + text).c_str()); }
+uint64_t ptx(const std::string& text) { return least_size_of_image((kHead + text).c_str()); }
 
 }  // namespace
 
@@ -54,10 +54,10 @@ TEST_CASE("a cubin's variables are added up, and a fat binary takes what each of
     using fake_test::Cubin;
     const std::string cubin = Cubin(90, 8).bytes(), text = std::string(kHead) + ".visible .global .b8 a[1000];";
     CHECK(least_size_of_image(cubin.data()) == 4);
-    const auto part = [](unsigned short kind, std::uint64_t flags, const std::string& code) {
+    const auto part = [](unsigned short kind, uint64_t flags, const std::string& code) {
         std::string entry(64, '\0');
-        const std::uint32_t head = 64;
-        const std::uint64_t size = code.size();
+        const uint32_t head = 64;
+        const uint64_t size = code.size();
         std::memcpy(entry.data(), &kind, sizeof kind);
         std::memcpy(entry.data() + 4, &head, sizeof head);
         std::memcpy(entry.data() + 8, &size, sizeof size);
@@ -66,11 +66,11 @@ TEST_CASE("a cubin's variables are added up, and a fat binary takes what each of
     };
     const auto least = [](const std::string& parts) {
         std::string all("\x50\xed\x55\xba\x01\x00\x10\x00", 8);
-        const std::uint64_t size = parts.size();
+        const uint64_t size = parts.size();
         all.append(reinterpret_cast<const char*>(&size), sizeof size);
         all += parts;
         struct {
-            std::uint32_t magic = 0x466243b1, version = 1;
+            uint32_t magic = 0x466243b1, version = 1;
             const void* container;
             const void* name = nullptr;
         } wrapper;
@@ -78,7 +78,7 @@ TEST_CASE("a cubin's variables are added up, and a fat binary takes what each of
         CHECK(least_size_of_image(&wrapper) == least_size_of_image(all.data()));
         return least_size_of_image(all.data());
     };
-    constexpr std::uint64_t kCompressed = 0x2000;
+    constexpr uint64_t kCompressed = 0x2000;
     CHECK(least(part(2, 0, cubin)) == 4);
     CHECK(least(part(1, 0, text)) == 1000);
     CHECK(least(part(2, 0, cubin) + part(1, 0, text)) == 4);
@@ -96,7 +96,7 @@ TEST_CASE("a PTX text may be cut anywhere") {
     const std::string text = std::string(kHead) +
                              ".visible .global .align 4 .b8 a[1000]; // note\n.visible .entry k() { ret; }\n"
                              "/* c */ .weak .global .f64 b[4] = {1.0, 2.0};";
-    for (std::size_t cut = 0; cut <= text.size(); cut++) {
+    for (size_t cut = 0; cut <= text.size(); cut++) {
         PtxSize size;
         size.add(std::string_view(text).substr(0, cut));
         size.add(std::string_view(text).substr(cut));
@@ -137,7 +137,7 @@ namespace {
 
 // Bytes right before memory that nobody may touch.
 const char* before_guard(const std::string& bytes) {
-    constexpr std::size_t kRoom = 1 << 20, kGuard = 65536;
+    constexpr size_t kRoom = 1 << 20, kGuard = 65536;
     static auto* const pages = [] {
         auto* const made = static_cast<char*>(
             mmap(nullptr, kRoom + kGuard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -163,10 +163,10 @@ TEST_CASE("an image that is cut anywhere takes no more than the whole one, in me
     close(mkstemp(path));
     for (const std::string& whole : {fake_test::Cubin(90, 8).bytes(), fat_binary()}) {
         CHECK(least_size_of_image(before_guard(whole)) == 4);
-        for (std::size_t length = 1; length <= whole.size(); length++) {
+        for (size_t length = 1; length <= whole.size(); length++) {
             const std::string cut = whole.substr(0, length);
             std::ofstream(path, std::ios::trunc) << cut;
-            const std::uint64_t bytes = least_size_of_image(before_guard(cut));
+            const uint64_t bytes = least_size_of_image(before_guard(cut));
             if (bytes > 4 || bytes != least_size_of_image_file(path)) FAIL("cut to " << length << ": " << bytes);
         }
         CHECK(least_size_of_image_file(path) == 4);
@@ -176,14 +176,14 @@ TEST_CASE("an image that is cut anywhere takes no more than the whole one, in me
 
 TEST_CASE("an image that is damaged anywhere ends nobody") {
     std::mt19937_64 random(20260702);  // the standard says what follows
-    const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };
+    const auto below = [&](size_t end) { return static_cast<size_t>(random() % end); };
     for (const std::string& whole : {fake_test::Cubin(86, 7).bytes(), fake_test::Cubin(90, 8).bytes(), fat_binary()}) {
         for (int round = 0; round < 3000; round++) {
-            static constexpr std::uint64_t kWords[] = {0, 1, 0xff, 0xffff, 0x7fffffff, ~0ull, 1ull << 63, ~0ull - 63};
+            static constexpr uint64_t kWords[] = {0, 1, 0xff, 0xffff, 0x7fffffff, ~0ull, 1ull << 63, ~0ull - 63};
             std::string bytes = whole;
-            for (std::size_t change = 0; change <= below(4); change++) {
-                const std::size_t size = std::size_t{1} << below(4);
-                const std::uint64_t word = below(2) ? random() : kWords[below(8)];
+            for (size_t change = 0; change <= below(4); change++) {
+                const size_t size = size_t{1} << below(4);
+                const uint64_t word = below(2) ? random() : kWords[below(8)];
                 std::memcpy(bytes.data() + below(bytes.size() - size), &word, size);
             }
             least_size_of_image(before_guard(bytes));
@@ -196,7 +196,7 @@ TEST_CASE("a part of a fat binary is read to its own end") {
     // A cubin that is cut, with the rest of it behind the part.
     const std::string cubin = fake_test::Cubin(90, 8).bytes();
     std::string parts = entry(2, 90, 0, cubin);
-    const std::uint64_t size = cubin.size() - 64;
+    const uint64_t size = cubin.size() - 64;
     std::memcpy(parts.data() + 8, &size, sizeof size);
     CHECK(least_size_of_image(fake_test::container(parts).data()) == 0);
 }

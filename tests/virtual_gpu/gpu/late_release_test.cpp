@@ -11,16 +11,16 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::uint64_t kContext = 300 * kMiB, kPiece = 64 * kMiB;
+constexpr uint64_t kContext = 300 * kMiB, kPiece = 64 * kMiB;
 
 /// A GPU with a limit of 1 GiB and a context, which NVML has a figure of.
 struct Scene : MeasuredMachine {
     Scene() {
         machine.listed = true;
-        take(static_cast<std::int64_t>(kContext));
+        take(static_cast<int64_t>(kContext));
         DriverSteps(*gpu).charge_unseen_context();
     }
-    std::uint64_t free() { return memory_view(*gpu, 16384 * kMiB).free; }
+    uint64_t free() { return memory_view(*gpu, 16384 * kMiB).free; }
     std::unique_ptr<VirtualGpu> gpu = open(0, measured_slice(1024 * kMiB, 16 * kMiB));
 };
 
@@ -40,14 +40,14 @@ TEST_CASE("what another process may still hold stays charged, and what the drive
 TEST_CASE("where the driver's figure can be read, what it hasn't yet stays charged until it has") {
     Scene scene;
     scene.allocate(*scene.gpu, 2 * kPiece);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
     release_later(*scene.gpu, kPiece);
     release_shared(*scene.gpu, kPiece);
     CHECK(scene.free() == free);
-    scene.take(-static_cast<std::int64_t>(kPiece));
+    scene.take(-static_cast<int64_t>(kPiece));
     scene.gpu->driver_gave_back();
     CHECK(scene.free() == free + kPiece);
-    scene.take(-static_cast<std::int64_t>(kPiece));
+    scene.take(-static_cast<int64_t>(kPiece));
     scene.gpu->driver_gave_back();
     CHECK(scene.free() == free + 2 * kPiece);
     CHECK(scene.gpu->driver_footprint() == kContext);
@@ -57,9 +57,9 @@ TEST_CASE("a GPU looks at what others keep before every figure that it shows, an
     Scene scene;
     const std::unique_ptr<VirtualGpu>& gpu = scene.gpu;
     scene.allocate(*gpu, kPiece);
-    const std::uint64_t free = scene.free();
+    const uint64_t free = scene.free();
 
-    const std::uint64_t before = before_exported_release(*gpu);
+    const uint64_t before = before_exported_release(*gpu);
     machine.process -= kPiece;
     release_exported(*gpu, kPiece, before);
     after_exported_release(*gpu);

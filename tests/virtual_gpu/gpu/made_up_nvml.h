@@ -8,12 +8,12 @@
 
 namespace cuslice::tests {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 constexpr unsigned kPid = 4711;
 
 struct MadeUpNvml {
     bool there = true, listed = false, answers = true;
-    std::uint64_t process = 0, all = 0;
+    uint64_t process = 0, all = 0;
     int readings = 0;
     std::function<void()> meanwhile = [] {};  // what other threads do while it is asked
 };
@@ -50,8 +50,8 @@ inline nvmlReturn_t memory(nvmlDevice_t, nvmlMemory_t* info) {
     return machine.answers ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
 }
 
-inline std::uint64_t shown_free = 0;  // by the CUDA API; 0: no context
-inline bool free_memory(std::uint64_t* free, std::uint64_t* total) {
+inline uint64_t shown_free = 0;  // by the CUDA API; 0: no context
+inline bool free_memory(uint64_t* free, uint64_t* total) {
     *free = shown_free;
     *total = 16384 * kMiB;
     return shown_free != 0;
@@ -59,7 +59,7 @@ inline bool free_memory(std::uint64_t* free, std::uint64_t* total) {
 
 template <typename F>
 void put(NvmlFunction function, F* implementation) {
-    cuslice_physical_nvml_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
+    cuslice_physical_nvml_slots[static_cast<size_t>(function)] = reinterpret_cast<void*>(implementation);
 }
 
 }  // namespace cuslice::tests

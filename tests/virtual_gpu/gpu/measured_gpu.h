@@ -21,10 +21,10 @@ namespace cuslice::tests {
 /// Caches that keep so many bytes of each GPU, and write down what is asked of them.
 class KeptOfGpus : public MemoryReclaimer {
   public:
-    using Asked = std::vector<std::pair<int, std::uint64_t>>;  // the GPU's ordinal, and bytes
-    std::uint64_t trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache*) override {
+    using Asked = std::vector<std::pair<int, uint64_t>>;  // the GPU's ordinal, and bytes
+    uint64_t trim(VirtualGpu& gpu, uint64_t bytes, const ContextCache*) override {
         asked.emplace_back(gpu.ordinal(), bytes);
-        const std::uint64_t given = std::min(bytes, kept[gpu.ordinal()]);
+        const uint64_t given = std::min(bytes, kept[gpu.ordinal()]);
         kept[gpu.ordinal()] -= given;
         gpu.budget().release(given);
         machine.process -= given;
@@ -32,18 +32,18 @@ class KeptOfGpus : public MemoryReclaimer {
         return given;
     }
     void top_up(VirtualGpu& gpu) override { topped_up.push_back(gpu.ordinal()); }
-    std::uint64_t unused(const VirtualGpu& gpu) const override {
+    uint64_t unused(const VirtualGpu& gpu) const override {
         const auto at = kept.find(gpu.ordinal());
         return at == kept.end() ? 0 : at->second;
     }
-    std::map<int, std::uint64_t> kept;
+    std::map<int, uint64_t> kept;
     Asked asked;
     std::vector<int> topped_up;
 };
 inline KeptOfGpus kept_of_gpus;
 
 /// A slice of so many bytes, of which so many are set aside for the driver.
-inline Slice measured_slice(std::uint64_t limit, std::uint64_t headroom, AllocatorMode mode = AllocatorMode::growth) {
+inline Slice measured_slice(uint64_t limit, uint64_t headroom, AllocatorMode mode = AllocatorMode::growth) {
     Slice slice;
     slice.limited = slice.own_headroom = true;
     slice.limit = limit;
@@ -97,14 +97,14 @@ struct MeasuredMachine {
         return gpu;
     }
     /// The driver takes, or gives back, so much for this process.
-    static void take(std::int64_t bytes) {
-        machine.process += static_cast<std::uint64_t>(bytes);
-        machine.all += static_cast<std::uint64_t>(bytes);
+    static void take(int64_t bytes) {
+        machine.process += static_cast<uint64_t>(bytes);
+        machine.all += static_cast<uint64_t>(bytes);
     }
     /// An allocation, which NVML sees too.
-    static void allocate(VirtualGpu& gpu, std::uint64_t bytes) {
+    static void allocate(VirtualGpu& gpu, uint64_t bytes) {
         REQUIRE(gpu.reserve_at_once(bytes));
-        take(static_cast<std::int64_t>(bytes));
+        take(static_cast<int64_t>(bytes));
         gpu.budget().commit();
     }
 

@@ -12,10 +12,10 @@ using namespace cuslice;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 struct MadeUpPool {
-    std::uint64_t kept = 0, used = 0;
+    uint64_t kept = 0, used = 0;
 };
 std::map<CUmemoryPool, MadeUpPool> all;
 
@@ -26,7 +26,7 @@ CUresult CUDAAPI attribute(CUmemoryPool pool, CUmemPool_attribute which, void* v
 }
 
 CUresult CUDAAPI trim(CUmemoryPool pool, size_t keep) {
-    all[pool].kept = std::max<std::uint64_t>(keep, all[pool].used);
+    all[pool].kept = std::max<uint64_t>(keep, all[pool].used);
     return CUDA_SUCCESS;
 }
 
@@ -42,10 +42,10 @@ CUresult CUDAAPI trim_graphs(CUdevice) { return trim(MemoryPools::kGraphs, 0); }
 
 template <typename F>
 void put(Function function, F* implementation) {
-    cuslice_driver_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
+    cuslice_driver_slots[static_cast<size_t>(function)] = reinterpret_cast<void*>(implementation);
 }
 
-CUmemoryPool handle(std::uintptr_t number) { return reinterpret_cast<CUmemoryPool>(number * 16); }
+CUmemoryPool handle(uintptr_t number) { return reinterpret_cast<CUmemoryPool>(number * 16); }
 
 struct Scene {
     Scene() {
@@ -54,7 +54,7 @@ struct Scene {
         put(Function::cuMemPoolTrimTo, trim);
     }
     // Allocates as a hook does; the pool grows by `growth` bytes.
-    void allocate(CUmemoryPool pool, std::uint64_t bytes, std::uint64_t growth) {
+    void allocate(CUmemoryPool pool, uint64_t bytes, uint64_t growth) {
         MemoryPools::Growing growing(pools, pool, bytes);
         REQUIRE(growing.enter());
         REQUIRE(budget.reserve(growing.at_most()));
@@ -63,14 +63,12 @@ struct Scene {
         growing.allocated(growing.at_most(), budget);
         CHECK(budget.settled(budget.snapshot()));
     }
-    std::uint64_t at_most(CUmemoryPool pool, std::uint64_t bytes) {
-        return MemoryPools::Growing(pools, pool, bytes).at_most();
-    }
-    bool has_spare(CUmemoryPool pool, std::uint64_t bytes) {
+    uint64_t at_most(CUmemoryPool pool, uint64_t bytes) { return MemoryPools::Growing(pools, pool, bytes).at_most(); }
+    bool has_spare(CUmemoryPool pool, uint64_t bytes) {
         return MemoryPools::Growing(pools, pool, bytes).enter_on_spare();
     }
-    std::uint64_t kept() const {
-        std::uint64_t sum = 0;
+    uint64_t kept() const {
+        uint64_t sum = 0;
         for (const auto& [pool, state] : all) sum += state.kept;
         return sum;
     }
@@ -110,7 +108,7 @@ TEST_CASE("what pools keep is charged, whatever was reserved beforehand") {
 TEST_CASE("the growth to expect is the most that has been seen of a pool, and a guess before") {
     Scene scene;
     const CUmemoryPool pool = handle(1), other = handle(2);
-    const std::uint64_t guess = scene.at_most(pool, 1);
+    const uint64_t guess = scene.at_most(pool, 1);
     CHECK(guess >= 2 * kMiB);
     SECTION("less than the guess") {
         scene.allocate(pool, kMiB, 2 * kMiB);
@@ -163,7 +161,7 @@ TEST_CASE("allocations are in the driver at the same time, and the total is neve
     Scene scene;
     const CUmemoryPool pool = handle(1);
     MemoryPools::Growing first(scene.pools, pool, kMiB), second(scene.pools, pool, kMiB);
-    const std::uint64_t each = first.at_most();
+    const uint64_t each = first.at_most();
     REQUIRE(first.enter());
     REQUIRE(second.enter());
     REQUIRE(scene.budget.reserve(each));

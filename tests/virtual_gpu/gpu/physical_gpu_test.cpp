@@ -15,22 +15,22 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::uint64_t kTotal = 16384 * kMiB, kUnit = Budget::kUnit;
+constexpr uint64_t kTotal = 16384 * kMiB, kUnit = Budget::kUnit;
 
 /// A GPU with parts of these limits, which are looked at by their places alone.
 struct Scene {
-    explicit Scene(const std::vector<std::uint64_t>& limits) : budgets(limits.size()), slices(limits.size()) {
+    explicit Scene(const std::vector<uint64_t>& limits) : budgets(limits.size()), slices(limits.size()) {
         gpu->open({}, kTotal);
-        for (std::size_t i = 0; i < limits.size(); i++) {
+        for (size_t i = 0; i < limits.size(); i++) {
             slices[i].limit = limits[i];
             gpu->add({.gpu = &part(i), .device = static_cast<CUdevice>(i), .slice = &slices[i], .budget = &budgets[i]});
         }
     }
-    VirtualGpu& part(std::size_t i) { return *reinterpret_cast<VirtualGpu*>(&places[i]); }
+    VirtualGpu& part(size_t i) { return *reinterpret_cast<VirtualGpu*>(&places[i]); }
     /// Each partition's share of this many bytes that the driver takes.
-    std::vector<std::uint64_t> shares(std::uint64_t bytes) {
-        std::vector<std::uint64_t> all;
-        for (std::size_t i = 0; i < budgets.size(); i++) all.push_back(gpu->share_of(part(i), bytes));
+    std::vector<uint64_t> shares(uint64_t bytes) {
+        std::vector<uint64_t> all;
+        for (size_t i = 0; i < budgets.size(); i++) all.push_back(gpu->share_of(part(i), bytes));
         return all;
     }
     std::unique_ptr<PhysicalGpu> gpu = std::make_unique<PhysicalGpu>();
@@ -39,9 +39,9 @@ struct Scene {
     alignas(64) char places[8][64] = {};
 };
 
-using Bytes = std::vector<std::uint64_t>;
+using Bytes = std::vector<uint64_t>;
 
-Slice slice_of(std::uint64_t limit) {
+Slice slice_of(uint64_t limit) {
     Slice slice;
     slice.limited = true;
     slice.limit = limit;
@@ -57,7 +57,7 @@ TEST_CASE("a part's share in what the driver takes is as its limit is, and toget
     CHECK(Scene({0, 1024 * kMiB, 0}).shares(100 * kMiB) == Bytes{0, 100 * kMiB, 0});
     // Parts without a limit: the first one has it.
     CHECK(Scene({0, 0}).shares(100 * kMiB) == Bytes{100 * kMiB, 0});
-    for (const std::uint64_t bytes : {kUnit, 3 * kUnit, 7 * kMiB + kUnit, 0 * kUnit}) {
+    for (const uint64_t bytes : {kUnit, 3 * kUnit, 7 * kMiB + kUnit, 0 * kUnit}) {
         const Bytes all = Scene({1000 * kMiB, 1000 * kMiB, 1000 * kMiB}).shares(bytes);
         CHECK(all[0] + all[1] + all[2] == bytes);
     }

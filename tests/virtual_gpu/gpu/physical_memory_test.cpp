@@ -12,9 +12,9 @@ using cuslice::PhysicalMemory;
 
 namespace {
 
-std::vector<std::pair<int, std::uint64_t>> freed;
+std::vector<std::pair<int, uint64_t>> freed;
 const PhysicalMemory::OnFreed note{
-    [](void*, int gpu, std::uint64_t bytes, PhysicalMemory::Kept) { freed.emplace_back(gpu, bytes); }};
+    [](void*, int gpu, uint64_t bytes, PhysicalMemory::Kept) { freed.emplace_back(gpu, bytes); }};
 
 using Kept = PhysicalMemory::Kept;
 
@@ -23,19 +23,19 @@ struct Books : PhysicalMemory {
     /// By what the memory may be kept that the release of this handle ends.
     Kept kept_by(Handle handle) {
         Kept by = Kept::by_nobody;
-        const auto note_kept = [](void* self, int, std::uint64_t, Kept kept) { *static_cast<Kept*>(self) = kept; };
+        const auto note_kept = [](void* self, int, uint64_t, Kept kept) { *static_cast<Kept*>(self) = kept; };
         release_done(release(handle), {note_kept, &by});
         return by;
     }
     void drop(Handle handle) { release_done(release(handle), note); }
-    void undo(CUdeviceptr address, std::uint64_t bytes) {
+    void undo(CUdeviceptr address, uint64_t bytes) {
         Unmapping gone;
         unmap(address, bytes, &gone);
         unmap_done(&gone, note);
     }
 };
 
-constexpr std::uint64_t kPage = 2 << 20;
+constexpr uint64_t kPage = 2 << 20;
 
 }  // namespace
 
@@ -68,12 +68,12 @@ TEST_CASE("memory ends with its last handle and its last mapping, in either orde
         CHECK(freed.empty());
         books.undo(0x1000000, kPage);
     }
-    CHECK(freed == std::vector<std::pair<int, std::uint64_t>>{{1, kPage}});
+    CHECK(freed == std::vector<std::pair<int, uint64_t>>{{1, kPage}});
 }
 
 TEST_CASE("one unmapping undoes all mappings in its range and no other") {
     Books books;
-    for (std::uint64_t i = 0; i < 4; i++) {
+    for (uint64_t i = 0; i < 4; i++) {
         REQUIRE(books.created(10 + i, kPage, 0));
         REQUIRE(books.mapped(0x10000000 + i * kPage, kPage, 10 + i));
         books.drop(10 + i);
@@ -100,7 +100,7 @@ TEST_CASE("what the driver refused did not happen") {
 
 TEST_CASE("what is bound to a multicast object lives until it is unbound or the object ends") {
     Books books;
-    const std::uint64_t object = 50, at = 4 * kPage;
+    const uint64_t object = 50, at = 4 * kPage;
     REQUIRE(books.created_object(object));
     REQUIRE(books.created(7, kPage, 1));
     REQUIRE(books.created(8, kPage, 0));
@@ -136,7 +136,7 @@ TEST_CASE("what is bound to a multicast object lives until it is unbound or the 
         CHECK(freed.empty());
         books.undo(0x9000000, 8 * kPage);
     }
-    CHECK(freed == std::vector<std::pair<int, std::uint64_t>>{{1, kPage}});
+    CHECK(freed == std::vector<std::pair<int, uint64_t>>{{1, kPage}});
     books.drop(8);
     CHECK(freed.size() == 2);
 }
@@ -215,11 +215,11 @@ TEST_CASE("random programs agree with a model") {
     struct Allocation {
         int handles = 1, mappings = 0;
     };
-    std::map<std::uint64_t, Allocation> model;
-    std::map<std::uint64_t, std::uint64_t> mappings;  // address → handle
-    std::uint64_t next = 1;
-    std::size_t ended = 0;
-    const auto end_if_unused = [&](std::uint64_t handle) {
+    std::map<uint64_t, Allocation> model;
+    std::map<uint64_t, uint64_t> mappings;  // address → handle
+    uint64_t next = 1;
+    size_t ended = 0;
+    const auto end_if_unused = [&](uint64_t handle) {
         if (model[handle].handles || model[handle].mappings) return;
         model.erase(handle);
         ended++;
@@ -233,14 +233,14 @@ TEST_CASE("random programs agree with a model") {
                 model[next++] = {};
                 break;
             case 1: {
-                const std::uint64_t handle = any();
+                const uint64_t handle = any();
                 if (!model[handle].handles) break;
                 books.retained(handle);
                 model[handle].handles++;
                 break;
             }
             case 2: {
-                const std::uint64_t handle = any();
+                const uint64_t handle = any();
                 if (!model[handle].handles) break;
                 books.drop(handle);
                 model[handle].handles--;
@@ -248,7 +248,7 @@ TEST_CASE("random programs agree with a model") {
                 break;
             }
             case 3: {
-                const std::uint64_t handle = any(), address = (1 + random() % 500) * kPage;
+                const uint64_t handle = any(), address = (1 + random() % 500) * kPage;
                 if (mappings.contains(address)) break;
                 REQUIRE(books.mapped(address, kPage, handle));
                 mappings[address] = handle;
@@ -258,7 +258,7 @@ TEST_CASE("random programs agree with a model") {
             default: {
                 if (mappings.empty()) break;
                 const auto it = std::next(mappings.begin(), static_cast<long>(random() % mappings.size()));
-                const std::uint64_t handle = it->second;
+                const uint64_t handle = it->second;
                 books.undo(it->first, kPage);
                 mappings.erase(it);
                 model[handle].mappings--;

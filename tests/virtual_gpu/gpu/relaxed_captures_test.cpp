@@ -24,7 +24,7 @@ struct Slot {
     explicit Slot(void* function) { slot() = function; }
     ~Slot() { slot() = nullptr; }
     static void*& slot() {
-        return cuslice_driver_slots[static_cast<std::size_t>(Function::cuThreadExchangeStreamCaptureMode)];
+        return cuslice_driver_slots[static_cast<size_t>(Function::cuThreadExchangeStreamCaptureMode)];
     }
 };
 

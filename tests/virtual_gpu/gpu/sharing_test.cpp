@@ -19,16 +19,16 @@ namespace {
 struct Sharing {
     explicit Sharing(const LedgerFolder& folder) { plan.folder.assign(folder.path); }
 
-    bool join(std::uint64_t job_limit, std::uint64_t group_limit = ledger::kNoLimitBytes, SharedBudget* outer = nullptr,
-              std::uint64_t rule_limit = ledger::kNoLimitBytes) {
+    bool join(uint64_t job_limit, uint64_t group_limit = ledger::kNoLimitBytes, SharedBudget* outer = nullptr,
+              uint64_t rule_limit = ledger::kNoLimitBytes) {
         const GpuSharing::Slice slice{kUuid, kCapacity, job_limit, group_limit, rule_limit};
-        const auto in_use = [](void* self) -> std::uint64_t {
+        const auto in_use = [](void* self) -> uint64_t {
             Sharing& it = *static_cast<Sharing*>(self);
             return it.asked++ < it.unsettled ? it.outside : 0;
         };
         return sharing->join(plan, slice, outer, in_use, this, refusal.get());
     }
-    std::uint64_t used() {
+    uint64_t used() {
         auto watched = std::make_unique<ledger::Watched>();
         return sharing->watch(plan, kUuid, watched.get()) ? watched->used : ~0ull;
     }
@@ -39,7 +39,7 @@ struct Sharing {
     unsigned asked = 0;
     // The first `unsettled` looks find `outside` in use, which nobody in the ledger has been charged for.
     unsigned unsettled = 0;
-    std::uint64_t outside = 0;  // bytes
+    uint64_t outside = 0;  // bytes
 };
 
 }  // namespace
@@ -150,7 +150,7 @@ TEST_CASE("a context that another job is making doesn't stand in the way of a sl
     Child other(member(folder, 12 * kGiB, 12 * kGiB));
     REQUIRE(other.ask(Step::join) == Answer::joined);
     // Nobody looks twice at what the jobs can't have, or at a slice that wouldn't fit anyway.
-    const auto refused_at_once = [&](std::uint64_t outside, std::uint64_t bytes) {
+    const auto refused_at_once = [&](uint64_t outside, uint64_t bytes) {
         Sharing refused(folder);
         refused.plan.jobs[refused.plan.job_count++].assign("another");
         refused.outside = outside;
@@ -185,8 +185,7 @@ TEST_CASE("what a part is charged is charged to the whole GPU it lies in") {
     REQUIRE(whole.join(2 * kGiB));
     const GpuSharing::Slice slice{"GPU-part", kCapacity, 3 * kGiB, ledger::kNoLimitBytes};
     REQUIRE(part.sharing->join(
-        part.plan, slice, &whole.sharing->budget(), [](void*) -> std::uint64_t { return 0; }, nullptr,
-        part.refusal.get()));
+        part.plan, slice, &whole.sharing->budget(), [](void*) -> uint64_t { return 0; }, nullptr, part.refusal.get()));
     REQUIRE(part.sharing->budget().reserve(kGiB, nullptr));
     CHECK(whole.used() == kGiB);
     CHECK_FALSE(part.sharing->budget().reserve(2 * kGiB, nullptr));

@@ -14,7 +14,7 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::uint64_t kGroupLimit = 8 * kGiB;
+constexpr uint64_t kGroupLimit = 8 * kGiB;
 
 unsigned nvml_starts = 0;
 bool no_nvml() {
@@ -24,7 +24,7 @@ bool no_nvml() {
 
 /// One of the members of a group with a limit of 8 GiB.
 struct Member {
-    explicit Member(const LedgerFolder& folder, std::uint64_t job_limit = ledger::kNoLimitBytes) {
+    explicit Member(const LedgerFolder& folder, uint64_t job_limit = ledger::kNoLimitBytes) {
         slice.limited = true;
         slice.limit = 6 * kGiB;
         slice.job_limit = job_limit;
@@ -40,7 +40,7 @@ struct Member {
         const LockGuard lock(physical->mutex());
         return it->share_budget(plan);
     }
-    void take(std::uint64_t bytes) {
+    void take(uint64_t bytes) {
         REQUIRE(budget.reserve(bytes));
         budget.commit();
     }

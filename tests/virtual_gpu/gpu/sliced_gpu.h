@@ -15,23 +15,23 @@
 
 namespace cuslice::tests {
 
-inline constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30, kUnit = Budget::kUnit, kHeadroom = 16 * kMiB;
+inline constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30, kUnit = Budget::kUnit, kHeadroom = 16 * kMiB;
 
 /// Caches that keep so many bytes of the GPU that is asked, and write down what is asked of them.
 class Kept : public MemoryReclaimer {
   public:
-    std::uint64_t trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* but) override {
+    uint64_t trim(VirtualGpu& gpu, uint64_t bytes, const ContextCache* but) override {
         asked.push_back(bytes);
         except = but;
-        const std::uint64_t given = std::min(bytes, kept);
+        const uint64_t given = std::min(bytes, kept);
         kept -= given;
         gpu.budget().release(given);
         return given;
     }
-    std::uint64_t unused(const VirtualGpu&) const override { return kept; }
+    uint64_t unused(const VirtualGpu&) const override { return kept; }
 
-    std::uint64_t kept = 0;
-    std::vector<std::uint64_t> asked;
+    uint64_t kept = 0;
+    std::vector<uint64_t> asked;
     const ContextCache* except = nullptr;
 };
 
@@ -39,7 +39,7 @@ inline Kept the_caches;
 inline unsigned looked_for_ended = 0;
 
 /// A slice of so many bytes with 16 MiB of headroom.
-inline Slice slice(std::uint64_t limit, const char* origin) {
+inline Slice slice(uint64_t limit, const char* origin) {
     Slice made;
     made.limited = true;
     made.limit = limit;
@@ -68,17 +68,17 @@ struct Gpu {
         the_caches.asked.clear();
         gpu->open(ordinal, {}, *whole, "made up", made);
     }
-    std::uint64_t used() { return gpu->budget().used(); }
-    std::string_view origin_of(LimitOf limit, std::uint64_t bytes) const {
+    uint64_t used() { return gpu->budget().used(); }
+    std::string_view origin_of(LimitOf limit, uint64_t bytes) const {
         return gpu->slice().origin_of(limit, bytes, whole->whole_slice());
     }
-    void take(std::uint64_t bytes) {
+    void take(uint64_t bytes) {
         REQUIRE(gpu->reserve(bytes, nullptr));
         gpu->budget().commit();
     }
     /// Refused; nothing is charged for it or in flight.
-    LimitError refused(std::uint64_t bytes) {
-        const std::uint64_t before = used(), room = gpu->room();
+    LimitError refused(uint64_t bytes) {
+        const uint64_t before = used(), room = gpu->room();
         LimitError why;
         CHECK_FALSE(gpu->reserve(bytes, &why));
         CHECK_FALSE(gpu->reserve(bytes, nullptr));
@@ -93,7 +93,7 @@ struct Gpu {
     std::unique_ptr<VirtualGpu> gpu = std::make_unique<VirtualGpu>();
 };
 
-inline std::shared_ptr<PhysicalGpu> split_gpu(const Slice& whole, std::uint64_t limits_of_parts) {
+inline std::shared_ptr<PhysicalGpu> split_gpu(const Slice& whole, uint64_t limits_of_parts) {
     auto gpu = std::make_shared<PhysicalGpu>();
     gpu->open({}, 2 * kGiB);
     gpu->split(whole, limits_of_parts, false);
@@ -102,7 +102,7 @@ inline std::shared_ptr<PhysicalGpu> split_gpu(const Slice& whole, std::uint64_t 
 
 /// Two parts of a GPU.
 struct Parts {
-    Parts(std::uint64_t each, std::uint64_t whole)
+    Parts(uint64_t each, uint64_t whole)
         : one(split_gpu(slice(whole, "whole"), 2 * each), slice(each, "parts"), 0),
           other(one.whole, slice(each, "parts"), 1) {}
     Gpu one, other;

@@ -7,9 +7,9 @@ using namespace cuslice::tests;
 
 namespace {
 
-constexpr std::uint64_t kContext = 300 * kMiB, kPiece = 64 * kMiB;
+constexpr uint64_t kContext = 300 * kMiB, kPiece = 64 * kMiB;
 // Bytes in use with no process in any list, and those of the other process in the list.
-constexpr std::uint64_t kNobodys = 600 * kMiB, kOther = 77 * kMiB;
+constexpr uint64_t kNobodys = 600 * kMiB, kOther = 77 * kMiB;
 
 /// A process with a context and exported memory.
 struct ExportedScene : FootprintScene {
@@ -21,9 +21,9 @@ struct ExportedScene : FootprintScene {
         look();
     }
     ~ExportedScene() { put(NvmlFunction::nvmlDeviceGetGraphicsRunningProcesses_v3, static_cast<void (*)()>(nullptr)); }
-    std::uint64_t begin() { return part.unlisted().begin(budget.used() - kContext - unlisted()); }
+    uint64_t begin() { return part.unlisted().begin(budget.used() - kContext - unlisted()); }
     // The driver releases a piece, which somebody keeps or not.
-    void release(std::uint64_t before, bool kept = true) {
+    void release(uint64_t before, bool kept = true) {
         frees.begin();
         machine.process -= kPiece;
         if (!kept) machine.all -= kPiece;
@@ -35,12 +35,12 @@ struct ExportedScene : FootprintScene {
         part.unlisted().end();
     }
     void look() { CHECK(part.refresh({0, 1}, budgets)); }
-    std::uint64_t unlisted() {
+    uint64_t unlisted() {
         const LockGuard lock(mutex);
         return part.unlisted().bytes();
     }
     // The bytes that are charged for pieces. Checks that what the driver takes is not changed by them.
-    std::uint64_t charged() {
+    uint64_t charged() {
         look();
         CHECK(part.bytes() == kContext);
         return budget.used() - kContext;
@@ -52,7 +52,7 @@ struct ExportedScene : FootprintScene {
 TEST_CASE("memory that nobody is listed with stays charged until it is gone from the GPU") {
     ExportedScene scene;
     CHECK_FALSE(scene.part.unlisted().any());
-    const std::uint64_t before = scene.begin();
+    const uint64_t before = scene.begin();
     CHECK(before == kNobodys);
     CHECK(scene.part.unlisted().any());
     scene.release(before);
@@ -107,9 +107,9 @@ TEST_CASE("what others have that nobody is listed with moves the charge no furth
 TEST_CASE("of releases at once none hides what another one kept") {
     const bool later_first = GENERATE(false, true);
     ExportedScene scene;
-    const std::uint64_t first = scene.begin();
+    const uint64_t first = scene.begin();
     machine.process -= kPiece;  // the driver has released the first one's, which isn't noted yet
-    const std::uint64_t second = scene.begin();
+    const uint64_t second = scene.begin();
     CHECK(second == first + kPiece);
     machine.process += kPiece;
     scene.release(later_first ? second : first);
@@ -123,7 +123,7 @@ TEST_CASE("of releases at once none hides what another one kept") {
 TEST_CASE("a process that is in no list is taken to be among what nobody is listed with") {
     ExportedScene scene;
     machine.listed = false;
-    const std::uint64_t before = scene.begin();
+    const uint64_t before = scene.begin();
     CHECK(before == kNobodys + kContext);
     machine.listed = true;
     scene.release(before - kContext);  // which ended before
@@ -138,7 +138,7 @@ TEST_CASE("what can't be told of memory that nobody is listed with leaves the ch
     ExportedScene scene;
     SECTION("NVML doesn't answer before the release") {
         machine.answers = false;
-        const std::uint64_t before = scene.begin();
+        const uint64_t before = scene.begin();
         CHECK(before == 0);
         machine.answers = true;
         scene.release(before, false);
@@ -208,7 +208,7 @@ TEST_CASE("what nobody is listed with is charged to the partition that had it, a
     take(small);
     take(large);
     for (Budget* budget : {&large, &small}) {
-        const std::uint64_t before = scene.part.unlisted().begin(0);
+        const uint64_t before = scene.part.unlisted().begin(0);
         machine.process -= kPiece;
         const LockGuard lock(scene.mutex);
         scene.part.unlisted().keep(kPiece, *budget, before);

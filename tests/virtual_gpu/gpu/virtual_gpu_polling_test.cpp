@@ -21,7 +21,7 @@ struct Scene : MeasuredMachine {
     std::unique_ptr<VirtualGpu> gpu = open(0, measured_slice(1024 * kMiB, 16 * kMiB));
 };
 
-std::int64_t coarse_now() {
+int64_t coarse_now() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return now.tv_sec * 1'000'000'000 + now.tv_nsec;
@@ -56,11 +56,11 @@ TEST_CASE("what the driver takes unasked is seen when cached blocks go round, an
 TEST_CASE("far from the limit a look comes at a tick of the clock at most, and near it whenever blocks go round") {
     Scene scene;
     constexpr int kRounds = 10'000;
-    std::int64_t ticks = 1;
+    int64_t ticks = 1;
     const int before = machine.readings;
-    for (std::int64_t last = coarse_now(), i = 0; i < kRounds; i++) {
+    for (int64_t last = coarse_now(), i = 0; i < kRounds; i++) {
         scene.gpu->poll_cached();
-        const std::int64_t now = coarse_now();
+        const int64_t now = coarse_now();
         ticks += now != last;
         last = now;
     }

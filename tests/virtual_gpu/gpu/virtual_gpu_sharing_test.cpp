@@ -20,7 +20,7 @@ GpuIdentity named(const std::string& uuid) {
     return identity;
 }
 
-Slice slice(std::uint64_t limit) {
+Slice slice(uint64_t limit) {
     Slice made;
     made.limited = made.own_headroom = true;
     made.limit = made.job_limit = limit;
@@ -47,7 +47,7 @@ struct Parts {
         gpu_state().sharing.folder.clear();
         gpu_state().sharing.job_count = 0;
     }
-    static bool take(VirtualGpu& part, std::uint64_t bytes) {
+    static bool take(VirtualGpu& part, uint64_t bytes) {
         LimitError why;
         const bool taken = part.reserve(bytes, &why);
         if (taken) part.budget().commit();
@@ -55,7 +55,7 @@ struct Parts {
         return taken;
     }
     /// Bytes that the job's account holds in the ledger of this UUID.
-    std::uint64_t held(const char* uuid) const {
+    uint64_t held(const char* uuid) const {
         GpuSharing watcher;
         auto watched = std::make_unique<ledger::Watched>();
         return watcher.watch(gpu_state().sharing, uuid, watched.get()) ? watched->used : 0;

@@ -93,7 +93,7 @@ TEST_CASE("before a GPU with caches refuses it has them give memory back, and on
     the_caches.kept = 100 * kMiB;
     const unsigned looked = looked_for_ended;
     gpu.take(60 * kMiB);
-    CHECK(the_caches.asked == std::vector<std::uint64_t>{60 * kMiB});
+    CHECK(the_caches.asked == std::vector<uint64_t>{60 * kMiB});
     CHECK(looked_for_ended == looked + 1);
     CHECK(gpu.used() == kGiB - kHeadroom);
     LimitError why;

@@ -49,8 +49,8 @@ void middle_of_call() {
     calls.inside = 0;
 }
 
-nvmlDevice_t handle_of(std::size_t index) { return reinterpret_cast<nvmlDevice_t>((index + 1) << 8); }
-std::size_t index_of(nvmlDevice_t handle) { return (reinterpret_cast<std::size_t>(handle) >> 8) - 1; }
+nvmlDevice_t handle_of(size_t index) { return reinterpret_cast<nvmlDevice_t>((index + 1) << 8); }
+size_t index_of(nvmlDevice_t handle) { return (reinterpret_cast<size_t>(handle) >> 8) - 1; }
 
 template <List Host::*kList>
 nvmlReturn_t processes(nvmlDevice_t, unsigned* count, nvmlProcessInfo_t* infos) {
@@ -73,7 +73,7 @@ nvmlProcessInfo_t process(unsigned pid, unsigned long long bytes) {
 
 template <typename F>
 void put(NvmlFunction function, F* implementation) {
-    cuslice_physical_nvml_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
+    cuslice_physical_nvml_slots[static_cast<size_t>(function)] = reinterpret_cast<void*>(implementation);
 }
 
 struct Scene {
@@ -131,7 +131,7 @@ const NvmlGpu kGpu(handle_of(0));
 
 TEST_CASE("a process holds what the list of its GPU says, and of a client of MPS what the other list says") {
     const Scene scene;
-    std::uint64_t bytes = 1;
+    uint64_t bytes = 1;
     host.compute.processes = {process(7, 70), process(8, 80), process(9, nvml::kValueNotAvailable)};
     host.mps.processes = {process(8, 88), process(10, 100)};
     CHECK(kGpu.used_by_process(8, &bytes) == Reading::ok);
@@ -146,7 +146,7 @@ TEST_CASE("a process holds what the list of its GPU says, and of a client of MPS
 
 TEST_CASE("a list that can't be had says nothing of a process, but that of MPS's clients can be missing") {
     const Scene scene;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     host.compute.processes = {process(8, 80)};
     host.mps.answer = NVML_ERROR_NOT_SUPPORTED;
     CHECK(kGpu.used_by_process(8, &bytes) == Reading::ok);
@@ -163,7 +163,7 @@ TEST_CASE("a list that can't be had says nothing of a process, but that of MPS's
 
 TEST_CASE("a driver that is too old for the newest lists is asked for the older ones") {
     const Scene scene;
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     host.compute.processes = {process(8, 80)};
     host.mps.processes = {process(9, 90)};
     put(NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v3, static_cast<void (*)()>(nullptr));
@@ -188,7 +188,7 @@ TEST_CASE("a GPU is opened by its UUID, and one that isn't there has no readings
     CHECK(std::string(name) == "NVIDIA Made-up");
     CHECK_FALSE(gpu.open("GPU-other"));
     CHECK(gpu.handle() == nullptr);
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     GpuIdentity identity;
     CHECK(gpu.used_by_all(&bytes) == Reading::failed);
     CHECK_FALSE(gpu.identity(&identity));
@@ -199,11 +199,11 @@ TEST_CASE("a GPU is opened by its UUID, and one that isn't there has no readings
 
 TEST_CASE("the host's GPUs are listed in their order, and no more of them than a process can use") {
     const Scene scene;
-    for (const std::size_t there : {0u, 1u, 3u, 64u, 100u}) {
+    for (const size_t there : {0u, 1u, 3u, 64u, 100u}) {
         host.names.assign(there, "one");
         const NvmlGpus gpus;
-        REQUIRE(gpus.view().size() == std::min<std::size_t>(there, 64));
-        for (std::size_t i = 0; i < gpus.view().size(); i++) CHECK(gpus.view()[i].handle() == handle_of(i));
+        REQUIRE(gpus.view().size() == std::min<size_t>(there, 64));
+        for (size_t i = 0; i < gpus.view().size(); i++) CHECK(gpus.view()[i].handle() == handle_of(i));
     }
     CHECK(host.initialised <= 1);  // once in a process
 }
@@ -230,7 +230,7 @@ TEST_CASE("no handler of the program's runs while NVML is asked, as it may leave
     }, before;
     action.sa_handler = handle;
     sigaction(SIGUSR1, &action, &before);
-    std::uint64_t bytes = 0;
+    uint64_t bytes = 0;
     char name[96];
     SECTION("for a process") { CHECK(kGpu.used_by_process(8, &bytes) == Reading::ok); }
     SECTION("for a process in neither list") { CHECK(kGpu.used_by_process(9, &bytes) == Reading::absent); }

@@ -91,9 +91,9 @@ struct MadeUpNvml {
 
 using Devices = std::vector<nvmlDevice_t>;
 
-Devices devices_of(const MadeUpNvml& nvml, std::size_t room) {
+Devices devices_of(const MadeUpNvml& nvml, size_t room) {
     Devices found(room);
-    const std::size_t count = query_devices(nvml, found);
+    const size_t count = query_devices(nvml, found);
     REQUIRE(count <= room);
     found.resize(count);
     return found;
@@ -185,9 +185,9 @@ TEST_CASE("no more devices are listed than there is room for, and nothing is wri
     second.instances = {&a, &b};
     const MadeUpNvml host{{&first, &second, &third}};
     const Devices all{first.handle(), a.handle(), b.handle(), third.handle()};
-    for (std::size_t room = 0; room <= all.size(); room++) {
+    for (size_t room = 0; room <= all.size(); room++) {
         std::array<nvmlDevice_t, 5> found{};
         REQUIRE(query_devices(host, std::span(found).first(room)) == room);
-        for (std::size_t i = 0; i < found.size(); i++) CHECK(found[i] == (i < room ? all[i] : nullptr));
+        for (size_t i = 0; i < found.size(); i++) CHECK(found[i] == (i < room ? all[i] : nullptr));
     }
 }

@@ -22,7 +22,7 @@ unsigned asked_for_version = 0;
 
 /// Facts that this process finds out about its pid in the namespace, with that driver; null: no NVML to ask.
 PidFacts facts_in(const char* name, const char* version) {
-    void*& slot = cuslice_physical_nvml_slots[static_cast<std::size_t>(NvmlFunction::nvmlSystemGetDriverVersion)];
+    void*& slot = cuslice_physical_nvml_slots[static_cast<size_t>(NvmlFunction::nvmlSystemGetDriverVersion)];
     const auto answer = +[](char* text, unsigned size) -> nvmlReturn_t {
         asked_for_version++;
         snprintf(text, size, "%s", driver_version);
@@ -45,12 +45,12 @@ constexpr const char *kFirst = "pid:[4026531836]", *kOther = "pid:[4026532999]";
 
 extern "C" {
 
-ssize_t __real_readlink(const char* path, char* text, std::size_t size);
-ssize_t __wrap_readlink(const char* path, char* text, std::size_t size);
+ssize_t __real_readlink(const char* path, char* text, size_t size);
+ssize_t __wrap_readlink(const char* path, char* text, size_t size);
 
-ssize_t __wrap_readlink(const char* path, char* text, std::size_t size) {
+ssize_t __wrap_readlink(const char* path, char* text, size_t size) {
     if (!made_up_namespace || std::strcmp(path, "/proc/self/ns/pid") != 0) return __real_readlink(path, text, size);
-    const std::size_t length = std::min(std::strlen(made_up_namespace), size);
+    const size_t length = std::min(std::strlen(made_up_namespace), size);
     std::memcpy(text, made_up_namespace, length);
     return static_cast<ssize_t>(length);
 }

@@ -22,12 +22,12 @@ struct Gpu {
 };
 std::vector<Gpu> host;
 
-nvmlDevice_t handle_of(std::size_t i) { return reinterpret_cast<nvmlDevice_t>((i + 1) << 8); }
-std::size_t place_of(nvmlDevice_t handle) { return (reinterpret_cast<std::size_t>(handle) >> 8) - 1; }
+nvmlDevice_t handle_of(size_t i) { return reinterpret_cast<nvmlDevice_t>((i + 1) << 8); }
+size_t place_of(nvmlDevice_t handle) { return (reinterpret_cast<size_t>(handle) >> 8) - 1; }
 
 template <typename F>
 void put(NvmlFunction function, F* implementation) {
-    cuslice_physical_nvml_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
+    cuslice_physical_nvml_slots[static_cast<size_t>(function)] = reinterpret_cast<void*>(implementation);
 }
 
 struct Scene {
@@ -48,7 +48,7 @@ struct Scene {
             });
         put(
             NvmlFunction::nvmlDeviceGetHandleByUUID, +[](const char* uuid, nvmlDevice_t* handle) -> nvmlReturn_t {
-                for (std::size_t i = 0; i < host.size(); i++)
+                for (size_t i = 0; i < host.size(); i++)
                     if (host[i].uuid == uuid) return *handle = handle_of(i), NVML_SUCCESS;
                 return NVML_ERROR_NOT_FOUND;
             });
@@ -108,7 +108,7 @@ TEST_CASE("without a choice a split program's GPUs are all of the host, in PCI o
     REQUIRE(scene.read());
     CHECK_FALSE(scene.gpus->chosen);
     REQUIRE(scene.uuids() == Texts{"GPU-10aa", "GPU-20aa", "GPU-30aa"});
-    for (std::size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         CHECK(scene.gpus->identities[i].index == static_cast<int>(i));
         CHECK(scene.gpus->identities[i].pci == "0000:0" + std::to_string(i) + ":00.0");
         CHECK(scene.gpus->totals[i] == 1000 * (i + 1));
@@ -165,9 +165,9 @@ TEST_CASE("a name that is longer than a UUID is no GPU's, and the longest one is
 }
 
 TEST_CASE("a host may have as many GPUs as a program can use, and more") {
-    for (const std::size_t count : {64u, 70u}) {
+    for (const size_t count : {64u, 70u}) {
         std::vector<Gpu> gpus;
-        for (std::size_t i = 0; i < count; i++) gpus.push_back({"GPU-" + std::to_string(1000 + i)});
+        for (size_t i = 0; i < count; i++) gpus.push_back({"GPU-" + std::to_string(1000 + i)});
         Scene scene(gpus);
         REQUIRE(scene.read());
         REQUIRE(scene.gpus->count == 64);

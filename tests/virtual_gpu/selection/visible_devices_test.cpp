@@ -40,7 +40,7 @@ class Lines {
 };
 
 // `level`: 0 for what this process says itself, 1 for what a launcher handed on.
-std::unique_ptr<Settings> settings_of(const std::optional<std::string>& gpus, std::uint8_t level = 0,
+std::unique_ptr<Settings> settings_of(const std::optional<std::string>& gpus, uint8_t level = 0,
                                       const std::string& split = "2") {
     auto settings = std::make_unique<Settings>();
     ConfigError error;

@@ -29,10 +29,10 @@ struct Scene : SplitScene {
         driver.put(Function::cuArrayDestroy, destroy<CUarray>);
         driver.put(Function::cuMipmappedArrayDestroy, destroy<CUmipmappedArray>);
     }
-    static std::uint64_t number_of(CUcontext handle) { return virtual_contexts().find(handle)->number; }
+    static uint64_t number_of(CUcontext handle) { return virtual_contexts().find(handle)->number; }
 };
 
-const void* made(std::uintptr_t number) { return tests::handle<const void*>(0x4000 + number); }
+const void* made(uintptr_t number) { return tests::handle<const void*>(0x4000 + number); }
 
 }  // namespace
 
@@ -41,7 +41,7 @@ TEST_CASE("what was made in a context goes with it, in its real one, after its w
     const CUcontext stays = scene.create(0), ends = scene.create(1);
     scene.create(2);
     const std::vector<CUcontext> stack = MadeUpDriver::stack();
-    std::uintptr_t next = 0;
+    uintptr_t next = 0;
     for (const HandleKind kind : {HandleKind::stream, HandleKind::module, HandleKind::array, HandleKind::mipmap}) {
         REQUIRE(handle_registry().add(made(next++), kind, 1, Scene::number_of(ends)));
         REQUIRE(handle_registry().add(made(next++), kind, 1, Scene::number_of(ends)));
@@ -58,14 +58,14 @@ TEST_CASE("what was made in a context goes with it, in its real one, after its w
     CHECK(waited);
     CHECK(scene.driver.waited_for == std::vector<CUcontext>{real_of(0)});
     REQUIRE(destroyed.size() == 8);
-    for (std::uintptr_t i = 0; i < 8; i++) {
+    for (uintptr_t i = 0; i < 8; i++) {
         CHECK(std::count(destroyed.begin(), destroyed.end(), made(i)) == 1);
         CHECK(in[i] == real_of(0));
     }
     CHECK(MadeUpDriver::stack() == stack);
     CHECK(split_driver::cuCtxDestroy_v2(stays) == CUDA_SUCCESS);  // the driver's context ends, and all with it
     CHECK(destroyed.size() == 8);
-    for (std::uintptr_t i = 2; i <= 8; i += 2)
+    for (uintptr_t i = 2; i <= 8; i += 2)
         for (const HandleKind kind : {HandleKind::stream, HandleKind::module, HandleKind::array, HandleKind::mipmap})
             handle_registry().remove(made(100 + i), kind);
 }

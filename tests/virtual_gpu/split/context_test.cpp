@@ -74,7 +74,7 @@ TEST_CASE("a context that is none of ours is the driver's to end, and a handle t
         const CUcontext made = scene.create(1);
         CHECK(end(made) == CUDA_SUCCESS);
         CHECK(end(made) == CUDA_ERROR_INVALID_CONTEXT);
-        const auto inside = reinterpret_cast<CUcontext>(reinterpret_cast<std::uintptr_t>(made) + 8);
+        const auto inside = reinterpret_cast<CUcontext>(reinterpret_cast<uintptr_t>(made) + 8);
         CHECK(end(inside) == CUDA_ERROR_INVALID_CONTEXT);
         CUcontext primary = nullptr;
         REQUIRE(split_driver::cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);

@@ -73,7 +73,7 @@ TEST_CASE("what the driver refuses leaves the current virtual context, and all b
 
 TEST_CASE("a stack that there is no memory to note more of is as it was, and the driver isn't asked") {
     Scene scene;
-    std::size_t depth = 0;
+    size_t depth = 0;
     CUresult result = CUDA_SUCCESS;
     {
         const NoMemory none;
@@ -103,12 +103,12 @@ TEST_CASE("a thread that has none pops none, and where the popped one is to be p
 
 TEST_CASE("contexts come off the stack as they went on, however deep, with or without a place for them") {
     Scene scene;
-    constexpr std::size_t kDepth = 40;
-    for (std::size_t i = 0; i < kDepth; i++) {
+    constexpr size_t kDepth = 40;
+    for (size_t i = 0; i < kDepth; i++) {
         REQUIRE(CurrentVirtual::push(scene.of(scene.all[i % 3])) == CUDA_SUCCESS);
         scene.check_current(scene.all[i % 3]);
     }
-    for (std::size_t i = kDepth; i-- > 0;) {
+    for (size_t i = kDepth; i-- > 0;) {
         scene.check_current(scene.all[i % 3]);
         CUcontext popped = nullptr;
         REQUIRE(CurrentVirtual::pop(i % 2 ? &popped : nullptr) == CUDA_SUCCESS);

@@ -42,7 +42,7 @@ struct Scene : SplitScene {
         driver.put(Function::cuDeviceGetUuid_v2, uuid_of);
         driver.put(
             Function::cuDeviceGetPCIBusId, +[](char* text, int size, CUdevice gpu) -> CUresult {
-                if (on(gpu) == CUDA_SUCCESS) std::snprintf(text, static_cast<std::size_t>(size), "physical %d", gpu);
+                if (on(gpu) == CUDA_SUCCESS) std::snprintf(text, static_cast<size_t>(size), "physical %d", gpu);
                 return on(gpu);
             });
         driver.put(

@@ -25,7 +25,7 @@ struct Scene : SplitScene {
         refused.clear();
         using enum Function;
         driver.put(
-            cuDeviceTotalMem_v2, +[](std::size_t* bytes, CUdevice gpu) -> CUresult {
+            cuDeviceTotalMem_v2, +[](size_t* bytes, CUdevice gpu) -> CUresult {
                 asked_gpu = gpu;
                 *bytes = 1000;
                 return gpu < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
@@ -55,7 +55,7 @@ struct Scene : SplitScene {
         install_split();
     }
     ~Scene() {
-        for (std::size_t i = 0; i < kFunctionCount; i++)
+        for (size_t i = 0; i < kFunctionCount; i++)
             if (void*& own = split_from_slots[i]; own) cuslice_driver_slots[i] = std::exchange(own, nullptr);
         split() = before;
     }
@@ -72,7 +72,7 @@ TEST_CASE("through the table a program counts virtual GPUs, and the driver is as
     CHECK(count == 3);
     CHECK(CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) == CUDA_SUCCESS);
     CHECK(count == 2);
-    std::size_t bytes = 0;
+    size_t bytes = 0;
     const CUdevice physical[] = {0, 0, 1};
     for (CUdevice device = 0; device < 3; device++) {
         CHECK(CUSLICE_REAL(cuDeviceTotalMem_v2)(&bytes, device) == CUDA_SUCCESS);

@@ -10,11 +10,11 @@ using namespace cuslice::tests;
 namespace {
 
 CUevent const kUntouched = reinterpret_cast<CUevent>(0xdead);
-std::uintptr_t made = 0;
+uintptr_t made = 0;
 int destroyed = 0, timed = 0;
 CUresult answer = CUDA_SUCCESS;
 
-CUevent event(std::uintptr_t number) { return reinterpret_cast<CUevent>(0x10000 + 0x1000 * number); }
+CUevent event(uintptr_t number) { return reinterpret_cast<CUevent>(0x10000 + 0x1000 * number); }
 HandleOwner owner_of(CUevent one) { return handle_registry().find(one, HandleKind::event); }
 
 CUresult destroy(CUevent) {
@@ -43,7 +43,7 @@ struct Scene : SplitScene {
         driver.put(cuEventElapsedTime_v2, time_between);
     }
     ~Scene() {
-        for (std::uintptr_t one = 1; one <= made; one++) handle_registry().remove(event(one), HandleKind::event);
+        for (uintptr_t one = 1; one <= made; one++) handle_registry().remove(event(one), HandleKind::event);
     }
     CUevent make(int device) {
         create(device);

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kDevice = CU_MEM_LOCATION_TYPE_DEVICE;
 constexpr CUdeviceptr kAddress = 0x7f0000000000;
 
-CUgraphNode node(std::uintptr_t number) { return tests::handle<CUgraphNode>(0x9000 + number); }
+CUgraphNode node(uintptr_t number) { return tests::handle<CUgraphNode>(0x9000 + number); }
 
 /// Parameters that the driver was given last, the number of its calls, and its answer.
 CUgraphNodeParams given{};
@@ -34,7 +34,7 @@ CUresult take(CUgraphNodeParams* params) {
     return answer;
 }
 
-CUresult add_node(CUgraphNode* into, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, std::size_t,
+CUresult add_node(CUgraphNode* into, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t,
                   CUgraphNodeParams* params) {
     *into = node(1);
     return take(params);
@@ -47,7 +47,7 @@ struct Scene : SplitScene {
         given = {};
         driver.put(
             Function::cuGraphAddNode,
-            +[](CUgraphNode* into, CUgraph, const CUgraphNode*, std::size_t, CUgraphNodeParams* params) -> CUresult {
+            +[](CUgraphNode* into, CUgraph, const CUgraphNode*, size_t, CUgraphNodeParams* params) -> CUresult {
                 *into = node(1);
                 return take(params);
             });
@@ -60,7 +60,7 @@ struct Scene : SplitScene {
             +[](CUgraphExec, CUgraphNode, CUgraphNodeParams* params) -> CUresult { return take(params); });
         driver.put(
             Function::cuGraphAddMemAllocNode,
-            +[](CUgraphNode* into, CUgraph, const CUgraphNode*, std::size_t,
+            +[](CUgraphNode* into, CUgraph, const CUgraphNode*, size_t,
                 CUDA_MEM_ALLOC_NODE_PARAMS* params) -> CUresult {
                 asked++;
                 if (!params) return CUDA_ERROR_INVALID_VALUE;
@@ -79,8 +79,7 @@ struct Scene : SplitScene {
             });
         driver.put(
             Function::cuGraphAddKernelNode_v2,
-            +[](CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t,
-                const CUDA_KERNEL_NODE_PARAMS* params) -> CUresult {
+            +[](CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const CUDA_KERNEL_NODE_PARAMS* params) -> CUresult {
                 asked++;
                 if (!params) return CUDA_ERROR_INVALID_VALUE;
                 given.kernel.ctx = params->ctx;

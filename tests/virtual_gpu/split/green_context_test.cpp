@@ -9,9 +9,9 @@ using Uses = std::array<int, 2>;
 
 namespace {
 
-CUgreenCtx green(std::uintptr_t number) { return tests::handle<CUgreenCtx>(0x7000 + number); }
+CUgreenCtx green(uintptr_t number) { return tests::handle<CUgreenCtx>(0x7000 + number); }
 
-std::uintptr_t made = 0;
+uintptr_t made = 0;
 CUdevice made_on = -1;
 std::vector<CUgreenCtx> destroyed;
 CUresult answer = CUDA_SUCCESS;  // of everything that is asked of a green context
@@ -46,12 +46,11 @@ struct Scene : SplitScene {
             });
     }
     ~Scene() {
-        for (std::uintptr_t number = 1; number <= made; number++)
-            handle_registry().remove(green(number), HandleKind::green);
+        for (uintptr_t number = 1; number <= made; number++) handle_registry().remove(green(number), HandleKind::green);
         handle_registry().remove(stream(300), HandleKind::stream);
     }
     static CUcontext context_of(CUgreenCtx one) {
-        return reinterpret_cast<CUcontext>(reinterpret_cast<std::uintptr_t>(one) + (1 << 24));
+        return reinterpret_cast<CUcontext>(reinterpret_cast<uintptr_t>(one) + (1 << 24));
     }
     static CUresult create(CUgreenCtx* into, CUdevice device) {
         return split_driver::cuGreenCtxCreate(into, nullptr, device, CU_GREEN_CTX_DEFAULT_STREAM);

@@ -14,7 +14,7 @@ using namespace cuslice;
 
 namespace {
 
-void* handle(std::uintptr_t number) { return reinterpret_cast<void*>(number * 64); }
+void* handle(uintptr_t number) { return reinterpret_cast<void*>(number * 64); }
 
 /// A handle's kind is a part of its name.
 using Named = std::pair<void*, HandleKind>;
@@ -39,7 +39,7 @@ TEST_CASE("handles of split GPUs: each is its owner's until it goes, and no look
     for (int i = 0; i < 20000; i++) {
         const Named named{handle(random() % 300 + 1), kKinds[random() % 3]};
         if (random() % 3) {
-            const HandleOwner owner{true, static_cast<std::uint8_t>(random() % 64), random() % 8};
+            const HandleOwner owner{true, static_cast<uint8_t>(random() % 64), random() % 8};
             REQUIRE(registry.add(named.first, named.second, owner.device, owner.context));
             model[named] = owner;
         } else {
@@ -53,11 +53,11 @@ TEST_CASE("handles of split GPUs: each is its owner's until it goes, and no look
 
 TEST_CASE("handles of split GPUs: what ends with a context is taken once each, and nothing of another") {
     HandleRegistry registry;
-    for (std::uintptr_t i = 1; i <= 200; i++)
+    for (uintptr_t i = 1; i <= 200; i++)
         REQUIRE(registry.add(handle(i), i % 2 ? HandleKind::stream : HandleKind::module, 1, i % 3));
     std::map<void*, int> taken;
     while (void* one = registry.take_of(1, HandleKind::stream)) taken[one]++;
-    for (std::uintptr_t i = 1; i <= 200; i++) {
+    for (uintptr_t i = 1; i <= 200; i++) {
         const bool its = i % 2 && i % 3 == 1;
         CHECK(taken.count(handle(i)) == its);
         if (its) CHECK(taken[handle(i)] == 1);
@@ -85,7 +85,7 @@ TEST_CASE("handles of split GPUs: without memory for one more the others are as 
         CHECK_FALSE(registry.add(handle(1), HandleKind::stream, 1, 1));
     }
     CHECK_FALSE(registry.find(handle(1), HandleKind::stream).known);
-    std::uintptr_t there = 0;
+    uintptr_t there = 0;
     for (int refused = 0; refused < 2;) {
         bool added = false;
         {
@@ -95,14 +95,13 @@ TEST_CASE("handles of split GPUs: without memory for one more the others are as 
         if (!added) {
             refused++;
             CHECK_FALSE(registry.find(handle(there + 1), HandleKind::stream).known);
-            for (std::uintptr_t i = 1; i <= there; i++)
-                REQUIRE(registry.find(handle(i), HandleKind::stream).context == i);
+            for (uintptr_t i = 1; i <= there; i++) REQUIRE(registry.find(handle(i), HandleKind::stream).context == i);
             REQUIRE(registry.add(handle(there + 1), HandleKind::stream, 1, there + 1));
         }
         there++;
     }
     CHECK(there > 64);
-    for (std::uintptr_t i = 1; i <= there; i++) REQUIRE(registry.find(handle(i), HandleKind::stream).context == i);
+    for (uintptr_t i = 1; i <= there; i++) REQUIRE(registry.find(handle(i), HandleKind::stream).context == i);
 }
 
 TEST_CASE("a handle that the driver doesn't destroy keeps its owner") {

@@ -18,7 +18,7 @@ struct Asked {
     Function function = Function::cuInit;
     CUdeviceptr to = 0, from = 0;
     CUcontext to_context = nullptr, from_context = nullptr;
-    std::size_t bytes = 0;
+    size_t bytes = 0;
     CUstream on = nullptr;
 };
 Asked asked;
@@ -36,27 +36,26 @@ auto numbers_of(const auto& box) {
 }
 
 template <Function kFunction>
-CUresult copy_within(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+CUresult copy_within(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
     calls++;
     asked = {kFunction, to, from, nullptr, nullptr, bytes, nullptr};
     return CUDA_SUCCESS;
 }
 template <Function kFunction>
-CUresult copy_within_on(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream on) {
+CUresult copy_within_on(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream on) {
     copy_within<kFunction>(to, from, bytes);
     asked.on = on;
     return CUDA_SUCCESS;
 }
 template <Function kFunction>
-CUresult copy_between(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                      std::size_t bytes) {
+CUresult copy_between(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes) {
     calls++;
     asked = {kFunction, to, from, to_context, from_context, bytes, nullptr};
     return CUDA_SUCCESS;
 }
 template <Function kFunction>
-CUresult copy_between_on(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                         std::size_t bytes, CUstream on) {
+CUresult copy_between_on(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+                         CUstream on) {
     copy_between<kFunction>(to, to_context, from, from_context, bytes);
     asked.on = on;
     return CUDA_SUCCESS;
@@ -114,15 +113,15 @@ struct Scene : SplitScene {
         driver.put(cuMemcpy3DAsync_v2_ptsz, box_within_on<cuMemcpy3DAsync_v2_ptsz>);
         driver.put(
             cuMemcpyBatchAsync_v2,
-            +[](CUdeviceptr*, CUdeviceptr*, std::size_t*, std::size_t, CUmemcpyAttributes* how, std::size_t*,
-                std::size_t count, CUstream) -> CUresult {
+            +[](CUdeviceptr*, CUdeviceptr*, size_t*, size_t, CUmemcpyAttributes* how, size_t*, size_t count,
+                CUstream) -> CUresult {
                 calls++;
                 hints.assign(how, how + count);
                 return CUDA_SUCCESS;
             });
         driver.put(
             cuMemcpy3DBatchAsync_v2,
-            +[](std::size_t count, CUDA_MEMCPY3D_BATCH_OP* all, unsigned long long, CUstream) -> CUresult {
+            +[](size_t count, CUDA_MEMCPY3D_BATCH_OP* all, unsigned long long, CUstream) -> CUresult {
                 calls++;
                 boxes.assign(all, all + count);
                 return CUDA_SUCCESS;

@@ -12,7 +12,7 @@ using namespace cuslice::tests;
 namespace {
 
 char* const kUntouched = reinterpret_cast<char*>(0xdead);
-std::uintptr_t made = 0;
+uintptr_t made = 0;
 int freed = 0, unregistered = 0;
 CUresult answer = CUDA_SUCCESS;
 
@@ -32,18 +32,18 @@ struct Scene : SplitScene {
         driver.put(
             cuMemAllocHost, +[](void** into, unsigned) -> CUresult { return make(into); });
         driver.put(
-            cuMemAllocHost_v2, +[](void** into, std::size_t) -> CUresult { return make(into); });
+            cuMemAllocHost_v2, +[](void** into, size_t) -> CUresult { return make(into); });
         driver.put(
-            cuMemHostAlloc, +[](void** into, std::size_t, unsigned) -> CUresult { return make(into); });
+            cuMemHostAlloc, +[](void** into, size_t, unsigned) -> CUresult { return make(into); });
         driver.put(
             cuMemFreeHost, +[](void*) -> CUresult {
                 freed += answer == CUDA_SUCCESS;
                 return answer;
             });
         driver.put(
-            cuMemHostRegister, +[](void*, std::size_t, unsigned) -> CUresult { return answer; });
+            cuMemHostRegister, +[](void*, size_t, unsigned) -> CUresult { return answer; });
         driver.put(
-            cuMemHostRegister_v2, +[](void*, std::size_t, unsigned) -> CUresult { return answer; });
+            cuMemHostRegister_v2, +[](void*, size_t, unsigned) -> CUresult { return answer; });
         driver.put(
             cuMemHostUnregister, +[](void*) -> CUresult {
                 unregistered += answer == CUDA_SUCCESS;
@@ -52,7 +52,7 @@ struct Scene : SplitScene {
         create(1);
     }
     ~Scene() {
-        for (std::uintptr_t one = 1; one <= made; one++)
+        for (uintptr_t one = 1; one <= made; one++)
             handle_registry().remove(reinterpret_cast<void*>(0x10000 + 0x1000 * one), HandleKind::host_memory);
     }
 };
@@ -65,7 +65,7 @@ TEST_CASE("pinned memory is the virtual GPU's on which it was made, by each func
     CHECK(split_driver::cuMemAllocHost(&blocks[0], 100) == CUDA_SUCCESS);
     CHECK(split_driver::cuMemAllocHost_v2(&blocks[1], 100) == CUDA_SUCCESS);
     CHECK(split_driver::cuMemHostAlloc(&blocks[2], 100, 0) == CUDA_SUCCESS);
-    const std::uint64_t context = CurrentVirtual::get().context->number;
+    const uint64_t context = CurrentVirtual::get().context->number;
     scene.create(0);  // and it is current
     for (void* const block : blocks) {
         CHECK(owner_of(block).known);

@@ -121,7 +121,7 @@ nvmlUUID_v1_t bytes_of(const std::string& uuid) {
     std::string digits = uuid.substr(4);
     std::erase(digits, '-');
     REQUIRE(digits.size() == 32);
-    for (std::size_t i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         made.value.bytes[i] = static_cast<unsigned char>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
     return made;
 }

@@ -17,7 +17,7 @@
 namespace cuslice::tests {
 
 /// The real library's handle of a GPU, and the GPU of a handle; -1 if it isn't the library's.
-inline nvmlDevice_t real_handle(int gpu) { return reinterpret_cast<nvmlDevice_t>((std::uintptr_t(gpu) + 1) << 12); }
+inline nvmlDevice_t real_handle(int gpu) { return reinterpret_cast<nvmlDevice_t>((uintptr_t(gpu) + 1) << 12); }
 inline int real_gpu(nvmlDevice_t handle) {
     for (int gpu = 0; gpu < 4; gpu++)
         if (real_handle(gpu) == handle) return gpu;
@@ -49,7 +49,7 @@ struct NvmlScene {
     /// The library has this function, which is asked as this one; before install().
     template <typename F>
     static void put(NvmlFunction function, F* implementation) {
-        cuslice_physical_nvml_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
+        cuslice_physical_nvml_slots[static_cast<size_t>(function)] = reinterpret_cast<void*>(implementation);
     }
     static void install() { virtual_nvml().install(); }
     void open() const { virtual_nvml().open(gpus, parts); }
@@ -62,7 +62,7 @@ struct NvmlScene {
     static std::string uuid(unsigned index) { return virtual_nvml().device(index)->identity.uuid; }
     static std::string pci(unsigned index) { return virtual_nvml().device(index)->identity.pci; }
 
-    void name(std::size_t place, int index, const char* uuid, const char* pci) {
+    void name(size_t place, int index, const char* uuid, const char* pci) {
         GpuIdentity& identity = gpus.identities[place];
         identity.index = index;
         std::strcpy(identity.uuid, uuid);

@@ -19,9 +19,8 @@ nvmlReturn_t power(nvmlDevice_t gpu, unsigned* milliwatts) {
     return NVML_SUCCESS;
 }
 
-nvmlDevice_t behind(nvmlDevice_t handle, std::ptrdiff_t bytes) {
-    return reinterpret_cast<nvmlDevice_t>(reinterpret_cast<std::uintptr_t>(handle) +
-                                          static_cast<std::uintptr_t>(bytes));
+nvmlDevice_t behind(nvmlDevice_t handle, ptrdiff_t bytes) {
+    return reinterpret_cast<nvmlDevice_t>(reinterpret_cast<uintptr_t>(handle) + static_cast<uintptr_t>(bytes));
 }
 
 }  // namespace
@@ -57,11 +56,11 @@ TEST_CASE("a handle of NVML's virtual GPUs is exact, and everything beside it is
     const NvmlScene scene;
     scene.open();
     const nvmlDevice_t first = scene.handle(0);
-    constexpr std::ptrdiff_t kSize = sizeof(VirtualNvmlDevice);
+    constexpr ptrdiff_t kSize = sizeof(VirtualNvmlDevice);
     CHECK(virtual_nvml().find(behind(first, kSize)) == virtual_nvml().device(1));
-    for (const std::ptrdiff_t bytes : {std::ptrdiff_t{1}, std::ptrdiff_t{8}, kSize - 1, kSize + 8, -kSize,
-                                       // There is room for more of them than there are.
-                                       kSize * scene.kCount, kSize * std::ptrdiff_t{VirtualNvml::kMax}})
+    for (const ptrdiff_t bytes : {ptrdiff_t{1}, ptrdiff_t{8}, kSize - 1, kSize + 8, -kSize,
+                                  // There is room for more of them than there are.
+                                  kSize * scene.kCount, kSize * ptrdiff_t{VirtualNvml::kMax}})
         CHECK(virtual_nvml().find(behind(first, bytes)) == nullptr);
     CHECK(virtual_nvml().find(nullptr) == nullptr);
     CHECK(virtual_nvml().find(real_handle(0)) == nullptr);

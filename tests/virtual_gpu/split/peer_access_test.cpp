@@ -8,7 +8,7 @@ using cuslice::PeerAccess;
 
 namespace {
 
-CUcontext real(std::uintptr_t number) { return reinterpret_cast<CUcontext>(number << 4); }
+CUcontext real(uintptr_t number) { return reinterpret_cast<CUcontext>(number << 4); }
 
 }  // namespace
 

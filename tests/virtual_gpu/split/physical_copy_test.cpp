@@ -18,14 +18,14 @@ namespace {
 /// So many numbers, counted from 1, whose last one lies just before memory that can't be read.
 class AtTheEdge {
   public:
-    explicit AtTheEdge(std::size_t count) {
-        const auto page = static_cast<std::size_t>(getpagesize());
+    explicit AtTheEdge(size_t count) {
+        const auto page = static_cast<size_t>(getpagesize());
         void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         REQUIRE(pages != MAP_FAILED);
         REQUIRE(mprotect(static_cast<char*>(pages) + page, page, PROT_NONE) == 0);
         pages_ = {static_cast<char*>(pages), 2 * page};
         items_ = reinterpret_cast<int*>(static_cast<char*>(pages) + page) - count;
-        for (std::size_t i = 0; i < count; i++) items_[i] = static_cast<int>(i + 1);
+        for (size_t i = 0; i < count; i++) items_[i] = static_cast<int>(i + 1);
     }
     ~AtTheEdge() { munmap(pages_.data(), pages_.size()); }
     AtTheEdge(const AtTheEdge&) = delete;
@@ -54,11 +54,11 @@ TEST_CASE("the driver is given a translated copy, and its answer is the program'
 }
 
 TEST_CASE("no more of an array is read than it has") {
-    for (const std::size_t count : {1u, 5u, 1000u}) {
+    for (const size_t count : {1u, 5u, 1000u}) {
         const AtTheEdge array(count);
         PhysicalCopy<int> copy(array.items(), count);
         REQUIRE(copy.complete());
-        REQUIRE(copy.end() - copy.begin() == static_cast<std::ptrdiff_t>(count));
+        REQUIRE(copy.end() - copy.begin() == static_cast<ptrdiff_t>(count));
         CHECK(copy.get()[count - 1] == static_cast<int>(count));
     }
 }

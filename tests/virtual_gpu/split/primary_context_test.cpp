@@ -86,7 +86,7 @@ TEST_CASE("a reset of the only primary context in use is the driver's, and the n
         CHECK(reset(1) == CUDA_SUCCESS);  // of none: nothing happens
         CHECK(scene.resets[0] == resets);
         const CUcontext second = retain(1);
-        const std::uint64_t number = virtual_contexts().find(second)->number;
+        const uint64_t number = virtual_contexts().find(second)->number;
         CHECK(reset(1) == CUDA_SUCCESS);
         CHECK(scene.resets[0] == ++resets);
         CHECK(scene.uses == Uses{0, 0});

@@ -41,7 +41,7 @@ struct Scene {
     MadeUpDriver driver;
     VirtualContext* context = nullptr;
     CUresult answer = CUDA_SUCCESS;
-    std::uintptr_t count = 0;
+    uintptr_t count = 0;
     std::vector<CUstream> made, destroyed;
 };
 

@@ -16,7 +16,7 @@
 namespace cuslice::tests {
 
 /// The primary context of a physical GPU.
-inline CUcontext real_of(CUdevice physical) { return context(900 + static_cast<std::uintptr_t>(physical)); }
+inline CUcontext real_of(CUdevice physical) { return context(900 + static_cast<uintptr_t>(physical)); }
 
 /// With nothing current in this thread and no context alive at its end, whatever a test leaves.
 struct SplitScene {

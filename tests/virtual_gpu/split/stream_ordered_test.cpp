@@ -15,20 +15,20 @@ constexpr auto kPinned = CU_MEM_ALLOCATION_TYPE_PINNED;
 const CUmemoryPool kUntouched = tests::handle<CUmemoryPool>(0xdead), kDrivers = tests::handle<CUmemoryPool>(0xd0);
 constexpr CUdeviceptr kAddress = 0x7f0000000000;
 
-CUmemoryPool pool(std::uintptr_t number) { return tests::handle<CUmemoryPool>(0x5000 + number); }
+CUmemoryPool pool(uintptr_t number) { return tests::handle<CUmemoryPool>(0x5000 + number); }
 
-std::uintptr_t made = 0;
+uintptr_t made = 0;
 CUmemPoolProps wished{};
 CUresult answer = CUDA_SUCCESS;
 std::vector<CUmemoryPool> destroyed;
 CUmemoryPool allocated_from = nullptr;
 std::vector<CUmemAccessDesc> allowed;
-std::size_t allowed_count = 0;
+size_t allowed_count = 0;
 CUmemLocation asked_of{};
 int on_gpu = -1;            // the physical one that an imported pool is on
 unsigned driver_asked = 0;  // for a pool of its own choice
 
-CUresult allocate(CUdeviceptr* into, std::size_t, CUmemoryPool from, CUstream) {
+CUresult allocate(CUdeviceptr* into, size_t, CUmemoryPool from, CUstream) {
     allocated_from = from;
     *into = kAddress;
     return answer;
@@ -78,7 +78,7 @@ struct Scene : SplitScene {
                 return CUDA_SUCCESS;
             });
         driver.put(
-            cuMemPoolSetAccess, +[](CUmemoryPool, const CUmemAccessDesc* wishes, std::size_t count) -> CUresult {
+            cuMemPoolSetAccess, +[](CUmemoryPool, const CUmemAccessDesc* wishes, size_t count) -> CUresult {
                 allowed_count = count;
                 if (!wishes) return CUDA_ERROR_INVALID_VALUE;
                 allowed.insert(allowed.end(), wishes, wishes + count);
@@ -102,8 +102,7 @@ struct Scene : SplitScene {
     }
     ~Scene() {
         for (const CUdevice gpu : {0, 1}) forget_pools_of(gpu);
-        for (std::uintptr_t number = 1; number <= made; number++)
-            handle_registry().remove(pool(number), HandleKind::pool);
+        for (uintptr_t number = 1; number <= made; number++) handle_registry().remove(pool(number), HandleKind::pool);
     }
     static CUmemoryPool preset(CUdevice device) {
         CUmemoryPool one = kUntouched;
@@ -275,7 +274,7 @@ TEST_CASE("a part of a pool's own GPU needs no access, and the driver is told of
     const CUmemoryPool own = scene.create(1);
     std::vector<CUmemAccessDesc> wishes(4);
     const CUmemLocation places[] = {{kDevice, 0}, {kDevice, 1}, {kDevice, 2}, {CU_MEM_LOCATION_TYPE_HOST, 0}};
-    for (std::size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         wishes[i].location = places[i];
         wishes[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }

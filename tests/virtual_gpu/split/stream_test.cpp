@@ -9,7 +9,7 @@ using namespace cuslice::tests;
 
 namespace {
 
-std::uintptr_t made = 0;
+uintptr_t made = 0;
 CUresult answer = CUDA_SUCCESS;
 CUcontext context_said = nullptr;
 CUgreenCtx green_said = nullptr;
@@ -97,7 +97,7 @@ struct Scene : SplitScene {
         driver.put(cuMipmappedArrayCreate, make<CUmipmappedArray, const CUDA_ARRAY3D_DESCRIPTOR*, unsigned>);
         driver.put(cuMipmappedArrayDestroy, destroy<CUmipmappedArray>);
     }
-    static std::uint64_t number_of(CUcontext handle) { return virtual_contexts().find(handle)->number; }
+    static uint64_t number_of(CUcontext handle) { return virtual_contexts().find(handle)->number; }
 
     /// Made in the current context, and then not: refused, destroyed, refused to be destroyed.
     template <typename Handle, typename Make, typename Destroy>

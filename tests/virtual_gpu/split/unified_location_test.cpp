@@ -20,20 +20,20 @@ CUresult take(CUmemLocation place) {
     told = place.id;
     return CUDA_SUCCESS;
 }
-CUresult prefetch(CUdeviceptr address, std::size_t bytes, CUdevice gpu, CUstream on) {
+CUresult prefetch(CUdeviceptr address, size_t bytes, CUdevice gpu, CUstream on) {
     CHECK(address == kAddress);
     CHECK(bytes == 4096);
     CHECK(on == stream(3));
     return take({kDevice, gpu});
 }
-CUresult prefetch_at(CUdeviceptr address, std::size_t bytes, CUmemLocation place, unsigned flags, CUstream on) {
+CUresult prefetch_at(CUdeviceptr address, size_t bytes, CUmemLocation place, unsigned flags, CUstream on) {
     CHECK(address == kAddress);
     CHECK(bytes == 4096);
     CHECK(flags == 5);
     CHECK(on == stream(3));
     return take(place);
 }
-CUresult batch(CUdeviceptr*, std::size_t*, std::size_t count, CUmemLocation* places, std::size_t*, std::size_t number,
+CUresult batch(CUdeviceptr*, size_t*, size_t count, CUmemLocation* places, size_t*, size_t number,
                unsigned long long flags, CUstream on) {
     calls++;
     CHECK(count == 7);
@@ -48,12 +48,12 @@ struct Scene : SplitScene {
         calls = 0;
         using enum Function;
         driver.put(
-            cuMemAdvise, +[](CUdeviceptr, std::size_t, CUmem_advise, CUdevice gpu) -> CUresult {
+            cuMemAdvise, +[](CUdeviceptr, size_t, CUmem_advise, CUdevice gpu) -> CUresult {
                 return take({kDevice, gpu});
             });
         driver.put(
             cuMemAdvise_v2,
-            +[](CUdeviceptr, std::size_t, CUmem_advise, CUmemLocation place) -> CUresult { return take(place); });
+            +[](CUdeviceptr, size_t, CUmem_advise, CUmemLocation place) -> CUresult { return take(place); });
         driver.put(cuMemPrefetchAsync, prefetch);
         driver.put(cuMemPrefetchAsync_ptsz, prefetch);
         driver.put(cuMemPrefetchAsync_v2, prefetch_at);

@@ -44,11 +44,11 @@ CUresult attribute_of(void* data, CUpointer_attribute attribute, CUdeviceptr add
     return answers ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult range_of(void* data, std::size_t size, CUmem_range_attribute attribute) {
+CUresult range_of(void* data, size_t size, CUmem_range_attribute attribute) {
     if (attribute == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE ||
         attribute == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE)
         return *static_cast<CUmemLocationType*>(data) = type, CUDA_SUCCESS;
-    for (std::size_t i = 0; i < size / sizeof(int); i++) static_cast<int*>(data)[i] = i == 0 ? 1 : i == 1 ? 0 : -2;
+    for (size_t i = 0; i < size / sizeof(int); i++) static_cast<int*>(data)[i] = i == 0 ? 1 : i == 1 ? 0 : -2;
     return answers ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -91,14 +91,14 @@ struct Scene : SplitScene {
             });
         driver.put(
             Function::cuMemRangeGetAttribute,
-            +[](void* data, std::size_t size, CUmem_range_attribute attribute, CUdeviceptr, std::size_t) -> CUresult {
+            +[](void* data, size_t size, CUmem_range_attribute attribute, CUdeviceptr, size_t) -> CUresult {
                 return range_of(data, size, attribute);
             });
         driver.put(
             Function::cuMemRangeGetAttributes,
-            +[](void** data, std::size_t* sizes, CUmem_range_attribute* attributes, std::size_t count, CUdeviceptr,
-                std::size_t) -> CUresult {
-                for (std::size_t i = 0; i < count; i++) range_of(data[i], sizes[i], attributes[i]);
+            +[](void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count, CUdeviceptr,
+                size_t) -> CUresult {
+                for (size_t i = 0; i < count; i++) range_of(data[i], sizes[i], attributes[i]);
                 return answers ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
             });
     }
@@ -222,12 +222,12 @@ TEST_CASE("attributes of a pointer that name no GPU, or that the driver refuses,
 
 TEST_CASE("places of managed memory are shown as virtual GPUs, and what is no place as it is") {
     Scene scene;
-    const auto ask = [](CUmem_range_attribute attribute, std::size_t count) {
+    const auto ask = [](CUmem_range_attribute attribute, size_t count) {
         std::vector<int> one(count + 1, 33), two(count + 1, 33);
         CHECK(split_driver::cuMemRangeGetAttribute(one.data(), count * sizeof(int), attribute, kAddress, 4096) ==
               (answers ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
         void* data = two.data();
-        std::size_t size = count * sizeof(int);
+        size_t size = count * sizeof(int);
         CHECK(split_driver::cuMemRangeGetAttributes(&data, &size, &attribute, 1, kAddress, 4096) ==
               (answers ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
         CHECK(one == two);

@@ -13,7 +13,7 @@ using namespace cuslice;
 
 namespace {
 
-CUcontext real(std::uintptr_t number) { return reinterpret_cast<CUcontext>(number << 4); }
+CUcontext real(uintptr_t number) { return reinterpret_cast<CUcontext>(number << 4); }
 
 VirtualContexts& contexts() {
     tests::split_gpus();
@@ -36,7 +36,7 @@ TEST_CASE("a virtual context means its real one as long as it is used, and nothi
     CHECK(contexts().give_up(*one));
     CHECK_FALSE(contexts().give_up(*one));  // the last use
     CHECK(contexts().resolve(handle).real == real(5));
-    const std::uint64_t number = one->number;
+    const uint64_t number = one->number;
     contexts().end(*one);
     CHECK(contexts().resolve(handle).context == one);
     CHECK(contexts().resolve(handle).real == nullptr);
@@ -46,7 +46,7 @@ TEST_CASE("a virtual context means its real one as long as it is used, and nothi
 
 TEST_CASE("handles of virtual contexts are not used again at once, and numbers never") {
     std::set<CUcontext> handles;
-    std::set<std::uint64_t> numbers;
+    std::set<uint64_t> numbers;
     for (int i = 0; i < 100; i++) {
         VirtualContext* const one = contexts().create(0, real(5), 0);
         REQUIRE(one);
@@ -95,7 +95,7 @@ TEST_CASE("a handle that is none of ours stays what it is, and one within ours t
     CHECK(contexts().resolve(real(77)).context == nullptr);
     CHECK(contexts().resolve(real(77)).real == real(77));
     CHECK(contexts().find(nullptr) == nullptr);
-    const auto inside = reinterpret_cast<CUcontext>(reinterpret_cast<std::uintptr_t>(one) + 8);
+    const auto inside = reinterpret_cast<CUcontext>(reinterpret_cast<uintptr_t>(one) + 8);
     CHECK(contexts().find(inside) == nullptr);
     CHECK(contexts().resolve(inside).real == nullptr);
     contexts().end(*one);

@@ -13,7 +13,7 @@ constexpr auto kDevice = CU_MEM_LOCATION_TYPE_DEVICE;
 constexpr auto kNone = CU_MEM_ACCESS_FLAGS_PROT_NONE, kRead = CU_MEM_ACCESS_FLAGS_PROT_READ,
                kWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 constexpr Handle kUntouched = 0xdead;
-constexpr std::size_t kPage = 2 << 20;
+constexpr size_t kPage = 2 << 20;
 
 const void* as_handle(Handle handle) { return reinterpret_cast<const void*>(handle); }
 
@@ -23,7 +23,7 @@ std::map<Handle, int> references;
 CUmemLocation location{};
 std::vector<CUmemAccessDesc> given;
 std::map<CUdeviceptr, unsigned long long> reached;  // by page
-std::size_t given_count = 0;
+size_t given_count = 0;
 CUresult answer = CUDA_SUCCESS;
 unsigned asked = 0;
 
@@ -36,7 +36,7 @@ struct Scene : SplitScene {
         asked = 0;
         driver.put(
             Function::cuMemCreate,
-            +[](Handle* into, std::size_t, const CUmemAllocationProp* wish, unsigned long long) -> CUresult {
+            +[](Handle* into, size_t, const CUmemAllocationProp* wish, unsigned long long) -> CUresult {
                 asked++;
                 if (!into || !wish) return CUDA_ERROR_INVALID_VALUE;
                 location = wish->location;
@@ -59,7 +59,7 @@ struct Scene : SplitScene {
             });
         driver.put(
             Function::cuMemSetAccess,
-            +[](CUdeviceptr, std::size_t, const CUmemAccessDesc* wishes, std::size_t count) -> CUresult {
+            +[](CUdeviceptr, size_t, const CUmemAccessDesc* wishes, size_t count) -> CUresult {
                 asked++;
                 given_count = count;
                 given.clear();
@@ -183,7 +183,7 @@ TEST_CASE("physical memory that the driver refuses, or that there is no memory t
 TEST_CASE("access is set for physical GPUs, and what another part had there already is kept") {
     Scene scene;
     const CUdeviceptr at = 0x7f0000000000;
-    const auto set = [&](CUmemAccess_flags part, std::size_t pages) {
+    const auto set = [&](CUmemAccess_flags part, size_t pages) {
         const std::vector<CUmemAccessDesc> wishes{wish(1, part), wish(2, kRead)};
         CHECK(split_driver::cuMemSetAccess(at, pages * kPage, wishes.data(), wishes.size()) == CUDA_SUCCESS);
         CHECK(wishes[0].flags == part);

@@ -12,7 +12,7 @@ namespace cuslice::model {
 // it is real.
 class Findings {
   public:
-    void note(const char* what, std::uint64_t address = 0, std::uint64_t more = 0) {
+    void note(const char* what, uint64_t address = 0, uint64_t more = 0) {
         if (count_.fetch_add(1, std::memory_order_relaxed) != 0) return;
         char text[160];
         std::snprintf(text, sizeof text, "%s (0x%llx, %llu)", what, static_cast<unsigned long long>(address),
@@ -20,7 +20,7 @@ class Findings {
         const std::lock_guard lock(mutex_);
         first_ = text;
     }
-    void expect(bool holds, const char* what, std::uint64_t address = 0, std::uint64_t more = 0) {
+    void expect(bool holds, const char* what, uint64_t address = 0, uint64_t more = 0) {
         if (!holds) note(what, address, more);
     }
     unsigned count() const { return count_.load(std::memory_order_relaxed); }

@@ -11,10 +11,10 @@ namespace {
 
 // The driver takes its time, in which others get on.
 void linger() {
-    for (std::uint64_t turns = Machine::chance()() % 8; turns > 5; turns--) std::this_thread::yield();
+    for (uint64_t turns = Machine::chance()() % 8; turns > 5; turns--) std::this_thread::yield();
 }
 
-constexpr std::uint64_t kSpace = Shadow::kBytes / Machine::kGpus, kBoundary = 2 * kMiB;
+constexpr uint64_t kSpace = Shadow::kBytes / Machine::kGpus, kBoundary = 2 * kMiB;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void Machine::close(unsigned number) {
     const std::lock_guard lock(gpu(context).mutex);
     for (const auto& [address, bytes] : context.segments) {
         shadow.end_segment(address, bytes, true);
-        for (std::uint64_t at = address; at < address + bytes; at += kBoundary)
+        for (uint64_t at = address; at < address + bytes; at += kBoundary)
             findings_.expect(!map_.segment(at) && !TestAllocator::find(map_, at).address,
                              "an address of a closed allocator is still known", at);
         put(gpu(context), address, bytes);
@@ -77,17 +77,17 @@ void Machine::restart(unsigned number) {
 BackingTable Machine::backing(Context& context) {
     BackingTable b;
     b.self = &context;
-    b.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
+    b.take = [](void* self, uint64_t bytes, AllocationError* denied) {
         return of(self).machine->take(of(self), bytes, denied);
     };
-    b.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
+    b.give_back = [](void* self, uint64_t address, uint64_t bytes) {
         return of(self).machine->give_back(of(self), address, bytes);
     };
     b.room = [](void* self) { return of(self).machine->room(of(self)); };
-    b.quiesce = [](void* self, std::uint64_t address, bool) { return of(self).machine->quiesce(of(self), address); };
+    b.quiesce = [](void* self, uint64_t address, bool) { return of(self).machine->quiesce(of(self), address); };
     b.in_context = [](void*) { return 0; };
-    b.fence = [](void* self, std::uint64_t address) { return of(self).machine->fence(of(self), address); };
-    b.past = [](void* self, std::uint64_t address, Fence* fence) {
+    b.fence = [](void* self, uint64_t address) { return of(self).machine->fence(of(self), address); };
+    b.past = [](void* self, uint64_t address, Fence* fence) {
         *fence = of(self).machine->fence(of(self), address);
         if (!*fence || !of(self).machine->passed(*fence, false)) return false;
         *fence = 0;
@@ -100,12 +100,12 @@ BackingTable Machine::backing(Context& context) {
     };
     b.capturing = [](void* self) { return of(self).machine->capturing.load(); };
     b.wanted = [](void* self) { return of(self).machine->wanted.load(std::memory_order_relaxed); };
-    b.forget = [](void* self, std::uint64_t address) { return of(self).machine->forget(address); };
+    b.forget = [](void* self, uint64_t address) { return of(self).machine->forget(address); };
     b.thread_began = [](void*) {};
     return b;
 }
 
-std::uint64_t Machine::take(Context& context, std::uint64_t bytes, AllocationError* denied) {
+uint64_t Machine::take(Context& context, uint64_t bytes, AllocationError* denied) {
     Gpu& on = gpu(context);
     for (bool trimmed = false;; trimmed = true) {
         {
@@ -115,7 +115,7 @@ std::uint64_t Machine::take(Context& context, std::uint64_t bytes, AllocationErr
                 denied->error = denied->by == AllocationError::By::failure ? kFailure : kOutOfMemory;
                 if (denied->by == AllocationError::By::failure || goes_wrong(rules_.no_memory) || !context.lives)
                     return 0;
-                const std::uint64_t address = place(on, bytes);
+                const uint64_t address = place(on, bytes);
                 if (!address) return 0;
                 on.held += bytes;
                 shadow.begin_segment(address, bytes, context.number);
@@ -133,11 +133,11 @@ std::uint64_t Machine::take(Context& context, std::uint64_t bytes, AllocationErr
     }
 }
 
-std::uint64_t Machine::place(Gpu& on, std::uint64_t bytes) {
+uint64_t Machine::place(Gpu& on, uint64_t bytes) {
     for (const auto& [begin, size] : on.free) {
-        const std::uint64_t at = (begin + kBoundary - 1) / kBoundary * kBoundary + rules_.shift, end = begin + size;
+        const uint64_t at = (begin + kBoundary - 1) / kBoundary * kBoundary + rules_.shift, end = begin + size;
         if (at + bytes > end) continue;
-        const std::uint64_t before = begin;
+        const uint64_t before = begin;
         on.free.erase(before);
         if (at > before) on.free[before] = at - before;
         if (end > at + bytes) on.free[at + bytes] = end - at - bytes;
@@ -147,9 +147,9 @@ std::uint64_t Machine::place(Gpu& on, std::uint64_t bytes) {
 }
 
 // With the lock held.
-void Machine::put(Gpu& on, std::uint64_t address, std::uint64_t bytes) {
+void Machine::put(Gpu& on, uint64_t address, uint64_t bytes) {
     on.held -= bytes;
-    std::uint64_t begin = address, end = address + bytes;
+    uint64_t begin = address, end = address + bytes;
     auto after = on.free.lower_bound(address);
     if (after != on.free.end() && after->first == end) {
         end += after->second;
@@ -162,7 +162,7 @@ void Machine::put(Gpu& on, std::uint64_t address, std::uint64_t bytes) {
     on.free[begin] = end - begin;
 }
 
-bool Machine::give_back(Context& context, std::uint64_t address, std::uint64_t bytes) {
+bool Machine::give_back(Context& context, uint64_t address, uint64_t bytes) {
     // Checked with one thread only: with more, another one may have begun to capture just now.
     findings_.expect(!alone || !capturing, "memory is given back while a stream is captured", address);
     const std::lock_guard lock(gpu(context).mutex);
@@ -182,18 +182,18 @@ bool Machine::give_back(Context& context, std::uint64_t address, std::uint64_t b
     return true;
 }
 
-std::uint64_t Machine::room(const Context& context) {
+uint64_t Machine::room(const Context& context) {
     Gpu& on = gpus_[gpu_of(context.number)];
     const std::lock_guard lock(on.mutex);
     return rules_.limit - on.held;
 }
 
-std::uint64_t Machine::held(unsigned number) {
+uint64_t Machine::held(unsigned number) {
     const std::lock_guard lock(gpus_[number].mutex);
     return gpus_[number].held;
 }
 
-int Machine::quiesce(Context& context, std::uint64_t address) {
+int Machine::quiesce(Context& context, uint64_t address) {
     findings_.expect(!alone || shadow.in_segment(address, context.number), "a wait for the work on nobody's memory",
                      address);
     if (capturing) return kNotNow;
@@ -203,7 +203,7 @@ int Machine::quiesce(Context& context, std::uint64_t address) {
     return 0;
 }
 
-Fence Machine::fence(Context& context, std::uint64_t address) {
+Fence Machine::fence(Context& context, uint64_t address) {
     findings_.expect(!alone || shadow.in_segment(address, context.number), "a fence for nobody's memory", address);
     if (capturing || !rules_.fences || goes_wrong(rules_.errors)) return 0;
     fences_out_++;
@@ -222,18 +222,18 @@ bool Machine::passed(Fence fence, bool wait) {
     return true;
 }
 
-void Machine::mark(std::uint64_t address, bool for_good) {
+void Machine::mark(uint64_t address, bool for_good) {
     const std::lock_guard lock(marks_mutex_);
     marks_[address] = for_good;
 }
 
-bool Machine::marked_for_good(std::uint64_t address) {
+bool Machine::marked_for_good(uint64_t address) {
     const std::lock_guard lock(marks_mutex_);
     const auto mark = marks_.find(address);
     return mark != marks_.end() && mark->second;
 }
 
-bool Machine::forget(std::uint64_t address) {
+bool Machine::forget(uint64_t address) {
     const std::lock_guard lock(marks_mutex_);
     const auto mark = marks_.find(address);
     findings_.expect(mark != marks_.end(), "a block is forgotten that was not marked", address);

@@ -12,19 +12,19 @@
 
 namespace cuslice::model {
 
-constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
+constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
 
 // Properties of a machine, and the percentage of calls in which each fault occurs.
 struct Rules {
     TestAllocator::Options options;
-    std::uint64_t limit = kGiB;  // of each GPU
-    std::uint64_t shift = 0;     // added to every address of a segment: not all drivers align as we do
-    bool peers = false;          // the GPUs have access to each other's memory
-    bool fences = true;          // the driver can record one
-    unsigned no_memory = 0;      // the driver has none
-    unsigned failures = 0;       // it answers something else, when asked for memory
-    unsigned keeps = 0;          // it doesn't take a segment back
-    unsigned errors = 0;         // an error of earlier work, where somebody waits
+    uint64_t limit = kGiB;   // of each GPU
+    uint64_t shift = 0;      // added to every address of a segment: not all drivers align as we do
+    bool peers = false;      // the GPUs have access to each other's memory
+    bool fences = true;      // the driver can record one
+    unsigned no_memory = 0;  // the driver has none
+    unsigned failures = 0;   // it answers something else, when asked for memory
+    unsigned keeps = 0;      // it doesn't take a segment back
+    unsigned errors = 0;     // an error of earlier work, where somebody waits
 };
 
 // Two GPUs with three contexts, two of them on the first one, and an allocator for each. The contexts of a GPU have its
@@ -64,11 +64,11 @@ class Machine {
     void close(unsigned context);
 
     // Others than this process may have this block from now on, for ever if `for_good`.
-    void mark(std::uint64_t address, bool for_good);
-    bool marked_for_good(std::uint64_t address);
+    void mark(uint64_t address, bool for_good);
+    bool marked_for_good(uint64_t address);
 
-    std::uint64_t held(unsigned gpu);
-    std::uint64_t fences_out() const { return fences_out_.load(); }
+    uint64_t held(unsigned gpu);
+    uint64_t fences_out() const { return fences_out_.load(); }
 
     // Random numbers for the calling thread's decisions. Each thread seeds its own.
     static std::mt19937_64& chance();
@@ -84,8 +84,8 @@ class Machine {
   private:
     struct Gpu {
         std::mutex mutex;  // over what is here, and over segments of its contexts
-        std::map<std::uint64_t, std::uint64_t> free;
-        std::uint64_t held = 0;
+        std::map<uint64_t, uint64_t> free;
+        uint64_t held = 0;
     };
     struct Context {
         Machine* machine = nullptr;
@@ -93,20 +93,20 @@ class Machine {
         unsigned number = 0;
         std::atomic<unsigned> visitors{0};
         bool lives = false;
-        std::map<std::uint64_t, std::uint64_t> segments;
+        std::map<uint64_t, uint64_t> segments;
     };
 
     void open(unsigned context);
     BackingTable backing(Context& context);
-    std::uint64_t take(Context& context, std::uint64_t bytes, AllocationError* denied);
-    bool give_back(Context& context, std::uint64_t address, std::uint64_t bytes);
-    std::uint64_t place(Gpu& gpu, std::uint64_t bytes);
-    void put(Gpu& gpu, std::uint64_t address, std::uint64_t bytes);
-    std::uint64_t room(const Context& context);
-    int quiesce(Context& context, std::uint64_t address);
-    Fence fence(Context& context, std::uint64_t address);
+    uint64_t take(Context& context, uint64_t bytes, AllocationError* denied);
+    bool give_back(Context& context, uint64_t address, uint64_t bytes);
+    uint64_t place(Gpu& gpu, uint64_t bytes);
+    void put(Gpu& gpu, uint64_t address, uint64_t bytes);
+    uint64_t room(const Context& context);
+    int quiesce(Context& context, uint64_t address);
+    Fence fence(Context& context, uint64_t address);
     bool passed(Fence fence, bool wait);
-    bool forget(std::uint64_t address);
+    bool forget(uint64_t address);
 
     static Context& of(void* self) { return *static_cast<Context*>(self); }
     Gpu& gpu(const Context& context) { return gpus_[gpu_of(context.number)]; }
@@ -117,9 +117,9 @@ class Machine {
     Findings& findings_;
     std::array<Gpu, kGpus> gpus_;
     std::array<Context, kContexts> contexts_;
-    std::atomic<std::uint64_t> fences_out_{0};
+    std::atomic<uint64_t> fences_out_{0};
     std::mutex marks_mutex_;
-    std::map<std::uint64_t, bool> marks_;
+    std::map<uint64_t, bool> marks_;
 };
 
 }  // namespace cuslice::model

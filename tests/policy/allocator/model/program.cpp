@@ -12,14 +12,14 @@ namespace {
 
 using Freed = TestAllocator::Freed;
 
-std::uint64_t below(std::uint64_t n) { return Machine::chance()() % n; }
+uint64_t below(uint64_t n) { return Machine::chance()() % n; }
 
 constexpr unsigned kGenerations = 4;
-constexpr std::size_t kMaxShared = 200;
+constexpr size_t kMaxShared = 200;
 
 }  // namespace
 
-Plan Plan::of(std::uint64_t seed, unsigned threads, std::uint64_t steps) {
+Plan Plan::of(uint64_t seed, unsigned threads, uint64_t steps) {
     std::mt19937_64& random = Machine::chance();
     random.seed(seed);
     Plan plan;
@@ -44,7 +44,7 @@ Plan Plan::of(std::uint64_t seed, unsigned threads, std::uint64_t steps) {
     return plan;
 }
 
-Program::Program(const Plan& plan, std::uint64_t seed, TestAllocator::Map& map, Findings& findings)
+Program::Program(const Plan& plan, uint64_t seed, TestAllocator::Map& map, Findings& findings)
     : plan_(plan), seed_(seed), map_(map), findings_(findings), machine_(plan.rules, map, findings) {
     machine_.alone = plan.threads == 1;
 }
@@ -59,7 +59,7 @@ void Program::run() {
         visitors.emplace_back([this, i] { visit(seed_ * 1000 + 900 + i); });
     for (unsigned generation = 0; generation < kGenerations; generation++) {
         if (generation) end_context(static_cast<unsigned>((seed_ + generation) % Machine::kContexts));
-        const std::uint64_t first = seed_ * 1000 + generation * 100;
+        const uint64_t first = seed_ * 1000 + generation * 100;
         if (machine_.alone) {
             work(first);
             continue;
@@ -73,11 +73,11 @@ void Program::run() {
     end();
 }
 
-void Program::work(std::uint64_t seed) {
+void Program::work(uint64_t seed) {
     Machine::chance().seed(seed);
     Blocks mine;
-    std::uint64_t live = 0;
-    for (std::uint64_t i = 0; i < plan_.steps; i++) {
+    uint64_t live = 0;
+    for (uint64_t i = 0; i < plan_.steps; i++) {
         step(mine, live);
         steps_.fetch_add(1, std::memory_order_relaxed);
     }
@@ -88,12 +88,12 @@ void Program::work(std::uint64_t seed) {
     TestAllocator::thread_ends();
 }
 
-void Program::step(Blocks& mine, std::uint64_t& live) {
-    const std::uint64_t what = below(1000);
+void Program::step(Blocks& mine, uint64_t& live) {
+    const uint64_t what = below(1000);
     if (machine_.alone && plan_.captures && what < 8) machine_.capturing = below(3) == 0;
     if (mine.empty() || what < 420) return allocate(mine, live);
     // Mostly what was allocated last.
-    const std::uint64_t which = below(3) ? mine.size() - 1 : below(mine.size());
+    const uint64_t which = below(3) ? mine.size() - 1 : below(mine.size());
     if (what < 560) return free_one_of(mine, live, which);
     if (what < 700) {  // with work that is still to come
         use(mine[which]);
@@ -119,8 +119,8 @@ void Program::step(Blocks& mine, std::uint64_t& live) {
     }
 }
 
-std::uint64_t Program::size() const {
-    const std::uint64_t kind = below(1000);
+uint64_t Program::size() const {
+    const uint64_t kind = below(1000);
     if (kind < 2) return 64 * kMiB + below(64 * kMiB);  // huge
     if (kind < 10) return 1 + below(32 * kMiB);
     if (kind < 60) return 1 + below(4 * kMiB);
@@ -130,17 +130,17 @@ std::uint64_t Program::size() const {
     return 1 + below(plan_.small ? 4 * kKiB : 70 * kKiB);
 }
 
-void Program::check_alignment(std::uint64_t address, std::uint64_t bytes) {
+void Program::check_alignment(uint64_t address, uint64_t bytes) {
     findings_.expect(address % 512 == 0, "a block that is not on a boundary of 512 bytes", address, bytes);
     if (plan_.rules.shift) return;
-    const std::uint64_t boundary = bytes >= 64 * kMiB  ? 2 * kMiB
-                                   : bytes >= 2 * kMiB ? 64 * kKiB
-                                   : bytes > 64 * kKiB ? 4 * kKiB
-                                                       : 512;
+    const uint64_t boundary = bytes >= 64 * kMiB  ? 2 * kMiB
+                              : bytes >= 2 * kMiB ? 64 * kKiB
+                              : bytes > 64 * kKiB ? 4 * kKiB
+                                                  : 512;
     findings_.expect(address % boundary == 0, "a block that is not on its size's boundary", address, bytes);
 }
 
-void Program::allocate(Blocks& mine, std::uint64_t& live) {
+void Program::allocate(Blocks& mine, uint64_t& live) {
     Block block;
     block.bytes = size();
     if (live + block.bytes > plan_.most_live) block.bytes = 1 + below(4 * kKiB);
@@ -155,7 +155,7 @@ void Program::allocate(Blocks& mine, std::uint64_t& live) {
         findings_.expect(denied.by != AllocationError::By::failure || denied.error == Machine::kFailure,
                          "a failure that is not the driver's", block.bytes);
         // Where much is refused, much is freed.
-        for (std::size_t i = mine.size() / 4; i > 0; i--) free_one_of(mine, live, below(mine.size()));
+        for (size_t i = mine.size() / 4; i > 0; i--) free_one_of(mine, live, below(mine.size()));
         return;
     }
     block.id = ids_.fetch_add(1, std::memory_order_relaxed);
@@ -166,7 +166,7 @@ void Program::allocate(Blocks& mine, std::uint64_t& live) {
     use(mine.back());
 }
 
-void Program::free_one_of(Blocks& mine, std::uint64_t& live, std::uint64_t which) {
+void Program::free_one_of(Blocks& mine, uint64_t& live, uint64_t which) {
     std::swap(mine[which], mine.back());
     if (below(8) == 0) {
         const std::lock_guard lock(mutex_);
@@ -210,7 +210,7 @@ void Program::use(Block& block) {
 }
 
 void Program::ask(const Block& block) {
-    const std::uint64_t from = below(block.bytes), bytes = 1 + below(block.bytes - from);
+    const uint64_t from = below(block.bytes), bytes = 1 + below(block.bytes - from);
     findings_.expect(TestAllocator::holds(map_, block.address + from, bytes), "a range of a block is not held",
                      block.address, from);
     findings_.expect(!TestAllocator::holds(map_, block.address + from, 4 * kGiB), "more than a block is held",
@@ -220,7 +220,7 @@ void Program::ask(const Block& block) {
                          found.owner == &machine_.allocator(block.context),
                      "a block is not found by an address in it", block.address, from);
     int error = 0;
-    const std::uint64_t inside = block.address + (below(2) ? 1 : 512);
+    const uint64_t inside = block.address + (below(2) ? 1 : 512);
     if (inside < block.address + block.bytes) {
         const Freed freed = TestAllocator::free(map_, inside, &error);
         findings_.expect(freed == Freed::invalid, "an address inside a block is freed", block.address, block.bytes);
@@ -265,9 +265,9 @@ void Program::trim(unsigned context) {
 
 // Somebody who has no block in a context: another GPU's thread, or the one that gives idle memory back. As often as the
 // program gets on, not as time does.
-void Program::visit(std::uint64_t seed) {
+void Program::visit(uint64_t seed) {
     Machine::chance().seed(seed);
-    std::uint64_t next = 0;
+    uint64_t next = 0;
     while (!over_) {
         if (steps_.load(std::memory_order_relaxed) < next) {
             std::this_thread::yield();
@@ -301,14 +301,14 @@ void Program::end() {
         // All that there is can be had again, in one piece, whatever the others have kept.
         const bool in_one = whole && !plan_.rules.shift;
         AllocationError denied;
-        const std::uint64_t bytes = plan_.rules.limit / (2 * kMiB) * (2 * kMiB);
-        const std::uint64_t address = in_one ? machine_.allocator(context).allocate(bytes, &denied) : 0;
+        const uint64_t bytes = plan_.rules.limit / (2 * kMiB) * (2 * kMiB);
+        const uint64_t address = in_one ? machine_.allocator(context).allocate(bytes, &denied) : 0;
         findings_.expect(address || !in_one, "all that there is can't be had again", context, bytes);
         int error = 0;
         if (!address) continue;
         machine_.shadow.hand_out(address, bytes, context, ids_++);
         Block all{address, bytes, ids_ - 1, context, {}, false};
-        findings_.expect(free(all), "all of it can't be freed", address, static_cast<std::uint64_t>(error));
+        findings_.expect(free(all), "all of it can't be freed", address, static_cast<uint64_t>(error));
     }
     for (unsigned context = 0; context < Machine::kContexts; context++) {
         machine_.allocator(context).trim(~0ull);

@@ -13,57 +13,57 @@ namespace cuslice::model {
 struct Plan {
     Rules rules;
     unsigned threads = 1;
-    std::uint64_t steps = 0;      // of each thread, in each of its generations
-    std::uint64_t most_live = 0;  // bytes of each thread
+    uint64_t steps = 0;      // of each thread, in each of its generations
+    uint64_t most_live = 0;  // bytes of each thread
     bool captures = false, exports = false, small = false;
 
     // Everything about it is the seed's.
-    static Plan of(std::uint64_t seed, unsigned threads, std::uint64_t steps);
+    static Plan of(uint64_t seed, unsigned threads, uint64_t steps);
 };
 
 class Program {
   public:
-    Program(const Plan& plan, std::uint64_t seed, TestAllocator::Map& map, Findings& findings);
+    Program(const Plan& plan, uint64_t seed, TestAllocator::Map& map, Findings& findings);
     // Threads come and go in generations, between which a context ends; others trim and look all the while.
     void run();
     // Number of requests, and of refused ones, in all threads: proof that the program asked for memory at all.
-    std::uint64_t allocations() const { return allocations_.load(); }
-    std::uint64_t refused() const { return refused_.load(); }
+    uint64_t allocations() const { return allocations_.load(); }
+    uint64_t refused() const { return refused_.load(); }
 
   private:
     struct Block {
-        std::uint64_t address = 0, bytes = 0;
-        std::uint32_t id = 0;
+        uint64_t address = 0, bytes = 0;
+        uint32_t id = 0;
         unsigned context = 0;
         Work::Points uses{};
         bool marked = false;
     };
     using Blocks = std::vector<Block>;
 
-    void work(std::uint64_t seed);
-    void step(Blocks& mine, std::uint64_t& live);
-    void allocate(Blocks& mine, std::uint64_t& live);
+    void work(uint64_t seed);
+    void step(Blocks& mine, uint64_t& live);
+    void allocate(Blocks& mine, uint64_t& live);
     bool free(Block& block);
-    void free_one_of(Blocks& mine, std::uint64_t& live, std::uint64_t which);
+    void free_one_of(Blocks& mine, uint64_t& live, uint64_t which);
     void use(Block& block);
     void ask(const Block& block);
     void mark(Block& block);
     void trim(unsigned context);
-    void visit(std::uint64_t seed);
+    void visit(uint64_t seed);
     void end_context(unsigned context);
     void end();
-    std::uint64_t size() const;
-    void check_alignment(std::uint64_t address, std::uint64_t bytes);
+    uint64_t size() const;
+    void check_alignment(uint64_t address, uint64_t bytes);
 
     Plan plan_;
-    std::uint64_t seed_;
+    uint64_t seed_;
     TestAllocator::Map& map_;
     Findings& findings_;
     Machine machine_;
     std::mutex mutex_;
     Blocks shared_;  // freed by whoever comes next, as threads hand their blocks on
-    std::atomic<std::uint64_t> steps_{0}, allocations_{0}, refused_{0};
-    std::atomic<std::uint32_t> ids_{1};
+    std::atomic<uint64_t> steps_{0}, allocations_{0}, refused_{0};
+    std::atomic<uint32_t> ids_{1};
     std::atomic<bool> over_{false};
 };
 

@@ -12,8 +12,8 @@ namespace cuslice::model {
 // that may still use them.
 class Shadow {
   public:
-    static constexpr std::uint64_t kBase = 1ull << 41, kBytes = 8ull << 30, kUnit = 512;
-    static constexpr std::uint32_t kNobody = 0, kNever = ~0u;  // kNever: no program may have it again
+    static constexpr uint64_t kBase = 1ull << 41, kBytes = 8ull << 30, kUnit = 512;
+    static constexpr uint32_t kNobody = 0, kNever = ~0u;  // kNever: no program may have it again
 
     Shadow(Findings& findings, Work& work);
     ~Shadow();
@@ -21,38 +21,38 @@ class Shadow {
     Shadow& operator=(const Shadow&) = delete;
 
     // The driver hands out a segment, and takes one back, whose blocks must all be free; `dead`: its context has ended.
-    void begin_segment(std::uint64_t address, std::uint64_t bytes, unsigned context);
-    void end_segment(std::uint64_t address, std::uint64_t bytes, bool dead);
-    bool in_segment(std::uint64_t address, unsigned context) const;
+    void begin_segment(uint64_t address, uint64_t bytes, unsigned context);
+    void end_segment(uint64_t address, uint64_t bytes, bool dead);
+    bool in_segment(uint64_t address, unsigned context) const;
 
     // A block is handed out; it is freed after the work of `uses`; its free was refused.
-    void hand_out(std::uint64_t address, std::uint64_t bytes, unsigned context, std::uint32_t id);
-    void free(std::uint64_t address, std::uint64_t bytes, std::uint32_t id, const Work::Points& uses, bool never);
-    void keep(std::uint64_t address, std::uint64_t bytes, std::uint32_t id);
+    void hand_out(uint64_t address, uint64_t bytes, unsigned context, uint32_t id);
+    void free(uint64_t address, uint64_t bytes, uint32_t id, const Work::Points& uses, bool never);
+    void keep(uint64_t address, uint64_t bytes, uint32_t id);
     // The block is still what it was.
-    void look(std::uint64_t address, std::uint64_t bytes, std::uint32_t id);
+    void look(uint64_t address, uint64_t bytes, uint32_t id);
 
     // With no segments left.
     void forget_uses() { last_uses_.store(0, std::memory_order_relaxed); }
 
   private:
-    static constexpr std::uint64_t kUnits = kBytes / kUnit, kMaxUses = 1 << 22;
+    static constexpr uint64_t kUnits = kBytes / kUnit, kMaxUses = 1 << 22;
     struct Unit {
-        std::atomic<std::uint32_t> owner, uses;  // of whoever had it last: a place in uses_
-        std::atomic<std::uint8_t> context;       // and 1; 0: no segment
+        std::atomic<uint32_t> owner, uses;  // of whoever had it last: a place in uses_
+        std::atomic<uint8_t> context;       // and 1; 0: no segment
     };
     struct Uses {
-        std::atomic<std::uint32_t> points[Work::kStreams];
+        std::atomic<uint32_t> points[Work::kStreams];
     };
-    Unit& unit(std::uint64_t address) const { return units_[(address - kBase) / kUnit]; }
+    Unit& unit(uint64_t address) const { return units_[(address - kBase) / kUnit]; }
     template <typename F>
-    void each(std::uint64_t address, std::uint64_t bytes, F f);
+    void each(uint64_t address, uint64_t bytes, F f);
 
     Findings& findings_;
     Work& work_;
     Unit* units_;
     Uses* uses_;
-    std::atomic<std::uint32_t> last_uses_{0};
+    std::atomic<uint32_t> last_uses_{0};
 };
 
 }  // namespace cuslice::model

@@ -14,9 +14,9 @@ class Work {
   public:
     static constexpr unsigned kStreams = 6;
     // A point in the work of each stream; 0 is before all of it.
-    using Points = std::array<std::uint32_t, kStreams>;
+    using Points = std::array<uint32_t, kStreams>;
 
-    std::uint32_t submit(unsigned stream) { return given_[stream].fetch_add(1, std::memory_order_relaxed) + 1; }
+    uint32_t submit(unsigned stream) { return given_[stream].fetch_add(1, std::memory_order_relaxed) + 1; }
     // All that the streams of a mask have been given.
     Points given(unsigned streams) const {
         Points points{};
@@ -32,19 +32,19 @@ class Work {
     void finish(const Points& points) {
         for (unsigned s = 0; s < kStreams; s++) advance(s, points[s]);
     }
-    void advance(unsigned stream, std::uint32_t to) {
-        std::uint32_t done = done_[stream].load(std::memory_order_relaxed);
+    void advance(unsigned stream, uint32_t to) {
+        uint32_t done = done_[stream].load(std::memory_order_relaxed);
         while (done < to && !done_[stream].compare_exchange_weak(done, to, std::memory_order_relaxed)) continue;
     }
     // So much of what it has been given and not done, in hundredths.
-    void advance_by(unsigned stream, std::uint64_t percent) {
-        const std::uint32_t done = done_[stream].load(std::memory_order_relaxed);
-        const std::uint32_t given = given_[stream].load(std::memory_order_relaxed);
-        if (given > done) advance(stream, static_cast<std::uint32_t>(done + (given - done) * percent / 100));
+    void advance_by(unsigned stream, uint64_t percent) {
+        const uint32_t done = done_[stream].load(std::memory_order_relaxed);
+        const uint32_t given = given_[stream].load(std::memory_order_relaxed);
+        if (given > done) advance(stream, static_cast<uint32_t>(done + (given - done) * percent / 100));
     }
 
   private:
-    std::array<std::atomic<std::uint32_t>, kStreams> given_{}, done_{};
+    std::array<std::atomic<uint32_t>, kStreams> given_{}, done_{};
 };
 
 }  // namespace cuslice::model

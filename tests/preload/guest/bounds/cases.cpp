@@ -12,9 +12,9 @@ constexpr unsigned short kShort = 0x5a5a;
 /// A batch of two copies, of which the first one is right.
 struct Batch {
     CUdeviceptr to[2], from[2];
-    std::size_t bytes[2], index = 0, failed = 77;
+    size_t bytes[2], index = 0, failed = 77;
     CUmemcpyAttributes attributes{};
-    Batch(CUdeviceptr to_second, CUdeviceptr from_second, std::size_t count)
+    Batch(CUdeviceptr to_second, CUdeviceptr from_second, size_t count)
         : to{ends.device, to_second}, from{ends.device, from_second}, bytes{count, count} {}
     /// A refusal that doesn't say which copy it is for is none of ours.
     CUresult told(CUresult result) const {
@@ -22,19 +22,19 @@ struct Batch {
     }
 };
 
-CUresult batch_v1(decltype(&cuMemcpyBatchAsync) call, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+CUresult batch_v1(decltype(&cuMemcpyBatchAsync) call, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
     Batch batch(to, from, bytes);
     return batch.told(
         call(batch.to, batch.from, batch.bytes, 2, &batch.attributes, &batch.index, 1, &batch.failed, nullptr));
 }
 
-CUresult batch_v2(decltype(&cuMemcpyBatchAsync_v2) call, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+CUresult batch_v2(decltype(&cuMemcpyBatchAsync_v2) call, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
     Batch batch(to, from, bytes);
     return call(batch.to, batch.from, batch.bytes, 2, &batch.attributes, &batch.index, 1, nullptr);
 }
 
-CUresult box_batch_v1(decltype(&cuMemcpy3DBatchAsync) call, Way way, CUdeviceptr at, std::size_t bytes) {
-    std::size_t failed = 77;
+CUresult box_batch_v1(decltype(&cuMemcpy3DBatchAsync) call, Way way, CUdeviceptr at, size_t bytes) {
+    size_t failed = 77;
     const CUresult result = call(2, box_batch(way, at, bytes), &failed, 0, nullptr);
     return result == CUDA_ERROR_INVALID_VALUE && failed != 1 ? CUDA_ERROR_UNKNOWN : result;
 }
@@ -103,9 +103,9 @@ CUresult in_instance(CUgraphNodeParams* first, Change change) {
 #define IN_INSTANCE(first, ...) \
     in_instance(first, [&](CUgraphExec instance, CUgraphNode changed) { return __VA_ARGS__; })
 
-#define ROW(symbol, variant, does, unit, ...)                                                   \
-    {                                                                                           \
-#symbol, variant, does, unit, [](CUdeviceptr at, std::size_t n) { return __VA_ARGS__; } \
+#define ROW(symbol, variant, does, unit, ...)                                              \
+    {                                                                                      \
+#symbol, variant, does, unit, [](CUdeviceptr at, size_t n) { return __VA_ARGS__; } \
     }
 
 // As arguments or as a structure, followed by what the Async forms have more.

@@ -16,7 +16,7 @@ struct Case {
     const char *symbol, *variant;
     Does does;
     unsigned unit;  // bytes; ranges are multiples
-    CUresult (*call)(CUdeviceptr at, std::size_t bytes);
+    CUresult (*call)(CUdeviceptr at, size_t bytes);
 };
 std::span<const Case> cases();
 

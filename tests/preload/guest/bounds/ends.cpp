@@ -14,11 +14,11 @@ void must(CUresult result, const char* what) {
 
 namespace {
 
-constexpr std::size_t kArrayRow = 4096;
+constexpr size_t kArrayRow = 4096;
 
 }  // namespace
 
-void make_ends(std::size_t bytes) {
+void make_ends(size_t bytes) {
     bytes = (bytes / kArrayRow + 1) * kArrayRow;
     ends.host.resize(bytes);
     BOUNDS_MUST(cuMemAlloc_v2(&ends.device, bytes));
@@ -42,7 +42,7 @@ namespace {
 // Sets the fields that copies of rows and of boxes share: one side is the device memory that is tried, the other is
 // the end.
 template <typename Copy>
-void set_ends(Copy& copy, Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type) {
+void set_ends(Copy& copy, Way way, CUdeviceptr at, size_t bytes, CUmemorytype type) {
     copy = {};
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     (way == Way::from ? copy.srcMemoryType : copy.dstMemoryType) = type;
@@ -54,7 +54,7 @@ void set_ends(Copy& copy, Way way, CUdeviceptr at, std::size_t bytes, CUmemoryty
 
 }  // namespace
 
-const CUDA_MEMCPY2D* rows(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type) {
+const CUDA_MEMCPY2D* rows(Way way, CUdeviceptr at, size_t bytes, CUmemorytype type) {
     static thread_local CUDA_MEMCPY2D copy;
     set_ends(copy, way, at, bytes, type);
     copy.Height = 4;
@@ -64,7 +64,7 @@ const CUDA_MEMCPY2D* rows(Way way, CUdeviceptr at, std::size_t bytes, CUmemoryty
 namespace {
 
 template <typename Copy>
-Copy box_of(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type, Shape shape) {
+Copy box_of(Way way, CUdeviceptr at, size_t bytes, CUmemorytype type, Shape shape) {
     Copy copy;
     set_ends(copy, way, at, bytes, type);
     copy.Height = shape == Shape::layers ? 1 : shape == Shape::box ? 2 : 4;
@@ -72,7 +72,7 @@ Copy box_of(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type, Shape
     copy.srcHeight = copy.dstHeight = copy.Height;
     if (shape != Shape::offset) return copy;
     // Row 1 of layer 2, of layers of 5 rows.
-    const std::size_t before = (2 * 5 + 1) * pitch(bytes);
+    const size_t before = (2 * 5 + 1) * pitch(bytes);
     (way == Way::from ? copy.srcDevice : copy.dstDevice) -= before;
     (way == Way::from ? copy.srcHeight : copy.dstHeight) = 5;
     (way == Way::from ? copy.srcY : copy.dstY) = 1;
@@ -80,7 +80,7 @@ Copy box_of(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type, Shape
     return copy;
 }
 
-CUmemcpy3DOperand operand(CUdeviceptr at, std::size_t bytes) {
+CUmemcpy3DOperand operand(CUdeviceptr at, size_t bytes) {
     CUmemcpy3DOperand operand{};
     operand.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
     operand.op.ptr.ptr = at;
@@ -91,20 +91,20 @@ CUmemcpy3DOperand operand(CUdeviceptr at, std::size_t bytes) {
 
 }  // namespace
 
-const CUDA_MEMCPY3D* box(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type, Shape shape) {
+const CUDA_MEMCPY3D* box(Way way, CUdeviceptr at, size_t bytes, CUmemorytype type, Shape shape) {
     static thread_local CUDA_MEMCPY3D copy;
     copy = box_of<CUDA_MEMCPY3D>(way, at, bytes, type, shape);
     return &copy;
 }
 
-const CUDA_MEMCPY3D_PEER* peer_box(Way way, CUdeviceptr at, std::size_t bytes) {
+const CUDA_MEMCPY3D_PEER* peer_box(Way way, CUdeviceptr at, size_t bytes) {
     static thread_local CUDA_MEMCPY3D_PEER copy;
     copy = box_of<CUDA_MEMCPY3D_PEER>(way, at, bytes, CU_MEMORYTYPE_DEVICE, Shape::box);
     copy.srcContext = copy.dstContext = ends.context;
     return &copy;
 }
 
-CUDA_MEMCPY3D_BATCH_OP* box_batch(Way way, CUdeviceptr at, std::size_t bytes) {
+CUDA_MEMCPY3D_BATCH_OP* box_batch(Way way, CUdeviceptr at, size_t bytes) {
     static thread_local CUDA_MEMCPY3D_BATCH_OP copies[2];
     for (CUDA_MEMCPY3D_BATCH_OP& copy : copies) {
         copy = {};
@@ -115,15 +115,15 @@ CUDA_MEMCPY3D_BATCH_OP* box_batch(Way way, CUdeviceptr at, std::size_t bytes) {
     return copies;
 }
 
-const CUDA_MEMSET_NODE_PARAMS* fill(CUdeviceptr at, std::size_t bytes, unsigned element) {
+const CUDA_MEMSET_NODE_PARAMS* fill(CUdeviceptr at, size_t bytes, unsigned element) {
     static thread_local CUDA_MEMSET_NODE_PARAMS params;
-    const std::size_t units = bytes / element;
+    const size_t units = bytes / element;
     const unsigned value = element == 1 ? 0x5a : element == 2 ? 0x5a5a : 0x5a5a5a5a;  // kFilled in each byte
     params = {at, pitch(units) * element, value, element, width(units), 4};
     return &params;
 }
 
-CUgraphNodeParams* copy_node(Way way, CUdeviceptr at, std::size_t bytes) {
+CUgraphNodeParams* copy_node(Way way, CUdeviceptr at, size_t bytes) {
     static thread_local CUgraphNodeParams node;
     node = {};
     node.type = CU_GRAPH_NODE_TYPE_MEMCPY;
@@ -132,7 +132,7 @@ CUgraphNodeParams* copy_node(Way way, CUdeviceptr at, std::size_t bytes) {
     return &node;
 }
 
-CUgraphNodeParams* fill_node(CUdeviceptr at, std::size_t bytes, unsigned element) {
+CUgraphNodeParams* fill_node(CUdeviceptr at, size_t bytes, unsigned element) {
     static thread_local CUgraphNodeParams node;
     const CUDA_MEMSET_NODE_PARAMS params = *fill(at, bytes, element);
     node = {};

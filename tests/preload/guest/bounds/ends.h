@@ -24,26 +24,26 @@ struct Ends {
     CUcontext context = nullptr;
 };
 inline Ends ends;
-void make_ends(std::size_t bytes);
+void make_ends(size_t bytes);
 /// Writes the same to all of them.
 void fill_ends(const Bytes& bytes);
 
 /// So many units from `at` on, as four rows: the last one is the shorter one if they don't come out even.
-inline std::size_t pitch(std::size_t units) { return (units + 3) / 4; }
-inline std::size_t width(std::size_t units) { return units - 3 * pitch(units); }
+inline size_t pitch(size_t units) { return (units + 3) / 4; }
+inline size_t width(size_t units) { return units - 3 * pitch(units); }
 
 /// To or from `at`, of the type; the other end is device memory. What is described is this thread's until the next one.
 enum class Way { to, from };
-const CUDA_MEMCPY2D* rows(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type);
+const CUDA_MEMCPY2D* rows(Way way, CUdeviceptr at, size_t bytes, CUmemorytype type);
 /// The rows as a box of 1 × 4, 2 × 2 or, at an offset in something larger that begins before `at`, 4 × 1.
 enum class Shape { layers, box, offset };
-const CUDA_MEMCPY3D* box(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type, Shape shape);
-const CUDA_MEMCPY3D_PEER* peer_box(Way way, CUdeviceptr at, std::size_t bytes);
+const CUDA_MEMCPY3D* box(Way way, CUdeviceptr at, size_t bytes, CUmemorytype type, Shape shape);
+const CUDA_MEMCPY3D_PEER* peer_box(Way way, CUdeviceptr at, size_t bytes);
 /// Two copies, of which the first one is right.
-CUDA_MEMCPY3D_BATCH_OP* box_batch(Way way, CUdeviceptr at, std::size_t bytes);
+CUDA_MEMCPY3D_BATCH_OP* box_batch(Way way, CUdeviceptr at, size_t bytes);
 
-const CUDA_MEMSET_NODE_PARAMS* fill(CUdeviceptr at, std::size_t bytes, unsigned element);
-CUgraphNodeParams* copy_node(Way way, CUdeviceptr at, std::size_t bytes);
-CUgraphNodeParams* fill_node(CUdeviceptr at, std::size_t bytes, unsigned element);
+const CUDA_MEMSET_NODE_PARAMS* fill(CUdeviceptr at, size_t bytes, unsigned element);
+CUgraphNodeParams* copy_node(Way way, CUdeviceptr at, size_t bytes);
+CUgraphNodeParams* fill_node(CUdeviceptr at, size_t bytes, unsigned element);
 
 }  // namespace bounds

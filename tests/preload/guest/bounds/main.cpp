@@ -22,18 +22,18 @@ namespace {
 using namespace bounds;
 
 constexpr unsigned kBlocks = 16;
-std::size_t extent = 0;
+size_t extent = 0;
 CUdeviceptr middle = 0, gone = 0;
 bool neighbours = false;  // before and after it
 
-Bytes pattern(unsigned char first, std::size_t count) {
+Bytes pattern(unsigned char first, size_t count) {
     Bytes bytes(count);
-    for (std::size_t i = 0; i < count; i++) bytes[i] = static_cast<unsigned char>(first + i % 251);
+    for (size_t i = 0; i < count; i++) bytes[i] = static_cast<unsigned char>(first + i % 251);
     return bytes;
 }
 Bytes in_block, in_ends, in_neighbour;
 
-Bytes look(CUdeviceptr at, std::size_t bytes) {
+Bytes look(CUdeviceptr at, size_t bytes) {
     Bytes there(bytes);
     BOUNDS_MUST(cuMemcpyDtoH_v2(there.data(), at, bytes));
     return there;
@@ -52,16 +52,16 @@ bool around_untouched() {
            (look(middle - extent, extent) == in_neighbour && look(middle + extent, extent) == in_neighbour);
 }
 
-bool begins_with(const Bytes& bytes, const Bytes& expected, std::size_t from, std::size_t count) {
-    return std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count),
-                      expected.begin() + static_cast<std::ptrdiff_t>(from));
+bool begins_with(const Bytes& bytes, const Bytes& expected, size_t from, size_t count) {
+    return std::equal(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(count),
+                      expected.begin() + static_cast<ptrdiff_t>(from));
 }
 
 /// True if the case did exactly what it should, to `count` bytes from `offset` on.
-bool done(const Case& tried, std::size_t offset, std::size_t count) {
+bool done(const Case& tried, size_t offset, size_t count) {
     const Bytes block = look(middle, extent);
     Bytes expected = in_block;
-    const auto at = expected.begin() + static_cast<std::ptrdiff_t>(offset);
+    const auto at = expected.begin() + static_cast<ptrdiff_t>(offset);
     if (tried.does == Does::write) std::copy_n(in_ends.begin(), count, at);
     if (tried.does == Does::fill) std::fill_n(at, count, kFilled);
     if (block != expected || !around_untouched()) return false;
@@ -79,7 +79,7 @@ bool done(const Case& tried, std::size_t offset, std::size_t count) {
     }
 }
 
-void print_done(const Case& tried, std::size_t offset, std::size_t count) {
+void print_done(const Case& tried, size_t offset, size_t count) {
     prepare();
     const CUresult result = tried.call(middle + offset, count);
     BOUNDS_MUST(cuCtxSynchronize());
@@ -116,7 +116,7 @@ void choose(CUdeviceptr* blocks) {
 
 int main(int count, char** words) {
     if (count != 3) return 64;
-    const std::size_t requested = std::strtoull(words[1], nullptr, 10);
+    const size_t requested = std::strtoull(words[1], nullptr, 10);
     extent = std::strtoull(words[2], nullptr, 10);
     CUcontext context = nullptr;
     BOUNDS_MUST(cuInit(0));

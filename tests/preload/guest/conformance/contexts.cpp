@@ -227,7 +227,7 @@ void settings() {
     unsigned flags = 0;
     CUfunc_cache cache{};
     CUsharedconfig shared{};
-    std::size_t limit = 0;
+    size_t limit = 0;
     int least = 0, greatest = 0;
     CUexecAffinityParam share{};
     ASK(cuCtxGetFlags, (&flags));

@@ -43,7 +43,7 @@ void identity(CUdevice ordinal) {
 }
 
 void properties(CUdevice ordinal) {
-    std::size_t bytes = 0;
+    size_t bytes = 0;
     unsigned old_bytes = 0;
     int value = 0, minor = 0;
     ASK(cuDeviceTotalMem_v2, (&bytes, ordinal), number(static_cast<long long>(bytes)));

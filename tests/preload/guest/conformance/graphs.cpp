@@ -165,7 +165,7 @@ void graph_memory() {
             ASK(cuMemAllocAsync, (&memory, kBlock, stream), "captured");
             ASK(cuMemFreeAsync, (memory, stream));
             ASK(cuStreamEndCapture, (stream, &graph), "made");
-            std::size_t count = 2;
+            size_t count = 2;
             CUgraphNode nodes[2] = {};
             ASK(cuGraphGetNodes, (graph, nodes, &count), number(static_cast<long long>(count)));
             CUDA_MEM_ALLOC_NODE_PARAMS told{};

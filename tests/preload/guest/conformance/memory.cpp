@@ -12,7 +12,7 @@ void asked(const std::string& name, CUdeviceptr address) {
     CUcontext context = nullptr;
     CUdevice ordinal = -1;
     CUdeviceptr pointer = 0;
-    std::size_t size = 0;
+    size_t size = 0;
     unsigned kind = 0;
     int yes = 0;
     CUmemoryPool pool = nullptr;
@@ -51,7 +51,7 @@ void pointers() {
     start();
     CUcontext p0 = nullptr, p1 = nullptr, a = nullptr;
     CUdeviceptr blocks[8] = {};
-    std::size_t pitch = 0;
+    size_t pitch = 0;
     void *host = nullptr, *pinned = nullptr;
     static char registered[8192];
     ASK(cuDevicePrimaryCtxRetain, (&p0, 0), as("P0", p0));
@@ -112,7 +112,7 @@ void pointers() {
     }
     for (const CUcontext current : {p0, p1, a}) {
         const Scope scope("current " + named(current));
-        std::size_t free = 0, total = 0, after = 0;
+        size_t free = 0, total = 0, after = 0;
         CUdeviceptr big = 0;
         cuCtxSetCurrent(current);
         ASK(cuMemGetInfo_v2, (&free, &total), number(static_cast<long long>(total)), free < total ? "less" : "all");
@@ -123,7 +123,7 @@ void pointers() {
         ASK(cuMemFree_v2, (big));
         ASK(cuMemGetInfo_v2, (&after, &total), number(static_cast<long long>(free - after)));
     }
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     cuCtxSetCurrent(nullptr);
     ASK(cuMemGetInfo_v2, (&free, &total));
     ASK(cuMemAlloc_v2, (&blocks[7], kBlock));
@@ -163,7 +163,7 @@ void managed() {
             number(accessed[0]), number(accessed[1]), number(accessed[2]), number(accessed[3]));
         int preferred = -5, mostly = -5;
         void* data[] = {&preferred, &mostly};
-        std::size_t sizes[] = {sizeof preferred, sizeof mostly};
+        size_t sizes[] = {sizeof preferred, sizeof mostly};
         CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY};
         ASK(cuMemRangeGetAttributes, (data, sizes, which, 2, m, kBlock), number(preferred), number(mostly));
         ASK(cuMemRangeGetAttribute, (nullptr, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, kBlock));
@@ -213,7 +213,7 @@ void managed() {
     ASK(cuStreamSynchronize, (nullptr));
     told();
     CUdeviceptr many[] = {m, m + kBlock};
-    std::size_t sizes[] = {kBlock, kBlock}, indices[] = {0, 1};
+    size_t sizes[] = {kBlock, kBlock}, indices[] = {0, 1};
     CUmemLocation places[] = {on(1), on(0)};
     ASK(cuMemPrefetchBatchAsync, (many, sizes, 2, places, indices, 2, 0, stream));
     ASK(cuMemDiscardAndPrefetchBatchAsync, (many, sizes, 2, places, indices, 2, 0, stream));
@@ -238,7 +238,7 @@ void batches() {
     ASK(cuMemAlloc_v2, (&y, kBlock), as_block("Y", y, kBlock));
     ASK(cuStreamCreate, (&stream, CU_STREAM_NON_BLOCKING), as("stream", stream));
     CUdeviceptr to[] = {y}, from[] = {x};
-    std::size_t sizes[] = {kBlock}, indices[] = {0}, failed = 0;
+    size_t sizes[] = {kBlock}, indices[] = {0}, failed = 0;
     CUmemcpyAttributes how{};
     how.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
     how.srcLocHint = on(0);

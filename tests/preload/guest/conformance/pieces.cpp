@@ -39,7 +39,7 @@ void pieces() {
     CUcontext p0 = nullptr, p1 = nullptr;
     CUmemGenericAllocationHandle on0 = 0, on1 = 0, again = 0;
     CUdeviceptr range = 0, other = 0;
-    std::size_t size = 0;
+    size_t size = 0;
     for (const CUdevice ordinal : {0, 1, 2, -1}) {
         const Scope scope(device(ordinal));
         const CUmemAllocationProp properties = wish(on(ordinal));
@@ -125,8 +125,7 @@ void pieces() {
     CUmemGenericAllocationHandle imported = 0;
     ASK(cuMemExportToShareableHandle, (&file, on0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     ASK(cuMemImportFromShareableHandle,
-        (&imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
-         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        (&imported, reinterpret_cast<void*>(static_cast<intptr_t>(file)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
         "imported");
     told(imported);
     ASK(cuMemRelease, (imported));
@@ -142,8 +141,7 @@ void pieces() {
         const Scope scope("current " + named(current));
         cuCtxSetCurrent(current);
         ASK(cuMemImportFromShareableHandle,
-            (&imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
-             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            (&imported, reinterpret_cast<void*>(static_cast<intptr_t>(file)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
             "imported");
         told(imported);
         ASK(cuMemRelease, (imported));
@@ -159,7 +157,7 @@ void multicast() {
     ASK(cuDevicePrimaryCtxRetain, (&p1, 1), as("P1", p1));
     CUmulticastObjectProp form{};
     form.numDevices = 1;
-    std::size_t size = 0;
+    size_t size = 0;
     ASK(cuMulticastGetGranularity, (&size, &form, CU_MULTICAST_GRANULARITY_MINIMUM),
         number(static_cast<long long>(size)));
     form.size = size ? size : kBlock;

@@ -52,7 +52,7 @@ struct Things {
     // Reports which of them are still there, asking with whatever context is current.
     void alive() const {
         CUdeviceptr found = 0;
-        std::size_t bytes = 0;
+        size_t bytes = 0;
         CUfunction function = nullptr;
         CUDA_ARRAY_DESCRIPTOR form{};
         unsigned value = 0;

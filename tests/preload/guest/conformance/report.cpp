@@ -10,7 +10,7 @@ namespace {
 
 struct Block {
     std::string name;
-    std::size_t bytes;
+    size_t bytes;
 };
 std::string prefix;
 std::map<const void*, std::string> handles;
@@ -53,7 +53,7 @@ std::string as(const std::string& name, const void* handle) {
     return name;
 }
 
-std::string as_block(const std::string& name, CUdeviceptr address, std::size_t bytes) {
+std::string as_block(const std::string& name, CUdeviceptr address, size_t bytes) {
     blocks[address] = {name, bytes};
     return name;
 }

@@ -24,7 +24,7 @@ class Scope {
     Scope& operator=(const Scope&) = delete;
 
   private:
-    std::size_t before_;
+    size_t before_;
 };
 
 /// `answers` is asked only where the call succeeded.
@@ -33,7 +33,7 @@ CUresult say(const char* function, const std::string& arguments, CUresult result
 
 /// Gives a handle its name, and says it.
 std::string as(const std::string& name, const void* handle);
-std::string as_block(const std::string& name, CUdeviceptr address, std::size_t bytes);
+std::string as_block(const std::string& name, CUdeviceptr address, size_t bytes);
 /// The name of a handle; "none", or "unknown".
 std::string named(const void* handle);
 /// The block that an address is in, and by how much.
@@ -53,7 +53,7 @@ inline CUmemLocation host() { return {CU_MEM_LOCATION_TYPE_HOST, 0}; }
 /// cuInit and what the GPUs are called by.
 void start();
 
-constexpr std::size_t kBlock = 2 << 20;
+constexpr size_t kBlock = 2 << 20;
 
 // The sections, each in a process of its own.
 void devices();

@@ -113,7 +113,7 @@ void modules() {
     CUmodule m0 = nullptr, m1 = nullptr, ma = nullptr;
     CUfunction function = nullptr, f1 = nullptr;
     CUdeviceptr g0 = 0, g1 = 0;
-    std::size_t size = 0;
+    size_t size = 0;
     ASK(cuModuleLoadData, (&m0, kModule));
     ASK(cuDevicePrimaryCtxRetain, (&p0, 0), as("P0", p0));
     ASK(cuDevicePrimaryCtxRetain, (&p1, 1), as("P1", p1));

@@ -38,7 +38,7 @@ void third() {
         const std::string name = number(ordinal);
         CUuuid its{};
         CUdevice where = -1;
-        std::size_t bytes = 0;
+        size_t bytes = 0;
         ASK(cuDeviceGetUuid_v2, (&its, ordinal), uuid(its));
         ASK(cuDeviceTotalMem_v2, (&bytes, ordinal), number(static_cast<long long>(bytes)));
         ASK(cuDevicePrimaryCtxRetain, (&contexts[ordinal], ordinal), as("P" + name, contexts[ordinal]));

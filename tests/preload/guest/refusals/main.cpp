@@ -21,7 +21,7 @@
 namespace {
 
 // The GPU would have room for it.
-constexpr std::size_t kTooMuch = std::size_t{1} << 30;
+constexpr size_t kTooMuch = size_t{1} << 30;
 CUdevice small_gpu = 1;
 CUmemoryPool pool = nullptr;
 
@@ -105,7 +105,7 @@ const std::map<std::string, std::function<Outcome()>>& rows() {
         {"cuMemAlloc_v2", [] { return refused<CUdeviceptr>([](auto* out) { return cuMemAlloc_v2(out, kTooMuch); }); }},
         {"cuMemAllocPitch_v2",
          [] {
-             std::size_t pitch = 77;
+             size_t pitch = 77;
              Outcome outcome = refused<CUdeviceptr>(
                  [&](auto* out) { return cuMemAllocPitch_v2(out, &pitch, 1 << 20, kTooMuch >> 20, 4); });
              outcome.out_kept = outcome.out_kept && pitch == 77;
@@ -144,11 +144,11 @@ const std::map<std::string, std::function<Outcome()>>& rows() {
     return all;
 }
 
-constexpr std::size_t kLittle = 1 << 16;
+constexpr size_t kLittle = 1 << 16;
 
 struct Pitched {
     CUdeviceptr address;
-    std::size_t pitch;
+    size_t pitch;
 };
 
 const std::map<std::string, std::function<Outcome()>>& unnoted_rows() {
@@ -167,7 +167,7 @@ const std::map<std::string, std::function<Outcome()>>& unnoted_rows() {
         {"cuMemCreate",
          [] {
              return unnoted<CUmemGenericAllocationHandle>(
-                 [](auto* out) { return cuMemCreate(out, std::size_t{2} << 20, &piece, 0); }, cuMemRelease);
+                 [](auto* out) { return cuMemCreate(out, size_t{2} << 20, &piece, 0); }, cuMemRelease);
          }},
     };
     return all;
@@ -179,7 +179,7 @@ std::vector<CUcontext> stack() {
         found.push_back(top);
         if (cuCtxPopCurrent_v2(&top) != CUDA_SUCCESS) break;
     }
-    for (std::size_t i = found.size(); i-- > 0;) cuCtxPushCurrent_v2(found[i]);
+    for (size_t i = found.size(); i-- > 0;) cuCtxPushCurrent_v2(found[i]);
     return found;
 }
 
@@ -187,7 +187,7 @@ struct State {
     CUcontext current = nullptr;
     std::vector<CUcontext> all;
     CUdevice device = -1;
-    std::size_t free = 0, total = 0;
+    size_t free = 0, total = 0;
     unsigned flags = 0;
     int active = 0;
 

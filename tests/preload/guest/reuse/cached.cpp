@@ -22,8 +22,8 @@ struct Place {
     TestAllocator allocator;
     std::vector<CUcontext> asked;
     CUcontext context = nullptr;
-    std::uint64_t limit = 0, held = 0;
-    std::atomic<std::uint64_t> fences{0};
+    uint64_t limit = 0, held = 0;
+    std::atomic<uint64_t> fences{0};
     std::mutex mutex;
 
     static Place& of(void* self) { return *static_cast<Place*>(self); }
@@ -37,7 +37,7 @@ struct Current {
     }
 };
 
-std::uint64_t take(void* self, std::uint64_t bytes, AllocationError* denied) {
+uint64_t take(void* self, uint64_t bytes, AllocationError* denied) {
     Place& place = Place::of(self);
     const std::lock_guard lock(place.mutex);
     if (bytes > place.limit - place.held) {
@@ -51,7 +51,7 @@ std::uint64_t take(void* self, std::uint64_t bytes, AllocationError* denied) {
     return address;
 }
 
-bool give_back(void* self, std::uint64_t address, std::uint64_t bytes) {
+bool give_back(void* self, uint64_t address, uint64_t bytes) {
     Place& place = Place::of(self);
     const std::lock_guard lock(place.mutex);
     const Current current(place.context);
@@ -71,7 +71,7 @@ int quiesce(void* self) {
 // A fence is one event of each context.
 using Events = std::vector<CUevent>;
 
-Fence fence(void* self, std::uint64_t) {
+Fence fence(void* self, uint64_t) {
     Place::of(self).fences++;
     auto* events = new Events;
     for (const CUcontext context : Place::of(self).asked) {
@@ -106,11 +106,11 @@ cuslice::BackingTable backing_of(Place& place) {
     backing.take = take;
     backing.give_back = give_back;
     backing.room = [](void* self) { return Place::of(self).limit - Place::of(self).held; };
-    backing.quiesce = [](void* self, std::uint64_t, bool) { return quiesce(self); };
+    backing.quiesce = [](void* self, uint64_t, bool) { return quiesce(self); };
     backing.in_context = [](void*) { return 0; };
     backing.wanted = [](void*) { return false; };
     backing.fence = fence;
-    backing.past = [](void* self, std::uint64_t address, Fence* made) {
+    backing.past = [](void* self, uint64_t address, Fence* made) {
         *made = fence(self, address);
         if (!*made || !passed(self, *made, false)) return false;
         *made = 0;
@@ -118,7 +118,7 @@ cuslice::BackingTable backing_of(Place& place) {
     };
     backing.passed = passed;
     backing.drop_fence = drop;
-    backing.forget = [](void*, std::uint64_t) { return true; };
+    backing.forget = [](void*, uint64_t) { return true; };
     backing.thread_began = [](void*) {};
     return backing;
 }
@@ -137,7 +137,7 @@ int main(int count, char** words) {
     const std::vector<CUcontext> contexts = reuse::make_places(command);
     static TestAllocator::Map map;
     auto& places = *new std::deque<Place>(contexts.size());
-    for (std::size_t i = 0; i < contexts.size(); i++) {
+    for (size_t i = 0; i < contexts.size(); i++) {
         places[i].context = contexts[i];
         places[i].limit = std::strtoull(words[reuse::kWords + 2], nullptr, 10);
         if (ask == Ask::all) places[i].asked = contexts;
@@ -145,7 +145,7 @@ int main(int count, char** words) {
         places[i].allocator.open(backing_of(places[i]), map, options);
     }
     const reuse::Memory memory{
-        [&](unsigned place, CUdeviceptr* out, std::size_t bytes) {
+        [&](unsigned place, CUdeviceptr* out, size_t bytes) {
             AllocationError denied;
             *out = places[place].allocator.allocate(bytes, &denied);
             return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -158,7 +158,7 @@ int main(int count, char** words) {
         {},
     };
     reuse::print(reuse::run(command, contexts, memory));
-    std::uint64_t waits = 0, fences = 0;
+    uint64_t waits = 0, fences = 0;
     for (Place& place : places) {
         waits += place.allocator.statistics().syncs;
         fences += place.fences;

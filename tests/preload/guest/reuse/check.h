@@ -21,18 +21,18 @@ inline void must(CUresult result, const char* what) {
 /// splitmix64: the same on every machine.
 class Chance {
   public:
-    explicit Chance(std::uint64_t seed) : state_(seed) {}
-    std::uint64_t next() {
-        std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    explicit Chance(uint64_t seed) : state_(seed) {}
+    uint64_t next() {
+        uint64_t z = state_ += 0x9e3779b97f4a7c15;
         z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
         z = (z ^ z >> 27) * 0x94d049bb133111eb;
         return z ^ z >> 31;
     }
-    std::uint64_t below(std::uint64_t n) { return next() % n; }
+    uint64_t below(uint64_t n) { return next() % n; }
     bool percent(unsigned p) { return below(100) < p; }
 
   private:
-    std::uint64_t state_;
+    uint64_t state_;
 };
 
 }  // namespace reuse

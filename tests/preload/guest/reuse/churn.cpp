@@ -7,18 +7,18 @@
 namespace reuse {
 namespace {
 
-constexpr std::size_t kMaxWhole = 64 << 10;  // blocks up to this are written from end to end, larger ones in parts
-constexpr std::size_t kPart = HostRing::kWords * 4;
-constexpr std::size_t kBuffers = 64;
+constexpr size_t kMaxWhole = 64 << 10;  // blocks up to this are written from end to end, larger ones in parts
+constexpr size_t kPart = HostRing::kWords * 4;
+constexpr size_t kBuffers = 64;
 
 /// The parts of a block that are written, all of them at a time.
-std::vector<std::size_t> parts(std::size_t bytes) {
+std::vector<size_t> parts(size_t bytes) {
     if (bytes <= kMaxWhole) return {0};
     return {0, bytes / 2 / 512 * 512, (bytes - kPart) / 512 * 512};
 }
-std::size_t part_bytes(std::size_t bytes) { return bytes <= kMaxWhole ? bytes : kPart; }
+size_t part_bytes(size_t bytes) { return bytes <= kMaxWhole ? bytes : kPart; }
 
-std::atomic<std::uint32_t> last_pattern{0};
+std::atomic<uint32_t> last_pattern{0};
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void Churn::make_streams() {
     REUSE_MUST(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     std::vector<CUstream> all{nullptr, CU_STREAM_PER_THREAD, blocking};
     for (int i = 0; i < 4; i++) REUSE_MUST(cuStreamCreate(&all.emplace_back(), CU_STREAM_NON_BLOCKING));
-    for (std::size_t i = 0; i < all.size(); i++) {
+    for (size_t i = 0; i < all.size(); i++) {
         Stream stream;
         stream.place = current_;
         stream.handle = all[i];
@@ -74,7 +74,7 @@ void Churn::make_peers() {
 }
 
 Outcome Churn::run() {
-    for (std::uint64_t i = 0; i < plan_.operations; i++) step();
+    for (uint64_t i = 0; i < plan_.operations; i++) step();
     while (!blocks_.empty()) free(blocks_.size() - 1);
     for (HostRing* ring : {&ring_, &managed_}) {
         ring->finish();
@@ -85,14 +85,14 @@ Outcome Churn::run() {
 }
 
 void Churn::step() {
-    const std::uint64_t what = chance_.below(1000);
+    const uint64_t what = chance_.below(1000);
     if (what < 5) return wait();
     if (what < 8 && plan_.captures && !capturing_) return capture();
     if (blocks_.empty() || what < 330) {
         if (live_ < plan_.most_live) return allocate();
         return free(chance_.below(blocks_.size()));
     }
-    const std::size_t which = chance_.below(blocks_.size()), other = chance_.below(blocks_.size());
+    const size_t which = chance_.below(blocks_.size()), other = chance_.below(blocks_.size());
     if (what < 550) {
         // Mostly with work that is still to come.
         if (chance_.percent(40)) read(blocks_[which]);
@@ -138,16 +138,16 @@ void Churn::move(Block& block, unsigned stream) {
     block.home = stream;
 }
 
-std::size_t Churn::size() {
+size_t Churn::size() {
     // Programs ask for the same sizes again and again, and so get the same blocks again.
-    constexpr std::size_t kUsual[] = {512, 4000, 20000, 65536, 100000, 1 << 20, 3 << 20};
+    constexpr size_t kUsual[] = {512, 4000, 20000, 65536, 100000, 1 << 20, 3 << 20};
     if (chance_.percent(60)) return kUsual[chance_.below(std::size(kUsual))];
     if (chance_.percent(85)) return 4 + chance_.below(4ULL << chance_.below(14)) / 4 * 4;  // up to 32 KiB, small mostly
     return (chance_.below((1ULL << 20) << chance_.below(3)) + kMaxWhole - 4096) / 4 * 4;
 }
 
 // Never 0 or a small number, which memory may hold by itself.
-std::uint32_t Churn::new_pattern() { return (last_pattern.fetch_add(1) + 1) * 2654435761U; }
+uint32_t Churn::new_pattern() { return (last_pattern.fetch_add(1) + 1) * 2654435761U; }
 
 void Churn::allocate() {
     Block block;
@@ -158,7 +158,7 @@ void Churn::allocate() {
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         outcome_.refused++;
         // Where much is refused, much is freed.
-        for (std::size_t i = blocks_.size() / 4; i > 0; i--) free(chance_.below(blocks_.size()));
+        for (size_t i = blocks_.size() / 4; i > 0; i--) free(chance_.below(blocks_.size()));
         return;
     }
     must(result, "allocate");
@@ -170,7 +170,7 @@ void Churn::allocate() {
 }
 
 // Frees a block, whatever work on it is still pending.
-void Churn::free(std::size_t which) {
+void Churn::free(size_t which) {
     std::swap(blocks_[which], blocks_.back());
     Block& block = blocks_.back();
     if (block.graph != nullptr) REUSE_MUST(cuGraphExecDestroy(block.graph));  // launched or not
@@ -209,9 +209,9 @@ void Churn::write(Block& block) {
 
 // A memset returns before it is done, whatever its function is called.
 void Churn::fill(const Block& block, const Stream& stream) {
-    const std::size_t count = part_bytes(block.bytes) / 4;
+    const size_t count = part_bytes(block.bytes) / 4;
     const bool plain = stream.handle == nullptr && chance_.percent(50);
-    for (const std::size_t part : parts(block.bytes)) {
+    for (const size_t part : parts(block.bytes)) {
         if (plain)
             REUSE_MUST(cuMemsetD32(block.at + part, block.pattern, count));
         else
@@ -221,7 +221,7 @@ void Churn::fill(const Block& block, const Stream& stream) {
 
 // From a buffer that is filled now, or by a host function when the stream comes to it.
 void Churn::fill_from_host(const Block& block, const Stream& stream) {
-    const std::size_t bytes = part_bytes(block.bytes);
+    const size_t bytes = part_bytes(block.bytes);
     HostRing::Buffer& buffer = chance_.percent(30) ? managed_.take() : ring_.take();
     buffer.written = block.pattern;
     const auto write_words = [](void* data) {
@@ -232,15 +232,15 @@ void Churn::fill_from_host(const Block& block, const Stream& stream) {
         REUSE_MUST(cuLaunchHostFunc(stream.handle, write_words, &buffer));
     else
         write_words(&buffer);
-    for (const std::size_t part : parts(block.bytes))
+    for (const size_t part : parts(block.bytes))
         REUSE_MUST(cuMemcpyAsync(block.at + part, buffer.at(), bytes, stream.handle));
     note_use(buffer, stream);
 }
 
 void Churn::read(Block& block) {
-    const std::vector<std::size_t> written = parts(block.bytes);
-    const std::size_t part = written[chance_.below(written.size())], all = part_bytes(block.bytes);
-    const std::size_t bytes = std::min(all, kPart), at = part + chance_.below((all - bytes) / 4 + 1) * 4;
+    const std::vector<size_t> written = parts(block.bytes);
+    const size_t part = written[chance_.below(written.size())], all = part_bytes(block.bytes);
+    const size_t bytes = std::min(all, kPart), at = part + chance_.below((all - bytes) / 4 + 1) * 4;
     if (streams_[block.home].place != block.place) move(block, any_user(block.place));
     const Stream& stream = streams_[block.home];
     enter(stream.place);
@@ -264,8 +264,8 @@ void Churn::copy(Block& to, Block& from) {
     move(to, stream);
     move(from, stream);
     enter(streams_[stream].place);
-    const std::vector<std::size_t> sources = parts(from.bytes), targets = parts(to.bytes);
-    for (std::size_t i = 0; i < targets.size(); i++)
+    const std::vector<size_t> sources = parts(from.bytes), targets = parts(to.bytes);
+    for (size_t i = 0; i < targets.size(); i++)
         REUSE_MUST(cuMemcpyPeerAsync(to.at + targets[i], places_[to.place], from.at + sources[i], places_[from.place],
                                      part_bytes(to.bytes), streams_[stream].handle));
     to.pattern = from.pattern;
@@ -274,7 +274,7 @@ void Churn::copy(Block& to, Block& from) {
 // Captures a stream that writes to one block, while everything else goes on, and launches what was captured.
 void Churn::capture() {
     if (blocks_.empty()) return;
-    const std::size_t which = chance_.below(blocks_.size());
+    const size_t which = chance_.below(blocks_.size());
     Block block = blocks_[which];
     std::swap(blocks_[which], blocks_.back());
     blocks_.pop_back();
@@ -288,10 +288,10 @@ void Churn::capture() {
 
     enter(stream.place);
     REUSE_MUST(cuStreamBeginCapture(stream.handle, CU_STREAM_CAPTURE_MODE_RELAXED));
-    for (std::uint64_t steps = chance_.below(100); steps > 0; steps--) step();
+    for (uint64_t steps = chance_.below(100); steps > 0; steps--) step();
     enter(stream.place);
     block.pattern = new_pattern();
-    for (const std::size_t part : parts(block.bytes))
+    for (const size_t part : parts(block.bytes))
         REUSE_MUST(cuMemsetD32Async(block.at + part, block.pattern, part_bytes(block.bytes) / 4, stream.handle));
     CUgraph graph = nullptr;
     REUSE_MUST(cuStreamEndCapture(stream.handle, &graph));
@@ -310,7 +310,7 @@ void Churn::wait() {
     if (!plan_.waits) return;
     const Stream& stream = streams_[any_stream(static_cast<unsigned>(chance_.below(places_.size())))];
     enter(stream.place);
-    const std::uint64_t how = chance_.below(10);
+    const uint64_t how = chance_.below(10);
     if (how == 0 && !capturing_ && !plan_.captures) return REUSE_MUST(cuCtxSynchronize());
     if (how < 3) return REUSE_MUST(cuStreamSynchronize(stream.handle));
     const CUresult result = cuStreamQuery(stream.handle);

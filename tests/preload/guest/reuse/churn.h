@@ -15,22 +15,22 @@ namespace reuse {
 
 /// Where blocks come from.
 struct Memory {
-    std::function<CUresult(unsigned place, CUdeviceptr*, std::size_t)> allocate;  // with the place's context current
+    std::function<CUresult(unsigned place, CUdeviceptr*, size_t)> allocate;  // with the place's context current
     std::function<CUresult(CUdeviceptr)> free;
     std::function<CUresult(CUdeviceptr, CUstream)> free_async;
 };
 
 struct Plan {
-    std::uint64_t operations = 0, seed = 0;
-    std::uint64_t most_live = 0;  // bytes
-    bool captures = false;        // of one stream at a time, while the others go on
-    bool async_frees = false;     // some in a stream's order
-    bool peers = false;           // other GPUs' streams work on a block where it is, too
-    bool waits = true;            // for streams and contexts, now and then
+    uint64_t operations = 0, seed = 0;
+    uint64_t most_live = 0;    // bytes
+    bool captures = false;     // of one stream at a time, while the others go on
+    bool async_frees = false;  // some in a stream's order
+    bool peers = false;        // other GPUs' streams work on a block where it is, too
+    bool waits = true;         // for streams and contexts, now and then
 };
 
 struct Outcome {
-    std::uint64_t allocations = 0, frees = 0, refused = 0, captures = 0, wrong = 0, looked_at = 0;
+    uint64_t allocations = 0, frees = 0, refused = 0, captures = 0, wrong = 0, looked_at = 0;
     void add(const Outcome& other);
 };
 
@@ -50,16 +50,16 @@ class Churn {
     /// Everything that was done to a block is before what `home` does next, a stream of whatever context.
     struct Block {
         CUdeviceptr at = 0;
-        std::size_t bytes = 0;
+        size_t bytes = 0;
         unsigned place = 0, home = 0;
-        std::uint32_t pattern = 0;
+        uint32_t pattern = 0;
         CUgraphExec graph = nullptr;  // writes to it, and can be launched again
-        std::uint32_t graph_pattern = 0;
+        uint32_t graph_pattern = 0;
     };
 
     void step();
     void allocate();
-    void free(std::size_t which);
+    void free(size_t which);
     void write(Block& block);
     void read(Block& block);
     void copy(Block& to, Block& from);
@@ -77,8 +77,8 @@ class Churn {
     void order(unsigned before, unsigned after);
     void move(Block& block, unsigned stream);
     void note_use(HostRing::Buffer& buffer, const Stream& stream);
-    std::size_t size();
-    std::uint32_t new_pattern();
+    size_t size();
+    uint32_t new_pattern();
 
     const std::vector<CUcontext>& places_;
     Memory memory_;
@@ -88,7 +88,7 @@ class Churn {
     std::vector<CUdevice> gpus_;  // of the places
     std::vector<Stream> streams_;
     std::vector<Block> blocks_;
-    std::uint64_t live_ = 0;
+    uint64_t live_ = 0;
     unsigned current_ = ~0U;
     bool capturing_ = false;
     Outcome outcome_;

@@ -3,8 +3,8 @@
 
 namespace reuse {
 
-HostRing::HostRing(std::size_t buffers, Memory kind) {
-    const std::size_t bytes = buffers * kWords * sizeof(std::uint32_t);
+HostRing::HostRing(size_t buffers, Memory kind) {
+    const size_t bytes = buffers * kWords * sizeof(uint32_t);
     void* memory = nullptr;
     CUdeviceptr managed = 0;
     if (kind == Memory::locked)
@@ -13,9 +13,9 @@ HostRing::HostRing(std::size_t buffers, Memory kind) {
         REUSE_MUST(cuMemAllocManaged(&managed, bytes, CU_MEM_ATTACH_GLOBAL));
     // NOLINTNEXTLINE(performance-no-int-to-ptr): that is what managed memory is
     if (managed) memory = reinterpret_cast<void*>(managed);
-    for (std::size_t i = 0; i < buffers; i++) {
+    for (size_t i = 0; i < buffers; i++) {
         Buffer buffer;
-        buffer.words = static_cast<std::uint32_t*>(memory) + i * kWords;
+        buffer.words = static_cast<uint32_t*>(memory) + i * kWords;
         buffers_.push_back(buffer);
     }
 }
@@ -35,7 +35,7 @@ void HostRing::look(Buffer& buffer) {
     REUSE_MUST(cuEventSynchronize(buffer.done));
     REUSE_MUST(cuEventDestroy(buffer.done));
     buffer.done = nullptr;
-    for (std::size_t i = 0; i < buffer.read; i++) wrong_ += buffer.words[i] != buffer.expected;
+    for (size_t i = 0; i < buffer.read; i++) wrong_ += buffer.words[i] != buffer.expected;
     looked_at_ += buffer.read;
     buffer.read = 0;
 }

@@ -11,18 +11,18 @@ namespace reuse {
 
 class HostRing {
   public:
-    static constexpr std::size_t kWords = 1024;
+    static constexpr size_t kWords = 1024;
 
     /// In the current context, which is to outlive the ring.
     enum class Memory { locked, managed };
-    HostRing(std::size_t buffers, Memory memory);
+    HostRing(size_t buffers, Memory memory);
 
     struct Buffer {
-        std::uint32_t* words = nullptr;
+        uint32_t* words = nullptr;
         CUevent done = nullptr;  // of the stream that it was used in last
-        std::size_t read = 0;    // so many words are to be `expected` then
-        std::uint32_t expected = 0;
-        std::uint32_t written = 0;  // by a host function, before the copy
+        size_t read = 0;         // so many words are to be `expected` then
+        uint32_t expected = 0;
+        uint32_t written = 0;  // by a host function, before the copy
         CUdeviceptr at() const { return reinterpret_cast<CUdeviceptr>(words); }
     };
     /// The buffer that was used longest ago, once its copy is done.
@@ -31,15 +31,15 @@ class HostRing {
     void finish();
 
     /// Words that were not what had been written.
-    std::uint64_t wrong() const { return wrong_; }
-    std::uint64_t looked_at() const { return looked_at_; }
+    uint64_t wrong() const { return wrong_; }
+    uint64_t looked_at() const { return looked_at_; }
 
   private:
     void look(Buffer& buffer);
 
     std::deque<Buffer> buffers_;
-    std::size_t next_ = 0;
-    std::uint64_t wrong_ = 0, looked_at_ = 0;
+    size_t next_ = 0;
+    uint64_t wrong_ = 0, looked_at_ = 0;
 };
 
 }  // namespace reuse

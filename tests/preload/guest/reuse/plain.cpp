@@ -28,7 +28,7 @@ int main(int count, char** words) {
     const reuse::Command command = reuse::read_command(words);
     const std::vector<CUcontext> places = reuse::make_places(command);
     const reuse::Memory memory{
-        [](unsigned, CUdeviceptr* out, std::size_t bytes) { return cuMemAlloc(out, bytes); },
+        [](unsigned, CUdeviceptr* out, size_t bytes) { return cuMemAlloc(out, bytes); },
         [](CUdeviceptr address) { return cuMemFree(address); },
         [](CUdeviceptr address, CUstream stream) { return cuMemFreeAsync(address, stream); },
     };

@@ -55,7 +55,7 @@ Outcome run(const Command& command, const std::vector<CUcontext>& places, const 
 }
 
 void print(const Outcome& outcome) {
-    const auto number = [](const char* word, std::uint64_t n) {
+    const auto number = [](const char* word, uint64_t n) {
         std::printf("%s %llu ", word, static_cast<unsigned long long>(n));
     };
     number("wrong", outcome.wrong);

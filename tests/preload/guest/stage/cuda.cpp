@@ -7,7 +7,7 @@ constexpr const char* kNames[] = {
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) #symbol,
 #include "virtual_gpu/driver/functions.def"
 };
-constexpr std::size_t kCount = sizeof kNames / sizeof *kNames;
+constexpr size_t kCount = sizeof kNames / sizeof *kNames;
 
 int missing() { return 36; }  // CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER
 

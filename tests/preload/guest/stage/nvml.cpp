@@ -7,7 +7,7 @@ constexpr const char* kNames[] = {
 #define CUSLICE_NVML_FUNCTION(name, split) #name,
 #include "virtual_gpu/driver/nvml_functions.def"
 };
-constexpr std::size_t kCount = sizeof kNames / sizeof *kNames;
+constexpr size_t kCount = sizeof kNames / sizeof *kNames;
 
 int missing() { return 13; }  // NVML_ERROR_FUNCTION_NOT_FOUND
 

@@ -14,7 +14,7 @@ bool leads_early() {
     return when && std::strcmp(when, "early") == 0;
 }
 
-void lead_on(const char* file, const char* const* names, void** slots, std::size_t count) {
+void lead_on(const char* file, const char* const* names, void** slots, size_t count) {
     if (const char* fake = std::getenv("GUEST_FAKE")) setenv("CUSLICE_FAKE", fake, 1);
     const char *const store = std::getenv("GUEST_STORE"), *const prefix = std::getenv("GUEST_PREFIX");
     char path[4096];
@@ -24,7 +24,7 @@ void lead_on(const char* file, const char* const* names, void** slots, std::size
         std::fprintf(stderr, "stage: %s\n", dlerror());
         std::abort();
     }
-    for (std::size_t i = 0; i < count; ++i) slots[i] = dlsym(library, names[i]);
+    for (size_t i = 0; i < count; ++i) slots[i] = dlsym(library, names[i]);
 }
 
 }  // namespace guest

@@ -13,7 +13,7 @@
 namespace guest {
 
 /// Opens `file` in the store and fills the slots with its functions of these names.
-void lead_on(const char* file, const char* const* names, void** slots, std::size_t count);
+void lead_on(const char* file, const char* const* names, void** slots, size_t count);
 /// True if a library calls lead_on() as soon as it is loaded, rather than at the first call.
 bool leads_early();
 
