@@ -12,6 +12,9 @@ namespace cuslice {
 // the program asked for, where more than that would have been taken.
 CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint64_t asked = 0);
 
+// So often the program was refused memory of the GPU.
+uint64_t refusal_count(int ordinal);
+
 // At the program's end: says what it was refused just before, where that was not shown.
 void report_last_refusals();
 
