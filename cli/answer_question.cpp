@@ -19,8 +19,10 @@ namespace {
 bool write_all(int descriptor, const std::string& text) {
     for (size_t at = 0; at < text.size();) {
         const ssize_t count = ::write(descriptor, text.data() + at, text.size() - at);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return false;
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
         at += static_cast<size_t>(count);
     }
     return true;
@@ -29,7 +31,8 @@ bool write_all(int descriptor, const std::string& text) {
 }  // namespace
 
 int answer_question(const std::vector<std::string>& words) {
-    if (words.size() < 3) return 1;
+    if (words.size() < 3)
+        return 1;
     const auto number_in = [](const std::string& word) {
         int number = -1;
         std::from_chars(word.data(), word.data() + word.size(), number);

@@ -19,7 +19,8 @@ int run(int count, char** words) {
     ConfigError error;
     const int code = parse_arguments({words + (count > 0 ? 1 : 0), words + count}, invocation.environment,
                                      invocation.arguments, error);
-    if (code != 0) return fail(error, code);
+    if (code != 0)
+        return fail(error, code);
     switch (invocation.arguments.command) {
         case Command::help:
             print_help(invocation, "cuslice " CUSLICE_VERSION);

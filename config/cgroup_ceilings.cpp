@@ -25,7 +25,8 @@ struct Regions {
 bool has_word(std::string_view text, std::string_view word) {
     while (!text.empty()) {
         const size_t end = text.find_first_of(" \n");
-        if (slice(text, 0, end) == word) return true;
+        if (slice(text, 0, end) == word)
+            return true;
         text = end == text.npos ? std::string_view() : slice(text, end + 1);
     }
     return false;
@@ -34,19 +35,23 @@ bool has_word(std::string_view text, std::string_view word) {
 // Parses a line such as "drm/0000:03:00.0/vram0 8589934592". False also for "max", which is no limit.
 bool read_line(std::string_view line, std::string_view& gpu, uint64_t& bytes) {
     constexpr std::string_view kStart = "drm/";
-    if (!starts_with(line, kStart)) return false;
+    if (!starts_with(line, kStart))
+        return false;
     line = slice(line, kStart.size());
     const size_t end = line.find('/');
-    if (end == line.npos || !starts_with(slice(line, end + 1), "vram")) return false;
+    if (end == line.npos || !starts_with(slice(line, end + 1), "vram"))
+        return false;
     gpu = slice(line, 0, end);
     GpuSelector selector;
     Reason unused;
     const bool by_pci = parse_gpu_selector(gpu, selector, unused) && selector.kind == GpuSelector::Kind::pci;
-    if (!by_pci) return false;
+    if (!by_pci)
+        return false;
     const size_t space = line.find(' ', end);
     const std::string_view number = slice(line, space == line.npos ? space : space + 1);
     bytes = 0;
-    if (!are_digits(number) || number.size() > 19) return false;
+    if (!are_digits(number) || number.size() > 19)
+        return false;
     bytes = decimal_number(number);
     return true;
 }
@@ -55,14 +60,16 @@ bool read_line(std::string_view line, std::string_view& gpu, uint64_t& bytes) {
 Region* region_to_lower(Regions& regions, std::string_view gpu, uint64_t bytes) {
     for (size_t i = 0; i < regions.count; ++i) {
         Region& region = regions.list[i];
-        if (region.gpu.view() == gpu) return bytes < region.bytes ? &region : nullptr;
+        if (region.gpu.view() == gpu)
+            return bytes < region.bytes ? &region : nullptr;
     }
     return regions.count == Regions::kMax ? nullptr : &regions.list[regions.count++];
 }
 
 void note(Regions& regions, std::string_view gpu, uint64_t bytes, size_t cgroup_size) {
     Region* const region = region_to_lower(regions, gpu, bytes);
-    if (region == nullptr) return;
+    if (region == nullptr)
+        return;
     region->gpu.assign(gpu);
     region->bytes = bytes;
     region->cgroup_size = cgroup_size;
@@ -73,7 +80,8 @@ std::string_view own_cgroup(std::string_view file) {
     constexpr std::string_view kUnified = "0::/";
     std::string_view line;
     while (take_line(file, line))
-        if (starts_with(line, kUnified)) return starts_with(line, "0::/..") ? slice(line, 3, 1) : slice(line, 3);
+        if (starts_with(line, kUnified))
+            return starts_with(line, "0::/..") ? slice(line, 3, 1) : slice(line, 3);
     return {};
 }
 
@@ -89,13 +97,15 @@ bool add(Settings& settings, const Region& region, std::string_view cgroup, Conf
                    .origin = origin,
                    .bytes = region.bytes == 0 ? 1 : region.bytes};  // none is no limit that a GPU can have
     Reason why;
-    if (parse_gpu_selector(region.gpu, entry.selector, why) && settings.add(entry, why)) return true;
+    if (parse_gpu_selector(region.gpu, entry.selector, why) && settings.add(entry, why))
+        return true;
     return error.set(origin, value, why);
 }
 
 // A cgroup is the beginning of its children's paths, and the root is "/". 0 of the root.
 size_t size_of_parent(std::string_view path, size_t size) {
-    if (size == 1) return 0;
+    if (size == 1)
+        return 0;
     const size_t slash = slice(path, 0, size).rfind('/');
     return slash == 0 ? 1 : slash;
 }
@@ -106,7 +116,8 @@ bool load_cgroup_ceilings(Settings& settings, const SystemPlaces& system, Config
     Path path(system.root);
     TextFile controllers, own;
     TextFile::read(controllers, path.append("/sys/fs/cgroup/cgroup.controllers").c_str(), kMostOfFile);
-    if (!has_word(controllers.view(), "dmem")) return true;
+    if (!has_word(controllers.view(), "dmem"))
+        return true;
     path.assign(system.root);
     TextFile::read(own, path.append("/proc/self/cgroup").c_str(), kMostOfFile);
     const std::string_view cgroup = own_cgroup(own.view());
@@ -115,14 +126,17 @@ bool load_cgroup_ceilings(Settings& settings, const SystemPlaces& system, Config
         path.assign(system.root);
         path.append("/sys/fs/cgroup", slice(cgroup, 0, size), "/dmem.max");
         TextFile file;
-        if (!path.cut()) TextFile::read(file, path.c_str(), kMostOfFile);
+        if (!path.cut())
+            TextFile::read(file, path.c_str(), kMostOfFile);
         std::string_view text = file.view(), line, gpu;
         uint64_t bytes = 0;
         while (take_line(text, line))
-            if (read_line(line, gpu, bytes)) note(regions, gpu, bytes, size);
+            if (read_line(line, gpu, bytes))
+                note(regions, gpu, bytes, size);
     }
     for (size_t i = 0; i < regions.count; ++i)
-        if (!add(settings, regions.list[i], cgroup, error)) return false;
+        if (!add(settings, regions.list[i], cgroup, error))
+            return false;
     return true;
 }
 

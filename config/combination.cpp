@@ -8,7 +8,8 @@ namespace cuslice {
 namespace {
 
 bool is_other_folder(const Settings& settings, const Entry& entry) {
-    if (entry.key != Key::dir || entry.rank.source == Source::system_file) return false;
+    if (entry.key != Key::dir || entry.rank.source == Source::system_file)
+        return false;
     return !is_hidden(settings, entry) && entry.value != sharing_folder(settings, {}).view();
 }
 
@@ -20,7 +21,8 @@ bool is_split_plus_context(const Settings& settings, const Entry& entry) {
 // Another folder, or a context that doesn't count, would be a second slice.
 bool check_shared_rule(const Settings& settings, ConfigError& error) {
     const std::string_view account = settings.shared_rule();
-    if (account.empty()) return true;
+    if (account.empty())
+        return true;
     const std::string_view rule = slice(account, 0, account.find('@'));
     for (const Entry& entry : settings.entries()) {
         Reason why;
@@ -32,7 +34,8 @@ bool check_shared_rule(const Settings& settings, ConfigError& error) {
             why.append("+context can't be had under rule ", rule);
             why.append(", whose limit counts contexts as well");
         }
-        if (!why.empty()) return refuse_entry(entry, why, error);
+        if (!why.empty())
+            return refuse_entry(entry, why, error);
     }
     return true;
 }
@@ -42,7 +45,8 @@ bool check_in_group(const Settings& settings, ConfigError& error) {
     constexpr std::string_view kWhy = "+context can't be had in a group, whose limit counts contexts as well";
     for (const Entry& entry : settings.entries()) {
         const bool without_contexts = entry.plus_context && !entry.ceiling;
-        if (without_contexts && !is_hidden(settings, entry)) return refuse_entry(entry, kWhy, error);
+        if (without_contexts && !is_hidden(settings, entry))
+            return refuse_entry(entry, kWhy, error);
     }
     return true;
 }
@@ -51,7 +55,8 @@ bool check_without_group(const Settings& settings, ConfigError& error) {
     constexpr std::string_view kWhy = "it needs a group, as --group NAME; for this program alone use --limit";
     for (const Entry& entry : settings.entries()) {
         const bool said_now = entry.rank.level == 0 && !is_file(entry.rank.source);
-        if (entry.key == Key::group_limit && said_now) return refuse_entry(entry, kWhy, error);
+        if (entry.key == Key::group_limit && said_now)
+            return refuse_entry(entry, kWhy, error);
     }
     return true;
 }
@@ -59,7 +64,8 @@ bool check_without_group(const Settings& settings, ConfigError& error) {
 }  // namespace
 
 bool check_combination(const Settings& settings, ConfigError& error) {
-    if (!check_shared_rule(settings, error)) return false;
+    if (!check_shared_rule(settings, error))
+        return false;
     const bool in_group = find(settings, Key::group) != nullptr;
     return in_group ? check_in_group(settings, error) : check_without_group(settings, error);
 }

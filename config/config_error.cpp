@@ -23,16 +23,19 @@ bool ConfigError::set(std::string_view from, std::string_view why) {
 ErrorLine line_of(const ConfigError& error) {
     ErrorLine line("cuslice: ");
     append_printable(line, error.source);
-    if (error.line != 0) line.append(":", error.line, ":", error.column);
+    if (error.line != 0)
+        line.append(":", error.line, ":", error.column);
     line.append(": ");
     if (!error.key.empty()) {
         append_printable(line, error.key);
         line.append(": ");
     }
     if (error.has_value) {
-        if (error.value.empty()) line.append("\"\"");
+        if (error.value.empty())
+            line.append("\"\"");
         append_printable(line, error.value);
-        if (error.value.cut()) line.append("...");
+        if (error.value.cut())
+            line.append("...");
         line.append(": ");
     }
     append_printable(line, error.reason);

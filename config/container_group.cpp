@@ -29,7 +29,8 @@ void append_hex(Name& name, uint64_t number) {
 Name container_name() {
     Name name("container");
     struct stat root {};
-    if (syscall(SYS_newfstatat, AT_FDCWD, "/", &root, 0) != 0) return name;
+    if (syscall(SYS_newfstatat, AT_FDCWD, "/", &root, 0) != 0)
+        return name;
     append_hex(name.append('-'), root.st_dev);
     append_hex(name.append('-'), root.st_ino);
     return name;
@@ -44,7 +45,8 @@ bool shares_container(const Settings& settings) {
 
 FixedText<64> group_name(const Settings& settings) {
     const Entry* group = find(settings, Key::group);
-    if (group == nullptr) return {};
+    if (group == nullptr)
+        return {};
     return group->value == kContainerGroup ? container_name() : Name(group->value);
 }
 

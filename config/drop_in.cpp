@@ -20,13 +20,15 @@ bool add(Settings& settings, Key key, std::string_view value, std::string_view o
 
 bool is_limited(const Settings& settings) {
     for (const Entry& entry : settings.entries())
-        if (is_amount(entry.key)) return true;
+        if (is_amount(entry.key))
+            return true;
     return false;
 }
 
 bool has_plus_context(const Settings& settings) {
     for (const Entry& entry : settings.entries())
-        if (entry.plus_context) return true;
+        if (entry.plus_context)
+            return true;
     return false;
 }
 
@@ -37,14 +39,17 @@ bool is_per_process(const Settings& settings) {
 
 // Limits are the container's unless something else was asked for.
 bool limits_container(const Settings& settings) {
-    if (is_per_process(settings) || find(settings, Key::group) != nullptr) return false;
+    if (is_per_process(settings) || find(settings, Key::group) != nullptr)
+        return false;
     return is_limited(settings) && !has_plus_context(settings);
 }
 
 // Empty: none that cuslice has.
 std::string_view log_of(std::string_view level) {
-    if (level.size() != 1) return {};
-    if (level == "3") return "info";
+    if (level.size() != 1)
+        return {};
+    if (level == "3")
+        return "info";
     return level[0] >= '4' && level[0] <= '9' ? "debug" : std::string_view();
 }
 
@@ -52,7 +57,8 @@ std::string_view log_of(std::string_view level) {
 
 bool load_drop_in(Settings& settings, const char* const* environment, ConfigError& error) {
     const bool good = !limits_container(settings) || add(settings, Key::group, kContainerGroup, kDropInName, error);
-    if (!good) return false;
+    if (!good)
+        return false;
     const std::string_view log = log_of(variable(environment, kLogLevel));
     return log.empty() || add(settings, Key::log, log, kLogLevel, error);
 }

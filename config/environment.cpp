@@ -14,7 +14,8 @@ bool load_variable(Settings& settings, std::string_view name, std::string_view v
     if (const KeyTraits* traits = find_variable(name)) {
         return add_list(settings, traits->key, {Source::environment, 0}, name, value, error);
     }
-    if (is_internal_variable(name)) return true;
+    if (is_internal_variable(name))
+        return true;
     Reason why;
     if (const LaterKey* later = find_later_variable(name)) {
         explain_later(*later, why);
@@ -39,10 +40,13 @@ CUSLICE_AT_LOAD std::string_view variable(const char* const* environment, std::s
 bool load_environment(Settings& settings, const char* const* environment, ConfigError& error) {
     for (; *environment != nullptr; ++environment) {
         const std::string_view line(*environment);
-        if (!starts_with(line, kStart)) continue;
+        if (!starts_with(line, kStart))
+            continue;
         const size_t equals = line.find('=');
-        if (equals == line.npos) continue;
-        if (!load_variable(settings, slice(line, 0, equals), slice(line, equals + 1), error)) return false;
+        if (equals == line.npos)
+            continue;
+        if (!load_variable(settings, slice(line, 0, equals), slice(line, equals + 1), error))
+            return false;
     }
     return true;
 }

@@ -18,7 +18,8 @@ namespace {
 // path alone is opened wherever the folders may be entered, whoever may read the file.
 bool is_unreachable(const char* path) {
     const int descriptor = ::open(path, O_PATH | O_CLOEXEC);
-    if (descriptor < 0) return errno == EACCES;
+    if (descriptor < 0)
+        return errno == EACCES;
     ::close(descriptor);
     return false;
 }
@@ -41,7 +42,8 @@ bool runs_code_or_writes_files(const Entry& entry) {
 bool check_file_of_others(const Settings& settings, ConfigError& error) {
     for (const Entry& entry : settings.entries()) {
         const bool of_this_file = entry.rank.source == Source::user_file && entry.rank.level == 0;
-        if (!of_this_file || !runs_code_or_writes_files(entry)) continue;
+        if (!of_this_file || !runs_code_or_writes_files(entry))
+            continue;
         Reason why(traits_of(entry.key).name);
         why.append(
             " is not taken from a file that another user can write: it could choose code to run or files to "
@@ -61,7 +63,8 @@ bool find_file(Settings& settings, const char* path, Source source, TextFile& fi
         return true;
     }
     const bool none_there = code == ENOENT || code == ENOTDIR;
-    if (none_there && source != Source::config_file) return true;
+    if (none_there && source != Source::config_file)
+        return true;
     if (source == Source::user_file && code == EACCES && is_unreachable(path)) {
         state = FileState::unreachable;
         settings.pass_over(path);
@@ -75,9 +78,11 @@ bool find_file(Settings& settings, const char* path, Source source, TextFile& fi
 bool read_file(Settings& settings, const char* path, Source source, TextFile& file, OpenToml open_toml,
                ConfigError& error, Take take) {
     Reason why;
-    if (!file.read(kMostOfSettings, why)) return error.set(path, why);
+    if (!file.read(kMostOfSettings, why))
+        return error.set(path, why);
     cuslice_toml_parse_function* const parse = open_toml(why);
-    if (parse == nullptr) return error.set(path, why);
+    if (parse == nullptr)
+        return error.set(path, why);
     return load_file_text(settings, file.view(), path, source, parse, error, take);
 }
 
@@ -92,11 +97,15 @@ bool load_file(Settings& settings, const char* path, Source source, OpenToml ope
                ConfigError& error) {
     TextFile file;
     FileRights rights;
-    if (!find_file(settings, path, source, file, state, error)) return false;
-    if (state != FileState::found) return true;
+    if (!find_file(settings, path, source, file, state, error))
+        return false;
+    if (state != FileState::found)
+        return true;
     Reason why;
-    if (!file.look(rights, why)) return error.set(path, why);
-    if (!read_file(settings, path, source, file, open_toml, error, Take::everything)) return false;
+    if (!file.look(rights, why))
+        return error.set(path, why);
+    if (!read_file(settings, path, source, file, open_toml, error, Take::everything))
+        return false;
     return source != Source::user_file || !others_can_write(rights) || check_file_of_others(settings, error);
 }
 
@@ -104,8 +113,10 @@ bool load_system_file(Settings& settings, const SystemPlaces& system, OpenToml o
                       ConfigError& error, Take take) {
     TextFile file;
     FileRights rights;
-    if (!find_file(settings, system.file, Source::system_file, file, state, error)) return false;
-    if (state != FileState::found) return true;
+    if (!find_file(settings, system.file, Source::system_file, file, state, error))
+        return false;
+    if (state != FileState::found)
+        return true;
     Reason why;
     if (!file.look(rights, why) || !only_root_can_change(rights, system, "ceilings", why))
         return error.set(system.file, why);
@@ -114,9 +125,11 @@ bool load_system_file(Settings& settings, const SystemPlaces& system, OpenToml o
 
 bool load_named_file(Settings& settings, const char* path, std::string_view origin, OpenToml open_toml,
                      FileState& state, ConfigError& error) {
-    if (load_file(settings, path, Source::config_file, open_toml, state, error)) return true;
+    if (load_file(settings, path, Source::config_file, open_toml, state, error))
+        return true;
     // An error without a line concerns the whole file: report it for the setting that names the file.
-    if (error.line != 0) return false;
+    if (error.line != 0)
+        return false;
     const Reason why(error.reason);
     return error.set(origin, path, why);
 }

@@ -43,7 +43,8 @@ bool need_table(Reading& reading, const cuslice_toml_item& item, std::string_vie
 // Fake GPUs are a list of models, or a file of TOML.
 bool is_path_of_fake_gpus(std::string_view value) {
     constexpr std::string_view kEnd = ".toml";
-    if (value.find('/') != value.npos) return true;
+    if (value.find('/') != value.npos)
+        return true;
     return value.size() >= kEnd.size() && slice(value, value.size() - kEnd.size()) == kEnd;
 }
 
@@ -71,7 +72,8 @@ bool is_relative(ValueType type, std::string_view value) {
 }
 
 std::string_view kinds_of(const KeyTraits& traits) {
-    if (traits.type == ValueType::split) return "a number, a string or an array of strings";
+    if (traits.type == ValueType::split)
+        return "a number, a string or an array of strings";
     const bool number = traits.type == ValueType::fraction || traits.type == ValueType::count;
     return number ? "a number or a string" : "a string";
 }
@@ -85,7 +87,8 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
 // Fractions, counts and splits may be TOML numbers, a split an array; everything else is a string, because it has a
 // unit or is a name.
 bool check_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
-    if (item.kind == CUSLICE_TOML_STRING) return true;
+    if (item.kind == CUSLICE_TOML_STRING)
+        return true;
     // A bare number of bytes goes on to the reader of sizes, which knows what to say.
     const bool number = is_number(item) && may_be_number(traits);
     const bool yes_or_no = item.kind == CUSLICE_TOML_BOOLEAN && traits.stands_alone;
@@ -104,9 +107,12 @@ bool refuse_unknown(Reading& reading, const cuslice_toml_item& item, std::string
 
 // A key in the wrong table says where it belongs: the names are few, so the mistake is the place.
 std::string_view misplaced(const KeyTraits& traits, const Place& place) {
-    if (place.top && traits.per_gpu) return "belongs in a table: [memory] for every GPU, or [gpu.0] for one";
-    if (!place.top && !traits.per_gpu) return "belongs at the top of the file, before the first table";
-    if (place.ceiling && !traits.may_be_ceiling) return "a ceiling is a fraction or a limit";
+    if (place.top && traits.per_gpu)
+        return "belongs in a table: [memory] for every GPU, or [gpu.0] for one";
+    if (!place.top && !traits.per_gpu)
+        return "belongs at the top of the file, before the first table";
+    if (place.ceiling && !traits.may_be_ceiling)
+        return "a ceiling is a fraction or a limit";
     return {};
 }
 
@@ -122,16 +128,20 @@ bool check_place(Reading& reading, const cuslice_toml_item& item, const KeyTrait
 bool refuse_value(Reading& reading, const cuslice_toml_item& item, Reason& why) {
     // The unit alone would not do: 4GiB without quotes is no TOML.
     const bool has_suggestion = why.view().find("did you mean") != std::string_view::npos;
-    if (is_number(item) && has_suggestion) why.append(", in quotes");
+    if (is_number(item) && has_suggestion)
+        why.append(", in quotes");
     return refuse(reading, item, why);
 }
 
 // The origin is the key's own place, which editors understand: path:line:column.
 bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& place) {
     const KeyTraits* const traits = find_key(place.key);
-    if (traits == nullptr) return refuse_unknown(reading, item, place.key);
-    if (!check_place(reading, item, *traits, place)) return false;
-    if (!check_kind(reading, item, *traits)) return false;
+    if (traits == nullptr)
+        return refuse_unknown(reading, item, place.key);
+    if (!check_place(reading, item, *traits, place))
+        return false;
+    if (!check_kind(reading, item, *traits))
+        return false;
     const bool list = item.joined != nullptr;
     const std::string_view value(list ? item.joined : item.value, list ? item.joined_size : item.value_size);
     if (is_relative(traits->type, value))
@@ -140,25 +150,30 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
     Reason why;
     NewEntry entry{.key = traits->key, .ceiling = place.ceiling, .rank = {reading.source, 0}, .value = value};
     const bool one_gpu = !place.gpu.empty();
-    if (one_gpu && !parse_gpu_selector(place.gpu, entry.selector, why)) return refuse(reading, item, why);
+    if (one_gpu && !parse_gpu_selector(place.gpu, entry.selector, why))
+        return refuse(reading, item, why);
     FixedText<4300> origin(place.ceiling ? "ceiling " : "");
     origin.append(reading.path, ":", item.line, ":", item.column);
     entry.origin = origin.view();
     // Processes that share by a rule share in the system's own folder, even if only ceilings are taken from its file.
-    if (traits->key == Key::dir && reading.source == Source::system_file) reading.settings.use_system_folder(value);
-    if (reading.take == Take::ceilings && !place.ceiling) return true;
+    if (traits->key == Key::dir && reading.source == Source::system_file)
+        reading.settings.use_system_folder(value);
+    if (reading.take == Take::ceilings && !place.ceiling)
+        return true;
     return reading.settings.add(entry, why) || refuse_value(reading, item, why);
 }
 
 // [gpu.X] and [ceiling.gpu.X]; `first` is where "gpu" stands in the path.
 bool read_gpu(Reading& reading, const cuslice_toml_item& item, size_t first, Place place) {
     constexpr std::string_view kNeeded = "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]";
-    if (item.depth == first + 1) return need_table(reading, item, kNeeded);
+    if (item.depth == first + 1)
+        return need_table(reading, item, kNeeded);
     place.gpu = name_at(item, first + 1);
     if (item.depth == first + 2) {
         GpuSelector unused;
         Reason why;
-        if (!is_table(item)) return refuse(reading, item, kNeeded);
+        if (!is_table(item))
+            return refuse(reading, item, kNeeded);
         return parse_gpu_selector(place.gpu, unused, why) || refuse(reading, item, why);
     }
     place.key = name_at(item, first + 2);
@@ -170,19 +185,24 @@ bool read_ceiling(Reading& reading, const cuslice_toml_item& item) {
     if (reading.source != Source::system_file) {
         return refuse(reading, item, "only the system's file sets ceilings: /etc/cuslice/cuslice.toml");
     }
-    if (item.depth == 1) return need_table(reading, item, "a table is needed: [ceiling]");
+    if (item.depth == 1)
+        return need_table(reading, item, "a table is needed: [ceiling]");
     Place place{.ceiling = true};
-    if (name_at(item, 1) == "gpu") return read_gpu(reading, item, 1, place);
+    if (name_at(item, 1) == "gpu")
+        return read_gpu(reading, item, 1, place);
     place.key = name_at(item, 1);
     return add_value(reading, item, place);
 }
 
 bool read_item(Reading& reading, const cuslice_toml_item& item) {
     const std::string_view first = name_at(item, 0);
-    if (first == "gpu") return read_gpu(reading, item, 0, {});
-    if (first == "ceiling") return read_ceiling(reading, item);
+    if (first == "gpu")
+        return read_gpu(reading, item, 0, {});
+    if (first == "ceiling")
+        return read_ceiling(reading, item);
     if (first == "memory") {
-        if (item.depth > 1) return add_value(reading, item, {.key = name_at(item, 1)});
+        if (item.depth > 1)
+            return add_value(reading, item, {.key = name_at(item, 1)});
         return need_table(reading, item, "a table is needed: [memory]");
     }
     const bool is_key = find_key(first) != nullptr || find_later_key(first) != nullptr;
@@ -199,14 +219,16 @@ int on_item(void* context, const cuslice_toml_item* item) {
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view kSpaces = " \t\r";
     const size_t first = text.find_first_not_of(kSpaces);
-    if (first == text.npos) return {};
+    if (first == text.npos)
+        return {};
     return slice(text, first, text.find_last_not_of(kSpaces) - first + 1);
 }
 
 // One line of a text, from 1, without the spaces around it.
 std::string_view line_at(std::string_view text, unsigned number) {
     bool more = true;
-    for (unsigned line = 1; line < number; ++line) take_item(text, '\n', more);
+    for (unsigned line = 1; line < number; ++line)
+        take_item(text, '\n', more);
     return trimmed(take_item(text, '\n', more));
 }
 
@@ -217,7 +239,8 @@ bool refuse_text(Reading& reading, std::string_view text, const cuslice_toml_fai
     // limit = 4GiB is what most people write first.
     const size_t equals = line.find('=');
     const bool quoted = line.find_first_of("\"'") != line.npos;
-    if (equals != line.npos && !quoted) why.append("; a string is written in quotes, as limit = \"4GiB\"");
+    if (equals != line.npos && !quoted)
+        why.append("; a string is written in quotes, as limit = \"4GiB\"");
     reading.error.set(reading.path, line, why);
     reading.error.line = failure.line;
     reading.error.column = failure.column;

@@ -15,7 +15,8 @@ bool refuse(std::string_view reason, Reason& why) {
 uint64_t whole_of(std::string_view digits) {
     uint64_t whole = 0;
     for (const char digit : digits)
-        if (whole < Fraction::kWhole) whole = whole * 10 + value_of_digit(digit);
+        if (whole < Fraction::kWhole)
+            whole = whole * 10 + value_of_digit(digit);
     return whole;
 }
 
@@ -31,7 +32,8 @@ Decimals decimals_of(std::string_view digits, uint64_t one) {
     for (const char digit : digits) {
         step /= 10;
         decimals.parts += value_of_digit(digit) * step;
-        if (step == 0 && digit != '0') decimals.something_dropped = true;
+        if (step == 0 && digit != '0')
+            decimals.something_dropped = true;
     }
     return decimals;
 }
@@ -40,13 +42,15 @@ bool refuse_too_much(std::string_view number, bool percent, uint64_t whole, Reas
     why.assign("more than the whole GPU: cuslice does not extend a GPU into host memory; at most ");
     why.append(percent ? "100%" : "1");
     const bool looks_like_percent = !percent && whole <= 100 && number.find('.') == number.npos;
-    if (looks_like_percent) why.append("; did you mean ", number, "%");
+    if (looks_like_percent)
+        why.append("; did you mean ", number, "%");
     return false;
 }
 
 // Not the same mistake: a zero that was written, and a number that is lost in rounding.
 bool refuse_zero(bool something_dropped, Reason& why) {
-    if (something_dropped) return refuse("too small: at least 0.000000001", why);
+    if (something_dropped)
+        return refuse("too small: at least 0.000000001", why);
     return refuse("0 leaves no memory: above 0 and at most 1", why);
 }
 
@@ -59,8 +63,10 @@ struct Written {
 bool read_digits(std::string_view number, Written& written, Reason& why) {
     written.whole = leading_digits(number);
     const std::string_view behind = slice(number, written.whole.size());
-    if (behind.empty()) return !written.whole.empty() || refuse(kForm, why);
-    if (behind[0] != '.') return refuse(kForm, why);
+    if (behind.empty())
+        return !written.whole.empty() || refuse(kForm, why);
+    if (behind[0] != '.')
+        return refuse(kForm, why);
     written.decimals = leading_digits(slice(behind, 1));
     if (written.decimals.empty())
         return refuse(written.whole.empty() ? kForm : "a digit is needed after the point, as 0.4", why);
@@ -70,12 +76,15 @@ bool read_digits(std::string_view number, Written& written, Reason& why) {
 }  // namespace
 
 bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
-    if (text.empty()) return refuse("empty: a fraction is needed, as 0.4", why);
-    if (text[0] == '-') return refuse("a fraction is not negative: above 0 and at most 1", why);
+    if (text.empty())
+        return refuse("empty: a fraction is needed, as 0.4", why);
+    if (text[0] == '-')
+        return refuse("a fraction is not negative: above 0 and at most 1", why);
     const bool percent = text[text.size() - 1] == '%';
     const std::string_view number = percent ? slice(text, 0, text.size() - 1) : text;
     Written written;
-    if (!read_digits(number, written, why)) return false;
+    if (!read_digits(number, written, why))
+        return false;
 
     // Counted in parts of 10^9, so one percent is a step of 10^7 and its decimals begin two places further down.
     const uint64_t one = percent ? Fraction::kWhole / 100 : Fraction::kWhole;
@@ -85,7 +94,8 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
     const bool a_little_more = parts == Fraction::kWhole && decimals.something_dropped;
     if (whole >= Fraction::kWhole || parts > Fraction::kWhole || a_little_more)
         return refuse_too_much(number, percent, whole, why);
-    if (parts == 0) return refuse_zero(decimals.something_dropped, why);
+    if (parts == 0)
+        return refuse_zero(decimals.something_dropped, why);
     fraction = Fraction(parts);
     return true;
 }

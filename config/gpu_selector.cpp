@@ -24,10 +24,12 @@ uint32_t hex_value(char digit) {
 // Takes hex digits up to `end` off the front of `text`. False unless there are from `least` to `most` of them.
 bool take_hex(std::string_view& text, char end, size_t least, size_t most, uint32_t& value) {
     const size_t length = end == '\0' ? text.size() : text.find(end);
-    if (length == text.npos || length < least || length > most) return false;
+    if (length == text.npos || length < least || length > most)
+        return false;
     value = 0;
     for (size_t i = 0; i < length; ++i) {
-        if (!is_hex_digit(text[i])) return false;
+        if (!is_hex_digit(text[i]))
+            return false;
         value = value * 16 + hex_value(text[i]);
     }
     text = slice(text, length + 1);
@@ -36,12 +38,16 @@ bool take_hex(std::string_view& text, char end, size_t least, size_t most, uint3
 
 bool parse_pci(std::string_view text, PciId& id) {
     const size_t colon = text.find(':');
-    if (colon == text.npos) return false;
+    if (colon == text.npos)
+        return false;
     // lspci leaves the domain out where there is only one.
     const bool has_domain = slice(text, colon + 1).find(':') != text.npos;
-    if (has_domain && !take_hex(text, ':', 4, 8, id.domain)) return false;
-    if (!take_hex(text, ':', 2, 2, id.bus)) return false;
-    if (!take_hex(text, '.', 2, 2, id.device)) return false;
+    if (has_domain && !take_hex(text, ':', 4, 8, id.domain))
+        return false;
+    if (!take_hex(text, ':', 2, 2, id.bus))
+        return false;
+    if (!take_hex(text, '.', 2, 2, id.device))
+        return false;
     return take_hex(text, '\0', 1, 1, id.function);
 }
 
@@ -59,25 +65,31 @@ bool has_uuid_start(std::string_view text) {
 
 // A slash stands before the instances of a MIG device of older drivers: MIG-GPU-<uuid>/<instance>/<instance>.
 bool is_uuid_character(char character) {
-    if (is_hex_digit(character)) return true;
+    if (is_hex_digit(character))
+        return true;
     return character == '-' || character == '/';
 }
 
 bool is_uuid_prefix(std::string_view text) {
     constexpr size_t kUuidRoom = sizeof(GpuIdentity::uuid);
-    if (!has_uuid_start(text)) return false;
-    if (text.size() == 4 || text.size() >= kUuidRoom) return false;
+    if (!has_uuid_start(text))
+        return false;
+    if (text.size() == 4 || text.size() >= kUuidRoom)
+        return false;
     text = slice(text, 4);
-    if (has_uuid_start(text)) text = slice(text, 4);
+    if (has_uuid_start(text))
+        text = slice(text, 4);
     for (const char character : text)
-        if (!is_uuid_character(character)) return false;
+        if (!is_uuid_character(character))
+            return false;
     return true;
 }
 
 // No leading zeros: 010 is eight for some readers.
 bool parse_index(std::string_view text, int& index) {
     const bool leading_zero = text.size() > 1 && text[0] == '0';
-    if (!are_digits(text) || text.size() > 4 || leading_zero) return false;
+    if (!are_digits(text) || text.size() > 4 || leading_zero)
+        return false;
     index = static_cast<int>(decimal_number(text));
     return true;
 }
@@ -92,7 +104,8 @@ void write_uuid(const void* bytes, std::string_view name, char (&text)[sizeof(Gp
     FixedText<sizeof text> uuid(name.find(" MIG ") != name.npos ? "MIG-" : "GPU-");
     for (unsigned i = 0; i < 16; ++i) {
         const unsigned byte = static_cast<const unsigned char*>(bytes)[i];
-        if ((kDashesBefore >> i & 1) != 0) uuid.append('-');
+        if ((kDashesBefore >> i & 1) != 0)
+            uuid.append('-');
         uuid.append(kHex[byte >> 4]);
         uuid.append(kHex[byte & 15]);
     }
@@ -114,7 +127,8 @@ bool GpuSelector::matches(const GpuIdentity& gpu) const {
 }
 
 bool GpuSelector::same_as(const GpuSelector& other) const {
-    if (kind != other.kind) return false;
+    if (kind != other.kind)
+        return false;
     switch (kind) {
         case Kind::every:
             return true;
@@ -149,7 +163,8 @@ bool parse_gpu_selector(std::string_view text, GpuSelector& selector, Reason& wh
 
 void append_gpu(const GpuIdentity& gpu, std::string_view separator, Reason& why) {
     why.append(separator);
-    if (gpu.index >= 0) why.append(gpu.index, " ");
+    if (gpu.index >= 0)
+        why.append(gpu.index, " ");
     why.append(gpu.uuid);
 }
 
@@ -164,7 +179,8 @@ void explain_matches(const GpuSelector& selector, std::span<const GpuIdentity> g
     }
     const char* separator = ": ";
     for (const GpuIdentity& gpu : gpus) {
-        if (matches != 0 && !selector.matches(gpu)) continue;
+        if (matches != 0 && !selector.matches(gpu))
+            continue;
         append_gpu(gpu, separator, why);
         separator = ", ";
     }

@@ -17,11 +17,13 @@ class Writer {
     explicit Writer(std::span<char> buffer) : buffer_(buffer) {}
 
     void put(char character) {
-        if (size_ < buffer_.size()) buffer_[size_] = character;
+        if (size_ < buffer_.size())
+            buffer_[size_] = character;
         ++size_;
     }
     void put_plain(std::string_view text) {
-        for (const char character : text) put(character);
+        for (const char character : text)
+            put(character);
     }
     void put_field(std::string_view text) {
         for (const char character : text) {
@@ -61,10 +63,13 @@ struct Neighbours {
 Neighbours neighbours_of(const Settings& settings, uint8_t level) {
     bool known[256] = {};
     for (const Entry& entry : settings.entries())
-        if (entry.rank.source == Source::outer_job) known[entry.rank.level] = true;
+        if (entry.rank.source == Source::outer_job)
+            known[entry.rank.level] = true;
     Neighbours neighbours;
-    for (int other = 0; other < level; ++other) neighbours.nearer += known[other];
-    for (int other = level + 1; other < 256; ++other) neighbours.farther += known[other];
+    for (int other = 0; other < level; ++other)
+        neighbours.nearer += known[other];
+    for (int other = level + 1; other < 256; ++other)
+        neighbours.farther += known[other];
     return neighbours;
 }
 
@@ -73,8 +78,10 @@ Neighbours neighbours_of(const Settings& settings, uint8_t level) {
 std::optional<uint8_t> level_on_the_way(const Settings& settings, uint8_t level) {
     constexpr int kAll = 3;
     const auto [nearer, farther] = neighbours_of(settings, level);
-    if (nearer == 0) return uint8_t{0};
-    if (farther > kAll - 2) return std::nullopt;
+    if (nearer == 0)
+        return uint8_t{0};
+    if (farther > kAll - 2)
+        return std::nullopt;
     return static_cast<uint8_t>(std::min(nearer, kAll - 1 - farther));
 }
 
@@ -104,12 +111,16 @@ bool is_answered_by(const Entry& other, const Entry& entry) {
 
 // False if the other side finds the entry by itself or would never use it.
 bool travels(const Settings& settings, const Entry& entry) {
-    if (entry.rank.source >= Source::other_tools || is_launchers(entry.key)) return false;
+    if (entry.rank.source >= Source::other_tools || is_launchers(entry.key))
+        return false;
     // An empty list is a choice that the launcher has made already; no other value is empty.
-    if (entry.value.empty()) return false;
-    if (entry.rank.source == Source::outer_job) return level_of(settings, entry).has_value();
+    if (entry.value.empty())
+        return false;
+    if (entry.rank.source == Source::outer_job)
+        return level_of(settings, entry).has_value();
     for (const Entry& other : settings.entries())
-        if (is_answered_by(other, entry)) return false;
+        if (is_answered_by(other, entry))
+            return false;
     return true;
 }
 
@@ -130,10 +141,12 @@ bool take_field(std::string_view& record, FixedText<Capacity>& field) {
             field.append(written[at]);
             continue;
         }
-        if (written.size() - at < 3) return false;
+        if (written.size() - at < 3)
+            return false;
         const int high = hex_value(written[at + 1]);
         const int low = hex_value(written[at + 2]);
-        if (high < 0 || low < 0) return false;
+        if (high < 0 || low < 0)
+            return false;
         field.append(static_cast<char>(high * 16 + low));
         at += 2;
     }
@@ -146,10 +159,12 @@ bool parse_rank(std::string_view text, Rank& rank) {
     constexpr uint64_t kWeakest = 255;
     const size_t dot = text.find('.');
     const std::string_view digits = dot == text.npos ? std::string_view() : slice(text, dot + 1);
-    if (!are_digits(digits) || digits.size() > kMostDigits) return false;
+    if (!are_digits(digits) || digits.size() > kMostDigits)
+        return false;
     const uint64_t level = decimal_number(digits);
     for (size_t i = 0; i < kSources; ++i) {
-        if (name_of(static_cast<Source>(i)) != slice(text, 0, dot)) continue;
+        if (name_of(static_cast<Source>(i)) != slice(text, 0, dot))
+            continue;
         rank = {static_cast<Source>(i), static_cast<uint8_t>(std::min(level + 1, kWeakest))};
         return true;
     }
@@ -167,10 +182,14 @@ struct Record {
 };
 
 bool take_record(std::string_view text, Record& record) {
-    if (!take_field(text, record.rank)) return false;
-    if (!take_field(text, record.key)) return false;
-    if (!take_field(text, record.gpu)) return false;
-    if (!take_field(text, record.value)) return false;
+    if (!take_field(text, record.rank))
+        return false;
+    if (!take_field(text, record.key))
+        return false;
+    if (!take_field(text, record.gpu))
+        return false;
+    if (!take_field(text, record.value))
+        return false;
     return take_field(text, record.origin) && text.empty();
 }
 
@@ -178,17 +197,22 @@ bool take_record(std::string_view text, Record& record) {
 bool add_record(Settings& settings, std::string_view text, HandOverPart part, Reason& why) {
     Record record;
     why.assign("not as this version of cuslice run writes it");
-    if (!take_record(text, record)) return false;
+    if (!take_record(text, record))
+        return false;
     std::string_view key = record.key.view();
     NewEntry entry;
     entry.ceiling = starts_with(key, kCeiling);
-    if (entry.ceiling) key = slice(key, kCeiling.size());
+    if (entry.ceiling)
+        key = slice(key, kCeiling.size());
     const KeyTraits* traits = find_key(key);
-    if (traits == nullptr || !parse_rank(record.rank, entry.rank)) return false;
-    if (!parse_gpu_selector(record.gpu, entry.selector, why)) return false;
+    if (traits == nullptr || !parse_rank(record.rank, entry.rank))
+        return false;
+    if (!parse_gpu_selector(record.gpu, entry.selector, why))
+        return false;
     const Source source = entry.rank.source;
     const bool of_file = source == Source::user_file || source == Source::system_file;
-    if (of_file && part == HandOverPart::without_files) return true;
+    if (of_file && part == HandOverPart::without_files)
+        return true;
     entry.key = traits->key;
     entry.value = record.value.view();
     entry.origin = record.origin.view();
@@ -201,14 +225,16 @@ size_t write_handover(const Settings& settings, std::span<char> buffer) {
     Writer writer(buffer);
     writer.put_plain(kVersion);
     for (const Entry& entry : settings.entries()) {
-        if (!travels(settings, entry)) continue;
+        if (!travels(settings, entry))
+            continue;
         writer.put(';');
         writer.put_plain(name_of(entry.rank.source));
         writer.put('.');
         FixedText<8> level;
         writer.put_plain(level.append(*level_of(settings, entry)));
         writer.put(' ');
-        if (entry.ceiling) writer.put_plain(kCeiling);
+        if (entry.ceiling)
+            writer.put_plain(kCeiling);
         writer.put_plain(traits_of(entry.key).name);
         for (const std::string_view field : {entry.selector.text, entry.value, entry.origin}) {
             writer.put(' ');
@@ -228,7 +254,8 @@ bool read_handover(Settings& settings, std::string_view text, HandOverPart part,
     while (!text.empty()) {
         const std::string_view record = take_item(text, ';', more);
         Reason why;
-        if (!add_record(settings, record, part, why)) return error.set(kHandOver, record, why);
+        if (!add_record(settings, record, part, why))
+            return error.set(kHandOver, record, why);
     }
     return true;
 }

@@ -291,7 +291,8 @@ Name spell(Spelling spelling, std::string_view word) {
             return name.append(word);
         case Spelling::variable:
             name.append(VariableName::kStart);
-            for (const char letter : word) name.append(VariableName::upper(letter));
+            for (const char letter : word)
+                name.append(VariableName::upper(letter));
             return name;
     }
     return name;
@@ -315,21 +316,24 @@ const KeyTraits& traits_of(Key key) { return kKeys[static_cast<size_t>(key)]; }
 
 const KeyTraits* find_key(std::string_view name) {
     for (const KeyTraits& traits : kKeys) {
-        if (traits.name == name) return &traits;
+        if (traits.name == name)
+            return &traits;
     }
     return nullptr;
 }
 
 const KeyTraits* find_variable(std::string_view variable) {
     for (const KeyTraits& traits : kKeys) {
-        if (traits.variable == variable) return &traits;
+        if (traits.variable == variable)
+            return &traits;
     }
     return nullptr;
 }
 
 const LaterKey* find_later_key(std::string_view name) {
     for (const LaterKey& later : kLaterKeys) {
-        if (later.name == name) return &later;
+        if (later.name == name)
+            return &later;
     }
     return nullptr;
 }
@@ -337,7 +341,8 @@ const LaterKey* find_later_key(std::string_view name) {
 // Spelled from the words, so that no list of variables can differ from the list of words.
 const LaterKey* find_later_variable(std::string_view variable) {
     for (const LaterKey& later : kLaterKeys) {
-        if (spell(Spelling::variable, later.name).view() == variable) return &later;
+        if (spell(Spelling::variable, later.name).view() == variable)
+            return &later;
     }
     return nullptr;
 }
@@ -346,7 +351,8 @@ void explain_later(const LaterKey& later, Reason& why) { why.assign(later.name, 
 
 bool is_internal_variable(std::string_view variable) {
     for (const std::string_view internal : kInternal) {
-        if (internal == variable) return true;
+        if (internal == variable)
+            return true;
     }
     return false;
 }
@@ -361,15 +367,18 @@ void explain_unknown(Spelling spelling, std::string_view name, Reason& why) {
                                                                     : VariableName::kStart.size());
     unsigned least = static_cast<unsigned>(word) / 4 + 1;
     for (const KeyTraits& traits : kKeys) {
-        if (spelling == Spelling::key && !traits.in_file) continue;
+        if (spelling == Spelling::key && !traits.in_file)
+            continue;
         const Name candidate = spell(spelling, traits.name);
         const unsigned distance = edit_distance(name, candidate);
-        if (distance > least || (distance == least && !nearest.empty())) continue;
+        if (distance > least || (distance == least && !nearest.empty()))
+            continue;
         least = distance;
         nearest = candidate;
     }
     const std::string_view other = nearest.empty() ? setting_called(name) : std::string_view();
-    if (!other.empty()) nearest = spell(spelling, other);
+    if (!other.empty())
+        nearest = spell(spelling, other);
     if (nearest.empty())
         why.append("; cuslice help options lists all");
     else

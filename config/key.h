@@ -84,11 +84,14 @@ class VariableName : public RowText<28> {
     static constexpr std::string_view kStart = "CUSLICE_";
     template <size_t Capacity>
     constexpr VariableName(const RowText<Capacity>& word) {
-        for (const char c : kStart) bytes_[size_++] = c;
-        for (const char c : word.view()) bytes_[size_++] = upper(c);
+        for (const char c : kStart)
+            bytes_[size_++] = c;
+        for (const char c : word.view())
+            bytes_[size_++] = upper(c);
     }
     static constexpr char upper(char c) {
-        if (c == '-') return '_';
+        if (c == '-')
+            return '_';
         return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     }
 };

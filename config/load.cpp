@@ -14,7 +14,8 @@ namespace {
 bool check_fake(const Settings& settings, ConfigError& error) {
     for (const Key key : {Key::fake, Key::fake_kernels}) {
         const Entry* entry = find(settings, key);
-        if (entry == nullptr || entry->rank.source == Source::environment) continue;
+        if (entry == nullptr || entry->rank.source == Source::environment)
+            continue;
         Reason why;
         why.assign(traits_of(key).name, " in a file works under cuslice run only: set ");
         why.append(traits_of(key).variable, " instead");
@@ -31,7 +32,8 @@ bool load_files(Settings& settings, const char* const* environment, OpenToml ope
                 ConfigError& error) {
     FileState unused;
     const Path user = user_file(environment);
-    if (!user.empty() && !load_file(settings, user.c_str(), Source::user_file, open_toml, unused, error)) return false;
+    if (!user.empty() && !load_file(settings, user.c_str(), Source::user_file, open_toml, unused, error))
+        return false;
     return load_system_file(settings, system, open_toml, unused, error);
 }
 
@@ -50,7 +52,8 @@ Path user_file(const char* const* environment) {
         return path;
     }
     path.append("/cuslice/cuslice.toml");
-    if (path.cut()) path.clear();
+    if (path.cut())
+        path.clear();
     return path;
 }
 
@@ -69,12 +72,14 @@ bool load_in_program(Settings& settings, const char* const* environment, OpenTom
     }
     if (!rules::load_rules(settings, system, open_toml, error) || !load_cgroup_ceilings(settings, system, error))
         return false;
-    if (!load_environment(settings, environment, error)) return false;
+    if (!load_environment(settings, environment, error))
+        return false;
     const std::string_view named = variable(environment, traits_of(Key::config).variable);
     if (named.data() != nullptr) {
         FileState unused;
         const std::string_view origin = traits_of(Key::config).variable;
-        if (!load_named_file(settings, named.data(), origin, open_toml, unused, error)) return false;
+        if (!load_named_file(settings, named.data(), origin, open_toml, unused, error))
+            return false;
     }
     return check_fake(settings, error) && check_combination(settings, error) &&
            load_other_tools(settings, environment, error);

@@ -19,9 +19,11 @@ bool parse_log(std::string_view text, LogSetting& log, Reason& why) {
         return false;
     }
     log.file = {};
-    if (colon == text.npos) return true;
+    if (colon == text.npos)
+        return true;
     log.file = slice(text, colon + 1);
-    if (!log.file.empty()) return true;
+    if (!log.file.empty())
+        return true;
     why.assign("a file is needed after the colon, as ", level, ":/tmp/slice.log");
     return false;
 }

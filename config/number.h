@@ -11,7 +11,8 @@ namespace cuslice {
 constexpr unsigned digit_value(char digit) {
     constexpr int kToSmallLetters = 0x20;  // the bit by which they differ from capital ones
     const auto decimal = static_cast<unsigned>(digit - '0');
-    if (decimal < 10) return decimal;
+    if (decimal < 10)
+        return decimal;
     const auto letter = static_cast<unsigned>((digit | kToSmallLetters) - 'a');
     return letter < 6 ? letter + 10 : 16;
 }
@@ -19,7 +20,8 @@ constexpr unsigned digit_value(char digit) {
 constexpr bool is_blank(char character) { return character == ' ' || character == '\t' || character == '\n'; }
 
 constexpr const char* skip_blanks(const char* text) {
-    while (is_blank(*text)) text++;
+    while (is_blank(*text))
+        text++;
     return text;
 }
 
@@ -40,7 +42,8 @@ constexpr uint64_t read_number(const char* text, const char** end = nullptr, uns
         number = with_digit(number, digit, base);
         at++;
     }
-    if (end) *end = at == first ? text : at;
+    if (end)
+        *end = at == first ? text : at;
     return number;
 }
 

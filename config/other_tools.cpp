@@ -33,7 +33,8 @@ constexpr Unit kMpsUnits[] = {{"m", 20}, {"mb", 20}, {"g", 30}, {"gb", 30}};
 
 const Unit* find_unit(std::span<const Unit> units, std::string_view name) {
     for (const Unit& unit : units)
-        if (equal_ignoring_case(unit.name, name)) return &unit;
+        if (equal_ignoring_case(unit.name, name))
+            return &unit;
     return nullptr;
 }
 
@@ -42,10 +43,12 @@ bool count_bytes(std::string_view digits, int shift, uint64_t& bytes) {
     bytes = 0;
     for (const char digit : digits) {
         const uint64_t value = value_of_digit(digit);
-        if (bytes > (kMax - value) / 10) return false;
+        if (bytes > (kMax - value) / 10)
+            return false;
         bytes = bytes * 10 + value;
     }
-    if (bytes > kMax >> shift) return false;
+    if (bytes > kMax >> shift)
+        return false;
     bytes <<= shift;
     return true;
 }
@@ -59,7 +62,8 @@ bool parse_foreign_size(std::string_view text, std::span<const Unit> units, std:
         why.assign(needed);
         return false;
     }
-    if (count_bytes(digits, unit->shift, bytes)) return true;
+    if (count_bytes(digits, unit->shift, bytes))
+        return true;
     why.assign("more bytes than 64 bits can count");
     return false;
 }
@@ -78,19 +82,24 @@ bool add_limit(Settings& settings, const GpuSelector& selector, std::string_view
 // CUDA_DEVICE_MEMORY_LIMIT_STRICT and the like are not ours to judge.
 bool is_hami_limit(std::string_view name, GpuSelector& selector) {
     const std::string_view behind = slice(name, kHami.size());
-    if (behind.empty()) return true;
+    if (behind.empty())
+        return true;
     Reason unused;
-    if (behind[0] != '_' || !parse_gpu_selector(slice(behind, 1), selector, unused)) return false;
+    if (behind[0] != '_' || !parse_gpu_selector(slice(behind, 1), selector, unused))
+        return false;
     return selector.kind == GpuSelector::Kind::index;
 }
 
 bool load_hami(Settings& settings, std::string_view name, std::string_view value, ConfigError& error) {
     GpuSelector selector;
-    if (value.empty() || !is_hami_limit(name, selector)) return true;
+    if (value.empty() || !is_hami_limit(name, selector))
+        return true;
     Reason why;
     uint64_t bytes = 0;
-    if (!parse_foreign_size(value, kHamiUnits, kHamiNeeds, bytes, why)) return error.set(name, value, why);
-    if (bytes == 0) return true;
+    if (!parse_foreign_size(value, kHamiUnits, kHamiNeeds, bytes, why))
+        return error.set(name, value, why);
+    if (bytes == 0)
+        return true;
     return add_limit(settings, selector, name, 0, value, bytes, why) || error.set(name, value, why);
 }
 
@@ -104,9 +113,12 @@ bool add_mps_item(Settings& settings, std::string_view item, Reason& why) {
     GpuSelector selector;
     uint64_t bytes = 0;
     const std::string_view value = slice(item, equals + 1);
-    if (!parse_gpu_selector(slice(item, 0, equals), selector, why)) return false;
-    if (!parse_foreign_size(value, kMpsUnits, kMpsNeeds, bytes, why)) return false;
-    if (bytes != 0) return add_limit(settings, selector, kMps, 1, value, bytes, why);
+    if (!parse_gpu_selector(slice(item, 0, equals), selector, why))
+        return false;
+    if (!parse_foreign_size(value, kMpsUnits, kMpsNeeds, bytes, why))
+        return false;
+    if (bytes != 0)
+        return add_limit(settings, selector, kMps, 1, value, bytes, why);
     why.assign("a limit of 0 leaves no memory: more than 0");
     return false;
 }
@@ -115,7 +127,8 @@ bool load_mps(Settings& settings, std::string_view text, ConfigError& error) {
     for (bool more = !text.empty(); more;) {
         const std::string_view item = take_item(text, ',', more);
         Reason why;
-        if (!add_mps_item(settings, item, why)) return error.set(kMps, item, why);
+        if (!add_mps_item(settings, item, why))
+            return error.set(kMps, item, why);
     }
     return true;
 }
@@ -126,11 +139,14 @@ bool load_other_tools(Settings& settings, const char* const* environment, Config
     for (; *environment != nullptr; ++environment) {
         const std::string_view line(*environment);
         const size_t equals = line.find('=');
-        if (equals == line.npos) continue;
+        if (equals == line.npos)
+            continue;
         const std::string_view name = slice(line, 0, equals);
         const std::string_view value = slice(line, equals + 1);
-        if (starts_with(name, kHami) && !load_hami(settings, name, value, error)) return false;
-        if (name == kMps && !load_mps(settings, value, error)) return false;
+        if (starts_with(name, kHami) && !load_hami(settings, name, value, error))
+            return false;
+        if (name == kMps && !load_mps(settings, value, error))
+            return false;
     }
     return true;
 }

@@ -19,7 +19,8 @@ constexpr OtherWord kOtherWords[] = {
 
 bool contains_ignoring_case(std::string_view text, std::string_view part) {
     for (size_t at = 0; at + part.size() <= text.size(); ++at)
-        if (equal_ignoring_case(slice(text, at, part.size()), part)) return true;
+        if (equal_ignoring_case(slice(text, at, part.size()), part))
+            return true;
     return false;
 }
 
@@ -27,7 +28,8 @@ bool contains_ignoring_case(std::string_view text, std::string_view part) {
 
 std::string_view setting_called(std::string_view word) {
     for (const OtherWord& other : kOtherWords)
-        if (contains_ignoring_case(word, other.part)) return other.setting;
+        if (contains_ignoring_case(word, other.part))
+            return other.setting;
     return {};
 }
 

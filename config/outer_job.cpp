@@ -27,7 +27,8 @@ bool is_outers_amount(const Entry& entry, bool handed_on) {
 bool is_hidden_in_outer(std::span<const Entry> entries, const Entry& entry, bool handed_on) {
     for (const Entry& other : entries) {
         const bool stronger = other.rank < entry.rank && is_outers_amount(other, handed_on);
-        if (stronger && other.selector.covers(entry.selector)) return true;
+        if (stronger && other.selector.covers(entry.selector))
+            return true;
     }
     return false;
 }
@@ -56,10 +57,12 @@ bool add_ceiling(Settings& settings, const Entry& entry, ConfigError& error) {
 bool add_outer_job(Settings& settings, bool handed_on, ConfigError& error) {
     const std::span<const Entry> entries = settings.entries();  // what is added comes behind them
     for (const Entry& entry : entries)
-        if (is_outers_per_process(entry, handed_on)) return true;
+        if (is_outers_per_process(entry, handed_on))
+            return true;
     for (const Entry& entry : entries) {
         const bool holds = is_outers_amount(entry, handed_on) && !is_hidden_in_outer(entries, entry, handed_on);
-        if (holds && !add_ceiling(settings, entry, error)) return false;
+        if (holds && !add_ceiling(settings, entry, error))
+            return false;
     }
     return true;
 }

@@ -44,18 +44,21 @@ bool is_within(uint32_t code, const Range& range) { return code >= range.first &
 
 const Form* form_of(unsigned char lead) {
     for (const Form& form : kForms)
-        if (is_within(lead, form.leads)) return &form;
+        if (is_within(lead, form.leads))
+            return &form;
     return nullptr;
 }
 
 Character first_of(std::string_view text) {
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
     const Form* const form = form_of(byte(0));
-    if (form == nullptr || text.size() < form->length) return {};
+    if (form == nullptr || text.size() < form->length)
+        return {};
     const unsigned bits_of_lead = form->length == 1 ? 0x7f : 0xffu >> (form->length + 1);
     uint32_t code = byte(0) & bits_of_lead;
     for (size_t i = 1; i < form->length; ++i) {
-        if ((byte(i) & 0xc0) != 0x80) return {};
+        if ((byte(i) & 0xc0) != 0x80)
+            return {};
         code = code << 6 | (byte(i) & 0x3f);
     }
     const bool allowed = is_within(code, form->codes) && !is_within(code, kSurrogates);
@@ -64,7 +67,8 @@ Character first_of(std::string_view text) {
 
 bool is_harmless(uint32_t code) {
     for (const Range& range : kHarmful)
-        if (is_within(code, range)) return false;
+        if (is_within(code, range))
+            return false;
     return true;
 }
 

@@ -21,7 +21,8 @@ inline bool refuse_item(const cuslice_toml_item& item, std::string_view path, st
     error.column = item.column;
     error.key.clear();
     for (size_t i = 0; i < item.depth; ++i) {
-        if (i != 0) error.key.append(".");
+        if (i != 0)
+            error.key.append(".");
         error.key.append(item.path[i]);
     }
     return false;

@@ -31,14 +31,17 @@ struct Question {
 };
 
 bool answers(const Entry& entry, const Question& question) {
-    if (!answers(entry, question.key, question.ceiling_of.has_value())) return false;
-    if (question.ceiling_of && kind_of_ceiling(entry.rank.source) != *question.ceiling_of) return false;
+    if (!answers(entry, question.key, question.ceiling_of.has_value()))
+        return false;
+    if (question.ceiling_of && kind_of_ceiling(entry.rank.source) != *question.ceiling_of)
+        return false;
     return !question.level || entry.rank.level == *question.level;
 }
 
 // The stronger rank first, then the GPU's own value before the general one.
 std::strong_ordering by_strength(const Entry& a, const Entry& b) {
-    if (a.rank != b.rank) return a.rank <=> b.rank;
+    if (a.rank != b.rank)
+        return a.rank <=> b.rank;
     return a.selector.is_general() <=> b.selector.is_general();
 }
 
@@ -46,7 +49,8 @@ std::strong_ordering by_strength(const Entry& a, const Entry& b) {
 Found strongest(const Settings& settings, const Question& question, const GpuIdentity& gpu) {
     Found found;
     for (const Entry& entry : settings.entries()) {
-        if (!answers(entry, question) || !entry.selector.matches(gpu)) continue;
+        if (!answers(entry, question) || !entry.selector.matches(gpu))
+            continue;
         if (found.entry == nullptr || std::is_lt(by_strength(entry, *found.entry)))
             found = {&entry, nullptr};
         else if (std::is_eq(by_strength(entry, *found.entry)))
@@ -57,7 +61,8 @@ Found strongest(const Settings& settings, const Question& question, const GpuIde
 
 // Settings are written once for machines of several sizes: a limit above this GPU's total means all of it.
 uint64_t bytes_of(const Entry& entry, uint64_t total) {
-    if (entry.key == Key::fraction) return Fraction(entry.number).bytes_of(total);
+    if (entry.key == Key::fraction)
+        return Fraction(entry.number).bytes_of(total);
     return std::min(entry.number, total);
 }
 
@@ -66,8 +71,10 @@ std::optional<uint8_t> outer_level_from(const Settings& settings, unsigned least
     std::optional<uint8_t> lowest;
     for (const Entry& entry : settings.entries()) {
         const uint8_t level = entry.rank.level;
-        if (entry.rank.source != Source::outer_job || level < least) continue;
-        if (!lowest || level < *lowest) lowest = level;
+        if (entry.rank.source != Source::outer_job || level < least)
+            continue;
+        if (!lowest || level < *lowest)
+            lowest = level;
     }
     return lowest;
 }
@@ -75,7 +82,8 @@ std::optional<uint8_t> outer_level_from(const Settings& settings, unsigned least
 // Level of the launcher that was started in outer job `number`. A launcher without a limit has left no level.
 std::optional<uint8_t> level_of_outer(const Settings& settings, unsigned number) {
     std::optional<uint8_t> level = outer_level_from(settings, 0);
-    for (unsigned i = 0; level && i < number; ++i) level = outer_level_from(settings, *level + 1u);
+    for (unsigned i = 0; level && i < number; ++i)
+        level = outer_level_from(settings, *level + 1u);
     return level;
 }
 
@@ -84,16 +92,19 @@ const Entry* find_outer(const Settings& settings, uint8_t level, const GpuIdenti
 }
 
 std::optional<uint64_t> bytes_if_any(const Entry* entry, uint64_t total) {
-    if (entry == nullptr) return std::nullopt;
+    if (entry == nullptr)
+        return std::nullopt;
     return bytes_of(*entry, total);
 }
 
 void lower(Amount& amount, const Entry* ceiling, uint64_t total) {
-    if (ceiling == nullptr) return;
+    if (ceiling == nullptr)
+        return;
     const uint64_t most = bytes_of(*ceiling, total);
     // A ceiling without +context holds for the context as well, and so does then a limit below it.
     const bool plus_context = ceiling->plus_context && (!amount.limited || amount.plus_context);
-    if (!amount.limited || most < amount.bytes) amount = {true, most, ceiling->origin};
+    if (!amount.limited || most < amount.bytes)
+        amount = {true, most, ceiling->origin};
     amount.plus_context = plus_context;
 }
 
@@ -133,7 +144,8 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, uint64_t tot
     if (const Entry* entry = find(settings, Key::limit, gpu)) {
         amount = {true, bytes_of(*entry, total_bytes), entry->origin, entry->plus_context};
     }
-    for (const Source source : kCeilings) lower(amount, find_ceiling(settings, source, gpu), total_bytes);
+    for (const Source source : kCeilings)
+        lower(amount, find_ceiling(settings, source, gpu), total_bytes);
     for (unsigned number = 0; const auto level = level_of_outer(settings, number); ++number)
         lower(amount, find_outer(settings, *level, gpu), total_bytes);
     return amount;
@@ -152,14 +164,16 @@ std::optional<uint64_t> outer_limit_for(const Settings& settings, unsigned numbe
 bool is_hidden(const Settings& settings, const Entry& entry) {
     for (const Entry& other : settings.entries()) {
         const bool stronger = other.rank < entry.rank && answers(other, entry.key, entry.ceiling);
-        if (stronger && other.selector.covers(entry.selector)) return true;
+        if (stronger && other.selector.covers(entry.selector))
+            return true;
     }
     return false;
 }
 
 std::optional<uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu) {
     const Entry* entry = find(settings, Key::headroom, gpu);
-    if (entry == nullptr || entry->automatic) return std::nullopt;
+    if (entry == nullptr || entry->automatic)
+        return std::nullopt;
     return entry->number;
 }
 
@@ -169,15 +183,18 @@ AllocatorChoice allocator_for(const Settings& settings, const GpuIdentity& gpu) 
         choice.mode = static_cast<AllocatorMode>(mode->number);
         choice.origin = mode->origin;
     }
-    if (const Entry* free = find(settings, Key::free_mode, gpu)) choice.free = static_cast<FreeMode>(free->number);
-    if (const Entry* idle = find(settings, Key::idle_release, gpu)) choice.idle_release = idle->number;
+    if (const Entry* free = find(settings, Key::free_mode, gpu))
+        choice.free = static_cast<FreeMode>(free->number);
+    if (const Entry* idle = find(settings, Key::idle_release, gpu))
+        choice.idle_release = idle->number;
     return choice;
 }
 
 bool chooses_cache(const Settings& settings) {
     constexpr auto kDirect = static_cast<uint64_t>(AllocatorMode::direct);
     for (const Entry& entry : settings.entries())
-        if (entry.key == Key::allocator && entry.number != kDirect) return true;
+        if (entry.key == Key::allocator && entry.number != kDirect)
+            return true;
     return false;
 }
 
@@ -193,7 +210,8 @@ std::optional<uint64_t> group_limit_for(const Settings& settings, const GpuIdent
 
 std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes) {
     const Entry* const entry = settings.shared_rule().empty() ? nullptr : find_ceiling(settings, Source::rule, gpu);
-    if (entry == nullptr) return std::nullopt;
+    if (entry == nullptr)
+        return std::nullopt;
     return SharedLimit{bytes_of(*entry, total_bytes), entry->origin};
 }
 
@@ -201,11 +219,15 @@ FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_fo
     FixedText<512> folder;
     // Nobody has a second slice by a folder of their own.
     const bool shared = !settings.shared_rule().empty();
-    if (shared && !settings.system_folder().empty()) return folder.append(settings.system_folder());
-    if (shared) return folder.append(traits_of(Key::dir).default_value);
-    if (const Entry* entry = find(settings, Key::dir)) return folder.append(entry->value);
+    if (shared && !settings.system_folder().empty())
+        return folder.append(settings.system_folder());
+    if (shared)
+        return folder.append(traits_of(Key::dir).default_value);
+    if (const Entry* entry = find(settings, Key::dir))
+        return folder.append(entry->value);
     const bool fake = find(settings, Key::fake) != nullptr && !fake_folder.empty();
-    if (fake) return folder.append(fake_folder, "/ledger");
+    if (fake)
+        return folder.append(fake_folder, "/ledger");
     return folder.append(traits_of(Key::dir).default_value);
 }
 
@@ -217,7 +239,8 @@ std::string_view record_file(const Settings& settings) {
 LogSetting log_for(const Settings& settings) {
     LogSetting log;
     Reason unused;
-    if (const Entry* entry = find(settings, Key::log)) parse_log(entry->value, log, unused);
+    if (const Entry* entry = find(settings, Key::log))
+        parse_log(entry->value, log, unused);
     return log;
 }
 
@@ -229,9 +252,11 @@ bool names_gpu_that_is_meant(const Entry& entry) {
 }
 
 bool check_selector(const Entry& entry, std::span<const GpuIdentity> gpus, bool all_gpus, ConfigError& error) {
-    if (entry.selector.is_general()) return true;
+    if (entry.selector.is_general())
+        return true;
     int matches = 0;
-    for (const GpuIdentity& gpu : gpus) matches += entry.selector.matches(gpu);
+    for (const GpuIdentity& gpu : gpus)
+        matches += entry.selector.matches(gpu);
     const bool missing = matches == 0 && all_gpus && names_gpu_that_is_meant(entry);
     const bool good = matches <= 1 && !missing;
     return good || refuse_count(entry, gpus, matches, error);
@@ -242,7 +267,8 @@ bool check_rivals(const Settings& settings, Key key, const GpuIdentity& gpu, Con
     for (const std::optional<Source> ceiling_of :
          {std::optional<Source>(), {Source::system_file}, {Source::rule}, {Source::cgroup}}) {
         const Found found = strongest(settings, {key, ceiling_of}, gpu);
-        if (found.rival != nullptr) return refuse_rival(*found.entry, *found.rival, gpu, error);
+        if (found.rival != nullptr)
+            return refuse_rival(*found.entry, *found.rival, gpu, error);
     }
     return true;
 }
@@ -251,10 +277,12 @@ bool check_rivals(const Settings& settings, Key key, const GpuIdentity& gpu, Con
 
 bool check_against(const Settings& settings, std::span<const GpuIdentity> gpus, bool all_gpus, ConfigError& error) {
     for (const Entry& entry : settings.entries())
-        if (!check_selector(entry, gpus, all_gpus, error)) return false;
+        if (!check_selector(entry, gpus, all_gpus, error))
+            return false;
     for (const GpuIdentity& gpu : gpus)
         for (const KeyTraits& traits : all_keys())
-            if (traits.per_gpu && !check_rivals(settings, traits.key, gpu, error)) return false;
+            if (traits.per_gpu && !check_rivals(settings, traits.key, gpu, error))
+                return false;
     return true;
 }
 

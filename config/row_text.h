@@ -17,7 +17,8 @@ class RowText {
     template <size_t Size>
     consteval RowText(const char (&text)[Size]) : size_(Size - 1) {
         static_assert(Size - 1 <= Capacity, "the text is longer than its place in the row");
-        for (size_t i = 0; i < size_; ++i) bytes_[i] = text[i];
+        for (size_t i = 0; i < size_; ++i)
+            bytes_[i] = text[i];
     }
 
     constexpr std::string_view view() const { return {bytes_, size_}; }

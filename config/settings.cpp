@@ -25,15 +25,18 @@ bool takes(Key key, std::string_view value) {
 
 // None where no person writes settings.
 std::optional<Spelling> spelling_in(Source source) {
-    if (source == Source::flag) return Spelling::option;
-    if (source == Source::environment) return Spelling::variable;
+    if (source == Source::flag)
+        return Spelling::option;
+    if (source == Source::environment)
+        return Spelling::variable;
     return is_file(source) ? std::optional(Spelling::key) : std::nullopt;
 }
 
 // Only of what a person has written here: other tools have formats of their own.
 void suggest_other(const NewEntry& entry, Reason& why) {
     const std::optional<Spelling> spelling = spelling_in(entry.rank.source);
-    if (!spelling) return;
+    if (!spelling)
+        return;
     const std::string_view gpu = entry.selector.is_general() ? std::string_view() : entry.selector.text;
     suggest({entry.key, entry.value, gpu, *spelling, takes}, why);
 }
@@ -43,9 +46,12 @@ void append_key(const Entry& entry, ConfigError& error) {
     const KeyTraits& traits = traits_of(entry.key);
     const bool one_gpu = !entry.selector.is_general();
     const bool of_every_gpu = traits.per_gpu && !one_gpu && !entry.ceiling;
-    if (entry.ceiling) error.key.append("ceiling.");
-    if (one_gpu) error.key.append("gpu.", entry.selector.text, ".");
-    if (of_every_gpu) error.key.append("memory.");
+    if (entry.ceiling)
+        error.key.append("ceiling.");
+    if (one_gpu)
+        error.key.append("gpu.", entry.selector.text, ".");
+    if (of_every_gpu)
+        error.key.append("memory.");
     error.key.append(traits.name);
 }
 
@@ -77,9 +83,11 @@ std::string_view name_of(Source source) {
 
 // The caller has made sure of the room: nothing is kept in part.
 std::string_view Settings::keep(std::string_view text) {
-    if (text.size() > kTextBytes - text_size_) return {};
+    if (text.size() > kTextBytes - text_size_)
+        return {};
     char* const kept = text_ + text_size_;
-    if (!text.empty()) std::memcpy(kept, text.data(), text.size());
+    if (!text.empty())
+        std::memcpy(kept, text.data(), text.size());
     text_size_ += text.size();
     return {kept, text.size()};
 }
@@ -88,15 +96,18 @@ bool refuse_entry(const Entry& entry, std::string_view why, ConfigError& error) 
     const bool in_file = is_file(entry.rank.source);
     const bool one_gpu = !entry.selector.is_general();
     FixedText<160> value;
-    if (one_gpu && !in_file) value.append(entry.selector.text, "=");
+    if (one_gpu && !in_file)
+        value.append(entry.selector.text, "=");
     error.set(entry.origin, value.append(entry.value), why);
     error.key.clear();
-    if (in_file) append_key(entry, error);
+    if (in_file)
+        append_key(entry, error);
     return false;
 }
 
 void Settings::pass_over(std::string_view path) {
-    if (unreachable_file_.empty()) unreachable_file_ = keep(path);
+    if (unreachable_file_.empty())
+        unreachable_file_ = keep(path);
 }
 
 bool Settings::add(const NewEntry& added, Reason& why) {
@@ -113,7 +124,8 @@ bool Settings::add(const NewEntry& added, Reason& why) {
     entry.plus_context = traits_of(added.key).takes_context && !added.bytes && has_plus_context(added.value);
     // Names that are written alike are seen here; that an index and a UUID mean one GPU only check_against can see.
     for (const Entry& earlier : entries()) {
-        if (is_second(earlier, added)) return refuse_second(earlier, added, why);
+        if (is_second(earlier, added))
+            return refuse_second(earlier, added, why);
     }
     // One text for all the entries of one option or one variable.
     const bool same_origin = count_ != 0 && entries_[count_ - 1].origin == added.origin;
@@ -131,7 +143,8 @@ bool Settings::add(const NewEntry& added, Reason& why) {
 
 bool Settings::needs_index() const {
     for (const Entry& entry : entries()) {
-        if (entry.selector.kind == GpuSelector::Kind::index) return true;
+        if (entry.selector.kind == GpuSelector::Kind::index)
+            return true;
     }
     return false;
 }
@@ -147,7 +160,8 @@ bool add_item(Settings& settings, NewEntry entry, std::string_view item, bool fi
     Reason why;
     if (named && !parse_gpu_selector(slice(item, 0, equals), entry.selector, why))
         return error.set(entry.origin, item, why);
-    if (!settings.add(entry, why)) return error.set(entry.origin, item, why);
+    if (!settings.add(entry, why))
+        return error.set(entry.origin, item, why);
     // A comma where a plus was meant: 0=1GiB,2GiB.
     const bool sizes = entry.key == Key::split && settings.entries().back().number == 0;
     if (sizes && !named && !first)
@@ -173,7 +187,8 @@ bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, s
         }
         more = false;
         const std::string_view item = per_gpu ? take_item(text, ',', more) : text;
-        if (!add_item(settings, {.key = key, .rank = rank, .origin = origin}, item, first, error)) return false;
+        if (!add_item(settings, {.key = key, .rank = rank, .origin = origin}, item, first, error))
+            return false;
     }
     return true;
 }

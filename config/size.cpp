@@ -36,7 +36,8 @@ constexpr size_t kDecimals = 9;
 
 const Unit* find_unit(std::string_view name) {
     for (const Unit& unit : kUnits) {
-        if (equal_ignoring_case(unit.name, name)) return &unit;
+        if (equal_ignoring_case(unit.name, name))
+            return &unit;
     }
     return nullptr;
 }
@@ -96,7 +97,8 @@ bool parse_size(std::string_view text, uint64_t& bytes, Reason& why, BareNumber 
     size_t decimals = 0;
     if (at < text.size() && text[at] == '.') {
         for (++at; at < text.size() && is_digit(text[at]); ++at, ++decimals) {
-            if (decimals >= kDecimals) continue;
+            if (decimals >= kDecimals)
+                continue;
             part = part * 10 + static_cast<uint64_t>(text[at] - '0');
             parts *= 10;
         }
@@ -115,20 +117,25 @@ bool parse_size(std::string_view text, uint64_t& bytes, Reason& why, BareNumber 
     }
     const std::string_view number = slice(text, 0, at);
     const std::string_view name = slice(text, at);
-    if (name.empty()) return overflow ? too_large(why) : refuse_bare(number, whole, bare, why);
+    if (name.empty())
+        return overflow ? too_large(why) : refuse_bare(number, whole, bare, why);
     const Unit* unit = find_unit(name);
-    if (unit == nullptr) return refuse_unit(name, why);
-    if (overflow || whole > kMax / unit->bytes) return too_large(why);
+    if (unit == nullptr)
+        return refuse_unit(name, why);
+    if (overflow || whole > kMax / unit->bytes)
+        return too_large(why);
     const uint64_t base = whole * unit->bytes;
     const uint64_t rest = scale(part, unit->bytes, parts);
-    if (base > kMax - rest) return too_large(why);
+    if (base > kMax - rest)
+        return too_large(why);
     bytes = base + rest;
     return true;
 }
 
 SizeText format_size(uint64_t bytes) {
     SizeText text;
-    if (bytes < kKiB) return text.append(bytes, " bytes"), text;
+    if (bytes < kKiB)
+        return text.append(bytes, " bytes"), text;
     const bool mib = bytes >= kMiB;
     const bool gib = bytes >= 10 * kGiB;
     // Rounded to a tenth, and a tenth that rounds up to ten carries.

@@ -36,7 +36,8 @@ bool names_gpu(std::string_view text) {
 
 Value replaced(std::string_view text, std::string_view characters, char by) {
     Value value;
-    for (const char character : text) value.append(contains(characters, character) ? by : character);
+    for (const char character : text)
+        value.append(contains(characters, character) ? by : character);
     return value;
 }
 
@@ -51,15 +52,18 @@ void append_setting(const Refused& refused, Key key, Reason& why) {
         why.append("--", traits.name, " ");
     else
         why.append(traits.variable, "=");
-    if (!refused.gpu.empty()) why.append(refused.gpu, "=");
+    if (!refused.gpu.empty())
+        why.append(refused.gpu, "=");
     why.append(refused.value);
 }
 
 bool suggest_fraction(const Refused& refused, Reason& why) {
     const bool percent = contains(refused.value, '%');
     const bool looks_so = percent || contains(refused.value, '.');
-    if (refused.key != Key::limit || !looks_so) return false;
-    if (!is_fraction(refused.value)) return false;
+    if (refused.key != Key::limit || !looks_so)
+        return false;
+    if (!is_fraction(refused.value))
+        return false;
     // 0.5 without a unit can be half a GPU or half a GiB.
     if (percent)
         why.assign("a share of the GPU is a fraction: did you mean ");
@@ -70,30 +74,36 @@ bool suggest_fraction(const Refused& refused, Reason& why) {
 }
 
 bool suggest_limit(const Refused& refused, Reason& why) {
-    if (refused.key != Key::fraction || !refused.takes(Key::limit, refused.value)) return false;
+    if (refused.key != Key::fraction || !refused.takes(Key::limit, refused.value))
+        return false;
     why.assign("a size is a limit: did you mean ");
     append_setting(refused, Key::limit, why);
     return true;
 }
 
 bool suggest_decimal_point(const Refused& refused, Reason& why) {
-    if (!takes_decimals(refused.key) || !contains(refused.value, ',')) return false;
-    if (!refused.takes(refused.key, replaced(refused.value, ",", '.'))) return false;
+    if (!takes_decimals(refused.key) || !contains(refused.value, ','))
+        return false;
+    if (!refused.takes(refused.key, replaced(refused.value, ",", '.')))
+        return false;
     suggest_point(refused.value, why);
     return true;
 }
 
 bool suggest_commas_of_amounts(const Refused& refused, Reason& why) {
-    if (!is_amount(refused.key) || !contains(refused.value, ';')) return false;
+    if (!is_amount(refused.key) || !contains(refused.value, ';'))
+        return false;
     why.assign("values of several GPUs are divided by commas, each with its GPU: ");
     why.append(refused.key == Key::limit ? "0=4GiB,1=1GiB" : "0=0.4,1=0.25");
     return true;
 }
 
 bool suggest_commas_of_gpus(const Refused& refused, Reason& why) {
-    if (refused.key != Key::gpus) return false;
+    if (refused.key != Key::gpus)
+        return false;
     const Value list = replaced(refused.value, ":; ", ',');
-    if (list.cut() || !refused.takes(Key::gpus, list)) return false;
+    if (list.cut() || !refused.takes(Key::gpus, list))
+        return false;
     why.assign("GPUs are divided by commas: did you mean ", list);
     return true;
 }
@@ -102,10 +112,12 @@ bool suggest_commas_of_gpus(const Refused& refused, Reason& why) {
 bool suggest_equals_sign(const Refused& refused, Reason& why) {
     const size_t colon = refused.value.rfind(':');
     const bool could_name_gpu = traits_of(refused.key).per_gpu && refused.gpu.empty();
-    if (colon == refused.value.npos || !could_name_gpu) return false;
+    if (colon == refused.value.npos || !could_name_gpu)
+        return false;
     const std::string_view gpu = slice(refused.value, 0, colon);
     const std::string_view value = slice(refused.value, colon + 1);
-    if (!names_gpu(gpu) || !refused.takes(refused.key, value)) return false;
+    if (!names_gpu(gpu) || !refused.takes(refused.key, value))
+        return false;
     if (refused.spelling == Spelling::key) {
         why.assign("a GPU's own value is in its table: [gpu.", gpu, "]");
         return true;
@@ -122,20 +134,25 @@ void suggest(const Refused& refused, Reason& why) {
     constexpr Suggest kAll[] = {suggest_fraction,          suggest_limit,          suggest_decimal_point,
                                 suggest_commas_of_amounts, suggest_commas_of_gpus, suggest_equals_sign};
     for (const Suggest makes_one : kAll)
-        if (makes_one(refused, why)) return;
+        if (makes_one(refused, why))
+            return;
 }
 
 bool begins_with_decimal_comma(Key key, Takes* takes, std::string_view text, std::string_view& value) {
-    if (!takes_decimals(key)) return false;
+    if (!takes_decimals(key))
+        return false;
     const size_t comma = text.find(',');
-    if (comma == text.npos) return false;
+    if (comma == text.npos)
+        return false;
     const std::string_view after = slice(text, comma + 1);
     value = slice(text, 0, comma + 1 + slice(after, 0, after.find(',')).size());
     const size_t equals = value.find('=');
-    if (equals != value.npos && equals < comma) value = slice(value, equals + 1);
+    if (equals != value.npos && equals < comma)
+        value = slice(value, equals + 1);
     const size_t mark = value.find(',');
     const std::string_view decimals = slice(value, mark + 1);
-    if (!are_digits(slice(value, 0, mark)) || leading_digits(decimals).empty()) return false;
+    if (!are_digits(slice(value, 0, mark)) || leading_digits(decimals).empty())
+        return false;
     return takes(key, replaced(value, ",", '.'));
 }
 

@@ -11,7 +11,8 @@ namespace {
 constexpr unsigned kUnmapped = 65534;  // /proc/sys/kernel/overflowuid
 
 bool belongs_to_root(const FileRights& rights, const SystemPlaces& system) {
-    if (rights.owner == 0 || rights.owner == system.owner) return true;
+    if (rights.owner == 0 || rights.owner == system.owner)
+        return true;
     return rights.owner == kUnmapped && rules::doubt_of_users(system.root) != rules::Doubt::none;
 }
 

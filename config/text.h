@@ -47,14 +47,16 @@ class FixedText {
   private:
     void set(std::string_view text) {
         size_ = text.size() < Capacity - 1 ? text.size() : Capacity - 1;
-        if (size_ != 0) std::memmove(bytes_, text.data(), size_);
+        if (size_ != 0)
+            std::memmove(bytes_, text.data(), size_);
         bytes_[size_] = '\0';
         cut_ = size_ != text.size();
     }
     void add(std::string_view text) {
         const size_t room = Capacity - 1 - size_;
         const size_t count = text.size() < room ? text.size() : room;
-        if (count != 0) std::memcpy(bytes_ + size_, text.data(), count);
+        if (count != 0)
+            std::memcpy(bytes_ + size_, text.data(), count);
         cut_ = cut_ || count != text.size();
         size_ += count;
         bytes_[size_] = '\0';
@@ -87,7 +89,8 @@ using Reason = FixedText<512>;
 /// The part of `text` from `first` on, `count` bytes of it at most; empty past the end. (string_view::substr can throw,
 /// which would bring libstdc++ into the host.)
 constexpr std::string_view slice(std::string_view text, size_t first, size_t count = std::string_view::npos) {
-    if (first >= text.size()) return {};
+    if (first >= text.size())
+        return {};
     const size_t left = text.size() - first;
     return {text.data() + first, count < left ? count : left};
 }
@@ -114,27 +117,31 @@ constexpr bool is_letter(char character) {
 
 /// True of the characters that names of ours may have: letters, digits, '.', '_' and '-'.
 constexpr bool is_name_character(char character) {
-    if (is_letter(character) || is_digit(character)) return true;
+    if (is_letter(character) || is_digit(character))
+        return true;
     return std::string_view("._-").find(character) != std::string_view::npos;
 }
 
 constexpr bool are_name_characters(std::string_view text) {
     for (const char character : text)
-        if (!is_name_character(character)) return false;
+        if (!is_name_character(character))
+            return false;
     return true;
 }
 
 /// True if there is a control character of ASCII in it, as a newline, which would break the one line of a message.
 constexpr bool has_control_character(std::string_view text) {
     for (const char character : text)
-        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) return true;
+        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f)
+            return true;
     return false;
 }
 
 /// The decimal digits that the text begins with; all of it at most.
 constexpr std::string_view leading_digits(std::string_view text) {
     size_t count = 0;
-    while (count < text.size() && is_digit(text[count])) ++count;
+    while (count < text.size() && is_digit(text[count]))
+        ++count;
     return slice(text, 0, count);
 }
 
@@ -147,7 +154,8 @@ constexpr uint64_t value_of_digit(char digit) { return static_cast<uint64_t>(dig
 /// The number that decimal digits write; 0 of none. As many of them as 64 bits can hold.
 constexpr uint64_t decimal_number(std::string_view digits) {
     uint64_t number = 0;
-    for (const char digit : digits) number = number * 10 + value_of_digit(digit);
+    for (const char digit : digits)
+        number = number * 10 + value_of_digit(digit);
     return number;
 }
 
@@ -162,9 +170,11 @@ constexpr std::string_view take_item(std::string_view& list, char mark, bool& mo
 }
 
 constexpr bool equal_ignoring_case(std::string_view left, std::string_view right) {
-    if (left.size() != right.size()) return false;
+    if (left.size() != right.size())
+        return false;
     for (size_t i = 0; i < left.size(); ++i) {
-        if (to_lower(left[i]) != to_lower(right[i])) return false;
+        if (to_lower(left[i]) != to_lower(right[i]))
+            return false;
     }
     return true;
 }

@@ -32,8 +32,10 @@ void explain_errno(int code, Reason& why) {
 }
 
 TextFile::~TextFile() {
-    if (at_ != nullptr) ::munmap(at_, mapped_);
-    if (descriptor_ >= 0) ::close(descriptor_);
+    if (at_ != nullptr)
+        ::munmap(at_, mapped_);
+    if (descriptor_ >= 0)
+        ::close(descriptor_);
 }
 
 int TextFile::open(const char* path) {
@@ -51,7 +53,8 @@ bool TextFile::look(FileRights& rights, Reason& why) const {
         return false;
     }
     rights = {status.st_mode, status.st_uid, status.st_gid};
-    if (S_ISREG(status.st_mode)) return true;
+    if (S_ISREG(status.st_mode))
+        return true;
     why.assign("not a regular file");
     return false;
 }
@@ -66,8 +69,10 @@ bool TextFile::read(size_t most, Reason& why) {
     mapped_ = most;
     while (size_ < most) {
         const ssize_t count = ::read(descriptor_, at_ + size_, most - size_);
-        if (count == 0) return true;
-        if (count < 0 && errno == EINTR) continue;
+        if (count == 0)
+            return true;
+        if (count < 0 && errno == EINTR)
+            continue;
         if (count < 0) {
             explain_errno(errno, why);
             return false;
@@ -84,7 +89,8 @@ bool TextFile::read(TextFile& file, const char* path, size_t most) {
 }
 
 bool take_line(std::string_view& text, std::string_view& line) {
-    if (text.empty()) return false;
+    if (text.empty())
+        return false;
     bool more = false;
     line = take_item(text, '\n', more);
     return true;

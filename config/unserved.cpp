@@ -35,12 +35,16 @@ constexpr Unserved kUnserved[] = {
 };
 
 bool is_named(std::string_view variable, const Unserved& unserved) {
-    if (!starts_with(variable, unserved.name)) return false;
+    if (!starts_with(variable, unserved.name))
+        return false;
     const std::string_view rest = slice(variable, unserved.name.size());
-    if (rest.empty()) return true;
-    if (unserved.tool != OtherTool::hami || rest.size() < 2 || rest[0] != '_') return false;
+    if (rest.empty())
+        return true;
+    if (unserved.tool != OtherTool::hami || rest.size() < 2 || rest[0] != '_')
+        return false;
     for (const char digit : slice(rest, 1))
-        if (!is_digit(digit)) return false;
+        if (!is_digit(digit))
+            return false;
     return true;
 }
 
@@ -48,9 +52,11 @@ bool is_named(std::string_view variable, const Unserved& unserved) {
 
 const Unserved* find_unserved(std::string_view name, std::string_view value) {
     for (const Unserved& unserved : kUnserved) {
-        if (!is_named(name, unserved)) continue;
+        if (!is_named(name, unserved))
+            continue;
         for (const std::string_view harmless : unserved.harmless)
-            if (value == harmless) return nullptr;
+            if (value == harmless)
+                return nullptr;
         return &unserved;
     }
     return nullptr;

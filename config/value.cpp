@@ -26,28 +26,33 @@ std::string_view next_word(std::string_view& words) {
 bool is_word(const KeyTraits& traits, std::string_view text) {
     std::string_view words = traits.words;
     while (!words.empty())
-        if (next_word(words) == text) return true;
+        if (next_word(words) == text)
+            return true;
     return false;
 }
 
 bool parse_fraction(std::string_view text, uint64_t& number, Reason& why) {
     Fraction fraction;
-    if (!parse_fraction(text, fraction, why)) return false;
+    if (!parse_fraction(text, fraction, why))
+        return false;
     number = fraction.parts();
     return true;
 }
 
 bool parse_limit(std::string_view text, uint64_t& number, Reason& why) {
     // "did you mean 0GiB" would be no help.
-    if (text != "0" && !parse_size(text, number, why, BareNumber::gib)) return false;
+    if (text != "0" && !parse_size(text, number, why, BareNumber::gib))
+        return false;
     return number != 0 || refuse("a limit of 0 leaves no memory: more than 0", why);
 }
 
 bool parse_size_or_word(const KeyTraits& traits, std::string_view text, uint64_t& number, bool& automatic,
                         Reason& why) {
     automatic = is_word(traits, text);
-    if (automatic) return true;
-    if (parse_size(text, number, why, BareNumber::mib)) return true;
+    if (automatic)
+        return true;
+    if (parse_size(text, number, why, BareNumber::mib))
+        return true;
     why.append("; or ");
     append_words(traits, why);
     return false;
@@ -55,7 +60,8 @@ bool parse_size_or_word(const KeyTraits& traits, std::string_view text, uint64_t
 
 bool parse_count(std::string_view text, uint64_t& number, Reason& why) {
     constexpr size_t kMostDigits = 18;
-    if (are_digits(text) && text.size() <= kMostDigits) number = decimal_number(text);
+    if (are_digits(text) && text.size() <= kMostDigits)
+        number = decimal_number(text);
     return number != 0 || refuse("a whole number is needed, 1 or more", why);
 }
 
@@ -68,15 +74,18 @@ bool parse_yes_or_no(std::string_view text, uint64_t& number) {
 }
 
 bool parse_switch(std::string_view text, uint64_t& number, Reason& why) {
-    if (text == "1") return parse_yes_or_no("yes", number);
-    if (text == "0") return parse_yes_or_no("no", number);
+    if (text == "1")
+        return parse_yes_or_no("yes", number);
+    if (text == "0")
+        return parse_yes_or_no("no", number);
     return parse_yes_or_no(text, number) || refuse("yes or no", why);
 }
 
 bool parse_choice(const KeyTraits& traits, std::string_view text, uint64_t& number, Reason& why) {
     std::string_view words = traits.words;
     for (number = 0; !words.empty(); ++number)
-        if (next_word(words) == text) return true;
+        if (next_word(words) == text)
+            return true;
     number = 0;
     why.clear();
     append_words(traits, why);
@@ -84,10 +93,14 @@ bool parse_choice(const KeyTraits& traits, std::string_view text, uint64_t& numb
 }
 
 uint64_t milliseconds_in(std::string_view unit) {
-    if (unit == "ms") return 1;
-    if (unit == "s") return 1000;
-    if (unit == "m") return 60'000;
-    if (unit == "h") return 3'600'000;
+    if (unit == "ms")
+        return 1;
+    if (unit == "s")
+        return 1000;
+    if (unit == "m")
+        return 60'000;
+    if (unit == "h")
+        return 3'600'000;
     return 0;
 }
 
@@ -98,22 +111,27 @@ bool parse_duration(const KeyTraits& traits, std::string_view text, uint64_t& nu
     const std::string_view unit = slice(text, digits.size());
     const uint64_t count = decimal_number(digits);
     number = count * milliseconds_in(unit);
-    if (number != 0) return true;
+    if (number != 0)
+        return true;
     why.assign(traits.needed);
-    if (count != 0 && unit.empty()) why.append("; did you mean ", text, "s");
+    if (count != 0 && unit.empty())
+        why.append("; did you mean ", text, "s");
     return false;
 }
 
 // It becomes a part of messages, tables, command lines and paths.
 bool parse_name(std::string_view text, Reason& why) {
     const bool fits = !text.empty() && text.size() < 64;
-    if (fits && are_name_characters(text)) return true;
+    if (fits && are_name_characters(text))
+        return true;
     return refuse("a name of up to 63 letters, digits, '.', '_' and '-' is needed", why);
 }
 
 bool parse_group(std::string_view text, Reason& why) {
-    if (text == kContainerGroup) return true;
-    if (parse_name(text, why)) return true;
+    if (text == kContainerGroup)
+        return true;
+    if (parse_name(text, why))
+        return true;
     why.append("; or ", kContainerGroup);
     return false;
 }
@@ -124,8 +142,10 @@ bool parse_log(std::string_view text, Reason& why) {
 }
 
 bool parse_fake_gpus(std::string_view text, Reason& why) {
-    if (text.empty()) return refuse("empty: fake GPUs are needed, as 4xh200, or a TOML file", why);
-    if (!has_control_character(text)) return true;
+    if (text.empty())
+        return refuse("empty: fake GPUs are needed, as 4xh200, or a TOML file", why);
+    if (!has_control_character(text))
+        return true;
     return refuse("it has control characters: fake GPUs are written as 4xh200", why);
 }
 
@@ -134,17 +154,20 @@ bool check_path(std::string_view text, Reason& why) {
 }
 
 bool parse_path(std::string_view text, Reason& why) {
-    if (text.empty()) return refuse("empty: the path of a file is needed", why);
+    if (text.empty())
+        return refuse("empty: the path of a file is needed", why);
     return check_path(text, why);
 }
 
 bool parse_absolute_path(std::string_view text, std::string_view if_relative, Reason& why) {
-    if (!starts_with(text, "/")) return refuse(if_relative, why);
+    if (!starts_with(text, "/"))
+        return refuse(if_relative, why);
     return check_path(text, why);
 }
 
 bool parse_absolute_file(std::string_view text, Reason& why) {
-    if (text.empty()) return parse_path(text, why);
+    if (text.empty())
+        return parse_path(text, why);
     return parse_absolute_path(
         text, "an absolute path is needed: only cuslice run knows the folder that it is relative to", why);
 }
@@ -155,7 +178,8 @@ void append_words(const KeyTraits& traits, Reason& to) {
     std::string_view words = traits.words;
     for (bool first = true; !words.empty(); first = false) {
         const std::string_view word = next_word(words);
-        if (!first) to.append(words.empty() ? " or " : ", ");
+        if (!first)
+            to.append(words.empty() ? " or " : ", ");
         to.append(word);
     }
 }

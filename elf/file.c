@@ -51,7 +51,8 @@ bool elf_find_segment(const struct elf_file* file, uint32_t type, Elf64_Phdr* fo
     bool any = false;
     Elf64_Phdr segment;
     for (size_t i = 0; elf_segment(file, i, &segment); i++) {
-        if (segment.p_type != type) continue;
+        if (segment.p_type != type)
+            continue;
         *found = segment;
         any = true;
     }
@@ -62,7 +63,8 @@ uint64_t elf_offset_of(const struct elf_file* file, uint64_t address) {
     Elf64_Phdr segment;
     for (size_t i = 0; elf_segment(file, i, &segment); i++) {
         const uint64_t within = address - segment.p_vaddr;
-        if (segment.p_type == PT_LOAD && within < segment.p_filesz) return segment.p_offset + within;
+        if (segment.p_type == PT_LOAD && within < segment.p_filesz)
+            return segment.p_offset + within;
     }
     return ELF_NOWHERE;
 }
@@ -71,9 +73,11 @@ struct elf_dynamic elf_find_dynamic(const struct elf_file* file) {
     struct elf_dynamic dynamic = {ELF_NOWHERE, ELF_NOWHERE};
     Elf64_Phdr segment;
     Elf64_Dyn entry;
-    if (elf_find_segment(file, PT_DYNAMIC, &segment)) dynamic.entries = elf_offset_of(file, segment.p_vaddr);
+    if (elf_find_segment(file, PT_DYNAMIC, &segment))
+        dynamic.entries = elf_offset_of(file, segment.p_vaddr);
     for (size_t i = 0; elf_dynamic_entry(file, &dynamic, i, &entry); i++)
-        if (entry.d_tag == DT_STRTAB) dynamic.texts = elf_offset_of(file, entry.d_un.d_ptr);
+        if (entry.d_tag == DT_STRTAB)
+            dynamic.texts = elf_offset_of(file, entry.d_un.d_ptr);
     return dynamic;
 }
 

@@ -32,26 +32,30 @@ _Static_assert(sizeof(struct old_header) == 16 && sizeof(struct header) == 48 &&
 
 static bool begins_with(const char* bytes, const char* text) {
     while (*text)
-        if (*bytes++ != *text++) return false;
+        if (*bytes++ != *text++)
+            return false;
     return true;
 }
 
 // True if the text at `at` is `name` and ends in the cache.
 static bool names(const struct elf_cache* cache, size_t at, const char* name) {
     for (; at < cache->size && cache->bytes[at] == *name; at++, name++)
-        if (!*name) return true;
+        if (!*name)
+            return true;
     return false;
 }
 
 static bool ends(const struct elf_cache* cache, size_t at) {
-    while (at < cache->size && cache->bytes[at]) at++;
+    while (at < cache->size && cache->bytes[at])
+        at++;
     return at < cache->size;
 }
 
 // Bytes of the older table with what fills it up; 0 if there is none.
 static size_t size_of_old_table(const char* bytes, size_t size) {
     struct old_header header;
-    if (size < sizeof(header) || !begins_with(bytes, old_magic)) return 0;
+    if (size < sizeof(header) || !begins_with(bytes, old_magic))
+        return 0;
     __builtin_memcpy(&header, bytes, sizeof(header));
     return (sizeof(header) + (size_t)header.count * old_entry_size + alignment - 1) & ~(size_t)(alignment - 1);
 }
@@ -60,11 +64,14 @@ struct elf_cache elf_open_cache(const void* bytes, size_t size) {
     struct elf_cache cache = {0};
     struct header header;
     const size_t skipped = size_of_old_table(bytes, size);
-    if (skipped > size || size - skipped < sizeof(header)) return cache;
+    if (skipped > size || size - skipped < sizeof(header))
+        return cache;
     const char* const table = (const char*)bytes + skipped;
-    if (!begins_with(table, magic)) return cache;
+    if (!begins_with(table, magic))
+        return cache;
     __builtin_memcpy(&header, table, sizeof(header));
-    if (header.count > (size - skipped - sizeof(header)) / sizeof(struct entry)) return cache;
+    if (header.count > (size - skipped - sizeof(header)) / sizeof(struct entry))
+        return cache;
     cache.bytes = table;
     cache.size = size - skipped;
     cache.count = header.count;

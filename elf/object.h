@@ -39,7 +39,8 @@ const char* elf_object_text(const struct elf_object* object, const ElfW(Dyn) * e
 /// The hash of a symbol's name in tables of the GNU kind.
 ELF_INLINE uint32_t elf_gnu_hash(const char* name) {
     uint32_t hash = 5381;
-    for (; *name; name++) hash = hash * 33 + (unsigned char)*name;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
     return hash;
 }
 

@@ -8,7 +8,8 @@ static bool holds(const struct elf_piece* piece, uint64_t offset, size_t size) {
 
 static size_t copy_from(const struct elf_piece* piece, uint64_t offset, char* into, size_t size) {
     const char* const from = piece->bytes + (offset - piece->offset);
-    for (size_t i = 0; i < size; i++) into[i] = from[i];
+    for (size_t i = 0; i < size; i++)
+        into[i] = from[i];
     return size;
 }
 
@@ -20,9 +21,12 @@ static void fill(struct elf_window* window, struct elf_piece* piece, uint64_t of
 static size_t read_through(struct elf_source* source, uint64_t offset, void* into, size_t size) {
     struct elf_window* const window = (struct elf_window*)source;
     struct elf_piece* const last = &window->last;
-    if (holds(&window->head, offset, size)) return copy_from(&window->head, offset, into, size);
-    if (size > sizeof(last->bytes)) return window->from->read(window->from, offset, into, size);
-    if (!holds(last, offset, size)) fill(window, last, offset);
+    if (holds(&window->head, offset, size))
+        return copy_from(&window->head, offset, into, size);
+    if (size > sizeof(last->bytes))
+        return window->from->read(window->from, offset, into, size);
+    if (!holds(last, offset, size))
+        fill(window, last, offset);
     return copy_from(last, offset, into, size < last->size ? size : last->size);
 }
 
@@ -41,9 +45,11 @@ bool elf_read_text(struct elf_source* source, uint64_t offset, char* into, size_
         const size_t got = source->read(source, offset + done, into + done, wanted);
         for (const size_t end = done + got; done < end; done++) {
             *length = done;
-            if (!into[done]) return true;
+            if (!into[done])
+                return true;
         }
-        if (got < wanted) return false;
+        if (got < wanted)
+            return false;
     }
     return false;
 }

@@ -7,7 +7,8 @@ namespace cuslice::fake {
 
 bool parse_duration(const std::string& text, uint64_t& nanoseconds) {
     const auto unit_at = text.find_first_not_of("0123456789");
-    if (unit_at == 0 || unit_at == std::string::npos || unit_at > 18) return false;
+    if (unit_at == 0 || unit_at == std::string::npos || unit_at > 18)
+        return false;
     nanoseconds = std::stoull(text.substr(0, unit_at));
     const std::string unit = text.substr(unit_at);
     const uint64_t factor = unit == "ns"   ? 1
@@ -15,13 +16,15 @@ bool parse_duration(const std::string& text, uint64_t& nanoseconds) {
                             : unit == "ms" ? 1000000
                             : unit == "s"  ? 1000000000
                                            : 0;
-    if (factor == 0 || nanoseconds > 3600ULL * 1000000000 / factor) return false;
+    if (factor == 0 || nanoseconds > 3600ULL * 1000000000 / factor)
+        return false;
     nanoseconds *= factor;
     return true;
 }
 
 void pause_for(uint64_t nanoseconds) {
-    if (nanoseconds == 0) return;
+    if (nanoseconds == 0)
+        return;
     timespec start{}, now{};
     clock_gettime(CLOCK_MONOTONIC, &start);
     if (nanoseconds >= 200000) {

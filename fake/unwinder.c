@@ -12,11 +12,13 @@
 
 static void* function(void** place, const char* name) {
     void* found = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-    if (found) return found;
+    if (found)
+        return found;
     void* const library = dlopen("libgcc_s.so.1", RTLD_LAZY);
     found = library ? dlsym(library, name) : NULL;
     /* There is no way on from an exception without it. */
-    if (!found) abort();
+    if (!found)
+        abort();
     __atomic_store_n(place, found, __ATOMIC_RELEASE);
     return found;
 }

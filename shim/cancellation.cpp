@@ -55,13 +55,15 @@ int cancel_now(pthread_t thread) {
 CancellationWays find_ways() {
     if (dlsym(RTLD_DEFAULT, "pthread_cancel") != reinterpret_cast<void*>(pthread_cancel))
         return CancellationWays::by_calls;
-    if (!OwnerLock::asymmetric()) OwnerLock::prepare();
+    if (!OwnerLock::asymmetric())
+        OwnerLock::prepare();
     return OwnerLock::asymmetric() ? CancellationWays::by_records : CancellationWays::by_calls;
 }
 
 bool by_records() {
     CancellationWays known = ways.load(std::memory_order_relaxed);
-    if (known == CancellationWays::not_known) ways.store(known = find_ways(), std::memory_order_relaxed);
+    if (known == CancellationWays::not_known)
+        ways.store(known = find_ways(), std::memory_order_relaxed);
     return known == CancellationWays::by_records;
 }
 
@@ -71,17 +73,20 @@ constinit Mutex records_mutex{LockRank::cancellations};
 CancellationRecord* find_record(pthread_t thread) CUSLICE_REQUIRES(records_mutex) {
     for (RecordTable* all = &first_table; all; all = all->next)
         for (CancellationRecord& record : all->records)
-            if (record.thread.load(std::memory_order_relaxed) == thread) return &record;
+            if (record.thread.load(std::memory_order_relaxed) == thread)
+                return &record;
     return nullptr;
 }
 
 // Null if the kernel gives no memory.
 CancellationRecord* make_record(pthread_t thread) CUSLICE_REQUIRES(records_mutex) {
-    if (CancellationRecord* there = find_record(thread)) return there;
+    if (CancellationRecord* there = find_record(thread))
+        return there;
     CancellationRecord* unused = find_record(0);
     if (!unused) {
         void* const memory = take_table_memory(sizeof(RecordTable));
-        if (!memory) return nullptr;
+        if (!memory)
+            return nullptr;
         auto* const more = new (memory) RecordTable;
         more->next = first_table.next;
         first_table.next = more;
@@ -113,8 +118,10 @@ CancellationRecord* own_record() {
     const DisableCancellation locked;
     LockGuard lock(records_mutex);
     CancellationRecord* const record = make_record(pthread_self());
-    if (!record) return nullptr;
-    if (record->id.load(std::memory_order_relaxed) != 0) start_anew(*record);
+    if (!record)
+        return nullptr;
+    if (record->id.load(std::memory_order_relaxed) != 0)
+        start_anew(*record);
     record->id.store(this_thread(), std::memory_order_relaxed);
     return record;
 }
@@ -124,9 +131,11 @@ CancellationRecord* ask(pthread_t thread) {
     const DisableCancellation locked;
     LockGuard lock(records_mutex);
     CancellationRecord* const record = make_record(thread);
-    if (!record) return nullptr;
+    if (!record)
+        return nullptr;
     const int32_t id = record->id.load(std::memory_order_relaxed);
-    if (id != 0 && !is_alive(id)) start_anew(*record);
+    if (id != 0 && !is_alive(id))
+        start_anew(*record);
     record->asked.store(CancellationRecord::Asked::pending, std::memory_order_seq_cst);
     return record;
 }
@@ -140,7 +149,8 @@ bool take(CancellationRecord& record) {
 
 // A thread whose hook has begun before it could see what is asked of it is seen to be in there after this.
 void let_stores_be_seen() {
-    if (OwnerLock::barrier_in_all()) return;
+    if (OwnerLock::barrier_in_all())
+        return;
     const int saved_errno = errno;
     timespec pause{0, 1'000'000};
     while (nanosleep(&pause, &pause) != 0) {
@@ -155,7 +165,8 @@ constexpr unsigned kYields = 10'000;
 // Its signal isn't here yet: whoever cancels this thread has found it asynchronous. Nothing of ours is in progress.
 void await_end_if_asked() {
     CancellationRecord* const record = HeldCancellation::record();
-    if (!record || record->asked.load(std::memory_order_acquire) != CancellationRecord::Asked::delivered) return;
+    if (!record || record->asked.load(std::memory_order_acquire) != CancellationRecord::Asked::delivered)
+        return;
     int state = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
     for (unsigned i = 0; state == PTHREAD_CANCEL_ENABLE && i < kYields; ++i) {
@@ -176,12 +187,14 @@ void choose_asynchronous(bool asynchronous) {
 }  // namespace
 
 void watch_cancellation_types() {
-    if (dlsym(RTLD_DEFAULT, "pthread_setcanceltype") != reinterpret_cast<void*>(pthread_setcanceltype)) return;
+    if (dlsym(RTLD_DEFAULT, "pthread_setcanceltype") != reinterpret_cast<void*>(pthread_setcanceltype))
+        return;
     real_set_type();
     auto expected = Asynchronous::not_known;
     asynchronous_threads.compare_exchange_strong(expected, Asynchronous::none, std::memory_order_relaxed);
     end_if_cancelled.store(await_end_if_asked, std::memory_order_relaxed);
-    if constexpr (LockOrder::kChecked) LockOrder::watch_cancellation(HeldCancellation::held_by_record);
+    if constexpr (LockOrder::kChecked)
+        LockOrder::watch_cancellation(HeldCancellation::held_by_record);
 }
 
 constinit thread_local CancellationRecord* HeldCancellation::own_ = nullptr;
@@ -189,8 +202,10 @@ constinit thread_local CancellationRecord* HeldCancellation::kept_ = nullptr;
 constinit thread_local bool HeldCancellation::asynchronous_ = false;
 
 CancellationRecord* HeldCancellation::record() {
-    if (own_) return own_;
-    if (!kept_ && by_records()) kept_ = own_record();
+    if (own_)
+        return own_;
+    if (!kept_ && by_records())
+        kept_ = own_record();
     return kept_;
 }
 
@@ -209,7 +224,8 @@ void HeldCancellation::choose_asynchronous(bool asynchronous) {
 
 [[gnu::noinline]] void HeldCancellation::begin_slowly() {
     record_ = asynchronous_ ? nullptr : record();
-    if (!record_) return begin_by_calls();
+    if (!record_)
+        return begin_by_calls();
     own_ = record_;
     kept_ = nullptr;
     hold();
@@ -221,8 +237,10 @@ void HeldCancellation::choose_asynchronous(bool asynchronous) {
 }
 
 [[gnu::noinline]] void HeldCancellation::end_slowly() {
-    if (called_) calls_.end();
-    if (!before_ && take(*record_)) cancel_now(pthread_self());
+    if (called_)
+        calls_.end();
+    if (!before_ && take(*record_))
+        cancel_now(pthread_self());
 }
 
 }  // namespace cuslice
@@ -231,10 +249,12 @@ void HeldCancellation::choose_asynchronous(bool asynchronous) {
 extern "C" __attribute__((visibility("default"))) int pthread_setcanceltype(int type, int* before) {
     using namespace cuslice;
     const SetType real = real_set_type();
-    if (!real) return ENOSYS;
+    if (!real)
+        return ENOSYS;
     if (type != PTHREAD_CANCEL_ASYNCHRONOUS) {
         const int result = real(type, before);
-        if (result == 0) choose_asynchronous(false);
+        if (result == 0)
+            choose_asynchronous(false);
         return result;
     }
     // Before it can be cancelled so.
@@ -246,11 +266,15 @@ extern "C" __attribute__((visibility("default"))) int pthread_setcanceltype(int 
 // Ends a thread that is in a hook when it leaves that: see HeldCancellation.
 extern "C" __attribute__((visibility("default"))) int pthread_cancel(pthread_t thread) {
     using namespace cuslice;
-    if (ways.load(std::memory_order_relaxed) == CancellationWays::by_calls) return cancel_now(thread);
+    if (ways.load(std::memory_order_relaxed) == CancellationWays::by_calls)
+        return cancel_now(thread);
     CancellationRecord* const record = ask(thread);
-    if (!record) return cancel_now(thread);
+    if (!record)
+        return cancel_now(thread);
     // Otherwise no thread has begun such a hook yet, and each sees this before it does.
-    if (ways.load(std::memory_order_relaxed) == CancellationWays::by_records) let_stores_be_seen();
-    if (record->held.load(std::memory_order_seq_cst)) return 0;
+    if (ways.load(std::memory_order_relaxed) == CancellationWays::by_records)
+        let_stores_be_seen();
+    if (record->held.load(std::memory_order_seq_cst))
+        return 0;
     return take(*record) ? cancel_now(thread) : 0;
 }

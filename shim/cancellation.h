@@ -46,7 +46,8 @@ class HeldCancellation {
         calls_.begin();
     }
     [[gnu::always_inline]] void end() {
-        if (!record_) return calls_.end();
+        if (!record_)
+            return calls_.end();
         std::atomic_signal_fence(std::memory_order_seq_cst);
         record_->held.store(before_, std::memory_order_release);
         std::atomic_signal_fence(std::memory_order_seq_cst);

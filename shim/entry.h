@@ -78,14 +78,18 @@ class HookEntry {
   public:
     [[gnu::always_inline]] explicit HookEntry(OnStack::Hold hold = OnStack::Hold::by_calls) {
         if (hook_frame.stack.any()) [[unlikely]] {
-            if (still_inside(&place_)) return;
-            if ((nested_ = hook_frame.stack.any())) outer_ = hook_frame;
+            if (still_inside(&place_))
+                return;
+            if ((nested_ = hook_frame.stack.any()))
+                outer_ = hook_frame;
         }
-        if (!(counts_ = process().limits_anything())) return;
+        if (!(counts_ = process().limits_anything()))
+            return;
         hook_frame.stack.begin(&place_, hold);
     }
     [[gnu::always_inline]] ~HookEntry() {
-        if (!counts_) return;
+        if (!counts_)
+            return;
         hook_frame.stack.end();
         if (nested_) [[unlikely]]
             hook_frame = outer_;

@@ -21,14 +21,16 @@ bool is_due() {
     static constinit std::atomic<uint64_t> last{0};
     const uint64_t now = coarse_clock();
     uint64_t before = last.load(std::memory_order_relaxed);
-    if (before != 0 && now - before < kMinute) return false;
+    if (before != 0 && now - before < kMinute)
+        return false;
     return last.compare_exchange_strong(before, now, std::memory_order_relaxed);
 }
 
 }  // namespace
 
 void report_no_host_memory(size_t bytes, int error) {
-    if (!is_due()) return;
+    if (!is_due())
+        return;
     LogLine line("the kernel gives no host memory for cuslice's records (");
     line.append(format_size(bytes), ": ", strerror(error));
     log_line(LogLevel::warn, line.append("), and CUDA calls that need them fail as out of memory. Raise the limit of "

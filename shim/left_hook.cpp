@@ -32,8 +32,10 @@ bool is_mapped(const volatile void* place) {
 void forget_left_hook() {
     HookFrame& frame = hook_frame;
     frame.stack.forget();
-    if (frame.reserving) frame.reserving->commit();
-    if (frame.freeing) gpu_state().frees.end();
+    if (frame.reserving)
+        frame.reserving->commit();
+    if (frame.freeing)
+        gpu_state().frees.end();
     frame.reserving = nullptr;
     frame.freeing = false;
     process().leave();
@@ -46,15 +48,18 @@ void forget_left_hook() {
 // mistake.
 [[gnu::no_sanitize("address")]] OnStack::Judgement OnStack::judge(const volatile void* here) const {
     const auto place = reinterpret_cast<uintptr_t>(place_), now = reinterpret_cast<uintptr_t>(here);
-    if (now >= place) return now - place < kOneStack ? Judgement::left : Judgement::unknown;
-    if (place - now >= kOneStack) return Judgement::unknown;
+    if (now >= place)
+        return now - place < kOneStack ? Judgement::left : Judgement::unknown;
+    if (place - now >= kOneStack)
+        return Judgement::unknown;
     const bool there = is_mapped(place_) && is_mapped(returns_at_) && *place_ == number_ && *returns_at_ == returns_to_;
     return there ? Judgement::inside : Judgement::left;
 }
 
 [[gnu::noinline]] bool still_inside(const volatile void* here) {
     const OnStack::Judgement judgement = hook_frame.stack.judge(here);
-    if (judgement == OnStack::Judgement::left) forget_left_hook();
+    if (judgement == OnStack::Judgement::left)
+        forget_left_hook();
     // In doubt it is the program's, and counts.
     return judgement == OnStack::Judgement::inside;
 }

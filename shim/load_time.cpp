@@ -24,7 +24,8 @@ __attribute__((constructor)) void loaded() {
 // After the program's own. A program that is killed, or calls _exit or abort, doesn't come through here.
 __attribute__((destructor)) void ended() {
     // Most programs have never called CUDA.
-    if (process().readiness() == Readiness::not_yet) return;
+    if (process().readiness() == Readiness::not_yet)
+        return;
     const DisableCancellation uncancelled;
     report_last_refusals();
     report_use();

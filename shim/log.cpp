@@ -31,14 +31,18 @@ LogSetting setting() {
 // redirects keeps the number over exec, and has lines appended.
 bool is_stderr() {
     const FileIdentity now = identity_of(STDERR_FILENO);
-    if (!now.mode || now == stderr_at_load) return now.mode != 0;
-    if (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) return false;
-    if (S_ISREG(now.mode)) return fcntl(STDERR_FILENO, F_GETFL) & O_APPEND;
+    if (!now.mode || now == stderr_at_load)
+        return now.mode != 0;
+    if (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC)
+        return false;
+    if (S_ISREG(now.mode))
+        return fcntl(STDERR_FILENO, F_GETFL) & O_APPEND;
     return S_ISFIFO(now.mode) || isatty(STDERR_FILENO);
 }
 
 void write_line(int fd, std::string_view line) {
-    if (fd == STDERR_FILENO && !is_stderr()) return;
+    if (fd == STDERR_FILENO && !is_stderr())
+        return;
     FixedText<2304> whole(line);
     whole.append('\n');
     write_at_once(fd, whole.c_str(), whole.view().size());
@@ -47,7 +51,8 @@ void write_line(int fd, std::string_view line) {
 // Once: the lines themselves go to stderr then.
 void say_refused(std::string_view path, const char* why) {
     static constinit std::atomic<bool> said{false};
-    if (said.exchange(true, std::memory_order_relaxed)) return;
+    if (said.exchange(true, std::memory_order_relaxed))
+        return;
     LogLine line("cuslice: log: ");
     append_printable(line, path);
     line.append(" is not written to, and messages come here: ", why);
@@ -65,23 +70,27 @@ bool wants(LogLevel level) {
 
 int open_log_file() {
     const LogSetting log = setting();
-    if (log.file.empty() || has_more_rights()) return -1;
+    if (log.file.empty() || has_more_rights())
+        return -1;
     // Opened for each of the few lines, so that no descriptor of ours stands in the host's way; and a pipe without a
     // reader isn't waited for.
     FileError error;
     const int file = ConfiguredFile(log.file).append_or_make(error);
-    if (file < 0 && error.refused) say_refused(log.file, error.refused);
+    if (file < 0 && error.refused)
+        say_refused(log.file, error.refused);
     return keep_descriptor(file);
 }
 
 void log_line(LogLevel level, const LogLine& line) {
-    if (!wants(level)) return;
+    if (!wants(level))
+        return;
     const int saved_errno = errno;
     FixedText<1600> whole("cuslice: ");
     whole.append(line);
     const int file = open_log_file();
     write_line(file < 0 ? STDERR_FILENO : file, whole.view());
-    if (file >= 0) close(file);
+    if (file >= 0)
+        close(file);
     errno = saved_errno;
 }
 

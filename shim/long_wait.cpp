@@ -32,11 +32,14 @@ void append_place(LogLine& line, const void* place) {
     auto address = reinterpret_cast<uintptr_t>(place);
     const auto first = reinterpret_cast<uintptr_t>(__ehdr_start);
     const bool inside = address >= first && address < reinterpret_cast<uintptr_t>(_end);
-    if (inside) address -= first;
+    if (inside)
+        address -= first;
     line.append(inside ? "libcuslice.so+0x" : "0x");
     int shift = 60;
-    while (shift > 0 && address >> shift == 0) shift -= 4;
-    for (; shift >= 0; shift -= 4) line.append("0123456789abcdef"[address >> shift & 15]);
+    while (shift > 0 && address >> shift == 0)
+        shift -= 4;
+    for (; shift >= 0; shift -= 4)
+        line.append("0123456789abcdef"[address >> shift & 15]);
 }
 
 // The kernel's number of a thread that pthread_self() calls so; 0 if it can't be told. The number of a thread's clock
@@ -46,7 +49,8 @@ unsigned thread_number(uintptr_t thread) {
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     unsigned char there = 0;
     // Not that of a thread which has ended with the lock.
-    if (!ask || mincore(reinterpret_cast<void*>(thread / page * page), page, &there) != 0) return 0;
+    if (!ask || mincore(reinterpret_cast<void*>(thread / page * page), page, &there) != 0)
+        return 0;
     clockid_t clock = 0;
     return ask(thread, &clock) == 0 ? ~static_cast<unsigned>(clock >> 3) : 0;
 }
@@ -75,7 +79,8 @@ const char* name_of(LockRank rank) {
 }
 
 void tell(const LongWait& wait) {
-    if (lines.fetch_add(1, std::memory_order_relaxed) >= kMaxLines) return;
+    if (lines.fetch_add(1, std::memory_order_relaxed) >= kMaxLines)
+        return;
     const int saved_errno = errno;
     LogLine line;
     line.append("thread ", syscall(SYS_gettid));

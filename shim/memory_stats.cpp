@@ -18,11 +18,15 @@ constexpr size_t kMinSize = offsetof(cuslice_stats, own_memory) + sizeof(cuslice
 cuslice_tally tally_of(const Tally& tally) { return {tally.current, tally.peak, tally.allocated, tally.freed}; }
 
 int memory_stats(int device, cuslice_stats* stats) {
-    if (!stats || stats->size < kMinSize) return CUDA_ERROR_INVALID_VALUE;
-    if (!process().gpu_count()) return CUDA_ERROR_NOT_INITIALIZED;
+    if (!stats || stats->size < kMinSize)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!process().gpu_count())
+        return CUDA_ERROR_NOT_INITIALIZED;
     const VirtualGpu* gpu = process().gpu_of(device);
-    if (!gpu) return CUDA_ERROR_INVALID_DEVICE;
-    if (!gpu->caches() || !process().caches_anything()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!gpu)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!gpu->caches() || !process().caches_anything())
+        return CUDA_ERROR_NOT_SUPPORTED;
     const DisableCancellation uncancelled;
     const Statistics s = process().caches().statistics(*gpu);
     cuslice_stats all{};

@@ -29,7 +29,8 @@ static dlopen_function enter(dlopen_function next) {
     char path[1024] = "libcuslice.so";
     const char* why = library_path(path, sizeof(path)) ? library_fault(path) : "has no path";
     void* library = why ? NULL : next(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
-    if (!library && !why) why = "cannot be loaded";
+    if (!library && !why)
+        why = "cannot be loaded";
     const entrance enter_library = library ? (entrance)find_in(library, CUSLICE_ENTRANCE_NAME) : NULL;
     if (!enter_library) {
         say_refused(path, why ? why : "is older than libcuslice-preload.so", SO_NO_CUDA, false);
@@ -49,7 +50,8 @@ static bool is_preloaded(dlopen_function next) {
 
 // A library that libcuslice.so opens itself is its own affair, also where it is another installation's.
 static bool is_of_library(const void* caller, dlopen_function next) {
-    if (!cuslice_marker) return false;
+    if (!cuslice_marker)
+        return false;
     static bool preloaded;  // the same value whoever writes it
     if (!__atomic_load_n(&preloaded, __ATOMIC_RELAXED) && is_preloaded(next))
         __atomic_store_n(&preloaded, true, __ATOMIC_RELAXED);
@@ -68,15 +70,22 @@ __attribute__((visibility("hidden"))) struct destination cuslice_stub_destinatio
                                                                                   const void* caller) {
     const dlopen_function own = __atomic_load_n(&entered, __ATOMIC_ACQUIRE), next = find_next_dlopen();
     (void)cuslice_stub_keeps;
-    if (is_of_library(caller, next)) return (struct destination){next, name};
-    if (own) return (struct destination){own, name};
+    if (is_of_library(caller, next))
+        return (struct destination){next, name};
+    if (own)
+        return (struct destination){own, name};
     const bool launcher = name && wants_none(name);
-    if (launcher) __atomic_store_n(&entered, next, __ATOMIC_RELEASE);
-    if ((flags & RTLD_NOLOAD) || !name || !*name || launcher) return (struct destination){next, name};
+    if (launcher)
+        __atomic_store_n(&entered, next, __ATOMIC_RELEASE);
+    if ((flags & RTLD_NOLOAD) || !name || !*name || launcher)
+        return (struct destination){next, name};
     const enum leads itself = leads_by_name(name), leads = itself ? itself : look_ahead(name, caller, next);
     const dlopen_function library = leads ? enter(next) : NULL;
-    if (library) return (struct destination){library, name};
-    if (leads == leads_to_driver) name = itself ? refused_driver : refused_library;
-    if (leads == leads_unknown) name = refused_unread;
+    if (library)
+        return (struct destination){library, name};
+    if (leads == leads_to_driver)
+        name = itself ? refused_driver : refused_library;
+    if (leads == leads_unknown)
+        name = refused_unread;
     return (struct destination){next, name};
 }

@@ -41,7 +41,8 @@ static const char* read_text(struct reading* reading, const Elf64_Dyn* entry) {
     const size_t room = left_in(work) < longest_text ? left_in(work) : longest_text;
     size_t length;
     const uint64_t offset = elf_text_of(&reading->dynamic, entry);
-    if (offset == ELF_NOWHERE || !elf_read_text(reading->file.source, offset, text, room, &length)) return NULL;
+    if (offset == ELF_NOWHERE || !elf_read_text(reading->file.source, offset, text, room, &length))
+        return NULL;
     work->next = text + length + 1;
     return text;
 }
@@ -51,24 +52,32 @@ static void read_dependencies(struct reading* reading, struct library_file* libr
     Elf64_Dyn entry = {DT_DEBUG, {0}}, rpath = {DT_NULL, {0}}, runpath = {DT_NULL, {0}};
     reading->dynamic = elf_find_dynamic(&reading->file);
     for (; elf_dynamic_entry(&reading->file, &reading->dynamic, count, &entry); count++) {
-        if (entry.d_tag == DT_RPATH) rpath = entry;
-        if (entry.d_tag == DT_RUNPATH) runpath = entry;
-        if (entry.d_tag == DT_NEEDED) needs++;
+        if (entry.d_tag == DT_RPATH)
+            rpath = entry;
+        if (entry.d_tag == DT_RUNPATH)
+            runpath = entry;
+        if (entry.d_tag == DT_NEEDED)
+            needs++;
     }
     library->needs = take_from(reading->work, needs * sizeof(char*));
     // The loader maps whole pages, and finds more than lies in the segments by their sizes.
     const bool read_to_end = entry.d_tag == DT_NULL && reading->file.header.e_phnum <= elf_most_segments;
     library->incomplete = !library->needs || !read_to_end;
-    if (!library->needs) return;
+    if (!library->needs)
+        return;
     const bool has_runpath = runpath.d_tag == DT_RUNPATH, has_rpath = !has_runpath && rpath.d_tag == DT_RPATH;
-    if (has_runpath) library->runpath = read_text(reading, &runpath);
-    if (has_rpath) library->rpath = read_text(reading, &rpath);
+    if (has_runpath)
+        library->runpath = read_text(reading, &runpath);
+    if (has_rpath)
+        library->rpath = read_text(reading, &rpath);
     library->incomplete |= (has_runpath && !library->runpath) || (has_rpath && !library->rpath);
     // A file that is being written may have more of them now.
     for (size_t i = 0; i < count && library->needs_count < needs; i++) {
-        if (!elf_dynamic_entry(&reading->file, &reading->dynamic, i, &entry)) break;
+        if (!elf_dynamic_entry(&reading->file, &reading->dynamic, i, &entry))
+            break;
         const char* const name = entry.d_tag == DT_NEEDED ? read_text(reading, &entry) : NULL;
-        if (name) library->needs[library->needs_count++] = name;
+        if (name)
+            library->needs[library->needs_count++] = name;
     }
     library->incomplete |= library->needs_count < needs;
 }
@@ -83,7 +92,8 @@ static bool has_dynamic_section(const struct elf_file* file) {
     const bool has_more = file->header.e_phnum > elf_most_segments;
     const size_t count = has_more ? elf_most_segments : file->header.e_phnum;
     Elf64_Phdr segment;
-    if (count == 0 || !elf_segment(file, count - 1, &segment)) return false;
+    if (count == 0 || !elf_segment(file, count - 1, &segment))
+        return false;
     return has_more || elf_find_segment(file, PT_DYNAMIC, &segment);
 }
 
@@ -92,8 +102,10 @@ static enum reading_result read_open_file(struct reading* reading, struct librar
     elf_open_window(&reading->window, &reading->open.source);
     const bool is_one = elf_open(&reading->file, &reading->window.source) && is_library(&reading->file.header) &&
                         has_dynamic_section(&reading->file);
-    if (is_one) read_dependencies(reading, library);
-    if (reading->open.failed) return library_unknown;
+    if (is_one)
+        read_dependencies(reading, library);
+    if (reading->open.failed)
+        return library_unknown;
     return is_one ? library_read : no_library;
 }
 
@@ -103,7 +115,8 @@ enum reading_result read_library_file(const char* path, struct work* work, struc
     enum { lent = (sizeof(struct reading) + 15) & ~15UL };
     *library = (struct library_file){.needs_count = 0};
     struct reading* const reading = lend_from(work, lent);
-    if (!reading) return library_unknown;
+    if (!reading)
+        return library_unknown;
     const long file = kernel(SYS_openat, AT_FDCWD, (long)path, how, 0, 0, 0);
     enum reading_result result = is_nothing(file) ? no_library : library_unknown;
     if (file >= 0) {

@@ -45,8 +45,10 @@ static bool library_is_first(const struct linkage* linkage, const char* library)
 static bool sees_no_gpu(const struct start* start) {
     bool none = false;
     for (char** entry = start->environment; *entry; entry++) {
-        if (!begins_with(*entry, visible)) continue;
-        if (!equal(*entry, visible)) return false;
+        if (!begins_with(*entry, visible))
+            continue;
+        if (!equal(*entry, visible))
+            return false;
         none = true;
     }
     return none;
@@ -56,9 +58,11 @@ static void start_with_library(const struct start* start, const char* library) {
     char** const before = last_variable(start, preload);
     const char* const old = before ? *before + sizeof(preload) - 1 : NULL;
     struct work work;
-    if (!take_work(&work, length_of(library) + (old ? length_of(old) : 0) + 2)) return;
+    if (!take_work(&work, length_of(library) + (old ? length_of(old) : 0) + 2))
+        return;
     char* end = append(work.start, library);
-    if (old) end = append(append(end, ":"), old);
+    if (old)
+        end = append(append(end, ":"), old);
     *end = '\0';
     start_again(start, with_library, &(struct variable){preload, work.start});
     give_back_work(&work);
@@ -66,9 +70,11 @@ static void start_with_library(const struct start* start, const char* library) {
 
 // Null for a library that a program can be started with.
 static const char* fault_of(const char* library) {
-    if (*library != '/') return "has no path";
+    if (*library != '/')
+        return "has no path";
     for (const char* c = library; *c; c++)
-        if (*c == ':' || *c == ' ' || *c == '$') return "has a path that LD_PRELOAD can't carry";
+        if (*c == ':' || *c == ' ' || *c == '$')
+            return "has a path that LD_PRELOAD can't carry";
     return library_fault(library);
 }
 
@@ -81,9 +87,12 @@ static _Noreturn void refuse(const char* library, const char* why) {
 static void hide_gpus(const struct start* start, const char* library, const char* fault) {
     const bool older = !fault && is_at(first_to_export("cuslice_marker"), library);
     const enum how how = how_started(start), hidden = fault ? without_gpus : with_older;
-    if (!fault && !older) refuse(library, "cannot be loaded");
-    if (how == hidden && sees_no_gpu(start)) return;
-    if (how == hidden) refuse(library, "cannot be had");
+    if (!fault && !older)
+        refuse(library, "cannot be loaded");
+    if (how == hidden && sees_no_gpu(start))
+        return;
+    if (how == hidden)
+        refuse(library, "cannot be had");
     say_refused(library, fault ? fault : "is older than libcuslice-preload.so", SO_NO_CUDA, true);
     start_again(start, hidden, &(struct variable){visible, ""});
     end_program();
@@ -92,12 +101,14 @@ static void hide_gpus(const struct start* start, const char* library, const char
 // Returns for a program that has the library, needs none, or finds no GPU. NVML allocates nothing.
 static void bring_library_in(const struct start* start, const char* library) {
     const struct linkage linkage = look_at_linkage();
-    if ((!linkage.driver && !linkage.nvml) || library_is_first(&linkage, library)) return;
+    if ((!linkage.driver && !linkage.nvml) || library_is_first(&linkage, library))
+        return;
     const char* const fault = fault_of(library);
     const enum how how = how_started(start);
     if (!fault && (how == at_first || how == in_order)) {
         start_with_library(start, library);
-        if (linkage.driver) refuse(library, "cannot be had, as the program cannot be started once more");
+        if (linkage.driver)
+            refuse(library, "cannot be had, as the program cannot be started once more");
     } else if (linkage.driver) {
         hide_gpus(start, library, fault);
     }
@@ -116,19 +127,23 @@ static struct paths find_c_libraries(const char* library) {
 
 static size_t length_of_entry(const char* list) {
     size_t length = 0;
-    while (list[length] && list[length] != ':' && list[length] != ' ') length++;
+    while (list[length] && list[length] != ':' && list[length] != ' ')
+        length++;
     return length;
 }
 
 // By the last component, as the loader has found some by that alone.
 static bool names_one_of(const char* entry, size_t length, const struct paths* paths) {
     size_t begin = length;
-    while (begin > 0 && entry[begin - 1] != '/') begin--;
+    while (begin > 0 && entry[begin - 1] != '/')
+        begin--;
     for (size_t i = 0; i < paths->count; i++) {
         const char* const file = last_component(paths->paths[i]);
         size_t same = 0;
-        while (begin + same < length && file[same] == entry[begin + same]) same++;
-        if (begin + same == length && !file[same]) return true;
+        while (begin + same < length && file[same] == entry[begin + same])
+            same++;
+        if (begin + same == length && !file[same])
+            return true;
     }
     return false;
 }
@@ -142,11 +157,14 @@ static const char* leave_out(const char* list, const struct paths* paths, char* 
         if (names_one_of(list, length, paths)) {
             left_out = true;
         } else {
-            if (end != to) *end++ = ':';
-            for (size_t i = 0; i < length; i++) *end++ = list[i];
+            if (end != to)
+                *end++ = ':';
+            for (size_t i = 0; i < length; i++)
+                *end++ = list[i];
         }
         list += length;
-        if (*list) list++;
+        if (*list)
+            list++;
     }
     *end = '\0';
     return left_out && end != to ? to : NULL;
@@ -158,11 +176,13 @@ static void put_c_library_behind(const struct start* start, const char* library)
     const struct paths paths = find_c_libraries(library);
     char** const before = last_variable(start, preload);
     const bool listed_by_root = !before && fact(start, AT_BASE);
-    if (paths.count == 0 || listed_by_root) return;
+    if (paths.count == 0 || listed_by_root)
+        return;
     if (before) {
         const char* const list = *before + sizeof(preload) - 1;
         struct work work;
-        if (!take_work(&work, length_of(list) + 1)) end_program();
+        if (!take_work(&work, length_of(list) + 1))
+            end_program();
         start_again(start, in_order, &(struct variable){preload, leave_out(list, &paths, work.start)});
     }
     say_refused("the C library", "is preloaded, which would hide CUDA from cuslice", "this program is ended", true);
@@ -172,7 +192,8 @@ static void put_c_library_behind(const struct start* start, const char* library)
 // Nobody but root brings a library into it, and the loader heeds no other that stands before the stub.
 static void look_at_privileged(const struct start* start, const char* library) {
     remove_mark(start);
-    if (!linked_to("cuInit", "libcuda.so") || first_to_export(CUSLICE_ENTRANCE_NAME)) return;
+    if (!linked_to("cuInit", "libcuda.so") || first_to_export(CUSLICE_ENTRANCE_NAME))
+        return;
     refuse(library, "comes into no program that has more rights than its user");
 }
 
@@ -186,16 +207,20 @@ static bool c_library_is_first(void) {
 static void look_at_program(void) {
     struct start start;
     const bool linked = cuInit || nvmlInit_v2, passed_over = c_library_is_first();
-    if (!find_start(&start)) return;
-    if (!linked && !passed_over && !is_marked(&start)) return;
+    if (!find_start(&start))
+        return;
+    if (!linked && !passed_over && !is_marked(&start))
+        return;
     char library[1024];
-    if (!library_path(library, sizeof(library))) *append(library, "libcuslice.so") = '\0';
+    if (!library_path(library, sizeof(library)))
+        *append(library, "libcuslice.so") = '\0';
     if (fact(&start, AT_SECURE)) {
         look_at_privileged(&start, library);
         return;
     }
     bring_library_in(&start, library);
-    if (passed_over) put_c_library_behind(&start, library);
+    if (passed_over)
+        put_c_library_behind(&start, library);
     tidy_up(&start, library);
 }
 

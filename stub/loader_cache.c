@@ -21,15 +21,18 @@ static void read_cache(struct loader_cache* cache) {
         }
     }
     cache->unknown = file < 0 ? !is_nothing(file) : got != size && size <= elf_largest_cache;
-    if (file >= 0) close_file(file);
+    if (file >= 0)
+        close_file(file);
     cache->entries = elf_open_cache(cache->bytes, cache->size);
 }
 
 const char* next_in_cache(struct loader_cache* cache, const char* name, size_t* place) {
-    if (!cache->read) read_cache(cache);
+    if (!cache->read)
+        read_cache(cache);
     return elf_next_in_cache(&cache->entries, name, place);
 }
 
 void forget_cache(struct loader_cache* cache) {
-    if (cache->bytes) kernel(SYS_munmap, (long)cache->bytes, (long)cache->size, 0, 0, 0, 0);
+    if (cache->bytes)
+        kernel(SYS_munmap, (long)cache->bytes, (long)cache->size, 0, 0, 0, 0);
 }

@@ -45,8 +45,10 @@ static bool was_wanted(const struct look* look, const struct found* by, size_t i
     for (const struct found* one = look->first;; one = one->next) {
         const size_t count = one == by ? index : one->library.needs_count;
         for (size_t i = 0; i < count; i++)
-            if (one->library.needs[i] && equal(one->library.needs[i], by->library.needs[index])) return true;
-        if (one == by) return false;
+            if (one->library.needs[i] && equal(one->library.needs[i], by->library.needs[index]))
+                return true;
+        if (one == by)
+            return false;
     }
 }
 
@@ -56,11 +58,13 @@ static enum leads look_at_needs(struct look* look, const struct found* by) {
     enum leads most = leads_nowhere;
     for (size_t i = 0; i < count; i++) {
         const enum leads leads = leads_by_name(needs[i]);
-        if (leads > most) most = leads;
+        if (leads > most)
+            most = leads;
     }
     look->names += count;
     look->unknown |= look->names > most_names;
-    if (most == leads_to_driver || look->names > most_names) return most;
+    if (most == leads_to_driver || look->names > most_names)
+        return most;
     leave_out_loaded(needs, count);
     for (size_t i = 0; i < count; i++)
         if (needs[i] && leads_by_name(needs[i]) == leads_nowhere && !was_wanted(look, by, i))
@@ -72,14 +76,17 @@ enum leads look_ahead(const char* name, const void* caller, dlopen_function dlop
     const char* unless_loaded = name;
     leave_out_loaded(&unless_loaded, 1);
     struct look look = {.files = 0};
-    if (!unless_loaded) return leads_nowhere;
-    if (!take_work(&look.work, work_size)) return leads_unknown;
+    if (!unless_loaded)
+        return leads_nowhere;
+    if (!take_work(&look.work, work_size))
+        return leads_unknown;
     begin_search(&look.search, &look.work, caller, dlopen);
     search_library(&look.search, &(struct wish){name, &look.search.caller, take, &look});
     enum leads most = leads_nowhere;
     for (const struct found* one = look.first; one && most != leads_to_driver; one = one->next) {
         const enum leads leads = look_at_needs(&look, one);
-        if (leads > most) most = leads;
+        if (leads > most)
+            most = leads;
     }
     const bool unknown = look.unknown || look.search.unknown || look.search.cache.unknown;
     end_search(&look.search);

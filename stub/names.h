@@ -11,7 +11,8 @@ enum leads { leads_nowhere, leads_to_gpus, leads_unknown, leads_to_driver };
 /// By the last component of a library's name alone.
 static inline enum leads leads_by_name(const char* name) {
     const char* const file = last_component(name);
-    if (equal(file, "libcuda.so") || begins_with(file, "libcuda.so.")) return leads_to_driver;
+    if (equal(file, "libcuda.so") || begins_with(file, "libcuda.so."))
+        return leads_to_driver;
     const bool gpus =
         equal(file, "libnvidia-ml.so") || begins_with(file, "libnvidia-ml.so.") || begins_with(file, "libcudart.so");
     return gpus ? leads_to_gpus : leads_nowhere;

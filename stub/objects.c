@@ -31,15 +31,18 @@ static int look_at(struct dl_phdr_info* object, size_t size, void* argument) {
     }
     const struct elf_object symbols = elf_object_of(object);
     void* found = look_up(&symbols, search->symbol);
-    if (!search->any) search->any = found;
-    if (search->past_us) search->next = found;
+    if (!search->any)
+        search->any = found;
+    if (search->past_us)
+        search->next = found;
     return search->next != NULL;
 }
 
 dlopen_function find_next_dlopen(void) {
     static dlopen_function known;  // the same value whoever writes it
     dlopen_function next = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (next) return next;
+    if (next)
+        return next;
     struct function_search search = {.symbol = "dlopen"};
     dl_iterate_phdr(look_at, &search);
     next = (dlopen_function)(search.next ? search.next : search.any);
@@ -54,10 +57,13 @@ void* find_function(const char* symbol) {
 }
 
 static bool needs(const struct elf_object* object, const char* library) {
-    if (!object->texts) return false;
+    if (!object->texts)
+        return false;
     for (const ElfW(Dyn)* entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag != DT_NEEDED) continue;
-        if (begins_with(last_component(elf_object_text(object, entry)), library)) return true;
+        if (entry->d_tag != DT_NEEDED)
+            continue;
+        if (begins_with(last_component(elf_object_text(object, entry)), library))
+            return true;
     }
     return false;
 }
@@ -78,7 +84,8 @@ static int look_for_exporter(struct dl_phdr_info* object, size_t size, void* arg
         search->of_copy = copy;
     }
     search->past_program = true;  // which comes first
-    if (!search->needed) return search->path != NULL;
+    if (!search->needed)
+        return search->path != NULL;
     search->is_needed |= !copy && needs(&symbols, search->needed);
     return 0;
 }
@@ -104,7 +111,8 @@ struct c_library_search {
 static int look_for_c_library(struct dl_phdr_info* object, size_t size, void* argument) {
     struct c_library_search* search = argument;
     (void)size;
-    if (elf_holds(object, (const void*)&look_for_c_library) || equal(object->dlpi_name, search->library)) return 1;
+    if (elf_holds(object, (const void*)&look_for_c_library) || equal(object->dlpi_name, search->library))
+        return 1;
     const struct elf_object symbols = elf_object_of(object);
     const char* const soname = symbols.soname;
     if (soname && (equal(soname, "libc.so.6") || equal(soname, "libdl.so.2")) && search->count < search->most)
@@ -147,7 +155,8 @@ static int describe(struct dl_phdr_info* object, size_t size, void* argument) {
     const struct object_search* search = argument;
     const bool found = search->address && elf_holds(object, search->address);
     (void)size;
-    if (!found && search->object->path) return 0;
+    if (!found && search->object->path)
+        return 0;
     const struct elf_object symbols = elf_object_of(object);
     const char* const rpath = symbols.runpath ? NULL : symbols.rpath;
     *search->object = (struct wanting){.path = object->dlpi_name, .rpath = rpath, .runpath = symbols.runpath};
@@ -173,7 +182,8 @@ struct copy_search {
 static int look_at_copy(struct dl_phdr_info* object, size_t size, void* argument) {
     struct copy_search* search = argument;
     (void)size;
-    if (!elf_holds(object, search->address)) return 0;
+    if (!elf_holds(object, search->address))
+        return 0;
     const struct elf_object symbols = elf_object_of(object);
     search->in_copy = look_up(&symbols, "cuslice_marker") != NULL;
     return 1;
@@ -187,7 +197,8 @@ bool lies_in_copy(const void* address) {
 
 static int look_for_us(struct dl_phdr_info* object, size_t size, void* argument) {
     (void)size;
-    if (!elf_holds(object, (const void*)&look_for_us)) return 0;
+    if (!elf_holds(object, (const void*)&look_for_us))
+        return 0;
     *(const char**)argument = object->dlpi_name;
     return 1;
 }
@@ -207,17 +218,22 @@ static size_t read_link(const char* link, char* to, size_t size) {
 bool library_path(char* path, size_t size) {
     static const char file[] = "libcuslice.so", linked[] = "library", linked_file[] = "library/libcuslice.so";
     const char* const own = own_path();
-    if (!own || *own != '/') return false;
+    if (!own || *own != '/')
+        return false;
     const size_t folder = (size_t)(last_component(own) - own);
-    if (folder + sizeof(linked_file) > size) return false;
-    for (size_t i = 0; i < folder; i++) path[i] = own[i];
+    if (folder + sizeof(linked_file) > size)
+        return false;
+    for (size_t i = 0; i < folder; i++)
+        path[i] = own[i];
     *append(path + folder, file) = '\0';
-    if (kernel(SYS_faccessat, AT_FDCWD, (long)path, 0 /* F_OK */, 0, 0, 0) == 0) return true;
+    if (kernel(SYS_faccessat, AT_FDCWD, (long)path, 0 /* F_OK */, 0, 0, 0) == 0)
+        return true;
     char target[1024];
     *append(path + folder, linked) = '\0';
     const size_t length = read_link(path, target, sizeof(target));
     if (length > 0 && length + sizeof(file) < size && length < sizeof(target)) {
-        for (size_t i = 0; i < length; i++) path[i] = target[i];
+        for (size_t i = 0; i < length; i++)
+            path[i] = target[i];
         path[length] = '/';
         *append(path + length + 1, file) = '\0';
     } else {

@@ -7,7 +7,8 @@ void begin_search(struct search* search, struct work* work, const void* caller, 
     *search = (struct search){.work = work, .dlopen = dlopen, .cache.path = "/etc/ld.so.cache"};
     describe_object(NULL, &search->program);
     describe_object(caller, &search->caller);
-    if (*search->caller.path) search->caller.by = &search->program;
+    if (*search->caller.path)
+        search->caller.by = &search->program;
 }
 
 void end_search(struct search* search) { forget_cache(&search->cache); }
@@ -21,19 +22,23 @@ static void list_folders(struct search* search) {
     const char* own = own_path();
     void* const stub = ask && own ? search->dlopen(own, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     Dl_serinfo size;
-    if (!stub || ask(stub, RTLD_DI_SERINFOSIZE, &size) != 0) return;
+    if (!stub || ask(stub, RTLD_DI_SERINFOSIZE, &size) != 0)
+        return;
     Dl_serinfo* const list = take_from(search->work, size.dls_size);
     search->unknown |= !list;
-    if (!list) return;
+    if (!list)
+        return;
     list->dls_size = size.dls_size;
     list->dls_cnt = size.dls_cnt;
-    if (ask(stub, RTLD_DI_SERINFO, list) != 0) return;
+    if (ask(stub, RTLD_DI_SERINFO, list) != 0)
+        return;
     search->folders = list->dls_serpath;
     search->folder_count = list->dls_cnt;
     const size_t length = (size_t)(last_component(own) - own) - 1;
     for (size_t i = list->dls_cnt; i-- > 0 && search->own_from == 0;) {
         const char* const folder = list->dls_serpath[i].dls_name;
-        if (length_of(folder) == length && begins_with(own, folder)) search->own_from = i + 1;
+        if (length_of(folder) == length && begins_with(own, folder))
+            search->own_from = i + 1;
     }
 }
 
@@ -42,14 +47,17 @@ static void prepare(struct search* search) {
     enum { longest = 4096 };
     search->prepared = true;
     list_folders(search);
-    if (*search->program.path) return;
+    if (*search->program.path)
+        return;
     char* const path = take_from(search->work, longest);
     const long length =
         path ? kernel(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)path, longest - 1, 0, 0) : -ENOMEM;
     search->unknown |= length < 0 && !is_nothing(length);
-    if (length <= 0) return;
+    if (length <= 0)
+        return;
     path[length] = '\0';
-    if (!*search->caller.path) search->caller.path = path;
+    if (!*search->caller.path)
+        search->caller.path = path;
     search->program.path = path;
 }
 
@@ -61,7 +69,8 @@ struct writing {
 
 static void write_text(struct writing* writing, const char* text, size_t size) {
     writing->is_full |= size > (size_t)(writing->end - writing->next);
-    for (size_t i = 0; i < size && !writing->is_full; i++) *writing->next++ = text[i];
+    for (size_t i = 0; i < size && !writing->is_full; i++)
+        *writing->next++ = text[i];
 }
 
 // With the folder of `origin` for $ORIGIN. Other such words are not known here.
@@ -75,7 +84,8 @@ static void write_expanded(struct writing* writing, const char* text, size_t siz
             write_text(writing, text++, 1);
             continue;
         }
-        if (file == origin->path) write_text(writing, ".", 1);
+        if (file == origin->path)
+            write_text(writing, ".", 1);
         write_text(writing, origin->path, (size_t)(file - origin->path));
         text += length_of(word);
     }
@@ -88,14 +98,18 @@ static bool take_at(struct search* search, const struct wish* wish, const char* 
     char* const path = work->next;
     struct writing writing = {path, work->end, false, true};
     write_expanded(&writing, folder, size, origin);
-    if (folder != wish->name && size > 0) write_text(&writing, "/", 1);
-    if (folder != wish->name) write_text(&writing, wish->name, length_of(wish->name));
+    if (folder != wish->name && size > 0)
+        write_text(&writing, "/", 1);
+    if (folder != wish->name)
+        write_text(&writing, wish->name, length_of(wish->name));
     write_text(&writing, "", 1);
     search->unknown |= writing.is_full;
-    if (writing.is_full || !writing.is_known) return false;
+    if (writing.is_full || !writing.is_known)
+        return false;
     work->next = writing.next;
     const bool taken = wish->take(wish->argument, path, wish->by);
-    if (!taken) work->next = path;
+    if (!taken)
+        work->next = path;
     return taken;
 }
 
@@ -103,8 +117,10 @@ static bool take_in_list(struct search* search, const struct wish* wish, const c
                          const struct wanting* origin) {
     while (list) {
         const char* end = list;
-        while (*end && *end != ':') end++;
-        if (take_at(search, wish, list, (size_t)(end - list), origin)) return true;
+        while (*end && *end != ':')
+            end++;
+        if (take_at(search, wish, list, (size_t)(end - list), origin))
+            return true;
         list = *end ? end + 1 : NULL;
     }
     return false;
@@ -113,7 +129,8 @@ static bool take_in_list(struct search* search, const struct wish* wish, const c
 static bool take_in_folders(struct search* search, const struct wish* wish, size_t from, size_t to) {
     for (; from < to; from++) {
         const char* const folder = search->folders[from].dls_name;
-        if (take_at(search, wish, folder, length_of(folder), wish->by)) return true;
+        if (take_at(search, wish, folder, length_of(folder), wish->by))
+            return true;
     }
     return false;
 }
@@ -129,11 +146,15 @@ static bool take_in_cache(struct search* search, const struct wish* wish) {
 bool search_library(struct search* search, const struct wish* wish) {
     const struct wanting* const by = wish->by;
     bool path = false, expanded = false;
-    for (const char* c = wish->name; *c; c++) path |= *c == '/', expanded |= *c == '$';
-    if (!search->prepared && (!path || expanded)) prepare(search);
-    if (path) return take_at(search, wish, wish->name, length_of(wish->name), by);
+    for (const char* c = wish->name; *c; c++)
+        path |= *c == '/', expanded |= *c == '$';
+    if (!search->prepared && (!path || expanded))
+        prepare(search);
+    if (path)
+        return take_at(search, wish, wish->name, length_of(wish->name), by);
     for (const struct wanting* one = by->runpath ? NULL : by; one; one = one->by)
-        if (take_in_list(search, wish, one->rpath, one)) return true;
+        if (take_in_list(search, wish, one->rpath, one))
+            return true;
     return take_in_folders(search, wish, 0, search->own_from) || take_in_list(search, wish, by->runpath, by) ||
            take_in_cache(search, wish) || take_in_folders(search, wish, search->own_from, search->folder_count);
 }

@@ -7,13 +7,15 @@
 
 static inline size_t length_of(const char* text) {
     size_t length = 0;
-    while (text[length]) length++;
+    while (text[length])
+        length++;
     return length;
 }
 
 static inline bool begins_with(const char* text, const char* start) {
     while (*start)
-        if (*text++ != *start++) return false;
+        if (*text++ != *start++)
+            return false;
     return true;
 }
 
@@ -21,13 +23,15 @@ static inline bool equal(const char* a, const char* b) { return begins_with(a, b
 
 /// Copies without the terminating zero; returns where the copy ends.
 static inline char* append(char* to, const char* text) {
-    while (*text) *to++ = *text++;
+    while (*text)
+        *to++ = *text++;
     return to;
 }
 
 static inline const char* last_component(const char* path) {
     const char* name = path;
     for (; *path; path++)
-        if (*path == '/') name = path + 1;
+        if (*path == '/')
+            name = path + 1;
     return name;
 }

@@ -21,7 +21,8 @@ static inline bool take_work(struct work* work, size_t size) {
     return taken;
 }
 static inline void give_back_work(struct work* work) {
-    if (work->start) kernel(SYS_munmap, (long)work->start, work->end - work->start, 0, 0, 0, 0);
+    if (work->start)
+        kernel(SYS_munmap, (long)work->start, work->end - work->start, 0, 0, 0, 0);
 }
 
 static inline size_t left_in(const struct work* work) { return (size_t)(work->end - work->next); }
@@ -29,7 +30,8 @@ static inline size_t left_in(const struct work* work) { return (size_t)(work->en
 /// For anything; null where that is more than there is left. Whoever puts `next` back gives all back that came after.
 static inline void* take_from(struct work* work, size_t size) {
     char* const aligned = (char*)(((uintptr_t)work->next + 15) & ~(uintptr_t)15);
-    if (aligned > work->end || size > (size_t)(work->end - aligned)) return NULL;
+    if (aligned > work->end || size > (size_t)(work->end - aligned))
+        return NULL;
     work->next = aligned + size;
     return aligned;
 }

@@ -32,14 +32,16 @@ constexpr int kNewTime = 0x80;  // CLONE_NEWTIME, which older headers don't know
 
 bool works_in_child(const std::function<bool()>& attempt) {
     const pid_t child = fork();
-    if (child == 0) _exit(attempt() ? 0 : 1);
+    if (child == 0)
+        _exit(attempt() ? 0 : 1);
     int status = 0;
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /// Skips the case unless `allowed`.
 bool or_skip(bool allowed, const std::string& why) {
-    if (!allowed) skip(why);
+    if (!allowed)
+        skip(why);
     return allowed;
 }
 
@@ -59,10 +61,14 @@ bool try_proc() {
 }
 
 bool try_unshare(int flags, unsigned as_user) {
-    if (as_user != 0 && !become(as_user)) return false;
-    if (!enter_namespaces(flags)) return false;
-    if ((flags & CLONE_NEWPID) != 0 && !works_in_child([] { return getpid() == 1; })) return false;
-    if ((flags & CLONE_NEWNS) == 0) return true;
+    if (as_user != 0 && !become(as_user))
+        return false;
+    if (!enter_namespaces(flags))
+        return false;
+    if ((flags & CLONE_NEWPID) != 0 && !works_in_child([] { return getpid() == 1; }))
+        return false;
+    if ((flags & CLONE_NEWNS) == 0)
+        return true;
     return try_mounts() && ((flags & CLONE_NEWPID) == 0 || try_proc());
 }
 
@@ -77,7 +83,8 @@ std::string names_of(int flags) {
         {CLONE_NEWUSER, "user"}, {CLONE_NEWPID, "pid"}, {CLONE_NEWNS, "mount"}, {kNewTime, "time"}};
     std::string names;
     for (const auto& [flag, name] : kinds)
-        if ((flags & flag) != 0) names += (names.empty() ? "" : " and ") + std::string(name);
+        if ((flags & flag) != 0)
+            names += (names.empty() ? "" : " and ") + std::string(name);
     return names;
 }
 
@@ -102,7 +109,8 @@ fs::path closed_on_way_to(const fs::path& place) {
     fs::path so_far;
     for (const fs::path& name : place) {
         so_far /= name;
-        if (!others_may_enter(so_far)) return so_far;
+        if (!others_may_enter(so_far))
+            return so_far;
     }
     return {};
 }
@@ -129,12 +137,15 @@ bool show_again(const fs::path& entry, const fs::path& as) {
 /// Puts an open folder with the same content in the place of one that is closed.
 bool open_here(const fs::path& folder) {
     const int inside = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (inside < 0) return false;
+    if (inside < 0)
+        return false;
     const fs::path closed = "/proc/self/fd/" + std::to_string(inside);
     bool all = mount("tmpfs", folder.c_str(), "tmpfs", 0, "mode=755") == 0;
     std::vector<fs::path> names;
-    for (const auto& entry : fs::directory_iterator(closed)) names.push_back(entry.path().filename());
-    for (const fs::path& name : names) all = all && show_again(closed / name, folder / name);
+    for (const auto& entry : fs::directory_iterator(closed))
+        names.push_back(entry.path().filename());
+    for (const fs::path& name : names)
+        all = all && show_again(closed / name, folder / name);
     close(inside);
     return all;
 }
@@ -142,13 +153,15 @@ bool open_here(const fs::path& folder) {
 bool open_all() {
     bool all = true;
     for (const fs::path& place : places())
-        for (fs::path closed; all && !(closed = closed_on_way_to(place)).empty();) all = open_here(closed);
+        for (fs::path closed; all && !(closed = closed_on_way_to(place)).empty();)
+            all = open_here(closed);
     return all;
 }
 
 bool are_closed() {
     for (const fs::path& place : places())
-        if (!closed_on_way_to(place).empty()) return true;
+        if (!closed_on_way_to(place).empty())
+            return true;
     return false;
 }
 
@@ -162,7 +175,8 @@ bool can_be_other_users() {
 bool can_unshare(int flags, unsigned user) {
     static std::map<std::pair<int, unsigned>, bool> known;
     const auto [found, is_new] = known.try_emplace({flags, user}, false);
-    if (is_new) found->second = works_in_child([&] { return try_unshare(flags, user); });
+    if (is_new)
+        found->second = works_in_child([&] { return try_unshare(flags, user); });
     return or_skip(found->second, "no " + names_of(flags) + " namespace can be made here");
 }
 
@@ -170,8 +184,10 @@ bool can_unshare(int flags, unsigned user) {
 bool enter_namespaces(int flags) {
     const unsigned user = geteuid(), group = getegid();
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    if (unshare(flags) != 0) return false;
-    if ((flags & CLONE_NEWUSER) == 0) return true;
+    if (unshare(flags) != 0)
+        return false;
+    if ((flags & CLONE_NEWUSER) == 0)
+        return true;
     std::ofstream("/proc/self/setgroups") << "deny" << std::flush;
     std::ofstream("/proc/self/gid_map") << "0 " << group << " 1" << std::flush;
     std::ofstream("/proc/self/uid_map") << "0 " << user << " 1" << std::flush;
@@ -190,7 +206,8 @@ bool can_filter_calls() {
 
 bool can_let_others_in() {
     static const bool open = [] {
-        if (!are_closed()) return true;
+        if (!are_closed())
+            return true;
         // Tried in a child first: a process that has moved halfway would see other folders than it should.
         const auto move = [] { return unshare(CLONE_NEWNS) == 0 && keep_mounts_to_oneself() && open_all(); };
         return works_in_child(move) && move();

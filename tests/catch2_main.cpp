@@ -33,7 +33,8 @@ using Listener = Catch::TestEventListenerBase;
 std::string text_of(const std::string& tag) { return tag; }
 std::vector<const Catch::TestCaseInfo*> cases() {
     std::vector<const Catch::TestCaseInfo*> all;
-    for (const Catch::TestCase& one : Catch::getRegistryHub().getTestCaseRegistry().getAllTests()) all.push_back(&one);
+    for (const Catch::TestCase& one : Catch::getRegistryHub().getTestCaseRegistry().getAllTests())
+        all.push_back(&one);
     return all;
 }
 #endif
@@ -47,9 +48,11 @@ CATCH_REGISTER_LISTENER(Counter)
 
 int list_cases() {
     for (const auto* one : cases()) {
-        if (one->isHidden()) continue;
+        if (one->isHidden())
+            continue;
         std::string tags;
-        for (const auto& tag : one->tags) tags += "[" + text_of(tag) + "]";
+        for (const auto& tag : one->tags)
+            tags += "[" + text_of(tag) + "]";
         std::printf("%s\t%s\n", one->name.c_str(), tags.c_str());
     }
     return 0;
@@ -65,15 +68,19 @@ void cuslice::tests::skip(const std::string& why) {
 
 int main(int argc, char* argv[]) {
     void* page = mmap(nullptr, sizeof *skipped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return kFailed;
+    if (page == MAP_FAILED)
+        return kFailed;
     skipped = new (page) std::atomic<bool>(false);
 
     Catch::Session session;
-    if (argc == 2 && std::strcmp(argv[1], "--ctest-cases") == 0) return list_cases();
-    if (session.applyCommandLine(argc, argv) != 0) return kFailed;
+    if (argc == 2 && std::strcmp(argv[1], "--ctest-cases") == 0)
+        return list_cases();
+    if (session.applyCommandLine(argc, argv) != 0)
+        return kFailed;
     // Catch2 gives the number of failures, which might be 77; and version 2 none where no case has
     // the name that was asked for.
     const int failed = session.run();
-    if (failed != 0 || (started == 0 && !session.configData().testsOrTags.empty())) return kFailed;
+    if (failed != 0 || (started == 0 && !session.configData().testsOrTags.empty()))
+        return kFailed;
     return *skipped ? kSkipped : 0;
 }

@@ -54,7 +54,8 @@ class Json {
     friend bool operator==(const Json& json, const Json& other) { return json.same(other); }
     template <std::integral Number>
     friend bool operator==(const Json& json, Number number) {
-        if constexpr (std::same_as<Number, bool>) return json.is(number);
+        if constexpr (std::same_as<Number, bool>)
+            return json.is(number);
         return json.equals(static_cast<int64_t>(number));
     }
     template <std::integral Number>

@@ -9,7 +9,8 @@ void* __real_mmap(void* address, size_t bytes, int protection, int flags, int fi
 void* __wrap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset);
 
 void* __wrap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
-    if (!cuslice::tests::no_mappings) return __real_mmap(address, bytes, protection, flags, file, offset);
+    if (!cuslice::tests::no_mappings)
+        return __real_mmap(address, bytes, protection, flags, file, offset);
     errno = ENOMEM;
     return MAP_FAILED;
 }

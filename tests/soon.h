@@ -17,8 +17,10 @@ bool soon(Condition condition) {
     const auto end = std::chrono::steady_clock::now() + kLongEnough;
     for (;;) {
         const bool over = std::chrono::steady_clock::now() > end;
-        if (condition()) return true;
-        if (over) return false;
+        if (condition())
+            return true;
+        if (over)
+            return false;
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
 }

@@ -60,7 +60,8 @@ std::string folder_of(const std::string& path) { return path.substr(0, path.rfin
 
 Json mount(const std::string& host, const std::string& container, const char* how) {
     Json options = {how, "nosuid", "nodev", "rbind", "rprivate"};
-    if (std::strcmp(how, "rw") == 0) options.push_back("noexec");
+    if (std::strcmp(how, "rw") == 0)
+        options.push_back("noexec");
     return {{"hostPath", host}, {"containerPath", container}, {"options", options}};
 }
 
@@ -68,20 +69,24 @@ Json mount(const std::string& host, const std::string& container, const char* ho
 std::vector<std::string> variables_of(const std::vector<Flag>& flags) {
     std::map<Key, std::string> values;
     for (const Flag& flag : flags) {
-        if (names_device(flag) || flag.key == Key::dir || flag.key == Key::per_process) continue;
+        if (names_device(flag) || flag.key == Key::dir || flag.key == Key::per_process)
+            continue;
         std::string& value = values[flag.key];
         value += (value.empty() ? "" : ",") + flag.value;
     }
     std::vector<std::string> lines;
-    for (const auto& [key, value] : values) lines.push_back(std::string(traits_of(key).variable) + "=" + value);
+    for (const auto& [key, value] : values)
+        lines.push_back(std::string(traits_of(key).variable) + "=" + value);
     return lines;
 }
 
 std::string preload_list(const Installation& installation, const Settings& settings, const std::vector<Flag>& flags) {
     std::string list = installation.library;
-    if (given(flags, Key::split)) list += ":" + installation.runtime_shim;
+    if (given(flags, Key::split))
+        list += ":" + installation.runtime_shim;
     if (told(settings, Key::fake) != nullptr)
-        for (const std::string& path : installation.fake_preloads()) list += ":" + path;
+        for (const std::string& path : installation.fake_preloads())
+            list += ":" + path;
     return list;
 }
 
@@ -100,8 +105,10 @@ Json common_edits(const Invocation& invocation, const Settings& settings, const 
     if (::access(system.c_str(), F_OK) == 0 || ::access(rules.c_str(), F_OK) == 0)
         mounts.push_back(mount(folder_of(system), folder_of(inside), "ro"));
     env.push_back("LD_PRELOAD=" + preload_list(installation, settings, flags));
-    if (fake) env.push_back("LD_LIBRARY_PATH=" + installation.fake_folder);
-    for (const std::string& line : variables_of(flags)) env.push_back(line);
+    if (fake)
+        env.push_back("LD_LIBRARY_PATH=" + installation.fake_folder);
+    for (const std::string& line : variables_of(flags))
+        env.push_back(line);
     // Fake GPUs are in a machine of their own in each container, and have nothing to share with others.
     if (!fake || find(settings, Key::dir) != nullptr) {
         mounts.push_back(mount(ledgers, ledgers, "rw"));
@@ -117,7 +124,8 @@ Json common_edits(const Invocation& invocation, const Settings& settings, const 
 bool check_fakes(const Invocation& invocation, const Settings& settings, const Installation& installation,
                  ConfigError& error) {
     const Entry* fake = told(settings, Key::fake);
-    if (fake == nullptr) return true;
+    if (fake == nullptr)
+        return true;
     if (fake->value.find('/') != fake->value.npos || fake->value.ends_with(".toml"))
         return refuse_entry(*fake, "a file is not in the container: name profiles, as 4xh200", error);
     ContextSizes unused;
@@ -132,7 +140,8 @@ bool add_device(const Invocation& invocation, const std::vector<Flag>& flags, co
     std::vector<Flag> all = flags;
     std::erase_if(all, names_device);
     all.push_back(amount);
-    if (!load_launcher(settings, all, invocation.environment, places_of(invocation), files, error)) return false;
+    if (!load_launcher(settings, all, invocation.environment, places_of(invocation), files, error))
+        return false;
     const std::string name = device_name(amount.value);
     const auto same = [&](const Json& device) { return device["name"] == name; };
     if (std::ranges::any_of(devices, same))
@@ -147,12 +156,14 @@ bool add_device(const Invocation& invocation, const std::vector<Flag>& flags, co
 int write_file(const std::string& path, const std::string& text) {
     std::string made = path + ".XXXXXX";
     const int file = ::mkstemp(made.data());
-    if (file < 0) return errno;
+    if (file < 0)
+        return errno;
     const bool whole = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     const bool done = whole && ::fchmod(file, 0644) == 0 && ::rename(made.c_str(), path.c_str()) == 0;
     const int code = done ? 0 : whole ? errno : ENOSPC;
     ::close(file);
-    if (!done) ::unlink(made.c_str());
+    if (!done)
+        ::unlink(made.c_str());
     return code;
 }
 
@@ -161,10 +172,12 @@ int write_file(const std::string& path, const std::string& text) {
 int write_cdi(const Invocation& invocation) {
     ConfigError error;
     Installation installation;
-    if (!find_installation(installation, error)) return fail(error, kConfig);
+    if (!find_installation(installation, error))
+        return fail(error, kConfig);
     std::vector<Flag> flags = invocation.arguments.flags;
     if (std::ranges::none_of(flags, names_device))
-        for (const char* usual : kUsual) flags.push_back({Key::fraction, usual});
+        for (const char* usual : kUsual)
+            flags.push_back({Key::fraction, usual});
     // Nobody knows a container's name before there is one.
     if (!given(flags, Key::group) && !given(flags, Key::per_process))
         flags.push_back({Key::group, std::string(kContainerGroup)});
@@ -178,7 +191,8 @@ int write_cdi(const Invocation& invocation) {
         return fail(error, kConfig);
     Json devices = Json::array();
     for (const Flag& flag : flags)
-        if (names_device(flag) && !add_device(invocation, flags, flag, devices, error)) return fail(error, kConfig);
+        if (names_device(flag) && !add_device(invocation, flags, flag, devices, error))
+            return fail(error, kConfig);
     const Json specification = {{"cdiVersion", kCdiVersion},
                                 {"kind", kKind},
                                 {"containerEdits", common_edits(invocation, settings, installation, flags)},

@@ -12,7 +12,8 @@ namespace {
 
 /// The kind of names that completion_names.h asks for; empty: none.
 std::string_view names_of(const KeyTraits& traits) {
-    if (traits.completes == Completes::groups) return "groups";
+    if (traits.completes == Completes::groups)
+        return "groups";
     return traits.completes == Completes::profiles ? "profiles" : "";
 }
 
@@ -26,23 +27,27 @@ bool has_options(Command command) {
 
 std::string all_commands() {
     std::string names;
-    for (const CommandName& command : command_names()) names.append(names.empty() ? "" : " ").append(command.name);
+    for (const CommandName& command : command_names())
+        names.append(names.empty() ? "" : " ").append(command.name);
     return names;
 }
 
 // In single quotes for a shell that has no escapes within them (sh, zsh).
 std::string quoted(std::string_view text) {
     std::string out = "'";
-    for (const char c : text) c == '\'' ? out.append("'\\''") : out.append(1, c);
+    for (const char c : text)
+        c == '\'' ? out.append("'\\''") : out.append(1, c);
     return out + "'";
 }
 
 std::string bash_options(Command command) {
     std::string options = "--help --help-all";
     for (const KeyTraits& traits : all_keys())
-        if (takes(command, traits.key)) options.append(" --").append(traits.name);
+        if (takes(command, traits.key))
+            options.append(" --").append(traits.name);
     for (const OwnOption& own : own_options())
-        if (own.is_of(command)) options.append(" --").append(own.name);
+        if (own.is_of(command))
+            options.append(" --").append(own.name);
     return options;
 }
 
@@ -61,7 +66,8 @@ std::string bash_own_values(std::string& with_value) {
     std::string values;
     std::set<std::string_view> seen;
     for (const OwnOption& own : own_options()) {
-        if (own.placeholder.empty() || !seen.insert(own.name).second) continue;
+        if (own.placeholder.empty() || !seen.insert(own.name).second)
+            continue;
         with_value += (with_value.empty() ? "" : " | ") + bash_pattern(own);
         values += "        " + bash_pattern(own) + ") ";
         values += kValues[static_cast<size_t>(own.names)];
@@ -84,7 +90,8 @@ std::string bash() {
     std::string values = bash_own_values(with_value);
     for (const KeyTraits& traits : all_keys()) {
         const std::string name = "--" + std::string(traits.name);
-        if (!traits.stands_alone) with_value += " | " + name;
+        if (!traits.stands_alone)
+            with_value += " | " + name;
         values += "        " + name + ") " + (traits.stands_alone ? "((equals)) && " : "") + bash_values(traits);
     }
     for (const CommandName& command : command_names())
@@ -170,7 +177,8 @@ complete -F _cuslice cuslice
 std::string zsh_text(std::string_view text) {
     std::string out;
     for (const char c : text) {
-        if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+        if (c == '[' || c == ']' || c == ':' || c == '\\')
+            out += '\\';
         out += c;
     }
     return out;
@@ -188,14 +196,16 @@ std::string zsh_option(const KeyTraits& traits) {
         option += "_files -/";
     else if (!traits.words.empty())
         option += "(" + std::string(traits.words) + ")";
-    if (option.ends_with(':')) option += ' ';
+    if (option.ends_with(':'))
+        option += ' ';
     return quoted(option);
 }
 
 std::string zsh_option(const OwnOption& own) {
     constexpr std::string_view kNames[] = {" ", "_files", "_cuslice_names jobs", "_pids"};
     const std::string start = "--" + std::string(own.name), help = zsh_text(own.help);
-    if (own.placeholder.empty()) return quoted(start + "[" + help + "]");
+    if (own.placeholder.empty())
+        return quoted(start + "[" + help + "]");
     return quoted(start + "=[" + help + "]:" + std::string(own.placeholder) + ":" +
                   std::string(kNames[static_cast<size_t>(own.names)]));
 }
@@ -204,17 +214,22 @@ std::string zsh() {
     std::string commands, cases;
     for (const CommandName& command : command_names()) {
         commands += "    " + quoted(std::string(command.name) + ":" + zsh_text(command.summary)) + "\n";
-        if (!has_options(command.command)) continue;
+        if (!has_options(command.command))
+            continue;
         cases +=
             "    " + std::string(command.name) + ")\n      _arguments -S '(- *)'{-h,--help,--help-all}'[print help]'";
         for (const KeyTraits& traits : all_keys())
-            if (takes(command.command, traits.key)) cases += " \\\n        " + zsh_option(traits);
+            if (takes(command.command, traits.key))
+                cases += " \\\n        " + zsh_option(traits);
         for (const OwnOption& own : own_options())
-            if (own.is_of(command.command)) cases += " \\\n        " + zsh_option(own);
+            if (own.is_of(command.command))
+                cases += " \\\n        " + zsh_option(own);
         if (command.command == Command::run)
             cases += " \\\n        '(-):program: _command_names -e' \\\n        '*::arguments: _normal'";
-        if (command.command == Command::plot) cases += " \\\n        '*:recording:_files'";
-        if (command.command == Command::stats) cases += " \\\n        ':process:_cuslice_names pids'";
+        if (command.command == Command::plot)
+            cases += " \\\n        '*:recording:_files'";
+        if (command.command == Command::stats)
+            cases += " \\\n        ':process:_cuslice_names pids'";
         cases += " ;;\n";
     }
     return R"(#compdef cuslice
@@ -258,7 +273,8 @@ if [[ $funcstack[1] == _cuslice ]]; then _cuslice "$@"; else compdef _cuslice cu
 std::string fish_quoted(std::string_view text) {
     std::string out = "'";
     for (const char c : text) {
-        if (c == '\'' || c == '\\') out += '\\';
+        if (c == '\'' || c == '\\')
+            out += '\\';
         out += c;
     }
     return out + "'";
@@ -270,15 +286,20 @@ std::string fish_names(std::string_view kind) {
 
 std::string fish_values(const KeyTraits& traits) {
     std::string text;
-    if (!traits.stands_alone) text += completes_files(traits) ? " -rF" : " -x";
-    if (traits.completes == Completes::folders) text += " -a '(__fish_complete_directories)'";
-    if (const std::string_view names = names_of(traits); !names.empty()) text += " -a " + fish_names(names);
-    if (!traits.words.empty() && !traits.stands_alone) text += " -a " + fish_quoted(traits.words);
+    if (!traits.stands_alone)
+        text += completes_files(traits) ? " -rF" : " -x";
+    if (traits.completes == Completes::folders)
+        text += " -a '(__fish_complete_directories)'";
+    if (const std::string_view names = names_of(traits); !names.empty())
+        text += " -a " + fish_names(names);
+    if (!traits.words.empty() && !traits.stands_alone)
+        text += " -a " + fish_quoted(traits.words);
     return text;
 }
 
 std::string fish_values(const OwnOption& own) {
-    if (own.placeholder.empty()) return "";
+    if (own.placeholder.empty())
+        return "";
     switch (own.names) {
         case OwnNames::files:
             return " -rF";
@@ -299,11 +320,13 @@ complete -c cuslice -f
         script += "complete -c cuslice -n __fish_use_subcommand -a " + std::string(command.name) + " -d " +
                   fish_quoted(command.summary) + "\n";
     for (const CommandName& command : command_names()) {
-        if (!has_options(command.command)) continue;
+        if (!has_options(command.command))
+            continue;
         const std::string start =
             "complete -c cuslice -n '__fish_seen_subcommand_from " + std::string(command.name) + "' -l ";
         for (const KeyTraits& traits : all_keys()) {
-            if (!takes(command.command, traits.key)) continue;
+            if (!takes(command.command, traits.key))
+                continue;
             script += start + std::string(traits.name) + fish_values(traits);
             script += " -d " + fish_quoted(traits.help) + "\n";
         }
@@ -328,7 +351,8 @@ complete -c cuslice -n '__fish_seen_subcommand_from completion' -x -a 'bash zsh 
 
 int print_completion(const Invocation& invocation) {
     if (const std::string& kind = invocation.arguments.names; !kind.empty()) {
-        for (const std::string& name : completion_names(kind, invocation)) std::puts(name.c_str());
+        for (const std::string& name : completion_names(kind, invocation))
+            std::puts(name.c_str());
         return 0;
     }
     const std::string& shell = invocation.arguments.shell;

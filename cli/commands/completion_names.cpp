@@ -22,14 +22,18 @@ bool is_plain(std::string_view name) {
 std::vector<std::string> names_in_ledgers(std::string_view kind, const Invocation& invocation) {
     ConfigError unused;
     Settings settings;
-    if (!load_launcher(settings, invocation, unused)) return {};
+    if (!load_launcher(settings, invocation, unused))
+        return {};
     const std::string folder = sharing_folder(settings, invocation.environment);
     const unsigned user = ledger::this_user(folder.c_str());
     std::vector<std::string> names;
     for (const Holder& holder : read_holders(folder).holding) {
-        if (holder.user != user) continue;
-        if (kind == "pids") names.push_back(std::to_string(holder.pid));
-        if (kind == holder.kind + "s") names.push_back(holder.name);
+        if (holder.user != user)
+            continue;
+        if (kind == "pids")
+            names.push_back(std::to_string(holder.pid));
+        if (kind == holder.kind + "s")
+            names.push_back(holder.name);
     }
     return names;
 }
@@ -40,7 +44,8 @@ std::vector<std::string> profile_names(const std::string& folder) {
     std::vector<std::string> names;
     std::error_code failed;
     for (std::filesystem::directory_iterator file(folder, failed), end; !failed && file != end; file.increment(failed))
-        if (file->path().extension() == ".toml") names.push_back(file->path().stem().string());
+        if (file->path().extension() == ".toml")
+            names.push_back(file->path().stem().string());
     std::ranges::sort(names);
     return names;
 }
@@ -50,7 +55,8 @@ std::vector<std::string> completion_names(std::string_view kind, const Invocatio
     if (kind == "profiles") {
         ConfigError unused;
         Installation installation;
-        if (find_installation(installation, unused)) names = profile_names(installation.fake_folder + "/profiles");
+        if (find_installation(installation, unused))
+            names = profile_names(installation.fake_folder + "/profiles");
     } else {
         names = names_in_ledgers(kind, invocation);
     }

@@ -24,8 +24,10 @@ struct Row {
 
 // Ceilings of several kinds hold together, and so do those of several outer jobs.
 bool are_rivals(const Entry& entry, const Entry& question) {
-    if (!question.ceiling) return true;
-    if (kind_of_ceiling(entry.rank.source) != kind_of_ceiling(question.rank.source)) return false;
+    if (!question.ceiling)
+        return true;
+    if (kind_of_ceiling(entry.rank.source) != kind_of_ceiling(question.rank.source))
+        return false;
     return question.rank.source != Source::outer_job || entry.rank.level == question.rank.level;
 }
 
@@ -39,18 +41,21 @@ const Entry* holding(const Settings& settings, const Entry& question, const GpuS
         if (!same || !are_rivals(entry, question) || entry.ceiling != question.ceiling ||
             (!general && !entry.selector.same_as(selector)))
             continue;
-        if (best == nullptr || entry.rank < best->rank || (entry.rank == best->rank && !general)) best = &entry;
+        if (best == nullptr || entry.rank < best->rank || (entry.rank == best->rank && !general))
+            best = &entry;
     }
     return best;
 }
 
 std::string gpu_text(const Entry& entry) {
-    if (!traits_of(entry.key).per_gpu) return "-";
+    if (!traits_of(entry.key).per_gpu)
+        return "-";
     return std::string(entry.selector.text);
 }
 
 void add_entry(const Settings& settings, const Entry& entry, std::vector<Row>& rows) {
-    if (holding(settings, entry, entry.selector) != &entry) return;
+    if (holding(settings, entry, entry.selector) != &entry)
+        return;
     const std::string key = (entry.ceiling ? "ceiling." : "") + std::string(traits_of(entry.key).name);
     rows.push_back({key, gpu_text(entry), std::string(entry.value), std::string(name_of(entry.rank.source)),
                     std::string(entry.origin)});
@@ -60,7 +65,8 @@ void add_entry(const Settings& settings, const Entry& entry, std::vector<Row>& r
 bool is_set(const Settings& settings, Key key) {
     for (const Entry& entry : settings.entries()) {
         const bool same = entry.key == key || (is_amount(entry.key) && is_amount(key));
-        if (same && !entry.ceiling && entry.selector.kind == GpuSelector::Kind::every) return true;
+        if (same && !entry.ceiling && entry.selector.kind == GpuSelector::Kind::every)
+            return true;
     }
     return false;
 }
@@ -71,9 +77,11 @@ std::vector<Row> rows_of(const Settings& settings) {
     for (const bool ceiling : {false, true}) {
         for (const KeyTraits& traits : all_keys()) {
             for (const Entry& entry : settings.entries()) {
-                if (entry.key == traits.key && entry.ceiling == ceiling) add_entry(settings, entry, rows);
+                if (entry.key == traits.key && entry.ceiling == ceiling)
+                    add_entry(settings, entry, rows);
             }
-            if (ceiling || traits.key == Key::fraction || is_set(settings, traits.key)) continue;
+            if (ceiling || traits.key == Key::fraction || is_set(settings, traits.key))
+                continue;
             rows.push_back({std::string(traits.name), traits.per_gpu ? "*" : "-", std::string(traits.default_value),
                             "default", "default"});
         }
@@ -87,7 +95,8 @@ std::string_view state_text(FileState state) {
 
 std::string as_table(const std::vector<Row>& rows, const std::vector<LookedAt>& files) {
     std::vector<std::vector<Cell>> table = {{"KEY", "GPU", "VALUE", "FROM"}};
-    for (const Row& row : rows) table.push_back({row.key, row.gpu, row.value, row.origin});
+    for (const Row& row : rows)
+        table.push_back({row.key, row.gpu, row.value, row.origin});
     std::vector<std::vector<Cell>> looked = {{"FILE", "STATE", "PATH"}};
     for (const LookedAt& file : files) {
         looked.push_back({std::string(name_of(file.source)), std::string(state_text(file.state)), file.path});
@@ -120,10 +129,12 @@ std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& l
 }  // namespace
 
 int show_config(const Invocation& invocation) {
-    if (invocation.arguments.pid != 0) return explain_rules(invocation);
+    if (invocation.arguments.pid != 0)
+        return explain_rules(invocation);
     ConfigError error;
     Launch launch;
-    if (!load_launch(launch, invocation, error)) return fail(error, kConfig);
+    if (!load_launch(launch, invocation, error))
+        return fail(error, kConfig);
     const std::vector<Row> rows = rows_of(launch.settings);
     std::fputs((invocation.arguments.json ? as_json(rows, launch.files) : as_table(rows, launch.files)).c_str(),
                stdout);

@@ -26,7 +26,8 @@ bool limits(const Settings& settings) {
 }
 
 bool no_gpu(const Launch& launch, const Environment& environment) {
-    if (find(launch.settings, Key::fake) || find(launch.settings, Key::driver)) return false;
+    if (find(launch.settings, Key::fake) || find(launch.settings, Key::driver))
+        return false;
     Machine machine(environment, launch.settings, launch.installation);
     const Gpus& all = machine.all();
     return !all.hung && (!all.failure.empty() || all.list.empty());
@@ -35,10 +36,13 @@ bool no_gpu(const Launch& launch, const Environment& environment) {
 // Bytes of each GPU that the program sees, by its ordinal; none where it counts other GPUs than the machine does.
 std::string sizes(const Launch& launch, const Environment& environment) {
     std::string list;
-    if (find(launch.settings, Key::gpus) || splits_any(launch.settings)) return list;
+    if (find(launch.settings, Key::gpus) || splits_any(launch.settings))
+        return list;
     Machine machine(environment, launch.settings, launch.installation);
-    if (machine.hung() || !machine.all().failure.empty()) return list;
-    for (const Gpu& gpu : machine.in_order()) list.append(list.empty() ? "" : ",").append(std::to_string(gpu.total));
+    if (machine.hung() || !machine.all().failure.empty())
+        return list;
+    for (const Gpu& gpu : machine.in_order())
+        list.append(list.empty() ? "" : ",").append(std::to_string(gpu.total));
     return list;
 }
 
@@ -47,22 +51,26 @@ std::string sizes(const Launch& launch, const Environment& environment) {
 int run_demo(const Invocation& invocation) {
     ConfigError error;
     Launch launch;
-    if (!load_launch(launch, invocation, error)) return fail(error, kConfig);
+    if (!load_launch(launch, invocation, error))
+        return fail(error, kConfig);
     const std::string program = launch.installation.demo;
     if (::access(program.c_str(), X_OK) != 0)
         return fail(program + ": no such program: this installation is not whole", kNotFound);
     Invocation run = invocation;
-    if (!limits(launch.settings)) run.arguments.flags.push_back({Key::limit, kLimit});
+    if (!limits(launch.settings))
+        run.arguments.flags.push_back({Key::limit, kLimit});
     if (no_gpu(launch, invocation.environment)) {
         run.arguments.flags.push_back({Key::fake, kFake});
         warn(std::string("no NVIDIA driver or GPU is here: this is a fake GPU, as with --fake ") + kFake);
     }
     Launch complete;
-    if (!load_launch(complete, run, error)) return fail(error, kConfig);
+    if (!load_launch(complete, run, error))
+        return fail(error, kConfig);
     run.arguments.program = {program};
     if (const std::string list = sizes(complete, run.environment); !list.empty())
         run.arguments.program.push_back("--whole=" + list);
-    if (run.arguments.json) run.arguments.program.emplace_back("--json");
+    if (run.arguments.json)
+        run.arguments.program.emplace_back("--json");
     return run_program(run);
 }
 

@@ -40,7 +40,8 @@ void find_behind(Device& device, const Gpu& physical) {
     device.physical = physical;
     device.index = physical.ordinal;
     device.total = physical.total;
-    if (physical.free) device.free = std::min(*physical.free, device.seen.total);
+    if (physical.free)
+        device.free = std::min(*physical.free, device.seen.total);
 }
 
 // By UUID: the program's order is not the machine's.
@@ -50,7 +51,8 @@ std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& m
     for (const Gpu& gpu : seen) {
         Device device{gpu, -1, gpu.total, {}, {}};
         for (const Gpu& physical : machine) {
-            if (physical.uuid != gpu.uuid) continue;
+            if (physical.uuid != gpu.uuid)
+                continue;
             find_behind(device, physical);
             device.origin = amount_for(settings, identity_of(physical, physical.ordinal), physical.total).origin;
         }
@@ -73,11 +75,13 @@ void find_rooms(std::vector<Device>& devices, const Settings& settings, const Co
     for (Device& device : devices) {
         uint64_t all = 0;
         for (const Device& other : devices)
-            if (other.part && device.part && other.physical->uuid == device.physical->uuid) all += other.seen.total;
+            if (other.part && device.part && other.physical->uuid == device.physical->uuid)
+                all += other.seen.total;
         const Gpu& gpu = device.physical ? *device.physical : device.seen;
         device.room = device.part ? room_of_part(settings, contexts, gpu, device.seen.total, all)
                                   : room_of(settings, contexts, gpu, device.seen.total);
-        if (device.origin.empty()) device.room.headroom = 0;  // nothing limits it
+        if (device.origin.empty())
+            device.room.headroom = 0;  // nothing limits it
     }
 }
 
@@ -96,7 +100,8 @@ std::string as_table(const std::vector<Device>& devices) {
         {"CUDA", "INDEX", "NAME", "UUID", "PCI", "TOTAL", "FREE", "LIMIT", "ALLOCATABLE", "FROM"}};
     const bool priorities =
         std::any_of(devices.begin(), devices.end(), [](const Device& one) { return one.priority.has_value(); });
-    if (priorities) rows[0].insert(rows[0].end() - 1, "PRIORITY");
+    if (priorities)
+        rows[0].insert(rows[0].end() - 1, "PRIORITY");
     for (const Device& device : devices) {
         rows.push_back({std::to_string(device.seen.ordinal), device.index < 0 ? "?" : std::to_string(device.index),
                         device.seen.name, device.seen.uuid, device.seen.pci, format_memory(device.total),
@@ -133,7 +138,8 @@ std::string as_json(const std::vector<Device>& devices) {
 
 // Programs get an empty list and the exit code, people the reason.
 int no_gpu(const Invocation& invocation, const std::string& why) {
-    if (invocation.arguments.json) std::fputs(as_json({}).c_str(), stdout);
+    if (invocation.arguments.json)
+        std::fputs(as_json({}).c_str(), stdout);
     return fail(why, kNoGpu);
 }
 
@@ -142,21 +148,27 @@ int no_gpu(const Invocation& invocation, const std::string& why) {
 int list_devices(const Invocation& invocation) {
     ConfigError error;
     Launch launch;
-    if (!load_launch(launch, invocation, error)) return fail(error, kConfig);
+    if (!load_launch(launch, invocation, error))
+        return fail(error, kConfig);
     const Settings& settings = launch.settings;
     const Installation& installation = launch.installation;
     Environment environment = invocation.environment;
-    if (!enter_fake_machine(environment, settings, error)) return fail(error, kConfig);
+    if (!enter_fake_machine(environment, settings, error))
+        return fail(error, kConfig);
     VirtualGpus virtual_gpus(settings, environment);
     Machine machine(virtual_gpus.physical(), settings, installation);
     const Gpus& all = machine.all();
-    if (!all.failure.empty()) return no_gpu(invocation, "no GPU can be listed: " + all.failure);
-    if (all.list.empty()) return no_gpu(invocation, "no GPU can be listed: the driver has none");
+    if (!all.failure.empty())
+        return no_gpu(invocation, "no GPU can be listed: " + all.failure);
+    if (all.list.empty())
+        return no_gpu(invocation, "no GPU can be listed: the driver has none");
 
     std::vector<GpuIdentity> identities;
-    for (const Gpu& gpu : all.list) identities.push_back(identity_of(gpu, gpu.ordinal));
+    for (const Gpu& gpu : all.list)
+        identities.push_back(identity_of(gpu, gpu.ordinal));
     Selection selection;
-    if (!check_against(settings, identities, true, error)) return fail(error, kConfig);
+    if (!check_against(settings, identities, true, error))
+        return fail(error, kConfig);
     virtual_gpus.look_outside(machine);
     if (!select_gpus(settings, virtual_gpus.physical(), machine, selection, error) ||
         !check_seen(settings, virtual_gpus.physical(), machine, selection, error) ||
@@ -169,7 +181,8 @@ int list_devices(const Invocation& invocation) {
     virtual_gpus.show(environment, selection);
     // Asked of the library itself, not computed here: what is shown is what a program will be told.
     const Gpus seen = query_as_program(environment, installation);
-    if (!seen.failure.empty()) return no_gpu(invocation, "a program would see no GPU: " + seen.failure);
+    if (!seen.failure.empty())
+        return no_gpu(invocation, "a program would see no GPU: " + seen.failure);
     std::vector<Device> devices = join(seen.list, all.list, settings, virtual_gpus, selection);
     find_rooms(devices, settings, launch.contexts);
     std::fputs((invocation.arguments.json ? as_json(devices) : as_table(devices)).c_str(), stdout);

@@ -44,7 +44,8 @@ struct Explanation {
 
     const Row* holding() const {
         for (const Row& row : rows)
-            if (row.asked && row.match.fits) return &row;
+            if (row.asked && row.match.fits)
+                return &row;
         return nullptr;
     }
 };
@@ -56,7 +57,8 @@ bool note(void* context, const Rule& rule, const Identity&, const Match* match, 
     explanation.rows.push_back({std::string(rule.name), std::string(rule.path), rule.line, rule.column,
                                 match != nullptr, match == nullptr ? Match() : *match, rule.limit_count != 0,
                                 conditions});
-    if (match == nullptr || !match->fits) return true;
+    if (match == nullptr || !match->fits)
+        return true;
     for (const rules::Limit& limit : rule.limit_list()) {
         std::string origin(rule.path);
         origin += ":" + std::to_string(limit.line) + ":" + std::to_string(limit.column);
@@ -98,10 +100,13 @@ std::string text_of(Doubt doubt) {
 }
 
 std::string reason_of(const Row& row) {
-    if (!row.asked) return "not asked: a rule before it holds";
+    if (!row.asked)
+        return "not asked: a rule before it holds";
     const std::string condition = name_of(row.match.decided_by);
-    if (condition.empty()) return row.conditions ? "all its conditions fit" : "it has no conditions";
-    if (row.match.doubt == Doubt::none) return condition + " doesn't fit";
+    if (condition.empty())
+        return row.conditions ? "all its conditions fit" : "it has no conditions";
+    if (row.match.doubt == Doubt::none)
+        return condition + " doesn't fit";
     return condition + " can't be told: " + text_of(row.match.doubt) +
            (row.limits ? "; a limit holds then" : "; an exemption doesn't hold then");
 }
@@ -109,22 +114,26 @@ std::string reason_of(const Row& row) {
 std::vector<std::string> cgroups_of(const Identity& identity) {
     std::vector<std::string> paths;
     std::string_view text = identity.cgroups, line;
-    while (take_line(text, line)) paths.emplace_back(line);
+    while (take_line(text, line))
+        paths.emplace_back(line);
     return paths;
 }
 
 std::string with_doubt(const std::string& text, Doubt doubt) {
-    if (doubt == Doubt::none) return text;
+    if (doubt == Doubt::none)
+        return text;
     return text.empty() ? "can't be told: " + text_of(doubt) : text + " (not sure: " + text_of(doubt) + ")";
 }
 
 std::string as_text(int pid, const Explanation& explanation) {
     const Identity& identity = *explanation.identity;
     std::string groups, cgroups;
-    for (const unsigned group : identity.group_list()) groups += (groups.empty() ? "" : " ") + std::to_string(group);
+    for (const unsigned group : identity.group_list())
+        groups += (groups.empty() ? "" : " ") + std::to_string(group);
     std::vector<std::string> seen;  // a path that several hierarchies have, once
     for (const std::string& path : cgroups_of(identity)) {
-        if (std::find(seen.begin(), seen.end(), path) != seen.end()) continue;
+        if (std::find(seen.begin(), seen.end(), path) != seen.end())
+            continue;
         cgroups += (cgroups.empty() ? "" : " ") + path;
         seen.push_back(path);
     }
@@ -136,16 +145,20 @@ std::string as_text(int pid, const Explanation& explanation) {
                                     style_of_output());
     if (identity.elsewhere)
         text += "\n" + wrap("It has another mount namespace or root: it reads the rules that are there, not these.", 0);
-    if (explanation.rows.empty()) return text + "\nThere are no rules.\n";
+    if (explanation.rows.empty())
+        return text + "\nThere are no rules.\n";
     std::vector<std::vector<Cell>> table = {{"RULE", "FITS", "WHY"}};
     for (const Row& row : explanation.rows)
         table.push_back({row.name, !row.asked ? "-" : row.match.fits ? "yes" : "no", reason_of(row)});
     text += "\n" + format_table(table, style_of_output(2));
     const Row* const holding = explanation.holding();
-    if (holding == nullptr) return text + "\nNo rule holds.\n";
+    if (holding == nullptr)
+        return text + "\nNo rule holds.\n";
     std::vector<std::vector<Cell>> ceilings = {{"GPU", "CEILING", "VALUE", "FROM"}};
-    for (const Ceiling& one : explanation.ceilings) ceilings.push_back({one.gpu, one.key, one.value, one.origin});
-    if (ceilings.size() == 1) return text + "\nRule " + holding->name + " holds. It limits nothing.\n";
+    for (const Ceiling& one : explanation.ceilings)
+        ceilings.push_back({one.gpu, one.key, one.value, one.origin});
+    if (ceilings.size() == 1)
+        return text + "\nRule " + holding->name + " holds. It limits nothing.\n";
     return text + "\nRule " + holding->name + " holds.\n\n" + format_table(ceilings, style_of_output());
 }
 
@@ -154,7 +167,8 @@ Json doubt_json(Doubt doubt) { return doubt == Doubt::none ? Json() : Json(text_
 std::string as_json(int pid, const Explanation& explanation) {
     const Identity& identity = *explanation.identity;
     Json groups = Json::array(), list = Json::array(), ceilings = Json::array();
-    for (const unsigned group : identity.group_list()) groups.push_back(group);
+    for (const unsigned group : identity.group_list())
+        groups.push_back(group);
     for (const Row& row : explanation.rows) {
         const std::string condition = name_of(row.match.decided_by);
         list.push_back({{"name", row.name},

@@ -50,19 +50,25 @@ class Target {
     /// True if /bin/true runs in the target and the loader prints nothing; otherwise `error` says what is wrong.
     bool runs(const std::string& preload, std::string& error) const {
         int ends[2];
-        if (::pipe2(ends, O_CLOEXEC) != 0) return error = why("a pipe"), false;
+        if (::pipe2(ends, O_CLOEXEC) != 0)
+            return error = why("a pipe"), false;
         const pid_t child = ::fork();
-        if (child == 0) start(preload, ends[1]);
+        if (child == 0)
+            start(preload, ends[1]);
         ::close(ends[1]);
         std::string said;
         char part[512];
-        for (ssize_t got = 0; (got = ::read(ends[0], part, sizeof part)) > 0;) said.append(part, got);
+        for (ssize_t got = 0; (got = ::read(ends[0], part, sizeof part)) > 0;)
+            said.append(part, got);
         ::close(ends[0]);
         int status = 0;
-        if (child < 0 || ::waitpid(child, &status, 0) != child) return error = why("/bin/true"), false;
-        if (status == 0 && said.empty()) return true;
+        if (child < 0 || ::waitpid(child, &status, 0) != child)
+            return error = why("/bin/true"), false;
+        if (status == 0 && said.empty())
+            return true;
         error = "/bin/true " + (said.empty() ? "ended with status " + std::to_string(status) : "said: " + said);
-        while (error.ends_with('\n')) error.pop_back();
+        while (error.ends_with('\n'))
+            error.pop_back();
         return false;
     }
 
@@ -77,8 +83,10 @@ class Target {
         if (!root_.empty() && (::chroot(root_.c_str()) != 0 || ::chdir("/") != 0))
             ::dprintf(2, "it can't be run in %s: %s", root_.c_str(), std::strerror(errno));
         else
-            for (const char* program : {"/bin/true", "/usr/bin/true"}) ::execve(program, words, environment);
-        if (errno == ENOENT) ::dprintf(2, "there is none");
+            for (const char* program : {"/bin/true", "/usr/bin/true"})
+                ::execve(program, words, environment);
+        if (errno == ENOENT)
+            ::dprintf(2, "there is none");
         ::_exit(127);
     }
 
@@ -92,10 +100,14 @@ bool replace(const std::string& path, const std::string& content, mode_t mode, s
     bool done = file >= 0 && ::fchmod(file, mode) == 0 &&
                 ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
                 ::fsync(file) == 0;
-    if (!done) error = why(beside);
-    if (file >= 0) ::close(file);
-    if (done && ::rename(beside.c_str(), path.c_str()) != 0) error = why(path), done = false;
-    if (!done) ::unlink(beside.c_str());
+    if (!done)
+        error = why(beside);
+    if (file >= 0)
+        ::close(file);
+    if (done && ::rename(beside.c_str(), path.c_str()) != 0)
+        error = why(path), done = false;
+    if (!done)
+        ::unlink(beside.c_str());
     return done;
 }
 
@@ -112,16 +124,20 @@ struct List {
 
     bool open(std::string& error) {
         struct stat about {};
-        if (::lstat(path.c_str(), &about) != 0) return errno == ENOENT || (error = why(path), false);
-        if (!S_ISREG(about.st_mode)) return error = path + ": is no regular file", false;
+        if (::lstat(path.c_str(), &about) != 0)
+            return errno == ENOENT || (error = why(path), false);
+        if (!S_ISREG(about.st_mode))
+            return error = path + ": is no regular file", false;
         there = true;
         mode = about.st_mode & 07777;
         return read(path, text) || (error = why(path), false);
     }
     /// An empty list is none.
     bool change(const std::string& to, std::string& error) const {
-        if (to.empty() && !there) return true;
-        if (!to.empty()) return replace(path, to, mode, error);
+        if (to.empty() && !there)
+            return true;
+        if (!to.empty())
+            return replace(path, to, mode, error);
         return ::unlink(path.c_str()) == 0 || (error = why(path), false);
     }
 };
@@ -137,10 +153,13 @@ bool place_stub(const Target& target, const std::string& content, const std::str
     std::error_code failure;
     // Not for others to write to, whatever the umask.
     const bool made = fs::create_directories(target.at(kFolder), failure);
-    if (failure) return error = target.at(kFolder) + ": " + failure.message(), false;
-    if (made && ::chmod(target.at(kFolder).c_str(), 0755) != 0) return error = why(kFolder), false;
+    if (failure)
+        return error = target.at(kFolder) + ": " + failure.message(), false;
+    if (made && ::chmod(target.at(kFolder).c_str(), 0755) != 0)
+        return error = why(kFolder), false;
     const std::string tried = std::string(kStub) + ".cuslice-try", link = target.at(std::string(kFolder) + "/library");
-    if (!replace(target.at(tried), content, 0755, error) || !target.runs(tried, error)) return false;
+    if (!replace(target.at(tried), content, 0755, error) || !target.runs(tried, error))
+        return false;
     const std::string new_link = link + ".cuslice-new";
     ::unlink(new_link.c_str());
     if (::symlink(libraries.c_str(), new_link.c_str()) != 0 || ::rename(new_link.c_str(), link.c_str()) != 0)
@@ -152,17 +171,21 @@ bool place_stub(const Target& target, const std::string& content, const std::str
 bool is_within(const std::string& root, const std::string& folder, std::string& error) {
     std::error_code failure;
     const std::string path = root + folder, real = fs::weakly_canonical(path, failure).string();
-    if (!failure && (real + "/").starts_with(root + "/")) return true;
+    if (!failure && (real + "/").starts_with(root + "/"))
+        return true;
     error = path + ": " + (failure ? failure.message() : "leads to " + real + ", which is not in " + root);
     return false;
 }
 
 bool open_root(const Invocation& invocation, std::string& root, std::string& error) {
-    if (invocation.arguments.root.empty()) return true;
+    if (invocation.arguments.root.empty())
+        return true;
     std::error_code failure;
     root = fs::canonical(invocation.arguments.root, failure).string();
-    if (failure) return error = invocation.arguments.root + ": " + failure.message(), false;
-    if (root == "/") root.clear();
+    if (failure)
+        return error = invocation.arguments.root + ": " + failure.message(), false;
+    if (root == "/")
+        root.clear();
     return root.empty() || (is_within(root, "/etc", error) && is_within(root, kFolder, error));
 }
 
@@ -171,9 +194,11 @@ bool open_root(const Invocation& invocation, std::string& root, std::string& err
 int install_stub(const Invocation& invocation) {
     ConfigError missing;
     Installation installation;
-    if (!find_installation(installation, missing)) return fail(missing, kConfig);
+    if (!find_installation(installation, missing))
+        return fail(missing, kConfig);
     std::string root, error, stub;
-    if (!open_root(invocation, root, error)) return fail(error, kUnavailable);
+    if (!open_root(invocation, root, error))
+        return fail(error, kUnavailable);
     const Target target(root);
     const std::string folder = installation.library.substr(0, installation.library.rfind('/'));
     const std::string libraries = target.inside(folder), own = folder + "/libcuslice-preload.so";
@@ -181,19 +206,24 @@ int install_stub(const Invocation& invocation) {
     // needn't be in there.
     const bool roots = only_root_can_change_all(root, libraries, error) &&
                        (libraries != folder || root.empty() || only_root_can_change_all("", folder, error));
-    if (!roots) return fail(error + kWhyRoots, kConfig);
-    if (!read(own, stub) || stub.empty()) return fail(own + ": no such file: this installation is not whole", kConfig);
+    if (!roots)
+        return fail(error + kWhyRoots, kConfig);
+    if (!read(own, stub) || stub.empty())
+        return fail(own + ": no such file: this installation is not whole", kConfig);
     if (::access(target.at(libraries + "/libcuslice.so").c_str(), R_OK) != 0)
         return fail(target.at(libraries) + ": has no libcuslice.so: install cuslice there first", kConfig);
 
     List list{target.at(kList)};
-    if (!list.open(error)) return fail(error, kUnavailable);
+    if (!list.open(error))
+        return fail(error, kUnavailable);
     const bool fresh = !fs::exists(target.at(kStub));
     // By an exchange of what lies in it.
     const bool placed = fs::exists(target.at(kFolder));
-    if (placed && !only_root_can_change(root, kFolder, error)) return fail(error + kWhyRoots, kConfig);
+    if (placed && !only_root_can_change(root, kFolder, error))
+        return fail(error + kWhyRoots, kConfig);
     if (!place_stub(target, stub, libraries, error)) {
-        if (fresh) remove_files(target);
+        if (fresh)
+            remove_files(target);
         ::unlink((target.at(kStub) + ".cuslice-try").c_str());
         return fail(error, kUnavailable);
     }
@@ -205,7 +235,8 @@ int install_stub(const Invocation& invocation) {
             good = false;
         }
         if (!good) {
-            if (fresh) remove_files(target);
+            if (fresh)
+                remove_files(target);
             return fail(error, kUnavailable);
         }
     }
@@ -218,13 +249,16 @@ int install_stub(const Invocation& invocation) {
 
 int uninstall_stub(const Invocation& invocation) {
     std::string root, error;
-    if (!open_root(invocation, root, error)) return fail(error, kUnavailable);
+    if (!open_root(invocation, root, error))
+        return fail(error, kUnavailable);
     const Target target(root);
     List list{target.at(kList)};
-    if (!list.open(error)) return fail(error, kUnavailable);
+    if (!list.open(error))
+        return fail(error, kUnavailable);
     const bool listed = lists(list.text, kStub);
     // First the list: no program may look for a stub that is gone.
-    if (listed && !list.change(without_path(list.text, kStub), error)) return fail(error, kUnavailable);
+    if (listed && !list.change(without_path(list.text, kStub), error))
+        return fail(error, kUnavailable);
     remove_files(target);
     std::printf(listed ? "%s no longer names %s\n" : "%s does not name %s\n", list.path.c_str(), kStub);
     return 0;

@@ -19,7 +19,8 @@ namespace {
 std::string find_python(const Installation& installation, const Environment& environment) {
     const std::string folder = installation.executable.substr(0, installation.executable.rfind('/'));
     std::string own = folder + "/python3";
-    if (::access((folder + "/../pyvenv.cfg").c_str(), F_OK) == 0 && ::access(own.c_str(), X_OK) == 0) return own;
+    if (::access((folder + "/../pyvenv.cfg").c_str(), F_OK) == 0 && ::access(own.c_str(), X_OK) == 0)
+        return own;
     const Program program = find_program("python3", environment);
     return program.exit_code == 0 ? program.path : std::string();
 }
@@ -29,7 +30,8 @@ std::string find_python(const Installation& installation, const Environment& env
 int plot_recordings(const Invocation& invocation) {
     ConfigError error;
     Installation installation;
-    if (!find_installation(installation, error)) return fail(error, kConfig);
+    if (!find_installation(installation, error))
+        return fail(error, kConfig);
     if (::access(installation.plot.c_str(), R_OK) != 0)
         return fail(installation.plot + ": no such file: this installation is not whole", kNotFound);
     std::string python = find_python(installation, invocation.environment);
@@ -40,7 +42,8 @@ int plot_recordings(const Invocation& invocation) {
     std::vector<std::string> words = invocation.arguments.program;
     std::string no_cache = "-B";  // nothing is left in the installation that its removal would not know
     std::vector<char*> arguments{python.data(), no_cache.data(), script.data()};
-    for (std::string& word : words) arguments.push_back(word.data());
+    for (std::string& word : words)
+        arguments.push_back(word.data());
     arguments.push_back(nullptr);
     Environment environment = invocation.environment;
     ::execve(python.c_str(), arguments.data(), environment.pointers().data());

@@ -55,20 +55,25 @@ std::string as_table(const std::vector<Column<Row>>& columns, const std::vector<
     std::vector<std::vector<Cell>> cells(1);
     for (size_t i = 0; i < columns.size(); ++i) {
         cells[0].emplace_back(std::string(columns[i].heading));
-        if (columns[i].align == Align::flexible) style.flexible = i;
-        if (columns[i].align == Align::right) style.right.push_back(i);
+        if (columns[i].align == Align::flexible)
+            style.flexible = i;
+        if (columns[i].align == Align::right)
+            style.right.push_back(i);
     }
     for (const Row& row : rows) {
         std::vector<Cell>& line = cells.emplace_back();
-        for (const Column<Row>& column : columns) line.push_back(column.cell(row, form));
+        for (const Column<Row>& column : columns)
+            line.push_back(column.cell(row, form));
     }
     return format_table(cells, style);
 }
 
 std::string as_json(const Holders& found) {
     Json list = Json::array(), waiting = Json::array();
-    for (const WaitingProcess& row : found.waiting) waiting.push_back(json_of(row));
-    for (const Holder& row : found.holding) list.push_back(json_of(row));
+    for (const WaitingProcess& row : found.waiting)
+        waiting.push_back(json_of(row));
+    for (const Holder& row : found.holding)
+        list.push_back(json_of(row));
     return json_text({{"version", 1}, {"processes", list}, {"waiting", waiting}});
 }
 
@@ -82,21 +87,27 @@ std::string whole_mib(uint64_t bytes) {
 int show_peaks(const std::string& job, const std::string& folder, bool json) {
     std::vector<std::string> failures;
     const std::vector<JobPeak> peaks = read_peaks(folder, job, failures);
-    for (const std::string& text : failures) warn("ps: " + text);
+    for (const std::string& text : failures)
+        warn("ps: " + text);
     if (json) {
         Json list = Json::array();
-        for (const JobPeak& peak : peaks) list.push_back(json_of(peak));
+        for (const JobPeak& peak : peaks)
+            list.push_back(json_of(peak));
         std::fputs(json_text({{"version", 1}, {"job", job}, {"peaks", list}}).c_str(), stdout);
     }
     for (const JobPeak& peak : peaks) {
         std::string printable, line(append_printable(printable, job));
         line += " held at most " + whole_mib(peak.peak);
-        if (peak.limit != ledger::kNoLimitBytes) line += " of " + whole_mib(peak.limit);
+        if (peak.limit != ledger::kNoLimitBytes)
+            line += " of " + whole_mib(peak.limit);
         append_printable(line.append(" on "), peak.gpu.substr(0, 12));
-        if (peak.user != ledger::this_user(folder.c_str())) line += " (user " + user_name(peak.user) + ")";
-        if (!json) std::puts(line.c_str());
+        if (peak.user != ledger::this_user(folder.c_str()))
+            line += " (user " + user_name(peak.user) + ")";
+        if (!json)
+            std::puts(line.c_str());
     }
-    if (!peaks.empty()) return 0;
+    if (!peaks.empty())
+        return 0;
     return fail("ps: no ledger here remembers a job " + job, kNoGpu);
 }
 
@@ -105,13 +116,15 @@ int show_peaks(const std::string& job, const std::string& folder, bool json) {
 int list_holders(const Invocation& invocation) {
     ConfigError error;
     Settings settings;
-    if (!load_launcher(settings, invocation, error)) return fail(error, kConfig);
+    if (!load_launcher(settings, invocation, error))
+        return fail(error, kConfig);
     const std::string folder = sharing_folder(settings, invocation.environment);
     remove_dead_stats(folder);
     if (!invocation.arguments.job.empty())
         return show_peaks(invocation.arguments.job, folder, invocation.arguments.json);
     const Holders found = read_holders(folder);
-    for (const std::string& text : found.failures) warn("ps: " + text);
+    for (const std::string& text : found.failures)
+        warn("ps: " + text);
     const Form form = invocation.arguments.wide ? Form::whole : Form::line;
     const bool for_people = !invocation.arguments.json && !invocation.arguments.prometheus;
     if (invocation.arguments.json)

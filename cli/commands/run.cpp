@@ -37,7 +37,8 @@ namespace {
 bool names_a_gpu(const Settings& settings) {
     for (const Entry& entry : settings.entries()) {
         const bool ours = entry.rank.source != Source::other_tools && entry.rank.source != Source::cgroup;
-        if (ours && entry.selector.kind != GpuSelector::Kind::every) return true;
+        if (ours && entry.selector.kind != GpuSelector::Kind::every)
+            return true;
     }
     return false;
 }
@@ -45,11 +46,14 @@ bool names_a_gpu(const Settings& settings) {
 // A setting for one GPU can be wrong in a way that only the list of GPUs shows. Where there is no driver here, as on a
 // login node, nothing is known, and the library says it at the program's first CUDA call.
 bool check_gpus(const Settings& settings, Machine& machine, ConfigError& error) {
-    if (!names_a_gpu(settings)) return true;
+    if (!names_a_gpu(settings))
+        return true;
     const Gpus& gpus = machine.all();
-    if (!gpus.failure.empty() || gpus.list.empty()) return true;
+    if (!gpus.failure.empty() || gpus.list.empty())
+        return true;
     std::vector<GpuIdentity> identities;
-    for (const Gpu& gpu : gpus.list) identities.push_back(identity_of(gpu, gpu.ordinal));
+    for (const Gpu& gpu : gpus.list)
+        identities.push_back(identity_of(gpu, gpu.ordinal));
     return check_against(settings, identities, true, error);
 }
 
@@ -57,9 +61,11 @@ bool check_gpus(const Settings& settings, Machine& machine, ConfigError& error) 
 // program tells what it still can.
 std::vector<SliceRoom> rooms_for_frameworks(const Environment& environment, const Launch& launch, Machine& machine,
                                             const Selection& selection) {
-    if (selection.how == Selection::How::open || !wants_reserve_variables(environment, launch.settings)) return {};
+    if (selection.how == Selection::How::open || !wants_reserve_variables(environment, launch.settings))
+        return {};
     const bool chosen = selection.split || selection.how != Selection::How::untouched;
-    if (!chosen && (machine.hung() || !machine.all().failure.empty())) return {};
+    if (!chosen && (machine.hung() || !machine.all().failure.empty()))
+        return {};
     const std::vector<Gpu>& seen = chosen ? selection.gpus : machine.allowed();
     return slice_rooms(launch.settings, launch.contexts, seen);
 }
@@ -67,7 +73,8 @@ std::vector<SliceRoom> rooms_for_frameworks(const Environment& environment, cons
 // Returns only if the program could not be started.
 int become(const std::string& path, std::vector<std::string> words, Environment& environment) {
     std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
+    for (std::string& word : words)
+        arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const std::vector<char*> lines = environment.pointers();
     report_start();
@@ -96,17 +103,20 @@ int run_program(const Invocation& invocation) {
     const Installation& installation = launch.installation;
     const std::vector<std::string>& words = invocation.arguments.program;
     Environment environment = invocation.environment;
-    if (!enter_fake_machine(environment, settings, error)) return fail(error, kConfig);
+    if (!enter_fake_machine(environment, settings, error))
+        return fail(error, kConfig);
     add_fake_programs(environment, settings, installation);
     VirtualGpus virtual_gpus(settings, environment);
     // A program that can't be started is reported later. It is looked up here as its search path may lead to a driver
     // of its own.
     const Program program = find_program(words[0], environment);
     Environment asking_driver = virtual_gpus.physical();
-    if (program.exit_code == 0) search_as(started_file(program.path), asking_driver);
+    if (program.exit_code == 0)
+        search_as(started_file(program.path), asking_driver);
     Machine machine(asking_driver, settings, installation);
     Selection selection;
-    if (!check_gpus(settings, machine, error)) return fail(error, kConfig);
+    if (!check_gpus(settings, machine, error))
+        return fail(error, kConfig);
     virtual_gpus.look_outside(machine);
     if (!select_gpus(settings, virtual_gpus.physical(), machine, selection, error) ||
         !check_seen(settings, virtual_gpus.physical(), machine, selection, error) ||
@@ -124,7 +134,8 @@ int run_program(const Invocation& invocation) {
     // One line is enough for a client: it doesn't matter if the library reaches it.
     const std::string client = explain_client(words);
     const std::string& notice = client.empty() ? reach.why_not : client;
-    if (!notice.empty()) warn(notice);
+    if (!notice.empty())
+        warn(notice);
     if (const std::string misplaced = explain_misplaced(settings, invocation.arguments);
         client.empty() && !misplaced.empty())
         warn(misplaced);
@@ -140,13 +151,16 @@ int run_program(const Invocation& invocation) {
         warn(ranks);
     warn_too_small(settings, launch.contexts, machine, selection);
     Environment asking = environment;
-    if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus));
+    if (selection.split)
+        asking.set(kCudaVisible, list_of(selection.gpus));
     tell_group(asking, settings, machine);
-    if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
+    if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0)
+        return refused;
     warn_too_large(settings, machine, selection);
     virtual_gpus.show(environment, selection);
     tell_frameworks(environment, settings, rooms_for_frameworks(environment, launch, machine, selection));
-    if (reach.fatal) remove_preload(environment);
+    if (reach.fatal)
+        remove_preload(environment);
     return become(program.path, words, environment);
 }
 

@@ -22,7 +22,8 @@ namespace {
 bool read_flags(const Invocation& invocation, Settings& settings, ConfigError& error) {
     for (const Flag& flag : invocation.arguments.flags) {
         const std::string name = "--" + std::string(traits_of(flag.key).name);
-        if (!add_list(settings, flag.key, {Source::flag, 0}, name, flag.value, error)) return false;
+        if (!add_list(settings, flag.key, {Source::flag, 0}, name, flag.value, error))
+            return false;
     }
     return true;
 }
@@ -32,7 +33,8 @@ bool read_flags(const Invocation& invocation, Settings& settings, ConfigError& e
 int set_limit(const Invocation& invocation) {
     ConfigError error;
     Settings wanted, all;
-    if (!read_flags(invocation, wanted, error) || !load_launcher(all, invocation, error)) return fail(error, kConfig);
+    if (!read_flags(invocation, wanted, error) || !load_launcher(all, invocation, error))
+        return fail(error, kConfig);
     const Entry* group = find(wanted, Key::group);
     const std::string job = invocation.arguments.job;
     const std::string name = group ? std::string(group_name(wanted).view()) : job;
@@ -55,12 +57,14 @@ int set_limit(const Invocation& invocation) {
     bool asked = false;
     const LedgerFiles files(path);
     for (const LedgerFiles::One& one : files.all()) {
-        if (!one.own) continue;
+        if (!one.own)
+            continue;
         GpuIdentity identity;
         one.uuid.copy(identity.uuid, sizeof identity.uuid - 1);
         ledger::Ledger own;
         ledger::LedgerError unused;
-        if (!own.open_existing(path.c_str(), one.uuid.c_str(), &unused)) continue;
+        if (!own.open_existing(path.c_str(), one.uuid.c_str(), &unused))
+            continue;
         const Amount amount = amount_for(wanted, identity, own.capacity());
         asked = asked || amount.limited;
         const auto kind = group ? ledger::AccountKind::group : ledger::AccountKind::job;
@@ -69,12 +73,14 @@ int set_limit(const Invocation& invocation) {
         const bool lives = own.watch(kind, name.c_str(), &members) && members.count != 0;
         const bool done = lives && amount.limited && own.set_limit(kind, name.c_str(), amount.bytes);
         own.close();
-        if (!done) continue;
+        if (!done)
+            continue;
         changed++;
         std::printf("%s: %s %s: %s\n", one.uuid.c_str(), group ? "group" : "job", name.c_str(),
                     std::string(format_size(amount.bytes)).c_str());
     }
-    if (changed) return 0;
+    if (changed)
+        return 0;
     return fail("set: no program runs in " + std::string(group ? "a group " : "a job ") + name +
                     (asked ? "" : " on a GPU that --limit or --fraction names") +
                     ", so there is no limit to change; cuslice ps shows what there is",

@@ -54,7 +54,8 @@ std::string as_table(int pid, const ProcessStats& process) {
 
 std::string as_json(int pid, const ProcessStats& process) {
     Json gpus = Json::array();
-    for (const GpuStats& gpu : process.gpus) gpus.push_back(json_of(gpu));
+    for (const GpuStats& gpu : process.gpus)
+        gpus.push_back(json_of(gpu));
     return json_text({{"version", 1},
                       {"pid", pid},
                       {"command", process.command},
@@ -67,12 +68,14 @@ std::string as_json(int pid, const ProcessStats& process) {
 int show_statistics(const Invocation& invocation) {
     ConfigError error;
     Settings settings;
-    if (!load_launcher(settings, invocation, error)) return fail(error, kConfig);
+    if (!load_launcher(settings, invocation, error))
+        return fail(error, kConfig);
     const std::string folder = sharing_folder(settings, invocation.environment);
     remove_dead_stats(folder);
     const int pid = invocation.arguments.pid;
     const ProcessStats process = read_stats(folder, pid);
-    if (!process.failure.empty()) return fail(process.failure, kNoGpu);
+    if (!process.failure.empty())
+        return fail(process.failure, kNoGpu);
     std::fputs((invocation.arguments.json ? as_json(pid, process) : as_table(pid, process)).c_str(), stdout);
     return 0;
 }

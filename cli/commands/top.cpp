@@ -82,7 +82,8 @@ std::vector<std::string> command_for(const std::string& node, std::vector<std::s
     for (std::string& word : over)
         for (size_t at = 0; (at = word.find(kPlace, at)) != word.npos; at += node.size(), placed = true)
             word.replace(at, kPlace.size(), node);
-    if (!placed) over.push_back(node);
+    if (!placed)
+        over.push_back(node);
     over.insert(over.end(), on_node.begin(), on_node.end());
     return over;
 }
@@ -97,12 +98,14 @@ int show_nodes(const Invocation& invocation) {
             return refuse("nodes", "@slurm: this is not in a job of Slurm (SLURM_JOB_NODELIST is not set)");
     }
     std::vector<std::string> names, on_node;
-    if (!top::parse_nodes(list, names, error)) return refuse("nodes", error);
+    if (!top::parse_nodes(list, names, error))
+        return refuse("nodes", error);
     const std::vector<std::string> over = words_of(!arguments.over.empty() ? arguments.over : slurm ? kSrun : kSsh);
     if (over.empty() || over[0].find(kPlace) != std::string::npos)
         return refuse("over", "a program is needed first: --over \"ssh -p 2222 {}\"");
     const bool live = is_live(arguments);
-    if (const int code = command_on_node(arguments, live, on_node); code != 0) return code;
+    if (const int code = command_on_node(arguments, live, on_node); code != 0)
+        return code;
 
     top::Nodes nodes;
     for (const std::string& name : names)
@@ -119,7 +122,8 @@ int show_nodes(const Invocation& invocation) {
     // A frame has them.
     const std::vector<std::string> failures = nodes.failures();
     if (arguments.json)
-        for (const std::string& text : failures) warn("top: " + text);
+        for (const std::string& text : failures)
+            warn("top: " + text);
     return failures.empty() ? 0 : kNoGpu;
 }
 
@@ -127,10 +131,12 @@ int show_nodes(const Invocation& invocation) {
 
 int show_top(const Invocation& invocation) {
     const Arguments& arguments = invocation.arguments;
-    if (!arguments.nodes.empty()) return show_nodes(invocation);
+    if (!arguments.nodes.empty())
+        return show_nodes(invocation);
     ConfigError error;
     Launch launch;
-    if (!load_launch(launch, invocation, error)) return fail(error, kConfig);
+    if (!load_launch(launch, invocation, error))
+        return fail(error, kConfig);
     const Settings& settings = launch.settings;
     Environment environment = invocation.environment;
     // Inside a launcher that has split GPUs, those that there are.
@@ -155,8 +161,10 @@ int show_top(const Invocation& invocation) {
     const bool listed = snapshot.gpus_failure.empty();
     // A frame has them.
     if (arguments.json) {
-        for (const std::string& text : snapshot.holders.failures) warn("top: " + text);
-        if (!listed) warn("no GPU can be listed: " + snapshot.gpus_failure);
+        for (const std::string& text : snapshot.holders.failures)
+            warn("top: " + text);
+        if (!listed)
+            warn("no GPU can be listed: " + snapshot.gpus_failure);
     }
     return listed && !snapshot.holders.own_failed ? 0 : kNoGpu;
 }

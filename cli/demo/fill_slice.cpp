@@ -68,7 +68,8 @@ Filled fill(const Driver& driver, int ordinal) {
     CUdevice device = 0;
     CUcontext context = nullptr;
     const auto fails = [&](const char* call, CUresult result) {
-        if (result != CUDA_SUCCESS) filled.failed = std::string(call) + ": " + driver.error(result);
+        if (result != CUDA_SUCCESS)
+            filled.failed = std::string(call) + ": " + driver.error(result);
         return result != CUDA_SUCCESS;
     };
     if (fails("cuDeviceGet", driver.cuDeviceGet(&device, ordinal)) ||
@@ -80,11 +81,14 @@ Filled fill(const Driver& driver, int ordinal) {
         filled.block = std::max<size_t>(2, filled.total / kBlocks / kMiB) * kMiB;
         std::vector<CUdeviceptr> blocks;
         CUdeviceptr block = 0;
-        while ((filled.refusal = driver.cuMemAlloc(&block, filled.block)) == CUDA_SUCCESS) blocks.push_back(block);
+        while ((filled.refusal = driver.cuMemAlloc(&block, filled.block)) == CUDA_SUCCESS)
+            blocks.push_back(block);
         filled.blocks = blocks.size();
         filled.allocated = blocks.size() * filled.block;
-        if (filled.refusal != CUDA_ERROR_OUT_OF_MEMORY) fails("cuMemAlloc", filled.refusal);
-        for (const CUdeviceptr each : blocks) driver.cuMemFree(each);
+        if (filled.refusal != CUDA_ERROR_OUT_OF_MEMORY)
+            fails("cuMemAlloc", filled.refusal);
+        for (const CUdeviceptr each : blocks)
+            driver.cuMemFree(each);
     }
     driver.cuCtxSetCurrent(nullptr);
     driver.cuDevicePrimaryCtxRelease(device);
@@ -98,7 +102,8 @@ std::string bar(size_t bytes, size_t most, bool blocks) {
     const size_t all = most == 0 ? 0 : (bytes * kBarColumns * 8 + most / 2) / most;
     size_t columns = all / 8;
     std::string drawn;
-    for (size_t i = 0; i < columns; ++i) drawn += blocks ? "█" : "#";
+    for (size_t i = 0; i < columns; ++i)
+        drawn += blocks ? "█" : "#";
     if (blocks && all % 8 != 0) {
         drawn += eighths[all % 8];
         columns++;
@@ -114,7 +119,8 @@ void draw_row(const char* label, size_t bytes, size_t most) {
 
 void draw(const Driver& driver, const Filled& filled, size_t whole, size_t most) {
     std::printf("GPU %d: %s\n", filled.ordinal, filled.name);
-    if (whole != 0) draw_row("whole GPU", whole, most);
+    if (whole != 0)
+        draw_row("whole GPU", whole, most);
     if (filled.total != 0) {
         draw_row("visible", filled.total, most);
         draw_row("driver", filled.total - filled.free_before, most);
@@ -132,7 +138,8 @@ void draw(const Driver& driver, const Filled& filled, size_t whole, size_t most)
 std::string quoted(const char* text) {
     std::string all = "\"";
     for (; *text; ++text) {
-        if (*text == '"' || *text == '\\') all += '\\';
+        if (*text == '"' || *text == '\\')
+            all += '\\';
         all += *text;
     }
     return all + "\"";
@@ -162,7 +169,8 @@ std::vector<size_t> read_sizes(const char* text) {
     while (*text) {
         char* end = nullptr;
         sizes.push_back(std::strtoull(text, &end, 10));
-        if (end == text) break;
+        if (end == text)
+            break;
         text = *end == ',' ? end + 1 : end;
     }
     return sizes;
@@ -176,11 +184,14 @@ int main(int count, char** words) {
     bool json = false;
     std::vector<size_t> whole;
     for (int i = 1; i < count; ++i) {
-        if (std::strcmp(words[i], "--json") == 0) json = true;
-        if (std::strncmp(words[i], kWhole, sizeof kWhole - 1) == 0) whole = read_sizes(words[i] + sizeof kWhole - 1);
+        if (std::strcmp(words[i], "--json") == 0)
+            json = true;
+        if (std::strncmp(words[i], kWhole, sizeof kWhole - 1) == 0)
+            whole = read_sizes(words[i] + sizeof kWhole - 1);
     }
     const Driver driver;
-    if (!driver.loaded()) return fail("there is no NVIDIA driver here; try: cuslice demo --fake t4");
+    if (!driver.loaded())
+        return fail("there is no NVIDIA driver here; try: cuslice demo --fake t4");
     if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS)
         return fail("cuInit: " + driver.error(result));
     int devices = 0;
@@ -193,10 +204,12 @@ int main(int count, char** words) {
         gpus.push_back(fill(driver, ordinal));
         most = std::max({most, gpus.back().total, whole[static_cast<size_t>(ordinal)]});
     }
-    if (json) print_json(driver, gpus);
+    if (json)
+        print_json(driver, gpus);
     bool filled = !gpus.empty();
     for (size_t i = 0; i < gpus.size(); ++i) {
-        if (!json) draw(driver, gpus[i], whole[i], most);
+        if (!json)
+            draw(driver, gpus[i], whole[i], most);
         filled = filled && gpus[i].failed.empty();
     }
     return filled ? 0 : 1;

@@ -18,7 +18,8 @@ constexpr unsigned kListsInCallersNamespace = 545;
 
 bool in_container(const Setup& setup) {
     for (const char* const mark : {"/.dockerenv", "/run/.containerenv"})
-        if (::access(setup.machine_file(mark).c_str(), F_OK) == 0) return true;
+        if (::access(setup.machine_file(mark).c_str(), F_OK) == 0)
+            return true;
     return setup.environment.get("container").has_value();  // podman, systemd-nspawn, LXC
 }
 
@@ -35,12 +36,14 @@ Mount mount_of(const std::string& mountinfo, const std::string& path) {
         std::istringstream words(line);
         Mount one;
         std::string word;
-        for (int i = 0; i < 5 && words >> word; ++i) one.point = word;
+        for (int i = 0; i < 5 && words >> word; ++i)
+            one.point = word;
         while (words >> word && word != "-") {
         }
         words >> word >> one.source;
         const std::string below = one.point == "/" ? "/" : one.point + "/";
-        if ((path + "/").starts_with(below) && one.point.size() >= found.point.size()) found = one;
+        if ((path + "/").starts_with(below) && one.point.size() >= found.point.size())
+            found = one;
     }
     return found;
 }
@@ -64,7 +67,8 @@ void check_namespace(const Setup& setup, Findings& findings) {
     const std::string version = kernel_driver_version(setup);
     unsigned branch = 0;
     std::from_chars(version.data(), version.data() + version.size(), branch);
-    if (name.empty() || name == kHostsNamespace || branch == 0 || branch >= kListsInCallersNamespace) return;
+    if (name.empty() || name == kHostsNamespace || branch == 0 || branch >= kListsInCallersNamespace)
+        return;
     findings.warning(
         "pid-namespace",
         "driver " + version +
@@ -76,13 +80,17 @@ void check_namespace(const Setup& setup, Findings& findings) {
 }  // namespace
 
 void check_container(Setup& setup, Findings& findings) {
-    if (!setup.configured) return;
+    if (!setup.configured)
+        return;
     const Entry* const alone = find(setup.settings, Key::per_process);
     const bool shares = alone == nullptr || alone->number == 0;
     const std::string folder = sharing_folder(setup.settings, setup.environment);
-    if (shares && in_container(setup)) check_shared(setup, folder, findings);
-    if (find(setup.settings, Key::fake) == nullptr) check_namespace(setup, findings);
-    if (!shares || !(folder + "/").starts_with("/dev/shm/") || !removes_ipc(setup)) return;
+    if (shares && in_container(setup))
+        check_shared(setup, folder, findings);
+    if (find(setup.settings, Key::fake) == nullptr)
+        check_namespace(setup, findings);
+    if (!shares || !(folder + "/").starts_with("/dev/shm/") || !removes_ipc(setup))
+        return;
     findings.warning("remove-ipc",
                      "systemd-logind removes this user's files from " + folder +
                          " at logout (RemoveIPC=yes), also while jobs go on under nohup, cron or Slurm",

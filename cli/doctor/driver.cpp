@@ -23,7 +23,8 @@ std::string driver_of_library_path(const Environment& environment) {
     for (size_t at = 0; at < list.size();) {
         const size_t end = std::min(list.find_first_of(":;", at), list.size());
         std::string path = list.substr(at, end - at) + "/libcuda.so.1";
-        if (::access(path.c_str(), R_OK) == 0) return path;
+        if (::access(path.c_str(), R_OK) == 0)
+            return path;
         at = end + 1;
     }
     return {};
@@ -37,7 +38,8 @@ std::string kernel_driver(const Setup& setup) {
 
 void name_driver_failure(const Environment& asking, const Gpus& driver, Findings& findings) {
     std::string failure = driver.failure;
-    if (const size_t at = failure.find(kNoDriverAdvice); at != failure.npos && at >= 2) failure.resize(at - 2);
+    if (const size_t at = failure.find(kNoDriverAdvice); at != failure.npos && at >= 2)
+        failure.resize(at - 2);
     const std::string stub = driver_of_library_path(asking);
     if (contains(stub, "/stubs/") || contains(failure, "(34)"))
         return findings.problem(
@@ -50,8 +52,10 @@ void name_driver_failure(const Environment& asking, const Gpus& driver, Findings
     std::string advice = "Look whether nvidia-smi lists the GPUs, and at the kernel's messages (dmesg)";
     if (contains(failure, "(100)"))
         advice = "The driver sees no GPU: look at /dev/nvidia*, and in a container at how it was given GPUs";
-    if (contains(failure, "(803)")) advice = "Restart the machine, or load the kernel's module of the driver's version";
-    if (contains(failure, "lacks functions")) advice = "Install a driver of version 470 or newer";
+    if (contains(failure, "(803)"))
+        advice = "Restart the machine, or load the kernel's module of the driver's version";
+    if (contains(failure, "lacks functions"))
+        advice = "Install a driver of version 470 or newer";
     findings.problem("driver-start", failure, advice);
 }
 
@@ -72,7 +76,8 @@ void name_nvml_failure(const Setup& setup, const Gpus& nvml, Findings& findings)
 }  // namespace
 
 void check_driver(Setup& setup, Findings& findings) {
-    if (!setup.configured || setup.installation.executable.empty()) return;
+    if (!setup.configured || setup.installation.executable.empty())
+        return;
     const Environment asking = setup.asking_driver();
     const Gpus nvml = query_nvml(asking, setup.settings, setup.installation, GpuPlaces::kMax);
     if (nvml.hung)  // the driver waits for the same kernel
@@ -81,15 +86,18 @@ void check_driver(Setup& setup, Findings& findings) {
     const Gpus driver = query_driver(asking, setup.settings, setup.installation);
     const bool none = driver.failure.starts_with(kNoDriver);
     const bool mismatch = contains(nvml.failure, "mismatch");
-    if (!nvml.failure.empty() && !none) name_nvml_failure(setup, nvml, findings);
+    if (!nvml.failure.empty() && !none)
+        name_nvml_failure(setup, nvml, findings);
     setup.driver_answers = driver.failure.empty();
     if (!driver.failure.empty() && !(mismatch && contains(driver.failure, "(803)")))
         return name_driver_failure(asking, driver, findings);
-    if (!setup.driver_answers) return;
+    if (!setup.driver_answers)
+        return;
     const bool fake = find(setup.settings, Key::fake) != nullptr;
     std::string seen = fake ? "the fake driver has " : "the driver has ";
     seen += std::to_string(driver.list.size()) + (driver.list.size() == 1 ? " GPU" : " GPUs");
-    if (!driver.list.empty()) seen += ", the first of them " + driver.list.front().name;
+    if (!driver.list.empty())
+        seen += ", the first of them " + driver.list.front().name;
     findings.ok("driver", seen);
 }
 

@@ -62,7 +62,8 @@ bool Findings::any_since(size_t first) const {
 
 Grade Findings::worst() const {
     Grade worst = Grade::ok;
-    for (const Finding& finding : all_) worst = std::max(worst, finding.grade);
+    for (const Finding& finding : all_)
+        worst = std::max(worst, finding.grade);
     return worst;
 }
 
@@ -76,7 +77,8 @@ std::string as_text(const Findings& findings) {
         std::string paragraph = finding.name + ": ";
         append_printable(paragraph, finding.seen);
         paragraph.append(".");
-        if (!finding.advice.empty()) append_printable(paragraph.append(" "), finding.advice).append(".");
+        if (!finding.advice.empty())
+            append_printable(paragraph.append(" "), finding.advice).append(".");
         append_wrapped(text, std::string(name_of(finding.grade)), paragraph);
     }
     return text;

@@ -11,9 +11,11 @@
 namespace cuslice::cli::doctor {
 
 void check_folder(Setup& setup, Findings& findings) {
-    if (!setup.configured || setup.installation.executable.empty()) return;
+    if (!setup.configured || setup.installation.executable.empty())
+        return;
     const Entry* const alone = find(setup.settings, Key::per_process);
-    if (alone != nullptr && alone->number != 0) return;  // nothing is shared
+    if (alone != nullptr && alone->number != 0)
+        return;  // nothing is shared
     Environment plain = setup.environment;
     remove_preload(plain);
     findings.add(ask_about_folder(setup.installation, plain, sharing_folder(setup.settings, setup.environment)));

@@ -38,7 +38,8 @@ std::optional<Finding> look_at_room(const std::string& folder) {
     constexpr const char* kAdvice =
         "Make room there (in a container: docker run --shm-size), or name another folder with --dir";
     struct statvfs system {};
-    if (::statvfs(folder.c_str(), &system) != 0) return std::nullopt;
+    if (::statvfs(folder.c_str(), &system) != 0)
+        return std::nullopt;
     if ((system.f_flag & ST_RDONLY) != 0)
         return problem("folder-space", folder + ": the file system is read-only, so no ledger can be made", kAdvice);
     if (uint64_t{system.f_bavail} * system.f_frsize < kLedgerBytes)
@@ -53,11 +54,13 @@ std::optional<Finding> look_at_room(const std::string& folder) {
 // With a file that has no name. Where a file system has no such files nothing is known, and nothing is said.
 std::optional<Finding> look_at_locks(const std::string& folder) {
     const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (file < 0) return std::nullopt;
+    if (file < 0)
+        return std::nullopt;
     const bool locked = ledger::lock_byte(file, 1) != ledger::LockKind::none;
     const int error = errno;
     ::close(file);
-    if (locked) return std::nullopt;
+    if (locked)
+        return std::nullopt;
     return problem("folder-locks", folder + ": the file system refuses locks: " + std::strerror(error),
                    "Name a folder on a local file system with --dir, as in /dev/shm or /run");
 }
@@ -70,7 +73,8 @@ Finding look_at(const std::string& folder) {
         if (error != ENOENT || ::access(parent.c_str(), W_OK | X_OK) != 0)
             return problem("folder-missing", folder + ": not there, and can't be made: " + std::strerror(errno),
                            "Make it, for everybody and sticky (chmod 1777), or name another folder with --dir");
-        if (const auto full = look_at_room(parent)) return *full;
+        if (const auto full = look_at_room(parent))
+            return *full;
         return {Grade::ok, "folder", folder + " is not there yet; the first program makes it", {}};
     }
     if (!S_ISDIR(info.st_mode))
@@ -82,8 +86,10 @@ Finding look_at(const std::string& folder) {
         return {Grade::warning, "folder-rights",
                 folder + ": this user may not write there, so no program that shares a limit starts",
                 "chmod 1777 " + folder + ", or name another folder with --dir"};
-    if (const auto full = look_at_room(folder)) return *full;
-    if (const auto without = look_at_locks(folder)) return *without;
+    if (const auto full = look_at_room(folder))
+        return *full;
+    if (const auto without = look_at_locks(folder))
+        return *without;
     return {Grade::ok, "folder", folder + " takes ledgers", {}};
 }
 

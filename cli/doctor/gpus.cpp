@@ -15,8 +15,10 @@ namespace {
 bool settings_fit(const Setup& setup, Machine& machine, VirtualGpus& virtual_gpus, Selection& selection,
                   ConfigError& error) {
     std::vector<GpuIdentity> identities;
-    for (const Gpu& gpu : machine.all().list) identities.push_back(identity_of(gpu, gpu.ordinal));
-    if (!check_against(setup.settings, identities, true, error)) return false;
+    for (const Gpu& gpu : machine.all().list)
+        identities.push_back(identity_of(gpu, gpu.ordinal));
+    if (!check_against(setup.settings, identities, true, error))
+        return false;
     virtual_gpus.look_outside(machine);
     const Environment& physical = virtual_gpus.physical();
     return select_gpus(setup.settings, physical, machine, selection, error) &&
@@ -27,7 +29,8 @@ bool settings_fit(const Setup& setup, Machine& machine, VirtualGpus& virtual_gpu
 }  // namespace
 
 void check_gpus(Setup& setup, Findings& findings) {
-    if (!setup.configured || !setup.driver_answers) return;
+    if (!setup.configured || !setup.driver_answers)
+        return;
     Environment environment = setup.asking_driver();
     VirtualGpus virtual_gpus(setup.settings, environment);
     Machine machine(virtual_gpus.physical(), setup.settings, setup.installation);

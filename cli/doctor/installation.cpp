@@ -24,8 +24,10 @@ template <typename Names>
 bool has_all(const std::string& folder, const Names& names, Findings& findings) {
     std::string missing;
     for (const char* const name : names)
-        if (!readable(folder + "/" + name)) missing.append(missing.empty() ? "" : ", ").append(name);
-    if (missing.empty()) return true;
+        if (!readable(folder + "/" + name))
+            missing.append(missing.empty() ? "" : ", ").append(name);
+    if (missing.empty())
+        return true;
     findings.problem("installation-file", folder + " lacks " + missing + ", or they may not be read",
                      "Install cuslice again, the whole tree");
     return false;
@@ -74,7 +76,8 @@ void check_installation(Setup& setup, Findings& findings) {
                          "Move the installation to another folder, as /opt/cuslice");
         return;
     }
-    if (check_files(setup.installation, findings)) check_loader(setup, findings);
+    if (check_files(setup.installation, findings))
+        check_loader(setup, findings);
 }
 
 }  // namespace cuslice::cli::doctor

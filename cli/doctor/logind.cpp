@@ -26,7 +26,8 @@ std::string trimmed(const std::string& text) {
 
 bool says_no(const std::string& value) {
     for (const std::string_view no : {"no", "n", "false", "f", "0", "off"})
-        if (equal_ignoring_case(value, no)) return true;
+        if (equal_ignoring_case(value, no))
+            return true;
     return false;
 }
 
@@ -45,9 +46,11 @@ void read(const std::string& text, bool by_default, bool& removes) {
     bool login = false;
     for (std::string line; std::getline(lines, line);) {
         line = trimmed(line);
-        if (line.starts_with("[")) login = line == "[Login]";
+        if (line.starts_with("["))
+            login = line == "[Login]";
         const size_t equals = line.find('=');
-        if (!login || equals == line.npos || trimmed(line.substr(0, equals)) != "RemoveIPC") continue;
+        if (!login || equals == line.npos || trimmed(line.substr(0, equals)) != "RemoveIPC")
+            continue;
         const std::string value = trimmed(line.substr(equals + 1));
         removes = value.empty() ? by_default : !says_no(value);
     }
@@ -60,7 +63,8 @@ std::map<std::string, std::string> drop_ins(const Setup& setup) {
         std::error_code none;
         const std::string path = setup.machine_file(std::string(folder) + "/logind.conf.d");
         for (const auto& entry : std::filesystem::directory_iterator(path, none))
-            if (entry.path().extension() == ".conf") files.emplace(entry.path().filename(), entry.path());
+            if (entry.path().extension() == ".conf")
+                files.emplace(entry.path().filename(), entry.path());
     }
     return files;
 }
@@ -71,17 +75,21 @@ bool removes_ipc(const Setup& setup) {
     const unsigned user = ::geteuid();
     const auto there = [&](const std::string& path) { return ::access(setup.machine_file(path).c_str(), F_OK) == 0; };
     // sd_booted(3).
-    if (user <= kLastSystemUser || !there("/run/systemd/system")) return false;
-    if (there("/var/lib/systemd/linger/" + user_name(user))) return false;
+    if (user <= kLastSystemUser || !there("/run/systemd/system"))
+        return false;
+    if (there("/var/lib/systemd/linger/" + user_name(user)))
+        return false;
     const bool by_default = default_of(setup);
     bool removes = by_default;
     for (const char* const folder : kFolders) {
         const std::string file = std::string(folder) + "/logind.conf";
-        if (!there(file)) continue;
+        if (!there(file))
+            continue;
         read(text_of(setup.machine_file(file)), by_default, removes);
         break;
     }
-    for (const auto& [name, path] : drop_ins(setup)) read(text_of(path), by_default, removes);
+    for (const auto& [name, path] : drop_ins(setup))
+        read(text_of(path), by_default, removes);
     return removes;
 }
 

@@ -31,14 +31,16 @@ struct Daemon {
 // Anybody may have made the file: only a regular one is read, which can't keep us waiting.
 int pid_in(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (file < 0) return 0;
+    if (file < 0)
+        return 0;
     struct stat info {};
     char text[32];
     const bool regular = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode);
     const ssize_t length = regular ? ::read(file, text, sizeof text) : 0;
     ::close(file);
     int pid = 0;
-    if (length > 0) std::from_chars(text, text + length, pid);
+    if (length > 0)
+        std::from_chars(text, text + length, pid);
     return pid > 0 ? pid : 0;
 }
 
@@ -47,7 +49,8 @@ Daemon daemon_in(const std::string& folder) {
     struct stat info {};
     daemon.there = ::lstat((folder + "/control").c_str(), &info) == 0;
     daemon.user = info.st_uid;
-    if (daemon.there) daemon.pid = pid_in(folder + "/nvidia-cuda-mps-control.pid");
+    if (daemon.there)
+        daemon.pid = pid_in(folder + "/nvidia-cuda-mps-control.pid");
     return daemon;
 }
 
@@ -61,7 +64,8 @@ void check_missing(const Setup& setup, const std::string& named, Findings& findi
     std::string seen = std::string(kPipes) + "=" + named +
                        ": no control daemon of MPS is there, so a program goes on without MPS and its limits, and "
                        "doesn't say so";
-    if (elsewhere) seen += std::string("; there is one in ") + kDefaultFolder;
+    if (elsewhere)
+        seen += std::string("; there is one in ") + kDefaultFolder;
     findings.warning("mps-pipe", seen, std::string("Name the daemon's folder in ") + kPipes + ", or unset it");
 }
 
@@ -69,14 +73,17 @@ void check_missing(const Setup& setup, const std::string& named, Findings& findi
 int unseen_number(const Setup& setup) {
     for (const Entry& entry : setup.settings.entries()) {
         const bool counted = entry.selector.kind == GpuSelector::Kind::index;
-        if (entry.origin != kLimit || !counted) continue;
-        if (static_cast<size_t>(entry.selector.index) >= setup.gpus_seen) return entry.selector.index;
+        if (entry.origin != kLimit || !counted)
+            continue;
+        if (static_cast<size_t>(entry.selector.index) >= setup.gpus_seen)
+            return entry.selector.index;
     }
     return -1;
 }
 
 void check_numbers(const Setup& setup, const Daemon& daemon, Findings& findings) {
-    if (!setup.driver_answers) return;
+    if (!setup.driver_answers)
+        return;
     const auto visible = setup.environment.get(kCudaVisible);
     if (visible && counts_gpus(*visible) && setup.gpus_there > 1)
         findings.warning("mps-visible",
@@ -95,11 +102,13 @@ void check_numbers(const Setup& setup, const Daemon& daemon, Findings& findings)
 }  // namespace
 
 void check_mps(Setup& setup, Findings& findings) {
-    if (!setup.configured || find(setup.settings, Key::fake) != nullptr) return;
+    if (!setup.configured || find(setup.settings, Key::fake) != nullptr)
+        return;
     const std::string named = setup.environment.get(kPipes).value_or("");
     const Daemon daemon = daemon_in(named.empty() ? setup.machine_file(kDefaultFolder) : named);
     if (!daemon.there) {
-        if (!named.empty()) check_missing(setup, named, findings);
+        if (!named.empty())
+            check_missing(setup, named, findings);
         return;
     }
     const size_t before = findings.all().size();
@@ -115,7 +124,8 @@ void check_mps(Setup& setup, Findings& findings) {
                              user_name(daemon.user) + "'s: programs connect to it all the same",
                          std::string("Set ") + kPipes + " to the folder of a daemon of your own");
     check_numbers(setup, daemon, findings);
-    if (!findings.any_since(before)) findings.ok("mps", "programs connect to the daemon of MPS in " + daemon.folder);
+    if (!findings.any_since(before))
+        findings.ok("mps", "programs connect to the daemon of MPS in " + daemon.folder);
 }
 
 }  // namespace cuslice::cli::doctor

@@ -26,7 +26,8 @@ std::vector<std::string> parts_of(const std::string& list) {
             continue;
         }
         const size_t end = std::min(list.find_first_of(" \t\n:#", at), list.size());
-        if (end > at) parts.push_back(list.substr(at, end - at));
+        if (end > at)
+            parts.push_back(list.substr(at, end - at));
         at = end < list.size() && list[end] == '#' ? end : end + 1;
     }
     return parts;
@@ -51,12 +52,14 @@ bool is_sanitizer(const ElfFile& file) { return file.exports("__asan_init") || f
 // "dlsym and cuMemAlloc_v2": functions by which programs reach the driver and that `path` has of its own.
 std::string own_functions(const std::string& path) {
     const ElfFile file(path);
-    if (is_sanitizer(file)) return {};
+    if (is_sanitizer(file))
+        return {};
     constexpr const char* kFunctions[] = {
         "dlsym", "dlopen", "dlvsym", "cuInit", "cuGetProcAddress", "cuGetProcAddress_v2", "cuMemAlloc_v2"};
     std::vector<std::string> own;
     for (const char* const function : kFunctions)
-        if (file.exports(function)) own.emplace_back(function);
+        if (file.exports(function))
+            own.emplace_back(function);
     std::string text;
     for (size_t i = 0; i < own.size(); ++i)
         text.append(i == 0 ? "" : i + 1 == own.size() ? " and " : ", ").append(own[i]);
@@ -89,7 +92,8 @@ void add_interposer(const std::string& path, const std::string& list, const std:
 
 void look_at(const std::string& path, const std::string& list, const LoaderAnswer& loader, const Setup& setup,
              Findings& findings) {
-    if (is_own(path, setup.installation)) return;
+    if (is_own(path, setup.installation))
+        return;
     // A variable of ld.so's in it leads somewhere that only ld.so knows.
     const bool a_file = path.find('/') != path.npos && path.find('$') == path.npos;
     const bool refused = loader.words.find("'" + path + "' from " + list + " cannot be preloaded") != std::string::npos;
@@ -112,7 +116,8 @@ void look_at(const std::string& path, const std::string& list, const LoaderAnswe
 }  // namespace
 
 void check_preload(Setup& setup, Findings& findings) {
-    if (setup.installation.executable.empty()) return;
+    if (setup.installation.executable.empty())
+        return;
     Environment others = setup.environment;
     remove_preload(others);
     const size_t before = findings.all().size();
@@ -125,8 +130,10 @@ void check_preload(Setup& setup, Findings& findings) {
     }
     for (const std::string& path : parts_of(setup.environment.get(kVariable).value_or("")))
         look_at(path, kVariable, loader, setup, findings);
-    for (const std::string& path : everybody) look_at(path, kFile, loader, setup, findings);
-    if (!findings.any_since(before)) findings.ok("preload", "nothing that is preloaded stands in the way");
+    for (const std::string& path : everybody)
+        look_at(path, kFile, loader, setup, findings);
+    if (!findings.any_since(before))
+        findings.ok("preload", "nothing that is preloaded stands in the way");
 }
 
 }  // namespace cuslice::cli::doctor

@@ -23,17 +23,21 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 std::string advice_for(const std::string& why) {
     if (contains(why, "statically linked"))
         return "Link it dynamically, without -static; MIG and MPS limit programs of every kind";
-    if (contains(why, "not an " ELF_MACHINE_NAME " program")) return "Use a build of the program for " ELF_MACHINE_NAME;
-    if (contains(why, "its loader")) return "Use a build of the program for the GNU C library";
+    if (contains(why, "not an " ELF_MACHINE_NAME " program"))
+        return "Use a build of the program for " ELF_MACHINE_NAME;
+    if (contains(why, "its loader"))
+        return "Use a build of the program for the GNU C library";
     return "Start what it starts with cuslice, as in sudo cuslice run -- PROGRAM; or put the library into "
            "/etc/ld.so.preload";
 }
 
 // A runtime that is linked in sees neither parts of a GPU nor the fake GPU.
 void check_runtime(const Setup& setup, const std::string& path, Findings& findings) {
-    if (!setup.configured || !carries_static_runtime(path)) return;
+    if (!setup.configured || !carries_static_runtime(path))
+        return;
     const bool fake = find(setup.settings, Key::fake) != nullptr;
-    if (!fake && !splits_any(setup.settings)) return;
+    if (!fake && !splits_any(setup.settings))
+        return;
     findings.problem("program-runtime",
                      path + ": is linked with the static CUDA runtime, which " +
                          (fake ? "doesn't start on a fake GPU" : "sees each split GPU as one"),
@@ -43,9 +47,11 @@ void check_runtime(const Setup& setup, const std::string& path, Findings& findin
 void check_script(const std::string& path, Findings& findings) {
     std::error_code none;
     const uintmax_t bytes = std::filesystem::file_size(path, none);
-    if (none || bytes > kScriptBytes) return;
+    if (none || bytes > kScriptBytes)
+        return;
     const std::string line = line_without_preload(text_of(path));
-    if (line.empty()) return;
+    if (line.empty())
+        return;
     findings.warning("program-script", path + ":" + line + " takes the library away from what it starts",
                      "Keep what is there: LD_PRELOAD=$LD_PRELOAD:OTHER; or write cuslice run into the script");
 }
@@ -54,7 +60,8 @@ void check_script(const std::string& path, Findings& findings) {
 // it.
 void check_namespaces(const std::string& path, Findings& findings) {
     const ElfFile file(path);
-    if (!file.asks_for("dlmopen") || !file.contains("libcuda.so")) return;
+    if (!file.asks_for("dlmopen") || !file.contains("libcuda.so"))
+        return;
     findings.warning("program-namespace", path + ": uses dlmopen, and names the driver: what it opens so has no limit",
                      "Open the driver with dlopen");
 }
@@ -63,7 +70,8 @@ void check_namespaces(const std::string& path, Findings& findings) {
 
 void check_program(Setup& setup, Findings& findings) {
     const std::vector<std::string>& words = setup.invocation.arguments.program;
-    if (words.empty()) return;
+    if (words.empty())
+        return;
     setup.program = find_program(words[0], setup.environment);
     if (setup.program.exit_code != 0)
         return findings.problem("program-missing", setup.program.message,
@@ -75,9 +83,11 @@ void check_program(Setup& setup, Findings& findings) {
     if (const Reach reach = look_at_reach(path); !reach.why_not.empty())
         findings.problem("program-reach", reach.why_not, advice_for(reach.why_not));
     check_runtime(setup, path, findings);
-    if (started_file(path) != path) check_script(path, findings);
+    if (started_file(path) != path)
+        check_script(path, findings);
     check_namespaces(path, findings);
-    if (!findings.any_since(before)) findings.ok("program", path + ": a slice reaches it");
+    if (!findings.any_since(before))
+        findings.ok("program", path + ": a slice reaches it");
 }
 
 }  // namespace cuslice::cli::doctor

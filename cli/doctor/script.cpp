@@ -20,15 +20,19 @@ bool replaces(std::string_view rest) {
 }
 
 bool undoes(std::string_view line) {
-    if (contains(line, "env -i") || contains(line, "env - ")) return true;
+    if (contains(line, "env -i") || contains(line, "env - "))
+        return true;
     for (size_t at = line.find(kName); at != line.npos; at = line.find(kName, at + 1)) {
         const std::string_view before = line.substr(0, at), rest = line.substr(at + kName.size());
-        if (!before.empty() && part_of_name(before.back())) continue;
-        if (!rest.empty() && part_of_name(rest.front())) continue;
+        if (!before.empty() && part_of_name(before.back()))
+            continue;
+        if (!rest.empty() && part_of_name(rest.front()))
+            continue;
         const bool removed = contains(before, "unset ") || contains(before, "env -u") || contains(before, "--unset=");
         // "$LD_PRELOAD" reads it.
         const bool read = before.ends_with("$") || before.ends_with("${");
-        if (removed || (!read && replaces(rest))) return true;
+        if (removed || (!read && replaces(rest)))
+            return true;
     }
     return false;
 }
@@ -40,8 +44,10 @@ std::string line_without_preload(std::string_view script) {
     std::string line;
     for (int number = 1; std::getline(lines, line); ++number) {
         const size_t first = line.find_first_not_of(" \t");
-        if (first == line.npos || line[first] == '#') continue;
-        if (undoes(std::string_view(line).substr(first))) return std::to_string(number) + ": " + line.substr(first);
+        if (first == line.npos || line[first] == '#')
+            continue;
+        if (undoes(std::string_view(line).substr(first)))
+            return std::to_string(number) + ": " + line.substr(first);
     }
     return {};
 }

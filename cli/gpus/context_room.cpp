@@ -36,7 +36,8 @@ std::string beginning(const Gpu& gpu, const Need& need, const char* what) {
 
 void look_at_limit(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {
     const Amount amount = amount_for(settings, identity, gpu.total);
-    if (!amount.limited || amount.plus_context || amount.bytes >= need.least) return;
+    if (!amount.limited || amount.plus_context || amount.bytes >= need.least)
+        return;
     warn(beginning(gpu, need, "a limit") + std::string(amount.origin) + " gives " + text_of(amount.bytes) +
          (amount.bytes < need.context
               ? ", so nothing can be allocated; a context that the CUDA runtime makes takes its " +
@@ -47,7 +48,8 @@ void look_at_limit(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
 void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {
     VirtualParts parts;
     ConfigError unused;
-    if (!plan_split(settings, {&identity, 1}, {&gpu.total, 1}, parts, unused)) return;
+    if (!plan_split(settings, {&identity, 1}, {&gpu.total, 1}, parts, unused))
+        return;
     // Each part has to have room for its share.
     uint64_t together = 0;
     bool fits = true;
@@ -56,7 +58,8 @@ void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
         fits = fits && (!part.split || part.plus_context || part.bytes >= share.least);
         together += part.bytes;
     }
-    if (fits) return;
+    if (fits)
+        return;
     warn(beginning(gpu, need, "partitions") + "its " + std::to_string(parts.view().size()) + " partitions have " +
          text_of(together) + " together, so no program can use them");
 }
@@ -69,11 +72,13 @@ void warn_too_small(const Settings& settings, const ContextSizes& contexts, Mach
     const auto entries = settings.entries();
     const bool limited =
         std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_amount(entry.key); });
-    if (contexts.empty() || !decided || (!limited && !selection.split)) return;
+    if (contexts.empty() || !decided || (!limited && !selection.split))
+        return;
     const bool chosen = selection.split || selection.how == Selection::How::listed;
     for (const Gpu& gpu : chosen ? selection.gpus : machine.allowed()) {
         const auto context = contexts.find(gpu.uuid);
-        if (context == contexts.end()) continue;
+        if (context == contexts.end())
+            continue;
         const GpuIdentity identity = identity_of(gpu, gpu.ordinal);
         const Need need = need_of(settings, identity, context->second);
         const Entry* const split = find(settings, Key::split, identity);
@@ -84,12 +89,14 @@ void warn_too_small(const Settings& settings, const ContextSizes& contexts, Mach
 
 // Files and variables are written once for machines of several sizes; an option is meant for this one.
 void warn_too_large(const Settings& settings, const Machine& machine, const Selection& selection) {
-    if (selection.split) return;
+    if (selection.split)
+        return;
     const bool listed = selection.how == Selection::How::listed;
     for (const Gpu& gpu : listed ? std::span<const Gpu>(selection.gpus) : machine.known()) {
         const Entry* const limit = find(settings, Key::limit, identity_of(gpu, gpu.ordinal));
         const bool option = limit != nullptr && limit->key == Key::limit && limit->rank == Rank{Source::flag, 0};
-        if (!option || gpu.total == 0 || limit->number <= gpu.total) continue;
+        if (!option || gpu.total == 0 || limit->number <= gpu.total)
+            continue;
         warn(std::string(limit->origin) + ": " + std::string(limit->value) + ": " + name_of(gpu) + " has only " +
              text_of(gpu.total) + ", and the program may use all of it");
         return;

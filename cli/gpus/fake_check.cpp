@@ -32,7 +32,8 @@ bool check_fake(const Entry& fake, const Installation& installation, Environment
     if (answer.failure.empty() && answer.text.starts_with(kGood)) {
         std::istringstream lines(answer.text.substr(1));
         uint64_t bytes = 0;
-        for (std::string uuid; lines >> uuid >> bytes;) contexts[uuid] = bytes;
+        for (std::string uuid; lines >> uuid >> bytes;)
+            contexts[uuid] = bytes;
         return true;
     }
     if (answer.failure.empty() && answer.text.starts_with(kRefused)) {

@@ -20,7 +20,8 @@ bool is_set(const Environment& environment, std::string_view name) {
 
 // By others than cuslice.
 bool is_the_users(const Environment& environment, const FrameworkVariable& variable) {
-    if (is_set(environment, variable.synonym)) return true;
+    if (is_set(environment, variable.synonym))
+        return true;
     const FrameworkRecord record = record_in(environment);
     const std::string_view ours = record.find(variable);
     return is_set(environment, variable.name) && (!ours.data() || environment.get(variable.name) != ours);
@@ -36,11 +37,13 @@ bool limits_any(const Settings& settings) {
 }  // namespace
 
 bool wants_reserve_variables(const Environment& environment, const Settings& settings) {
-    if (leaves_frameworks_alone(settings) || !limits_any(settings)) return false;
+    if (leaves_frameworks_alone(settings) || !limits_any(settings))
+        return false;
     for (const FrameworkVariable& variable : framework_variables()) {
         const bool of_slices =
             variable.key == FrameworkKey::tensorflow_reserve || variable.key == FrameworkKey::jax_fraction;
-        if (of_slices && !is_the_users(environment, variable)) return true;
+        if (of_slices && !is_the_users(environment, variable))
+            return true;
     }
     return false;
 }
@@ -48,18 +51,22 @@ bool wants_reserve_variables(const Environment& environment, const Settings& set
 void tell_frameworks(Environment& environment, const Settings& settings, const std::vector<SliceRoom>& rooms) {
     FrameworkValues values;
     if (!leaves_frameworks_alone(settings)) {
-        if (any_grows(settings)) values.grow();
+        if (any_grows(settings))
+            values.grow();
         values.add(rooms);
     }
     FrameworkRecord record = record_in(environment);
     for (const FrameworkVariable& variable : framework_variables()) {
         // Removed since an outer launcher set it: this one is asked for anew.
-        if (!is_set(environment, variable.name)) record.drop(variable);
+        if (!is_set(environment, variable.name))
+            record.drop(variable);
         const auto value = values.of(variable.key);
         const std::vector<char*> lines = environment.pointers();
         const FrameworkChange change = plan_change(variable, value, lines.data(), record);
-        if (change == FrameworkChange::set) environment.set(variable.name, value);
-        if (change == FrameworkChange::remove) environment.unset(variable.name);
+        if (change == FrameworkChange::set)
+            environment.set(variable.name, value);
+        if (change == FrameworkChange::remove)
+            environment.unset(variable.name);
     }
     const auto text = record.text();
     if (text.empty()) {

@@ -31,13 +31,15 @@ Number number_of(std::string_view text) {
 
 std::string write_answer(const Gpus& gpus) {
     std::string text;
-    if (!gpus.failure.empty()) text.append(kFailure).append("\t").append(gpus.failure).append("\n");
+    if (!gpus.failure.empty())
+        text.append(kFailure).append("\t").append(gpus.failure).append("\n");
     text.append(kCount).append("\t").append(std::to_string(gpus.count)).append("\n");
     // The name is the last field: it alone may hold anything.
     for (const Gpu& gpu : gpus.list) {
         text.append(kGpu).append("\t").append(std::to_string(gpu.ordinal)).append("\t").append(gpu.uuid);
         text.append("\t").append(gpu.pci).append("\t").append(std::to_string(gpu.total)).append("\t");
-        if (gpu.free) text.append(std::to_string(*gpu.free));
+        if (gpu.free)
+            text.append(std::to_string(*gpu.free));
         text.append("\t").append(gpu.name).append("\n");
     }
     return text.append(kEnd).append("\n");
@@ -48,17 +50,22 @@ Gpus parse_answer(std::string_view text) {
     while (!text.empty()) {
         std::string_view line = take(text, '\n');
         const std::string_view what = take(line, '\t');
-        if (what == kEnd) return gpus;
-        if (what == kFailure) gpus.failure = line;
-        if (what == kCount) gpus.count = number_of<size_t>(line);
-        if (what != kGpu) continue;
+        if (what == kEnd)
+            return gpus;
+        if (what == kFailure)
+            gpus.failure = line;
+        if (what == kCount)
+            gpus.count = number_of<size_t>(line);
+        if (what != kGpu)
+            continue;
         Gpu gpu;
         gpu.ordinal = number_of<int>(take(line, '\t'));
         gpu.uuid = take(line, '\t');
         gpu.pci = take(line, '\t');
         gpu.total = number_of<uint64_t>(take(line, '\t'));
         const std::string_view free = take(line, '\t');
-        if (!free.empty()) gpu.free = number_of<uint64_t>(free);
+        if (!free.empty())
+            gpu.free = number_of<uint64_t>(free);
         gpu.name = line;
         gpus.list.push_back(gpu);
     }

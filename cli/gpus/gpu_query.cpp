@@ -26,16 +26,19 @@ Gpus query(const Installation& installation, Environment environment, const std:
 Environment without_library(const Environment& environment, const Settings& settings) {
     Environment raw = environment;
     remove_preload(raw);
-    if (const Entry* fake = find(settings, Key::fake)) raw.set(traits_of(Key::fake).variable, fake->value);
+    if (const Entry* fake = find(settings, Key::fake))
+        raw.set(traits_of(Key::fake).variable, fake->value);
     return raw;
 }
 
 // The library's rule: beside the driver where one was named, if it is there, else wherever the loader finds it.
 std::string nvml_file(const Settings& settings, const Installation& installation) {
     std::string name = "libnvidia-ml.so.1";
-    if (find(settings, Key::fake)) return installation.fake_folder + "/" + name;
+    if (find(settings, Key::fake))
+        return installation.fake_folder + "/" + name;
     const Entry* const driver = find(settings, Key::driver);
-    if (driver == nullptr) return name;
+    if (driver == nullptr)
+        return name;
     const std::string path(driver->value);
     const std::string beside = path.substr(0, path.rfind('/') + 1) + name;
     return ::access(beside.c_str(), R_OK) == 0 ? beside : name;

@@ -10,7 +10,8 @@ namespace {
 
 const Gpu* find_gpu(const std::vector<Gpu>& gpus, const std::string& uuid) {
     for (const Gpu& gpu : gpus)
-        if (gpu.uuid == uuid) return &gpu;
+        if (gpu.uuid == uuid)
+            return &gpu;
     return nullptr;
 }
 
@@ -21,7 +22,8 @@ bool has_instance(const std::vector<Gpu>& gpus) {
 // Completes the driver's answer about a GPU from the list of all GPUs.
 void complete(Gpu& gpu, const Gpu* listed) {
     gpu.ordinal = listed ? listed->ordinal : -1;
-    if (listed && !gpu.free) gpu.free = listed->free;
+    if (listed && !gpu.free)
+        gpu.free = listed->free;
     gpu.host_memory = listed && listed->host_memory;
 }
 
@@ -33,26 +35,31 @@ Machine::Machine(const Environment& environment, const Settings& settings, const
 // If there are more than `most` they are only counted. Memory that is the host's has no figures in NVML.
 Gpus Machine::ask_all(size_t most) const {
     Gpus gpus = query_nvml(environment_, settings_, installation_, most);
-    if (gpus.hung || (gpus.failure.empty() && gpus.count > most)) return gpus;
+    if (gpus.hung || (gpus.failure.empty() && gpus.count > most))
+        return gpus;
     const bool whole = gpus.failure.empty() && !gpus.list.empty() &&
                        std::none_of(gpus.list.begin(), gpus.list.end(), [](const Gpu& gpu) { return gpu.total == 0; });
-    if (whole) return gpus;
+    if (whole)
+        return gpus;
     Gpus drivers = query_driver(environment_, settings_, installation_);
     for (Gpu& gpu : drivers.list) {
         const Gpu* const listed = find_gpu(gpus.list, gpu.uuid);
         gpu.host_memory = listed && listed->total == 0;
-        if (listed) gpu.free = listed->free;
+        if (listed)
+            gpu.free = listed->free;
     }
     return drivers;
 }
 
 const Gpus& Machine::all() {
-    if (!all_) all_ = ask_all(GpuPlaces::kMax);
+    if (!all_)
+        all_ = ask_all(GpuPlaces::kMax);
     return *all_;
 }
 
 const std::vector<Gpu>& Machine::allowed() {
-    if (allowed_) return *allowed_;
+    if (allowed_)
+        return *allowed_;
     // Without the variable they are the same GPUs, perhaps in another order, in which nothing counts. But of MIG
     // instances a program sees one, and the driver chooses it.
     const bool same = !environment_.get(kCudaVisible) && !has_instance(all().list);
@@ -60,7 +67,8 @@ const std::vector<Gpu>& Machine::allowed() {
 }
 
 std::span<const Gpu> Machine::known() const {
-    if (allowed_) return *allowed_;
+    if (allowed_)
+        return *allowed_;
     return all_ ? std::span<const Gpu>(all_->list) : std::span<const Gpu>();
 }
 
@@ -69,7 +77,8 @@ const std::vector<Gpu>& Machine::in_order() { return all().list.size() < 2 ? all
 std::optional<Gpu> Machine::only() {
     if (!all_ && !environment_.get(kCudaVisible)) {
         Gpus gpus = ask_all(1);
-        if (gpus.failure.empty() && gpus.count > gpus.list.size()) return std::nullopt;
+        if (gpus.failure.empty() && gpus.count > gpus.list.size())
+            return std::nullopt;
         all_ = std::move(gpus);
     }
     const std::vector<Gpu>& seen = allowed();
@@ -86,20 +95,25 @@ std::optional<std::vector<Gpu>> Machine::read_variable() {
     const bool one_model =
         std::all_of(list.begin(), list.end(), [&](const Gpu& gpu) { return gpu.name == list.front().name; });
     const bool known = by_name || one_model || environment_.get(kCudaOrder) == "PCI_BUS_ID";
-    if (!all().failure.empty() || list.empty() || !known || has_instance(list)) return std::nullopt;
+    if (!all().failure.empty() || list.empty() || !known || has_instance(list))
+        return std::nullopt;
     std::vector<GpuIdentity> identities;
-    for (const Gpu& gpu : list) identities.push_back(identity_of(gpu, gpu.ordinal));
+    for (const Gpu& gpu : list)
+        identities.push_back(identity_of(gpu, gpu.ordinal));
     const GpuPlaces places = read_cuda_list(visible, identities);
     std::vector<Gpu> gpus;
-    for (const uint8_t place : places.view()) gpus.push_back(list[place]);
+    for (const uint8_t place : places.view())
+        gpus.push_back(list[place]);
     return gpus;
 }
 
 const std::vector<Gpu>& Machine::ask_visible() {
-    if (in_order_ || (in_order_ = read_variable())) return *in_order_;
+    if (in_order_ || (in_order_ = read_variable()))
+        return *in_order_;
     // A driver that is left no GPU fails: that is a list without any.
     in_order_ = query_visible(environment_, settings_, installation_).list;
-    for (Gpu& gpu : *in_order_) complete(gpu, find_gpu(all().list, gpu.uuid));
+    for (Gpu& gpu : *in_order_)
+        complete(gpu, find_gpu(all().list, gpu.uuid));
     return *in_order_;
 }
 
@@ -113,7 +127,8 @@ std::optional<Gpu> Machine::unlisted(const std::string& uuid) {
     Environment alone = environment_;
     alone.set(kCudaVisible, uuid);
     const Gpus gpus = query_visible(alone, settings_, installation_);
-    if (!gpus.failure.empty() || gpus.list.size() != 1) return std::nullopt;
+    if (!gpus.failure.empty() || gpus.list.size() != 1)
+        return std::nullopt;
     Gpu gpu = gpus.list.front();
     complete(gpu, find_gpu(all().list, gpu.uuid));
     return gpu;
@@ -122,7 +137,8 @@ std::optional<Gpu> Machine::unlisted(const std::string& uuid) {
 void Machine::refresh(std::vector<Gpu>& gpus) {
     const Gpus now = ask_all(GpuPlaces::kMax);
     for (Gpu& gpu : gpus)
-        if (const Gpu* same = find_gpu(now.list, gpu.uuid)) gpu.free = same->free;
+        if (const Gpu* same = find_gpu(now.list, gpu.uuid))
+            gpu.free = same->free;
 }
 
 }  // namespace cuslice::cli

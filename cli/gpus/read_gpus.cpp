@@ -49,7 +49,8 @@ struct Driver {
 
 std::string error_text(const Driver& driver, const char* function, CUresult result) {
     const char* name = nullptr;
-    if (driver.error_name(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
+    if (driver.error_name(result, &name) != CUDA_SUCCESS || name == nullptr)
+        name = "an unknown error";
     return std::string(function) + " says " + name + " (" + std::to_string(static_cast<int>(result)) + ")";
 }
 
@@ -61,10 +62,14 @@ CUresult read_gpu(const Driver& driver, int ordinal, Gpu& gpu) {
     CUuuid uuid{};
     size_t total = 0;
     CUresult result = driver.device(&device, ordinal);
-    if (result == CUDA_SUCCESS) result = driver.device_name(name.data(), static_cast<int>(name.size()), device);
-    if (result == CUDA_SUCCESS) result = driver.device_uuid(&uuid, device);
-    if (result == CUDA_SUCCESS) result = driver.pci_bus_id(pci.data(), static_cast<int>(pci.size()), device);
-    if (result == CUDA_SUCCESS) result = driver.total_memory(&total, device);
+    if (result == CUDA_SUCCESS)
+        result = driver.device_name(name.data(), static_cast<int>(name.size()), device);
+    if (result == CUDA_SUCCESS)
+        result = driver.device_uuid(&uuid, device);
+    if (result == CUDA_SUCCESS)
+        result = driver.pci_bus_id(pci.data(), static_cast<int>(pci.size()), device);
+    if (result == CUDA_SUCCESS)
+        result = driver.total_memory(&total, device);
     gpu.ordinal = ordinal;
     gpu.name = name.data();
     char text[sizeof(GpuIdentity::uuid)];
@@ -95,15 +100,18 @@ Gpus read_gpus(const std::string& driver_file, bool as_programs) {
     }
     int count = 0;
     CUresult result = driver.init(0);
-    if (result != CUDA_SUCCESS) gpus.failure = error_text(driver, "cuInit", result);
-    if (result == CUDA_SUCCESS) result = driver.device_count(&count);
+    if (result != CUDA_SUCCESS)
+        gpus.failure = error_text(driver, "cuInit", result);
+    if (result == CUDA_SUCCESS)
+        result = driver.device_count(&count);
     for (int ordinal = 0; result == CUDA_SUCCESS && ordinal < count; ++ordinal) {
         Gpu gpu;
         result = read_gpu(driver, ordinal, gpu);
         gpus.list.push_back(gpu);
     }
     gpus.count = gpus.list.size();
-    if (result != CUDA_SUCCESS && gpus.failure.empty()) gpus.failure = error_text(driver, "the driver", result);
+    if (result != CUDA_SUCCESS && gpus.failure.empty())
+        gpus.failure = error_text(driver, "the driver", result);
     return gpus;
 }
 

@@ -56,13 +56,16 @@ bool read_gpu(const Nvml& nvml, nvmlDevice_t device, Gpu& gpu) {
     GpuIdentity identity;
     GpuMemory memory;
     std::array<char, NVML_DEVICE_NAME_V2_BUFFER_SIZE> name{};
-    if (!query_identity(nvml, device, identity)) return false;
-    if (nvml.nvmlDeviceGetName(device, name.data(), static_cast<unsigned>(name.size())) != NVML_SUCCESS) return false;
+    if (!query_identity(nvml, device, identity))
+        return false;
+    if (nvml.nvmlDeviceGetName(device, name.data(), static_cast<unsigned>(name.size())) != NVML_SUCCESS)
+        return false;
     gpu.ordinal = identity.index;
     gpu.uuid = identity.uuid;
     gpu.pci = identity.pci;
     gpu.name = name.data();
-    if (query_memory(nvml, device, memory) != NVML_SUCCESS) return true;
+    if (query_memory(nvml, device, memory) != NVML_SUCCESS)
+        return true;
     gpu.total = memory.total;
     gpu.free = memory.used < memory.total ? memory.total - memory.used : 0;
     return true;
@@ -74,7 +77,8 @@ std::vector<Gpu> read_all_of(const Nvml& nvml, unsigned index) {
     std::array<nvmlDevice_t, GpuPlaces::kMax> devices{};
     for (size_t i = 0, count = query_devices_of(nvml, index, devices); i < count; ++i) {
         Gpu gpu;
-        if (read_gpu(nvml, devices[i], gpu)) all.push_back(gpu);
+        if (read_gpu(nvml, devices[i], gpu))
+            all.push_back(gpu);
     }
     return all;
 }
@@ -96,7 +100,8 @@ Gpus read_nvml(const std::string& nvml_file, size_t most) {
     unsigned count = 0;
     nvml.nvmlDeviceGetCount_v2(&count);
     gpus.count = count;
-    if (count > most) return gpus;
+    if (count > most)
+        return gpus;
     // NVML may take milliseconds for each answer, and a GPU takes seven: so each has a thread.
     std::vector<std::vector<Gpu>> read(count);
     std::vector<std::thread> threads;
@@ -108,10 +113,12 @@ Gpus read_nvml(const std::string& nvml_file, size_t most) {
             read_one();
         }
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     for (const std::vector<Gpu>& of_one : read)
         for (const Gpu& gpu : of_one)
-            if (gpus.list.size() < GpuPlaces::kMax) gpus.list.push_back(gpu);
+            if (gpus.list.size() < GpuPlaces::kMax)
+                gpus.list.push_back(gpu);
     gpus.count = gpus.list.size();
     return gpus;
 }

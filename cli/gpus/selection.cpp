@@ -17,8 +17,10 @@ std::string_view view_of(const std::optional<std::string>& text) {
 // run: to apply it there would refuse a program that has narrowed its list meanwhile, over GPUs that it gave up
 // itself.
 bool applied(const Settings& settings, const Entry& gpus, const Environment& environment) {
-    if (!environment.get(kChosenVariable)) return false;
-    if (gpus.rank.source == Source::user_file || gpus.rank.source == Source::system_file) return true;
+    if (!environment.get(kChosenVariable))
+        return false;
+    if (gpus.rank.source == Source::user_file || gpus.rank.source == Source::system_file)
+        return true;
     for (const Entry& entry : settings.entries()) {
         if (entry.key == Key::gpus && entry.rank.level != 0 && entry.rank.source == gpus.rank.source &&
             entry.value == gpus.value && entry.origin == gpus.origin)
@@ -32,10 +34,12 @@ std::vector<Gpu> known_gpus(Machine& machine, const std::string& value) {
     std::vector<Gpu> known = machine.all().list;
     const auto add = [&](const Gpu& gpu) {
         for (const Gpu& one : known)
-            if (one.uuid == gpu.uuid) return;
+            if (one.uuid == gpu.uuid)
+                return;
         known.push_back(gpu);
     };
-    for (const Gpu& gpu : machine.allowed()) add(gpu);
+    for (const Gpu& gpu : machine.allowed())
+        add(gpu);
     for (size_t at = 0; at < value.size();) {
         const size_t comma = std::min(value.find(',', at), value.size());
         const std::string name = value.substr(at, comma - at);
@@ -43,7 +47,8 @@ std::vector<Gpu> known_gpus(Machine& machine, const std::string& value) {
             return equal_ignoring_case(std::string_view(gpu.uuid).substr(0, name.size()), name);
         });
         if (is_mig_uuid(name) && !listed)
-            if (const auto gpu = machine.unlisted(name)) add(*gpu);
+            if (const auto gpu = machine.unlisted(name))
+                add(*gpu);
         at = comma + 1;
     }
     return known;
@@ -54,16 +59,19 @@ std::vector<Gpu> known_gpus(Machine& machine, const std::string& value) {
 void settle_visible(Environment& environment) {
     const auto chosen = environment.get(kChosenVariable), visible = environment.get(kCudaVisible);
     VisibleText list;
-    if (chosen && count_in_chosen(*chosen, view_of(visible), list)) environment.set(kCudaVisible, list);
+    if (chosen && count_in_chosen(*chosen, view_of(visible), list))
+        environment.set(kCudaVisible, list);
 }
 
 bool select_gpus(const Settings& settings, const Environment& environment, Machine& machine, Selection& selection,
                  ConfigError& error) {
     selection = {};
     const Entry* gpus = find(settings, Key::gpus);
-    if (gpus == nullptr || gpus->value == kAllGpus || applied(settings, *gpus, environment)) return true;
+    if (gpus == nullptr || gpus->value == kAllGpus || applied(settings, *gpus, environment))
+        return true;
     selection.how = Selection::How::listed;
-    if (names_no_gpu(gpus->value)) return true;
+    if (names_no_gpu(gpus->value))
+        return true;
     if (!machine.all().failure.empty() || machine.all().list.empty()) {
         selection.how = Selection::How::open;
         return true;
@@ -76,23 +84,28 @@ bool select_gpus(const Settings& settings, const Environment& environment, Machi
     std::vector<GpuIdentity> identities;
     GpusQuestion question{gpus->origin, gpus->value, {}, {}, view_of(visible)};
     identities.reserve(known.size());
-    for (const Gpu& gpu : known) identities.push_back(identity_of(gpu, gpu.ordinal));
+    for (const Gpu& gpu : known)
+        identities.push_back(identity_of(gpu, gpu.ordinal));
     question.gpus = identities;
     for (const Gpu& gpu : machine.allowed())
         for (size_t i = 0; i < known.size(); ++i)
-            if (known[i].uuid == gpu.uuid) question.allowed.add(i);
+            if (known[i].uuid == gpu.uuid)
+                question.allowed.add(i);
     // A named MIG device is brought up by its name alone, so without a list it is as good as any that the driver lists.
     if (!visible)
-        for (size_t i = 0; i < known.size(); ++i) question.allowed.add(i);
+        for (size_t i = 0; i < known.size(); ++i)
+            question.allowed.add(i);
 
     GpuPlaces chosen = question.allowed;
     if (gpus->value == kAnyGpu) {
         selection.how = Selection::How::any;
-        if (chosen.view().empty()) return refuse_any(question, error);
+        if (chosen.view().empty())
+            return refuse_any(question, error);
     } else if (!resolve_gpus(question, chosen, error)) {
         return false;
     }
-    for (const uint8_t place : chosen.view()) selection.gpus.push_back(known[place]);
+    for (const uint8_t place : chosen.view())
+        selection.gpus.push_back(known[place]);
     return true;
 }
 
@@ -104,7 +117,8 @@ void select_one(Selection& selection, const Gpu& gpu) {
 
 VisibleText list_of(const std::vector<Gpu>& gpus) {
     VisibleText list;
-    for (const Gpu& gpu : gpus) append_visible(list, gpu.uuid);
+    for (const Gpu& gpu : gpus)
+        append_visible(list, gpu.uuid);
     return list;
 }
 
@@ -115,7 +129,8 @@ void show_selection(Environment& environment, const Selection& selection) {
         environment.set(kChosenVariable, list);
     }
     // The library would take an outer launcher's list for the answer to this one's question.
-    if (selection.how == Selection::How::open) environment.unset(kChosenVariable);
+    if (selection.how == Selection::How::open)
+        environment.unset(kChosenVariable);
 }
 
 }  // namespace cuslice::cli

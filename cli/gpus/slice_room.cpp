@@ -8,7 +8,8 @@ namespace {
 
 SeenGpu memory_of(const ContextSizes& contexts, const Gpu& gpu) {
     SeenGpu memory{identity_of(gpu, gpu.ordinal), gpu.total, std::nullopt};
-    if (const auto known = contexts.find(gpu.uuid); known != contexts.end()) memory.context = known->second;
+    if (const auto known = contexts.find(gpu.uuid); known != contexts.end())
+        memory.context = known->second;
     return memory;
 }
 

@@ -37,11 +37,14 @@ void append_cause(const Settings& settings, const Environment& environment, cons
 void append_advice(const Entry& entry, const std::vector<Gpu>& seen, Reason& why) {
     const bool counted = entry.selector.kind == GpuSelector::Kind::index;
     const auto place = static_cast<size_t>(entry.selector.index);
-    if (!counted || place >= seen.size()) return;
+    if (!counted || place >= seen.size())
+        return;
     Reason name;
     const Gpu& gpu = seen[place];
-    if (gpu.ordinal < 0) name.append(gpu.uuid);
-    if (gpu.ordinal >= 0) name.append(gpu.ordinal);
+    if (gpu.ordinal < 0)
+        name.append(gpu.uuid);
+    if (gpu.ordinal >= 0)
+        name.append(gpu.ordinal);
     why.append("; the program's GPU ").append(place).append(" is ").append(name);
     why.append(" here: did you mean ").append(name).append("=").append(entry.value);
 }
@@ -66,17 +69,21 @@ Reason reason_for(const Settings& settings, const Environment& environment, cons
 bool check_seen(const Settings& settings, const Environment& environment, Machine& machine, const Selection& selection,
                 ConfigError& error) {
     const auto entries = settings.entries();
-    if (selection.how == Selection::How::open || std::none_of(entries.begin(), entries.end(), names_one)) return true;
+    if (selection.how == Selection::How::open || std::none_of(entries.begin(), entries.end(), names_one))
+        return true;
     const Gpus& all = machine.all();
-    if (!all.failure.empty() || all.list.empty()) return true;
+    if (!all.failure.empty() || all.list.empty())
+        return true;
     const bool untouched = selection.how == Selection::How::untouched;
     const std::vector<Gpu>& seen = untouched ? machine.allowed() : selection.gpus;
     for (const Entry& entry : entries) {
         const bool others = entry.rank.source == Source::other_tools;
         // An outer launcher has checked the settings that it hands on, against the GPUs of its own program.
         const bool handed_on = !others && entry.rank.level != 0;
-        if (!names_one(entry) || handed_on || matches_any(entry, seen)) continue;
-        if (others && !matches_any(entry, all.list)) continue;
+        if (!names_one(entry) || handed_on || matches_any(entry, seen))
+            continue;
+        if (others && !matches_any(entry, all.list))
+            continue;
         ConfigError found;
         refuse_entry(entry, reason_for(settings, environment, selection, entry, seen), found);
         if (!others && !is_file(entry.rank.source)) {
@@ -84,16 +91,19 @@ bool check_seen(const Settings& settings, const Environment& environment, Machin
             return false;
         }
         // A file is written for the machine, and names all of its GPUs.
-        if (others || log_for(settings).level != LogLevel::warn) warn(found);
+        if (others || log_for(settings).level != LogLevel::warn)
+            warn(found);
     }
     return true;
 }
 
 void warn_unlimited(const Settings& settings, const Gpu& chosen) {
     const GpuIdentity identity = identity_of(chosen, chosen.ordinal);
-    if (amount_for(settings, identity, chosen.total).limited) return;
+    if (amount_for(settings, identity, chosen.total).limited)
+        return;
     for (const Entry& entry : settings.entries()) {
-        if (!is_amount(entry.key) || !names_one(entry) || entry.rank.level != 0) continue;
+        if (!is_amount(entry.key) || !names_one(entry) || entry.rank.level != 0)
+            continue;
         Reason gpu;
         append_gpu(identity, "", gpu);
         warn(std::string("no limit on GPU ").append(gpu) + ", which was chosen: " + std::string(entry.origin) +

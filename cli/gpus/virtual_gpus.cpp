@@ -28,7 +28,8 @@ std::vector<std::string> items_of(const std::string& list) {
 // One that the driver doesn't list (a MIG device) is brought up by its name.
 std::optional<Gpu> find_gpu(Machine& machine, const std::string& uuid) {
     for (const Gpu& gpu : machine.all().list)
-        if (gpu.uuid == uuid) return gpu;
+        if (gpu.uuid == uuid)
+            return gpu;
     return machine.unlisted(uuid);
 }
 
@@ -48,7 +49,8 @@ VirtualGpus::VirtualGpus(const Settings& settings, Environment& environment)
     if (chosen && handed_on && read_handover(*outer, *handed_on, HandOverPart::all, unused) && splits_any(*outer)) {
         const auto visible = environment.get(kCudaVisible);
         const std::string_view own = own_list(*chosen, view_of(visible));
-        if (own.data() != nullptr) own_ = std::string(own);
+        if (own.data() != nullptr)
+            own_ = std::string(own);
         outer_settings_ = std::move(outer);
         chosen_ = *chosen;
         physical_.set(kCudaVisible, chosen_);
@@ -65,24 +67,30 @@ bool VirtualGpus::split(const Settings& settings, const std::vector<Gpu>& gpus, 
         planned.physical.push_back(identity_of(gpu, gpu.ordinal));
         totals.push_back(gpu.host_memory ? 0 : gpu.total);
     }
-    if (!plan_split(settings, planned.physical, totals, planned.parts, error)) return false;
+    if (!plan_split(settings, planned.physical, totals, planned.parts, error))
+        return false;
     for (const VirtualPart& part : planned.parts.view())
         planned.identities.push_back(identity_of_virtual(part, planned.physical));
     return true;
 }
 
 void VirtualGpus::look_outside(Machine& machine) {
-    if (!outer_settings_ || !machine.all().failure.empty()) return;
+    if (!outer_settings_ || !machine.all().failure.empty())
+        return;
     std::vector<Gpu> gpus;
     for (const std::string& uuid : items_of(chosen_))
-        if (const auto gpu = find_gpu(machine, uuid)) gpus.push_back(*gpu);
+        if (const auto gpu = find_gpu(machine, uuid))
+            gpus.push_back(*gpu);
     ConfigError unused;
-    if (!split(*outer_settings_, gpus, outer_, unused) || !own_) return;
+    if (!split(*outer_settings_, gpus, outer_, unused) || !own_)
+        return;
     seen_ = visible_parts(outer_.identities, outer_.parts, *own_);
     GpuPlaces behind;
-    for (const VirtualPart& part : seen_->view()) behind.add(part.gpu);
+    for (const VirtualPart& part : seen_->view())
+        behind.add(part.gpu);
     VisibleText list;
-    for (const uint8_t place : behind.view()) append_visible(list, outer_.gpus[place].uuid);
+    for (const uint8_t place : behind.view())
+        append_visible(list, outer_.gpus[place].uuid);
     physical_.set(kCudaVisible, list);
     machine.narrow(list);
 }
@@ -92,7 +100,8 @@ bool VirtualGpus::refuse_second_split(ConfigError& error) const {
     for (const GpuIdentity& gpu : outer_.physical) {
         const Entry* const outer = find(*outer_settings_, Key::split, gpu);
         const Entry* const inner = find(settings_, Key::split, gpu);
-        if (outer == nullptr || outer->number == 1 || (inner != nullptr && inner->value == outer->value)) continue;
+        if (outer == nullptr || outer->number == 1 || (inner != nullptr && inner->value == outer->value))
+            continue;
         Reason why;
         append_gpu(gpu, "GPU ", why);
         why.append(" is split already by an outer cuslice run (").append(text_of(*outer)).append(" by ");
@@ -108,16 +117,20 @@ bool VirtualGpus::refuse_second_split(ConfigError& error) const {
 }
 
 bool VirtualGpus::plan(Machine& machine, Selection& selection, ConfigError& error) {
-    if (outer_settings_ && !refuse_second_split(error)) return false;
+    if (outer_settings_ && !refuse_second_split(error))
+        return false;
     selection.split = splits_any(settings_);
-    if (!selection.split || selection.how == Selection::How::open) return true;
+    if (!selection.split || selection.how == Selection::How::open)
+        return true;
     if (selection.how == Selection::How::untouched) {
-        if (!machine.all().failure.empty()) return true;
+        if (!machine.all().failure.empty())
+            return true;
         selection.gpus = outer_settings_ ? outer_.gpus : machine.in_order();
     }
     known_ = true;
     Planned planned;
-    if (selection.how != Selection::How::any) return split(settings_, selection.gpus, planned, error);
+    if (selection.how != Selection::How::any)
+        return split(settings_, selection.gpus, planned, error);
     std::erase_if(selection.gpus, [&](const Gpu& gpu) { return !split(settings_, {gpu}, planned, error); });
     return !selection.gpus.empty();
 }
@@ -130,14 +143,17 @@ std::string VirtualGpus::carry_on(const Planned& inner) const {
         for (size_t i = 0; i < inner.identities.size(); ++i) {
             const VirtualPart& part = inner.parts.view()[i];
             const bool same_gpu = inner.gpus[part.gpu].uuid == outer_.gpus[outer.gpu].uuid;
-            if (same_gpu && (!outer.split || part.part == outer.part)) append_visible(list, inner.identities[i].uuid);
+            if (same_gpu && (!outer.split || part.part == outer.part))
+                append_visible(list, inner.identities[i].uuid);
         }
     return std::string(list);
 }
 
 void VirtualGpus::show(Environment& environment, const Selection& selection) const {
-    if (!selection.split || selection.how == Selection::How::open) return show_selection(environment, selection);
-    if (!known_ || selection.how == Selection::How::any) return;
+    if (!selection.split || selection.how == Selection::How::open)
+        return show_selection(environment, selection);
+    if (!known_ || selection.how == Selection::How::any)
+        return;
     Planned planned;
     ConfigError unused;
     environment.set(kChosenVariable, list_of(selection.gpus));
@@ -151,7 +167,8 @@ void VirtualGpus::show(Environment& environment, const Selection& selection) con
 std::optional<VirtualGpus::Behind> VirtualGpus::behind(const Selection& selection, const std::string& uuid) const {
     Planned planned;
     ConfigError unused;
-    if (!selection.split || !split(settings_, selection.gpus, planned, unused)) return std::nullopt;
+    if (!selection.split || !split(settings_, selection.gpus, planned, unused))
+        return std::nullopt;
     for (size_t i = 0; i < planned.identities.size(); ++i)
         if (const VirtualPart& part = planned.parts.view()[i]; planned.identities[i].uuid == uuid)
             return Behind{planned.gpus[part.gpu], part};

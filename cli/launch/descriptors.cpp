@@ -17,12 +17,14 @@ void settle_descriptors() {
     for (;;) {
         // The lowest free number, each time: so they are filled one after the other.
         const int file = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (file < 0) return;
+        if (file < 0)
+            return;
         if (file >= first_own) {
             ::close(file);
             return;
         }
-        if (file <= STDERR_FILENO) ::fcntl(file, F_SETFD, 0);
+        if (file <= STDERR_FILENO)
+            ::fcntl(file, F_SETFD, 0);
     }
 }
 

@@ -14,7 +14,8 @@ namespace {
 // A folder as the loader reads it: $ORIGIN is the one in which the program lies.
 std::string expand(std::string folder, const std::string& origin) {
     for (const std::string name : {"$ORIGIN", "${ORIGIN}"})
-        if (const size_t at = folder.find(name); at != folder.npos) folder.replace(at, name.size(), origin);
+        if (const size_t at = folder.find(name); at != folder.npos)
+            folder.replace(at, name.size(), origin);
     return folder;
 }
 
@@ -25,7 +26,8 @@ std::string folders_with_driver(std::string_view list, const std::string& origin
         const size_t end = std::min(list.find(':'), list.size());
         const std::string folder = expand(std::string(list.substr(0, end)), origin);
         list.remove_prefix(std::min(end + 1, list.size()));
-        if (::access((folder + "/libcuda.so.1").c_str(), R_OK) != 0) continue;
+        if (::access((folder + "/libcuda.so.1").c_str(), R_OK) != 0)
+            continue;
         found += (found.empty() ? "" : ":") + folder;
     }
     return found;
@@ -42,10 +44,12 @@ void search_as(const std::string& program, Environment& environment) {
     const std::string after = folders_with_driver(file.search_path(DT_RUNPATH), origin);
     const std::string before =
         file.search_path(DT_RUNPATH).empty() ? folders_with_driver(file.search_path(DT_RPATH), origin) : "";
-    if (before.empty() && after.empty()) return;
+    if (before.empty() && after.empty())
+        return;
     std::string whole = before;
     for (const std::string& part : {environment.get(kLibraryPath).value_or(""), after})
-        if (!part.empty()) whole += (whole.empty() ? "" : ":") + part;
+        if (!part.empty())
+            whole += (whole.empty() ? "" : ":") + part;
     environment.set(kLibraryPath, whole);
 }
 

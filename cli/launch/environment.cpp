@@ -13,12 +13,14 @@ bool is_line_of(std::string_view line, std::string_view name) {
 }  // namespace
 
 Environment::Environment(const char* const* lines) {
-    for (; *lines != nullptr; ++lines) lines_.emplace_back(*lines);
+    for (; *lines != nullptr; ++lines)
+        lines_.emplace_back(*lines);
 }
 
 std::optional<std::string> Environment::get(std::string_view name) const {
     for (const std::string& line : lines_) {
-        if (is_line_of(line, name)) return line.substr(name.size() + 1);
+        if (is_line_of(line, name))
+            return line.substr(name.size() + 1);
     }
     return std::nullopt;
 }
@@ -43,7 +45,8 @@ void Environment::unset(std::string_view name) {
 
 std::vector<char*> Environment::pointers() {
     std::vector<char*> pointers;
-    for (std::string& line : lines_) pointers.push_back(line.data());
+    for (std::string& line : lines_)
+        pointers.push_back(line.data());
     pointers.push_back(nullptr);
     return pointers;
 }

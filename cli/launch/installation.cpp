@@ -34,7 +34,8 @@ std::vector<std::string> Installation::fake_preloads() const {
     std::vector<std::string> found;
     for (const std::string_view name : kFakePreloads) {
         std::string path = fake_folder + std::string(name);
-        if (::access(path.c_str(), R_OK) == 0) found.push_back(std::move(path));
+        if (::access(path.c_str(), R_OK) == 0)
+            found.push_back(std::move(path));
     }
     return found;
 }

@@ -39,8 +39,10 @@ bool lists(std::string_view text, std::string_view path) {
 
 std::string with_path(std::string_view text, std::string_view path) {
     std::string result(text);
-    if (lists(text, path)) return result;
-    if (!result.empty() && result.back() != '\n') result += '\n';
+    if (lists(text, path))
+        return result;
+    if (!result.empty() && result.back() != '\n')
+        result += '\n';
     return result.append(path).append("\n");
 }
 
@@ -55,10 +57,13 @@ std::string without_path(std::string_view text, std::string_view path) {
         }
         std::string kept;
         each_path(before, [&](std::string_view word) {
-            if (word != path) kept.append(kept.empty() ? "" : " ").append(word);
+            if (word != path)
+                kept.append(kept.empty() ? "" : " ").append(word);
         });
-        if (comment < line.size()) kept.append(kept.empty() ? "" : " ").append(line.substr(comment));
-        if (!kept.empty()) result.append(kept).append("\n");
+        if (comment < line.size())
+            kept.append(kept.empty() ? "" : " ").append(line.substr(comment));
+        if (!kept.empty())
+            result.append(kept).append("\n");
     });
     return result;
 }

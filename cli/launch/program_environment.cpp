@@ -32,7 +32,8 @@ std::vector<std::string> split(const std::string& list, const char* separators) 
 // By name, not by path: of two installations the inner one replaces the outer, or both would claim to be the driver.
 bool is_ours(const std::string& path) {
     for (const std::string_view name : {"libcuslice.so", "libcuslice-runtime.so"})
-        if (path == name || path.ends_with("/" + std::string(name))) return true;
+        if (path == name || path.ends_with("/" + std::string(name)))
+            return true;
     return is_fake_preload(path);
 }
 
@@ -42,8 +43,10 @@ template <typename LeavesOut>
 std::string preloads_without(const Environment& environment, LeavesOut leaves_out) {
     std::string others;
     for (const std::string& part : split(environment.get(kPreload).value_or(""), " :")) {
-        if (part.empty() || leaves_out(part)) continue;
-        if (!others.empty()) others += ":";
+        if (part.empty() || leaves_out(part))
+            continue;
+        if (!others.empty())
+            others += ":";
         others += part;
     }
     return others;
@@ -67,21 +70,25 @@ bool is_loaded(const std::string& path) {
 // An empty element of LD_LIBRARY_PATH is the current folder, so the rest must be kept to the letter.
 void prepend_library_path(Environment& environment, const std::string& folder) {
     const auto before = environment.get(kLibraryPath);
-    if (!before || before->empty()) return environment.set(kLibraryPath, folder);
-    if (*before == folder || before->starts_with(folder + ":")) return;
+    if (!before || before->empty())
+        return environment.set(kLibraryPath, folder);
+    if (*before == folder || before->starts_with(folder + ":"))
+        return;
     environment.set(kLibraryPath, folder + ":" + *before);
 }
 
 }  // namespace
 
 void remove_preload(Environment& environment) {
-    if (!environment.get(kPreload)) return;
+    if (!environment.get(kPreload))
+        return;
     set_preload(environment, other_preloads(environment));
 }
 
 void remove_refused_preloads(Environment& environment) {
     const char* const own = ::getenv(kPreload.data());
-    if (own == nullptr || !environment.get(kPreload)) return;
+    if (own == nullptr || !environment.get(kPreload))
+        return;
     const std::vector<std::string> tried = split(own, " :");
     const auto was_refused = [&](const std::string& part) {
         return std::find(tried.begin(), tried.end(), part) != tried.end() && !is_loaded(part);
@@ -90,11 +97,13 @@ void remove_refused_preloads(Environment& environment) {
 }
 
 void add_fake_programs(Environment& environment, const Settings& settings, const Installation& installation) {
-    if (find(settings, Key::fake) == nullptr) return;
+    if (find(settings, Key::fake) == nullptr)
+        return;
     const std::string folder = installation.fake_programs();
     // Without PATH a program has the system's folders; an empty element is the current folder.
     const std::string before = environment.get("PATH").value_or("/bin:/usr/bin");
-    if (before == folder || before.starts_with(folder + ":")) return;
+    if (before == folder || before.starts_with(folder + ":"))
+        return;
     environment.set("PATH", folder + ":" + before);
 }
 
@@ -103,26 +112,33 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
     // Written first: if it does not fit, nothing has been changed yet.
     std::string handover(kMaxHandOver, '\0');
     const size_t length = write_handover(settings, handover);
-    if (length == 0) return error.set(kHandOver, "too many settings to hand on: at most 120 KiB of text");
+    if (length == 0)
+        return error.set(kHandOver, "too many settings to hand on: at most 120 KiB of text");
     handover.resize(length);
 
-    for (const KeyTraits& traits : all_keys()) environment.unset(traits.variable);
+    for (const KeyTraits& traits : all_keys())
+        environment.unset(traits.variable);
     environment.set(kHandOver, handover);
     const bool fake = find(settings, Key::fake) != nullptr;
     std::string preload = installation.library;
-    if (splits_any(settings)) preload += ":" + installation.runtime_shim;
+    if (splits_any(settings))
+        preload += ":" + installation.runtime_shim;
     if (fake) {
         // Before LD_LIBRARY_PATH the loader asks the DT_RPATH of who needs a library, and PyTorch's leads to NVIDIA's
         // own. One that is there already, by its SONAME, comes before both. Nothing of these runs until it is called.
-        for (const std::string& path : installation.fake_preloads()) preload += ":" + path;
+        for (const std::string& path : installation.fake_preloads())
+            preload += ":" + path;
     }
-    if (const std::string others = other_preloads(environment); !others.empty()) preload += ":" + others;
+    if (const std::string others = other_preloads(environment); !others.empty())
+        preload += ":" + others;
     environment.set(kPreload, preload);
 
     for (const Key key : {Key::fake, Key::fake_kernels}) {
-        if (const Entry* entry = find(settings, key)) environment.set(traits_of(key).variable, entry->value);
+        if (const Entry* entry = find(settings, key))
+            environment.set(traits_of(key).variable, entry->value);
     }
-    if (fake) prepend_library_path(environment, installation.fake_folder);
+    if (fake)
+        prepend_library_path(environment, installation.fake_folder);
     return true;
 }
 

@@ -20,18 +20,22 @@ std::string why_not_made(const char* path) {
     ConfiguredFile record(path);
     FileError error;
     const int file = record.make(error);
-    if (file < 0) return std::string("cannot be made: ") + error.text();
+    if (file < 0)
+        return std::string("cannot be made: ") + error.text();
     ::close(file);
     record.remove();
     return "";
 }
 
 std::string why_not_written(const char* path, const struct stat& info) {
-    if (S_ISREG(info.st_mode)) return "is there already, and nothing is overwritten: remove it, or name another file";
-    if (!S_ISCHR(info.st_mode)) return "is not a regular file";
+    if (S_ISREG(info.st_mode))
+        return "is there already, and nothing is overwritten: remove it, or name another file";
+    if (!S_ISCHR(info.st_mode))
+        return "is not a regular file";
     FileError error;
     const int file = ConfiguredFile(path).append(error);
-    if (file < 0) return std::string("cannot be written: ") + error.text();
+    if (file < 0)
+        return std::string("cannot be written: ") + error.text();
     ::close(file);
     return "";
 }
@@ -40,15 +44,18 @@ std::string why_not_written(const char* path, const struct stat& info) {
 
 bool check_record(const Settings& settings, const Environment& environment, ConfigError& error) {
     const Entry* entry = find(settings, Key::record);
-    if (entry == nullptr) return true;
+    if (entry == nullptr)
+        return true;
     const bool from_outside =
         entry->rank.level != 0 || entry->rank.source == Source::user_file || entry->rank.source == Source::system_file;
-    if (from_outside && environment.get(kHandOver)) return true;
+    if (from_outside && environment.get(kHandOver))
+        return true;
     const trace::Path path = trace::file_name(entry->value, ::getpid(), 0);
     struct stat info {};
     const bool there = ::stat(path.c_str(), &info) == 0;
     const std::string why = there ? why_not_written(path.c_str(), info) : why_not_made(path.c_str());
-    if (why.empty()) return true;
+    if (why.empty())
+        return true;
     refuse_entry(*entry, why, error);
     error.value.assign(path);
     return false;

@@ -7,9 +7,11 @@ namespace cuslice::cli {
 
 void add_sanitizer_variables(Environment& environment, const std::string& program) {
     constexpr const char* kOptions = "ASAN_OPTIONS";
-    if (!ElfFile(program).needs("libasan.so")) return;
+    if (!ElfFile(program).needs("libasan.so"))
+        return;
     const std::string options = environment.get(kOptions).value_or("");
-    if (options.find("verify_asan_link_order") != options.npos) return;
+    if (options.find("verify_asan_link_order") != options.npos)
+        return;
     environment.set(kOptions, options + (options.empty() ? "" : ":") + "verify_asan_link_order=0");
 }
 

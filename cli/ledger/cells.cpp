@@ -11,9 +11,11 @@ namespace cuslice::cli {
 std::string age_text(uint64_t seconds) { return std::string(ledger::format_age(seconds)); }
 
 Cell size_cell(uint64_t bytes, Form form, Tone tone) {
-    if (bytes == ledger::kNoLimitBytes) return {"-", tone};
+    if (bytes == ledger::kNoLimitBytes)
+        return {"-", tone};
     std::string text = format_memory(bytes);
-    if (form == Form::tight) text.erase(text.find(' '), 1);
+    if (form == Form::tight)
+        text.erase(text.find(' '), 1);
     return {text, tone};
 }
 

@@ -17,7 +17,8 @@ namespace cuslice::cli {
 namespace {
 
 std::string name_of(ledger::AccountKind kind) {
-    if (kind == ledger::AccountKind::rule) return "rule";
+    if (kind == ledger::AccountKind::rule)
+        return "rule";
     return kind == ledger::AccountKind::group ? "group" : "job";
 }
 
@@ -244,7 +245,8 @@ std::span<const HolderColumn> holder_columns() { return kHolderColumns; }
 std::vector<const HolderColumn*> ps_columns() {
     std::vector<const HolderColumn*> columns;
     for (const HolderColumn& column : kHolderColumns)
-        if (!column.heading.empty()) columns.push_back(&column);
+        if (!column.heading.empty())
+            columns.push_back(&column);
     std::ranges::stable_sort(columns, {}, &HolderColumn::place);
     return columns;
 }
@@ -252,13 +254,15 @@ std::vector<const HolderColumn*> ps_columns() {
 std::vector<const HolderColumn*> top_columns(TopColumn::Of of) {
     std::vector<const HolderColumn*> columns;
     for (const HolderColumn& column : kHolderColumns)
-        if (!column.top.heading.empty() && column.top.of == of) columns.push_back(&column);
+        if (!column.top.heading.empty() && column.top.of == of)
+            columns.push_back(&column);
     return columns;
 }
 
 Json json_of(const Holder& holder) {
     Json row = Json::object();
-    for (const HolderColumn& column : kHolderColumns) row[std::string(column.key)] = column.kind.write(holder);
+    for (const HolderColumn& column : kHolderColumns)
+        row[std::string(column.key)] = column.kind.write(holder);
     return row;
 }
 
@@ -267,7 +271,8 @@ Holder read_holder(const Json& row) {
     for (const HolderColumn& column : kHolderColumns) {
         const std::string key(column.key);
         const bool there = column.required || row.contains(key);
-        if (there && column.kind.read != nullptr) column.kind.read(row.at(key), holder);
+        if (there && column.kind.read != nullptr)
+            column.kind.read(row.at(key), holder);
     }
     return holder;
 }
@@ -275,10 +280,12 @@ Holder read_holder(const Json& row) {
 std::string columns_in_words() {
     std::vector<std::string_view> words;
     for (const HolderColumn* column : ps_columns())
-        if (!column->help.empty()) words.push_back(column->help);
+        if (!column->help.empty())
+            words.push_back(column->help);
     std::string text;
     for (const std::string_view& one : words) {
-        if (&one != &words.front()) text += &one == &words.back() ? ", and " : ", ";
+        if (&one != &words.front())
+            text += &one == &words.back() ? ", and " : ", ";
         text += one;
     }
     return text;

@@ -28,9 +28,12 @@ bool read_file(const LedgerFiles::One& one, std::vector<char>& bytes, Holders& f
     const int file = ledger::open_foreign(one.path.c_str(), one.where.user, &missing, &why);
     bytes.resize(sizeof(ledger::File));
     const bool read = file >= 0 && ::pread(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
-    if (file >= 0) ::close(file);
-    if (read) return true;
-    if (missing) return false;
+    if (file >= 0)
+        ::close(file);
+    if (read)
+        return true;
+    if (missing)
+        return false;
     found.failures.emplace_back(file < 0 ? why.text : one.path + ": it was cut short");
     found.own_failed = found.own_failed || one.own;
     return false;
@@ -52,7 +55,8 @@ void add_holders(const ledger::File& file, const LedgerFiles::One& one, std::vec
 }
 
 bool has_living_member(const ledger::File& file, const ledger::Account& account, const LedgerFiles::One& one) {
-    if (account.state.load() == ledger::AccountState::free) return false;
+    if (account.state.load() == ledger::AccountState::free)
+        return false;
     const auto index = static_cast<uint32_t>(&account - file.accounts);
     for (uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++)
         if (file.members[i].state.load() == ledger::MemberState::live && file.members[i].account == index &&
@@ -65,12 +69,15 @@ bool has_living_member(const ledger::File& file, const ledger::Account& account,
 bool add_peaks(const ledger::File& file, const LedgerFiles::One& one, const std::string& name, JobPeak& job) {
     bool found = false;
     for (const ledger::Account& account : file.accounts) {
-        if (account.kind != ledger::AccountKind::job) continue;
-        if (std::string_view(account.name, strnlen(account.name, sizeof account.name)) != name) continue;
+        if (account.kind != ledger::AccountKind::job)
+            continue;
+        if (std::string_view(account.name, strnlen(account.name, sizeof account.name)) != name)
+            continue;
         found = true;
         job.peak = std::max(job.peak, ledger::peak_of(account));
         const bool ended = !has_living_member(file, account, one);
-        if (!ended || job.ended) job.limit = account.limit.load();
+        if (!ended || job.ended)
+            job.limit = account.limit.load();
         job.ended = job.ended && ended;
     }
     return found;
@@ -112,12 +119,15 @@ Holders read_holders(const std::string& folder) {
         if (one.own) {
             ledger::Ledger own;
             ledger::LedgerError locked;
-            if (own.open_existing(folder.c_str(), one.uuid.c_str(), nullptr)) own.take_back_dead(&locked);
+            if (own.open_existing(folder.c_str(), one.uuid.c_str(), nullptr))
+                own.take_back_dead(&locked);
             own.close();
-            if (locked.text[0]) found.failures.push_back(one.uuid + ": not all is up to date: " + locked.text);
+            if (locked.text[0])
+                found.failures.push_back(one.uuid + ": not all is up to date: " + locked.text);
         }
         std::vector<char> bytes;
-        if (!read_file(one, bytes, found)) continue;
+        if (!read_file(one, bytes, found))
+            continue;
         const auto& content = *reinterpret_cast<const ledger::File*>(bytes.data());
         uint64_t& capacity = found.capacities[one.uuid];
         capacity = std::max(capacity, content.header.capacity);
@@ -145,7 +155,8 @@ std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& na
     const LedgerFiles files(folder);
     for (const LedgerFiles::One& one : files.all()) {
         std::vector<char> bytes;
-        if (!one.own && ::geteuid() != 0) continue;
+        if (!one.own && ::geteuid() != 0)
+            continue;
         JobPeak job{one.uuid, one.where.user, 0, 0, true};
         if (read_file(one, bytes, read) &&
             add_peaks(*reinterpret_cast<const ledger::File*>(bytes.data()), one, name, job))

@@ -37,7 +37,8 @@ std::string new_name() {
 // Nothing to share or reserve where nothing limits anything. A part has a limit in any case.
 bool limits_anything(const Settings& settings) {
     for (const Entry& entry : settings.entries())
-        if (is_amount(entry.key)) return true;
+        if (is_amount(entry.key))
+            return true;
     return splits_any(settings);
 }
 
@@ -73,14 +74,16 @@ class Start {
 
 // `needed`: without a ledger nothing starts, as each process would have the limit to itself.
 void Start::open(Reservation& one, bool needed) {
-    if (ledger_failed_) return;
+    if (ledger_failed_)
+        return;
     if (one.open(folder_)) {
         if (one.rebuilt())
             warn("the ledger in " + folder_ + " was damaged or of another version and has been recreated");
         return;
     }
     ledger_failed_ = true;
-    if (!needed) return;
+    if (!needed)
+        return;
     code_ = one.no_place() ? kConfig : kRefused;
     warn("the limit can't be shared between processes: " + one.failure() + advice(one) +
          ", or give each process a limit of its own with --per-process");
@@ -89,20 +92,23 @@ void Start::open(Reservation& one, bool needed) {
 std::string Start::advice(const Reservation& one) {
     if (one.no_place())
         return ". Make room there (in a container: docker run --shm-size), name another folder with --dir";
-    if (one.stranger()) return ". Have an administrator remove what is in the way, name another folder with --dir";
+    if (one.stranger())
+        return ". Have an administrator remove what is in the way, name another folder with --dir";
     return ". Name another folder with --dir";
 }
 
 void Start::keep(std::unique_ptr<Reservation>& one) {
     static Reservations kept;  // as long as the process, which becomes the program
-    if (one->taken()) made_in_ += one->made_in();
+    if (one->taken())
+        made_in_ += one->made_in();
     kept.push_back(std::move(one));
 }
 
 // Where a place can't be had for another reason than memory, nothing starts either.
 Joined Start::take(Reservation& one) {
     const Joined how = one.take(name_, command_);
-    if (how == Joined::yes || how == Joined::refused) return how;
+    if (how == Joined::yes || how == Joined::refused)
+        return how;
     warn("nothing can be reserved on " + one.name() + ": " + one.failure());
     code_ = kRefused;
     return how;
@@ -115,16 +121,20 @@ int Start::take_each(const std::vector<Gpu>& gpus) {
     for (const Gpu& gpu : sorted) {
         Reservations one;
         one.push_back(std::make_unique<Reservation>(gpu, settings_));
-        if (one[0]->asked() == 0) continue;
+        if (one[0]->asked() == 0)
+            continue;
         open(*one[0], true);
-        if (code_ != 0) return code_;
+        if (code_ != 0)
+            return code_;
         while ((one[0]->seen() && !one[0]->fits()) || take(*one[0]) == Joined::refused) {
-            if (waiting_.go_on(one)) continue;
+            if (waiting_.go_on(one))
+                continue;
             warn(waiting_.last_word(*one[0]));
             one[0]->close();
             return kRefused;
         }
-        if (code_ != 0) return one[0]->close(), code_;
+        if (code_ != 0)
+            return one[0]->close(), code_;
         waiting_.ended(*one[0]);
         keep(one[0]);
     }
@@ -137,22 +147,29 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
     for (const Gpu& gpu : gpus) {
         all.push_back(std::make_unique<Reservation>(gpu, settings_));
         open(*all.back(), reserve);
-        if (code_ != 0) return code_;
+        if (code_ != 0)
+            return code_;
     }
-    for (const auto& one : all) one->look();
+    for (const auto& one : all)
+        one->look();
     Reservation* taken = nullptr;
     while (taken == nullptr) {
         std::stable_sort(all.begin(), all.end(),
                          [](const auto& a, const auto& b) { return a->available() > b->available(); });
         for (const auto& one : all) {
-            if (taken != nullptr || !one->fits()) continue;
+            if (taken != nullptr || !one->fits())
+                continue;
             const bool asks = reserve && !ledger_failed_ && one->asked() != 0;
-            if (!asks || take(*one) == Joined::yes) taken = one.get();
+            if (!asks || take(*one) == Joined::yes)
+                taken = one.get();
         }
-        if (code_ != 0) break;
+        if (code_ != 0)
+            break;
         // Without a reservation nothing is refused: the library holds the program to its limit.
-        if (taken == nullptr && (!reserve || ledger_failed_)) taken = all.front().get();
-        if (taken != nullptr || waiting_.go_on(all)) continue;
+        if (taken == nullptr && (!reserve || ledger_failed_))
+            taken = all.front().get();
+        if (taken != nullptr || waiting_.go_on(all))
+            continue;
         for (const auto& one : all) {
             warn(waiting_.last_word(*one));
             one->close();
@@ -160,15 +177,18 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
         return kRefused;
     }
     if (code_ != 0) {
-        for (const auto& one : all) one->close();
+        for (const auto& one : all)
+            one->close();
         return code_;
     }
     waiting_.ended(*taken);
     for (const Gpu& gpu : gpus)
-        if (gpu.uuid == taken->gpu().uuid) *chosen = &gpu;
+        if (gpu.uuid == taken->gpu().uuid)
+            *chosen = &gpu;
     for (auto& one : all) {
         one->close();
-        if (one.get() == taken) keep(one);
+        if (one.get() == taken)
+            keep(one);
     }
     return 0;
 }
@@ -194,8 +214,10 @@ int start_job(Environment& environment, const Settings& settings, Machine& machi
     if (selection.how == Selection::How::any) {
         const Gpu* chosen = nullptr;
         code = start.take_any(selection.gpus, reserves, &chosen);
-        if (chosen) select_one(selection, *chosen);
-        if (chosen && shares) warn_unlimited(settings, selection.gpus.front());
+        if (chosen)
+            select_one(selection, *chosen);
+        if (chosen && shares)
+            warn_unlimited(settings, selection.gpus.front());
     } else if (reserves) {
         const bool listed = selection.how == Selection::How::listed;
         if (listed)

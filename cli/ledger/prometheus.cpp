@@ -20,7 +20,8 @@ std::string label(std::string_view name, std::string_view value) {
     append_printable(printable, value);
     std::string text = std::string(name) + "=\"";
     for (const char c : printable) {
-        if (c == '\\' || c == '"') text += '\\';
+        if (c == '\\' || c == '"')
+            text += '\\';
         text += c;
     }
     return text + "\"";
@@ -41,7 +42,8 @@ class Gauge {
         std::string lines = "# HELP " + name + " " + help_ + "\n# TYPE " + name + " gauge\n";
         for (const auto& [labels, value] : values_) {
             lines += name;
-            if (!labels.empty()) lines.append("{").append(labels).append("}");
+            if (!labels.empty())
+                lines.append("{").append(labels).append("}");
             lines.append(" ").append(std::to_string(value)).append("\n");
         }
         return lines;
@@ -73,7 +75,8 @@ std::string prometheus_text(const Holders& found) {
     for (const auto& [uuid, bytes] : found.capacities) {
         const std::string gpu = label("gpu", uuid);
         capacity.set(gpu, bytes);
-        for (Gauge* const gauge : {&used, &committed, &jobs, &waiting, &wanted}) gauge->set(gpu, 0);
+        for (Gauge* const gauge : {&used, &committed, &jobs, &waiting, &wanted})
+            gauge->set(gpu, 0);
     }
     std::set<std::tuple<std::string, unsigned, std::string, std::string>> seen;
     std::set<std::tuple<std::string, unsigned, int>> counted;  // processes that are in the GPU's sums
@@ -83,20 +86,25 @@ std::string prometheus_text(const Holders& found) {
                                     label("user", user_name(row.user)) + "," + label("kind", row.kind) + "," +
                                     label("name", row.name);
         processes.add(account, 1);
-        if (!row.inner) counted.emplace(row.gpu, row.user, row.pid);
-        if (!seen.emplace(row.gpu, row.user, row.kind, row.name).second) continue;
+        if (!row.inner)
+            counted.emplace(row.gpu, row.user, row.pid);
+        if (!seen.emplace(row.gpu, row.user, row.kind, row.name).second)
+            continue;
         account_used.set(account, row.together);
         account_peak.set(account, row.peak);
         account_reserved.set(account, row.reserved);
-        if (row.limit != ledger::kNoLimit) account_limit.set(account, row.limit);
+        if (row.limit != ledger::kNoLimit)
+            account_limit.set(account, row.limit);
         // The figures of an outer account include the accounts within it.
-        if (row.inner) continue;
+        if (row.inner)
+            continue;
         jobs.add(gpu, 1);
         used.add(gpu, row.together);
         committed.add(gpu, std::max(row.together, row.reserved));
     }
     for (const Holder& row : found.holding) {
-        if (!counted.emplace(row.gpu, row.user, row.pid).second) continue;
+        if (!counted.emplace(row.gpu, row.user, row.pid).second)
+            continue;
         used.add(label("gpu", row.gpu), row.used);
         committed.add(label("gpu", row.gpu), row.used);
     }

@@ -35,9 +35,11 @@ stats::Name name_of(int pid, uint64_t start_time) {
     }
     std::ifstream status(proc(pid, "status"));
     for (std::string line; std::getline(status, line);) {
-        if (!line.starts_with("NSpid:")) continue;
+        if (!line.starts_with("NSpid:"))
+            continue;
         std::istringstream pids(line.substr(6));
-        for (int inner = 0; pids >> inner;) name.pid = inner;  // the innermost is last
+        for (int inner = 0; pids >> inner;)
+            name.pid = inner;  // the innermost is last
     }
     return name;
 }
@@ -50,7 +52,8 @@ bool maps(int pid, const std::string& file_name, uint64_t inode) {
         std::string range, access, offset, device, path;
         uint64_t mapped = 0;
         words >> range >> access >> offset >> device >> std::dec >> mapped;
-        if (mapped == inode && line.ends_with("/" + file_name)) return true;
+        if (mapped == inode && line.ends_with("/" + file_name))
+            return true;
     }
     return false;
 }
@@ -58,7 +61,8 @@ bool maps(int pid, const std::string& file_name, uint64_t inode) {
 // Whole, of this version, and its user's own.
 bool open_file(const std::string& path, unsigned user, int& file, uint64_t& inode) {
     file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) return false;
+    if (file < 0)
+        return false;
     struct stat info {};
     uint32_t header[4]{};  // magic, version, size
     const bool good = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == user &&
@@ -67,7 +71,8 @@ bool open_file(const std::string& path, unsigned user, int& file, uint64_t& inod
     uint64_t magic = 0;
     std::memcpy(&magic, header, sizeof magic);
     inode = info.st_ino;
-    if (good && magic == stats::kMagic && header[2] == stats::kVersion && header[3] == sizeof(stats::File)) return true;
+    if (good && magic == stats::kMagic && header[2] == stats::kVersion && header[3] == sizeof(stats::File))
+        return true;
     ::close(file);
     file = -1;
     errno = 0;
@@ -89,7 +94,8 @@ bool read_gpu(int file, unsigned ordinal, GpuStats& into) {
     const auto place = static_cast<off_t>(offsetof(stats::File, gpus) + ordinal * sizeof(stats::Gpu));
     for (int attempt = 0; attempt < 1000; attempt++) {
         const uint64_t before = sequence_at(file, place);
-        if (before == 0) return false;
+        if (before == 0)
+            return false;
         const bool whole =
             ::pread(file, raw->bytes, sizeof raw->bytes, place) == static_cast<ssize_t>(sizeof raw->bytes);
         if (!whole || before % 2 != 0 || sequence_at(file, place) != before) {
@@ -135,7 +141,8 @@ ProcessStats read_stats(const std::string& folder, int pid) {
     errno = 0;
     if (!open_file(folder + "/" + name, owner.st_uid, file, inode) || !maps(pid, name, inode)) {
         const bool refused = file < 0 && (errno == EACCES || errno == EPERM);
-        if (file >= 0) ::close(file);
+        if (file >= 0)
+            ::close(file);
         if (refused) {
             answer.failure =
                 "the figures of " + who + " can't be read: " + folder + "/" + name + ": " + strerror(EACCES);
@@ -148,7 +155,8 @@ ProcessStats read_stats(const std::string& folder, int pid) {
     }
     for (unsigned ordinal = 0; ordinal < stats::kGpus; ordinal++) {
         GpuStats gpu;
-        if (read_gpu(file, ordinal, gpu)) answer.gpus.push_back(gpu);
+        if (read_gpu(file, ordinal, gpu))
+            answer.gpus.push_back(gpu);
     }
     ::close(file);
     return answer;

@@ -23,11 +23,14 @@ const ledger::Telling kTelling{[](unsigned user) { return FixedText<64>(user_nam
 
 Reservation::Reservation(const Gpu& gpu, const Settings& settings) : gpu_(gpu) {
     const Amount amount = amount_for(settings, identity_of(gpu, gpu.ordinal), gpu.total);
-    if (amount.limited) refusal_.asked = amount.bytes;
+    if (amount.limited)
+        refusal_.asked = amount.bytes;
     const auto ceiling = ceiling_for_all(settings, identity_of(gpu, gpu.ordinal), gpu.total);
-    if (ceiling) ledger_.believes_others(*ceiling);
+    if (ceiling)
+        ledger_.believes_others(*ceiling);
     const auto shared = shared_limit_for(settings, identity_of(gpu, gpu.ordinal), gpu.total);
-    if (shared) ledger_.reserves_under(FixedText<64>(settings.shared_rule()).c_str(), shared->bytes);
+    if (shared)
+        ledger_.reserves_under(FixedText<64>(settings.shared_rule()).c_str(), shared->bytes);
 }
 
 std::string Reservation::name() const { return gpu_.ordinal < 0 ? gpu_.uuid : "GPU " + std::to_string(gpu_.ordinal); }
@@ -49,12 +52,14 @@ std::string Reservation::made_in() const {
 void Reservation::look() {
     refusal_.in_use = in_use();
     seen_ = ledger_.opened() && ledger_.look(refusal_.in_use, &refusal_.committed, &refusal_.available);
-    if (!seen_) refusal_.available = gpu_.total - refusal_.in_use;
+    if (!seen_)
+        refusal_.available = gpu_.total - refusal_.in_use;
 }
 
 void Reservation::queue_up(const std::string& command) {
     refusal_.waiting = true;
-    if (refusal_.asked != 0) ledger_.queue_up(refusal_.asked, command.c_str());
+    if (refusal_.asked != 0)
+        ledger_.queue_up(refusal_.asked, command.c_str());
 }
 
 ledger::Joined Reservation::take(const std::string& job, const std::string& command) {
@@ -71,7 +76,8 @@ std::string Reservation::refusal() const {
 }
 
 std::string Reservation::place_in_queue() const {
-    if (!ledger_.queued()) return "without a place in the queue, which is full";
+    if (!ledger_.queued())
+        return "without a place in the queue, which is full";
     const ledger::Queue& queue = refusal_.committed.queue;
     return "number " + std::to_string(queue.position()) + " of " + std::to_string(queue.total()) + " in the queue";
 }
@@ -82,7 +88,8 @@ std::string Reservation::wish() const {
 }
 
 void Reservation::close() {
-    if (!place_.there()) ledger_.close();
+    if (!place_.there())
+        ledger_.close();
 }
 
 }  // namespace cuslice::cli

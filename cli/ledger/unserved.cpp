@@ -33,7 +33,8 @@ bool has_mps(const Environment& environment) {
 bool has_limit(const Environment& environment) {
     for (const char* name :
          {"CUDA_DEVICE_MEMORY_LIMIT", "CUDA_DEVICE_MEMORY_LIMIT_0", "CUSLICE_LIMIT", "CUSLICE_FRACTION"})
-        if (!environment.get(name).value_or("").empty()) return true;
+        if (!environment.get(name).value_or("").empty())
+            return true;
     return false;
 }
 
@@ -53,13 +54,16 @@ bool is_served(OtherTool tool, const Environment& environment) {
 
 std::vector<ConfigError> find_unserved(const Environment& environment) {
     std::vector<ConfigError> found;
-    if (environment.get(kHandOver)) return found;
+    if (environment.get(kHandOver))
+        return found;
     for (const std::string& line : environment.lines()) {
         const size_t equals = std::min(line.find('='), line.size());
         const std::string_view name = slice(line, 0, equals), value = slice(line, equals + 1);
         const Unserved* const unserved = cuslice::find_unserved(name, value);
-        if (unserved == nullptr) continue;
-        if (is_served(unserved->tool, environment)) continue;
+        if (unserved == nullptr)
+            continue;
+        if (is_served(unserved->tool, environment))
+            continue;
         ConfigError notice;
         Reason why("has no effect here: ");
         notice.set(name, value, why.append(unserved->why));
@@ -69,7 +73,8 @@ std::vector<ConfigError> find_unserved(const Environment& environment) {
 }
 
 void warn_unserved(const Environment& environment) {
-    for (const ConfigError& notice : find_unserved(environment)) warn(notice);
+    for (const ConfigError& notice : find_unserved(environment))
+        warn(notice);
 }
 
 }  // namespace cuslice::cli

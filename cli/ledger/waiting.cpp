@@ -25,7 +25,8 @@ uint64_t now() { return kernel_clock(CLOCK_MONOTONIC); }
 
 Waiting::Waiting(const Settings& settings, Machine& machine, std::string command)
     : machine_(machine), command_(std::move(command)), start_(now()), asked_driver_(start_) {
-    if (const Entry* wait = find(settings, Key::wait)) most_ = wait->number;
+    if (const Entry* wait = find(settings, Key::wait))
+        most_ = wait->number;
 }
 
 void Waiting::begin(const Reservations& refused) {
@@ -40,45 +41,56 @@ void Waiting::begin(const Reservations& refused) {
 // Looks are counted, and not the time: on a machine where each takes long, what is waited for does too.
 bool Waiting::settle(const Reservations& refused) {
     const auto may_fit = [](const auto& one) { return one->may_fit_soon(); };
-    if (settled_ >= ledger::kSettles || std::none_of(refused.begin(), refused.end(), may_fit)) return false;
+    if (settled_ >= ledger::kSettles || std::none_of(refused.begin(), refused.end(), may_fit))
+        return false;
     settled_ += kPoll;
     std::this_thread::sleep_for(std::chrono::milliseconds(kPoll));
     refresh(refused);
-    for (const auto& one : refused) one->look();
+    for (const auto& one : refused)
+        one->look();
     return true;
 }
 
 bool Waiting::go_on(const Reservations& refused) {
-    if (most_ == 0) return settle(refused);
+    if (most_ == 0)
+        return settle(refused);
     // Also where the time is over by now: that it was waited for is said the same on a busy machine.
-    if (since_ == 0) begin(refused);
+    if (since_ == 0)
+        begin(refused);
     const uint64_t spent = (now() - start_) / kMillisecond;
-    if (most_ != kForEver && spent >= most_) return false;
+    if (most_ != kForEver && spent >= most_)
+        return false;
     const uint64_t left = most_ == kForEver ? kPoll : most_ - spent;
     std::this_thread::sleep_for(std::chrono::milliseconds(std::min(kPoll, left)));
-    if (now() - asked_driver_ >= kQuery * kMillisecond) refresh(refused);
-    for (const auto& one : refused) one->look();
+    if (now() - asked_driver_ >= kQuery * kMillisecond)
+        refresh(refused);
+    for (const auto& one : refused)
+        one->look();
     // On one GPU all that is left is kept for it, once it was passed too often there: not on the others as well.
     const auto keeps = [this](const auto& one) { return one.get() == kept_ && one->keeps(); };
     if (std::none_of(refused.begin(), refused.end(), keeps)) {
         const auto found = std::find_if(refused.begin(), refused.end(), [](const auto& one) { return one->keeps(); });
         kept_ = found != refused.end() ? found->get() : nullptr;
     }
-    for (const auto& one : refused) one->step_aside(kept_ != nullptr && one.get() != kept_);
+    for (const auto& one : refused)
+        one->step_aside(kept_ != nullptr && one.get() != kept_);
     return true;
 }
 
 // Asks the driver again: only it can tell what others hold outside cuslice.
 void Waiting::refresh(const Reservations& refused) {
     std::vector<Gpu> gpus;
-    for (const auto& one : refused) gpus.push_back(one->gpu());
+    for (const auto& one : refused)
+        gpus.push_back(one->gpu());
     machine_.refresh(gpus);
-    for (size_t i = 0; i < gpus.size(); ++i) refused[i]->set_free(gpus[i].free);
+    for (size_t i = 0; i < gpus.size(); ++i)
+        refused[i]->set_free(gpus[i].free);
     asked_driver_ = now();
 }
 
 void Waiting::ended(const Reservation& taken) {
-    if (since_ == 0) return;
+    if (since_ == 0)
+        return;
     const uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
     warn(taken.name() + " granted after " + std::string(ledger::format_age(seconds)));
     since_ = 0;
@@ -86,7 +98,8 @@ void Waiting::ended(const Reservation& taken) {
 }
 
 std::string Waiting::last_word(const Reservation& one) const {
-    if (since_ == 0) return one.refusal();
+    if (since_ == 0)
+        return one.refusal();
     const uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
     return "gave up waiting after " + std::string(ledger::format_age(seconds)) + ", " + one.place_in_queue() + ". " +
            one.refusal();

@@ -59,7 +59,8 @@ std::string value_of(const std::string& name, std::string_view placeholder, cons
 void add_settings(CLI::App& app, Command command, const Words& words, Words& rest, std::vector<Flag>& flags,
                   Switches& switches, ConfigError& error) {
     for (const KeyTraits& traits : all_keys()) {
-        if (!takes(command, traits.key)) continue;
+        if (!takes(command, traits.key))
+            continue;
         const std::string name = "--" + std::string(traits.name);
         if (traits.stands_alone) {
             Switch& given = switches[traits.key];
@@ -81,7 +82,8 @@ void add_settings(CLI::App& app, Command command, const Words& words, Words& res
 // A word before the program that is none of this command's options. What follows it may be its value or the next thing
 // on the line: a value is shown only where it was written with an equals sign.
 int refuse_option(Command command, const std::string& word, ConfigError& error) {
-    if (!word.starts_with("--")) return usage(error, word, explain_short_option(word));
+    if (!word.starts_with("--"))
+        return usage(error, word, explain_short_option(word));
     const size_t equals = std::min(word.find('='), word.size());
     const std::string name = word.substr(0, equals);
     Reason why;
@@ -105,7 +107,8 @@ bool all_digits(std::string_view text) { return !text.empty() && text.find_first
 const KeyTraits* takes_for_value(Command command, const std::string& last, const Words& rest, bool& taken) {
     taken = false;
     const KeyTraits* const traits = last.starts_with("--") ? find_key(std::string_view(last).substr(2)) : nullptr;
-    if (traits == nullptr || !traits->stands_alone || rest.size() < 2 || rest.back().starts_with("-")) return nullptr;
+    if (traits == nullptr || !traits->stands_alone || rest.size() < 2 || rest.back().starts_with("-"))
+        return nullptr;
     const std::string& word = rest.back();
     const bool before_program = word[0] >= '0' && word[0] <= '9' && rest[rest.size() - 2] == "--" && rest.size() > 2;
     uint64_t number = 0;
@@ -132,12 +135,14 @@ int parse_topic(Words& rest, const Environment& environment, Arguments& argument
         arguments.help_all = rest.back() == "--help-all";
         rest.pop_back();
     }
-    if (rest.empty()) return 0;
+    if (rest.empty())
+        return 0;
     const std::string word = rest.back();
     rest.pop_back();
     if (word == "--man") {
         arguments.page = rest.empty() ? "cuslice" : rest.back();
-        if (!rest.empty()) rest.pop_back();
+        if (!rest.empty())
+            rest.pop_back();
         if (arguments.page != "cuslice" && arguments.page != "cuslice.toml")
             return usage(error, arguments.page, "no such page: cuslice help --man [cuslice|cuslice.toml]");
     }
@@ -145,8 +150,10 @@ int parse_topic(Words& rest, const Environment& environment, Arguments& argument
         arguments.json = true;
         rest.pop_back();
     }
-    if (!rest.empty()) return usage(error, rest.back(), "not expected here: cuslice help [COMMAND]");
-    if (!arguments.page.empty()) return 0;
+    if (!rest.empty())
+        return usage(error, rest.back(), "not expected here: cuslice help [COMMAND]");
+    if (!arguments.page.empty())
+        return 0;
     if (word == "options" || word == "values") {
         arguments.shared_text = word;
         return 0;
@@ -161,7 +168,8 @@ int parse_topic(Words& rest, const Environment& environment, Arguments& argument
 // `cuslice completion bash`
 int parse_shell(const Words& rest, Arguments& arguments, ConfigError& error) {
     const std::string shell = rest.empty() ? "" : rest.back();
-    if (is_help(shell)) return ask_for_help(Command::help, false, arguments);
+    if (is_help(shell))
+        return ask_for_help(Command::help, false, arguments);
     constexpr std::string_view kNames[] = {"profiles", "groups", "jobs", "pids"};
     if (shell == "names" && rest.size() == 2 && std::ranges::find(kNames, rest[0]) != std::end(kNames)) {
         arguments.names = rest[0];
@@ -169,7 +177,8 @@ int parse_shell(const Words& rest, Arguments& arguments, ConfigError& error) {
     }
     arguments.shell = shell;
     const bool known = shell == "bash" || shell == "zsh" || shell == "fish";
-    if (known && rest.size() == 1) return 0;
+    if (known && rest.size() == 1)
+        return 0;
     return usage(error, "completion", "name your shell: cuslice completion bash, zsh or fish");
 }
 
@@ -177,10 +186,14 @@ int parse_shell(const Words& rest, Arguments& arguments, ConfigError& error) {
 int parse_plot(const Words& rest, Arguments& arguments, ConfigError& error) {
     arguments.program.assign(rest.rbegin(), rest.rend());
     for (const std::string& word : arguments.program) {
-        if (word == "--") break;
-        if (word == "-V" || word == "--version") arguments.command = Command::version;
-        if (is_help(word)) ask_for_help(Command::plot, false, arguments);
-        if (arguments.command != Command::plot) return 0;
+        if (word == "--")
+            break;
+        if (word == "-V" || word == "--version")
+            arguments.command = Command::version;
+        if (is_help(word))
+            ask_for_help(Command::plot, false, arguments);
+        if (arguments.command != Command::plot)
+            return 0;
     }
     return rest.empty() ? usage(error, "plot", "a recording is needed: cuslice plot FILE... [-o OUT]") : 0;
 }
@@ -192,15 +205,19 @@ int parse_install(const Words& rest, Arguments& arguments, ConfigError& error) {
     bool system = false;
     for (size_t i = rest.size(); i-- > 0;) {
         const std::string& word = rest[i];
-        if (word == "-V" || word == "--version") return arguments.command = Command::version, 0;
-        if (is_help(word)) return ask_for_help(command, false, arguments);
+        if (word == "-V" || word == "--version")
+            return arguments.command = Command::version, 0;
+        if (is_help(word))
+            return ask_for_help(command, false, arguments);
         const bool together = word.starts_with("--root=");
         if (word == "--system") {
             system = true;
         } else if (word == "--root" || together) {
-            if (!together && i == 0) return usage(error, word, "a value is needed after it: --root DIR");
+            if (!together && i == 0)
+                return usage(error, word, "a value is needed after it: --root DIR");
             arguments.root = together ? word.substr(word.find('=') + 1) : rest[--i];
-            if (arguments.root.empty()) return usage(error, "--root", "a value is needed after it: --root DIR");
+            if (arguments.root.empty())
+                return usage(error, "--root", "a value is needed after it: --root DIR");
         } else {
             return usage(error, word, "not expected here: " + usage_line);
         }
@@ -236,11 +253,13 @@ int check_top(const CLI::App& app, const std::string& interval, const std::strin
     if (arguments.stream && (arguments.once || arguments.json))
         return usage(error, "--stream", "give it or --once or --json, not both");
     if (app.count("--nodes") != 0) {
-        if (arguments.nodes.empty()) return usage(error, "--nodes", "names are needed: --nodes n1,n2");
+        if (arguments.nodes.empty())
+            return usage(error, "--nodes", "names are needed: --nodes n1,n2");
         return arguments.stream ? usage(error, "--stream", "give it or --nodes, not both") : 0;
     }
     for (const char* const name : {"--over", "--launcher", "--timeout"})
-        if (app.count(name) != 0) return usage(error, name, "needs --nodes as well");
+        if (app.count(name) != 0)
+            return usage(error, name, "needs --nodes as well");
     return 0;
 }
 
@@ -262,19 +281,23 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         };
         return app.add_option_function<std::string>(name, take)->trigger_on_parse();
     };
-    if (command == Command::set || command == Command::ps) add_own("--job", "NAME", arguments.job);
+    if (command == Command::set || command == Command::ps)
+        add_own("--job", "NAME", arguments.job);
     if (command == Command::cdi) {
         const auto take = [&](const std::string& value) {
             arguments.output = value_of("--output", "FILE", value, words, rest, error);
-            if (!arguments.output.empty()) return;
+            if (!arguments.output.empty())
+                return;
             error.set("--output", "a file is needed: --output FILE");
             throw CLI::RuntimeError(kUsage);
         };
         app.add_option_function<std::string>("-o,--output", take)->trigger_on_parse();
     }
     std::string pid;
-    if (command == Command::stats) app.add_option("PID", pid);
-    if (command == Command::config) add_own("--explain", "PID", pid);
+    if (command == Command::stats)
+        app.add_option("PID", pid);
+    if (command == Command::config)
+        add_own("--explain", "PID", pid);
     std::string interval, timeout;
     if (command == Command::top) {
         add_own("--interval", "TIME", interval);
@@ -285,13 +308,17 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         app.add_flag("--stream", arguments.stream)->disable_flag_override();
     }
     const auto no_value = [&](const std::string&) {
-        if (words[rest.size()] == "--json=") throw CLI::ArgumentMismatch("--json");
+        if (words[rest.size()] == "--json=")
+            throw CLI::ArgumentMismatch("--json");
     };
     if (takes_own(command, "json"))
         app.add_flag("--json", arguments.json)->each(no_value)->trigger_on_parse()->disable_flag_override();
-    if (command == Command::ps) app.add_flag("--prometheus", arguments.prometheus)->disable_flag_override();
-    if (command == Command::ps) app.add_flag("--wide", arguments.wide)->disable_flag_override();
-    if (command == Command::top) app.add_flag("--once", arguments.once)->disable_flag_override();
+    if (command == Command::ps)
+        app.add_flag("--prometheus", arguments.prometheus)->disable_flag_override();
+    if (command == Command::ps)
+        app.add_flag("--wide", arguments.wide)->disable_flag_override();
+    if (command == Command::top)
+        app.add_flag("--once", arguments.once)->disable_flag_override();
     try {
         app.parse(rest);
     } catch (const CLI::CallForHelp&) {
@@ -329,7 +356,8 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         words.erase(words.begin());
         return parse_options(std::move(words), arguments, error);
     }
-    if (before != nullptr) return refuse_value(command, *before, rest.back(), error);
+    if (before != nullptr)
+        return refuse_value(command, *before, rest.back(), error);
     rest.erase(rest.begin());
     if (!rest.empty() && rest.back() == "--") {
         rest.pop_back();
@@ -339,12 +367,15 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     } else if (const std::string option = rest.empty() ? "" : option_with_dash(rest.back()); !option.empty()) {
         return usage(error, rest.back(), "begins with a dash instead of hyphens; did you mean " + option);
     }
-    if (arguments.json && arguments.prometheus) return usage(error, "--prometheus", "give it or --json, not both");
+    if (arguments.json && arguments.prometheus)
+        return usage(error, "--prometheus", "give it or --json, not both");
     if (arguments.wide && (arguments.json || arguments.prometheus || app.count("--job") != 0))
         return usage(error, "--wide", "means nothing without the table: leave out --json, --prometheus and --job");
     if (command == Command::ps && app.count("--job") != 0) {
-        if (arguments.job.empty()) return usage(error, "--job", "a name is needed: cuslice ps --job NAME");
-        if (arguments.prometheus) return usage(error, "--prometheus", "give it or --job, not both");
+        if (arguments.job.empty())
+            return usage(error, "--job", "a name is needed: cuslice ps --job NAME");
+        if (arguments.prometheus)
+            return usage(error, "--prometheus", "give it or --job, not both");
     }
     if (command == Command::stats && !parse_pid(pid, arguments.pid))
         return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
@@ -356,11 +387,14 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
                          "not with --explain, which shows only the rules of the system");
     }
     if (command == Command::top)
-        if (const int code = check_top(app, interval, timeout, arguments, error); code != 0) return code;
+        if (const int code = check_top(app, interval, timeout, arguments, error); code != 0)
+            return code;
     if (!takes_program(command)) {
-        if (rest.empty()) return 0;
+        if (rest.empty())
+            return 0;
         std::string meant;
-        if (command == Command::demo) meant = "; to run a program of your own: cuslice run -- " + rest.back();
+        if (command == Command::demo)
+            meant = "; to run a program of your own: cuslice run -- " + rest.back();
         if (command == Command::ps && all_digits(rest.back()))
             meant = "; cuslice stats " + rest.back() + " shows a process";
         return usage(error, rest.back(), "not expected here: this command takes options only" + meant);
@@ -415,19 +449,25 @@ int parse_arguments(const std::vector<std::string>& words, const Environment& en
         arguments.command = Command::version;
         return 0;
     }
-    if (rest.empty()) return usage(error, "no command", list_commands());
+    if (rest.empty())
+        return usage(error, "no command", list_commands());
     const CommandName* const command = find_command(rest.back());
-    if (command == nullptr) return usage(error, rest.back(), explain_unknown_command(words, environment));
+    if (command == nullptr)
+        return usage(error, rest.back(), explain_unknown_command(words, environment));
     arguments.command = command->command;
     rest.pop_back();
-    if (arguments.command == Command::help) return parse_topic(rest, environment, arguments, error);
-    if (arguments.command == Command::completion) return parse_shell(rest, arguments, error);
-    if (arguments.command == Command::plot) return parse_plot(rest, arguments, error);
+    if (arguments.command == Command::help)
+        return parse_topic(rest, environment, arguments, error);
+    if (arguments.command == Command::completion)
+        return parse_shell(rest, arguments, error);
+    if (arguments.command == Command::plot)
+        return parse_plot(rest, arguments, error);
     if (arguments.command == Command::install || arguments.command == Command::uninstall)
         return parse_install(rest, arguments, error);
     if (arguments.command == Command::version)
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: cuslice version stands alone");
-    if (arguments.command != Command::query) return parse_options(std::move(rest), arguments, error);
+    if (arguments.command != Command::query)
+        return parse_options(std::move(rest), arguments, error);
     arguments.query.assign(rest.rbegin(), rest.rend());
     return 0;
 }

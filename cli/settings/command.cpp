@@ -30,13 +30,15 @@ std::span<const CommandName> command_names() { return std::span(kCommandNames).f
 
 const CommandName* find_command(std::string_view name) {
     for (const CommandName& command : kCommandNames)
-        if (command.name == name) return &command;
+        if (command.name == name)
+            return &command;
     return nullptr;
 }
 
 std::string_view name_of(Command command) {
     for (const CommandName& one : kCommandNames)
-        if (one.command == command) return one.name;
+        if (one.command == command)
+            return one.name;
     return {};
 }
 

@@ -329,7 +329,8 @@ constexpr Text kTexts[] = {
 std::string with_columns(std::string_view text, std::string_view columns) {
     constexpr std::string_view kMark = "{columns}", kParagraph = "\n\n";
     const size_t mark = text.find(kMark);
-    if (mark == text.npos) return std::string(text);
+    if (mark == text.npos)
+        return std::string(text);
     const size_t start = text.rfind(kParagraph, mark) + kParagraph.size();
     const size_t end = text.find(kParagraph, mark);
     std::string paragraph(text.substr(start, mark - start));
@@ -342,7 +343,8 @@ std::string with_columns(std::string_view text, std::string_view columns) {
 
 std::string help_text(Command topic, Detail detail, std::string_view columns) {
     for (const Text& text : kTexts) {
-        if (text.command != topic) continue;
+        if (text.command != topic)
+            continue;
         const std::string settings = detail == Detail::all ? options_text(topic) : options_in_short(topic);
         return with_columns(text.start, columns)
             .append(own_options_text(topic))

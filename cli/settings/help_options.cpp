@@ -18,7 +18,8 @@ std::string_view name_of(Heading heading) { return kHeadings[static_cast<size_t>
 
 template <typename Visit>
 void each_heading(Visit visit) {
-    for (unsigned i = 0; i < static_cast<unsigned>(Heading::kCount); ++i) visit(static_cast<Heading>(i));
+    for (unsigned i = 0; i < static_cast<unsigned>(Heading::kCount); ++i)
+        visit(static_cast<Heading>(i));
 }
 
 bool is_listed(const KeyTraits& traits, Heading heading, Command command) {
@@ -54,22 +55,26 @@ std::string names_in_short(Heading heading, Command command) {
     constexpr size_t kNames = 13;
     std::string names;
     for (const KeyTraits& traits : all_keys())
-        if (is_listed(traits, heading, command)) names.append(names.empty() ? "--" : " --").append(traits.name);
-    if (names.empty()) return {};
+        if (is_listed(traits, heading, command))
+            names.append(names.empty() ? "--" : " --").append(traits.name);
+    if (names.empty())
+        return {};
     return wrap(names, kNames).replace(2, name_of(heading).size(), name_of(heading));
 }
 
 std::string explained(Heading heading, Command command) {
     std::string text;
     for (const KeyTraits& traits : all_keys())
-        if (is_listed(traits, heading, command)) text += option_text(traits);
+        if (is_listed(traits, heading, command))
+            text += option_text(traits);
     return text.empty() ? text : "\n" + std::string(name_of(heading)) + ":\n" + text;
 }
 
 nlohmann::ordered_json row_of(const KeyTraits& traits) {
     nlohmann::ordered_json commands;
     for (const CommandName& command : command_names())
-        if (takes(command.command, traits.key)) commands.push_back(command.name);
+        if (takes(command.command, traits.key))
+            commands.push_back(command.name);
     return {{"key", traits.name.view()},
             {"option", written_option(traits)},
             {"variable", traits.variable.view()},
@@ -95,7 +100,8 @@ std::string written_option(const KeyTraits& traits) {
 std::string options_in_short(Command command) {
     std::string names;
     each_heading([&](Heading heading) { names += names_in_short(heading, command); });
-    if (names.empty()) return names;
+    if (names.empty())
+        return names;
     return "\nSettings (--help-all explains them, cuslice help values their values):\n" + names;
 }
 
@@ -113,7 +119,8 @@ std::string options_text() {
 
 Json json_of_options() {
     Json rows = Json::array();
-    for (const KeyTraits& traits : all_keys()) rows.push_back(row_of(traits));
+    for (const KeyTraits& traits : all_keys())
+        rows.push_back(row_of(traits));
     return rows;
 }
 

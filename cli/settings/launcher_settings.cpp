@@ -21,7 +21,8 @@ namespace {
 
 // Not normalised: through a symbolic link a/../b is not b.
 std::string absolute(const std::string& path) {
-    if (path.empty() || path.front() == '/') return path;
+    if (path.empty() || path.front() == '/')
+        return path;
     std::error_code failed;
     const std::filesystem::path current = std::filesystem::current_path(failed);
     return failed ? path : current.string() + "/" + path;
@@ -48,7 +49,8 @@ std::string settle_path(Key key, const std::string& value) {
 Environment settle_paths(Environment environment) {
     for (const KeyTraits& traits : all_keys()) {
         const auto value = environment.get(traits.variable);
-        if (value) environment.set(traits.variable, settle_path(traits.key, *value));
+        if (value)
+            environment.set(traits.variable, settle_path(traits.key, *value));
     }
     return environment;
 }
@@ -84,7 +86,8 @@ bool read_named_file(Settings& settings, const Entry& named, std::vector<LookedA
 // code to run and no files to write to.
 bool check_current_folder(const Settings& settings, ConfigError& error) {
     for (const Entry& entry : settings.entries()) {
-        if (entry.rank.source != Source::current_folder || entry.rank.level != 0) continue;
+        if (entry.rank.source != Source::current_folder || entry.rank.level != 0)
+            continue;
         std::string_view why;
         if (entry.key == Key::driver)
             why = "driver is not taken from the current folder, which could choose code to run: use --driver";
@@ -94,7 +97,8 @@ bool check_current_folder(const Settings& settings, ConfigError& error) {
             why = "dir is not taken from the current folder, which could have folders made anywhere: use --dir";
         if (entry.key == Key::log && entry.value.find(':') != entry.value.npos)
             why = "a log file is not taken from the current folder, which could choose any of yours: use --log";
-        if (!why.empty()) return refuse_entry(entry, why, error);
+        if (!why.empty())
+            return refuse_entry(entry, why, error);
     }
     return true;
 }
@@ -103,12 +107,15 @@ bool check_current_folder(const Settings& settings, ConfigError& error) {
 bool check_log(const Settings& settings, ConfigError& error) {
     const Entry* entry = find(settings, Key::log);
     const std::string file(log_for(settings).file);
-    if (entry == nullptr || file.empty()) return true;
+    if (entry == nullptr || file.empty())
+        return true;
     struct stat status {};
     int code = 0;
     if (::stat(file.c_str(), &status) == 0) {
-        if (S_ISDIR(status.st_mode)) code = EISDIR;
-        if (code == 0 && ::access(file.c_str(), W_OK) != 0) code = errno;
+        if (S_ISDIR(status.st_mode))
+            code = EISDIR;
+        if (code == 0 && ::access(file.c_str(), W_OK) != 0)
+            code = errno;
     } else if (::access(file.substr(0, file.rfind('/') + 1).c_str(), W_OK | X_OK) != 0) {
         code = errno;
     }
@@ -117,9 +124,11 @@ bool check_log(const Settings& settings, ConfigError& error) {
 
 bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
                     ContextSizes& contexts, ConfigError& error) {
-    if (!check_log(settings, error)) return false;
+    if (!check_log(settings, error))
+        return false;
     const Entry* fake = find(settings, Key::fake);
-    if (fake != nullptr) return check_fake(*fake, installation, environment, contexts, error);
+    if (fake != nullptr)
+        return check_fake(*fake, installation, environment, contexts, error);
     const Entry* driver = find(settings, Key::driver);
     if (driver != nullptr && ::access(std::string(driver->value).c_str(), R_OK) != 0) {
         return refuse_entry(*driver, "no such file, or it may not be read", error);
@@ -146,20 +155,26 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     Environment settled = settle_paths(environment);
     const std::vector<char*> lines = settled.pointers();
     const auto outer = settled.get(kHandOver);
-    if (outer && !read_handover(settings, *outer, HandOverPart::without_files, error)) return false;
-    if (!load_environment(settings, lines.data(), error)) return false;
+    if (outer && !read_handover(settings, *outer, HandOverPart::without_files, error))
+        return false;
+    if (!load_environment(settings, lines.data(), error))
+        return false;
     if (const Entry* named = find(settings, Key::config)) {
-        if (!read_named_file(settings, *named, files, error)) return false;
+        if (!read_named_file(settings, *named, files, error))
+            return false;
     }
     if (!read_file(settings, absolute("cuslice.toml"), Source::current_folder, files, error) ||
         !check_current_folder(settings, error)) {
         return false;
     }
     const Path user = user_file(lines.data());
-    if (!user.empty() && !read_file(settings, user.c_str(), Source::user_file, files, error)) return false;
-    if (!read_system_file(settings, system, files, error)) return false;
+    if (!user.empty() && !read_file(settings, user.c_str(), Source::user_file, files, error))
+        return false;
+    if (!read_system_file(settings, system, files, error))
+        return false;
     const bool in_job = !settled.get(kJobVariable).value_or("").empty();
-    if (in_job && !add_outer_job(settings, outer.has_value(), error)) return false;
+    if (in_job && !add_outer_job(settings, outer.has_value(), error))
+        return false;
     return rules::load_rules(settings, system, linked_parser, error) && load_cgroup_ceilings(settings, system, error) &&
            check_combination(settings, error) && load_other_tools(settings, lines.data(), error);
 }
@@ -172,7 +187,8 @@ bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError
 
 std::string sharing_folder(const Settings& settings, const Environment& environment) {
     std::string machine = named_fake_machine(settings, environment);
-    if (machine.empty()) machine = environment.get(kFakeFolderVariable).value_or("");
+    if (machine.empty())
+        machine = environment.get(kFakeFolderVariable).value_or("");
     return std::string(sharing_folder(settings, machine));
 }
 

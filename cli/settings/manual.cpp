@@ -15,7 +15,8 @@ std::string plain(std::string_view text) {
     std::string out;
     bool line_start = true;
     for (const char c : text) {
-        if (line_start && (c == '.' || c == '\'')) out += "\\&";
+        if (line_start && (c == '.' || c == '\''))
+            out += "\\&";
         if (c == '\\')
             out += "\\e";
         else if (c == '-')
@@ -131,7 +132,8 @@ cuslice run \-\-fake 4xh200 \-\- ./a.out
 std::string own_sentence(const OwnOption& own) {
     std::string commands;
     for (const CommandName& command : command_names())
-        if (own.is_of(command.command)) commands.append(commands.empty() ? "" : ", ").append(command.name);
+        if (own.is_of(command.command))
+            commands.append(commands.empty() ? "" : ", ").append(command.name);
     return plain(own.help) + "\n(" + plain(commands) + ").";
 }
 
@@ -141,10 +143,12 @@ std::string own_option_items() {
     std::set<std::string> seen;
     for (const OwnOption& first : own_options()) {
         const std::string name = written_option(first);
-        if (!seen.insert(name).second) continue;
+        if (!seen.insert(name).second)
+            continue;
         std::string sentences;
         for (const OwnOption& own : own_options())
-            if (written_option(own) == name) sentences.append(sentences.empty() ? "" : "\n").append(own_sentence(own));
+            if (written_option(own) == name)
+                sentences.append(sentences.empty() ? "" : "\n").append(own_sentence(own));
         items += item(bold(name), sentences);
     }
     return items;
@@ -153,7 +157,8 @@ std::string own_option_items() {
 std::string cuslice_page(const std::string& version) {
     std::string page = title("CUSLICE", "1", version, "User Commands") + std::string(kStart);
     page += ".SH COMMANDS\n";
-    for (const CommandName& command : command_names()) page += item(bold(command.name), plain(command.summary) + ".");
+    for (const CommandName& command : command_names())
+        page += item(bold(command.name), plain(command.summary) + ".");
     page += ".SH OPTIONS\n";
     page += "Options of\n.BR run ;\n.B devices\nand\n.B config\ntake them too.\n";
     page += "Each option is also a variable and a key of a file.\n";
@@ -237,7 +242,8 @@ std::string file_page(const std::string& version) {
     for (const bool per_gpu : {true, false}) {
         page += per_gpu ? ".SH KEYS OF TABLES\n" : ".SH KEYS BEFORE THE FIRST TABLE\n";
         for (const KeyTraits& traits : all_keys()) {
-            if (!traits.in_file || traits.per_gpu != per_gpu) continue;
+            if (!traits.in_file || traits.per_gpu != per_gpu)
+                continue;
             page += item(bold(traits.name) + " = " + plain(traits.placeholder),
                          sentence(traits) + (traits.may_be_ceiling ? "\nMay be a ceiling." : ""));
         }

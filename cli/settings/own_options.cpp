@@ -57,10 +57,12 @@ std::string own_options_text(Command command) {
     constexpr size_t kIndent = 2, kGap = 3;
     size_t widest = 0;
     for (const OwnOption& own : kOptions)
-        if (own.is_of(command)) widest = std::max(widest, written_option(own).size());
+        if (own.is_of(command))
+            widest = std::max(widest, written_option(own).size());
     std::string text;
     for (const OwnOption& own : kOptions) {
-        if (!own.is_of(command)) continue;
+        if (!own.is_of(command))
+            continue;
         const std::string name = written_option(own);
         text += wrap(own.help, kIndent + widest + kGap).replace(kIndent, name.size(), name);
     }

@@ -95,14 +95,16 @@ bool has_any(std::span<const std::string> words, std::initializer_list<std::stri
 std::span<const std::string> behind_starters(std::span<const std::string> words) {
     while (!words.empty()) {
         const auto* const starter = std::ranges::find(kStarters, last_component(words[0]), &Starter::command);
-        if (starter == std::end(kStarters)) break;
+        if (starter == std::end(kStarters))
+            break;
         size_t i = 1;
         while (i < words.size() && words[i].starts_with("-")) {
             const bool takes_word =
                 words[i].size() == 2 && starter->with_word.find(words[i][1]) != std::string_view::npos;
             i += takes_word ? 2 : 1;
         }
-        while (i < words.size() && starter->command == "env" && words[i].find('=') != std::string::npos) i++;
+        while (i < words.size() && starter->command == "env" && words[i].find('=') != std::string::npos)
+            i++;
         words = words.subspan(std::min(i + starter->own_words, words.size()));
     }
     return words;
@@ -110,7 +112,8 @@ std::span<const std::string> behind_starters(std::span<const std::string> words)
 
 // A client for some of its words alone. Empty: it isn't one for these.
 std::string_view why_with_words(std::string_view command, std::span<const std::string> words) {
-    if (command == "ray") return words.size() > 2 && words[1] == "job" && words[2] == "submit" ? kRay : "";
+    if (command == "ray")
+        return words.size() > 2 && words[1] == "job" && words[2] == "submit" ? kRay : "";
     if (command == "apptainer" || command == "singularity")
         return has_any(words, {"--cleanenv", "-e", "--containall"}) ? kCleanEnvironment : "";
     return "";
@@ -123,8 +126,10 @@ constexpr std::string_view kModules[] = {"torch.distributed.run", "torch.distrib
 
 // "torchrun", "python -m torch.distributed.run": what is to start ranks; empty: nothing is.
 std::string rank_launcher(const std::string& command, const std::vector<std::string>& words) {
-    if (std::ranges::find(kLaunchers, command) != std::end(kLaunchers)) return command;
-    if (!command.starts_with("python")) return {};
+    if (std::ranges::find(kLaunchers, command) != std::end(kLaunchers))
+        return command;
+    if (!command.starts_with("python"))
+        return {};
     for (size_t i = 1; i + 1 < words.size() && words[i].starts_with("-"); ++i)
         if (words[i] == "-m")
             return std::ranges::find(kModules, words[i + 1]) != std::end(kModules) ? "python -m " + words[i + 1]
@@ -141,20 +146,23 @@ bool decides(Key key) {
 
 std::string explain_client(const std::vector<std::string>& words) {
     const std::span<const std::string> started = behind_starters(words);
-    if (started.empty()) return {};
+    if (started.empty())
+        return {};
     const std::string command(last_component(started[0]));
     const auto* const client = std::ranges::find(kClients, std::string_view(command), &Client::command);
     // A scope is this very process.
     const bool stays = command == "systemd-run" && has_any(started, {"--scope"});
     std::string_view why = why_with_words(command, started);
-    if (client != std::end(kClients) && !stays) why = client->why;
+    if (client != std::end(kClients) && !stays)
+        why = client->why;
     return why.empty() ? std::string() : command + ": " + std::string(why);
 }
 
 std::string explain_ranks(const std::string& command, const std::vector<std::string>& words,
                           const Environment& environment) {
     const std::string launcher = rank_launcher(command, words);
-    if (launcher.empty() || environment.get("NCCL_MULTI_RANK_GPU_ENABLE").value_or("0") != "0") return {};
+    if (launcher.empty() || environment.get("NCCL_MULTI_RANK_GPU_ENABLE").value_or("0") != "0")
+        return {};
     return launcher +
            ": NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend gloo, or "
            "with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1";
@@ -165,9 +173,12 @@ std::string suggest_program(const std::string& name, int exit_code, const Enviro
     const size_t space = name.find(' ');
     if (space != name.npos && is_there(name.substr(0, space)))
         return "; the quotes make one word of the program and its arguments: write them without quotes";
-    if (name == "python" && is_there("python3")) return "; did you mean python3";
-    if (exit_code != kNotStarted || name.find('/') == name.npos) return {};
-    if (name.ends_with(".py")) return "; did you mean python3 " + name;
+    if (name == "python" && is_there("python3"))
+        return "; did you mean python3";
+    if (exit_code != kNotStarted || name.find('/') == name.npos)
+        return {};
+    if (name.ends_with(".py"))
+        return "; did you mean python3 " + name;
     return started_file(name) != name || ElfFile(name).is_elf() ? "; chmod +x makes it a program" : "";
 }
 
@@ -177,12 +188,14 @@ std::string explain_misplaced(const Settings& settings, const Arguments& argumen
     const bool decided = std::ranges::any_of(entries, [](const Entry& entry) {
         return decides(entry.key) && (entry.key != Key::fake || entry.rank.source == Source::flag);
     });
-    if (arguments.dashes || decided) return {};
+    if (arguments.dashes || decided)
+        return {};
     const std::vector<std::string>& words = arguments.program;
     for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
         const std::string name = words[i].substr(0, words[i].find('='));
         const KeyTraits* const traits = name.starts_with("--") ? find_key(std::string_view(name).substr(2)) : nullptr;
-        if (traits == nullptr || !decides(traits->key)) continue;
+        if (traits == nullptr || !decides(traits->key))
+            continue;
         return name +
                ": goes to the program, which gets whole GPUs; if it was meant for cuslice, write it before the "
                "program: cuslice run " +

@@ -17,7 +17,8 @@ std::string_view nearest_command(const std::string& word) {
     unsigned least = static_cast<unsigned>(word.size()) / 4 + 1;
     for (const auto& [name, command, summary] : command_names()) {
         const unsigned distance = edit_distance(word, name);
-        if (distance > least || (distance == least && !nearest.empty())) continue;
+        if (distance > least || (distance == least && !nearest.empty()))
+            continue;
         least = distance;
         nearest = name;
     }
@@ -47,7 +48,8 @@ std::string explain_other_name(const std::vector<std::string>& words) {
         return "no such command: cuslice ends no programs; kill " + (pid ? words[1] : "PID") + " does";
     }
     const auto* const name = std::ranges::find(kOtherNames, std::string_view(word), &OtherName::word);
-    if (name == std::end(kOtherNames)) return {};
+    if (name == std::end(kOtherNames))
+        return {};
     return "no such command; did you mean " + std::string(name->meant);
 }
 
@@ -69,10 +71,12 @@ std::string explain_unknown_command(const std::vector<std::string>& words, const
             return "a command comes first; did you mean cuslice run " + name + " ... -- program args";
         return "no such option here; " + list_commands();
     }
-    if (const std::string other = explain_other_name(words); !other.empty()) return other;
+    if (const std::string other = explain_other_name(words); !other.empty())
+        return other;
     // A program that is there was meant as one, whatever command its name resembles.
     const bool program = find_program(word, environment).exit_code == 0;
-    if (program) return "no such command; did you mean cuslice run -- " + word;
+    if (program)
+        return "no such command; did you mean cuslice run -- " + word;
     if (const std::string_view nearest = nearest_command(word); !nearest.empty())
         return "no such command; did you mean " + std::string(nearest);
     return "no such command; " + list_commands() + "; a program needs run: cuslice run -- program args";
@@ -80,7 +84,8 @@ std::string explain_unknown_command(const std::vector<std::string>& words, const
 
 std::string explain_short_option(const std::string& word) {
     const std::string name = word.substr(0, word.find('='));
-    if (name == "-v" || name == "-vv") return "no such option; for more messages --log info, for the version -V";
+    if (name == "-v" || name == "-vv")
+        return "no such option; for more messages --log info, for the version -V";
     if (name.size() > 2 && find_key(std::string_view(name).substr(1)) != nullptr)
         return "no such option; did you mean -" + name;
     return "no such option; options begin with --";
@@ -88,9 +93,11 @@ std::string explain_short_option(const std::string& word) {
 
 std::string option_with_dash(const std::string& word) {
     for (const char* const dash : {"\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x88\x92"}) {  // en dash, em dash, minus
-        if (!word.starts_with(dash)) continue;
+        if (!word.starts_with(dash))
+            continue;
         const std::string name = word.substr(std::string_view(dash).size(), word.find('=') - 3);
-        if (find_key(name) != nullptr) return "--" + name;
+        if (find_key(name) != nullptr)
+            return "--" + name;
     }
     return {};
 }

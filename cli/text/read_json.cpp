@@ -9,12 +9,14 @@
 namespace cuslice::cli {
 
 uint64_t read_number(const Json& value) {
-    if (!value.is_number_unsigned()) throw std::invalid_argument("no number");
+    if (!value.is_number_unsigned())
+        throw std::invalid_argument("no number");
     return value.get<uint64_t>();
 }
 
 std::optional<uint64_t> read_number_or_null(const Json& value) {
-    if (value.is_null()) return {};
+    if (value.is_null())
+        return {};
     return read_number(value);
 }
 
@@ -26,10 +28,12 @@ std::string read_text(const Json& value) {
 std::vector<std::string> read_words(const Json& value) {
     constexpr size_t kMost = 4096;
     std::vector<std::string> words;
-    if (value.is_null()) return words;
+    if (value.is_null())
+        return words;
     size_t left = kMost;
     for (const Json& word : read_list(value)) {
-        if (left == 0) break;
+        if (left == 0)
+            break;
         words.push_back(word.get_ref<const std::string&>().substr(0, left));
         left -= std::min(left, words.back().size() + 1);
     }
@@ -43,7 +47,8 @@ uint64_t read_time_ago(const Json& value) {
 }
 
 const Json& read_list(const Json& value) {
-    if (!value.is_array()) throw std::invalid_argument("no list");
+    if (!value.is_array())
+        throw std::invalid_argument("no list");
     return value;
 }
 

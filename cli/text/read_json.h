@@ -30,7 +30,8 @@ const Json& read_list(const Json& value);
 template <typename Number>
 Number read_small_number(const Json& value) {
     const uint64_t number = read_number(value);
-    if (number > static_cast<uint64_t>(std::numeric_limits<Number>::max())) throw std::out_of_range("number");
+    if (number > static_cast<uint64_t>(std::numeric_limits<Number>::max()))
+        throw std::out_of_range("number");
     return static_cast<Number>(number);
 }
 

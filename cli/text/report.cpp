@@ -19,7 +19,8 @@ int report_file = -1;
 void write_line(std::string line) {
     line += '\n';
     for (const int file : {STDERR_FILENO, report_file})
-        if (file >= 0 && ::write(file, line.data(), line.size()) < 0) continue;  // nobody is left to be told
+        if (file >= 0 && ::write(file, line.data(), line.size()) < 0)
+            continue;  // nobody is left to be told
 }
 
 // Names in a message may be other people's: of processes, and of files that anybody has put into the ledgers' folder.
@@ -29,7 +30,8 @@ std::string escaped(std::string_view message) {
     for (;;) {
         const size_t backslash = std::min(message.find('\\'), message.size());
         append_printable(printable, message.substr(0, backslash));
-        if (backslash == message.size()) return printable;
+        if (backslash == message.size())
+            return printable;
         printable += '\\';
         message.remove_prefix(backslash + 1);
     }
@@ -39,14 +41,17 @@ std::string escaped(std::string_view message) {
 
 void take_report_descriptor() {
     const char* const number = std::getenv(kReportVariable);
-    if (number == nullptr) return;
+    if (number == nullptr)
+        return;
     const int file = std::atoi(number);
-    if (file > STDERR_FILENO && ::fcntl(file, F_SETFD, FD_CLOEXEC) == 0) report_file = file;
+    if (file > STDERR_FILENO && ::fcntl(file, F_SETFD, FD_CLOEXEC) == 0)
+        report_file = file;
     ::unsetenv(kReportVariable);
 }
 
 void report_start() {
-    if (report_file >= 0 && ::write(report_file, "", 1) < 0) report_file = -1;
+    if (report_file >= 0 && ::write(report_file, "", 1) < 0)
+        report_file = -1;
 }
 
 void warn(const std::string& message) { write_line("cuslice: " + escaped(message)); }

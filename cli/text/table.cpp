@@ -34,13 +34,15 @@ std::vector<Block> divide(const std::vector<size_t>& widths, size_t keys, size_t
     std::vector<Block> blocks;
     Block start;
     const size_t room = width > kNarrow ? width - kNarrow : 1;
-    for (size_t i = 0; i < keys; ++i) start.add(i, std::min(widths[i], std::max<size_t>(room / keys, kGap + 1) - kGap));
+    for (size_t i = 0; i < keys; ++i)
+        start.add(i, std::min(widths[i], std::max<size_t>(room / keys, kGap + 1) - kGap));
     blocks.push_back(start);
     for (size_t i = keys; i < widths.size(); ++i) {
         const bool first = blocks.back().columns.size() == keys;
         const size_t left = blocks.back().left(width);
         const bool last = i + 1 == widths.size();
-        if (widths[i] > left && !first && !(last && left >= kNarrow)) blocks.push_back(start);
+        if (widths[i] > left && !first && !(last && left >= kNarrow))
+            blocks.push_back(start);
         blocks.back().add(i, std::max<size_t>(std::min(widths[i], blocks.back().left(width)), 1));
     }
     return blocks;
@@ -56,7 +58,8 @@ const Block& block_of(const std::vector<Block>& blocks, size_t column) {
 // where there are several tables anyway all that the columns before it leave.
 std::vector<Block> arrange(std::vector<size_t> widths, const TableStyle& style) {
     const size_t keys = std::min(style.keys, widths.size()), flexible = style.flexible;
-    if (flexible >= widths.size()) return divide(widths, keys, style.width);
+    if (flexible >= widths.size())
+        return divide(widths, keys, style.width);
     const size_t wanted = widths[flexible];
     widths[flexible] = std::min(wanted, kNarrow);
     const std::vector<Block> blocks = divide(widths, keys, style.width);
@@ -64,7 +67,8 @@ std::vector<Block> arrange(std::vector<size_t> widths, const TableStyle& style) 
     size_t taken = 0;
     for (size_t i = 0; i < own.columns.size(); ++i) {
         const bool stays = blocks.size() == 1 ? own.columns[i] != flexible : own.columns[i] < flexible;
-        if (stays) taken += own.widths[i] + kGap;
+        if (stays)
+            taken += own.widths[i] + kGap;
     }
     const size_t left = style.width - std::min(style.width, taken);
     widths[flexible] = std::max(widths[flexible], std::min(wanted, left));
@@ -77,7 +81,8 @@ std::string take(std::string& text, size_t width) {
     while (end < text.size()) {
         const std::string_view one = first_of(std::string_view(text).substr(end));
         columns += columns_of(one);
-        if (columns > width && end != 0) break;
+        if (columns > width && end != 0)
+            break;
         end += one.size();
     }
     std::string taken = text.substr(0, end);
@@ -96,7 +101,8 @@ void append_row(const Block& block, std::vector<Cell> row, const TableStyle& sty
             more = more || !cell.text.empty();
             const size_t wide = columns_of(part), rest = block.widths[i] - std::min(wide, block.widths[i]);
             const bool right = std::count(style.right.begin(), style.right.end(), block.columns[i]) != 0;
-            if (right) blanks += rest;
+            if (right)
+                blanks += rest;
             if (!part.empty()) {
                 text.append(blanks, ' ').append(style.colours ? coloured(part, cell.tone, true) : part);
                 blanks = 0;
@@ -111,7 +117,8 @@ void append_row(const Block& block, std::vector<Cell> row, const TableStyle& sty
 
 std::string format_memory(uint64_t bytes) {
     constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
-    if (bytes >= 10 * kGiB) return std::string(format_size(bytes));
+    if (bytes >= 10 * kGiB)
+        return std::string(format_size(bytes));
     return std::to_string(bytes / kMiB + (bytes % kMiB >= kMiB / 2 ? 1 : 0)) + " MiB";
 }
 
@@ -121,12 +128,14 @@ std::string format_table(const Rows& table, const TableStyle& style) {
         for (Cell& cell : row) {
             std::string printable;
             cell.text = append_printable(printable, cell.text);
-            if (&row == &rows.front()) cell.tone = Tone::heading;
+            if (&row == &rows.front())
+                cell.tone = Tone::heading;
         }
     std::vector<size_t> widths;
     for (const auto& row : rows) {
         widths.resize(std::max(widths.size(), row.size()), 0);
-        for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i].text));
+        for (size_t i = 0; i < row.size(); ++i)
+            widths[i] = std::max(widths[i], columns_of(row[i].text));
     }
     const std::vector<Block> blocks = arrange(widths, style);
     for (const Block& block : blocks)
@@ -136,8 +145,10 @@ std::string format_table(const Rows& table, const TableStyle& style) {
                     row[style.flexible].text = clipped(row[style.flexible].text, block.widths[i], style.utf8);
     std::string text;
     for (const Block& block : blocks) {
-        if (!text.empty()) text += "\n";
-        for (const auto& row : rows) append_row(block, row, style, text);
+        if (!text.empty())
+            text += "\n";
+        for (const auto& row : rows)
+            append_row(block, row, style, text);
     }
     return text;
 }
@@ -152,11 +163,14 @@ std::string wrap(std::string_view text, size_t indent) {
         const size_t end = std::min(text.find(' '), text.size());
         const std::string word(text.substr(0, end));
         text.remove_prefix(std::min(end + 1, text.size()));
-        if (!line.empty() && indent + columns_of(line) + 1 + columns_of(word) > kTerminal) end_line();
-        if (!line.empty()) line += ' ';
+        if (!line.empty() && indent + columns_of(line) + 1 + columns_of(word) > kTerminal)
+            end_line();
+        if (!line.empty())
+            line += ' ';
         line += word;
     }
-    if (!line.empty()) end_line();
+    if (!line.empty())
+        end_line();
     return lines;
 }
 

@@ -33,28 +33,36 @@ bool locale_is_utf8() {
     // The first that is set and not empty decides. Not setlocale(): where a locale isn't installed, as in most
     // containers, it says nothing about the terminal.
     std::string name = variable("LC_ALL");
-    if (name.empty()) name = variable("LC_CTYPE");
-    if (name.empty()) name = variable("LANG");
+    if (name.empty())
+        name = variable("LC_CTYPE");
+    if (name.empty())
+        name = variable("LANG");
     std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 32 : c; });
     return name.find("UTF-8") != name.npos || name.find("UTF8") != name.npos;
 }
 
 bool terminal_has_colours() {
-    if (!variable("NO_COLOR").empty()) return false;
+    if (!variable("NO_COLOR").empty())
+        return false;
     const std::string kind = variable("TERM");
-    if (kind == "dumb") return false;
-    if (!variable("COLORTERM").empty()) return true;
-    if (kind.ends_with("-mono") || kind.ends_with("-m")) return false;
+    if (kind == "dumb")
+        return false;
+    if (!variable("COLORTERM").empty())
+        return true;
+    if (kind.ends_with("-mono") || kind.ends_with("-m"))
+        return false;
     constexpr std::string_view kWithColours[] = {"xterm",     "screen", "tmux", "rxvt",    "linux", "konsole",
                                                  "alacritty", "kitty",  "foot", "wezterm", "vte",   "gnome",
                                                  "putty",     "cygwin", "ansi", "st-"};
     for (const std::string_view known : kWithColours)
-        if (kind.starts_with(known)) return true;
+        if (kind.starts_with(known))
+            return true;
     return kind.find("color") != kind.npos;
 }
 
 size_t output_columns() {
-    if (const size_t asked = columns_asked_for(); asked != 0) return asked;
+    if (const size_t asked = columns_asked_for(); asked != 0)
+        return asked;
     winsize size{};
     const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
     return known ? size.ws_col : kTerminal;

@@ -27,7 +27,8 @@ const char* colour_of(Tone tone) {
 
 std::string coloured(const std::string& text, Tone tone, bool colours) {
     std::string before = tone == Tone::heading ? "\x1b[1m" : "";
-    if (colours) before += colour_of(tone);
+    if (colours)
+        before += colour_of(tone);
     return before.empty() || text.empty() ? text : before + text + "\x1b[0m";
 }
 

@@ -10,7 +10,8 @@ namespace cuslice::cli::top {
 std::string shown(std::string_view text, const Look& look) {
     std::string printable;
     append_printable(printable, text);
-    if (look.utf8) return printable;
+    if (look.utf8)
+        return printable;
     std::string ascii;
     for (const char c : printable) {
         constexpr std::string_view kDigits = "0123456789abcdef";
@@ -25,7 +26,8 @@ std::string shown(std::string_view text, const Look& look) {
 
 size_t columns_of(const Line& line) {
     size_t columns = 0;
-    for (const Span& span : line) columns += span.bar ? span.columns : columns_of(span.text);
+    for (const Span& span : line)
+        columns += span.bar ? span.columns : columns_of(span.text);
     return columns;
 }
 
@@ -39,14 +41,17 @@ Line clipped(const Line& line, const Look& look) {
     for (const Span& span : line) {
         if (span.bar) {
             const size_t columns = std::min(span.columns, left);
-            if (columns != 0) append_bar(kept, *span.bar, columns);
+            if (columns != 0)
+                append_bar(kept, *span.bar, columns);
             left -= columns;
             continue;
         }
         const std::string text = clipped(span.text, left, look);
         left -= columns_of(text);
-        if (!text.empty()) kept.push_back({text, span.tone});
-        if (text != span.text) break;
+        if (!text.empty())
+            kept.push_back({text, span.tone});
+        if (text != span.text)
+            break;
     }
     return kept;
 }

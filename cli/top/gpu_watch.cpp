@@ -29,11 +29,13 @@ void answer(const std::function<Gpus()>& ask, int to) {
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; ++standard) ::dup2(null, standard);
+    for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; ++standard)
+        ::dup2(null, standard);
     const std::string text = write_answer(ask());
     for (size_t at = 0; at < text.size();) {
         const ssize_t count = ::write(to, text.data() + at, text.size() - at);
-        if (count < 0 && errno != EINTR) break;
+        if (count < 0 && errno != EINTR)
+            break;
         at += count > 0 ? static_cast<size_t>(count) : 0;
     }
     ::_exit(0);
@@ -42,36 +44,45 @@ void answer(const std::function<Gpus()>& ask, int to) {
 }  // namespace
 
 void GpuWatch::stop() {
-    if (child_ > 0) ::kill(-child_, SIGKILL);
+    if (child_ > 0)
+        ::kill(-child_, SIGKILL);
     finish();
 }
 
 void GpuWatch::finish() {
-    if (answer_ >= 0) ::close(answer_);
+    if (answer_ >= 0)
+        ::close(answer_);
     answer_ = -1;
-    if (child_ <= 0) return;
+    if (child_ <= 0)
+        return;
     while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
     }
     child_ = 0;
 }
 
 void GpuWatch::ask() {
-    if (answer_ >= 0 || (answered_ != 0 && now() - answered_ < kPause)) return;
+    if (answer_ >= 0 || (answered_ != 0 && now() - answered_ < kPause))
+        return;
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return;
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        return;
     child_ = ::fork();
-    if (child_ == 0) answer(ask_, ends[1]);
+    if (child_ == 0)
+        answer(ask_, ends[1]);
     ::close(ends[1]);
     answer_ = ends[0];
     text_.clear();
-    if (child_ > 0) ::setpgid(child_, child_);  // whoever of the two comes first
+    if (child_ > 0)
+        ::setpgid(child_, child_);  // whoever of the two comes first
 }
 
 bool GpuWatch::take() {
     char buffer[4096];
     const ssize_t count = ::read(answer_, buffer, sizeof buffer);
-    if (count > 0) text_.append(buffer, static_cast<size_t>(count));
-    if (count > 0 || (count < 0 && errno == EINTR)) return false;
+    if (count > 0)
+        text_.append(buffer, static_cast<size_t>(count));
+    if (count > 0 || (count < 0 && errno == EINTR))
+        return false;
     finish();
     latest_ = parse_answer(text_);
     answered_ = now();

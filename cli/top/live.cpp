@@ -78,28 +78,34 @@ bool Live::obey(Keys::Wish wish) {
 bool Live::read_keys() {
     char bytes[256];
     const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-    if (count < 0) return errno == EINTR || errno == EAGAIN;
+    if (count < 0)
+        return errno == EINTR || errno == EAGAIN;
     for (ssize_t i = 0; i < count; ++i)
-        if (!obey(keys_.read(bytes[i]))) return false;
+        if (!obey(keys_.read(bytes[i])))
+            return false;
     return count != 0;
 }
 
 bool Live::take_signals() {
     while (const int signal = signals_.take()) {
-        if (signal == SIGWINCH) continue;
+        if (signal == SIGWINCH)
+            continue;
         if (signal != SIGCONT) {
             screen_.leave();
-            if (signal != SIGTSTP) source_.stop();
+            if (signal != SIGTSTP)
+                source_.stop();
             Signals::let(signal);
         }
         // It goes on, after SIGTSTP or a SIGSTOP that nobody sees come.
-        if (!screen_.enter()) return false;
+        if (!screen_.enter())
+            return false;
     }
     return true;
 }
 
 void Live::run() {
-    if (!screen_.enter()) return;
+    if (!screen_.enter())
+        return;
     uint64_t next = 0;
     for (bool there = true, changed = true; there;) {
         uint64_t now = kernel_clock(CLOCK_MONOTONIC);
@@ -108,16 +114,20 @@ void Live::run() {
             next = now + interval_ * kMillisecond;
             changed = true;
         }
-        if (changed) there = draw();
+        if (changed)
+            there = draw();
         now = kernel_clock(CLOCK_MONOTONIC);
         const uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
         std::vector<pollfd> ready = {{signals_.descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
         source_.add_descriptors(ready);
         ::poll(ready.data(), ready.size(), static_cast<int>(std::min(left, source_.patience())));
-        if (source_.take()) next = 0;
+        if (source_.take())
+            next = 0;
         changed = ready[0].revents != 0 || ready[1].revents != 0;
-        if (ready[0].revents != 0) there = there && take_signals();
-        if (ready[1].revents != 0) there = there && read_keys();
+        if (ready[0].revents != 0)
+            there = there && take_signals();
+        if (ready[1].revents != 0)
+            there = there && read_keys();
     }
     screen_.leave();
     source_.stop();
@@ -152,7 +162,8 @@ Keys::Wish Keys::read(char byte) {
     }
     sequence_ += byte;
     const bool ends = sequence_.size() > 2 && byte >= '@' && byte <= '~';
-    if (!ends && sequence_.size() < 16) return Wish::none;
+    if (!ends && sequence_.size() < 16)
+        return Wish::none;
     const std::string whole = sequence_.substr(std::min<size_t>(sequence_.size(), 2));
     sequence_.clear();
     constexpr struct {
@@ -161,7 +172,8 @@ Keys::Wish Keys::read(char byte) {
     } kSequences[] = {{"A", Wish::up},  {"B", Wish::down}, {"5~", Wish::page_up}, {"6~", Wish::page_down},
                       {"H", Wish::top}, {"1~", Wish::top}, {"F", Wish::bottom},   {"4~", Wish::bottom}};
     for (const auto& known : kSequences)
-        if (whole == known.sequence) return known.wish;
+        if (whole == known.sequence)
+            return known.wish;
     return Wish::none;
 }
 

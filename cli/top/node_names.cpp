@@ -42,19 +42,23 @@ class List {
             if (!is_node(name))
                 return refuse(name,
                               "not the name of a node, which has letters, digits and _.:@%-, and doesn't begin with -");
-            if (std::find(nodes_.begin(), nodes_.end(), name) != nodes_.end()) return true;
+            if (std::find(nodes_.begin(), nodes_.end(), name) != nodes_.end())
+                return true;
             nodes_.push_back(name);
             return nodes_.size() <= kMaxNodes || refuse("more than 256 nodes", "these can't all be asked at once");
         }
         const size_t close = rest.find(']', open);
-        if (close == rest.npos) return refuse(rest, "a bracket is not closed");
+        if (close == rest.npos)
+            return refuse(rest, "a bracket is not closed");
         const std::string stem = before + std::string(rest.substr(0, open));
         std::string_view ranges = rest.substr(open + 1, close - open - 1);
         for (bool more = true; more;) {
             const size_t comma = ranges.find(',');
-            if (!add_range(stem, ranges.substr(0, comma), rest.substr(close + 1))) return false;
+            if (!add_range(stem, ranges.substr(0, comma), rest.substr(close + 1)))
+                return false;
             more = comma != ranges.npos;
-            if (more) ranges.remove_prefix(comma + 1);
+            if (more)
+                ranges.remove_prefix(comma + 1);
         }
         return true;
     }
@@ -69,8 +73,10 @@ class List {
             return refuse(range, "no numbers of nodes: n[1-3,7]");
         for (unsigned number = first; number <= last; ++number) {
             std::string digits = std::to_string(number);
-            if (digits.size() < from.size()) digits.insert(0, from.size() - digits.size(), '0');
-            if (!add(stem + digits, rest)) return false;
+            if (digits.size() < from.size())
+                digits.insert(0, from.size() - digits.size(), '0');
+            if (!add(stem + digits, rest))
+                return false;
         }
         return true;
     }
@@ -86,12 +92,16 @@ bool parse_nodes(std::string_view list, std::vector<std::string>& nodes, std::st
     int depth = 0;
     for (size_t begin = 0, at = 0; at <= list.size(); ++at) {
         const char c = at < list.size() ? list[at] : ',';
-        if (at == list.size()) depth = 0;
+        if (at == list.size())
+            depth = 0;
         depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-        if (c != ',' || depth > 0) continue;
+        if (c != ',' || depth > 0)
+            continue;
         const std::string_view one = list.substr(begin, at - begin);
-        if (one.empty()) return parser.refuse(list, "a name is missing");
-        if (!parser.add({}, one)) return false;
+        if (one.empty())
+            return parser.refuse(list, "a name is missing");
+        if (!parser.add({}, one))
+            return false;
         begin = at + 1;
     }
     return true;

@@ -36,7 +36,8 @@ uint64_t now() { return kernel_clock(CLOCK_MONOTONIC) / kMillisecond; }
 void become(const std::vector<std::string>& words, int output, int errors, pid_t parent) {
     ::setsid();
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) ::_exit(1);
+    if (::getppid() != parent)
+        ::_exit(1);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -44,7 +45,8 @@ void become(const std::vector<std::string>& words, int output, int errors, pid_t
     ::dup2(output, STDOUT_FILENO);
     ::dup2(errors, STDERR_FILENO);
     std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& word : words)
+        arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     ::execvp(arguments[0], arguments.data());
     const std::string why = words[0] + " can't be started here: " + std::strerror(errno);
@@ -64,8 +66,10 @@ std::string_view last_line(std::string_view text) {
     while (!(text = trimmed(text)).empty()) {
         const size_t begin = text.find_last_of("\r\n");
         const std::string_view line = trimmed(text.substr(begin == text.npos ? 0 : begin + 1));
-        if (last.empty()) last = line;
-        if (!line.starts_with("srun: error: ") || line.find(": task 0: ") == line.npos) return line;
+        if (last.empty())
+            last = line;
+        if (!line.starts_with("srun: error: ") || line.find(": task 0: ") == line.npos)
+            return line;
         text = text.substr(0, begin == text.npos ? 0 : begin);
     }
     return last;
@@ -74,9 +78,11 @@ std::string_view last_line(std::string_view text) {
 }  // namespace
 
 void NodeWatch::ask() {
-    if (running() || now() < again_) return;
+    if (running() || now() < again_)
+        return;
     int output[2], errors[2];
-    if (::pipe2(output, O_CLOEXEC) != 0) return void(fail(std::string("no pipe: ") + std::strerror(errno)));
+    if (::pipe2(output, O_CLOEXEC) != 0)
+        return void(fail(std::string("no pipe: ") + std::strerror(errno)));
     if (::pipe2(errors, O_CLOEXEC) != 0) {
         ::close(output[0]);
         ::close(output[1]);
@@ -84,17 +90,20 @@ void NodeWatch::ask() {
     }
     const pid_t parent = ::getpid();
     pid_ = ::fork();
-    if (pid_ == 0) become(command_.words, output[1], errors[1], parent);
+    if (pid_ == 0)
+        become(command_.words, output[1], errors[1], parent);
     ::close(output[1]);
     ::close(errors[1]);
     output_ = output[0];
     errors_ = errors[0];
-    for (const int end : {output_, errors_}) ::fcntl(end, F_SETFL, O_NONBLOCK);
+    for (const int end : {output_, errors_})
+        ::fcntl(end, F_SETFL, O_NONBLOCK);
     text_.clear(), error_text_.clear(), greeting_.clear();
     greeted_ = 0;
     asked_ = now();
     answered_ = closed_ = 0;
-    if (pid_ > 0) return;
+    if (pid_ > 0)
+        return;
     pid_ = 0;
     close_pipes();
     fail(std::string("no process: ") + std::strerror(errno));
@@ -102,19 +111,23 @@ void NodeWatch::ask() {
 
 void NodeWatch::add_descriptors(std::vector<pollfd>& descriptors) const {
     for (const int end : {output_, errors_})
-        if (end >= 0) descriptors.push_back({end, POLLIN, 0});
+        if (end >= 0)
+            descriptors.push_back({end, POLLIN, 0});
 }
 
 uint64_t NodeWatch::patience() const {
     constexpr uint64_t kOften = 50, kAlways = 3'600'000;
-    if (!running()) return kAlways;
-    if (output_ < 0) return kOften;
+    if (!running())
+        return kAlways;
+    if (output_ < 0)
+        return kOften;
     const uint64_t end = std::max(asked_, answered_) + command_.timeout + (answered_ != 0 ? command_.interval : 0);
     return end > now() ? std::min(end - now() + 1, kAlways) : 0;
 }
 
 uint64_t NodeWatch::overdue() const {
-    if (!latest_ || !command_.stream || answered_ == 0) return 0;
+    if (!latest_ || !command_.stream || answered_ == 0)
+        return 0;
     const uint64_t age = now() - answered_;
     return age > 2 * command_.interval + 5'000 ? age : 0;
 }
@@ -123,8 +136,10 @@ uint64_t NodeWatch::overdue() const {
 void NodeWatch::read_output() {
     char buffer[65536];
     const ssize_t count = ::read(output_, buffer, sizeof buffer);
-    if (count > 0) text_.append(buffer, static_cast<size_t>(count));
-    if (count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN))) return;
+    if (count > 0)
+        text_.append(buffer, static_cast<size_t>(count));
+    if (count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN)))
+        return;
     ::close(output_);
     output_ = -1;
     closed_ = now();
@@ -139,16 +154,19 @@ void NodeWatch::read_errors() {
             ::close(errors_);
             errors_ = -1;
         }
-        if (count <= 0) break;
+        if (count <= 0)
+            break;
         error_text_.append(buffer, static_cast<size_t>(count));
-        if (error_text_.size() > kMaxErrors) error_text_.erase(0, error_text_.size() - kMaxErrors);
+        if (error_text_.size() > kMaxErrors)
+            error_text_.erase(0, error_text_.size() - kMaxErrors);
     }
 }
 
 bool NodeWatch::accept(std::string_view text) {
     Json document = Json::parse(text, nullptr, false);
     std::optional<Snapshot> snapshot = parse_snapshot(document);
-    if (!snapshot) return false;
+    if (!snapshot)
+        return false;
     latest_ = std::move(snapshot);
     document_ = std::move(document);
     failure_.clear();
@@ -163,8 +181,10 @@ std::string NodeWatch::read_text() {
     for (size_t end; (end = text_.find('\n', at)) != text_.npos; at = end + 1) {
         const std::string_view line = std::string_view(text_).substr(at, end - at);
         if (line.starts_with("{")) {
-            if (!command_.stream) break;
-            if (!accept(line)) return kNotRead;
+            if (!command_.stream)
+                break;
+            if (!accept(line))
+                return kNotRead;
         } else {
             greet(line);
             greeted_ += line.size() + 1;
@@ -173,15 +193,18 @@ std::string NodeWatch::read_text() {
     text_.erase(0, at);
     const bool whole = output_ < 0 && !command_.stream;
     if (text_.starts_with("{")) {
-        if (whole && !accept(text_)) return kNotRead;
+        if (whole && !accept(text_))
+            return kNotRead;
         return text_.size() > kMaxAnswer ? "its answer is longer than 16 MiB" : "";
     }
-    if (whole || text_.size() + greeted_ > kMaxGreeting) greet(text_);
+    if (whole || text_.size() + greeted_ > kMaxGreeting)
+        greet(text_);
     return text_.size() + greeted_ > kMaxGreeting ? "it says: " + greeting_ : "";
 }
 
 void NodeWatch::greet(std::string_view line) {
-    if (greeting_.empty()) greeting_ = trimmed(line).substr(0, kMaxReason);
+    if (greeting_.empty())
+        greeting_ = trimmed(line).substr(0, kMaxReason);
 }
 
 bool NodeWatch::fail(std::string why) {
@@ -197,29 +220,36 @@ bool NodeWatch::fail(std::string why) {
 // Why a command has ended that was to answer.
 std::string NodeWatch::reason() const {
     std::string said(last_line(error_text_).substr(0, kMaxReason));
-    if (said.empty() && !greeting_.empty()) said = "it says: " + greeting_;
+    if (said.empty() && !greeting_.empty())
+        said = "it says: " + greeting_;
     if (said.empty() && WIFSIGNALED(status_))
         said = command_.words[0] + " was ended by signal " + std::to_string(WTERMSIG(status_));
-    if (said.empty()) said = command_.words[0] + " exited with " + std::to_string(WEXITSTATUS(status_));
+    if (said.empty())
+        said = command_.words[0] + " exited with " + std::to_string(WEXITSTATUS(status_));
     // The launcher's own code and the shell's, which ssh and srun hand on.
     const int code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 0;
-    if (code == kUsage) return "another cuslice is there, an older one: " + said;
-    if (code == kNotFound) return said + " (--launcher PATH names it there)";
+    if (code == kUsage)
+        return "another cuslice is there, an older one: " + said;
+    if (code == kNotFound)
+        return said + " (--launcher PATH names it there)";
     return said;
 }
 
 bool NodeWatch::take() {
-    if (!running()) return false;
+    if (!running())
+        return false;
     const bool answered = latest_.has_value();
     read_errors();
-    if (output_ >= 0) read_output();
+    if (output_ >= 0)
+        read_output();
     if (std::string why = read_text(); !why.empty()) {
         kill();
         return fail(std::move(why));
     }
     if (output_ < 0) {
         if (!reap()) {
-            if (now() - closed_ < kEnding) return false;
+            if (now() - closed_ < kEnding)
+                return false;
             kill();
         }
         return command_.stream || !latest_ ? fail(reason()) : !answered;
@@ -237,17 +267,21 @@ bool NodeWatch::take() {
 
 void NodeWatch::terminate() {
     // It may not have become the leader of its group yet.
-    if (running() && ::kill(-pid_, SIGTERM) != 0) ::kill(pid_, SIGTERM);
+    if (running() && ::kill(-pid_, SIGTERM) != 0)
+        ::kill(pid_, SIGTERM);
 }
 
 bool NodeWatch::reap() {
-    if (!running()) return true;
+    if (!running())
+        return true;
     siginfo_t info{};
     const bool known = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-    if (known && info.si_pid == 0) return false;
+    if (known && info.si_pid == 0)
+        return false;
     read_errors();
     // While it is not waited for its group can't be another's.
-    if (known) ::kill(-pid_, SIGKILL);
+    if (known)
+        ::kill(-pid_, SIGKILL);
     ::waitpid(pid_, &status_, 0);
     pid_ = 0;
     close_pipes();
@@ -255,16 +289,20 @@ bool NodeWatch::reap() {
 }
 
 void NodeWatch::kill() {
-    if (!running()) return;
-    if (::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
-    for (int i = 0; i < 100 && !reap(); ++i) ::usleep(1000);
+    if (!running())
+        return;
+    if (::kill(-pid_, SIGKILL) != 0)
+        ::kill(pid_, SIGKILL);
+    for (int i = 0; i < 100 && !reap(); ++i)
+        ::usleep(1000);
     pid_ = 0;
     close_pipes();
 }
 
 void NodeWatch::close_pipes() {
     for (int* const end : {&output_, &errors_}) {
-        if (*end >= 0) ::close(*end);
+        if (*end >= 0)
+            ::close(*end);
         *end = -1;
     }
 }

@@ -11,23 +11,27 @@
 namespace cuslice::cli::top {
 
 void Nodes::look() {
-    for (NodeWatch& node : nodes_) node.ask();
+    for (NodeWatch& node : nodes_)
+        node.ask();
     clock_ = time_of_day();
 }
 
 void Nodes::add_descriptors(std::vector<pollfd>& descriptors) const {
-    for (const NodeWatch& node : nodes_) node.add_descriptors(descriptors);
+    for (const NodeWatch& node : nodes_)
+        node.add_descriptors(descriptors);
 }
 
 bool Nodes::take() {
     bool news = false;
-    for (NodeWatch& node : nodes_) news = node.take() || news;
+    for (NodeWatch& node : nodes_)
+        news = node.take() || news;
     return news;
 }
 
 uint64_t Nodes::patience() const {
     uint64_t least = Source::patience();
-    for (const NodeWatch& node : nodes_) least = std::min(least, node.patience());
+    for (const NodeWatch& node : nodes_)
+        least = std::min(least, node.patience());
     return least;
 }
 
@@ -40,14 +44,18 @@ Lines Nodes::draw(const Look& look) const {
 
 void Nodes::stop() {
     constexpr int kTries = 200;
-    for (NodeWatch& node : nodes_) node.terminate();
+    for (NodeWatch& node : nodes_)
+        node.terminate();
     const auto ended = [&] {
         bool all = true;
-        for (NodeWatch& node : nodes_) all = node.reap() && all;
+        for (NodeWatch& node : nodes_)
+            all = node.reap() && all;
         return all;
     };
-    for (int i = 0; i < kTries && !ended(); ++i) ::usleep(10'000);
-    for (NodeWatch& node : nodes_) node.kill();
+    for (int i = 0; i < kTries && !ended(); ++i)
+        ::usleep(10'000);
+    for (NodeWatch& node : nodes_)
+        node.kill();
 }
 
 void Nodes::ask_once(const Signals& signals) {
@@ -61,8 +69,10 @@ void Nodes::ask_once(const Signals& signals) {
         add_descriptors(ready);
         ::poll(ready.data(), ready.size(), static_cast<int>(patience()));
         while (const int signal = signals.take()) {
-            if (signal == SIGWINCH || signal == SIGCONT) continue;
-            if (signal != SIGTSTP) stop();
+            if (signal == SIGWINCH || signal == SIGCONT)
+                continue;
+            if (signal != SIGTSTP)
+                stop();
             Signals::let(signal);
         }
         take();
@@ -73,7 +83,8 @@ Json Nodes::document() const {
     Json nodes = Json::array();
     for (const NodeWatch& node : nodes_) {
         Json row = {{"node", node.name()}, {"failure", Json()}};
-        if (node.latest() == nullptr) row["failure"] = node.failure();
+        if (node.latest() == nullptr)
+            row["failure"] = node.failure();
         for (const char* const list : {"gpus", "processes", "waiting", "caches", "failures"})
             row[list] = node.document().is_object() ? node.document().value(list, Json::array()) : Json::array();
         row["gpus_failure"] = Json();

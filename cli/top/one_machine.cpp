@@ -16,8 +16,10 @@ constexpr uint64_t kMillisecond = 1'000'000;  // nanoseconds
 bool write_whole(int file, std::string_view text) {
     while (!text.empty()) {
         const ssize_t count = ::write(file, text.data(), text.size());
-        if (count < 0 && errno != EINTR) return false;
-        if (count > 0) text.remove_prefix(static_cast<size_t>(count));
+        if (count < 0 && errno != EINTR)
+            return false;
+        if (count > 0)
+            text.remove_prefix(static_cast<size_t>(count));
     }
     return true;
 }
@@ -31,7 +33,8 @@ void OneMachine::look() {
 }
 
 void OneMachine::add_descriptors(std::vector<pollfd>& descriptors) const {
-    if (gpus_.descriptor() >= 0) descriptors.push_back({gpus_.descriptor(), POLLIN, 0});
+    if (gpus_.descriptor() >= 0)
+        descriptors.push_back({gpus_.descriptor(), POLLIN, 0});
 }
 
 bool OneMachine::take() {
@@ -46,7 +49,8 @@ void OneMachine::stream(uint64_t interval) {
         gpus_.ask();
         uint64_t now = kernel_clock(CLOCK_MONOTONIC);
         if (now >= next || (first && gpus_.latest() != nullptr)) {
-            if (!write_whole(STDOUT_FILENO, json_line(json_of(look_(gpus_.latest()))))) return;
+            if (!write_whole(STDOUT_FILENO, json_line(json_of(look_(gpus_.latest())))))
+                return;
             next = now + interval * kMillisecond;
             first = false;
         }
@@ -54,9 +58,12 @@ void OneMachine::stream(uint64_t interval) {
         const uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
         // A pipe or a connection that nobody reads is told of without being asked for.
         pollfd ready[] = {{STDOUT_FILENO, 0, 0}, {gpus_.descriptor(), POLLIN, 0}};
-        if (::poll(ready, 2, static_cast<int>(std::min<uint64_t>(left, 3'600'000))) <= 0) continue;
-        if ((ready[0].revents & (POLLERR | POLLHUP)) != 0) return;
-        if (ready[1].revents != 0) gpus_.take();
+        if (::poll(ready, 2, static_cast<int>(std::min<uint64_t>(left, 3'600'000))) <= 0)
+            continue;
+        if ((ready[0].revents & (POLLERR | POLLHUP)) != 0)
+            return;
+        if (ready[1].revents != 0)
+            gpus_.take();
     }
 }
 

@@ -40,7 +40,8 @@ void restore_and_end(int signal) {
 void catch_crashes() {
     for (const int signal : kCrashes) {
         struct sigaction action {};
-        if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
+        if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
+            continue;
         action.sa_handler = restore_and_end;
         action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
         ::sigaction(signal, &action, nullptr);
@@ -60,15 +61,18 @@ bool take_terminal(const termios& raw) {
     const bool background = ::tcgetpgrp(STDIN_FILENO) != ::getpgrp();
     sigset_t none, blocked;
     sigemptyset(&none);
-    if (background) ::sigprocmask(SIG_SETMASK, &none, &blocked);
+    if (background)
+        ::sigprocmask(SIG_SETMASK, &none, &blocked);
     const bool taken = set_terminal(raw);
-    if (background) ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+    if (background)
+        ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
     return taken;
 }
 
 winsize size_now() {
     winsize size{};
-    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {24, 80, 0, 0};
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+        return {24, 80, 0, 0};
     return size;
 }
 
@@ -84,21 +88,26 @@ class Frame : public CharacterCanvas {
         : CharacterCanvas(look.utf8), width_(look.width), rows_(rows), colours_(colours) {}
 
     void text(const std::string& text, Tone tone) override {
-        if (columns_ == 0 && line_.empty()) line_ = place(row_);
+        if (columns_ == 0 && line_.empty())
+            line_ = place(row_);
         line_ += coloured(text, tone, colours_);
         columns_ += columns_of(text);
     }
     void end_line() override {
-        if (line_.empty()) line_ = place(row_);
+        if (line_.empty())
+            line_ = place(row_);
         // Not where the last column was written: the cursor is still on it.
-        if (columns_ < width_) line_ += "\x1b[K";
-        if (row_ < rows_) sequences_ += line_;
+        if (columns_ < width_)
+            line_ += "\x1b[K";
+        if (row_ < rows_)
+            sequences_ += line_;
         ++row_;
         line_.clear();
         columns_ = 0;
     }
     bool flush() override {
-        if (row_ < rows_) sequences_ += place(row_) + "\x1b[J";
+        if (row_ < rows_)
+            sequences_ += place(row_) + "\x1b[J";
         return true;
     }
     const std::string& sequences() const { return sequences_; }
@@ -116,31 +125,38 @@ class Frame : public CharacterCanvas {
 
 Screen::Screen(bool utf8, bool colours) : utf8_(utf8), colours_(colours), output_(-1) {
     const char* const name = ::ttyname(STDOUT_FILENO);
-    if (name != nullptr) output_ = ::open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (output_ < 0) output_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (name != nullptr)
+        output_ = ::open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (output_ < 0)
+        output_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 }
 
 Screen::~Screen() {
     leave();
-    if (output_ >= 0) ::close(output_);
+    if (output_ >= 0)
+        ::close(output_);
 }
 
 bool Screen::enter() {
-    if (entered == 0 && ::tcgetattr(STDIN_FILENO, &before) != 0) return false;
+    if (entered == 0 && ::tcgetattr(STDIN_FILENO, &before) != 0)
+        return false;
     termios raw = before;
     // Signals of keys stay, so that Ctrl-C and Ctrl-Z are what they always are; Ctrl-S stops nothing.
     raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
     raw.c_iflag &= ~static_cast<tcflag_t>(IXON);
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
-    if (!take_terminal(raw)) return false;
-    if (entered == 0) catch_crashes();
+    if (!take_terminal(raw))
+        return false;
+    if (entered == 0)
+        catch_crashes();
     entered = 1;
     return write(kEnter, -1, 1000);
 }
 
 void Screen::leave() {
-    if (entered == 0) return;
+    if (entered == 0)
+        return;
     write(kLeave, -1, 1000);
     set_terminal(before);
     entered = 0;
@@ -152,7 +168,8 @@ size_t Screen::rows() const { return size_now().ws_row; }
 
 bool Screen::draw(const Lines& lines, int interrupted) {
     Frame frame(look(), rows(), colours_);
-    for (const Line& line : lines) top::draw(clipped(line, look()), frame);
+    for (const Line& line : lines)
+        top::draw(clipped(line, look()), frame);
     frame.flush();
     return write(frame.sequences(), interrupted, -1);
 }
@@ -160,12 +177,16 @@ bool Screen::draw(const Lines& lines, int interrupted) {
 bool Screen::write(std::string_view text, int interrupted, int patience) const {
     while (!text.empty()) {
         const ssize_t count = ::write(output_, text.data(), text.size());
-        if (count > 0) text.remove_prefix(static_cast<size_t>(count));
-        if (count >= 0 || errno == EINTR) continue;
-        if (errno != EAGAIN) return false;
+        if (count > 0)
+            text.remove_prefix(static_cast<size_t>(count));
+        if (count >= 0 || errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return false;
         pollfd both[] = {{output_, POLLOUT, 0}, {interrupted, POLLIN, 0}};
         const int ready = ::poll(both, 2, patience);
-        if (ready == 0 || both[1].revents != 0) return true;
+        if (ready == 0 || both[1].revents != 0)
+            return true;
     }
     return true;
 }

@@ -17,14 +17,16 @@ Signals::Signals() {
         // The kernel keeps also an ignored one while it is blocked, and nohup's SIGHUP is to stay ignored.
         struct sigaction action {};
         const bool ignored = ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-        if (!ignored) sigaddset(&held_, signal);
+        if (!ignored)
+            sigaddset(&held_, signal);
     }
     ::sigprocmask(SIG_BLOCK, &held_, &before_);
     descriptor_ = ::signalfd(-1, &held_, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 Signals::~Signals() {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    if (descriptor_ >= 0)
+        ::close(descriptor_);
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 

@@ -21,7 +21,8 @@ namespace {
 
 // A partition's UUID follows from its GPU's, so that a ledger's name says which it is of.
 void add_places(const Gpu& gpu, std::map<std::string, Place>& places) {
-    if (gpu.ordinal < 0) return;
+    if (gpu.ordinal < 0)
+        return;
     places[gpu.uuid] = {gpu.ordinal, {}};
     const GpuIdentity identity = identity_of(gpu, gpu.ordinal);
     for (unsigned part = 0; part < VirtualParts::kMax; ++part)
@@ -32,7 +33,8 @@ void add_places(const Gpu& gpu, std::map<std::string, Place>& places) {
 // another namespace may belong to nobody here, or to another process: read_stats() sees which.
 std::vector<Cache> read_caches(const std::string& folder, const Holders& holders) {
     std::set<int> pids;
-    for (const Holder& holder : holders.holding) pids.insert(holder.pid);
+    for (const Holder& holder : holders.holding)
+        pids.insert(holder.pid);
     const uint64_t here = ledger::read_pid_namespace();
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
@@ -43,7 +45,8 @@ std::vector<Cache> read_caches(const std::string& folder, const Holders& holders
     std::vector<Cache> caches;
     for (const int pid : pids) {
         const ProcessStats process = read_stats(folder, pid);
-        for (const GpuStats& gpu : process.gpus) caches.push_back({pid, process.command, gpu, process.command_line});
+        for (const GpuStats& gpu : process.gpus)
+            caches.push_back({pid, process.command, gpu, process.command_line});
     }
     return caches;
 }
@@ -69,13 +72,15 @@ std::string Snapshot::user_called(unsigned user) const {
 }
 
 uint64_t Snapshot::reserved_beyond_use(const std::string& uuid) const {
-    if (const auto told = beyond.find(uuid); told != beyond.end()) return told->second;
+    if (const auto told = beyond.find(uuid); told != beyond.end())
+        return told->second;
     std::map<AccountName, uint64_t> of_accounts;
     for (const Holder& holder : holders.holding)
         if (holder.gpu == uuid && !holder.inner)
             of_accounts[account_of(holder)] = holder.reserved > holder.together ? holder.reserved - holder.together : 0;
     uint64_t sum = 0;
-    for (const auto& [account, bytes] : of_accounts) sum += bytes;
+    for (const auto& [account, bytes] : of_accounts)
+        sum += bytes;
     return sum;
 }
 
@@ -84,11 +89,13 @@ Snapshot take_snapshot(const Settings& settings, const std::string& folder, cons
     snapshot.gpus_known = gpus != nullptr;
     if (gpus != nullptr) {
         snapshot.gpus_failure = gpus->failure;
-        if (gpus->failure.empty() && gpus->list.empty()) snapshot.gpus_failure = "the driver has none";
+        if (gpus->failure.empty() && gpus->list.empty())
+            snapshot.gpus_failure = "the driver has none";
         for (const Gpu& gpu : gpus->list) {
             const Amount amount = amount_for(settings, identity_of(gpu, gpu.ordinal), gpu.total);
             GpuLoad load{gpu, {}, std::string(amount.origin)};
-            if (amount.limited) load.limit = amount.bytes;
+            if (amount.limited)
+                load.limit = amount.bytes;
             snapshot.gpus.push_back(load);
             add_places(gpu, snapshot.places);
         }

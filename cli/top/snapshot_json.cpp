@@ -22,9 +22,11 @@ std::vector<std::string> command_line_in(const Json& row) {
 // A row's GPU, and what its `index` and `partition` say of that.
 std::string place_in(const Json& row, Snapshot& snapshot) {
     const std::string uuid = read_text(row.at("gpu"));
-    if (row.at("index").is_null()) return uuid;
+    if (row.at("index").is_null())
+        return uuid;
     Place place{read_small_number<int>(row.at("index")), {}};
-    if (!row.at("partition").is_null()) place.partition = read_small_number<int>(row.at("partition"));
+    if (!row.at("partition").is_null())
+        place.partition = read_small_number<int>(row.at("partition"));
     snapshot.places[uuid] = place;
     return uuid;
 }
@@ -45,8 +47,10 @@ void add_gpu(const Json& row, Snapshot& snapshot) {
     if (const auto used = read_number_or_null(row.at("used")))
         load.gpu.free = load.gpu.total - std::min(load.gpu.total, *used);
     load.limit = read_number_or_null(row.at("limit"));
-    if (load.limit) load.origin = read_text(row.at("origin"));
-    if (load.gpu.ordinal >= 0) snapshot.places[load.gpu.uuid] = {load.gpu.ordinal, {}};
+    if (load.limit)
+        load.origin = read_text(row.at("origin"));
+    if (load.gpu.ordinal >= 0)
+        snapshot.places[load.gpu.uuid] = {load.gpu.ordinal, {}};
     snapshot.beyond[load.gpu.uuid] = read_number(row.at("reserved_beyond_use"));
     snapshot.gpus.push_back(std::move(load));
 }
@@ -143,11 +147,16 @@ std::string json_line(const Json& document) {
 std::optional<Snapshot> parse_snapshot(const Json& document) {
     Snapshot snapshot;
     try {
-        if (read_number(document.at("version")) != kVersion) return {};
-        for (const Json& row : read_list(document.at("gpus"))) add_gpu(row, snapshot);
-        for (const Json& row : read_list(document.at("processes"))) add_process(row, snapshot);
-        for (const Json& row : read_list(document.at("waiting"))) add_waiting(row, snapshot);
-        for (const Json& row : read_list(document.at("caches"))) add_cache(row, snapshot);
+        if (read_number(document.at("version")) != kVersion)
+            return {};
+        for (const Json& row : read_list(document.at("gpus")))
+            add_gpu(row, snapshot);
+        for (const Json& row : read_list(document.at("processes")))
+            add_process(row, snapshot);
+        for (const Json& row : read_list(document.at("waiting")))
+            add_waiting(row, snapshot);
+        for (const Json& row : read_list(document.at("caches")))
+            add_cache(row, snapshot);
         // Earlier ones say it on stderr alone.
         if (document.contains("failures"))
             for (const Json& text : read_list(document.at("failures")))

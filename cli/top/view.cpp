@@ -47,7 +47,8 @@ Line ends(Span left, const std::string& right, const Look& look) {
     const size_t room = columns_of(right) + 2 < look.width ? look.width - columns_of(right) - 2 : look.width;
     left.text = clipped(left.text, room, look);
     const size_t width = columns_of(left.text);
-    if (right.empty() || room == look.width) return {std::move(left)};
+    if (right.empty() || room == look.width)
+        return {std::move(left)};
     return {std::move(left), {std::string(look.width - width - columns_of(right), ' ')}, {right, Tone::faint}};
 }
 
@@ -66,8 +67,10 @@ struct Counts {
     std::string text(bool gpus_known) const {
         std::string text = gpus_known ? counted(gpus, "GPU", "GPUs") + ", " : "";
         text += counted(jobs, "job", "jobs");
-        if (groups != 0) text += ", " + counted(groups, "group", "groups");
-        if (rules != 0) text += ", " + counted(rules, "rule", "rules");
+        if (groups != 0)
+            text += ", " + counted(groups, "group", "groups");
+        if (rules != 0)
+            text += ", " + counted(rules, "rule", "rules");
         return waiting != 0 ? text + ", " + std::to_string(waiting) + " waiting" : text;
     }
 };
@@ -116,7 +119,8 @@ void add_whole(const std::string& text, size_t indent, const Look& look, Lines& 
         while (end < rest.size()) {
             const std::string_view one = first_of(rest.substr(end));
             columns += columns_of(one);
-            if (columns > width && end != 0) break;
+            if (columns > width && end != 0)
+                break;
             end += one.size();
         }
         // Between two words, where there are some.
@@ -128,10 +132,12 @@ void add_whole(const std::string& text, size_t indent, const Look& look, Lines& 
 }
 
 void add_gpus(const Snapshot& snapshot, const Look& look, Lines& lines) {
-    if (!snapshot.gpus_known) lines.push_back({{"Asking which GPUs there are ...", Tone::faint}});
+    if (!snapshot.gpus_known)
+        lines.push_back({{"Asking which GPUs there are ...", Tone::faint}});
     if (!snapshot.gpus_failure.empty())
         add_whole("No GPU can be listed: " + shown(snapshot.gpus_failure, look), 0, look, lines);
-    for (const GpuLoad& load : snapshot.gpus) add_gpu(snapshot, load, look, lines);
+    for (const GpuLoad& load : snapshot.gpus)
+        add_gpu(snapshot, load, look, lines);
 }
 
 constexpr TopColumn::Of kOfAccount = TopColumn::Of::account, kOfProcess = TopColumn::Of::process;
@@ -156,7 +162,8 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
     const std::string name = shown(first.name, look);
     std::string command =
         alone ? command_shown(first.command_line, first.command, look) : std::to_string(members.size()) + " processes";
-    if (group) command = first.kind + " " + name + ": " + command;
+    if (group)
+        command = first.kind + " " + name + ": " + command;
     const uint64_t most = first.limit == ledger::kNoLimitBytes ? 0 : first.limit;
     const uint64_t beyond = first.reserved > first.together ? first.reserved - first.together : 0;
     std::vector<Cell> row = {{label_of(snapshot, first.gpu, look)},
@@ -169,7 +176,8 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
     add_cells(kOfProcess, alone ? &first : nullptr, look, row);
     row.push_back({group ? first.kind : name, Tone::faint});
     grid.add(std::move(row));
-    if (alone) return;
+    if (alone)
+        return;
     for (const Holder* member : members) {
         row = {{},
                {},
@@ -185,10 +193,12 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
 }
 
 void add_section(const char* heading, const Grid& grid, const Look& look, Lines& lines) {
-    if (grid.empty()) return;
+    if (grid.empty())
+        return;
     lines.emplace_back();
     lines.push_back(clipped(Line{{heading, Tone::heading}}, look));
-    for (Line& line : grid.draw(look)) lines.push_back(std::move(line));
+    for (Line& line : grid.draw(look))
+        lines.push_back(std::move(line));
 }
 
 void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
@@ -268,7 +278,8 @@ void add_machine(const Snapshot& snapshot, const Look& look, Lines& lines) {
     add_jobs(snapshot, look, lines);
     add_waiting(snapshot, look, lines);
     add_caches(snapshot, look, lines);
-    for (const std::string& failure : snapshot.holders.failures) add_whole(shown(failure, look), 0, look, lines);
+    for (const std::string& failure : snapshot.holders.failures)
+        add_whole(shown(failure, look), 0, look, lines);
 }
 
 // "-- n1 ------ 2 GPUs, 1 job", as wide as the terminal.
@@ -276,7 +287,8 @@ Line heading_of(const std::string& name, const std::string& right, const Look& l
     const std::string dash = look.utf8 ? "─" : "-";
     std::string left = dash + dash + " " + shown(name, look) + " ";
     const size_t taken = columns_of(left) + (right.empty() ? 0 : columns_of(right) + 1);
-    for (size_t i = taken; i < look.width; ++i) left += dash;
+    for (size_t i = taken; i < look.width; ++i)
+        left += dash;
     return clipped(Line{{left, Tone::heading}, {right.empty() ? "" : " " + right, Tone::faint}}, look);
 }
 
@@ -302,7 +314,8 @@ Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, c
         }
         lines.emplace_back();
         lines.push_back(heading_of(node.name, node.snapshot != nullptr ? counts.text(true) : "", look));
-        if (node.overdue != 0) add_whole("No answer for " + age_text(node.overdue) + ". The last was:", 2, look, lines);
+        if (node.overdue != 0)
+            add_whole("No answer for " + age_text(node.overdue) + ". The last was:", 2, look, lines);
         if (node.snapshot != nullptr) {
             add_machine(*node.snapshot, look, lines);
         } else if (node.failure.empty()) {
@@ -313,7 +326,8 @@ Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, c
         }
     }
     std::string text = counted(nodes.size(), "node", "nodes");
-    if (failed != 0) text += " (" + std::to_string(failed) + " without an answer)";
+    if (failed != 0)
+        text += " (" + std::to_string(failed) + " without an answer)";
     lines.front() = title(text + ", " + all.text(true), clock, look);
     return lines;
 }
@@ -323,10 +337,12 @@ Lines scrolled(const Lines& lines, size_t rows, size_t& offset, const Look& look
     offset = std::min(offset, body > room ? body - room : 0);
     const size_t end = std::min(offset + room, body), more = body - end;
     Lines part = {lines.front()};
-    for (size_t i = offset; i < end; ++i) part.push_back(lines[i + 1]);
+    for (size_t i = offset; i < end; ++i)
+        part.push_back(lines[i + 1]);
     part.resize(room + 1);
     std::string keys = "q quits";
-    if (body > room) keys += look.utf8 ? "  ↑ ↓ PgUp PgDn" : "  arrows, PgUp, PgDn";
+    if (body > room)
+        keys += look.utf8 ? "  ↑ ↓ PgUp PgDn" : "  arrows, PgUp, PgDn";
     std::string left_out = offset != 0 ? std::to_string(offset) + " above" : "";
     if (more != 0)
         left_out += (offset != 0 ? ", " : "") + std::string(look.utf8 ? "… " : "") + std::to_string(more) + " more";

@@ -14,7 +14,8 @@ struct Places {
 // A star may also stand for nothing.
 void step_over_stars(std::string_view pattern, Places& places) {
     for (size_t i = 0; i < pattern.size(); ++i)
-        if (places.at[i] && pattern[i] == '*') places.at[i + 1] = true;
+        if (places.at[i] && pattern[i] == '*')
+            places.at[i + 1] = true;
 }
 
 // One of two stars in a row, which stand for slashes as well.
@@ -34,7 +35,8 @@ bool takes_once(char pattern, char character) { return pattern == '?' ? characte
 Places after(std::string_view pattern, const Places& now, char character) {
     Places next;
     for (size_t i = 0; i < pattern.size(); ++i) {
-        if (!now.at[i]) continue;
+        if (!now.at[i])
+            continue;
         if (pattern[i] == '*')
             next.at[i] |= star_takes(pattern, i, character);
         else if (takes_once(pattern[i], character))
@@ -47,21 +49,26 @@ Places after(std::string_view pattern, const Places& now, char character) {
 }  // namespace
 
 bool fits_glob(std::string_view pattern, std::string_view path) {
-    if (pattern.size() > kMostOfPattern) return false;
+    if (pattern.size() > kMostOfPattern)
+        return false;
     Places now;
     now.at[0] = true;
     step_over_stars(pattern, now);
-    for (const char character : path) now = after(pattern, now, character);
+    for (const char character : path)
+        now = after(pattern, now, character);
     return now.at[pattern.size()];
 }
 
 std::string_view outermost_fit(std::string_view pattern, std::string_view path) {
-    if (path.empty() || path[0] != '/') return {};
-    if (fits_glob(pattern, "/")) return slice(path, 0, 1);
+    if (path.empty() || path[0] != '/')
+        return {};
+    if (fits_glob(pattern, "/"))
+        return slice(path, 0, 1);
     for (size_t end = 1; end < path.size();) {
         const size_t next = path.find('/', end + 1);
         end = next == path.npos ? path.size() : next;
-        if (fits_glob(pattern, slice(path, 0, end))) return slice(path, 0, end);
+        if (fits_glob(pattern, slice(path, 0, end)))
+            return slice(path, 0, end);
     }
     return {};
 }

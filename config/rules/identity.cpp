@@ -31,7 +31,8 @@ struct Proc {
 Link read_link(const Link& path) {
     char text[4096];
     const long size = ::syscall(SYS_readlinkat, AT_FDCWD, path.c_str(), text, sizeof text);
-    if (size <= 0 || static_cast<size_t>(size) >= sizeof text) return {};
+    if (size <= 0 || static_cast<size_t>(size) >= sizeof text)
+        return {};
     return Link(std::string_view(text, static_cast<size_t>(size)));
 }
 
@@ -41,10 +42,12 @@ Link executable_of(const Proc& proc) {
     constexpr std::string_view kDeleted = " (deleted)";
     Link path = read_link(proc.path("exe"));
     const std::string_view text = path.view();
-    if (text.size() <= kDeleted.size() || slice(text, text.size() - kDeleted.size()) != kDeleted) return path;
+    if (text.size() <= kDeleted.size() || slice(text, text.size() - kDeleted.size()) != kDeleted)
+        return path;
     Link there(proc.root);
     there.append(text);
-    if (::syscall(SYS_faccessat, AT_FDCWD, there.c_str(), F_OK) == 0) return path;
+    if (::syscall(SYS_faccessat, AT_FDCWD, there.c_str(), F_OK) == 0)
+        return path;
     return path.assign(slice(text, 0, text.size() - kDeleted.size()));
 }
 
@@ -62,8 +65,10 @@ bool same_link(const Proc& one, const Proc& other, std::string_view name) {
 }
 
 bool take_number(std::string_view& text, uint64_t& number) {
-    while (!text.empty() && !is_digit(text[0]) && text[0] != '\n') text = slice(text, 1);
-    if (text.empty() || !is_digit(text[0])) return false;
+    while (!text.empty() && !is_digit(text[0]) && text[0] != '\n')
+        text = slice(text, 1);
+    if (text.empty() || !is_digit(text[0]))
+        return false;
     for (number = 0; !text.empty() && is_digit(text[0]) && number < 1ull << 40; text = slice(text, 1))
         number = number * 10 + static_cast<uint64_t>(text[0] - '0');
     return true;
@@ -82,9 +87,11 @@ void read_groups(const Proc& proc, Identity& identity) {
     identity.groups_doubt = identity.user_doubt;
     // More than there is room for: EINVAL.
     const long count = ::syscall(SYS_getgroups, static_cast<long>(Identity::kMaxGroups - 1), own);
-    if (count < 0) identity.groups_doubt = Doubt::too_many;
+    if (count < 0)
+        identity.groups_doubt = Doubt::too_many;
     identity.groups[identity.group_count++] = mapped(map.view(), static_cast<unsigned>(::syscall(SYS_getgid)));
-    for (long i = 0; i < count; ++i) identity.groups[identity.group_count++] = mapped(map.view(), own[i]);
+    for (long i = 0; i < count; ++i)
+        identity.groups[identity.group_count++] = mapped(map.view(), own[i]);
 }
 
 // `0::/path` and `4:memory:/path`. The unified one first: it is the one that others count by.
@@ -96,7 +103,8 @@ void read_cgroups(const Proc& proc, Identity& identity) {
         while (take_line(text, line)) {
             const size_t first = line.find(':');
             const size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
-            if (second == line.npos || starts_with(line, "0::") != unified) continue;
+            if (second == line.npos || starts_with(line, "0::") != unified)
+                continue;
             identity.cgroups.append(slice(line, second + 1), '\n');
         }
     }
@@ -110,10 +118,12 @@ size_t read_numbers(std::string_view status, std::string_view name, std::string_
     std::string_view line;
     size_t count = 0;
     while (take_line(status, line)) {
-        if (!starts_with(line, name)) continue;
+        if (!starts_with(line, name))
+            continue;
         uint64_t number = 0;
         for (; take_number(line, number); ++count)
-            if (count < numbers.size()) numbers[count] = mapped(map, static_cast<unsigned>(number));
+            if (count < numbers.size())
+                numbers[count] = mapped(map, static_cast<unsigned>(number));
         break;
     }
     return count;
@@ -123,12 +133,15 @@ size_t read_numbers(std::string_view status, std::string_view name, std::string_
 
 bool map_outside(std::string_view map, unsigned inside, unsigned& outside) {
     outside = inside;
-    if (map.empty()) return true;
+    if (map.empty())
+        return true;
     std::string_view line;
     while (take_line(map, line)) {
         uint64_t first = 0, there = 0, count = 0;
-        if (!take_number(line, first) || !take_number(line, there) || !take_number(line, count)) continue;
-        if (inside < first || inside - first >= count) continue;
+        if (!take_number(line, first) || !take_number(line, there) || !take_number(line, count))
+            continue;
+        if (inside < first || inside - first >= count)
+            continue;
         outside = static_cast<unsigned>(there + (inside - first));
         return true;
     }
@@ -160,7 +173,8 @@ bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason
             explain_errno(code, why);
         return false;
     }
-    if (!status.read(kMostOfProc, why)) return false;
+    if (!status.read(kMostOfProc, why))
+        return false;
     char first;
     if (::syscall(SYS_readlinkat, AT_FDCWD, proc.path("exe").c_str(), &first, 1) < 0) {
         const int code = errno;

@@ -43,10 +43,12 @@ class WorkSpace {
   public:
     WorkSpace() {
         void* const at = ::mmap(nullptr, sizeof(Work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (at != MAP_FAILED) work_ = new (at) Work;
+        if (at != MAP_FAILED)
+            work_ = new (at) Work;
     }
     ~WorkSpace() {
-        if (work_ == nullptr) return;
+        if (work_ == nullptr)
+            return;
         work_->~Work();
         ::munmap(work_, sizeof(Work));
     }
@@ -64,7 +66,8 @@ class Folder {
     explicit Folder(const char* path)
         : descriptor_(::open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC)), error_(errno) {}
     ~Folder() {
-        if (descriptor_ >= 0) ::close(descriptor_);
+        if (descriptor_ >= 0)
+            ::close(descriptor_);
     }
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
@@ -80,9 +83,11 @@ class Folder {
 bool is_before(std::string_view a, std::string_view b) { return a < b; }
 
 bool add_name(Work& work, std::string_view name) {
-    if (work.file_count == kMaxFiles) return false;
+    if (work.file_count == kMaxFiles)
+        return false;
     size_t at = work.file_count++;
-    for (; at > 0 && is_before(name, work.files[at - 1].view()); --at) work.files[at] = work.files[at - 1];
+    for (; at > 0 && is_before(name, work.files[at - 1].view()); --at)
+        work.files[at] = work.files[at - 1];
     work.files[at].assign(name);
     return true;
 }
@@ -96,8 +101,10 @@ bool list_files(Work& work, int folder, ConfigError& error) {
     alignas(DirectoryEntry) char entries[4096];
     for (;;) {
         const long count = ::syscall(SYS_getdents64, folder, entries, sizeof entries);
-        if (count < 0) return error.set(work.folder, "cannot be read");
-        if (count == 0) return true;
+        if (count < 0)
+            return error.set(work.folder, "cannot be read");
+        if (count == 0)
+            return true;
         for (long at = 0; at < count;) {
             const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
             at += entry->length;
@@ -111,12 +118,14 @@ bool apply(Settings& settings, const Rule& rule, ConfigError& error) {
     for (const Limit& limit : rule.limit_list()) {
         NewEntry entry{.key = limit.key, .ceiling = true, .rank = {Source::rule, 0}, .value = limit.value.view()};
         Reason why;
-        if (!limit.gpu.empty() && !parse_gpu_selector(limit.gpu, entry.selector, why)) return false;
+        if (!limit.gpu.empty() && !parse_gpu_selector(limit.gpu, entry.selector, why))
+            return false;
         FixedText<1200> origin("rule ");
         origin.append(rule.name, " (", rule.path, ":", limit.line);
         origin.append(":", limit.column, ")");
         entry.origin = origin.view();
-        if (settings.add(entry, why)) continue;
+        if (settings.add(entry, why))
+            continue;
         error.set(rule.path, limit.value, why);
         error.line = limit.line;
         error.column = limit.column;
@@ -128,7 +137,8 @@ bool apply(Settings& settings, const Rule& rule, ConfigError& error) {
 // FNV-1a: paths are longer than the name of an account may be.
 uint64_t hash_of(std::string_view text) {
     uint64_t hash = 0xcbf29ce484222325;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    for (const char c : text)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
     return hash;
 }
 
@@ -144,7 +154,8 @@ bool refuse_share(const Rule& rule, std::string_view whose, ConfigError& error) 
 
 // Where it can't be told whose slice it is, there would be a second one.
 bool share(Settings& settings, const Rule& rule, const Identity& identity, ConfigError& error) {
-    if (rule.share == Share::nobody) return true;
+    if (rule.share == Share::nobody)
+        return true;
     if (identity.user_doubt != Doubt::none)
         return refuse_share(rule, "the owner of this process can't be told in a user namespace or without /proc",
                             error);
@@ -157,7 +168,8 @@ bool share(Settings& settings, const Rule& rule, const Identity& identity, Confi
             return refuse_share(rule, "this process's cgroup can't be told in a cgroup namespace", error);
         account.append("@");
         const uint64_t hash = hash_of(fitting_cgroup(rule, identity));
-        for (int shift = 60; shift >= 0; shift -= 4) account.append("0123456789abcdef"[hash >> shift & 15]);
+        for (int shift = 60; shift >= 0; shift -= 4)
+            account.append("0123456789abcdef"[hash >> shift & 15]);
     }
     settings.share_rule(account);
     return true;
@@ -166,7 +178,8 @@ bool share(Settings& settings, const Rule& rule, const Identity& identity, Confi
 // The first that fits holds; those behind it are read all the same, so that a mistake is everybody's to see.
 bool on_rule(void* context, const Rule& rule, ConfigError& error) {
     Work& work = *static_cast<Work*>(context);
-    if (work.held) return work.visit(work.context, rule, *work.asked, nullptr, error);
+    if (work.held)
+        return work.visit(work.context, rule, *work.asked, nullptr, error);
     const Match found = match(rule, *work.asked, work.accounts);
     work.held = found.fits;
     return work.visit(work.context, rule, *work.asked, &found, error);
@@ -176,7 +189,8 @@ bool read_file(Work& work, std::string_view name, const SystemPlaces& system, Op
     FilePath path;
     path.append(work.folder, "/", name);
     Reason why;
-    if (path.cut()) return error.set(path, "its path is too long");
+    if (path.cut())
+        return error.set(path, "its path is too long");
     TextFile file;
     FileRights rights;
     if (const int code = file.open(path.c_str()); code != 0) {
@@ -187,7 +201,8 @@ bool read_file(Work& work, std::string_view name, const SystemPlaces& system, Op
         !file.read(kMostOfSettings, why))
         return error.set(path, why);
     cuslice_toml_parse_function* const parse = open_toml(why);
-    if (parse == nullptr) return error.set(path, why);
+    if (parse == nullptr)
+        return error.set(path, why);
     return read_rules(file.view(), path.view(), parse, work.names, work.rule, on_rule, &work, error);
 }
 
@@ -198,8 +213,10 @@ bool read_accounts(TextFile& file, const SystemPlaces& system, const char* name,
     path.append(name);
     Reason why;
     const int code = file.open(path.c_str());
-    if (code == ENOENT) return true;
-    if (code != 0) explain_errno(code, why);
+    if (code == ENOENT)
+        return true;
+    if (code != 0)
+        explain_errno(code, why);
     return (code == 0 && file.read(kMostOfAccounts, why)) || error.set(path, why);
 }
 
@@ -209,18 +226,21 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
     FilePath path;
     const std::string_view beside(system.file);
     size_t end = beside.size();
-    while (end > 0 && beside[end - 1] != '/') --end;
+    while (end > 0 && beside[end - 1] != '/')
+        --end;
     path.append(slice(beside, 0, end), "rules.d");
     const Folder folder(path.c_str());
     if (folder.descriptor() < 0) {
-        if (folder.error() == ENOENT) return true;
+        if (folder.error() == ENOENT)
+            return true;
         Reason why;
         explain_errno(folder.error(), why);
         return error.set(path, why);
     }
     const WorkSpace space;
     Work* const work = space.get();
-    if (work == nullptr) return error.set(path, "cannot be read: no memory");
+    if (work == nullptr)
+        return error.set(path, "cannot be read: no memory");
     work->folder = path;
     read_identity(system.root, work->identity);
     work->asked = asked == nullptr ? &work->identity : asked;
@@ -231,13 +251,15 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
     if (::syscall(SYS_fstat, folder.descriptor(), &status) != 0 ||
         !only_root_can_change({status.st_mode, status.st_uid, status.st_gid}, system, kContent, why))
         return error.set(path.view(), why.empty() ? "cannot be read" : why.view());
-    if (!list_files(*work, folder.descriptor(), error)) return false;
+    if (!list_files(*work, folder.descriptor(), error))
+        return false;
     if (!read_accounts(work->users, system, "/etc/passwd", error) ||
         !read_accounts(work->groups, system, "/etc/group", error))
         return false;
     work->accounts = {work->users.view(), work->groups.view()};
     for (size_t i = 0; i < work->file_count; ++i)
-        if (!read_file(*work, work->files[i], system, open_toml, error)) return false;
+        if (!read_file(*work, work->files[i], system, open_toml, error))
+            return false;
     return true;
 }
 
@@ -245,7 +267,8 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
 
 bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
     const auto add = [](void* context, const Rule& rule, const Identity& own, const Match* match, ConfigError& why) {
-        if (match == nullptr || !match->fits) return true;
+        if (match == nullptr || !match->fits)
+            return true;
         Settings& all = *static_cast<Settings*>(context);
         return apply(all, rule, why) && share(all, rule, own, why);
     };

@@ -41,10 +41,12 @@ bool refuse_rule(Reading& reading, std::string_view reason) {
 }
 
 bool end_rule(Reading& reading) {
-    if (!reading.in_rule) return true;
+    if (!reading.in_rule)
+        return true;
     reading.in_rule = false;
     const Rule& rule = reading.rule;
-    if (rule.name.empty()) return refuse_rule(reading, "a rule needs a name, as name = \"students\"");
+    if (rule.name.empty())
+        return refuse_rule(reading, "a rule needs a name, as name = \"students\"");
     if (rule.share != Share::nobody && rule.limit_count == 0)
         return refuse_rule(reading, "share needs a limit or a fraction");
     if (rule.share == Share::cgroup && rule.cgroup.empty())
@@ -53,7 +55,8 @@ bool end_rule(Reading& reading) {
 }
 
 bool begin_rule(Reading& reading, const cuslice_toml_item& item) {
-    if (!end_rule(reading)) return false;
+    if (!end_rule(reading))
+        return false;
     new (&reading.rule) Rule;
     reading.rule.path = reading.path;
     reading.rule.line = item.line;
@@ -67,16 +70,20 @@ bool read_name(Reading& reading, const cuslice_toml_item& item) {
     const std::string_view name(item.value, item.value_size);
     const bool fits = !name.empty() && name.size() <= Rule::kMaxName;
     const bool plain = item.kind == CUSLICE_TOML_STRING && are_name_characters(name);
-    if (!fits || !plain) return refuse(reading, item, "a name of up to 40 letters, digits, '.', '_' and '-' is needed");
+    if (!fits || !plain)
+        return refuse(reading, item, "a name of up to 40 letters, digits, '.', '_' and '-' is needed");
     Reason why;
-    if (!reading.names.add(name, why)) return refuse(reading, item, why);
+    if (!reading.names.add(name, why))
+        return refuse(reading, item, why);
     reading.rule.name.assign(name);
     return true;
 }
 
 Share share_of(std::string_view word) {
-    if (word == "user") return Share::user;
-    if (word == "cgroup") return Share::cgroup;
+    if (word == "user")
+        return Share::user;
+    if (word == "cgroup")
+        return Share::cgroup;
     return Share::nobody;
 }
 
@@ -90,10 +97,14 @@ bool read_share(Reading& reading, const cuslice_toml_item& item) {
 }
 
 bool add_value(Reading& reading, const cuslice_toml_item& item, Values& values, bool pattern, std::string_view value) {
-    if (value.empty()) return refuse(reading, item, "an empty value fits nobody: leave the condition out");
-    if (has_control_character(value)) return refuse(reading, item, "no control characters, please");
-    if (pattern && value[0] != '/') return refuse(reading, item, "a pattern begins with /");
-    if (pattern && value.size() > kMostOfPattern) return refuse(reading, item, "longer than 512 characters");
+    if (value.empty())
+        return refuse(reading, item, "an empty value fits nobody: leave the condition out");
+    if (has_control_character(value))
+        return refuse(reading, item, "no control characters, please");
+    if (pattern && value[0] != '/')
+        return refuse(reading, item, "a pattern begins with /");
+    if (pattern && value.size() > kMostOfPattern)
+        return refuse(reading, item, "longer than 512 characters");
     return values.add(value) || refuse(reading, item, "more than 4 KiB of values: make two rules of it");
 }
 
@@ -103,7 +114,8 @@ bool read_values(Reading& reading, const cuslice_toml_item& item, Values& values
     if (item.joined == nullptr || item.string_count == 0)
         return refuse(reading, item, "a string or an array of strings is needed");
     for (size_t i = 0; i < item.string_count; ++i)
-        if (!add_value(reading, item, values, pattern, item.strings[i])) return false;
+        if (!add_value(reading, item, values, pattern, item.strings[i]))
+            return false;
     return true;
 }
 
@@ -122,7 +134,8 @@ constexpr KeyOfValues kKeysOfValues[] = {
 
 // Empty: every GPU.
 bool same_gpu(std::string_view a, std::string_view b) {
-    if (a.empty() || b.empty()) return a.empty() == b.empty();
+    if (a.empty() || b.empty())
+        return a.empty() == b.empty();
     GpuSelector first, second;
     Reason unused;
     const bool known = parse_gpu_selector(a, first, unused) && parse_gpu_selector(b, second, unused);
@@ -131,35 +144,43 @@ bool same_gpu(std::string_view a, std::string_view b) {
 
 bool has_limit(const Rule& rule, std::string_view gpu) {
     for (const Limit& limit : rule.limit_list())
-        if (same_gpu(limit.gpu, gpu)) return true;
+        if (same_gpu(limit.gpu, gpu))
+            return true;
     return false;
 }
 
 bool refuse_key(Reading& reading, const cuslice_toml_item& item, std::string_view gpu) {
-    if (!gpu.empty()) return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
+    if (!gpu.empty())
+        return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
     return refuse(reading, item,
                   "no such key; a rule has name, user, group, cgroup, executable, share, limit, fraction and gpu.X");
 }
 
 bool check_limit(Reading& reading, const cuslice_toml_item& item, Key key, std::string_view value) {
     const bool right_kind = item.kind == CUSLICE_TOML_STRING || is_number(item);
-    if (!right_kind) return refuse(reading, item, "a number or a string is needed");
+    if (!right_kind)
+        return refuse(reading, item, "a number or a string is needed");
     Reason why;
     uint64_t unused = 0;
     bool automatic = false;
-    if (!parse_value(key, value, unused, automatic, why)) return refuse(reading, item, why);
+    if (!parse_value(key, value, unused, automatic, why))
+        return refuse(reading, item, why);
     return !has_plus_context(value) || refuse(reading, item, "+context can't be had in a rule");
 }
 
 bool read_limit(Reading& reading, const cuslice_toml_item& item, std::string_view key, std::string_view gpu) {
     const KeyTraits* const traits = find_key(key);
     const bool is_ceiling = traits != nullptr && traits->may_be_ceiling;
-    if (!is_ceiling) return refuse_key(reading, item, gpu);
+    if (!is_ceiling)
+        return refuse_key(reading, item, gpu);
     const std::string_view value(item.value, item.value_size);
-    if (!check_limit(reading, item, traits->key, value)) return false;
+    if (!check_limit(reading, item, traits->key, value))
+        return false;
     Rule& rule = reading.rule;
-    if (has_limit(rule, gpu)) return refuse(reading, item, "given twice for the same GPU: keep one");
-    if (rule.limit_count == Rule::kMaxLimits) return refuse(reading, item, "more than 64 ceilings in one rule");
+    if (has_limit(rule, gpu))
+        return refuse(reading, item, "given twice for the same GPU: keep one");
+    if (rule.limit_count == Rule::kMaxLimits)
+        return refuse(reading, item, "more than 64 ceilings in one rule");
     Limit& limit = rule.limits[rule.limit_count++];
     limit.key = traits->key;
     limit.gpu.assign(gpu);
@@ -172,11 +193,14 @@ bool read_limit(Reading& reading, const cuslice_toml_item& item, std::string_vie
 
 // rule.gpu, rule.gpu.X and rule.gpu.X.limit
 bool read_gpu(Reading& reading, const cuslice_toml_item& item) {
-    if (item.depth > 4) return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
-    if (item.depth == 4) return read_limit(reading, item, item.path[3], item.path[2]);
+    if (item.depth > 4)
+        return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
+    if (item.depth == 4)
+        return read_limit(reading, item, item.path[3], item.path[2]);
     if (!is_table(item))
         return refuse(reading, item, "a table is needed for each GPU, as [rule.gpu.0] or gpu.0.limit = \"8GiB\"");
-    if (item.depth == 2) return true;
+    if (item.depth == 2)
+        return true;
     GpuSelector unused;
     Reason why;
     return parse_gpu_selector(item.path[2], unused, why) || refuse(reading, item, why);
@@ -184,19 +208,27 @@ bool read_gpu(Reading& reading, const cuslice_toml_item& item) {
 
 bool read_item(Reading& reading, const cuslice_toml_item& item) {
     constexpr std::string_view kOnlyRules = "a file of rules has [[rule]] tables alone";
-    if (std::string_view(item.path[0]) != "rule") return refuse(reading, item, kOnlyRules);
+    if (std::string_view(item.path[0]) != "rule")
+        return refuse(reading, item, kOnlyRules);
     if (item.depth == 1) {
-        if (item.kind == CUSLICE_TOML_TABLES) return true;  // its tables follow
-        if (is_table(item) && item.element) return begin_rule(reading, item);
+        if (item.kind == CUSLICE_TOML_TABLES)
+            return true;  // its tables follow
+        if (is_table(item) && item.element)
+            return begin_rule(reading, item);
         return refuse(reading, item, "two brackets are needed: [[rule]]");
     }
     const std::string_view key = item.path[1];
-    if (key == "gpu") return read_gpu(reading, item);
-    if (is_table(item) || item.depth > 2) return refuse(reading, item, "no such table in a rule");
-    if (key == "name") return read_name(reading, item);
-    if (key == "share") return read_share(reading, item);
+    if (key == "gpu")
+        return read_gpu(reading, item);
+    if (is_table(item) || item.depth > 2)
+        return refuse(reading, item, "no such table in a rule");
+    if (key == "name")
+        return read_name(reading, item);
+    if (key == "share")
+        return read_share(reading, item);
     for (const KeyOfValues& values : kKeysOfValues)
-        if (key == values.name) return read_values(reading, item, reading.rule.*values.values, values.patterns);
+        if (key == values.name)
+            return read_values(reading, item, reading.rule.*values.values, values.patterns);
     return read_limit(reading, item, key, {});
 }
 
@@ -210,7 +242,8 @@ int on_item(void* context, const cuslice_toml_item* item) {
 
 bool Names::add(std::string_view name, Reason& why) {
     for (size_t i = 0; i < count_; ++i) {
-        if (names_[i].view() != name) continue;
+        if (names_[i].view() != name)
+            continue;
         why.assign("there is a rule of this name already");
         return false;
     }

@@ -13,9 +13,11 @@ bool fits_number(std::string_view values, std::string_view file, std::span<const
     std::string_view value;
     while (take_line(values, value)) {
         unsigned number = 0;
-        if (!parse_number(value, number) && !find_number(file, value, number)) continue;
+        if (!parse_number(value, number) && !find_number(file, value, number))
+            continue;
         for (const unsigned own : numbers)
-            if (own == number) return true;
+            if (own == number)
+                return true;
     }
     return false;
 }
@@ -25,7 +27,8 @@ bool fits_cgroup(const Rule& rule, const Identity& identity) { return !fitting_c
 bool fits_executable(std::string_view values, std::string_view executable) {
     std::string_view value;
     while (take_line(values, value))
-        if (fits_glob(value, executable)) return true;
+        if (fits_glob(value, executable))
+            return true;
     return false;
 }
 
@@ -35,9 +38,11 @@ struct Examination {
     bool decided = false;
 
     void look(Condition condition, bool fits, Doubt doubt) {
-        if (fits || decided) return;
+        if (fits || decided)
+            return;
         decided = doubt == Doubt::none;
-        if (!decided && match.decided_by != Condition::none) return;
+        if (!decided && match.decided_by != Condition::none)
+            return;
         match = {.fits = !decided, .decided_by = condition, .doubt = doubt};
     }
 };
@@ -46,7 +51,8 @@ struct Examination {
 
 bool Values::add(std::string_view value) {
     FixedText<4096> longer = text_;
-    if (longer.append(value, '\n').cut()) return false;
+    if (longer.append(value, '\n').cut())
+        return false;
     text_ = longer;
     return true;
 }
@@ -56,7 +62,8 @@ std::string_view fitting_cgroup(const Rule& rule, const Identity& identity) {
     while (take_line(values, value)) {
         std::string_view paths = identity.cgroups, path;
         while (take_line(paths, path))
-            if (const std::string_view fit = outermost_fit(value, path); !fit.empty()) return fit;
+            if (const std::string_view fit = outermost_fit(value, path); !fit.empty())
+                return fit;
     }
     return {};
 }
@@ -69,11 +76,13 @@ Match match(const Rule& rule, const Identity& identity, const AccountFiles& file
     if (!rule.group.empty())
         all.look(Condition::group, fits_number(rule.group.lines(), files.groups, identity.group_list()),
                  identity.groups_doubt);
-    if (!rule.cgroup.empty()) all.look(Condition::cgroup, fits_cgroup(rule, identity), identity.cgroups_doubt);
+    if (!rule.cgroup.empty())
+        all.look(Condition::cgroup, fits_cgroup(rule, identity), identity.cgroups_doubt);
     if (!rule.executable.empty())
         all.look(Condition::executable, fits_executable(rule.executable.lines(), identity.executable),
                  identity.executable.empty() ? Doubt::unknown : Doubt::none);
-    if (!all.decided && all.match.decided_by != Condition::none) all.match.fits = rule.limit_count != 0;
+    if (!all.decided && all.match.decided_by != Condition::none)
+        all.match.fits = rule.limit_count != 0;
     return all.match;
 }
 

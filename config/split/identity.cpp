@@ -11,9 +11,11 @@ namespace {
 uint64_t hash_part(uint64_t start, std::string_view text, unsigned part) {
     constexpr uint64_t kPrime = 0x100000001b3;
     uint64_t hash = start;
-    for (const char character : text) hash = (hash ^ static_cast<unsigned char>(to_lower(character))) * kPrime;
+    for (const char character : text)
+        hash = (hash ^ static_cast<unsigned char>(to_lower(character))) * kPrime;
     hash = (hash ^ 0xff) * kPrime;  // no character of a UUID
-    for (unsigned shift = 0; shift < 32; shift += 8) hash = (hash ^ (part >> shift & 0xff)) * kPrime;
+    for (unsigned shift = 0; shift < 32; shift += 8)
+        hash = (hash ^ (part >> shift & 0xff)) * kPrime;
     hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccd;
     hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53;
     return hash ^ hash >> 33;
@@ -27,8 +29,10 @@ struct FirstBytes {
 };
 FirstBytes first_of(uint64_t high, uint64_t low) {
     FirstBytes first{};
-    for (unsigned i = 0; i < 8; ++i) first.bytes[i] = static_cast<unsigned char>(high >> (56 - 8 * i));
-    for (unsigned i = 0; i < 2; ++i) first.bytes[8 + i] = static_cast<unsigned char>(low >> (56 - 8 * i));
+    for (unsigned i = 0; i < 8; ++i)
+        first.bytes[i] = static_cast<unsigned char>(high >> (56 - 8 * i));
+    for (unsigned i = 0; i < 2; ++i)
+        first.bytes[8 + i] = static_cast<unsigned char>(low >> (56 - 8 * i));
     return first;
 }
 
@@ -40,10 +44,12 @@ void write_uuid(std::string_view gpu, unsigned part, char (&uuid)[sizeof(GpuIden
     // RFC 9562: version 8, variant 10.
     high = (high & ~0xf000ull) | 0x8000;
     low = (low & ~(3ull << 62)) | 2ull << 62;
-    if (is_fake_uuid(gpu)) low = (low & ~0xffffffffffffull) | fake_uuid_seal(first_of(high, low).bytes);
+    if (is_fake_uuid(gpu))
+        low = (low & ~0xffffffffffffull) | fake_uuid_seal(first_of(high, low).bytes);
     FixedText<sizeof(GpuIdentity::uuid)> text(slice(gpu, 0, kPrefix));
     for (unsigned i = 0; i < 32; ++i) {
-        if (i == 8 || i == 12 || i == 16 || i == 20) text.append('-');
+        if (i == 8 || i == 12 || i == 16 || i == 20)
+            text.append('-');
         text.append(digits_in(false)[(i < 16 ? high >> (60 - 4 * i) : low >> (124 - 4 * i)) & 15]);
     }
     std::memcpy(uuid, text.c_str(), text.view().size() + 1);
@@ -62,14 +68,17 @@ void write_pci(const GpuIdentity& gpu, unsigned part, char (&pci)[sizeof(GpuIden
     const std::string_view own = gpu.pci;
     const size_t colon = own.find(':');
     uint32_t domain = 0;
-    if (colon > 8) return;  // or there is none
+    if (colon > 8)
+        return;  // or there is none
     for (const char digit : slice(own, 0, colon)) {
         const char lower = to_lower(digit);
-        if (!is_hex_digit(lower)) return;
+        if (!is_hex_digit(lower))
+            return;
         domain = domain * 16 + static_cast<uint32_t>(is_digit(lower) ? lower - '0' : lower - 'a' + 10);
     }
     bool upper = false;
-    for (const char character : own) upper = upper || (character >= 'A' && character <= 'F');
+    for (const char character : own)
+        upper = upper || (character >= 'A' && character <= 'F');
     domain = domain_of(gpu, domain, part);
     FixedText<sizeof(GpuIdentity::pci)> text;
     for (size_t left = colon < 4 ? 4 : colon; left-- > 0;)
@@ -83,7 +92,8 @@ void write_pci(const GpuIdentity& gpu, unsigned part, char (&pci)[sizeof(GpuIden
 GpuIdentity identity_of_part(const GpuIdentity& gpu, unsigned part) {
     GpuIdentity identity;
     identity.index = gpu.index;
-    if (gpu.uuid[0] != '\0') write_uuid(gpu.uuid, part, identity.uuid);
+    if (gpu.uuid[0] != '\0')
+        write_uuid(gpu.uuid, part, identity.uuid);
     write_pci(gpu, part, identity.pci);
     return identity;
 }

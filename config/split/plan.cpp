@@ -19,27 +19,31 @@ struct Task {
 
 bool refuse_plan(const Task& task, const Reason& why, ConfigError& error) {
     FixedText<160> value;
-    if (!task.entry.selector.is_general()) value.append(task.entry.selector.text, "=");
+    if (!task.entry.selector.is_general())
+        value.append(task.entry.selector.text, "=");
     value.append(task.entry.value);
     return error.set(task.entry.origin, value, why);
 }
 
 Reason& append_name(const GpuIdentity& gpu, Reason& why) {
-    if (gpu.index < 0) return why.append(gpu.uuid[0] != '\0' ? gpu.uuid : "the GPU");
+    if (gpu.index < 0)
+        return why.append(gpu.uuid[0] != '\0' ? gpu.uuid : "the GPU");
     return why.append("GPU ", gpu.index);
 }
 
 // "the 2048.0 MiB of GPU 0", and by what it has no more.
 Reason& append_slice(const Task& task, Reason& why) {
     append_name(task.gpu, why.append("the ", format_size(task.slice.bytes), " of "));
-    if (task.slice.limited) why.append(" (", task.slice.origin, ")");
+    if (task.slice.limited)
+        why.append(" (", task.slice.origin, ")");
     return why;
 }
 
 // "--split 0=2", as it could be written instead.
 Reason& append_equal(const Task& task, uint64_t parts, Reason& why) {
     why.append("--split ");
-    if (!task.entry.selector.is_general()) why.append(task.entry.selector.text, "=");
+    if (!task.entry.selector.is_general())
+        why.append(task.entry.selector.text, "=");
     return why.append(parts);
 }
 
@@ -47,7 +51,8 @@ Reason& append_equal(const Task& task, uint64_t parts, Reason& why) {
 class Ordered {
   public:
     bool add(const VirtualPart& part, unsigned place) {
-        if (count_ == VirtualParts::kMax) return false;
+        if (count_ == VirtualParts::kMax)
+            return false;
         size_t at = count_++;
         for (; at > 0 && places_[at - 1] > place; --at) {
             parts_[at] = parts_[at - 1];
@@ -68,20 +73,24 @@ class Ordered {
 bool split_equally(const Task& task, WrittenSplit& written, ConfigError& error) {
     const uint64_t each = task.slice.bytes / written.equal / kEqualPartStep * kEqualPartStep;
     written.count = written.equal;
-    for (size_t i = 0; i < written.count; ++i) written.parts[i].bytes = each;
-    if (each >= kMinPart) return true;
+    for (size_t i = 0; i < written.count; ++i)
+        written.parts[i].bytes = each;
+    if (each >= kMinPart)
+        return true;
     Reason why;
     append_slice(task, why.append(written.equal, " partitions of "));
     why.append(" have ", format_size(each), " each: a partition has at least 64MiB");
     const uint64_t most = task.slice.bytes / kMinPart;
-    if (most > 1) why.append("; at most ", most, " partitions");
+    if (most > 1)
+        why.append("; at most ", most, " partitions");
     return refuse_plan(task, why, error);
 }
 
 // `sum`: of the parts that have a size.
 bool refuse_sum(const Task& task, const WrittenSplit& written, uint64_t sum, ConfigError& error) {
     bool each_fits = true;
-    for (size_t i = 0; i < written.count; ++i) each_fits = each_fits && written.parts[i].bytes <= task.slice.bytes;
+    for (size_t i = 0; i < written.count; ++i)
+        each_fits = each_fits && written.parts[i].bytes <= task.slice.bytes;
     Reason why;
     why.append(format_size(sum), written.has_rest() ? " and a rest are more than " : " are more than ");
     append_slice(task, why);
@@ -90,7 +99,8 @@ bool refuse_sum(const Task& task, const WrittenSplit& written, uint64_t sum, Con
     // Alone it can't have more, and where there is to be a rest the others have to leave one.
     if (!written.has_rest() && written.count != 1 && !task.oversubscribe) {
         why.append(", and --oversubscribe allows ", each_fits ? "it" : "partitions of up to ");
-        if (!each_fits) why.append(format_size(task.slice.bytes), " each");
+        if (!each_fits)
+            why.append(format_size(task.slice.bytes), " each");
     }
     return refuse_plan(task, why, error);
 }
@@ -101,14 +111,19 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
     for (size_t i = 0; i < written.count; ++i) {
         const uint64_t bytes = written.parts[i].bytes;
         sum = sum > ~bytes ? ~0ull : sum + bytes;
-        if (bytes > largest) largest = bytes;
+        if (bytes > largest)
+            largest = bytes;
     }
-    if (task.oversubscribe && largest > slice) return refuse_sum(task, written, largest, error);
-    if (sum > slice && (written.has_rest() || !task.oversubscribe)) return refuse_sum(task, written, sum, error);
+    if (task.oversubscribe && largest > slice)
+        return refuse_sum(task, written, largest, error);
+    if (sum > slice && (written.has_rest() || !task.oversubscribe))
+        return refuse_sum(task, written, sum, error);
     for (size_t i = 0; i < written.count; ++i) {
-        if (!written.parts[i].rest) continue;
+        if (!written.parts[i].rest)
+            continue;
         written.parts[i].bytes = slice - sum;
-        if (slice - sum >= kMinPart) continue;
+        if (slice - sum >= kMinPart)
+            continue;
         Reason why;
         why.append("the rest of ");
         append_slice(task, why).append(" is ", format_size(slice - sum));
@@ -118,7 +133,8 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
 }
 
 std::optional<uint8_t> number_of(const WrittenPart& part) {
-    if (part.number == kNoNumber) return std::nullopt;
+    if (part.number == kNoNumber)
+        return std::nullopt;
     return static_cast<uint8_t>(part.number);
 }
 
@@ -133,7 +149,8 @@ bool add_parts(const Task& task, const WrittenSplit& written, Ordered& ordered, 
                                written.parts[i].priority,
                                number_of(written.parts[i])};
         const unsigned place = written.parts[i].place;
-        if (ordered.add(part, place)) continue;
+        if (ordered.add(part, place))
+            continue;
         Reason why;
         return refuse_plan(task, why.append("more than 64 virtual GPUs in all"), error);
     }
@@ -153,7 +170,8 @@ bool refuse_order(const Task& task, bool has_places, const GpuIdentity& other, C
 }  // namespace
 
 bool VirtualParts::add(const VirtualPart& part) {
-    if (count_ == kMax) return false;
+    if (count_ == kMax)
+        return false;
     parts_[count_++] = part;
     return true;
 }
@@ -161,7 +179,8 @@ bool VirtualParts::add(const VirtualPart& part) {
 bool splits_any(const Settings& settings) {
     constexpr uint64_t kWhole = 1;
     for (const Entry& entry : settings.entries())
-        if (entry.key == Key::split && entry.number != kWhole && !is_hidden(settings, entry)) return true;
+        if (entry.key == Key::split && entry.number != kWhole && !is_hidden(settings, entry))
+            return true;
     return false;
 }
 
@@ -176,7 +195,8 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
         const auto place = static_cast<uint8_t>(i);
         const Entry* entry = find(settings, Key::split, gpus[i]);
         if (entry == nullptr || entry->number == 1) {
-            if (ordered.add({.gpu = place}, kNoPlace)) continue;
+            if (ordered.add({.gpu = place}, kNoPlace))
+                continue;
             return error.set("cuslice", "more than 64 virtual GPUs in all");
         }
         const Task task{*entry, gpus[i], amount_for(settings, gpus[i], totals[i]), place,
@@ -192,11 +212,14 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
                 .append("'s memory is the host's, whose size NVML doesn't report: it can't be split");
             return refuse_plan(task, why, error);
         }
-        if (!read_split(entry->value, written, why)) return refuse_plan(task, why, error);
+        if (!read_split(entry->value, written, why))
+            return refuse_plan(task, why, error);
         if (first != nullptr && has_places != written.has_places())
             return refuse_order(task, written.has_places(), *first, error);
-        if (first == nullptr) has_places = written.has_places();
-        if (first == nullptr) first = &gpus[i];
+        if (first == nullptr)
+            has_places = written.has_places();
+        if (first == nullptr)
+            first = &gpus[i];
         if (written.equal != 0 && written.plus_context) {
             why.assign("equal partitions are of the limit: write --split ", written.equal);
             why.append(" and --limit SIZE+context");
@@ -204,9 +227,11 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
         }
         const bool fits =
             written.equal != 0 ? split_equally(task, written, error) : split_by_size(task, written, error);
-        if (!fits || !add_parts(task, written, ordered, error)) return false;
+        if (!fits || !add_parts(task, written, ordered, error))
+            return false;
     }
-    for (const VirtualPart& part : ordered.view()) parts.add(part);
+    for (const VirtualPart& part : ordered.view())
+        parts.add(part);
     return true;
 }
 
@@ -215,7 +240,8 @@ VirtualParts visible_parts(std::span<const GpuIdentity> identities, const Virtua
     VirtualParts visible;
     const GpuPlaces places = read_cuda_list(cuda_visible_devices, identities);
     for (const uint8_t place : places.view())
-        if (place < parts.view().size()) visible.add(parts.view()[place]);
+        if (place < parts.view().size())
+            visible.add(parts.view()[place]);
     return visible;
 }
 

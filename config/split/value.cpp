@@ -20,7 +20,8 @@ bool refuse(std::string_view reason, Reason& why) {
 unsigned count_of(std::string_view digits, unsigned most) {
     unsigned count = 0;
     for (const char digit : digits)
-        if (count <= most) count = count * 10 + static_cast<unsigned>(digit - '0');
+        if (count <= most)
+            count = count * 10 + static_cast<unsigned>(digit - '0');
     return count <= most ? count : most + 1;
 }
 
@@ -34,8 +35,10 @@ bool is_fraction(std::string_view text) {
 bool read_equal(std::string_view text, unsigned& equal, Reason& why) {
     constexpr auto kMax = static_cast<unsigned>(kMaxParts);
     equal = count_of(text, kMax);
-    if (equal == 0) return refuse("0 partitions leave no GPU: a number from 1, which leaves it whole, to 64", why);
-    if (equal <= kMax) return true;
+    if (equal == 0)
+        return refuse("0 partitions leave no GPU: a number from 1, which leaves it whole, to 64", why);
+    if (equal <= kMax)
+        return true;
     why.assign(text, " partitions? at most 64; if a size is meant, it needs its unit, as ", text);
     why.append("MiB");
     return false;
@@ -64,15 +67,18 @@ struct Halves {
 
 Halves halves_of(std::string_view text, char mark) {
     const size_t at = text.find(mark);
-    if (at == text.npos) return {text, std::nullopt};
+    if (at == text.npos)
+        return {text, std::nullopt};
     return {slice(text, 0, at), slice(text, at + 1)};
 }
 
 bool read_priority(std::string_view text, std::optional<int>& priority, Reason& why) {
     const bool urgent = starts_with(text, "-");
     const std::string_view digits = slice(text, urgent ? 1 : 0);
-    if (text.find('@') != text.npos) return refuse("a partition's place comes before its priority, as 1GiB@1:-1", why);
-    if (text.find('#') != text.npos) return refuse("a partition's number comes before its priority, as 1GiB#2:-1", why);
+    if (text.find('@') != text.npos)
+        return refuse("a partition's place comes before its priority, as 1GiB@1:-1", why);
+    if (text.find('#') != text.npos)
+        return refuse("a partition's number comes before its priority, as 1GiB#2:-1", why);
     if (!are_digits(digits))
         return refuse(
             "a whole number is needed after the colon, the priority of the partition's streams, as 1GiB:-1+rest", why);
@@ -85,31 +91,39 @@ bool read_priority(std::string_view text, std::optional<int>& priority, Reason& 
 // Number, place and priority, which stand behind a size. They are taken off `text`.
 bool read_marks(std::string_view& text, WrittenPart& part, Reason& why) {
     const Halves priority = halves_of(text, ':');
-    if (priority.behind && !read_priority(*priority.behind, part.priority, why)) return false;
+    if (priority.behind && !read_priority(*priority.behind, part.priority, why))
+        return false;
     const Halves place = halves_of(priority.before, '@');
     const bool number_behind_place = place.behind && place.behind->find('#') != text.npos;
-    if (number_behind_place) return refuse("a partition's number comes before its place, as 1GiB#2@1", why);
-    if (place.behind && !read_place(*place.behind, part.place, why)) return false;
+    if (number_behind_place)
+        return refuse("a partition's number comes before its place, as 1GiB#2@1", why);
+    if (place.behind && !read_place(*place.behind, part.place, why))
+        return false;
     const Halves number = halves_of(place.before, '#');
     text = number.before;
     return !number.behind || read_number(*number.behind, part.number, why);
 }
 
 bool read_part(std::string_view size, WrittenPart& part, Reason& why) {
-    if (!read_marks(size, part, why)) return false;
+    if (!read_marks(size, part, why))
+        return false;
     part.rest = size == kRest;
-    if (part.rest) return true;
-    if (size.empty()) return refuse("an empty partition: a size is needed on both sides of a plus, as 1GiB+rest", why);
+    if (part.rest)
+        return true;
+    if (size.empty())
+        return refuse("an empty partition: a size is needed on both sides of a plus, as 1GiB+rest", why);
     if (is_fraction(size)) {
         why.assign(size, " is a fraction: a partition is a size, as 1GiB, or the rest; a number alone, as 4, is so ");
         why.append("many equal partitions");
         return false;
     }
     if (!parse_size(size, part.bytes, why)) {
-        if (!is_digit(size[0]) && size[0] != '-') why.append("; or rest, or a number of equal partitions");
+        if (!is_digit(size[0]) && size[0] != '-')
+            why.append("; or rest, or a number of equal partitions");
         return false;
     }
-    if (part.bytes >= kMinPart) return true;
+    if (part.bytes >= kMinPart)
+        return true;
     why.assign(size, " is too little for a GPU: a partition has at least 64MiB");
     return false;
 }
@@ -117,14 +131,16 @@ bool read_part(std::string_view size, WrittenPart& part, Reason& why) {
 // True if a part written earlier has this number.
 bool has_number(const WrittenSplit& written, unsigned number) {
     for (size_t i = 0; i < written.count; ++i)
-        if (written.parts[i].number == number) return true;
+        if (written.parts[i].number == number)
+            return true;
     return false;
 }
 
 bool add_part(WrittenSplit& written, const WrittenPart& part, Reason& why) {
     if (part.rest && written.has_rest())
         return refuse("rest is there twice: one partition can have what the others leave", why);
-    if (written.count == kMaxParts) return refuse("more than 64 partitions", why);
+    if (written.count == kMaxParts)
+        return refuse("more than 64 partitions", why);
     const bool numbered = part.number != kNoNumber;
     if (numbered && has_number(written, part.number))
         return refuse("two partitions have the same number, and would have the same identity", why);
@@ -140,8 +156,10 @@ bool add_part(WrittenSplit& written, const WrittenPart& part, Reason& why) {
 bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
     for (bool more = true; more;) {
         WrittenPart part;
-        if (!read_part(take_item(text, '+', more), part, why)) return false;
-        if (!add_part(written, part, why)) return false;
+        if (!read_part(take_item(text, '+', more), part, why))
+            return false;
+        if (!add_part(written, part, why))
+            return false;
     }
     return true;
 }
@@ -163,16 +181,19 @@ bool read_split(std::string_view text, WrittenSplit& written, Reason& why) {
         return refuse("empty: a number of equal partitions is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest", why);
     written.plus_context = has_plus_context(text);
     text = without_plus_context(text);
-    if (are_digits(text)) return read_equal(text, written.equal, why);
+    if (are_digits(text))
+        return read_equal(text, written.equal, why);
     const size_t mark = text.find_first_of("#@:");
     const bool one = mark != text.npos && text.find('+') == text.npos;
-    if (one && are_digits(slice(text, 0, mark))) return refuse_behind_equal(text[mark], why);
+    if (one && are_digits(slice(text, 0, mark)))
+        return refuse_behind_equal(text[mark], why);
     return read_sizes(text, written, why);
 }
 
 bool parse_split(std::string_view text, uint64_t& equal, Reason& why) {
     WrittenSplit written;
-    if (!read_split(text, written, why)) return false;
+    if (!read_split(text, written, why))
+        return false;
     equal = written.equal;
     return true;
 }

@@ -49,7 +49,8 @@ struct WrittenSplit {
     bool has_places() const { return count != 0 && parts[0].place != kNoPlace; }
     bool has_rest() const {
         for (size_t i = 0; i < count; ++i)
-            if (parts[i].rest) return true;
+            if (parts[i].rest)
+                return true;
         return false;
     }
 };

@@ -33,17 +33,20 @@ struct Item {
 std::string_view written_at(std::string_view text, toml::source_position at) {
     for (unsigned line = 1; line < at.line; ++line) {
         const size_t end = text.find('\n');
-        if (end == text.npos) return {};
+        if (end == text.npos)
+            return {};
         text.remove_prefix(end + 1);
     }
     text = text.substr(0, std::min(text.find('\n'), text.size()));
     // Columns count code points: the bytes that continue one are not counted.
     size_t byte = 0;
     for (unsigned column = 1; column < at.column && byte < text.size(); ++column) {
-        for (++byte; byte < text.size() && (static_cast<unsigned char>(text[byte]) & 0xc0) == 0x80;) ++byte;
+        for (++byte; byte < text.size() && (static_cast<unsigned char>(text[byte]) & 0xc0) == 0x80;)
+            ++byte;
     }
     text.remove_prefix(std::min(byte, text.size()));
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
+        text.remove_suffix(1);
     return text;
 }
 
@@ -79,8 +82,10 @@ void join(const toml::array& array, Item& item) {
     for (size_t i = 0; i < array.size() && item.strings; ++i) {
         const auto* string = array.get(i)->as_string();
         item.strings = string != nullptr;
-        if (string != nullptr) item.joined.append(i == 0 ? "" : "+").append(string->get());
-        if (string != nullptr) item.list.push_back(string->get());
+        if (string != nullptr)
+            item.joined.append(i == 0 ? "" : "+").append(string->get());
+        if (string != nullptr)
+            item.list.push_back(string->get());
     }
 }
 
@@ -111,16 +116,20 @@ void collect(const toml::table& table, std::string_view text, const std::vector<
             item.value = scalar_at(text, node.source().begin);
         }
         items.push_back(item);
-        if (const auto* inner = node.as_table()) collect(*inner, text, item.path, items);
-        if (item.kind == CUSLICE_TOML_TABLES) collect_tables(*node.as_array(), text, item.path, items);
+        if (const auto* inner = node.as_table())
+            collect(*inner, text, item.path, items);
+        if (item.kind == CUSLICE_TOML_TABLES)
+            collect_tables(*node.as_array(), text, item.path, items);
     }
 }
 
 bool give(const Item& item, cuslice_toml_callback* callback, void* context) {
     std::vector<const char*> path;
-    for (const std::string& name : item.path) path.push_back(name.c_str());
+    for (const std::string& name : item.path)
+        path.push_back(name.c_str());
     std::vector<const char*> strings;
-    for (const std::string& string : item.list) strings.push_back(string.c_str());
+    for (const std::string& string : item.list)
+        strings.push_back(string.c_str());
     const cuslice_toml_item given{path.data(),          path.size(),       item.kind,
                                   item.value.data(),    item.value.size(), item.strings ? item.joined.data() : nullptr,
                                   item.joined.size(),   strings.data(),    item.strings ? strings.size() : 0,
@@ -158,7 +167,8 @@ int cuslice_toml_parse(const char* text, size_t size, cuslice_toml_callback* cal
     std::stable_sort(items.begin(), items.end(),
                      [](const Item& left, const Item& right) { return left.at < right.at; });
     for (const Item& item : items) {
-        if (!give(item, callback, context)) break;
+        if (!give(item, callback, context))
+            break;
     }
     return 0;
 }

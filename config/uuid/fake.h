@@ -31,14 +31,17 @@ constexpr unsigned uuid_digit(char digit) {
 /// True of "GPU-…" and "MIG-…" of a fake GPU, or of a partition of one. Pure; safe from any thread.
 constexpr bool is_fake_uuid(std::string_view uuid) {
     constexpr size_t kPrefix = 4, kDigits = 32, kDashes = 4;
-    if (uuid.size() != kPrefix + kDigits + kDashes) return false;
+    if (uuid.size() != kPrefix + kDigits + kDashes)
+        return false;
     unsigned char first[10] = {};
     uint64_t seal = 0;
     size_t digits = 0;
     for (const char character : uuid.substr(kPrefix)) {
-        if (character == '-') continue;
+        if (character == '-')
+            continue;
         const unsigned value = uuid_digit(character);
-        if (value >= 16) return false;
+        if (value >= 16)
+            return false;
         if (digits < 20)
             first[digits / 2] = static_cast<unsigned char>(first[digits / 2] << 4 | value);
         else

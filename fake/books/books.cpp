@@ -26,7 +26,8 @@ std::string usual_folder() { return "/dev/shm/cuslice-fake-" + std::to_string(ge
 /// its files could be shortened while they are mapped.
 bool is_users_own(const std::string& folder) {
     struct stat info {};
-    if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+    if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+        return false;
     return info.st_uid == getuid() || info.st_uid == geteuid();
 }
 
@@ -34,7 +35,8 @@ bool is_users_own(const std::string& folder) {
 
 std::string books_folder() {
     const char* folder = std::getenv("CUSLICE_FAKE_DIR");
-    if (folder != nullptr && *folder != '\0') return folder;
+    if (folder != nullptr && *folder != '\0')
+        return folder;
     return usual_folder();
 }
 
@@ -50,7 +52,8 @@ bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::s
     struct stat info {};
     if (file < 0 || fstat(file, &info) != 0) {
         error = system_error("can't open the fake GPU's books " + path);
-        if (file >= 0) close(file);
+        if (file >= 0)
+            close(file);
         return false;
     }
     inode_ = info.st_ino;
@@ -108,11 +111,14 @@ bool Books::open_existing(const std::string& path, std::string& error) { return 
 void Books::end(Slot& slot, uint32_t number, SlotPhase phase) {
     // Before, so that somebody pays all the time.
     drop_all(number, phase);
-    if (!slot.phase.compare_exchange_strong(phase, phase.as(SlotState::Ended))) return;
+    if (!slot.phase.compare_exchange_strong(phase, phase.as(SlotState::Ended)))
+        return;
     slot.ended_order = ++file_->header.ended;
     // A slot whose lock is taken has its next owner already, which sets its bit in `live` itself.
-    if (&slot != slot_ && set_lock(lock_file_, 1 + static_cast<off_t>(number), F_WRLCK, F_SETLK) != 0) return;
-    if (slot.phase.load().state() == SlotState::Ended) file_->header.live[number / 64] &= ~(1ULL << number % 64);
+    if (&slot != slot_ && set_lock(lock_file_, 1 + static_cast<off_t>(number), F_WRLCK, F_SETLK) != 0)
+        return;
+    if (slot.phase.load().state() == SlotState::Ended)
+        file_->header.live[number / 64] &= ~(1ULL << number % 64);
     // An owner that goes on, maybe for long, leaves the slot to the next one.
     set_lock(lock_file_, 1 + static_cast<off_t>(number), F_UNLCK, F_SETLK);
 }
@@ -120,11 +126,14 @@ void Books::end(Slot& slot, uint32_t number, SlotPhase phase) {
 bool Books::end_the_dead() {
     bool known = true;
     each_live([&](Slot& slot, uint32_t number) {
-        if (&slot == slot_) return;
+        if (&slot == slot_)
+            return;
         const SlotPhase phase = slot.phase;
-        if (phase.state() != SlotState::Live) return;
+        if (phase.state() != SlotState::Live)
+            return;
         const Life life = life_of_owner(slot, number, lock_file_, inode_);
-        if (life == Life::Ended) end(slot, number, phase);
+        if (life == Life::Ended)
+            end(slot, number, phase);
         known = known && life != Life::Unknown;
     });
     end_undescribed();
@@ -135,12 +144,16 @@ uint32_t Books::choose_slot(const std::bitset<kBooksSlots>& taken) const {
     uint32_t free = kBooksSlots, oldest = kBooksSlots, ended = 0;
     for (uint32_t i = 0; i < kBooksSlots; i++) {
         const Slot& slot = file_->slots[i];
-        if (taken[i]) continue;
+        if (taken[i])
+            continue;
         const SlotState state = slot.phase.load().state();
-        if (state == SlotState::Free && free == kBooksSlots) free = i;
-        if (state != SlotState::Ended) continue;
+        if (state == SlotState::Free && free == kBooksSlots)
+            free = i;
+        if (state != SlotState::Ended)
+            continue;
         ended++;
-        if (oldest == kBooksSlots || slot.ended_order < file_->slots[oldest].ended_order) oldest = i;
+        if (oldest == kBooksSlots || slot.ended_order < file_->slots[oldest].ended_order)
+            oldest = i;
     }
     return ended >= kBooksKeptEnded || free == kBooksSlots ? oldest : free;
 }
@@ -161,7 +174,8 @@ bool Books::claim_slot(std::string& error) {
         }
         const off_t byte = 1 + static_cast<off_t>(chosen);
         if (set_lock(lock_file_, byte, F_WRLCK, F_SETLK) == 0) {
-            if (file_->slots[chosen].phase.load().state() != SlotState::Live) break;
+            if (file_->slots[chosen].phase.load().state() != SlotState::Live)
+                break;
             set_lock(lock_file_, byte, F_UNLCK, F_SETLK);
             continue;
         }
@@ -179,7 +193,8 @@ bool Books::claim_slot(std::string& error) {
     slot_->pid = getpid();
     slot_->start_time = process_start_time(getpid());
     int ancestor = getpid();
-    for (auto& noted : slot_->ancestors) noted = ancestor = ancestor > 1 ? parent_process(ancestor) : 0;
+    for (auto& noted : slot_->ancestors)
+        noted = ancestor = ancestor > 1 ? parent_process(ancestor) : 0;
     slot_->mapped_at = reinterpret_cast<uintptr_t>(file_);
     slot_->phase = SlotPhase(SlotState::Live, slot_->phase.load().owner() + 1);
     raise(file_->header.live_words, chosen / 64 + 1);
@@ -189,10 +204,12 @@ bool Books::claim_slot(std::string& error) {
 }
 
 void Books::end_slot() {
-    if (slot_ == nullptr || slot_->pid.load() != getpid()) return;  // a forked child's end is not its parent's
+    if (slot_ == nullptr || slot_->pid.load() != getpid())
+        return;  // a forked child's end is not its parent's
     const FileLock lock(lock_file_);
     const SlotPhase phase = slot_->phase;
-    if (phase.state() == SlotState::Live) end(*slot_, own_number(), phase);
+    if (phase.state() == SlotState::Live)
+        end(*slot_, own_number(), phase);
 }
 
 bool Books::charge_last(uint64_t bytes) {
@@ -209,13 +226,15 @@ bool Books::charge_last(uint64_t bytes) {
         }
         withdraw();
         const uint64_t used = used_now();
-        if (used > capacity_ || bytes > capacity_ - used) return false;
+        if (used > capacity_ || bytes > capacity_ - used)
+            return false;
         if (attempt < kAtOnce) {
             sched_yield();
             continue;
         }
         usleep(100);
-        if (attempt % 16 == 0) cancel_claims_of_others();
+        if (attempt % 16 == 0)
+            cancel_claims_of_others();
     }
     return false;
 }
@@ -225,7 +244,8 @@ bool Books::charge_last(uint64_t bytes) {
 void Books::cancel_claims_of_others() {
     each_live([&](Slot& slot, uint32_t) {
         Claim claim = slot.claim;
-        if (&slot == slot_ || !claim.is_pending()) return;
+        if (&slot == slot_ || !claim.is_pending())
+            return;
         slot.claim.compare_exchange_strong(claim, Claim::committed(slot.used));
     });
 }
@@ -253,16 +273,19 @@ std::vector<Holder> Books::holders(bool* known) {
     {
         const FileLock lock(lock_file_);
         const bool all_known = end_the_dead();
-        if (known != nullptr) *known = all_known;
+        if (known != nullptr)
+            *known = all_known;
     }
     for (const Slot& slot : file_->slots) {
         const SlotState state = slot.phase.load().state();
-        if (state == SlotState::Free) continue;
+        if (state == SlotState::Free)
+            continue;
         Holder holder;
         holder.pid = slot.pid;
         holder.live = state == SlotState::Live;
         const auto number = static_cast<uint32_t>(&slot - file_->slots);
-        if (holder.live) life_of_owner(slot, number, lock_file_, inode_, &holder.pid_here);
+        if (holder.live)
+            life_of_owner(slot, number, lock_file_, inode_, &holder.pid_here);
         holder.used = holder.live ? held_bytes(slot) + inherited(number) : slot.used.load();
         holder.peak = std::max<uint64_t>(slot.peak, holder.used);
         holder.unlisted = unlisted(number, slot.phase);
@@ -271,7 +294,8 @@ std::vector<Holder> Books::holders(bool* known) {
         holder.contexts = slot.contexts;
         holder.order = slot.ended_order;
         for (const auto& ancestor : slot.ancestors) {
-            if (ancestor != 0) holder.ancestors.push_back(ancestor);
+            if (ancestor != 0)
+                holder.ancestors.push_back(ancestor);
         }
         all.push_back(holder);
     }

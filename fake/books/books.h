@@ -113,7 +113,8 @@ class Books {
     uint64_t used_by_all() {
         bool alone = !any_described();
         each_live([&](const Slot& slot, uint32_t) { alone = alone && &slot == slot_; });
-        if (!alone || slot_ == nullptr) return used_with_others();
+        if (!alone || slot_ == nullptr)
+            return used_with_others();
         return slot_->used.load(std::memory_order_relaxed) + inherited_by_all();
     }
     uint64_t capacity() const { return capacity_; }
@@ -135,7 +136,8 @@ class Books {
             for (; bits != 0; bits &= bits - 1) {
                 const auto number = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
                 Slot& slot = file_->slots[number];
-                if (slot.phase.load(std::memory_order_relaxed).state() == SlotState::Live) f(slot, number);
+                if (slot.phase.load(std::memory_order_relaxed).state() == SlotState::Live)
+                    f(slot, number);
             }
         }
     }
@@ -179,7 +181,8 @@ class Books {
     void commit(uint64_t mine) {
         used_ = mine;
         slot_->used.store(mine, std::memory_order_relaxed);
-        if (mine > slot_->peak.load(std::memory_order_relaxed)) slot_->peak.store(mine, std::memory_order_relaxed);
+        if (mine > slot_->peak.load(std::memory_order_relaxed))
+            slot_->peak.store(mine, std::memory_order_relaxed);
     }
     bool charge_last(uint64_t bytes);
     bool map(const std::string& path, bool create, const GpuSpec* gpu, std::string& error);

@@ -29,14 +29,17 @@ bool holder_is_stopped(int file) {
 FileLock::FileLock(int file) : file_(file) {
     for (int nap = 0; nap < kNaps; nap++) {
         held_ = set_lock(file_, 0, F_WRLCK, F_SETLK) == 0;
-        if (held_ || (errno != EAGAIN && errno != EACCES && errno != EINTR)) return;
-        if (nap >= kNapsBeforeLook && holder_is_stopped(file_)) return;
+        if (held_ || (errno != EAGAIN && errno != EACCES && errno != EINTR))
+            return;
+        if (nap >= kNapsBeforeLook && holder_is_stopped(file_))
+            return;
         usleep(kNap);
     }
 }
 
 FileLock::~FileLock() {
-    if (held_) set_lock(file_, 0, F_UNLCK, F_SETLK);
+    if (held_)
+        set_lock(file_, 0, F_UNLCK, F_SETLK);
 }
 
 }  // namespace cuslice::fake

@@ -34,7 +34,8 @@ struct ProcPath {
 Life maps_file(int pid, uint64_t address, uint64_t inode) {
     const ProcPath path(pid, "maps");
     std::FILE* maps = std::fopen(path.text, "re");
-    if (maps == nullptr) return without_file(errno);
+    if (maps == nullptr)
+        return without_file(errno);
     bool found = false;
     char line[512];
     while (!found && std::fgets(line, sizeof line, maps) != nullptr) {
@@ -57,13 +58,17 @@ uint64_t stat_field(int pid, int wanted, int& error) {
     error = 0;
     const int file = open(path.text, O_RDONLY | O_CLOEXEC);
     const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (size <= 0) error = size == 0 ? ESRCH : errno;
-    if (file >= 0) close(file);
-    if (size <= 0) return 0;
+    if (size <= 0)
+        error = size == 0 ? ESRCH : errno;
+    if (file >= 0)
+        close(file);
+    if (size <= 0)
+        return 0;
     text[size] = '\0';
     // The command's name may hold anything, blanks and brackets too: count from the last bracket.
     const char* at = std::strrchr(text, ')');
-    for (int field = 2; at != nullptr && field < wanted; field++) at = std::strchr(at + 1, ' ');
+    for (int field = 2; at != nullptr && field < wanted; field++)
+        at = std::strchr(at + 1, ' ');
     return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
 }
 
@@ -84,8 +89,10 @@ bool is_stopped(int pid) {
     std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0) close(file);
-    if (size <= 0) return false;
+    if (file >= 0)
+        close(file);
+    if (size <= 0)
+        return false;
     text[size] = '\0';
     const char* const at = std::strrchr(text, ')');
     return at != nullptr && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
@@ -98,14 +105,17 @@ Life life_of_owner(const Slot& slot, unsigned number, int lock_file, uint64_t in
     lock.l_start = 1 + static_cast<off_t>(number);
     lock.l_len = 1;
     const int pid = slot.pid.load();
-    if (pid_here != nullptr) *pid_here = pid;
+    if (pid_here != nullptr)
+        *pid_here = pid;
     if (fcntl(lock_file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) {
-        if (pid_here != nullptr) *pid_here = lock.l_pid;
+        if (pid_here != nullptr)
+            *pid_here = lock.l_pid;
         return Life::Lives;
     }
     int error = 0;
     const uint64_t start_time = stat_field(pid, 22, error);
-    if (error != 0) return without_file(error);
+    if (error != 0)
+        return without_file(error);
     return start_time == slot.start_time.load() ? maps_file(pid, slot.mapped_at.load(), inode) : Life::Ended;
 }
 

@@ -39,7 +39,8 @@ bool may_be_locked(int file, off_t byte, off_t bytes) {
 
 int open_locked(const std::string& path, int flags, off_t byte) {
     const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-    if (file < 0 || lock_open_file(file, byte)) return file;
+    if (file < 0 || lock_open_file(file, byte))
+        return file;
     close(file);
     return -1;
 }
@@ -64,8 +65,10 @@ int Books::make_memory_file(uint64_t id) {
     const int file = open_locked(path, O_CREAT | O_EXCL, kHeld);
     struct stat books {};
     // Every user who may read the books has to see the locks that keep the memory.
-    if (file >= 0 && fstat(lock_file_, &books) == 0) fchmod(file, books.st_mode & 0666);
-    if (file < 0) unlink(path.c_str());
+    if (file >= 0 && fstat(lock_file_, &books) == 0)
+        fchmod(file, books.st_mode & 0666);
+    if (file < 0)
+        unlink(path.c_str());
     return file;
 }
 
@@ -77,7 +80,8 @@ void Books::remove_memory_file(uint64_t id) { unlink(memory_file_path(id).c_str(
 
 bool Books::is_handed_out(uint64_t id) const {
     const int file = ::open(memory_file_path(id).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0) return errno != ENOENT;  // another user's may be
+    if (file < 0)
+        return errno != ENOENT;  // another user's may be
     const bool is = may_be_locked(file, kHandedOut, 1);
     close(file);
     return is;
@@ -88,13 +92,17 @@ void Books::remove_stray_files() const {
     const std::string beginning = beginning_of_names(path_);
     const size_t name = beginning.rfind('/') + 1;
     DIR* const folder = opendir(beginning.substr(0, name).c_str());
-    if (folder == nullptr) return;
+    if (folder == nullptr)
+        return;
     while (const dirent* entry = readdir(folder)) {
         const std::string path = beginning.substr(0, name) + entry->d_name;
-        if (!path.starts_with(beginning)) continue;
+        if (!path.starts_with(beginning))
+            continue;
         const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-        if (file < 0) continue;
-        if (!may_be_locked(file, 0, 0)) unlink(path.c_str());
+        if (file < 0)
+            continue;
+        if (!may_be_locked(file, 0, 0))
+            unlink(path.c_str());
         close(file);
     }
     closedir(folder);

@@ -16,7 +16,8 @@ constexpr uint64_t holder_bit(uint32_t number) { return 1ULL << number % 64; }
 uint32_t first_holder(const SharedAllocation& shared) {
     for (uint32_t word = 0; word < kBooksSlots / 64; word++) {
         const uint64_t bits = shared.holders[word];
-        if (bits != 0) return word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+        if (bits != 0)
+            return word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
     }
     return kBooksSlots;
 }
@@ -26,7 +27,8 @@ uint32_t first_holder(const SharedAllocation& shared) {
 SharedAllocation* Books::find_shared(uint64_t id) const {
     const uint32_t high = file_->header.shared_high;
     for (uint32_t i = 0; i < high; i++) {
-        if (file_->shared[i].id.load() == id) return &file_->shared[i];
+        if (file_->shared[i].id.load() == id)
+            return &file_->shared[i];
     }
     return nullptr;
 }
@@ -35,15 +37,19 @@ bool Books::new_shared(uint64_t id, uint64_t bytes, uint32_t payer, bool physica
     SharedAllocation* const end = file_->shared + kBooksShared;
     SharedAllocation* shared = file_->shared;
     for (;; shared++) {
-        if (shared == end) return false;
+        if (shared == end)
+            return false;
         uint64_t free = 0;
-        if (shared->id.compare_exchange_strong(free, kBeingMade | own_number())) break;
+        if (shared->id.compare_exchange_strong(free, kBeingMade | own_number()))
+            break;
         // Somebody was killed while making one.
         const bool left =
             (free & kBeingMade) != 0 && file_->slots[free & ~kBeingMade].phase.load().state() != SlotState::Live;
-        if (left && shared->id.compare_exchange_strong(free, kBeingMade | own_number())) break;
+        if (left && shared->id.compare_exchange_strong(free, kBeingMade | own_number()))
+            break;
     }
-    for (auto& word : shared->holders) word = 0;
+    for (auto& word : shared->holders)
+        word = 0;
     holders_word(*shared, own_number()) = holder_bit(own_number());
     shared->bytes = bytes;
     shared->payer = payer;
@@ -65,7 +71,8 @@ bool Books::hold_from_owner(uint64_t id) {
     const FileLock lock(lock_file_);
     end_the_dead();
     SharedAllocation* shared = find_shared(id);
-    if (shared == nullptr || (shared->payer & kPayerInherited) != 0) return false;
+    if (shared == nullptr || (shared->payer & kPayerInherited) != 0)
+        return false;
     holders_word(*shared, own_number()) |= holder_bit(own_number());
     return true;
 }
@@ -80,7 +87,8 @@ bool Books::hold_physical(uint64_t id, uint64_t bytes) {
         }
     }
     // Everybody who held it is gone, and the descriptor that kept the contents isn't seen to (hand_out_memory_file).
-    if (!charge(bytes)) return false;
+    if (!charge(bytes))
+        return false;
     const FileLock lock(lock_file_);
     const bool made = new_shared(id, bytes, kPayerNobody, true);
     release(bytes);
@@ -89,17 +97,20 @@ bool Books::hold_physical(uint64_t id, uint64_t bytes) {
 
 void Books::drop(uint64_t id, bool pass_on) {
     const FileLock lock(lock_file_);
-    if (SharedAllocation* shared = find_shared(id)) drop_shared(*shared, own_number(), pass_on);
+    if (SharedAllocation* shared = find_shared(id))
+        drop_shared(*shared, own_number(), pass_on);
 }
 
 void Books::drop_shared(SharedAllocation& shared, uint32_t number, bool pass_on) {
     holders_word(shared, number) &= ~holder_bit(number);
     uint32_t payer = shared.payer;
     if (shared.physical != 0) {
-        if (payer == number) shared.payer = kPayerNobody;
+        if (payer == number)
+            shared.payer = kPayerNobody;
         return end_undescribed();
     }
-    if ((payer & ~kPayerInherited) != number) return;
+    if ((payer & ~kPayerInherited) != number)
+        return;
     const uint32_t heir = pass_on ? first_holder(shared) : kBooksSlots;
     if (heir == kBooksSlots) {
         shared.id = 0;
@@ -112,7 +123,8 @@ void Books::drop_all(uint32_t number, SlotPhase phase) {
     const uint32_t high = file_->header.shared_high;
     for (uint32_t i = 0; i < high; i++) {
         SharedAllocation& shared = file_->shared[i];
-        if (file_->slots[number].phase.load() != phase) return;  // others have done it meanwhile
+        if (file_->slots[number].phase.load() != phase)
+            return;  // others have done it meanwhile
         if (is_made(shared.id) && (holders_word(shared, number) & holder_bit(number)) != 0)
             drop_shared(shared, number, true);
     }
@@ -126,7 +138,8 @@ uint64_t Books::inherited(uint32_t number) const {
         const uint32_t payer = shared.payer;
         const bool counts =
             number == kBooksSlots ? (payer & kPayerInherited) != 0 : payer == (number | kPayerInherited);
-        if (is_made(shared.id) && counts) sum += shared.bytes;
+        if (is_made(shared.id) && counts)
+            sum += shared.bytes;
     }
     return sum;
 }
@@ -137,7 +150,8 @@ uint64_t Books::unlisted(uint32_t number, SlotPhase phase) const {
     for (uint32_t i = 0; i < high; i++) {
         const SharedAllocation& shared = file_->shared[i];
         const bool its_own = shared.maker == number && shared.maker_owner == phase.owner();
-        if (is_made(shared.id) && shared.payer == kPayerNobody && its_own) sum += shared.bytes;
+        if (is_made(shared.id) && shared.payer == kPayerNobody && its_own)
+            sum += shared.bytes;
     }
     return sum;
 }
@@ -146,7 +160,8 @@ uint32_t Books::find_described(uint32_t from) const {
     const uint32_t high = file_->header.shared_high;
     for (uint32_t i = from; i < high; i++) {
         const SharedAllocation& shared = file_->shared[i];
-        if (is_made(shared.id) && shared.payer == kPayerNobody && first_holder(shared) == kBooksSlots) return i;
+        if (is_made(shared.id) && shared.payer == kPayerNobody && first_holder(shared) == kBooksSlots)
+            return i;
     }
     return kBooksShared;
 }
@@ -155,7 +170,8 @@ void Books::end_undescribed() {
     for (uint32_t i = find_described(0); i != kBooksShared; i = find_described(i + 1)) {
         SharedAllocation& shared = file_->shared[i];
         uint64_t id = shared.id;
-        if (!is_made(id) || is_handed_out(id)) continue;
+        if (!is_made(id) || is_handed_out(id))
+            continue;
         remove_memory_file(id);
         shared.id.compare_exchange_strong(id, 0);
     }

@@ -29,8 +29,10 @@ constexpr Result kResults[] = {
 std::string quoted(const std::string& text) {
     std::string out = "\"";
     for (const char c : text) {
-        if (c == '"' || c == '\\') out += '\\';
-        if (static_cast<unsigned char>(c) >= 0x20) out += c;
+        if (c == '"' || c == '\\')
+            out += '\\';
+        if (static_cast<unsigned char>(c) >= 0x20)
+            out += c;
     }
     return out + '"';
 }
@@ -39,9 +41,11 @@ std::string quoted(const std::string& text) {
 
 std::string vocabulary() {
     std::set<std::string> functions;
-    for (const auto& row : kFunctions) functions.insert({row[0], row[1]});
+    for (const auto& row : kFunctions)
+        functions.insert({row[0], row[1]});
     std::string text = "{\"functions\": [";
-    for (const std::string& function : functions) text.append(text.back() == '[' ? "" : ", ").append(quoted(function));
+    for (const std::string& function : functions)
+        text.append(text.back() == '[' ? "" : ", ").append(quoted(function));
     text += "],\n \"results\": {";
     for (const Result& result : kResults)
         text.append(text.back() == '{' ? "" : ", ").append(quoted(result.name) + ": " + std::to_string(result.code));
@@ -50,7 +54,8 @@ std::string vocabulary() {
 
 bool describe_machine(const std::string& machine, std::string& description, std::string& error) {
     MachineSpec spec;
-    if (!parse_machine(machine, profile_folder(), spec, error)) return false;
+    if (!parse_machine(machine, profile_folder(), spec, error))
+        return false;
     description = "[";
     for (const GpuSpec& gpu : spec)
         description.append(description.back() == '[' ? "" : ",\n ")

@@ -41,10 +41,12 @@ std::vector<Row> read_all() {
     std::vector<Row> rows;
     const std::string folder = books_folder();
     DIR* dir = opendir(folder.c_str());
-    if (dir == nullptr) return rows;
+    if (dir == nullptr)
+        return rows;
     while (const dirent* entry = readdir(dir)) {
         const std::string file = entry->d_name;
-        if (!file.starts_with("GPU-") || file.ends_with(".lock")) continue;
+        if (!file.starts_with("GPU-") || file.ends_with(".lock"))
+            continue;
         Books books;
         std::string error;
         if (!books.open_existing(folder + "/" + file, error)) {
@@ -69,8 +71,10 @@ double mib(uint64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 std::string escaped(const std::string& text) {
     std::string out;
     for (const char c : text) {
-        if (c == '"' || c == '\\') out += '\\';
-        if (static_cast<unsigned char>(c) >= 0x20) out += c;
+        if (c == '"' || c == '\\')
+            out += '\\';
+        if (static_cast<unsigned char>(c) >= 0x20)
+            out += c;
     }
     return out;
 }
@@ -100,7 +104,8 @@ void print(const std::vector<Row>& rows, bool json) {
                     row.index, row.name.c_str(), mib(row.capacity), row.holder.pid, mib(row.holder.peak),
                     row.holder.live ? "now" : "at exit", mib(row.holder.used), mib(row.holder.context_bytes),
                     mib(row.holder.module_bytes));
-        if (row.holder.unlisted != 0) std::printf(", unlisted %.2f MiB", mib(row.holder.unlisted));
+        if (row.holder.unlisted != 0)
+            std::printf(", unlisted %.2f MiB", mib(row.holder.unlisted));
         std::printf("\n");
     }
 }
@@ -152,8 +157,10 @@ int describe(const char* machine) {
 int main(int argc, char** argv) {
     bool json = false, list = false, all = false;
     int at = 1;
-    if (argc == 2 && std::strcmp(argv[1], "--words") == 0) return std::fputs(vocabulary().c_str(), stdout) < 0;
-    if (argc == 3 && std::strcmp(argv[1], "--machine") == 0) return describe(argv[2]);
+    if (argc == 2 && std::strcmp(argv[1], "--words") == 0)
+        return std::fputs(vocabulary().c_str(), stdout) < 0;
+    if (argc == 3 && std::strcmp(argv[1], "--machine") == 0)
+        return describe(argv[2]);
     for (; at < argc && std::strcmp(argv[at], "--") != 0; at++) {
         if (std::strcmp(argv[at], "--json") == 0) {
             json = true;
@@ -167,18 +174,22 @@ int main(int argc, char** argv) {
     }
     std::vector<Row> rows;
     if (list) {
-        if (at < argc) return usage();
+        if (at < argc)
+            return usage();
         for (const Row& row : read_all()) {
-            if (all || row.holder.live) rows.push_back(row);
+            if (all || row.holder.live)
+                rows.push_back(row);
         }
         print(rows, json);
         return 0;
     }
-    if (at + 1 >= argc) return usage();
+    if (at + 1 >= argc)
+        return usage();
 
     // A process number may be used again: what ended before the program started is not its own.
     std::map<std::string, uint64_t> last_end;
-    for (const Row& row : read_all()) last_end[row.uuid] = std::max(last_end[row.uuid], row.holder.order);
+    for (const Row& row : read_all())
+        last_end[row.uuid] = std::max(last_end[row.uuid], row.holder.order);
     int program = 0;
     const int status = run(argv + at + 1, program);
     for (const Row& row : read_all()) {

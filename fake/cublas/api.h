@@ -89,7 +89,8 @@ inline constexpr int kVersionNumber =
 
 /// The answer of cublasGetProperty and cublasLtGetProperty.
 inline CublasStatus library_property(int property, int* value) {
-    if (value == nullptr) return CublasStatus::invalid_value;
+    if (value == nullptr)
+        return CublasStatus::invalid_value;
     switch (property) {
         case major_version:
             *value = kLibraryVersion.major;

@@ -17,7 +17,8 @@ bool is_algorithm(int algorithm) {
 
 CublasStatus multiply_types(CublasHandle* handle, Multiplication work, int compute, int algorithm) {
     CUSLICE_TRY(check_handle(handle));
-    if (!is_algorithm(algorithm)) return CublasStatus::invalid_value;
+    if (!is_algorithm(algorithm))
+        return CublasStatus::invalid_value;
     if (work.a.type != work.b.type || !is_multiplied(compute, work.a.type, work.c.type))
         return CublasStatus::not_supported;
     work.scale_type = scale_type_of(compute, work.c.type);

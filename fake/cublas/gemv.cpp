@@ -32,8 +32,10 @@ CublasStatus multiply_vector(CublasHandle* handle, const VectorWork& work) {
     const bool good = work.m >= 0 && work.n >= 0 && is_operation(work.op) &&
                       work.a.ld >= std::max<int64_t>(1, work.m) && work.x_step != 0 && work.y_step != 0 &&
                       work.alpha != nullptr && work.beta != nullptr;
-    if (!good) return CublasStatus::invalid_value;
-    if (work.m == 0 || work.n == 0) return CublasStatus::success;
+    if (!good)
+        return CublasStatus::invalid_value;
+    if (work.m == 0 || work.n == 0)
+        return CublasStatus::success;
     const bool plain = work.op == op_n;
     const int type = work.a.type;
     const bool there =

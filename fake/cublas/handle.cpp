@@ -24,14 +24,16 @@ bool is_math_mode(int mode) {
 /// The frame of the functions that set one number in a handle.
 CublasStatus set(CublasHandle* handle, int CublasHandle::*field, int value, bool good) {
     CUSLICE_TRY(check_handle(handle));
-    if (!good) return CublasStatus::invalid_value;
+    if (!good)
+        return CublasStatus::invalid_value;
     handle->*field = value;
     return CublasStatus::success;
 }
 
 CublasStatus get(const CublasHandle* handle, int CublasHandle::*field, int* value) {
     CUSLICE_TRY(check_handle(handle));
-    if (value == nullptr) return CublasStatus::invalid_value;
+    if (value == nullptr)
+        return CublasStatus::invalid_value;
     *value = handle->*field;
     return CublasStatus::success;
 }
@@ -56,14 +58,18 @@ using namespace cuslice::fake;
 extern "C" {
 
 CublasStatus cublasCreate_v2(CublasHandle** out) {
-    if (out == nullptr) return CublasStatus::invalid_value;
+    if (out == nullptr)
+        return CublasStatus::invalid_value;
     *out = nullptr;
     CUcontext context = nullptr;
-    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS) return create_status(bad);
-    if (const CUresult bad = CU(cuCtxGetCurrent, 4000)(&context); bad != CUDA_SUCCESS) return create_status(bad);
+    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS)
+        return create_status(bad);
+    if (const CUresult bad = CU(cuCtxGetCurrent, 4000)(&context); bad != CUDA_SUCCESS)
+        return create_status(bad);
     CUdeviceptr workspace = 0;
     const CUresult bad = CU(cuMemAlloc, 3020)(&workspace, workspace_size(current_architecture()));
-    if (bad != CUDA_SUCCESS) return create_status(bad);
+    if (bad != CUDA_SUCCESS)
+        return create_status(bad);
     CublasHandle* handle = handles.create();
     if (handle == nullptr) {
         CU(cuMemFree, 3020)(workspace);
@@ -81,7 +87,8 @@ CublasStatus cublasDestroy_v2(CublasHandle* handle) {
     const CUdeviceptr workspace = handle->workspace;
     const CUcontext context = handle->context;
     handle->mark = 0;
-    if (!handles.destroy(handle)) return CublasStatus::not_initialized;
+    if (!handles.destroy(handle))
+        return CublasStatus::not_initialized;
     // The free waits for the device, as the manual says of this function. A context that has ended took the memory
     // along.
     if (CU(cuCtxPushCurrent, 4000)(context) == CUDA_SUCCESS) {
@@ -97,7 +104,8 @@ CublasStatus cublasGetVersion_v2(CublasHandle* handle, int* version) {
     if (handle != nullptr) {
         CUSLICE_TRY(check_handle(handle));
     }
-    if (version == nullptr) return CublasStatus::invalid_value;
+    if (version == nullptr)
+        return CublasStatus::invalid_value;
     *version = kVersionNumber;
     return CublasStatus::success;
 }
@@ -118,7 +126,8 @@ CublasStatus cublasSetStream_v2(CublasHandle* handle, CUstream stream) {
 
 CublasStatus cublasGetStream_v2(CublasHandle* handle, CUstream* stream) {
     CUSLICE_TRY(check_handle(handle));
-    if (stream == nullptr) return CublasStatus::invalid_value;
+    if (stream == nullptr)
+        return CublasStatus::invalid_value;
     *stream = handle->stream;
     return CublasStatus::success;
 }
@@ -126,8 +135,10 @@ CublasStatus cublasGetStream_v2(CublasHandle* handle, CUstream* stream) {
 CublasStatus cublasSetWorkspace_v2(CublasHandle* handle, void* workspace, size_t bytes) {
     CUSLICE_TRY(check_handle(handle));
     // "The workspace pointer must be aligned to at least 256 bytes"
-    if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) return CublasStatus::invalid_value;
-    if (workspace != nullptr && !memory_is_there(workspace, bytes)) return CublasStatus::invalid_value;
+    if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
+        return CublasStatus::invalid_value;
+    if (workspace != nullptr && !memory_is_there(workspace, bytes))
+        return CublasStatus::invalid_value;
     return CublasStatus::success;
 }
 

@@ -30,7 +30,8 @@ CublasStatus check_handle(const CublasHandle* handle);
 /// Bytes of the GPU's memory that cublasCreate takes for its workspace, by the compute capability (90 is 9.0): the
 /// size that cuBLAS's manual recommends for cublasSetWorkspace. On an H200 NVIDIA's cublasCreate takes 68 MiB in all.
 constexpr size_t workspace_size(int architecture) {
-    if (architecture >= 120) return 12 * kMiB;
+    if (architecture >= 120)
+        return 12 * kMiB;
     return architecture >= 90 ? 32 * kMiB : 4 * kMiB;
 }
 

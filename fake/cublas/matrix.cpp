@@ -16,7 +16,8 @@ __extension__ using Wide = __int128;
 
 bool check_memory(const char* function, const char* what, const Matrix& matrix, int64_t rows, int64_t columns,
                   Batch batch, int64_t count) {
-    if (rows == 0 || columns == 0 || count == 0) return true;
+    if (rows == 0 || columns == 0 || count == 0)
+        return true;
     uint64_t bytes = 0;
     if (batch == Batch::pointers) {
         // Only the GPU can read the addresses of the matrices: check the array that holds them.
@@ -27,7 +28,8 @@ bool check_memory(const char* function, const char* what, const Matrix& matrix, 
         const Wide all = (before_last + Wide{columns - 1} * matrix.ld + rows) * Wide{element_size(matrix.type)};
         bytes = all > Wide{~uint64_t{0}} ? ~uint64_t{0} : static_cast<uint64_t>(all);
     }
-    if (memory_is_there(matrix.address, bytes)) return true;
+    if (memory_is_there(matrix.address, bytes))
+        return true;
     report_no_memory(function, what, matrix.address, bytes);
     return false;
 }

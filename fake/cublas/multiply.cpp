@@ -25,7 +25,8 @@ CublasStatus check_numbers(const Multiplication& work) {
 CublasStatus multiply(CublasHandle* handle, const Multiplication& work) {
     CUSLICE_TRY(check_handle(handle));
     CUSLICE_TRY(check_numbers(work));
-    if (work.m == 0 || work.n == 0 || work.count == 0) return CublasStatus::success;
+    if (work.m == 0 || work.n == 0 || work.count == 0)
+        return CublasStatus::success;
     const bool a_is_n = work.op_a == op_n;
     const bool b_is_n = work.op_b == op_n;
     // BLAS doesn't read A and B where alpha is 0. A scalar that lies on the GPU isn't looked at.

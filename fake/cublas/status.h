@@ -10,7 +10,8 @@ namespace cuslice::fake {
 /// The status of a driver's error where a handle is made: cuBLAS's manual names NOT_INITIALIZED for whatever CUDA
 /// lacks.
 inline CublasStatus create_status(CUresult result) {
-    if (result == CUDA_SUCCESS) return CublasStatus::success;
+    if (result == CUDA_SUCCESS)
+        return CublasStatus::success;
     return result == CUDA_ERROR_OUT_OF_MEMORY ? CublasStatus::alloc_failed : CublasStatus::not_initialized;
 }
 

@@ -27,7 +27,8 @@ constexpr Status kStatuses[] = {
 
 const char* find(CublasStatus status, const char* Status::*text) {
     for (const Status& known : kStatuses)
-        if (known.status == status) return known.*text;
+        if (known.status == status)
+            return known.*text;
     return nullptr;
 }
 

@@ -94,7 +94,8 @@ constexpr Field kAlgorithmFields[] = {
 template <size_t Count>
 const Field* find(const Field (&fields)[Count], int attribute) {
     for (const Field& field : fields)
-        if (field.attribute == attribute) return &field;
+        if (field.attribute == attribute)
+            return &field;
     return nullptr;
 }
 
@@ -111,16 +112,20 @@ template <class Descriptor, size_t Count>
 CublasStatus get(const Descriptor* descriptor, const Field (&fields)[Count], int attribute, void* to, size_t size,
                  size_t* written) {
     const Field* field = find(fields, attribute);
-    if (!is_descriptor(descriptor) || field == nullptr) return CublasStatus::invalid_value;
+    if (!is_descriptor(descriptor) || field == nullptr)
+        return CublasStatus::invalid_value;
     if (size == 0) {
         // Documented: asks for the size.
-        if (written == nullptr) return CublasStatus::invalid_value;
+        if (written == nullptr)
+            return CublasStatus::invalid_value;
         *written = field->size;
         return CublasStatus::success;
     }
-    if (to == nullptr || size != field->size) return CublasStatus::invalid_value;
+    if (to == nullptr || size != field->size)
+        return CublasStatus::invalid_value;
     std::memcpy(to, reinterpret_cast<const char*>(descriptor) + field->offset, size);
-    if (written != nullptr) *written = field->size;
+    if (written != nullptr)
+        *written = field->size;
     return CublasStatus::success;
 }
 
@@ -149,17 +154,20 @@ LayoutDescriptor fresh_layout(int type, uint64_t rows, uint64_t columns, int64_t
 PreferenceDescriptor fresh_preference() {
     PreferenceDescriptor fresh{};
     fresh.kind = DescriptorKind::preference;
-    fresh.reductions = 0x7;                            // CUBLASLT_REDUCTION_SCHEME_MASK
-    for (auto& bytes : fresh.alignments) bytes = 256;  // documented default
+    fresh.reductions = 0x7;  // CUBLASLT_REDUCTION_SCHEME_MASK
+    for (auto& bytes : fresh.alignments)
+        bytes = 256;  // documented default
     fresh.implementations = ~uint64_t{0};
     return fresh;
 }
 
 template <class Descriptor>
 CublasStatus create(Descriptor** out, const Descriptor& fresh) {
-    if (out == nullptr) return CublasStatus::invalid_value;
+    if (out == nullptr)
+        return CublasStatus::invalid_value;
     void* memory = std::malloc(sizeof(Descriptor));
-    if (memory == nullptr) return CublasStatus::alloc_failed;
+    if (memory == nullptr)
+        return CublasStatus::alloc_failed;
     std::memcpy(memory, &fresh, sizeof fresh);
     *out = static_cast<Descriptor*>(memory);
     return CublasStatus::success;
@@ -167,16 +175,20 @@ CublasStatus create(Descriptor** out, const Descriptor& fresh) {
 
 template <class Descriptor>
 CublasStatus initialise(Descriptor* out, size_t size, const Descriptor& fresh) {
-    if (out == nullptr) return CublasStatus::invalid_value;
-    if (size < sizeof fresh) return CublasStatus::alloc_failed;
+    if (out == nullptr)
+        return CublasStatus::invalid_value;
+    if (size < sizeof fresh)
+        return CublasStatus::alloc_failed;
     std::memcpy(out, &fresh, sizeof fresh);
     return CublasStatus::success;
 }
 
 template <class Descriptor>
 CublasStatus destroy(Descriptor* descriptor) {
-    if (descriptor == nullptr) return CublasStatus::success;
-    if (!is_descriptor(descriptor)) return CublasStatus::invalid_value;
+    if (descriptor == nullptr)
+        return CublasStatus::success;
+    if (!is_descriptor(descriptor))
+        return CublasStatus::invalid_value;
     descriptor->kind = DescriptorKind::none;
     std::free(descriptor);
     return CublasStatus::success;

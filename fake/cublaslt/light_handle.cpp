@@ -24,8 +24,10 @@ constinit std::atomic<size_t> cache_capacity{8192};
 }  // namespace
 
 CublasStatus check_light_handle(const void* handle) {
-    if (handle == nullptr) return CublasStatus::not_initialized;
-    if (handles.has(static_cast<const LightHandle*>(handle))) return CublasStatus::success;
+    if (handle == nullptr)
+        return CublasStatus::not_initialized;
+    if (handles.has(static_cast<const LightHandle*>(handle)))
+        return CublasStatus::success;
     // cuBLAS's manual: "cublasHandle_t … can be passed to cuBLASLt". That one is another library's.
     return static_cast<const CublasHandle*>(handle)->mark == kCublasMark ? CublasStatus::success
                                                                          : CublasStatus::not_initialized;
@@ -38,11 +40,14 @@ using namespace cuslice::fake;
 extern "C" {
 
 CublasStatus cublasLtCreate(void** out) {
-    if (out == nullptr) return CublasStatus::invalid_value;
+    if (out == nullptr)
+        return CublasStatus::invalid_value;
     *out = nullptr;
-    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS) return create_status(bad);
+    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS)
+        return create_status(bad);
     LightHandle* handle = handles.create();
-    if (handle == nullptr) return CublasStatus::alloc_failed;
+    if (handle == nullptr)
+        return CublasStatus::alloc_failed;
     *out = handle;
     return CublasStatus::success;
 }
@@ -62,7 +67,8 @@ const char* cublasLtGetStatusName(CublasStatus status) { return status_name(stat
 const char* cublasLtGetStatusString(CublasStatus status) { return status_text(status); }
 
 CublasStatus cublasLtHeuristicsCacheGetCapacity(size_t* capacity) {
-    if (capacity == nullptr) return CublasStatus::invalid_value;
+    if (capacity == nullptr)
+        return CublasStatus::invalid_value;
     *capacity = cache_capacity.load();
     return CublasStatus::success;
 }

@@ -28,7 +28,8 @@ bool are_types_multiplied(const MatmulDescriptor& work, int a, int b, int c, int
                work.compute == compute_32f && work.scale_type == real_32f && plain(c) &&
                (d == c || (is_eight_bits(d) && c != real_32f)) && current_architecture() >= 89;
     }
-    if (a != b || c != d) return false;
+    if (a != b || c != d)
+        return false;
     if (work.compute == compute_32i || work.compute == compute_32i_pedantic) {
         return a == real_8i &&
                ((work.scale_type == real_32i && c == real_32i) || (work.scale_type == real_32f && c == real_8i));
@@ -46,16 +47,19 @@ bool is_good_layout(const LayoutDescriptor& layout) {
 
 /// All that doesn't depend on addresses.
 CublasStatus check_work(const char* function, const MatmulDescriptor* work, const Layouts& at) {
-    if (!is_descriptor(work)) return CublasStatus::invalid_value;
+    if (!is_descriptor(work))
+        return CublasStatus::invalid_value;
     for (const LayoutDescriptor* layout : {at.a, at.b, at.c, at.d}) {
-        if (!is_descriptor(layout)) return CublasStatus::invalid_value;
+        if (!is_descriptor(layout))
+            return CublasStatus::invalid_value;
         if (layout->order != order_columns && layout->order != order_rows) {
             static constinit std::atomic<bool> said{false};
             if (!said.exchange(true))
                 report("%s with matrices in tiles (CUBLASLT_ORDER_COL32…) is not supported", function);
             return CublasStatus::not_supported;
         }
-        if (!is_good_layout(*layout) || layout->count != at.d->count) return CublasStatus::invalid_value;
+        if (!is_good_layout(*layout) || layout->count != at.d->count)
+            return CublasStatus::invalid_value;
     }
     if (!is_operation(work->op_a) || !is_operation(work->op_b) || work->op_c != op_n)
         return CublasStatus::invalid_value;
@@ -110,7 +114,8 @@ CublasStatus cublasLtMatmulAlgoGetHeuristic(const void* handle, const MatmulDesc
         return CublasStatus::invalid_value;
     *found = 0;
     const CublasStatus bad = check_work("cublasLtMatmulAlgoGetHeuristic", work, {a, b, c, d});
-    if (bad != CublasStatus::success) return bad;
+    if (bad != CublasStatus::success)
+        return bad;
     HeuristicResult result{};
     result.algorithm.kind = DescriptorKind::algorithm;
     result.algorithm.id = kAlgorithm;
@@ -130,11 +135,14 @@ CublasStatus cublasLtMatmul(const void* handle, const MatmulDescriptor* work, co
     CUSLICE_TRY(check_light_handle(handle));
     const Layouts at{a_layout, b_layout, c_layout, d_layout};
     CUSLICE_TRY(check_work("cublasLtMatmul", work, at));
-    if (alpha == nullptr || beta == nullptr) return CublasStatus::invalid_value;
+    if (alpha == nullptr || beta == nullptr)
+        return CublasStatus::invalid_value;
     if (algorithm != nullptr && (!is_descriptor(algorithm) || algorithm->id != kAlgorithm))
         return CublasStatus::invalid_value;
-    if (workspace != nullptr && !memory_is_there(workspace, workspace_bytes)) return CublasStatus::invalid_value;
-    if (d_layout->rows == 0 || d_layout->columns == 0 || d_layout->count == 0) return CublasStatus::success;
+    if (workspace != nullptr && !memory_is_there(workspace, workspace_bytes))
+        return CublasStatus::invalid_value;
+    if (d_layout->rows == 0 || d_layout->columns == 0 || d_layout->count == 0)
+        return CublasStatus::success;
     const bool reads_c = !(work->pointer_mode == 0 && is_zero(beta, work->scale_type));
     const bool there = check_matrix("A", a, *a_layout) && check_matrix("B", b, *b_layout) &&
                        (!reads_c || check_matrix("C", c, *c_layout)) && check_matrix("D", d, *d_layout) &&

@@ -48,11 +48,14 @@ using namespace cuslice::fake;
 extern "C" {
 
 CudnnStatus cudnnCreate(CudnnHandle** out) {
-    if (out == nullptr) return CudnnStatus::CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+    if (out == nullptr)
+        return CudnnStatus::CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
     *out = nullptr;
-    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS) return create_status(bad);
+    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS)
+        return create_status(bad);
     CudnnHandle* handle = handles.create();
-    if (handle == nullptr) return CudnnStatus::CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    if (handle == nullptr)
+        return CudnnStatus::CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     *out = handle;
     return CudnnStatus::CUDNN_STATUS_SUCCESS;
 }
@@ -62,13 +65,15 @@ CudnnStatus cudnnDestroy(CudnnHandle* handle) {
 }
 
 CudnnStatus cudnnSetStream(CudnnHandle* handle, CUstream stream) {
-    if (!handles.has(handle)) return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
+    if (!handles.has(handle))
+        return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
     handle->stream = stream;
     return CudnnStatus::CUDNN_STATUS_SUCCESS;
 }
 
 CudnnStatus cudnnGetStream(CudnnHandle* handle, CUstream* stream) {
-    if (!handles.has(handle) || stream == nullptr) return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
+    if (!handles.has(handle) || stream == nullptr)
+        return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
     *stream = handle->stream;
     return CudnnStatus::CUDNN_STATUS_SUCCESS;
 }
@@ -81,7 +86,8 @@ size_t cudnnGetCudartVersion() { return kCudartVersion; }
 CudnnStatus cudnnGetProperty(int property, int* value) {
     // libraryPropertyType_t
     constexpr int kNumbers[] = {kMajor, kMinor, kPatch};
-    if (value == nullptr || property < 0 || property > 2) return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
+    if (value == nullptr || property < 0 || property > 2)
+        return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
     *value = kNumbers[property];
     return CudnnStatus::CUDNN_STATUS_SUCCESS;
 }
@@ -98,7 +104,8 @@ const char* cudnnGetErrorString(CudnnStatus status) {
 }
 
 void cudnnGetLastErrorString(char* message, size_t size) {
-    if (message != nullptr && size > 0) *message = '\0';  // no more is known than the line on stderr says
+    if (message != nullptr && size > 0)
+        *message = '\0';  // no more is known than the line on stderr says
 }
 
 }  // extern "C"

@@ -19,7 +19,8 @@ namespace {
 bool uses_device(const char* name) {
     for (const char* free :
          {"cuDevice", "cuCtxSetCurrent", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice"}) {
-        if (std::strncmp(name, free, std::strlen(free)) == 0) return false;
+        if (std::strncmp(name, free, std::strlen(free)) == 0)
+            return false;
     }
     return true;
 }
@@ -28,28 +29,38 @@ bool uses_device(const char* name) {
 
 CUresult pass_gate(const char* name, bool anytime) {
     const unsigned bits = gate.load(std::memory_order_acquire);
-    if ((bits & kGateDeinitialised) != 0) return CUDA_ERROR_DEINITIALIZED;
-    if ((bits & kGateNotInitialised) != 0 && !anytime) return CUDA_ERROR_NOT_INITIALIZED;
-    if ((bits & kGateLate) != 0) settle_before(name);
+    if ((bits & kGateDeinitialised) != 0)
+        return CUDA_ERROR_DEINITIALIZED;
+    if ((bits & kGateNotInitialised) != 0 && !anytime)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if ((bits & kGateLate) != 0)
+        settle_before(name);
     const bool fault = (gate.load(std::memory_order_acquire) & kGateFault) != 0;
-    if ((bits & kGateInjection) == 0 && !fault) return CUDA_SUCCESS;
+    if ((bits & kGateInjection) == 0 && !fault)
+        return CUDA_SUCCESS;
     if ((bits & kGateInjection) != 0) {
         const CUresult result = injection().call(name);
         for (int ordinal = 0; injection().device_lost(ordinal);) {
-            if (Gpu* gpu = driver().gpu(ordinal)) gpu->lost = true;
+            if (Gpu* gpu = driver().gpu(ordinal))
+                gpu->lost = true;
         }
-        if (result != CUDA_SUCCESS) return result;
+        if (result != CUDA_SUCCESS)
+            return result;
     }
-    if (anytime || !uses_device(name)) return CUDA_SUCCESS;
+    if (anytime || !uses_device(name))
+        return CUDA_SUCCESS;
     Context* context = nullptr;
-    if (current_context(context) != CUDA_SUCCESS) return CUDA_SUCCESS;
-    if (context->gpu->lost.load(std::memory_order_relaxed)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (current_context(context) != CUDA_SUCCESS)
+        return CUDA_SUCCESS;
+    if (context->gpu->lost.load(std::memory_order_relaxed))
+        return CUDA_ERROR_DEVICE_UNAVAILABLE;
     return fault && std::strncmp(name, "cuCtxDestroy", 12) != 0 ? take_fault(*context) : CUDA_SUCCESS;
 }
 
 CUresult unsupported(const char* name, std::atomic<bool>& said) {
     CUSLICE_TRY(pass_gate(name, false));
-    if (!said.exchange(true)) log_line(std::string(name) + " is not supported");
+    if (!said.exchange(true))
+        log_line(std::string(name) + " is not supported");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -35,7 +35,8 @@ CUresult unsupported(const char* name, std::atomic<bool>& said);
     CUresult CUDAAPI name(CUSLICE_PARAMETERS(name, __VA_ARGS__)) {                     \
         if (::cuslice::fake::gate.load(std::memory_order_relaxed) != 0) [[unlikely]] { \
             const CUresult refused = ::cuslice::fake::pass_gate(#name, anytime);       \
-            if (refused != CUDA_SUCCESS) return refused;                               \
+            if (refused != CUDA_SUCCESS)                                               \
+                return refused;                                                        \
         }                                                                              \
         return entered_##name(__VA_ARGS__);                                            \
     }                                                                                  \

@@ -107,7 +107,8 @@ constexpr Attribute kCommonAttributes[] = {
 template <typename Attributes>
 bool find(const Attributes& attributes, int attribute, int& value) {
     for (const Attribute& row : attributes) {
-        if (row.attribute != attribute) continue;
+        if (row.attribute != attribute)
+            continue;
         value = row.value;
         return true;
     }
@@ -120,7 +121,8 @@ const Architecture& architecture_of(const GpuSpec& gpu) {
     const int capability = gpu.major * 10 + gpu.minor;
     const Architecture* found = kArchitectures;
     for (const Architecture& row : kArchitectures) {
-        if (row.capability <= capability) found = &row;
+        if (row.capability <= capability)
+            found = &row;
     }
     return *found;
 }
@@ -162,7 +164,8 @@ bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
         {CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, ampere ? gpu.l2_cache / 4 * 3 : 0},
         {CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, ampere ? 128 << 20 : 0},
     };
-    if (find(own_attributes, attribute, value) || find(kCommonAttributes, attribute, value)) return true;
+    if (find(own_attributes, attribute, value) || find(kCommonAttributes, attribute, value))
+        return true;
     // Every other attribute of the header is a feature, and absent.
     value = 0;
     return attribute > 0 && attribute <= CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED;

@@ -22,15 +22,18 @@ constexpr unsigned kAllFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST 
 
 CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
     const unsigned channels = descriptor.NumChannels;
-    if (descriptor.Width == 0 || !is_channel_count(channels)) return CUDA_ERROR_INVALID_VALUE;
+    if (descriptor.Width == 0 || !is_channel_count(channels))
+        return CUDA_ERROR_INVALID_VALUE;
     if (descriptor.Width > 131072 || descriptor.Height > 131072 || descriptor.Depth > 16384)
         return CUDA_ERROR_INVALID_VALUE;
     if (descriptor.Height == 0 && descriptor.Depth != 0 && (descriptor.Flags & CUDA_ARRAY3D_LAYERED) == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if ((descriptor.Flags & ~kAllFlags) != 0) CUSLICE_UNSUPPORTED("deferred arrays and those for video");
+    if ((descriptor.Flags & ~kAllFlags) != 0)
+        CUSLICE_UNSUPPORTED("deferred arrays and those for video");
     const size_t bytes = channel_bytes(descriptor.Format);
-    if (bytes == 0) CUSLICE_UNSUPPORTED("arrays of planar, normalized and block-compressed formats");
+    if (bytes == 0)
+        CUSLICE_UNSUPPORTED("arrays of planar, normalized and block-compressed formats");
     array.descriptor = descriptor;
     array.element = bytes * channels;
     array.row = descriptor.Width * array.element;
@@ -42,30 +45,37 @@ CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
 void free_array_block(Gpu& gpu, Address at) {
     const std::lock_guard hold(gpu.lock);
     const Block block = gpu.device.heap.at(at);
-    if (block) gpu.free_block(gpu.device, block);
+    if (block)
+        gpu.free_block(gpu.device, block);
 }
 
 void unbind_tile(Array& array, const TilePlace& place) {
     const auto found = array.tiles.find(place);
-    if (found == array.tiles.end()) return;
+    if (found == array.tiles.end())
+        return;
     unbind_physical(found->second);
     array.tiles.erase(found);
 }
 
 void unbind_tiles(Array& array) {
-    for (const auto& [place, memory] : array.tiles) unbind_physical(memory);
+    for (const auto& [place, memory] : array.tiles)
+        unbind_physical(memory);
     array.tiles.clear();
 }
 
 void end_arrays(Context& context) {
     arrays.each([&](CUarray handle, Array& array) {
-        if (array.context != context.handle) return;
-        if (array.sparse) unbind_tiles(array);
-        if (!array.is_level && !array.sparse) free_array_block(*array.gpu, array.block);
+        if (array.context != context.handle)
+            return;
+        if (array.sparse)
+            unbind_tiles(array);
+        if (!array.is_level && !array.sparse)
+            free_array_block(*array.gpu, array.block);
         arrays.destroy(handle);
     });
     mipmapped_arrays.each([&](CUmipmappedArray handle, MipmappedArray& mipmap) {
-        if (mipmap.context != context.handle) return;
+        if (mipmap.context != context.handle)
+            return;
         free_array_block(*mipmap.gpu, mipmap.block);
         mipmapped_arrays.destroy(handle);
     });

@@ -17,17 +17,21 @@ using Rows = std::vector<std::pair<Extents, Extents>>;  // to, from
 void touch(const Array& array) {
     const std::lock_guard hold(array.gpu->lock);
     const Block block = array.gpu->device.heap.at(array.block);
-    if (block) block.record->touched = true;
+    if (block)
+        block.record->touched = true;
 }
 
 /// One row of one end.
 CUresult resolve_row(const BoxEnd& end, size_t y, size_t z, size_t width, Access access, Extents& extents) {
     if (end.type == CU_MEMORYTYPE_ARRAY) {
         const Array* array = arrays.find(end.array);
-        if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-        if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
+        if (array == nullptr)
+            return CUDA_ERROR_INVALID_HANDLE;
+        if (array->sparse)
+            CUSLICE_UNSUPPORTED("the contents of sparse arrays");
         const bool inside = end.x <= array->row && width <= array->row - end.x && y < array->rows && z < array->layers;
-        if (!inside || end.x % array->element != 0 || width % array->element != 0) return CUDA_ERROR_INVALID_VALUE;
+        if (!inside || end.x % array->element != 0 || width % array->element != 0)
+            return CUDA_ERROR_INVALID_VALUE;
         const Address at = array->at + (z * array->rows + y) * array->row + end.x;
         extents.push_back({&array->gpu->device.space, at, width, array->gpu, nullptr});
         return CUDA_SUCCESS;
@@ -47,12 +51,17 @@ CUresult resolve_row(const BoxEnd& end, size_t y, size_t z, size_t width, Access
 
 /// A pitch of 0 means rows that touch each other; a height of 0 layers that do. The sizes must not wrap around.
 CUresult complete(BoxEnd& end, const Box& box) {
-    if (end.type == CU_MEMORYTYPE_ARRAY) return CUDA_SUCCESS;
-    if (end.pitch == 0) end.pitch = end.x + box.width;
-    if (end.height == 0) end.height = end.y + box.height;
+    if (end.type == CU_MEMORYTYPE_ARRAY)
+        return CUDA_SUCCESS;
+    if (end.pitch == 0)
+        end.pitch = end.x + box.width;
+    if (end.height == 0)
+        end.height = end.y + box.height;
     const bool rows = box.height > 1 || box.depth > 1;
-    if (rows && (end.pitch < box.width || end.x > end.pitch - box.width)) return CUDA_ERROR_INVALID_VALUE;
-    if (box.depth > 1 && (end.height < box.height || end.y > end.height - box.height)) return CUDA_ERROR_INVALID_VALUE;
+    if (rows && (end.pitch < box.width || end.x > end.pitch - box.width))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (box.depth > 1 && (end.height < box.height || end.y > end.height - box.height))
+        return CUDA_ERROR_INVALID_VALUE;
     size_t layer = 0, last = 0;
     const bool wraps = __builtin_mul_overflow(end.pitch, end.height, &layer) ||
                        __builtin_mul_overflow(layer, end.z + box.depth, &last) || end.address + last < end.address;
@@ -73,12 +82,14 @@ CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
             CUSLICE_TRY(resolve_row(box.to, box.to.y + y, box.to.z + z, box.width, Access::Write, to));
         }
     }
-    if (box.to.type == CU_MEMORYTYPE_ARRAY) touch(*arrays.find(box.to.array));
+    if (box.to.type == CU_MEMORYTYPE_ARRAY)
+        touch(*arrays.find(box.to.array));
     out.to = rows->front().first;
     out.from = rows->front().second;
     out.task = [rows, context] {
         for (const auto& [to, from] : *rows) {
-            if (const CUresult bad = copy_extents(to, from); bad != CUDA_SUCCESS) return work_failed(context, bad);
+            if (const CUresult bad = copy_extents(to, from); bad != CUDA_SUCCESS)
+                return work_failed(context, bad);
         }
     };
     return CUDA_SUCCESS;
@@ -86,7 +97,8 @@ CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
 
 CUresult copy_box(const Box& box, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
-    if (box.empty()) return CUDA_SUCCESS;
+    if (box.empty())
+        return CUDA_SUCCESS;
     CheckedBox checked;
     CUSLICE_TRY(check_box(box, current_handle, checked));
     return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, std::move(checked.task),
@@ -95,9 +107,12 @@ CUresult copy_box(const Box& box, const Order& order) {
 
 CUresult resolve_array_bytes(CUarray handle, size_t offset, size_t size, Access access, Extents& extents) {
     CUSLICE_FIND_IN(array, arrays, handle);
-    if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
-    if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset) return CUDA_ERROR_INVALID_VALUE;
-    if (access == Access::Write) touch(*array);
+    if (array->sparse)
+        CUSLICE_UNSUPPORTED("the contents of sparse arrays");
+    if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (access == Access::Write)
+        touch(*array);
     extents.push_back({&array->gpu->device.space, array->at + offset, size, array->gpu, nullptr});
     return CUDA_SUCCESS;
 }

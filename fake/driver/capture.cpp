@@ -19,9 +19,12 @@ std::set<std::shared_ptr<Capture>>& captures() {
 }
 
 bool forbids(const Capture& capture) {
-    if (!capture.active() || capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
-    if (mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
-    if (capture.thread == std::this_thread::get_id()) return true;
+    if (!capture.active() || capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+        return false;
+    if (mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED)
+        return false;
+    if (capture.thread == std::this_thread::get_id())
+        return true;
     return capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
@@ -43,14 +46,16 @@ std::shared_ptr<Capture> add_capture(CUstream origin, CUstreamCaptureMode mode, 
 }
 
 void remove_capture(const std::shared_ptr<Capture>& capture) {
-    if (captures().erase(capture) != 0) captures_in_progress--;
+    if (captures().erase(capture) != 0)
+        captures_in_progress--;
 }
 
 CUresult refuse_unsafe_now() {
     const std::lock_guard hold(captures_lock);
     CUresult result = CUDA_SUCCESS;
     for (const auto& capture : captures()) {
-        if (!forbids(*capture)) continue;
+        if (!forbids(*capture))
+            continue;
         capture->invalidate();
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }

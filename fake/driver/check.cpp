@@ -13,10 +13,13 @@ extern "C" __attribute__((visibility("default"))) int cuslice_fake_check(const c
     MachineSpec machine;
     std::string error;
     const bool good = spec != nullptr && parse_machine(spec, profile_folder(), machine, error);
-    if (spec == nullptr) error = "no fake GPU is named";
+    if (spec == nullptr)
+        error = "no fake GPU is named";
     std::string contexts;
     if (good)
-        for (const GpuSpec& gpu : machine) contexts += uuid_text(gpu) + ' ' + std::to_string(gpu.context) + "\n";
-    if (message != nullptr && size > 0) std::snprintf(message, size, "%s", (good ? contexts : error).c_str());
+        for (const GpuSpec& gpu : machine)
+            contexts += uuid_text(gpu) + ' ' + std::to_string(gpu.context) + "\n";
+    if (message != nullptr && size > 0)
+        std::snprintf(message, size, "%s", (good ? contexts : error).c_str());
     return good ? 0 : 1;
 }

@@ -40,12 +40,14 @@ std::atomic<uint32_t> last_number{0};
 }  // namespace
 
 void push_context(CUcontext handle) {
-    if (current_handle != nullptr) stack().push_back(current_handle);
+    if (current_handle != nullptr)
+        stack().push_back(current_handle);
     current_handle = handle;
 }
 
 bool pop_context(CUcontext& handle) {
-    if (current_handle == nullptr) return false;
+    if (current_handle == nullptr)
+        return false;
     handle = current_handle;
     current_handle = nullptr;
     if (stack_below != nullptr && !stack_below->empty()) {
@@ -79,9 +81,11 @@ uint64_t thread_bytes(const Context& context) {
 }
 
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context) {
-    if (gpu.lost) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (gpu.lost)
+        return CUDA_ERROR_DEVICE_UNAVAILABLE;
     CUSLICE_TRY(gpu.open());
-    if (!gpu.charge(gpu.spec.context)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!gpu.charge(gpu.spec.context))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     gpu.books.note_contexts(static_cast<int64_t>(gpu.spec.context), 1);
     if (context == nullptr) {
         const auto [handle, made] = contexts.create();

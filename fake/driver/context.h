@@ -55,7 +55,8 @@ inline Context* live_context(CUcontext handle) {
 /// The thread's current context: CUDA_ERROR_INVALID_CONTEXT if there is none, CUDA_ERROR_CONTEXT_IS_DESTROYED if it is
 /// gone.
 inline CUresult current_context(Context*& context) {
-    if (current_handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (current_handle == nullptr)
+        return CUDA_ERROR_INVALID_CONTEXT;
     context = live_context(current_handle);
     return context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }

@@ -35,16 +35,19 @@ class Cubin {
     bool is_one() const { return cuslice::is_cubin(header_); }
 
     bool read(Image& image) {
-        if (!is_one() || !is_whole()) return false;
+        if (!is_one() || !is_whole())
+            return false;
         // The capability moved from the lowest byte of the flags to the second in version 8 of the ABI.
         const unsigned shift = header_.e_ident[EI_ABIVERSION] >= 8 ? 8 : 0;
         image.capability = static_cast<int>(header_.e_flags >> shift & 0xff);
         image.ptx_capability = virtual_capability();
         for (unsigned i = 0; i < header_.e_shnum; i++) {
-            if (section(i).sh_type == SHT_SYMTAB) read_symbols(section(i), image);
+            if (section(i).sh_type == SHT_SYMTAB)
+                read_symbols(section(i), image);
         }
         read_resources(image);
-        for (KernelInfo& kernel : image.kernels) read_kernel(kernel, image.capability);
+        for (KernelInfo& kernel : image.kernels)
+            read_kernel(kernel, image.capability);
         return true;
     }
 
@@ -57,27 +60,36 @@ class Cubin {
     bool is_whole() const {
         const uint64_t sections = uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
         const uint64_t segments = uint64_t{header_.e_phnum} * header_.e_phentsize;
-        if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shstrndx >= header_.e_shnum) return false;
-        if (!has(header_.e_shoff, sections) || (segments != 0 && !has(header_.e_phoff, segments))) return false;
+        if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shstrndx >= header_.e_shnum)
+            return false;
+        if (!has(header_.e_shoff, sections) || (segments != 0 && !has(header_.e_phoff, segments)))
+            return false;
         for (unsigned i = 0; i < header_.e_shnum; i++) {
             const Elf64_Shdr one = section(i);
             const bool takes_room = one.sh_type != SHT_NOBITS && one.sh_type != SHT_NULL;
-            if (takes_room && !has(one.sh_offset, one.sh_size)) return false;
+            if (takes_room && !has(one.sh_offset, one.sh_size))
+                return false;
         }
-        if (section(0).sh_type != SHT_NULL || !is_strings(section(header_.e_shstrndx))) return false;
+        if (section(0).sh_type != SHT_NULL || !is_strings(section(header_.e_shstrndx)))
+            return false;
         for (unsigned i = 0; i < header_.e_shnum; i++) {
             const Elf64_Shdr one = section(i);
-            if (one.sh_name >= section(header_.e_shstrndx).sh_size) return false;
-            if (one.sh_type == SHT_SYMTAB && !are_symbols(one)) return false;
+            if (one.sh_name >= section(header_.e_shstrndx).sh_size)
+                return false;
+            if (one.sh_type == SHT_SYMTAB && !are_symbols(one))
+                return false;
         }
         return true;
     }
     bool are_symbols(const Elf64_Shdr& table) const {
-        if (table.sh_link >= header_.e_shnum || table.sh_size % sizeof(Elf64_Sym) != 0) return false;
+        if (table.sh_link >= header_.e_shnum || table.sh_size % sizeof(Elf64_Sym) != 0)
+            return false;
         const Elf64_Shdr strings = section(table.sh_link);
-        if (!is_strings(strings)) return false;
+        if (!is_strings(strings))
+            return false;
         for (uint64_t offset = 0; offset < table.sh_size; offset += sizeof(Elf64_Sym)) {
-            if (value_at<Elf64_Sym>(data_ + table.sh_offset + offset).st_name >= strings.sh_size) return false;
+            if (value_at<Elf64_Sym>(data_ + table.sh_offset + offset).st_name >= strings.sh_size)
+                return false;
         }
         return true;
     }
@@ -92,7 +104,8 @@ class Cubin {
     bool find(const std::string& name, Elf64_Shdr& found) const {
         for (unsigned i = 0; i < header_.e_shnum; i++) {
             found = section(i);
-            if (name == name_of(found)) return true;
+            if (name == name_of(found))
+                return true;
         }
         return false;
     }
@@ -106,8 +119,10 @@ class Cubin {
             char name[12];
             uint16_t version, capability;
         } info;
-        if (header_.e_ident[EI_ABIVERSION] < 8) return static_cast<int>(header_.e_flags >> 16 & 0xff);
-        if (!find(".note.nv.cuinfo", note) || note.sh_type != SHT_NOTE || note.sh_size < sizeof info) return 0;
+        if (header_.e_ident[EI_ABIVERSION] < 8)
+            return static_cast<int>(header_.e_flags >> 16 & 0xff);
+        if (!find(".note.nv.cuinfo", note) || note.sh_type != SHT_NOTE || note.sh_size < sizeof info)
+            return 0;
         std::memcpy(&info, data_ + note.sh_offset, sizeof info);
         const bool known = info.name_size == sizeof info.name && info.size >= 4 && info.type == kCudaInfo;
         return known ? info.capability : 0;
@@ -118,7 +133,8 @@ class Cubin {
         for (uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= table.sh_size; offset += sizeof(Elf64_Sym)) {
             const auto symbol = value_at<Elf64_Sym>(data_ + table.sh_offset + offset);
             const char* name = reinterpret_cast<const char*>(data_ + strings.sh_offset + symbol.st_name);
-            if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= header_.e_shnum) continue;
+            if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= header_.e_shnum)
+                continue;
             const unsigned type = ELF64_ST_TYPE(symbol.st_info);
             if (type == STT_FUNC && (symbol.st_other & kKernelSymbol) != 0) {
                 kernel_of_symbol_[static_cast<uint32_t>(offset / sizeof(Elf64_Sym))] = image.kernels.size();
@@ -138,7 +154,8 @@ class Cubin {
         const Elf64_Shdr home = section(symbol.st_shndx);
         const std::string section_name = name_of(home);
         const bool constant = section_name.rfind(".nv.constant3", 0) == 0;
-        if (section_name.rfind(kGlobals, 0) != 0 && !constant) return;
+        if (section_name.rfind(kGlobals, 0) != 0 && !constant)
+            return;
         VariableInfo variable;
         variable.name = name;
         variable.size = symbol.st_size;
@@ -154,11 +171,13 @@ class Cubin {
     /// Calls f(attribute, payload, size) for each record of a section of attributes that has a payload.
     template <typename F>
     void each_record(const Elf64_Shdr& info_section, F&& f) const {
-        if (info_section.sh_type == SHT_NOBITS || info_section.sh_type == SHT_NULL) return;
+        if (info_section.sh_type == SHT_NOBITS || info_section.sh_type == SHT_NULL)
+            return;
         const unsigned char* info = data_ + info_section.sh_offset;
         for (uint64_t offset = 0; offset + 4 <= info_section.sh_size;) {
             const unsigned size = info[offset] == kInfoSized ? value_at<uint16_t>(info + offset + 2) : 0U;
-            if (offset + 4 + size > info_section.sh_size) break;
+            if (offset + 4 + size > info_section.sh_size)
+                break;
             f(info[offset + 1], info + offset + 4, size);
             offset += 4 + size;
         }
@@ -169,16 +188,21 @@ class Cubin {
     void read_resources(Image& image) const {
         Elf64_Shdr found{};
         if (find(".nv.constant3", found)) {
-            for (KernelInfo& kernel : image.kernels) kernel.const_bytes = static_cast<int>(found.sh_size);
+            for (KernelInfo& kernel : image.kernels)
+                kernel.const_bytes = static_cast<int>(found.sh_size);
         }
-        if (!find(".nv.info", found)) return;
+        if (!find(".nv.info", found))
+            return;
         each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
-            if (size < 8) return;
+            if (size < 8)
+                return;
             const auto kernel = kernel_of_symbol_.find(value_at<uint32_t>(payload));
-            if (kernel == kernel_of_symbol_.end()) return;
+            if (kernel == kernel_of_symbol_.end())
+                return;
             const auto value = value_at<int32_t>(payload + 4);
             KernelInfo& info = image.kernels[kernel->second];
-            if (attribute == kInfoRegisters) info.registers = value;
+            if (attribute == kInfoRegisters)
+                info.registers = value;
             // The stack with those of the functions that it calls; not known (-1) if they recur.
             if (attribute == kInfoFrameSize || attribute == kInfoMinStack)
                 info.local_bytes = std::max(info.local_bytes, value);
@@ -189,7 +213,8 @@ class Cubin {
         Elf64_Shdr found{};
         if (find(".nv.shared." + kernel.name, found)) {
             kernel.shared_bytes = static_cast<int>(found.sh_size);
-            if (capability >= kReservesShared) kernel.shared_bytes -= std::min(kernel.shared_bytes, kReservedShared);
+            if (capability >= kReservesShared)
+                kernel.shared_bytes -= std::min(kernel.shared_bytes, kReservedShared);
         }
         if (!find(".nv.info." + kernel.name, found)) {
             kernel.parameters_known = false;
@@ -197,7 +222,8 @@ class Cubin {
         }
         std::map<unsigned, KernelParameter> parameters;  // the records are in no order
         each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
-            if (size < 12) return;
+            if (size < 12)
+                return;
             if (attribute == kInfoParameter) {
                 // index, ordinal, offset; the size is in the top 14 bits of the last word
                 const auto ordinal = value_at<uint16_t>(payload + 4);
@@ -208,7 +234,8 @@ class Cubin {
                                              value_at<uint32_t>(payload + 8)));
             }
         });
-        for (const auto& [ordinal, parameter] : parameters) kernel.parameters.push_back(parameter);
+        for (const auto& [ordinal, parameter] : parameters)
+            kernel.parameters.push_back(parameter);
     }
 
     std::map<uint32_t, size_t> kernel_of_symbol_;
@@ -224,11 +251,13 @@ bool read_cubin(const unsigned char* data, uint64_t size, Image& image) { return
 bool is_cubin(const unsigned char* data, uint64_t size) { return Cubin(data, size).is_one(); }
 
 uint64_t size_of_cubin(const unsigned char* data) {
-    if (!is_readable(data, sizeof(Elf64_Ehdr))) return 0;
+    if (!is_readable(data, sizeof(Elf64_Ehdr)))
+        return 0;
     const auto header = value_at<Elf64_Ehdr>(data);
     uint64_t size = sizeof header;
     const auto reach = [&](uint64_t offset, uint64_t bytes) {
-        if (offset > kLargestImage || bytes > kLargestImage) return false;
+        if (offset > kLargestImage || bytes > kLargestImage)
+            return false;
         size = std::max(size, offset + bytes);
         return true;
     };
@@ -239,7 +268,8 @@ uint64_t size_of_cubin(const unsigned char* data) {
     for (unsigned i = 0; i < header.e_shnum; i++) {
         const auto section = value_at<Elf64_Shdr>(data + header.e_shoff + i * sizeof(Elf64_Shdr));
         const bool takes_room = section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL;
-        if (takes_room && !reach(section.sh_offset, section.sh_size)) return 0;
+        if (takes_room && !reach(section.sh_offset, section.sh_size))
+            return 0;
     }
     return is_readable(data, size) ? size : 0;
 }

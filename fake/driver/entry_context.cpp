@@ -11,9 +11,11 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult create(CUcontext* out, unsigned flags, CUdevice device, unsigned api_version) {
-    if (out == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const unsigned schedule = flags & CU_CTX_SCHED_MASK;
-    if (schedule != 0 && (schedule & (schedule - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (schedule != 0 && (schedule & (schedule - 1)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const DriverLock hold;
     CUSLICE_FIND(Context, context, create_context(*gpu, flags, false, context));
@@ -24,12 +26,15 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice device, unsigned api_ve
 }
 
 CUresult destroy(CUcontext handle) {
-    if (Context* context = live_context(handle); context != nullptr && !context->primary) drain_streams(*context);
+    if (Context* context = live_context(handle); context != nullptr && !context->primary)
+        drain_streams(*context);
     const DriverLock hold;
     Context* context = live_context(handle);
-    if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context == nullptr || context->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
     CUcontext top = nullptr;
-    if (current_handle == handle) pop_context(top);
+    if (current_handle == handle)
+        pop_context(top);
     end_context(*context);
     return CUDA_SUCCESS;
 }
@@ -38,19 +43,22 @@ CUresult pop(CUcontext* out) {
     CUSLICE_FIND_CURRENT(context);
     CUcontext top = nullptr;
     pop_context(top);
-    if (out != nullptr) *out = top;
+    if (out != nullptr)
+        *out = top;
     return CUDA_SUCCESS;
 }
 
 CUresult push(CUcontext handle) {
-    if (live_context(handle) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (live_context(handle) == nullptr)
+        return CUDA_ERROR_INVALID_CONTEXT;
     push_context(handle);
     return CUDA_SUCCESS;
 }
 
 /// The context asked for: the current one where the program says null.
 CUresult chosen_context(CUcontext handle, Context*& context) {
-    if (handle == nullptr) return current_context(context);
+    if (handle == nullptr)
+        return current_context(context);
     context = live_context(handle);
     return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
@@ -67,21 +75,26 @@ CUSLICE_ENTRY(cuCtxCreate, out, flags, device) { return create(out, flags, devic
 CUSLICE_ENTRY(cuCtxCreate_v2, out, flags, device) { return create(out, flags, device, 3020); }
 
 CUSLICE_ENTRY(cuCtxCreate_v3, out, affinity, count, flags, device) {
-    if (count < 0 || (count > 0 && affinity == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    if (count > 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (count < 0 || (count > 0 && affinity == nullptr))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (count > 0)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return create(out, flags, device, 3020);
 }
 
 CUSLICE_ENTRY(cuCtxCreate_v4, out, params, flags, device) {
-    if (params != nullptr && params->numExecAffinityParams > 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-    if (params != nullptr && params->cigParams != nullptr) CUSLICE_UNSUPPORTED("cuCtxCreate_v4 with CIG parameters");
+    if (params != nullptr && params->numExecAffinityParams > 0)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (params != nullptr && params->cigParams != nullptr)
+        CUSLICE_UNSUPPORTED("cuCtxCreate_v4 with CIG parameters");
     return create(out, flags, device, 3020);
 }
 
 CUSLICE_ENTRY_PAIR(cuCtxDestroy, destroy, context)
 
 CUSLICE_ENTRY(cuCtxAttach, out, flags) {
-    if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     const DriverLock hold;
     context->attached++;
@@ -91,10 +104,12 @@ CUSLICE_ENTRY(cuCtxAttach, out, flags) {
 
 CUSLICE_ENTRY(cuCtxDetach, handle) {
     Context* context = live_context(handle);
-    if (context == nullptr || handle != current_handle) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context == nullptr || handle != current_handle)
+        return CUDA_ERROR_INVALID_CONTEXT;
     {
         const DriverLock hold;
-        if (--context->attached > 0) return CUDA_SUCCESS;
+        if (--context->attached > 0)
+            return CUDA_SUCCESS;
     }
     return destroy(handle);
 }
@@ -103,26 +118,30 @@ CUSLICE_ENTRY_PAIR(cuCtxPushCurrent, push, context)
 CUSLICE_ENTRY_PAIR(cuCtxPopCurrent, pop, out)
 
 CUSLICE_ENTRY(cuCtxSetCurrent, handle) {
-    if (handle != nullptr && live_context(handle) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (handle != nullptr && live_context(handle) == nullptr)
+        return CUDA_ERROR_INVALID_CONTEXT;
     set_context(handle);
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetCurrent, out) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = current_handle;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetDevice, device) {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (device == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     *device = context->gpu->ordinal;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetDevice_v2, device, handle) {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (device == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Context, context, chosen_context(handle, context));
     *device = context->gpu->ordinal;
     return CUDA_SUCCESS;
@@ -133,14 +152,16 @@ CUSLICE_ENTRY(cuCtxSynchronize) { return synchronize(nullptr); }
 CUSLICE_ENTRY(cuCtxSynchronize_v2, context) { return synchronize(context); }
 
 CUSLICE_ENTRY(cuCtxGetApiVersion, handle, version) {
-    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (version == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Context, context, chosen_context(handle, context));
     *version = context->api_version;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetId, handle, id) {
-    if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (id == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Context, context, chosen_context(handle, context));
     *id = context->number;
     return CUDA_SUCCESS;

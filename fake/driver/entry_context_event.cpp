@@ -18,8 +18,10 @@ Context* context_of(const Context& name) { return name.base != nullptr ? name.ba
 CUresult streams_of(const Context& name, Context& context, std::vector<Stream*>& found) {
     CUresult result = CUDA_SUCCESS;
     each_stream(context, [&](Stream& stream) {
-        if (name.green != nullptr && stream.green != name.green) return;
-        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
+        if (name.green != nullptr && stream.green != name.green)
+            return;
+        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS)
+            result = bad;
         found.push_back(&stream);
     });
     return result;
@@ -31,7 +33,8 @@ namespace cuslice::fake {
 
 CUresult record_in(const Context& name, Event* event) {
     Context* const context = context_of(name);
-    if (context == nullptr || event == nullptr || event->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
+    if (context == nullptr || event == nullptr || event->context != context->handle)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (WorkQueue::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
         // It is reached at once.
         if (event->flags & CU_EVENT_DISABLE_TIMING) {
@@ -57,11 +60,14 @@ CUresult record_in(const Context& name, Event* event) {
 
 CUresult wait_in(const Context& name, const Event* event) {
     Context* const context = context_of(name);
-    if (context == nullptr || event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (context == nullptr || event == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
     std::vector<Stream*> all;
     CUSLICE_TRY(streams_of(name, *context, all));
-    if (event_reached(*event)) return CUDA_SUCCESS;
-    for (Stream* stream : all) wait_in_queue(*stream->queue, *event);
+    if (event_reached(*event))
+        return CUDA_SUCCESS;
+    for (Stream* stream : all)
+        wait_in_queue(*stream->queue, *event);
     return CUDA_SUCCESS;
 }
 

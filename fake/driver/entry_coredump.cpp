@@ -18,24 +18,29 @@ bool is_setting(CUcoredumpSettings which) {
 }  // namespace
 
 CUSLICE_ENTRY(cuCoredumpGetAttributeGlobal, which, value, size) {
-    if (size == nullptr || !is_setting(which)) return CUDA_ERROR_INVALID_VALUE;
+    if (size == nullptr || !is_setting(which))
+        return CUDA_ERROR_INVALID_VALUE;
     if (which != CU_COREDUMP_ENABLE_ON_EXCEPTION)
         CUSLICE_UNSUPPORTED("cuCoredumpGetAttributeGlobal of CU_COREDUMP_FILE and others");
-    if (value != nullptr && *size < sizeof(bool)) return CUDA_ERROR_INVALID_VALUE;
+    if (value != nullptr && *size < sizeof(bool))
+        return CUDA_ERROR_INVALID_VALUE;
     *size = sizeof(bool);
-    if (value != nullptr) *static_cast<bool*>(value) = on_exception;
+    if (value != nullptr)
+        *static_cast<bool*>(value) = on_exception;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCoredumpSetAttributeGlobal, which, value, size) {
-    if (size == nullptr || !is_setting(which)) return CUDA_ERROR_INVALID_VALUE;
+    if (size == nullptr || !is_setting(which))
+        return CUDA_ERROR_INVALID_VALUE;
     if (which != CU_COREDUMP_ENABLE_ON_EXCEPTION)
         CUSLICE_UNSUPPORTED("cuCoredumpSetAttributeGlobal of CU_COREDUMP_FILE and others");
     if (value == nullptr) {
         *size = sizeof(bool);
         return CUDA_SUCCESS;
     }
-    if (*size != sizeof(bool)) return CUDA_ERROR_INVALID_VALUE;
+    if (*size != sizeof(bool))
+        return CUDA_ERROR_INVALID_VALUE;
     on_exception = *static_cast<bool*>(value);
     return CUDA_SUCCESS;
 }

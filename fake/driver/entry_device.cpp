@@ -20,7 +20,8 @@ CUresult get_uuid(CUuuid* out, CUdevice device) {
 }
 
 CUresult copy_text(char* out, int size, const std::string& text) {
-    if (size <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
     std::strncpy(out, text.c_str(), static_cast<size_t>(size));
     out[size - 1] = '\0';
     return CUDA_SUCCESS;
@@ -29,7 +30,8 @@ CUresult copy_text(char* out, int size, const std::string& text) {
 }  // namespace
 
 CUSLICE_ENTRY(cuDeviceGetCount, count) {
-    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (count == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *count = static_cast<int>(driver().gpus.size());
     return CUDA_SUCCESS;
 }
@@ -49,7 +51,8 @@ CUSLICE_ENTRY_PAIR(cuDeviceGetUuid, get_uuid, uuid, device)
 
 CUSLICE_ENTRY(cuDeviceGetLuid, luid, mask, device) {
     CUSLICE_FIND(Gpu, gpu, device_and(luid, device, gpu));
-    if (mask == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (mask == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return CUDA_ERROR_NOT_SUPPORTED;  // Windows alone has LUIDs
 }
 
@@ -69,14 +72,16 @@ CUSLICE_ENTRY(cuDeviceTotalMem, bytes, device) {
 CUSLICE_ENTRY(cuDeviceGetAttribute, value, attribute, device) {
     CUSLICE_FIND(Gpu, gpu, device_and(value, device, gpu));
     int found = 0;
-    if (!device_attribute(gpu->spec, attribute, found)) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_attribute(gpu->spec, attribute, found))
+        return CUDA_ERROR_INVALID_VALUE;
     *value = found;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceComputeCapability, major, minor, device) {
     CUSLICE_FIND(Gpu, gpu, device_and(major, device, gpu));
-    if (minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (minor == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *major = gpu->spec.major;
     *minor = gpu->spec.minor;
     return CUDA_SUCCESS;
@@ -111,9 +116,11 @@ CUSLICE_ENTRY(cuDeviceGetPCIBusId, id, len, device) {
 
 CUSLICE_ENTRY(cuDeviceGetByPCIBusId, device, id) {
     PciAddress pci;
-    if (device == nullptr || id == nullptr || !parse_pci(id, pci)) return CUDA_ERROR_INVALID_VALUE;
+    if (device == nullptr || id == nullptr || !parse_pci(id, pci))
+        return CUDA_ERROR_INVALID_VALUE;
     for (const auto& gpu : driver().gpus) {
-        if (!(gpu->spec.pci == pci)) continue;
+        if (!(gpu->spec.pci == pci))
+            continue;
         *device = gpu->ordinal;
         return CUDA_SUCCESS;
     }
@@ -122,14 +129,16 @@ CUSLICE_ENTRY(cuDeviceGetByPCIBusId, device, id) {
 
 CUSLICE_ENTRY(cuDeviceGetTexture1DLinearMaxWidth, width, format, channels, device) {
     CUSLICE_FIND(Gpu, gpu, device_and(width, device, gpu));
-    if (cuslice::channel_bytes(format) == 0 || !is_channel_count(channels)) return CUDA_ERROR_INVALID_VALUE;
+    if (cuslice::channel_bytes(format) == 0 || !is_channel_count(channels))
+        return CUDA_ERROR_INVALID_VALUE;
     *width = kLinearTextureWidth;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceGetExecAffinitySupport, supported, type, device) {
     CUSLICE_FIND(Gpu, gpu, device_and(supported, device, gpu));
-    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+        return CUDA_ERROR_INVALID_VALUE;
     *supported = 0;
     return CUDA_SUCCESS;
 }

@@ -32,7 +32,8 @@ int version_of(const Exported& row) {
 #include "fake/driver/interop_versions.def"
 #undef INTEROP_VERSION
     };
-    if (row.version != 0) return row.version;
+    if (row.version != 0)
+        return row.version;
     const auto found = interop.find(row.symbol);
     return found == interop.end() ? 0 : found->second;
 }
@@ -43,14 +44,16 @@ bool too_new(const Exported& row) { return version_of(row) > driver_spec().cuda_
 int newest_version() {
     int newest = 0;
     for (const Exported& row : exported_functions()) {
-        if (version_of(row) != kNever) newest = std::max(newest, version_of(row));
+        if (version_of(row) != kNever)
+            newest = std::max(newest, version_of(row));
     }
     return newest;
 }
 
 bool is_hidden(const char* symbol) {
     for (const Exported& row : exported_functions()) {
-        if (std::strcmp(row.symbol, symbol) == 0) return version_of(row) != kNever && too_new(row);
+        if (std::strcmp(row.symbol, symbol) == 0)
+            return version_of(row) != kNever && too_new(row);
     }
     return false;
 }
@@ -60,7 +63,8 @@ const Index& index_by_name() {
     static const auto* index = [] {
         auto* made = new Index;
         for (const Exported& row : exported_functions()) {
-            if (version_of(row) != kNever && !too_new(row)) (*made)[row.name].push_back(&row);
+            if (version_of(row) != kNever && !too_new(row))
+                (*made)[row.name].push_back(&row);
         }
         return made;
     }();
@@ -73,7 +77,8 @@ std::vector<const Exported*> rows_of(const char* name) {
     std::vector<const Exported*> rows = found == index_by_name().end() ? std::vector<const Exported*>{} : found->second;
     if (newer_driver()) {
         for (const Exported& row : newer_functions()) {
-            if (std::strcmp(row.name, name) == 0) rows.push_back(&row);
+            if (std::strcmp(row.name, name) == 0)
+                rows.push_back(&row);
         }
     }
     return rows;
@@ -89,7 +94,8 @@ const char* inject(const char* items) { return change_injection(items, is_driver
 PrivateState private_state() {
     PrivateState state{.depth = stack_depth()};
     const DriverLock hold;
-    for (const auto& gpu : driver().gpus) state.contexts += gpu->books.contexts();
+    for (const auto& gpu : driver().gpus)
+        state.contexts += gpu->books.contexts();
     return state;
 }
 
@@ -107,19 +113,25 @@ Answer look_up(const char* name, int version, cuuint64_t flags) {
         return {const_cast<PrivateDriver*>(&kOwnDriver), CU_GET_PROC_ADDRESS_SUCCESS};
     if (std::strcmp(name, kTakesForeignCode) == 0)
         return {reinterpret_cast<void*>(&takes_foreign_code), CU_GET_PROC_ADDRESS_SUCCESS};
-    if (std::strcmp(name, kInject) == 0) return {reinterpret_cast<void*>(&inject), CU_GET_PROC_ADDRESS_SUCCESS};
+    if (std::strcmp(name, kInject) == 0)
+        return {reinterpret_cast<void*>(&inject), CU_GET_PROC_ADDRESS_SUCCESS};
     const std::vector<const Exported*> rows = rows_of(name);
-    if (rows.empty()) return {};
+    if (rows.empty())
+        return {};
     bool per_thread = false;
     if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0) {
-        for (const Exported* row : rows) per_thread = per_thread || row->per_thread;
+        for (const Exported* row : rows)
+            per_thread = per_thread || row->per_thread;
     }
     const Exported* best = nullptr;
     for (const Exported* row : rows) {
-        if (row->per_thread != per_thread || version_of(*row) > version) continue;
-        if (best == nullptr || version_of(*row) > version_of(*best)) best = row;
+        if (row->per_thread != per_thread || version_of(*row) > version)
+            continue;
+        if (best == nullptr || version_of(*row) > version_of(*best))
+            best = row;
     }
-    if (best == nullptr) return {nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
+    if (best == nullptr)
+        return {nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
     return {best->address, CU_GET_PROC_ADDRESS_SUCCESS};
 }
 
@@ -133,23 +145,28 @@ namespace cuslice::fake {
 
 /// Programs that look for symbols themselves are to find what the driver's version has.
 [[gnu::constructor]] void hide_newer_functions() {
-    if (driver_spec().cuda_version() < newest_version()) hide_symbols(is_hidden);
+    if (driver_spec().cuda_version() < newest_version())
+        hide_symbols(is_hidden);
 }
 
 }  // namespace cuslice::fake
 
 CUSLICE_ENTRY_ANYTIME(cuGetProcAddress, symbol, pfn, version, flags) {
-    if (symbol == nullptr || pfn == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    if (symbol == nullptr || pfn == nullptr || !valid_flags(flags))
+        return CUDA_ERROR_INVALID_VALUE;
     const Answer answer = look_up(symbol, version, flags);
-    if (answer.address == nullptr) return CUDA_ERROR_NOT_FOUND;
+    if (answer.address == nullptr)
+        return CUDA_ERROR_NOT_FOUND;
     *pfn = answer.address;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY_ANYTIME(cuGetProcAddress_v2, symbol, pfn, version, flags, status) {
-    if (symbol == nullptr || pfn == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    if (symbol == nullptr || pfn == nullptr || !valid_flags(flags))
+        return CUDA_ERROR_INVALID_VALUE;
     const Answer answer = look_up(symbol, version, flags);
     *pfn = answer.address;
-    if (status != nullptr) *status = answer.status;
+    if (status != nullptr)
+        *status = answer.status;
     return CUDA_SUCCESS;
 }

@@ -20,7 +20,8 @@ constexpr ErrorText kErrorTexts[] = {
 };
 
 CUresult error_text(CUresult error, const char* ErrorText::*part, const char** out) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = nullptr;
     for (const ErrorText& text : kErrorTexts) {
         if (text.error == error) {

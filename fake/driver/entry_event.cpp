@@ -15,10 +15,13 @@ namespace {
 
 CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultStream form) {
     Event* event = events.find(handle);
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (event == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
-    if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->context != event->context)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (event->shared != nullptr) {
         CUSLICE_TRY(refuse_in_capture(*stream));
     }
@@ -41,14 +44,18 @@ CUresult record_plain(CUevent event, CUstream stream, DefaultStream form) { retu
 CUresult destroy(CUevent event) { return events.destroy(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
 
 CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
-    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (milliseconds == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const Event *first = events.find(start), *last = events.find(end);
-    if (first == nullptr || last == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (first == nullptr || last == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (!first->recorded || !last->recorded || ((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) != 0) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (first->gpu != last->gpu) return CUDA_ERROR_INVALID_HANDLE;  // each GPU has a clock of its own
-    if (!WorkQueue::done(first->mark) || !WorkQueue::done(last->mark)) return CUDA_ERROR_NOT_READY;
+    if (first->gpu != last->gpu)
+        return CUDA_ERROR_INVALID_HANDLE;  // each GPU has a clock of its own
+    if (!WorkQueue::done(first->mark) || !WorkQueue::done(last->mark))
+        return CUDA_ERROR_NOT_READY;
     const auto difference = static_cast<int64_t>(*last->time) - static_cast<int64_t>(*first->time);
     *milliseconds = static_cast<float>(static_cast<double>(difference) / 1e6);
     return CUDA_SUCCESS;
@@ -58,12 +65,15 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
 
 CUSLICE_ENTRY(cuEventCreate, out, flags) {
     constexpr unsigned kAll = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-    if (out == nullptr || (flags & ~kAll) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (flags & ~kAll) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
-    if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     auto between = shared ? SharedEvent::make() : nullptr;
-    if (shared && between == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (shared && between == nullptr)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     Event made;
     made.shared = std::move(between);
     made.context = context->handle;
@@ -80,7 +90,8 @@ CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, event, stream, flags)
 
 CUSLICE_ENTRY(cuEventQuery, handle) {
     CUSLICE_FIND_IN(event, events, handle);
-    if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
+    if (!event->capture.expired())
+        return CUDA_ERROR_CAPTURED_EVENT;
     CUSLICE_TRY(refuse_unsafe());
     WorkQueue::look(event->mark);
     return event_reached(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -88,11 +99,13 @@ CUSLICE_ENTRY(cuEventQuery, handle) {
 
 CUSLICE_ENTRY(cuEventSynchronize, handle) {
     CUSLICE_FIND_IN(event, events, handle);
-    if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
+    if (!event->capture.expired())
+        return CUDA_ERROR_CAPTURED_EVENT;
     CUSLICE_TRY(refuse_unsafe());
     wait_for_event(*event);
     Context* context = live_context(event->context);
-    if (context == nullptr) return CUDA_SUCCESS;
+    if (context == nullptr)
+        return CUDA_SUCCESS;
     stream_synchronized(*context->gpu);
     return fault_of_work(*context);
 }

@@ -23,32 +23,40 @@ CUresult check_shape(const LaunchShape& shape, const Function& function) {
         }
         threads *= shape.block[i];
     }
-    if (threads > kMaxThreadsPerBlock) return CUDA_ERROR_INVALID_VALUE;
-    if (threads > static_cast<uint64_t>(function.info->max_threads)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (threads > kMaxThreadsPerBlock)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (threads > static_cast<uint64_t>(function.info->max_threads))
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     return shape.shared > static_cast<unsigned>(function.dynamic_shared) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /// The arguments come as one pointer for each, or as one buffer named in `extra`.
 CUresult check_arguments(const KernelInfo& info, const LaunchArguments& arguments) {
     const auto [parameters, extra, said_before] = arguments;
-    if (!info.parameters_known || said_before) return CUDA_SUCCESS;
-    if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (info.parameters.empty()) return CUDA_SUCCESS;
+    if (!info.parameters_known || said_before)
+        return CUDA_SUCCESS;
+    if (parameters != nullptr && extra != nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (info.parameters.empty())
+        return CUDA_SUCCESS;
     if (parameters != nullptr) {
         // Only as many entries are read as the kernel has parameters: there is no end mark.
         for (size_t i = 0; i < info.parameters.size(); i++) {
-            if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+            if (parameters[i] == nullptr)
+                return CUDA_ERROR_INVALID_VALUE;
         }
         return CUDA_SUCCESS;
     }
-    if (extra == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (extra == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const void* buffer = nullptr;
     size_t size = 0;
     for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
         if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
             buffer = at[1];
         } else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-            if (at[1] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+            if (at[1] == nullptr)
+                return CUDA_ERROR_INVALID_VALUE;
             std::memcpy(&size, at[1], sizeof size);
         } else {
             return CUDA_ERROR_INVALID_VALUE;
@@ -71,8 +79,10 @@ CUresult take_local_memory(const KernelInfo& info, Context& context) {
     Gpu& gpu = *context.gpu;
     const auto local = static_cast<size_t>(info.local_bytes);
     const uint64_t before = thread_bytes(context), now = thread_bytes(gpu, local);
-    if (now <= before) return CUDA_SUCCESS;
-    if (!gpu.charge(now - before)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (now <= before)
+        return CUDA_SUCCESS;
+    if (!gpu.charge(now - before))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     context.local_bytes = local;
     return CUDA_SUCCESS;
 }
@@ -85,7 +95,8 @@ CUresult check_launch(CUfunction handle, const LaunchShape& shape, Context& cont
     CUSLICE_TRY(check_arguments(*function->info, arguments));
     if (cooperative && !fits_at_once(shape, *function->info, context.gpu->spec))
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-    if (driver().kernels_are_errors) CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
+    if (driver().kernels_are_errors)
+        CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
     CUSLICE_TRY(load_function(*function));
     CUSLICE_TRY(take_local_memory(*function->info, context));
     log_skipped(*function->info, *function->image);
@@ -94,7 +105,8 @@ CUresult check_launch(CUfunction handle, const LaunchShape& shape, Context& cont
 
 /// Attributes that a launch may carry. Those that only tune are taken; those that change what it means are not there.
 CUresult check_attributes(const CUlaunchConfig& config, bool& cooperative) {
-    if (config.numAttrs > 0 && config.attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (config.numAttrs > 0 && config.attrs == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < config.numAttrs; i++) {
         const CUlaunchAttribute& attribute = config.attrs[i];
         switch (static_cast<int>(attribute.id)) {
@@ -102,7 +114,8 @@ CUresult check_attributes(const CUlaunchConfig& config, bool& cooperative) {
                 cooperative = attribute.value.cooperative != 0;
                 break;
             case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-                if (!divides_grid(config, attribute)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+                if (!divides_grid(config, attribute))
+                    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
                 break;
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
             case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
@@ -132,7 +145,8 @@ CUresult launch_cooperative(CUfunction function, unsigned grid_x, unsigned grid_
 CUresult launch_config(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra,
                        DefaultStream form) {
     bool cooperative = false;
-    if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (config == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(check_attributes(*config, cooperative));
     const LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
                             {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -145,9 +159,11 @@ CUresult launch_config(const CUlaunchConfig* config, CUfunction function, void**
 namespace cuslice::fake {
 
 CUresult load_function(Function& function) {
-    if (function.loaded) return CUDA_SUCCESS;
+    if (function.loaded)
+        return CUDA_SUCCESS;
     Gpu& gpu = *contexts.find(function.context)->gpu;
-    if (!gpu.charge(gpu.spec.lazy_load)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!gpu.charge(gpu.spec.lazy_load))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     // With the module it goes back.
     modules.find(function.module)->charged += gpu.spec.lazy_load;
     gpu.books.note_modules(static_cast<int64_t>(gpu.spec.lazy_load));
@@ -163,7 +179,8 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_han
         const DriverLock hold;
         CUSLICE_FIND(Function, function, launchable(handle, *context, function));
         CUSLICE_TRY(find_stream(stream_handle, form, stream));
-        if (stream->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
+        if (stream->context != context->handle)
+            return CUDA_ERROR_INVALID_HANDLE;
         CUSLICE_TRY(check_launch(handle, shape, *context, arguments, cooperative));
     }
     return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());

@@ -35,14 +35,16 @@ CUresult set_parameter(CUfunction handle, int offset, const void* from, unsigned
 }
 
 CUresult launch_grid(CUfunction handle, int width, int height, CUstream stream, DefaultStream form) {
-    if (width < 1 || height < 1) return CUDA_ERROR_INVALID_VALUE;
+    if (width < 1 || height < 1)
+        return CUDA_ERROR_INVALID_VALUE;
     LaunchShape shape{{static_cast<unsigned>(width), static_cast<unsigned>(height), 1}, {}, 0};
     const CUresult found = with_function(handle, [&](const Function& function) {
         std::copy(std::begin(function.old_block), std::end(function.old_block), std::begin(shape.block));
         shape.shared = function.old_shared;
         return CUDA_SUCCESS;
     });
-    if (found != CUDA_SUCCESS) return found;
+    if (found != CUDA_SUCCESS)
+        return found;
     // H200, driver 580.159.04, 2026-11-27: a launch succeeds whatever parameters were set before.
     LaunchArguments arguments;
     arguments.said_before = true;
@@ -53,14 +55,17 @@ CUresult launch_grid(CUfunction handle, int width, int height, CUstream stream, 
 
 CUSLICE_ENTRY(cuFuncSetBlockShape, handle, x, y, z) {
     return with_function(handle, [&](Function& function) {
-        if (x < 1 || y < 1 || z < 1) return CUDA_ERROR_INVALID_VALUE;
+        if (x < 1 || y < 1 || z < 1)
+            return CUDA_ERROR_INVALID_VALUE;
         const unsigned block[] = {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
         uint64_t threads = 1;
         for (int i = 0; i < 3; i++) {
-            if (block[i] > kMaxBlock[i]) return CUDA_ERROR_INVALID_VALUE;
+            if (block[i] > kMaxBlock[i])
+                return CUDA_ERROR_INVALID_VALUE;
             threads *= block[i];
         }
-        if (threads > kMaxThreadsPerBlock) return CUDA_ERROR_INVALID_VALUE;
+        if (threads > kMaxThreadsPerBlock)
+            return CUDA_ERROR_INVALID_VALUE;
         std::copy(std::begin(block), std::end(block), std::begin(function.old_block));
         return CUDA_SUCCESS;
     });

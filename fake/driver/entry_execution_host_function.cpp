@@ -8,7 +8,8 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult launch_host(CUstream handle, CUhostFn function, void* data, DefaultStream form) {
-    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (function == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     return submit_host(*stream, [function, data] { function(data); });
 }

@@ -44,7 +44,8 @@ CUresult map_whole(const External& external, Address& base) {
                                      CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
         result = set_mapped_access(base, external.size, &access, 1);
     }
-    if (result != CUDA_SUCCESS) free_addresses(base, external.size);
+    if (result != CUDA_SUCCESS)
+        free_addresses(base, external.size);
     return result;
 }
 
@@ -55,7 +56,8 @@ namespace cuslice::fake {
 bool free_external_buffer(Address address) {
     const DriverLock hold;
     const auto found = buffers().find(address);
-    if (found == buffers().end()) return false;
+    if (found == buffers().end())
+        return false;
     unmap_physical(found->second.base, found->second.size);
     free_addresses(found->second.base, found->second.size);
     buffers().erase(found);
@@ -65,11 +67,13 @@ bool free_external_buffer(Address address) {
 }  // namespace cuslice::fake
 
 CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
-    if (out == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || handle == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     if (handle->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
         CUSLICE_UNSUPPORTED("external memory that is not a file descriptor");
-    if ((handle->flags & ~CUDA_EXTERNAL_MEMORY_DEDICATED) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((handle->flags & ~CUDA_EXTERNAL_MEMORY_DEDICATED) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUmemGenericAllocationHandle memory = 0;
     CUSLICE_TRY(import_physical(memory, handle->handle.fd));
     CUmemAllocationProp prop{};
@@ -85,7 +89,8 @@ CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
 }
 
 CUSLICE_ENTRY(cuExternalMemoryGetMappedBuffer, out, handle, buffer) {
-    if (out == nullptr || buffer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || buffer == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
     CUSLICE_FIND_IN(external, externals, handle);
     if (buffer->flags != 0 || buffer->size == 0 || buffer->offset > external->size ||

@@ -19,12 +19,16 @@ constexpr unsigned long long kAllFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
 CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
-    if (out == nullptr || (flags & ~kAllFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) CUSLICE_UNSUPPORTED("graphs that devices launch");
+    if (out == nullptr || (flags & ~kAllFlags) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
+        CUSLICE_UNSUPPORTED("graphs that devices launch");
     Graph* graph = graphs.find(handle);
-    if (graph == nullptr || graph->is_child) return CUDA_ERROR_INVALID_VALUE;
+    if (graph == nullptr || graph->is_child)
+        return CUDA_ERROR_INVALID_VALUE;
     // Documented for graphs with memory nodes: one instance at a time. With which error is not.
-    if (graph->has_memory && !graph->instance.expired()) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->has_memory && !graph->instance.expired())
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(refuse_unsafe());
     const auto [exec_handle, exec] = graph_execs.create();
     exec->flags = flags;
@@ -44,13 +48,16 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
 }
 
 CUresult instantiate_with_log(CUgraphExec* out, CUgraph graph, CUgraphNode* error, char* log, size_t size) {
-    if (error != nullptr) *error = nullptr;
-    if (log != nullptr && size > 0) *log = '\0';
+    if (error != nullptr)
+        *error = nullptr;
+    if (log != nullptr && size > 0)
+        *log = '\0';
     return instantiate(out, graph, 0);
 }
 
 CUresult instantiate_with(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params, DefaultStream) {
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (params == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = instantiate(out, graph, params->flags);
     params->hErrNode_out = nullptr;
     params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
@@ -69,28 +76,33 @@ CUresult submit_nodes(Stream& stream, const std::vector<ExecNode>& nodes) {
         } else {
             bad = submit(stream, node.type, node.task);
         }
-        if (bad != CUDA_SUCCESS) return bad;
+        if (bad != CUDA_SUCCESS)
+            return bad;
     }
     return CUDA_SUCCESS;
 }
 
 CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
     const GraphExec* exec = graph_execs.find(handle);
-    if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (exec == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
     Task done;
     if (exec->has_memory) {
-        if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing the launch of a graph with memory nodes");
+        if (stream->capture != nullptr)
+            CUSLICE_UNSUPPORTED("capturing the launch of a graph with memory nodes");
         const DriverLock hold;
         CUSLICE_TRY(begin_graph_launch(*exec, done));
     }
     if (const CUresult bad = submit_nodes(*stream, exec->nodes); bad != CUDA_SUCCESS) {
-        if (done) done();
+        if (done)
+            done();
         return bad;
     }
     if (!exec->objects->empty()) {
         done = [done = std::move(done), objects = exec->objects] {
-            if (done) done();
+            if (done)
+                done();
         };
     }
     if (done) {
@@ -102,16 +114,19 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
 
 CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
     const GraphExec* exec = graph_execs.find(handle);
-    if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (exec == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
-    if (!exec->has_memory) return CUDA_SUCCESS;  // there is nothing else to upload to
+    if (!exec->has_memory)
+        return CUDA_SUCCESS;  // there is nothing else to upload to
     const DriverLock hold;
     return reserve_graph_memory(*exec);
 }
 
 /// The first `*count` nodes, or how many there are if `out` is null.
 CUresult give_nodes(const std::vector<CUgraphNode>& nodes, CUgraphNode* out, size_t* count) {
-    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (count == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     if (out == nullptr) {
         *count = nodes.size();
         return CUDA_SUCCESS;
@@ -126,28 +141,33 @@ CUresult give_nodes(const std::vector<CUgraphNode>& nodes, CUgraphNode* out, siz
 }  // namespace
 
 CUSLICE_ENTRY(cuGraphCreate, out, flags) {
-    if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = graphs.create().first;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuGraphDestroy, handle) {
     const Graph* graph = graphs.find(handle);
-    if (graph == nullptr || graph->is_child) return CUDA_ERROR_INVALID_VALUE;
+    if (graph == nullptr || graph->is_child)
+        return CUDA_ERROR_INVALID_VALUE;
     return destroy_graph(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUSLICE_ENTRY(cuGraphClone, out, handle) {
     const Graph* graph = graphs.find(handle);
-    if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (graph->has_memory) return CUDA_ERROR_NOT_SUPPORTED;
+    if (out == nullptr || graph == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (graph->has_memory)
+        return CUDA_ERROR_NOT_SUPPORTED;
     *out = clone_graph(handle);
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuGraphAddEmptyNode, out, handle, dependencies, count) {
     Graph* graph = graphs.find(handle);
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(check_dependencies(handle, dependencies, count));
     append_node(handle, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
     *out = graph->nodes.back();
@@ -161,14 +181,16 @@ CUSLICE_ENTRY(cuGraphGetNodes, handle, nodes, count) {
 
 CUSLICE_ENTRY(cuGraphGetRootNodes, handle, nodes, count) {
     const Graph* graph = graphs.find(handle);
-    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (graph == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const auto first = graph->nodes.begin();
     return give_nodes({first, first + (graph->nodes.empty() ? 0 : 1)}, nodes, count);
 }
 
 CUSLICE_ENTRY(cuGraphNodeGetType, handle, type) {
     const GraphNode* node = graph_nodes.find(handle);
-    if (type == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (type == nullptr || node == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *type = node->type;
     return CUDA_SUCCESS;
 }
@@ -179,7 +201,8 @@ CUSLICE_ENTRY(cuGraphInstantiateWithFlags, out, graph, flags) { return instantia
 
 CUSLICE_ENTRY(cuGraphExecGetFlags, handle, flags) {
     const GraphExec* exec = graph_execs.find(handle);
-    if (flags == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == nullptr || exec == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *flags = exec->flags;
     return CUDA_SUCCESS;
 }

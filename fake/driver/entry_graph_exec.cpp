@@ -10,8 +10,10 @@ namespace {
 
 ExecNode* find_node(std::vector<ExecNode>& nodes, CUgraphNode handle) {
     for (ExecNode& node : nodes) {
-        if (node.node == handle) return &node;
-        if (ExecNode* inner = find_node(node.children, handle); inner != nullptr) return inner;
+        if (node.node == handle)
+            return &node;
+        if (ExecNode* inner = find_node(node.children, handle); inner != nullptr)
+            return inner;
     }
     return nullptr;
 }
@@ -19,7 +21,8 @@ ExecNode* find_node(std::vector<ExecNode>& nodes, CUgraphNode handle) {
 /// The node of an instance that was made from a node of this type; null if there is none, or the graph's own has ended.
 ExecNode* find(CUgraphExec exec_handle, CUgraphNode handle, NodeType type) {
     GraphExec* exec = graph_execs.find(exec_handle);
-    if (exec == nullptr || graph_nodes.find(handle) == nullptr) return nullptr;
+    if (exec == nullptr || graph_nodes.find(handle) == nullptr)
+        return nullptr;
     ExecNode* node = find_node(exec->nodes, handle);
     return node != nullptr && node->type == type ? node : nullptr;
 }
@@ -46,11 +49,14 @@ CUresult set_host(CUgraphExec exec, CUgraphNode handle, CUhostFn function, void*
 
 /// Documented: the same nodes in the same order. The instance's nodes keep the handles by which they are named.
 CUresult take_over(std::vector<ExecNode>& nodes, const std::vector<ExecNode>& from, bool only_look) {
-    if (nodes.size() != from.size()) return CUDA_ERROR_INVALID_VALUE;
+    if (nodes.size() != from.size())
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < nodes.size(); i++) {
-        if (nodes[i].type != from[i].type) return CUDA_ERROR_INVALID_VALUE;
+        if (nodes[i].type != from[i].type)
+            return CUDA_ERROR_INVALID_VALUE;
         CUSLICE_TRY(take_over(nodes[i].children, from[i].children, only_look));
-        if (only_look) continue;
+        if (only_look)
+            continue;
         nodes[i].task = from[i].task;
         nodes[i].objects = from[i].objects;
     }
@@ -60,7 +66,8 @@ CUresult take_over(std::vector<ExecNode>& nodes, const std::vector<ExecNode>& fr
 CUresult set_child(CUgraphExec exec, CUgraphNode handle, CUgraph child) {
     ExecNode* node = find(exec, handle, CU_GRAPH_NODE_TYPE_GRAPH);
     const Graph* graph = graphs.find(child);
-    if (node == nullptr || graph == nullptr || graph->has_memory) return CUDA_ERROR_INVALID_VALUE;
+    if (node == nullptr || graph == nullptr || graph->has_memory)
+        return CUDA_ERROR_INVALID_VALUE;
     const std::vector<ExecNode> from = exec_nodes(*graph);
     CUSLICE_TRY(take_over(node->children, from, true));
     node->objects = std::make_shared<const HeldObjects>(graph->objects);
@@ -99,7 +106,8 @@ CUSLICE_ENTRY(cuGraphExecMemcpyNodeSetParams, exec, node, copy, context) {
 }
 
 CUSLICE_ENTRY(cuGraphExecMemsetNodeSetParams, exec, node, params, context) {
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (params == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return set_fill(
         exec, node,
         {params->dst, params->pitch, params->value, params->elementSize, params->width, params->height, context});

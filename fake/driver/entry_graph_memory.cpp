@@ -18,7 +18,8 @@ CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
     if (params.bytesize == 0 || props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         props.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (props.location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("graph memory that is not on a device");
+    if (props.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        CUSLICE_UNSUPPORTED("graph memory that is not on a device");
     CUSLICE_FIND(Gpu, gpu, find_gpu(props.location.id, gpu));
     if (params.accessDescCount > driver().gpus.size() || (params.accessDescCount > 0 && params.accessDescs == nullptr))
         return CUDA_ERROR_INVALID_VALUE;
@@ -53,12 +54,14 @@ const GraphNode* memory_node(CUgraphNode handle, CUgraphNodeType type) {
 }  // namespace
 
 CUSLICE_ENTRY(cuGraphAddMemAllocNode, out, graph, dependencies, count, params) {
-    if (out == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || params == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return add_node(out, graph, dependencies, count, *params);
 }
 
 CUSLICE_ENTRY(cuGraphAddMemFreeNode, out, graph, dependencies, count, address) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(check_dependencies(graph, dependencies, count));
     const DriverLock hold;
     CUSLICE_TRY(add_free_node(graph, address));
@@ -68,7 +71,8 @@ CUSLICE_ENTRY(cuGraphAddMemFreeNode, out, graph, dependencies, count, address) {
 
 CUSLICE_ENTRY(cuGraphMemAllocNodeGetParams, handle, out) {
     const GraphNode* node = memory_node(handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
-    if (out == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || node == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = {};
     out->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     out->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, node->memory->gpu->ordinal};
@@ -79,7 +83,8 @@ CUSLICE_ENTRY(cuGraphMemAllocNodeGetParams, handle, out) {
 
 CUSLICE_ENTRY(cuGraphMemFreeNodeGetParams, handle, out) {
     const GraphNode* node = memory_node(handle, CU_GRAPH_NODE_TYPE_MEM_FREE);
-    if (out == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || node == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = node->memory->at;
     return CUDA_SUCCESS;
 }
@@ -95,21 +100,24 @@ CUSLICE_ENTRY(cuDeviceGetGraphMemAttribute, device, attribute, value) {
     CUSLICE_FIND(const Gpu, gpu, find_gpu(device, gpu));
     const DriverLock hold;
     const uint64_t* figure = attribute_of(graph_pool(*gpu), attribute);
-    if (value == nullptr || figure == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr || figure == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(value, figure, sizeof *figure);
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceSetGraphMemAttribute, device, attribute, value) {
     CUSLICE_FIND(const Gpu, gpu, find_gpu(device, gpu));
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     uint64_t wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);
     const DriverLock hold;
     GraphPool& pool = graph_pool(*gpu);
     const bool used = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
     // A high mark can only be set back.
-    if (wanted != 0 || (!used && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)) return CUDA_ERROR_INVALID_VALUE;
+    if (wanted != 0 || (!used && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+        return CUDA_ERROR_INVALID_VALUE;
     (used ? pool.used_high : pool.reserved_high) = used ? pool.used : pool.reserved;
     return CUDA_SUCCESS;
 }

@@ -61,10 +61,12 @@ CUresult add_host(const Place& place, CUhostFn function, void* data) {
 CUresult add_child(const Place& place, CUgraph child, bool moved) {
     CUSLICE_TRY(check_place(place));
     Graph* graph = graphs.find(child);
-    if (graph == nullptr || graph->is_child || child == place.graph) return CUDA_ERROR_INVALID_VALUE;
+    if (graph == nullptr || graph->is_child || child == place.graph)
+        return CUDA_ERROR_INVALID_VALUE;
     // Documented: only a graph that is moved may have memory nodes.
     if (graph->has_memory) {
-        if (!moved) return CUDA_ERROR_NOT_SUPPORTED;
+        if (!moved)
+            return CUDA_ERROR_NOT_SUPPORTED;
         CUSLICE_UNSUPPORTED("a child graph with memory nodes");
     }
     const CUgraph own = moved ? child : clone_graph(child);
@@ -81,7 +83,8 @@ bool all_zero(const void* bytes, size_t size) {
 
 /// Nodes run one after the other, so that an edge which lets the next one start early holds in any case.
 CUresult check_edges(const Place& place, const CUgraphEdgeData* edges) {
-    if (edges == nullptr) return CUDA_SUCCESS;
+    if (edges == nullptr)
+        return CUDA_SUCCESS;
     for (size_t i = 0; i < place.count; i++) {
         const CUgraphEdgeData& edge = edges[i];
         if (edge.to_port != 0 || edge.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC ||
@@ -105,7 +108,8 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
             return add_kernel(place, params->kernel);
         case CU_GRAPH_NODE_TYPE_MEMCPY: {
             const CUDA_MEMCPY_NODE_PARAMS& copy = params->memcpy;
-            if (copy.flags != 0 || copy.reserved != 0) return CUDA_ERROR_INVALID_VALUE;
+            if (copy.flags != 0 || copy.reserved != 0)
+                return CUDA_ERROR_INVALID_VALUE;
             return add_copy(place, copy.copyParams, copy.copyCtx);
         }
         case CU_GRAPH_NODE_TYPE_MEMSET:
@@ -134,28 +138,33 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
 }  // namespace
 
 CUSLICE_ENTRY(cuGraphAddKernelNode, out, graph, dependencies, count, params) {
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (params == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return add_kernel({out, graph, dependencies, count}, newest(*params));
 }
 
 CUSLICE_ENTRY(cuGraphAddKernelNode_v2, out, graph, dependencies, count, params) {
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (params == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return add_kernel({out, graph, dependencies, count}, newest(*params));
 }
 
 CUSLICE_ENTRY(cuGraphAddMemcpyNode, out, graph, dependencies, count, copy, context) {
-    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (copy == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return add_copy({out, graph, dependencies, count}, *copy, context);
 }
 
 CUSLICE_ENTRY(cuGraphAddMemsetNode, out, graph, dependencies, count, params, context) {
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (params == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return add_fill({out, graph, dependencies, count}, {params->dst, params->pitch, params->value, params->elementSize,
                                                         params->width, params->height, context});
 }
 
 CUSLICE_ENTRY(cuGraphAddHostNode, out, graph, dependencies, count, params) {
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (params == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return add_host({out, graph, dependencies, count}, params->fn, params->userData);
 }
 
@@ -165,7 +174,8 @@ CUSLICE_ENTRY(cuGraphAddChildGraphNode, out, graph, dependencies, count, child) 
 
 CUSLICE_ENTRY(cuGraphChildGraphNodeGetGraph, handle, child) {
     const GraphNode* node = graph_nodes.find(handle);
-    if (child == nullptr || node == nullptr || node->child == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (child == nullptr || node == nullptr || node->child == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *child = node->child;
     return CUDA_SUCCESS;
 }

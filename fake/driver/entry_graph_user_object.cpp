@@ -8,7 +8,8 @@ using namespace cuslice::fake;
 
 CUSLICE_ENTRY(cuUserObjectCreate, out, data, destroy, references, flags) {
     // Documented: the one flag has to be given.
-    if (out == nullptr || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+        return CUDA_ERROR_INVALID_VALUE;
     return create_user_object(data, destroy, references, *out);
 }
 
@@ -18,10 +19,12 @@ CUSLICE_ENTRY(cuUserObjectRelease, object, count) { return release_user_object(o
 
 CUSLICE_ENTRY(cuGraphRetainUserObject, handle, object, count, flags) {
     Graph* graph = graphs.find(handle);
-    if (graph == nullptr || (flags & ~unsigned{CU_GRAPH_USER_OBJECT_MOVE}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (graph == nullptr || (flags & ~unsigned{CU_GRAPH_USER_OBJECT_MOVE}) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     // With the flag the caller's references become the graph's. Whether there are as many is looked at either way.
     CUSLICE_TRY(retain_user_object(object, count));
-    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) != 0) release_user_object(object, count);
+    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) != 0)
+        release_user_object(object, count);
     graph->objects.take(object, count);
     return CUDA_SUCCESS;
 }

@@ -17,7 +17,8 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
     array.context = context->handle;
     array.sparse = (descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0;
     if (array.sparse) {
-        if (descriptor.Height == 0) return CUDA_ERROR_INVALID_VALUE;  // documented: 2D, 2D layered or 3D
+        if (descriptor.Height == 0)
+            return CUDA_ERROR_INVALID_VALUE;  // documented: 2D, 2D layered or 3D
         *out = arrays.create(array).first;
         return CUDA_SUCCESS;
     }
@@ -42,19 +43,22 @@ CUDA_ARRAY3D_DESCRIPTOR wide(size_t width, size_t height, size_t depth, CUarray_
 
 template <typename Descriptor>
 CUresult create_2d(CUarray* out, const Descriptor* d) {
-    if (out == nullptr || d == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || d == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return create(out, wide(d->Width, d->Height, 0, d->Format, d->NumChannels, 0));
 }
 
 template <typename Descriptor>
 CUresult create_3d(CUarray* out, const Descriptor* d) {
-    if (out == nullptr || d == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || d == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return create(out, wide(d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags));
 }
 
 template <typename Descriptor>
 CUresult describe_2d(Descriptor* out, CUarray handle) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_IN(array, arrays, handle);
     using Number = decltype(out->Width);
     out->Width = static_cast<Number>(array->descriptor.Width);
@@ -83,7 +87,8 @@ CUSLICE_ENTRY_PAIR(cuArray3DGetDescriptor, describe_3d, out, array)
 CUSLICE_ENTRY(cuArrayDestroy, handle) {
     const DriverLock hold;
     Array* array = arrays.find(handle);
-    if (array == nullptr || array->is_level) return CUDA_ERROR_INVALID_HANDLE;
+    if (array == nullptr || array->is_level)
+        return CUDA_ERROR_INVALID_HANDLE;
     array->sparse ? unbind_tiles(*array) : free_array_block(*array->gpu, array->block);
     arrays.destroy(handle);
     return CUDA_SUCCESS;
@@ -91,7 +96,8 @@ CUSLICE_ENTRY(cuArrayDestroy, handle) {
 
 CUSLICE_ENTRY(cuArrayGetSparseProperties, out, handle) {
     const Array* array = arrays.find(handle);
-    if (out == nullptr || array == nullptr || !array->sparse) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || array == nullptr || !array->sparse)
+        return CUDA_ERROR_INVALID_VALUE;
     const TileExtent tile = tile_of(*array);
     *out = {};
     out->tileExtent = {static_cast<unsigned>(tile.width), static_cast<unsigned>(tile.height),

@@ -24,7 +24,8 @@ constexpr auto anywhere = [](Address to, Address from, size_t bytes, auto... str
 constexpr auto between = [](Address to, CUcontext to_context, Address from, CUcontext from_context, size_t bytes,
                             auto... stream) {
     const Context *to_owner = live_context(to_context), *from_owner = live_context(from_context);
-    if (to_owner == nullptr || from_owner == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (to_owner == nullptr || from_owner == nullptr)
+        return CUDA_ERROR_INVALID_CONTEXT;
     return copy_linear(device_end(to, to_owner->gpu->ordinal), device_end(from, from_owner->gpu->ordinal), bytes,
                        order_of(stream...));
 };

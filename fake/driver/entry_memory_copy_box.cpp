@@ -35,7 +35,8 @@ BoxEnd target(const Copy& copy) {
 
 template <typename Copy>
 CUresult describe_3d(const Copy& copy, int from_gpu, int to_gpu, Box& box) {
-    if (copy.srcLOD != 0 || copy.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (copy.srcLOD != 0 || copy.dstLOD != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     BoxEnd from = source(copy), to = target(copy);
     from.gpu = from_gpu;
     from.z = copy.srcZ;
@@ -48,7 +49,8 @@ CUresult describe_3d(const Copy& copy, int from_gpu, int to_gpu, Box& box) {
 }
 
 constexpr auto rows = [](const auto* copy, auto... stream) {
-    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (copy == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return copy_box({source(*copy), target(*copy), copy->WidthInBytes, copy->Height, 1}, order_of(stream...));
 };
 
@@ -60,14 +62,17 @@ CUresult copy_3d(const Copy& copy, int from_gpu, int to_gpu, const Order& order)
 }
 
 constexpr auto boxes = [](const auto* copy, auto... stream) {
-    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (copy == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return copy_3d(*copy, accessing_gpu(), accessing_gpu(), order_of(stream...));
 };
 /// Between contexts: both must live, whichever is current.
 constexpr auto boxes_between = [](const CUDA_MEMCPY3D_PEER* copy, auto... stream) {
-    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (copy == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const Context *from = live_context(copy->srcContext), *to = live_context(copy->dstContext);
-    if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (from == nullptr || to == nullptr)
+        return CUDA_ERROR_INVALID_CONTEXT;
     return copy_3d(*copy, from->gpu->ordinal, to->gpu->ordinal, order_of(stream...));
 };
 
@@ -86,7 +91,8 @@ CUresult resolve(const End& bytes, size_t size, Access access, Extents& extents)
 template <typename To, typename From>
 CUresult copy_bytes(const To& to, const From& from, size_t size, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
-    if (size == 0) return CUDA_SUCCESS;
+    if (size == 0)
+        return CUDA_SUCCESS;
     Extents source_extents, target_extents;
     CUSLICE_TRY(resolve(from, size, Access::Read, source_extents));
     CUSLICE_TRY(resolve(to, size, Access::Write, target_extents));

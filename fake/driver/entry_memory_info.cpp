@@ -18,7 +18,8 @@ namespace {
 /// any time.
 uint64_t host_use(const GpuSpec& gpu) {
     static std::atomic<unsigned> looks{0};
-    if (!gpu.integrated) return 0;
+    if (!gpu.integrated)
+        return 0;
     constexpr uint64_t kBase = 4ULL << 30, kStep = 64ULL << 20;
     return kBase + looks.fetch_add(1, std::memory_order_relaxed) * 5 % 8 * kStep;
 }
@@ -26,7 +27,8 @@ uint64_t host_use(const GpuSpec& gpu) {
 /// Writes a number of bytes; the 32 bits of the oldest form clamp it.
 template <typename Number>
 void give(Number* out, uint64_t bytes) {
-    if (out != nullptr) *out = static_cast<Number>(std::min<uint64_t>(bytes, std::numeric_limits<Number>::max()));
+    if (out != nullptr)
+        *out = static_cast<Number>(std::min<uint64_t>(bytes, std::numeric_limits<Number>::max()));
 }
 
 constexpr auto info = [](auto* free, auto* total) {
@@ -43,9 +45,12 @@ constexpr auto info = [](auto* free, auto* total) {
 constexpr auto address_range = [](auto* base, auto* size, Address address) {
     CUSLICE_FIND_CURRENT(context);
     const auto known = what_is(address);
-    if (!known) return CUDA_ERROR_NOT_FOUND;  // page-locked host memory is known like any other
-    if (base != nullptr) *base = static_cast<std::remove_pointer_t<decltype(base)>>(known->base);
-    if (size != nullptr) *size = static_cast<std::remove_pointer_t<decltype(size)>>(known->size);
+    if (!known)
+        return CUDA_ERROR_NOT_FOUND;  // page-locked host memory is known like any other
+    if (base != nullptr)
+        *base = static_cast<std::remove_pointer_t<decltype(base)>>(known->base);
+    if (size != nullptr)
+        *size = static_cast<std::remove_pointer_t<decltype(size)>>(known->size);
     return CUDA_SUCCESS;
 };
 
@@ -61,10 +66,13 @@ CUSLICE_ENTRY(cuMemGetHandleForAddressRange, handle, address, size, type, flags)
         (flags != 0 && flags != CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (size == 0 || address % page != 0 || size % page != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size == 0 || address % page != 0 || size % page != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const auto known = what_is(address);
-    if (!known || known->type != CU_MEMORYTYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (!known || known->type != CU_MEMORYTYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
     const size_t whole = (known->size + page - 1) / page * page;  // the last page may be partly in use
-    if (size > whole - (address - known->base)) return CUDA_ERROR_INVALID_VALUE;
+    if (size > whole - (address - known->base))
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_UNSUPPORTED("cuMemGetHandleForAddressRange: dma-buf");
 }

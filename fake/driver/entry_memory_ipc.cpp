@@ -16,25 +16,30 @@ namespace {
 static_assert(sizeof(SharingTicket) == sizeof(CUipcMemHandle));
 
 CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
-    if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     SharingTicket ticket{};
     std::memcpy(&ticket, &handle, sizeof ticket);
     Address address = 0;
     const CUresult result = open_shared(ticket, kIpcMagic, context->number, address);
-    if (result == CUDA_SUCCESS) *out = address;
+    if (result == CUDA_SUCCESS)
+        *out = address;
     return result;
 }
 
 }  // namespace
 
 CUSLICE_ENTRY(cuIpcGetMemHandle, out, address) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
-    if (context->gpu->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
+    if (context->gpu->spec.is_instance)
+        return CUDA_ERROR_NOT_SUPPORTED;
     const Found found = find_block(address);
     // Documented for the base of an allocation of cuMemAlloc, and for nothing else.
-    if (!found || found.base != address || found.record.kind != BlockKind::Device) return CUDA_ERROR_INVALID_VALUE;
+    if (!found || found.base != address || found.record.kind != BlockKind::Device)
+        return CUDA_ERROR_INVALID_VALUE;
     SharingTicket ticket{};
     CUSLICE_TRY(share_block(found, kIpcMagic, 0, ticket));
     std::memcpy(out, &ticket, sizeof ticket);
@@ -49,14 +54,17 @@ CUSLICE_ENTRY(cuIpcCloseMemHandle, address) {
 }
 
 CUSLICE_ENTRY(cuIpcGetEventHandle, out, handle) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_IN(event, events, handle);
-    if (driver().gpus.front()->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
+    if (driver().gpus.front()->spec.is_instance)
+        return CUDA_ERROR_NOT_SUPPORTED;
     return event->shared != nullptr && event->shared->handle(*out) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUSLICE_ENTRY(cuIpcOpenEventHandle, out, ticket) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     std::shared_ptr<SharedEvent> shared;
     CUSLICE_TRY(SharedEvent::open(ticket, shared));

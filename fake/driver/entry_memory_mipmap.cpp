@@ -33,7 +33,8 @@ unsigned clamped_levels(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
 
 CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned asked) {
     CUSLICE_FIND_CURRENT(context);
-    if ((descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0) CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
+    if ((descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0)
+        CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
     std::vector<Array> levels(clamped_levels(descriptor, asked));
     size_t bytes = 0;
     for (unsigned i = 0; i < levels.size(); i++) {
@@ -64,14 +65,17 @@ CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor
 }  // namespace
 
 CUSLICE_ENTRY(cuMipmappedArrayCreate, out, descriptor, levels) {
-    if (out == nullptr || descriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || descriptor == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return create(out, *descriptor, levels);
 }
 
 CUSLICE_ENTRY(cuMipmappedArrayGetLevel, out, handle, level) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_IN(mipmap, mipmapped_arrays, handle);
-    if (level >= mipmap->levels.size()) return CUDA_ERROR_INVALID_VALUE;
+    if (level >= mipmap->levels.size())
+        return CUDA_ERROR_INVALID_VALUE;
     *out = mipmap->levels[level];
     return CUDA_SUCCESS;
 }
@@ -79,7 +83,8 @@ CUSLICE_ENTRY(cuMipmappedArrayGetLevel, out, handle, level) {
 CUSLICE_ENTRY(cuMipmappedArrayDestroy, handle) {
     const DriverLock hold;
     CUSLICE_FIND_IN(mipmap, mipmapped_arrays, handle);
-    for (const CUarray level : mipmap->levels) arrays.destroy(level);
+    for (const CUarray level : mipmap->levels)
+        arrays.destroy(level);
     free_array_block(*mipmap->gpu, mipmap->block);
     mipmapped_arrays.destroy(handle);
     return CUDA_SUCCESS;

@@ -9,22 +9,27 @@
 using namespace cuslice::fake;
 
 CUSLICE_ENTRY(cuMulticastCreate, out, prop) {
-    if (out == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->handleTypes != 0) CUSLICE_UNSUPPORTED("cuMulticastCreate of an object that is exported");
+    if (out == nullptr || prop == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (prop->handleTypes != 0)
+        CUSLICE_UNSUPPORTED("cuMulticastCreate of an object that is exported");
     return create_multicast(*out, *prop);
 }
 
 CUSLICE_ENTRY(cuMulticastAddDevice, handle, device) { return add_to_team(handle, device); }
 
 CUSLICE_ENTRY(cuMulticastBindMem, handle, offset, memory, memory_offset, size, flags) {
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return bind_memory(handle, offset, memory, memory_offset, size);
 }
 
 CUSLICE_ENTRY(cuMulticastBindAddr, handle, offset, address, size, flags) {
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const Found found = find_block(address);
-    if (found && found.record.kind == BlockKind::Pool) CUSLICE_UNSUPPORTED("cuMulticastBindAddr of a pool's memory");
+    if (found && found.record.kind == BlockKind::Pool)
+        CUSLICE_UNSUPPORTED("cuMulticastBindAddr of a pool's memory");
     return bind_address(handle, offset, address, size);
 }
 

@@ -34,13 +34,15 @@ CUresult find(CUfunction handle, Asked& asked) {
 /// Blocks on one multiprocessor with no more dynamic shared memory than the function is allowed; the driver's lock is
 /// held.
 int blocks_of(const Asked& asked, int threads, size_t shared) {
-    if (shared > static_cast<size_t>(asked.function->dynamic_shared)) return 0;
+    if (shared > static_cast<size_t>(asked.function->dynamic_shared))
+        return 0;
     return blocks_per_multiprocessor(*asked.function->info, asked.context->gpu->spec, threads, shared);
 }
 
 CUresult active_blocks(int* blocks, CUfunction handle, int threads, size_t shared, unsigned flags) {
     Asked asked;
-    if (blocks == nullptr || threads <= 0 || (flags & ~kAllFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (blocks == nullptr || threads <= 0 || (flags & ~kAllFlags) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
     CUSLICE_TRY(find(handle, asked));
     *blocks = blocks_of(asked, threads, shared);
@@ -51,7 +53,8 @@ CUresult active_blocks(int* blocks, CUfunction handle, int threads, size_t share
 CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize shared_of, size_t shared, int limit,
                     unsigned flags) {
     Asked asked;
-    if (grid == nullptr || block == nullptr || (flags & ~kAllFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (grid == nullptr || block == nullptr || (flags & ~kAllFlags) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     // Both stay while the program's function runs without the lock.
     std::shared_ptr<const KernelInfo> info;
     size_t allowed = 0;
@@ -69,7 +72,8 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
         const int size = std::min(threads, most);
         const size_t wanted = shared_of != nullptr ? shared_of(size) : shared;
         const int blocks = wanted > allowed ? 0 : blocks_per_multiprocessor(kernel, gpu, size, wanted);
-        if (blocks * size <= best_threads) continue;
+        if (blocks * size <= best_threads)
+            continue;
         best_threads = blocks * size;
         best = size;
         best_blocks = blocks;
@@ -86,12 +90,15 @@ constexpr unsigned kPortableCluster = 8, kLargestCluster = 16;
 
 /// The cluster that a configuration asks for; one block where it asks for none.
 CUresult cluster_of(const CUlaunchConfig& config, const Function& function, int& size) {
-    if (config.numAttrs > 0 && config.attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (config.numAttrs > 0 && config.attrs == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     uint64_t blocks = 1;
     for (unsigned i = 0; i < config.numAttrs; i++) {
-        if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+        if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            continue;
         const auto& cluster = config.attrs[i].value.clusterDim;
-        if (!divides_grid(config, config.attrs[i])) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        if (!divides_grid(config, config.attrs[i]))
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
         blocks = uint64_t{cluster.x} * cluster.y * cluster.z;
     }
     if (blocks > (function.non_portable_cluster ? kLargestCluster : kPortableCluster))
@@ -104,7 +111,8 @@ CUresult cluster_of(const CUlaunchConfig& config, const Function& function, int&
 CUresult configured_blocks(const CUlaunchConfig& config, const Asked& asked, int& blocks) {
     const unsigned sides[] = {config.gridDimX,  config.gridDimY,  config.gridDimZ,
                               config.blockDimX, config.blockDimY, config.blockDimZ};
-    if (std::find(std::begin(sides), std::end(sides), 0U) != std::end(sides)) return CUDA_ERROR_INVALID_VALUE;
+    if (std::find(std::begin(sides), std::end(sides), 0U) != std::end(sides))
+        return CUDA_ERROR_INVALID_VALUE;
     const bool flat = config.blockDimY <= kMaxBlock[1] && config.blockDimZ <= kMaxBlock[2];
     const uint64_t threads = uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
     const bool small = flat && config.blockDimX <= kMaxBlock[0] && threads <= kMaxThreadsPerBlock;
@@ -116,10 +124,12 @@ bool has_clusters(const Asked& asked) { return asked.context->gpu->spec.major >=
 
 CUresult active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig* config) {
     Asked asked;
-    if (clusters == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (clusters == nullptr || config == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
     CUSLICE_TRY(find(handle, asked));
-    if (!has_clusters(asked)) CUSLICE_UNSUPPORTED("cuOccupancyMaxActiveClusters before compute capability 9.0");
+    if (!has_clusters(asked))
+        CUSLICE_UNSUPPORTED("cuOccupancyMaxActiveClusters before compute capability 9.0");
     int size = 0, blocks = 0;
     CUSLICE_TRY(cluster_of(*config, *asked.function, size));
     CUSLICE_TRY(configured_blocks(*config, asked, blocks));
@@ -131,10 +141,12 @@ CUresult active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig*
 
 CUresult largest_cluster_of(int* size, CUfunction handle, const CUlaunchConfig* config) {
     Asked asked;
-    if (size == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (size == nullptr || config == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
     CUSLICE_TRY(find(handle, asked));
-    if (!has_clusters(asked)) CUSLICE_UNSUPPORTED("cuOccupancyMaxPotentialClusterSize before compute capability 9.0");
+    if (!has_clusters(asked))
+        CUSLICE_UNSUPPORTED("cuOccupancyMaxPotentialClusterSize before compute capability 9.0");
     int blocks = 0;
     CUSLICE_TRY(configured_blocks(*config, asked, blocks));
     const unsigned most = asked.function->non_portable_cluster ? kLargestCluster : kPortableCluster;
@@ -157,7 +169,8 @@ bool divides_grid(const CUlaunchConfig& config, const CUlaunchAttribute& attribu
 
 int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int threads, size_t dynamic_shared) {
     const Architecture& arch = architecture_of(gpu);
-    if (threads > kernel.max_threads) return 0;
+    if (threads > kernel.max_threads)
+        return 0;
     const int warps = (threads + kWarpSize - 1) / kWarpSize;
     const size_t shared =
         static_cast<size_t>(kernel.shared_bytes) + dynamic_shared + (gpu.major >= 8 ? kReservedShared : 0);
@@ -168,7 +181,8 @@ int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int 
         (std::max(kernel.registers, 1) * kWarpSize + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
     int blocks = std::min(arch.blocks_per_multiprocessor, arch.threads_per_multiprocessor / (warps * kWarpSize));
     blocks = std::min(blocks, arch.registers_per_multiprocessor / (per_warp * warps));
-    if (shared > 0) blocks = std::min(blocks, static_cast<int>(room / shared));
+    if (shared > 0)
+        blocks = std::min(blocks, static_cast<int>(room / shared));
     return blocks;
 }
 
@@ -200,12 +214,14 @@ CUSLICE_ENTRY(cuOccupancyMaxPotentialClusterSize, size, function, config) {
 
 CUSLICE_ENTRY(cuOccupancyAvailableDynamicSMemPerBlock, bytes, handle, blocks, threads) {
     Asked asked;
-    if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == nullptr || blocks <= 0 || threads <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
     CUSLICE_TRY(find(handle, asked));
     const GpuSpec& gpu = asked.context->gpu->spec;
     const KernelInfo& kernel = *asked.function->info;
-    if (blocks_per_multiprocessor(kernel, gpu, threads, 0) < blocks) return CUDA_ERROR_INVALID_VALUE;
+    if (blocks_per_multiprocessor(kernel, gpu, threads, 0) < blocks)
+        return CUDA_ERROR_INVALID_VALUE;
     const Architecture& arch = architecture_of(gpu);
     // Without the 1 KiB of each block that the driver keeps: H200, driver 580.159.04, 2026-11-27.
     const int each = arch.shared_per_multiprocessor / blocks - kernel.shared_bytes;

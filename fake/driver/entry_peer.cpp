@@ -28,7 +28,8 @@ CUSLICE_ENTRY(cuDeviceGetP2PAttribute, value, attribute, source, target) {
     Gpu *gpu = nullptr, *other = nullptr;
     CUSLICE_TRY(device_and(value, source, gpu));
     CUSLICE_TRY(device_and(value, target, other));
-    if (gpu == other) return CUDA_ERROR_INVALID_DEVICE;
+    if (gpu == other)
+        return CUDA_ERROR_INVALID_DEVICE;
     const bool reachable = peers(gpu->spec, other->spec);
     const bool linked = reachable && gpu->spec.nvlink && other->spec.nvlink;
     switch (static_cast<int>(attribute)) {
@@ -52,14 +53,18 @@ CUSLICE_ENTRY(cuDeviceGetP2PAttribute, value, attribute, source, target) {
 
 CUSLICE_ENTRY(cuCtxEnablePeerAccess, peer_handle, flags) {
     CUSLICE_FIND_CURRENT(context);
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
     const Context* peer = live_context(peer_handle);
-    if (peer == nullptr || peer == context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (peer == nullptr || peer == context)
+        return CUDA_ERROR_INVALID_CONTEXT;
     int reachable = 0;
     cuDeviceCanAccessPeer(&reachable, context->gpu->ordinal, peer->gpu->ordinal);
-    if (reachable == 0) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    if (!context->peers.insert(peer->handle).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    if (reachable == 0)
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    if (!context->peers.insert(peer->handle).second)
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     return CUDA_SUCCESS;
 }
 
@@ -67,6 +72,7 @@ CUSLICE_ENTRY(cuCtxDisablePeerAccess, peer_handle) {
     CUSLICE_FIND_CURRENT(context);
     const DriverLock hold;
     const Context* peer = live_context(peer_handle);
-    if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (peer == nullptr)
+        return CUDA_ERROR_INVALID_CONTEXT;
     return context->peers.erase(peer->handle) == 0 ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_SUCCESS;
 }

@@ -23,24 +23,28 @@ CUresult reset(CUdevice device) {
     drain_primary(*gpu, false);
     const DriverLock hold;
     Primary& primary = primary_of(*gpu);
-    if (primary.context != nullptr && primary.context->active) end_context(*primary.context);
+    if (primary.context != nullptr && primary.context->active)
+        end_context(*primary.context);
     return CUDA_SUCCESS;
 }
 
 CUresult set_flags(CUdevice device, unsigned flags) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
-    if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
     Primary& primary = primary_of(*gpu);
     primary.flags = flags;
-    if (primary.context != nullptr) primary.context->flags = flags;
+    if (primary.context != nullptr)
+        primary.context->flags = flags;
     return CUDA_SUCCESS;
 }
 
 }  // namespace
 
 CUSLICE_ENTRY(cuDevicePrimaryCtxRetain, out, device) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const DriverLock hold;
     CUSLICE_FIND(Context, context, retain_primary(*gpu, context));
@@ -54,7 +58,8 @@ CUSLICE_ENTRY_PAIR(cuDevicePrimaryCtxSetFlags, set_flags, device, flags)
 
 CUSLICE_ENTRY(cuDevicePrimaryCtxGetState, device, flags, active) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
-    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == nullptr || active == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
     const Primary& primary = primary_of(*gpu);
     *flags = primary.flags;

@@ -14,7 +14,8 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult create(CUstream* out, unsigned flags, int priority) {
-    if (out == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     *out = create_stream(*contexts.find(current_handle), flags, priority);
     return CUDA_SUCCESS;
@@ -23,10 +24,12 @@ CUresult create(CUstream* out, unsigned flags, int priority) {
 /// Work that is under way ends by itself; the handle is gone at once.
 CUresult destroy(CUstream handle) {
     CUSLICE_FIND_IN(stream, streams, handle);
-    if (stream->green != nullptr && !live_green(stream->green)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (stream->green != nullptr && !live_green(stream->green))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (const auto capture = stream->capture.get(); capture != nullptr && capture->origin == handle) {
         end_capture(capture);
-        if (!capture->into_given) destroy_graph(capture->graph);
+        if (!capture->into_given)
+            destroy_graph(capture->graph);
     }
     leave_work(*stream);
     return streams.destroy(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -37,7 +40,8 @@ CUresult query(CUstream handle, DefaultStream form) {
     CUSLICE_TRY(refuse_in_capture(*stream));
     CUSLICE_TRY(refuse_unsafe());
     WorkQueue::look(stream->queue->mark());
-    for (const WorkQueue::Mark& mark : implicit_order(*stream)) WorkQueue::look(mark);
+    for (const WorkQueue::Mark& mark : implicit_order(*stream))
+        WorkQueue::look(mark);
     return stream->queue->idle() && implicit_order(*stream).empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -47,50 +51,58 @@ CUresult wait_for(CUstream handle, DefaultStream form) {
     CUSLICE_TRY(refuse_unsafe());
     CUSLICE_TRY(synchronize(*stream));
     Context* context = live_context(stream->context);
-    if (context != nullptr) stream_synchronized(*context->gpu);
+    if (context != nullptr)
+        stream_synchronized(*context->gpu);
     return CUDA_SUCCESS;
 }
 
 template <auto kMember>
 constexpr auto get = [](CUstream handle, auto* out, DefaultStream form) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     *out = stream->*kMember;
     return CUDA_SUCCESS;
 };
 
 CUresult get_context(CUstream handle, CUcontext* out, DefaultStream form) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     *out = stream->green != nullptr ? name_of_green(stream->green)->handle : stream->context;
     return CUDA_SUCCESS;
 }
 
 CUresult get_context_2(CUstream handle, CUcontext* out, CUgreenCtx* green, DefaultStream form) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const Context* current = live_name(current_handle);
     if (handle == CU_STREAM_PER_THREAD && current != nullptr && current->green != nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     *out = stream->context;
-    if (green != nullptr) *green = stream->green;
+    if (green != nullptr)
+        *green = stream->green;
     return CUDA_SUCCESS;
 }
 
 /// Not of a stream that is captured, whose context can be asked for all the same.
 CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_in_capture(*stream));
     const Context* context = live_context(stream->context);
-    if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (context == nullptr)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *out = context->gpu->ordinal;
     return CUDA_SUCCESS;
 }
 
 CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsigned flags, DefaultStream form) {
     const bool one_flag = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
-    if (!one_flag) return CUDA_ERROR_INVALID_VALUE;
+    if (!one_flag)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     const Found found = find_block(address);
     if (!found || found.record.kind != BlockKind::Managed || (length != 0 && length != found.record.asked)) {
@@ -102,22 +114,28 @@ CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsi
 /// Work that is submitted to the stream later waits for the event; one that was never recorded is no obstacle.
 CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, DefaultStream form) {
     const Event* event = events.find(event_handle);
-    if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (event == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (const auto capture = event->capture.lock()) {
         // Waiting for captured work makes a stream part of the capture. Its nodes run one after the other in any case.
-        if (stream->capture == nullptr && !stream->legacy) stream->capture = capture;
+        if (stream->capture == nullptr && !stream->legacy)
+            stream->capture = capture;
         return stream->capture == capture ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    if (event_reached(*event)) return CUDA_SUCCESS;
-    if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    if (event_reached(*event))
+        return CUDA_SUCCESS;
+    if (stream->capture != nullptr)
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     wait_in_queue(*stream->queue, *event);
     return CUDA_SUCCESS;
 }
 
 CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags, DefaultStream form) {
-    if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (callback == nullptr || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_in_capture(*stream));
     return submit_host(*stream, [handle, callback, data] { callback(handle, CUDA_SUCCESS, data); });

@@ -12,7 +12,8 @@ namespace {
 int device_number(const Stream& stream, CUdevice_attribute attribute) {
     int value = 0;
     const Context* context = live_context(stream.context);
-    if (context != nullptr) cuDeviceGetAttribute(&value, attribute, context->gpu->ordinal);
+    if (context != nullptr)
+        cuDeviceGetAttribute(&value, attribute, context->gpu->ordinal);
     return value;
 }
 
@@ -24,12 +25,14 @@ bool good_window(const Stream& stream, const CUaccessPolicyWindow& window) {
 }
 
 CUresult set(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value, DefaultStream form) {
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     StreamSettings& settings = stream->settings;
     switch (static_cast<int>(attribute)) {
         case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-            if (!good_window(*stream, value->accessPolicyWindow)) return CUDA_ERROR_INVALID_VALUE;
+            if (!good_window(*stream, value->accessPolicyWindow))
+                return CUDA_ERROR_INVALID_VALUE;
             settings.window = value->accessPolicyWindow;
             return CUDA_SUCCESS;
         case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
@@ -58,7 +61,8 @@ CUresult set(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue*
 }
 
 CUresult get(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value, DefaultStream form) {
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     const StreamSettings& settings = stream->settings;
     switch (static_cast<int>(attribute)) {
@@ -86,7 +90,8 @@ CUresult copy(CUstream to_handle, CUstream from_handle, DefaultStream form) {
     Stream *to = nullptr, *from = nullptr;
     CUSLICE_TRY(find_stream(to_handle, form, to));
     CUSLICE_TRY(find_stream(from_handle, form, from));
-    if (to->context != from->context) return CUDA_ERROR_INVALID_VALUE;  // documented: both are of one context
+    if (to->context != from->context)
+        return CUDA_ERROR_INVALID_VALUE;  // documented: both are of one context
     to->settings = from->settings;
     to->priority = from->priority;
     return CUDA_SUCCESS;

@@ -30,7 +30,8 @@ CUresult refuse_outside_capture(const Stream& stream) {
 
 CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& stream) {
     Address address = 0;
-    if (stream.capture != nullptr && !stream.capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (stream.capture != nullptr && !stream.capture->active())
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     // H200, driver 580.159.04, 2026-11-27: no bytes are success and a null pointer, which is no memory of a graph
     // either.
     if (bytes == 0) {
@@ -41,11 +42,13 @@ CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& strea
     if (captured && !pool->of_device())
         CUSLICE_UNSUPPORTED("capturing an allocation from a pool of host or managed memory");
     const Context* context = live_context(stream.context);
-    if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (context == nullptr)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     // A captured allocation is the graph's own: of the pool it has the device alone.
     const CUresult result = captured ? add_memory_node(stream.capture->graph, *pool->gpu, bytes, address)
                                      : allocate_pooled(*pool, *context->gpu, bytes, address);
-    if (result == CUDA_SUCCESS) *out = address;
+    if (result == CUDA_SUCCESS)
+        *out = address;
     return result;
 }
 
@@ -53,17 +56,20 @@ CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& strea
 template <typename Allocate>
 CUresult with_frees_done(Allocate allocate) {
     const CUresult result = allocate();
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !WorkQueue::late()) return result;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !WorkQueue::late())
+        return result;
     WorkQueue::finish_all();
     return allocate();
 }
 
 CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, DefaultStream form) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_outside_capture(*stream));
     const Context* context = live_context(stream->context);
-    if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (context == nullptr)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return with_frees_done([&] {
         const DriverLock hold;
         return allocate_from(&current_pool(*context->gpu), out, bytes, *stream);
@@ -72,40 +78,49 @@ CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, Default
 
 CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream stream_handle,
                             DefaultStream form) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
     CUSLICE_TRY(refuse_outside_capture(*stream));
     return with_frees_done([&] {
         const DriverLock hold;
         Pool* pool = pools.find(handle);
-        if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+        if (pool == nullptr || pool->doomed || pool->imported)
+            return CUDA_ERROR_INVALID_VALUE;
         return allocate_from(pool, out, bytes, *stream);
     });
 }
 
 CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
     CUSLICE_FIND_STREAM(stream, handle, form);
-    if (stream->capture != nullptr && !stream->capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (stream->capture != nullptr && !stream->capture->active())
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Task done;
     {
         const DriverLock hold;
         const bool of_graph = is_graph_memory(address);
-        if (of_graph && stream->capture != nullptr) return add_free_node(stream->capture->graph, address);
+        if (of_graph && stream->capture != nullptr)
+            return add_free_node(stream->capture->graph, address);
         if (of_graph) {
             CUSLICE_TRY(free_graph_memory(address, done));
         }
     }
-    if (done) return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(done));
-    if (stream->capture != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (done)
+        return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(done));
+    if (stream->capture != nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(refuse_unsafe());
-    if (address == 0) return CUDA_SUCCESS;  // of an allocation of no bytes
+    if (address == 0)
+        return CUDA_SUCCESS;  // of an allocation of no bytes
     if (is_pool_import(address)) {
         return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); });
     }
-    if (!is_pooled(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_pooled(address))
+        return CUDA_ERROR_INVALID_VALUE;
     {
         const DriverLock hold;
-        if (!frees_under_way().insert(address).second) return CUDA_ERROR_INVALID_VALUE;
+        if (!frees_under_way().insert(address).second)
+            return CUDA_ERROR_INVALID_VALUE;
     }
     return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] {
         {
@@ -158,9 +173,12 @@ CUresult set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* in
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
             std::memcpy(&bytes, in, sizeof bytes);
-            if (bytes != 0) return CUDA_ERROR_INVALID_VALUE;  // a high mark can only be set back
-            if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pool.reserved_high = pool.reserved;
-            if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pool.used_high = pool.used;
+            if (bytes != 0)
+                return CUDA_ERROR_INVALID_VALUE;  // a high mark can only be set back
+            if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+                pool.reserved_high = pool.reserved;
+            if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+                pool.used_high = pool.used;
             return CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;
@@ -172,7 +190,8 @@ using PoolOf = Pool&(const CUmemLocation& place, CUmemAllocationType type, Gpu* 
 /// One of a place's pools: default_pool or current_pool.
 CUresult pool_at(PoolOf& pool_of, CUmemoryPool* out, const CUmemLocation* location, CUmemAllocationType type) {
     Gpu* gpu = nullptr;
-    if (out == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || location == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUmemLocation place = *location;
     CUSLICE_TRY(find_place(place, type, gpu));
     const DriverLock hold;
@@ -182,15 +201,18 @@ CUresult pool_at(PoolOf& pool_of, CUmemoryPool* out, const CUmemLocation* locati
 
 CUresult set_current(const CUmemLocation* location, CUmemAllocationType type, CUmemoryPool handle) {
     Gpu* gpu = nullptr;
-    if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (location == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUmemLocation place = *location;
     CUSLICE_TRY(find_place(place, type, gpu));
     const DriverLock hold;
     const Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || pool->doomed || pool->imported)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUmemPoolProps& props = pool->props;
     const bool same = props.location.type == place.type && props.location.id == place.id && props.allocType == type;
-    if (!same) return CUDA_ERROR_INVALID_VALUE;
+    if (!same)
+        return CUDA_ERROR_INVALID_VALUE;
     set_current_pool(*pool);
     return CUDA_SUCCESS;
 }
@@ -210,13 +232,15 @@ CUSLICE_STREAM_PAIR(cuMemAllocFromPoolAsync, allocate_from_pool, out, bytes, poo
 CUSLICE_STREAM_PAIR(cuMemFreeAsync, free_async, address, stream)
 
 CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
-    if (out == nullptr || props == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || props == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     Gpu* gpu = nullptr;
     CUmemLocation place = props->location;
     const bool is_managed = props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     CUSLICE_TRY(find_place(place, props->allocType, gpu));
     // Documented: such memory can't be exported.
-    if (place.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (place.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if ((gpu == nullptr || is_managed) && props->handleTypes != 0)
         CUSLICE_UNSUPPORTED("cuMemPoolCreate of host or managed memory that is exported");
     if (is_managed && gpu != nullptr && !has_concurrent_managed_access(gpu->spec))
@@ -237,7 +261,8 @@ CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
 CUSLICE_ENTRY(cuMemPoolDestroy, handle) {
     const DriverLock hold;
     Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->is_default) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || pool->doomed || pool->is_default)
+        return CUDA_ERROR_INVALID_VALUE;
     return destroy_pool(*pool);
 }
 
@@ -245,7 +270,8 @@ CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
     CUSLICE_TRY(refuse_unsafe());
     const DriverLock hold;
     Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || pool->doomed)
+        return CUDA_ERROR_INVALID_VALUE;
     trim_pool(*pool, std::min<uint64_t>(keep, pool->reserved));
     return CUDA_SUCCESS;
 }
@@ -254,7 +280,8 @@ CUSLICE_ENTRY(cuMemPoolGetAttribute, handle, attribute, value) {
     CUSLICE_TRY(refuse_unsafe());
     const DriverLock hold;
     const Pool* pool = pools.find(handle);
-    if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || value == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return get_attribute(*pool, attribute, value);
 }
 
@@ -262,17 +289,21 @@ CUSLICE_ENTRY(cuMemPoolSetAttribute, handle, attribute, value) {
     CUSLICE_TRY(refuse_unsafe());
     const DriverLock hold;
     Pool* pool = pools.find(handle);
-    if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || value == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return set_attribute(*pool, attribute, value);
 }
 
 CUSLICE_ENTRY(cuMemPoolSetAccess, handle, access, count) {
     const DriverLock hold;
     Pool* pool = pools.find(handle);
-    if (pool == nullptr || access == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || access == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
-        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-        if (driver().gpu(access[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (driver().gpu(access[i].location.id) == nullptr)
+            return CUDA_ERROR_INVALID_DEVICE;
         if (is_own(*pool, access[i].location) && access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return CUDA_ERROR_INVALID_VALUE;
         pool->access[access[i].location.id] = access[i].flags;
@@ -283,9 +314,12 @@ CUSLICE_ENTRY(cuMemPoolSetAccess, handle, access, count) {
 CUSLICE_ENTRY(cuMemPoolGetAccess, flags, handle, location) {
     const DriverLock hold;
     const Pool* pool = pools.find(handle);
-    if (pool == nullptr || flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-    if (driver().gpu(location->id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (pool == nullptr || flags == nullptr || location == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (driver().gpu(location->id) == nullptr)
+        return CUDA_ERROR_INVALID_DEVICE;
     const auto found = pool->access.find(location->id);
     *flags = is_own(*pool, *location)      ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
              : found != pool->access.end() ? found->second

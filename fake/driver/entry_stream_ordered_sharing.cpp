@@ -28,21 +28,25 @@ struct PoolLabel {
 
 /// An exported pool's number; the driver's lock is held.
 uint64_t identity_of(Pool& pool) {
-    if (pool.identity == 0) pool.identity = new_sharing_id();
+    if (pool.identity == 0)
+        pool.identity = new_sharing_id();
     return pool.identity;
 }
 
 CUresult export_pool(int& out, CUmemoryPool handle) {
     const DriverLock hold;
     Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
-    if ((pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || pool->doomed || pool->imported)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     PoolLabel label;
     label.props = pool->props;
     label.identity = identity_of(*pool);
     std::memcpy(label.uuid, pool->gpu->spec.uuid.data(), sizeof label.uuid);
     const int file = memory_file("cuslice-fake-pool");
-    if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    if (file < 0)
+        return CUDA_ERROR_OPERATING_SYSTEM;
     if (pwrite(file, &label, sizeof label, 0) != static_cast<ssize_t>(sizeof label)) {
         close(file);
         return CUDA_ERROR_OPERATING_SYSTEM;
@@ -57,7 +61,8 @@ CUresult import_pool(CUmemoryPool& out, int file) {
     if (pread(file, &label, sizeof label, 0) != static_cast<ssize_t>(sizeof label) || label.magic != magic)
         return CUDA_ERROR_INVALID_VALUE;
     Gpu* gpu = gpu_with_uuid(label.uuid);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (gpu == nullptr)
+        return CUDA_ERROR_INVALID_DEVICE;
     const DriverLock hold;
     CUSLICE_TRY(gpu->open());
     Pool& pool = new_pool(gpu);
@@ -72,7 +77,8 @@ CUresult import_pool(CUmemoryPool& out, int file) {
 /// The pool that owns a block, if it can be exported, or null; the driver's lock is held.
 Pool* exportable(uint32_t number) {
     Pool* const pool = pool_numbered(number);
-    if (pool == nullptr || pool->imported) return nullptr;
+    if (pool == nullptr || pool->imported)
+        return nullptr;
     return (pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 ? pool : nullptr;
 }
 
@@ -98,7 +104,8 @@ CUSLICE_ENTRY(cuMemPoolExportPointer, out, address) {
     {
         const DriverLock hold;
         Pool* const pool = exportable(found.record.owner);
-        if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        if (pool == nullptr)
+            return CUDA_ERROR_INVALID_VALUE;
         identity = identity_of(*pool);
     }
     SharingTicket ticket{};
@@ -108,7 +115,8 @@ CUSLICE_ENTRY(cuMemPoolExportPointer, out, address) {
 }
 
 CUSLICE_ENTRY(cuMemPoolImportPointer, out, handle, data) {
-    if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || data == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     SharingTicket ticket{};
     std::memcpy(&ticket, data, sizeof ticket);
     uint32_t number = 0;
@@ -123,6 +131,7 @@ CUSLICE_ENTRY(cuMemPoolImportPointer, out, handle, data) {
     }
     Address address = 0;
     const CUresult result = open_shared(ticket, kPoolPointerMagic, number, address);
-    if (result == CUDA_SUCCESS) *out = address;
+    if (result == CUDA_SUCCESS)
+        *out = address;
     return result;
 }

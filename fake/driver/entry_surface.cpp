@@ -13,7 +13,8 @@ CUSLICE_ENTRY(cuSurfObjectCreate, out, resource) {
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_TRY(check_resource(*context, *resource));
     const Array* array = arrays.find(resource->res.array.hArray);
-    if ((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = surfaces.create(Surface{context->handle, *resource}).first;
     return CUDA_SUCCESS;
 }
@@ -24,7 +25,8 @@ CUSLICE_ENTRY(cuSurfObjectDestroy, surface) {
 
 CUSLICE_ENTRY(cuSurfObjectGetResourceDesc, out, handle) {
     const Surface* surface = surfaces.find(handle);
-    if (out == nullptr || surface == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || surface == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = surface->resource;
     return CUDA_SUCCESS;
 }

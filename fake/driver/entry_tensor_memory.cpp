@@ -29,21 +29,25 @@ CUresult with_gpu_from(int major, const CUtensorMap* map, F&& f) {
     Context* context = nullptr;
     CUSLICE_TRY(current_context(context));
     CUSLICE_TRY(fault_of_work(*context));
-    if (context->gpu->spec.major < major) return CUDA_ERROR_NOT_SUPPORTED;
+    if (context->gpu->spec.major < major)
+        return CUDA_ERROR_NOT_SUPPORTED;
     return is_place(map) ? f(context->gpu->spec) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult encode(const GpuSpec& gpu, CUtensorMap* out, const TensorMap& map, unsigned inner) {
     const CUresult result = check_tensor_map(gpu, map, inner);
-    if (result == CUDA_SUCCESS) write_tensor_map(words_of(out), map);
+    if (result == CUDA_SUCCESS)
+        write_tensor_map(words_of(out), map);
     return result;
 }
 
 bool good_box(const TensorMap& map, const unsigned* box) {
     const TensorElement* element = tensor_element(map.type);
-    if (box == nullptr || element == nullptr || map.rank > 5) return false;
+    if (box == nullptr || element == nullptr || map.rank > 5)
+        return false;
     for (unsigned i = 0; i < map.rank; i++)
-        if (box[i] == 0 || box[i] > kMostInBox) return false;
+        if (box[i] == 0 || box[i] > kMostInBox)
+            return false;
     return map.rank == 0 || map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || box[0] * element->bits % 128 == 0;
 }
 
@@ -56,12 +60,14 @@ bool leaves_some(cuuint64_t dimension, int lower, int upper) {
 /// dimensions begin with the channels and W: a box is refused that is empty in either order.
 bool good_corners(const TensorMap& map, const int* lower, const int* upper) {
     constexpr int kEnds[] = {32768, 128, 16};
-    if (lower == nullptr || upper == nullptr || map.dimensions == nullptr || map.rank < 3 || map.rank > 5) return false;
+    if (lower == nullptr || upper == nullptr || map.dimensions == nullptr || map.rank < 3 || map.rank > 5)
+        return false;
     const unsigned count = map.rank - 2;
     bool forwards = true, backwards = true;
     for (unsigned i = 0; i < count; i++) {
         const int end = kEnds[count - 1];
-        if (lower[i] < -end || lower[i] >= end || upper[i] < -end || upper[i] >= end) return false;
+        if (lower[i] < -end || lower[i] >= end || upper[i] < -end || upper[i] >= end)
+            return false;
         forwards = forwards && leaves_some(map.dimensions[1 + i], lower[i], upper[i]);
         backwards = backwards && leaves_some(map.dimensions[count - i], lower[i], upper[i]);
     }

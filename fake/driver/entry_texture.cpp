@@ -41,7 +41,8 @@ CUresult check_linear(const Context& context, const CUDA_RESOURCE_DESC& resource
     const auto& linear = resource.res.linear;
     const size_t element = element_bytes(linear.format, linear.numChannels);
     const uint64_t most = device_number(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
-    if (element == 0 || linear.sizeInBytes / element > most) return CUDA_ERROR_INVALID_VALUE;
+    if (element == 0 || linear.sizeInBytes / element > most)
+        return CUDA_ERROR_INVALID_VALUE;
     return check_memory(context, linear.devPtr, linear.sizeInBytes);
 }
 
@@ -60,9 +61,11 @@ CUresult check_pitched(const Context& context, const CUDA_RESOURCE_DESC& resourc
 }
 
 bool good_texture(const CUDA_TEXTURE_DESC& texture, CUresourcetype type) {
-    if ((texture.flags & ~kAllTextureFlags) != 0) return false;
+    if ((texture.flags & ~kAllTextureFlags) != 0)
+        return false;
     for (const CUaddress_mode mode : texture.addressMode)
-        if (static_cast<unsigned>(mode) > CU_TR_ADDRESS_MODE_BORDER) return false;
+        if (static_cast<unsigned>(mode) > CU_TR_ADDRESS_MODE_BORDER)
+            return false;
     if (static_cast<unsigned>(texture.filterMode) > CU_TR_FILTER_MODE_LINEAR ||
         static_cast<unsigned>(texture.mipmapFilterMode) > CU_TR_FILTER_MODE_LINEAR)
         return false;
@@ -82,7 +85,8 @@ bool good_view(const CUDA_RESOURCE_VIEW_DESC& view, CUresourcetype type) {
 namespace cuslice::fake {
 
 CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resource) {
-    if (resource.flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (resource.flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     switch (resource.resType) {
         case CU_RESOURCE_TYPE_ARRAY: {
             const Array* array = arrays.find(resource.res.array.hArray);
@@ -104,7 +108,8 @@ CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resour
 }  // namespace cuslice::fake
 
 CUSLICE_ENTRY(cuTexObjectCreate, out, resource, texture, view) {
-    if (out == nullptr || resource == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || resource == nullptr || texture == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_TRY(check_resource(*context, *resource));
     if (!good_texture(*texture, resource->resType) || (view != nullptr && !good_view(*view, resource->resType)))
@@ -114,7 +119,8 @@ CUSLICE_ENTRY(cuTexObjectCreate, out, resource, texture, view) {
     made.resource = *resource;
     made.texture = *texture;
     made.has_view = view != nullptr;
-    if (view != nullptr) made.view = *view;
+    if (view != nullptr)
+        made.view = *view;
     *out = textures.create(made).first;
     return CUDA_SUCCESS;
 }
@@ -125,21 +131,24 @@ CUSLICE_ENTRY(cuTexObjectDestroy, texture) {
 
 CUSLICE_ENTRY(cuTexObjectGetResourceDesc, out, handle) {
     const Texture* texture = textures.find(handle);
-    if (out == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || texture == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = texture->resource;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuTexObjectGetTextureDesc, out, handle) {
     const Texture* texture = textures.find(handle);
-    if (out == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || texture == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = texture->texture;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuTexObjectGetResourceViewDesc, out, handle) {
     const Texture* texture = textures.find(handle);
-    if (out == nullptr || texture == nullptr || !texture->has_view) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || texture == nullptr || !texture->has_view)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = texture->view;
     return CUDA_SUCCESS;
 }

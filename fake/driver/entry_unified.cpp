@@ -19,8 +19,10 @@ namespace {
 /// GPU only if the context that owns it has been made a peer.
 CUresult usable_here(const KnownMemory& known) {
     Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!known.device_block || context->gpu->ordinal == known.ordinal) return CUDA_SUCCESS;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!known.device_block || context->gpu->ordinal == known.ordinal)
+        return CUDA_SUCCESS;
     const DriverLock hold;
     return context->peers.count(known.context) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -33,12 +35,14 @@ CUresult give(void* data, T value) {
 
 CUresult set_sync_memops(const void* value, Address address) {
     const Found found = find_block(address);
-    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    if (!found)
+        return CUDA_ERROR_INVALID_VALUE;
     unsigned flag = 0;
     std::memcpy(&flag, value, sizeof flag);
     const std::lock_guard hold(found.gpu->lock);
     const Block block = found.region->heap.at(found.base);  // again: another thread may have freed it
-    if (!block) return CUDA_ERROR_INVALID_VALUE;
+    if (!block)
+        return CUDA_ERROR_INVALID_VALUE;
     block.record->sync_memops = flag != 0;
     return CUDA_SUCCESS;
 }
@@ -53,7 +57,8 @@ CUresult attribute_of(const KnownMemory& known, CUpointer_attribute attribute, v
             CUSLICE_TRY(usable_here(known));
             return give(data, static_cast<CUdeviceptr>(known.address));
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            if (!known.host_visible) return CUDA_ERROR_INVALID_VALUE;
+            if (!known.host_visible)
+                return CUDA_ERROR_INVALID_VALUE;
             return give(data, reinterpret_cast<void*>(known.address));
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
             return give(data, int{known.sync});
@@ -91,7 +96,8 @@ CUresult attribute_of(const KnownMemory& known, CUpointer_attribute attribute, v
         case CU_POINTER_ATTRIBUTE_P2P_TOKENS: {
             // Documented for memory of cuMemAlloc, and to make copies of it synchronous.
             const unsigned on = 1;
-            if (!known.device_block) return CUDA_ERROR_INVALID_VALUE;
+            if (!known.device_block)
+                return CUDA_ERROR_INVALID_VALUE;
             CUSLICE_TRY(set_sync_memops(&on, known.address));
             return give(data, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS{known.id, static_cast<unsigned>(known.ordinal)});
         }
@@ -127,14 +133,16 @@ void give_unknown(CUpointer_attribute attribute, void* data) {
 }  // namespace
 
 CUSLICE_ENTRY(cuPointerGetAttribute, data, attribute, address) {
-    if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (data == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const auto known = what_is(address);
     return known ? attribute_of(*known, attribute, data) : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Documented: an address that isn't known, or an attribute that it hasn't, gives defaults and no error.
 CUSLICE_ENTRY(cuPointerGetAttributes, count, attributes, data, address) {
-    if (count == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (count == 0 || attributes == nullptr || data == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const auto known = what_is(address);
     for (unsigned i = 0; i < count; i++) {
         const int attribute = static_cast<int>(attributes[i]);
@@ -148,7 +156,8 @@ CUSLICE_ENTRY(cuPointerGetAttributes, count, attributes, data, address) {
 }
 
 CUSLICE_ENTRY(cuPointerSetAttribute, value, attribute, address) {
-    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(refuse_unsafe());
     return set_sync_memops(value, address);
 }

@@ -17,7 +17,8 @@ namespace {
 /// The block that a range of managed memory is in.
 CUresult find_managed(Address address, size_t size, Found& found) {
     found = find_block(address);
-    if (!found || found.record.kind != BlockKind::Managed || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!found || found.record.kind != BlockKind::Managed || size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return size > found.record.asked - (address - found.base) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -68,7 +69,8 @@ auto change_of(CUmem_advise advice) -> void (*)(Hints&, CUmemLocation) {
 CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation place, unsigned flags, CUstream handle,
                   DefaultStream form) {
     Stream* stream = nullptr;
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(find_stream(handle, form, stream));
     Found found;
     CUSLICE_TRY(check(address, size, place, found));
@@ -124,14 +126,16 @@ std::vector<int> values_of(const Hints& hints, CUmem_range_attribute attribute, 
 CUresult range_attributes(void** data, const size_t* sizes, const CUmem_range_attribute* attributes, size_t count,
                           CUdeviceptr address, size_t bytes) {
     Found found;
-    if (data == nullptr || sizes == nullptr || attributes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (data == nullptr || sizes == nullptr || attributes == nullptr || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(find_managed(address, bytes, found));
     for (size_t i = 0; i < count; i++) {
         const bool many = attributes[i] == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
         const bool fits = many ? sizes[i] != 0 && sizes[i] % sizeof(int) == 0 : sizes[i] == sizeof(int);
         const bool known = attributes[i] >= CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY &&
                            attributes[i] <= CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID;
-        if (data[i] == nullptr || !known || !fits) return CUDA_ERROR_INVALID_VALUE;
+        if (data[i] == nullptr || !known || !fits)
+            return CUDA_ERROR_INVALID_VALUE;
     }
     const DriverLock hold;
     const Hints hints = common_hints(found, address, bytes);

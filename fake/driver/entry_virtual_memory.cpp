@@ -11,19 +11,23 @@ using namespace cuslice::fake;
 
 CUSLICE_ENTRY(cuMemAddressReserve, out, size, alignment, hint, flags) {
     Address address = 0;
-    if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = reserve_addresses(address, size, alignment);  // the wanted address is a hint, not taken
-    if (result == CUDA_SUCCESS) *out = address;
+    if (result == CUDA_SUCCESS)
+        *out = address;
     return result;
 }
 
 CUSLICE_ENTRY(cuMemAddressFree, address, size) { return free_addresses(address, size); }
 
 CUSLICE_ENTRY(cuMemCreate, out, size, prop, flags) {
-    if (out == nullptr || prop == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || prop == nullptr || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
         CUSLICE_UNSUPPORTED("cuMemCreate of memory that is exported as anything but a file descriptor");
-    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("cuMemCreate in host memory");
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        CUSLICE_UNSUPPORTED("cuMemCreate in host memory");
     return create_physical(*out, size, *prop);
 }
 
@@ -34,26 +38,30 @@ CUSLICE_ENTRY(cuMemExportToShareableHandle, out, handle, type, flags) {
 }
 
 CUSLICE_ENTRY(cuMemImportFromShareableHandle, out, os_handle, type) {
-    if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
     return import_physical(*out, static_cast<int>(reinterpret_cast<intptr_t>(os_handle)));
 }
 
 CUSLICE_ENTRY(cuMemRelease, handle) { return release_physical(handle); }
 
 CUSLICE_ENTRY(cuMemMap, address, size, offset, handle, flags) {
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return map_physical(address, size, offset, handle);
 }
 
 CUSLICE_ENTRY(cuMemUnmap, address, size) { return unmap_physical(address, size); }
 
 CUSLICE_ENTRY(cuMemSetAccess, address, size, access, count) {
-    if (access == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (access == nullptr || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return set_mapped_access(address, size, access, count);
 }
 
 CUSLICE_ENTRY(cuMemGetAccess, flags, location, address) {
-    if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == nullptr || location == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return get_mapped_access(address, *location, *flags);
 }
 
@@ -70,11 +78,13 @@ CUSLICE_ENTRY(cuMemGetAllocationGranularity, granularity, prop, option) {
 }
 
 CUSLICE_ENTRY(cuMemGetAllocationPropertiesFromHandle, prop, handle) {
-    if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (prop == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return physical_properties(handle, *prop);
 }
 
 CUSLICE_ENTRY(cuMemRetainAllocationHandle, out, address) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     return retain_physical(reinterpret_cast<Address>(address), *out);
 }

@@ -9,7 +9,8 @@ constinit EventTable events;
 
 Record begin_record(Event& event) {
     auto time = std::make_shared<std::atomic<uint64_t>>(0);
-    if (event.shared == nullptr) return {[time] { *time = model_time(); }, time};
+    if (event.shared == nullptr)
+        return {[time] { *time = model_time(); }, time};
     return {[shared = event.shared, number = event.shared->begin_record()] { shared->reach(number); }, time};
 }
 
@@ -20,17 +21,20 @@ void note_record(Event& event, const Record& record, WorkQueue::Mark mark) {
 }
 
 bool event_reached(const Event& event) {
-    if (event.shared != nullptr) return event.shared->reached(event.shared->latest());
+    if (event.shared != nullptr)
+        return event.shared->reached(event.shared->latest());
     return !event.recorded || WorkQueue::done(event.mark);
 }
 
 void wait_for_event(const Event& event) {
-    if (event.shared != nullptr) return event.shared->wait(event.shared->latest());
+    if (event.shared != nullptr)
+        return event.shared->wait(event.shared->latest());
     WorkQueue::wait(event.mark);
 }
 
 void wait_in_queue(WorkQueue& queue, const Event& event) {
-    if (event.shared == nullptr) return queue.submit([] {}, {event.mark});
+    if (event.shared == nullptr)
+        return queue.submit([] {}, {event.mark});
     // Another process may be slow: that may block a thread of the queue's own only.
     queue.submit_host([shared = event.shared, number = event.shared->latest()] { shared->wait(number); });
 }

@@ -20,7 +20,8 @@ constexpr const char* kContent[] = {"libnvrtc",         "libnvJitLink", "libnvvm
 bool works_without(const std::string& path) {
     const std::string file = path.substr(path.rfind('/') + 1);
     for (const char* start : kContent)
-        if (file.rfind(start, 0) == 0) return true;
+        if (file.rfind(start, 0) == 0)
+            return true;
     return false;
 }
 
@@ -44,7 +45,8 @@ bool first(const void* module) {
 void log_who_asked(const void* caller) {
     Dl_info info{};
     const bool known = dladdr(caller, &info) != 0 && info.dli_fname != nullptr;
-    if (!first(info.dli_fbase)) return;
+    if (!first(info.dli_fbase))
+        return;
     if (!known || info.dli_fbase == program()) {
         log_line(
             "a program that carries NVIDIA's own (static) CUDA runtime can't start on the fake GPU; link the shared "

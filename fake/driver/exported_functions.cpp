@@ -32,7 +32,8 @@ std::span<const Exported> exported_functions() { return all; }
 
 bool is_driver_function(const std::string& name) {
     for (const Exported& row : exported_functions()) {
-        if (name == row.symbol || name == row.name) return true;
+        if (name == row.symbol || name == row.name)
+            return true;
     }
     return false;
 }

@@ -18,7 +18,8 @@ bool all_mapped(const Extents& extents) {
 size_t most_taken(const Extents& extents) {
     size_t bytes = 0;
     for (const Extent& extent : extents)
-        if (extent.space != nullptr) bytes += extent.size + 2 * kPageBytes;
+        if (extent.space != nullptr)
+            bytes += extent.size + 2 * kPageBytes;
     return bytes;
 }
 
@@ -31,15 +32,18 @@ void each_stretch(const Extents& to, const Extents& from, F&& f) {
         f(Extent{to[i].space, to[i].at + done_to, part}, Extent{from[j].space, from[j].at + done_from, part}, part);
         done_to += part;
         done_from += part;
-        if (done_to == to[i].size) i++, done_to = 0;
-        if (done_from == from[j].size) j++, done_from = 0;
+        if (done_to == to[i].size)
+            i++, done_to = 0;
+        if (done_from == from[j].size)
+            j++, done_from = 0;
     }
 }
 
 size_t copy_takes(const Extents& to, const Extents& from) {
     size_t bytes = 0;
     each_stretch(to, from, [&](const Extent& target, const Extent& source, size_t size) {
-        if (target.space == nullptr) return;
+        if (target.space == nullptr)
+            return;
         bytes += source.space == nullptr ? target.space->write_takes(target.at, size)
                                          : target.space->copy_takes(target.at, *source.space, source.at, size);
     });
@@ -49,15 +53,18 @@ size_t copy_takes(const Extents& to, const Extents& from) {
 size_t fill_takes(const Extents& extents, uint32_t pattern) {
     size_t bytes = 0;
     for (const Extent& extent : extents)
-        if (extent.space != nullptr) bytes += extent.space->fill_takes(extent.at, pattern, extent.size);
+        if (extent.space != nullptr)
+            bytes += extent.space->fill_takes(extent.at, pattern, extent.size);
     return bytes;
 }
 
 }  // namespace
 
 CUresult copy_extents(const Extents& to, const Extents& from) {
-    if (!all_mapped(to) || !all_mapped(from)) return CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (!host_has_room(most_taken(to), [&] { return copy_takes(to, from); })) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!all_mapped(to) || !all_mapped(from))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!host_has_room(most_taken(to), [&] { return copy_takes(to, from); }))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     each_stretch(to, from, [](const Extent& target, const Extent& source, size_t size) {
         if (target.space != nullptr && source.space != nullptr) {
             target.space->copy(target.at, *source.space, source.at, size);
@@ -73,7 +80,8 @@ CUresult copy_extents(const Extents& to, const Extents& from) {
 }
 
 CUresult fill_extents(const Extents& extents, uint32_t pattern) {
-    if (!all_mapped(extents)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!all_mapped(extents))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (!host_has_room(most_taken(extents), [&] { return fill_takes(extents, pattern); }))
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (const Extent& extent : extents) {
@@ -84,7 +92,8 @@ CUresult fill_extents(const Extents& extents, uint32_t pattern) {
         unsigned char bytes[4];
         std::memcpy(bytes, &pattern, 4);
         auto* to = reinterpret_cast<unsigned char*>(extent.at);
-        for (size_t i = 0; i < extent.size; i++) to[i] = bytes[(extent.at + i) % 4];
+        for (size_t i = 0; i < extent.size; i++)
+            to[i] = bytes[(extent.at + i) % 4];
     }
     return CUDA_SUCCESS;
 }

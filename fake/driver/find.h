@@ -15,4 +15,5 @@
 /// CUSLICE_FIND_IN(module, modules, handle);
 #define CUSLICE_FIND_IN(name, table, handle) \
     auto* name = (table).find(handle);       \
-    if (name == nullptr) return CUDA_ERROR_INVALID_HANDLE
+    if (name == nullptr)                     \
+    return CUDA_ERROR_INVALID_HANDLE

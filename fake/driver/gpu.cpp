@@ -8,7 +8,8 @@
 namespace cuslice::fake {
 
 CUresult Gpu::open() {
-    if (opened_) return CUDA_SUCCESS;
+    if (opened_)
+        return CUDA_SUCCESS;
     std::string error;
     if (!books.open(spec, error) || !books.claim_slot(error)) {
         log_line(error);
@@ -26,10 +27,12 @@ CUresult Gpu::open() {
 }
 
 CUresult Gpu::open_region(Region& region) {
-    if (region.space.size() != 0) return CUDA_SUCCESS;
+    if (region.space.size() != 0)
+        return CUDA_SUCCESS;
     const bool done = &region == &low ? region.space.open_low()
                                       : region.space.open_shared(spec.memory, spec.memory * 4 + machine_memory());
-    if (!done) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!done)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     count_file(region.space.file());
     region.heap.open(region.space.base(), region.space.size());
     return CUDA_SUCCESS;
@@ -38,10 +41,12 @@ CUresult Gpu::open_region(Region& region) {
 CUresult Gpu::allocate(Region& region, uint64_t bytes, BlockKind kind, uint32_t owner, Address& out) {
     const bool is_managed = kind == BlockKind::Managed;
     const bool may_exceed = is_managed && has_concurrent_managed_access(spec) && !spec.integrated;
-    if (bytes > (may_exceed ? region.space.size() : capacity())) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > (may_exceed ? region.space.size() : capacity()))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(lock);
     const uint64_t size = rounded(bytes);
-    if (is_managed && !managed_bytes.take(books, size, may_exceed)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (is_managed && !managed_bytes.take(books, size, may_exceed))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     if (!is_managed && !charge_held(taken(size))) {
         taken_back(size);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -63,9 +68,11 @@ void Gpu::unshare(Region& region, const Block& block) {
         region.space.discard(block.base, block.record->asked);
     }
     const auto found = shared.find(block.base);
-    if (found == shared.end()) return;
+    if (found == shared.end())
+        return;
     // A pool goes on paying for what is freed to it.
-    if (!found->second.own) books.drop(found->second.id, block.record->kind != BlockKind::Pool);
+    if (!found->second.own)
+        books.drop(found->second.id, block.record->kind != BlockKind::Pool);
     shared.erase(found);
 }
 
@@ -73,7 +80,8 @@ void Gpu::free_all(uint32_t owner) {
     const std::lock_guard hold(lock);
     for (Region* region : {&device, &managed, &low}) {
         region->heap.each([&](const Block& block) {
-            if (block.record->owner == owner && block.record->kind != BlockKind::Pool) free_block(*region, block);
+            if (block.record->owner == owner && block.record->kind != BlockKind::Pool)
+                free_block(*region, block);
         });
     }
 }

@@ -98,12 +98,14 @@ class Gpu {
     /// The bytes that one more block takes of the GPU, and that a freed one gives back: whole chunks, which blocks of
     /// up to half a chunk share, as with an H200's driver and its chunks of 2 MiB.
     uint64_t taken(uint64_t size) {
-        if (!in_shared_chunk(size)) return in_chunks(size);
+        if (!in_shared_chunk(size))
+            return in_chunks(size);
         const uint64_t before = in_chunks(small_bytes_);
         return in_chunks(small_bytes_ += size) - before;
     }
     uint64_t taken_back(uint64_t size) {
-        if (!in_shared_chunk(size)) return in_chunks(size);
+        if (!in_shared_chunk(size))
+            return in_chunks(size);
         const uint64_t before = in_chunks(small_bytes_);
         return before - in_chunks(small_bytes_ -= size);
     }

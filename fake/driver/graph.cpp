@@ -9,7 +9,8 @@ constinit GraphExecTable graph_execs;
 
 bool append_node(CUgraph handle, NodeType type, Task task, std::shared_ptr<GraphBlock> memory) {
     Graph* graph = graphs.find(handle);
-    if (graph == nullptr) return false;
+    if (graph == nullptr)
+        return false;
     const auto [node_handle, node] = graph_nodes.create();
     node->type = type;
     node->task = std::move(task);
@@ -21,10 +22,12 @@ bool append_node(CUgraph handle, NodeType type, Task task, std::shared_ptr<Graph
 }
 
 CUresult check_dependencies(CUgraph handle, const CUgraphNode* nodes, size_t count) {
-    if (graphs.find(handle) == nullptr || (count > 0 && nodes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (graphs.find(handle) == nullptr || (count > 0 && nodes == nullptr))
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
         const GraphNode* node = graph_nodes.find(nodes[i]);
-        if (node == nullptr || node->graph != handle) return CUDA_ERROR_INVALID_VALUE;
+        if (node == nullptr || node->graph != handle)
+            return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
@@ -34,7 +37,8 @@ std::vector<ExecNode> exec_nodes(const Graph& graph) {
     for (const CUgraphNode handle : graph.nodes) {
         const GraphNode& from = *graph_nodes.find(handle);
         nodes.push_back({from.type, from.task, from.memory, handle});
-        if (from.child == nullptr) continue;
+        if (from.child == nullptr)
+            continue;
         const Graph& child = *graphs.find(from.child);
         nodes.back().children = exec_nodes(child);
         nodes.back().objects = std::make_shared<const HeldObjects>(child.objects);
@@ -44,12 +48,14 @@ std::vector<ExecNode> exec_nodes(const Graph& graph) {
 
 CUgraph clone_graph(CUgraph handle) {
     const Graph* graph = graphs.find(handle);
-    if (graph == nullptr || graph->has_memory) return nullptr;
+    if (graph == nullptr || graph->has_memory)
+        return nullptr;
     const CUgraph clone = graphs.create(Graph{{}, false, {}, graph->objects}).first;
     for (const CUgraphNode node : graph->nodes) {
         const GraphNode& from = *graph_nodes.find(node);
         append_node(clone, from.type, from.task);
-        if (from.child == nullptr) continue;
+        if (from.child == nullptr)
+            continue;
         const CUgraph child = clone_graph(from.child);
         graphs.find(child)->is_child = true;
         graph_nodes.find(graphs.find(clone)->nodes.back())->child = child;
@@ -59,9 +65,11 @@ CUgraph clone_graph(CUgraph handle) {
 
 bool destroy_graph(CUgraph handle) {
     Graph* graph = graphs.find(handle);
-    if (graph == nullptr) return false;
+    if (graph == nullptr)
+        return false;
     for (CUgraphNode node : graph->nodes) {
-        if (const CUgraph child = graph_nodes.find(node)->child; child != nullptr) destroy_graph(child);
+        if (const CUgraph child = graph_nodes.find(node)->child; child != nullptr)
+            destroy_graph(child);
         graph_nodes.destroy(node);
     }
     return graphs.destroy(handle);

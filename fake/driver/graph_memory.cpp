@@ -34,28 +34,34 @@ CUresult run_through(const GraphExec& exec, std::map<Gpu*, Course>& courses, boo
     std::map<GraphBlock*, bool> live;
     for (const ExecNode& node : exec.nodes) {
         GraphBlock* block = node.memory.get();
-        if (block == nullptr || live.contains(block)) continue;
+        if (block == nullptr || live.contains(block))
+            continue;
         Course& course = courses[block->gpu];
         live[block] = block->live;
-        if (!block->live || !frees_first || node.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) continue;
+        if (!block->live || !frees_first || node.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+            continue;
         live[block] = false;
         course.now -= static_cast<int64_t>(rounded(block->asked));
     }
     for (const ExecNode& node : exec.nodes) {
         GraphBlock* block = node.memory.get();
-        if (block == nullptr) continue;
+        if (block == nullptr)
+            continue;
         const bool allocates = node.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
         // Memory of the last launch that nobody has freed, or what isn't there to be freed.
-        if (live[block] == allocates) return CUDA_ERROR_INVALID_VALUE;
+        if (live[block] == allocates)
+            return CUDA_ERROR_INVALID_VALUE;
         live[block] = allocates;
         Course& course = courses[block->gpu];
         const auto bytes = static_cast<int64_t>(rounded(block->asked));
         course.now += allocates ? bytes : -bytes;
         course.most = std::max(course.most, course.now);
     }
-    if (!change) return CUDA_SUCCESS;
+    if (!change)
+        return CUDA_SUCCESS;
     for (const ExecNode& node : exec.nodes) {
-        if (node.memory == nullptr) continue;
+        if (node.memory == nullptr)
+            continue;
         node.memory->live = live[node.memory.get()];
         node.memory->alive = node.memory->live ? node.memory : nullptr;
     }
@@ -66,8 +72,10 @@ CUresult run_through(const GraphExec& exec, std::map<Gpu*, Course>& courses, boo
 bool make_room(Gpu& gpu, uint64_t more) {
     GraphPool& pool = graph_pool(gpu);
     const uint64_t chunk = gpu.spec.pool_chunk, wanted = (pool.used + more + chunk - 1) / chunk * chunk;
-    if (wanted <= pool.reserved) return true;
-    if (!gpu.charge(wanted - pool.reserved)) return false;
+    if (wanted <= pool.reserved)
+        return true;
+    if (!gpu.charge(wanted - pool.reserved))
+        return false;
     pool.reserved = wanted;
     pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
     return true;
@@ -78,7 +86,8 @@ bool make_room(Gpu& gpu, uint64_t more) {
 GraphBlock::~GraphBlock() {
     const std::lock_guard hold(gpu->lock);
     const Block block = gpu->device.heap.at(at);
-    if (block) gpu->free_block(gpu->device, block);
+    if (block)
+        gpu->free_block(gpu->device, block);
 }
 
 GraphPool& graph_pool(const Gpu& gpu) {
@@ -89,7 +98,8 @@ GraphPool& graph_pool(const Gpu& gpu) {
 void trim_graph_pool(Gpu& gpu) {
     GraphPool& pool = graph_pool(gpu);
     const uint64_t chunk = gpu.spec.pool_chunk, least = (pool.used + chunk - 1) / chunk * chunk;
-    if (least >= pool.reserved) return;
+    if (least >= pool.reserved)
+        return;
     gpu.release(pool.reserved - least);
     pool.reserved = least;
 }
@@ -98,7 +108,8 @@ void end_graph_pool(Gpu& gpu) {
     std::vector<std::shared_ptr<GraphBlock>> ended;  // their end frees addresses, and takes them off the list
     for (const auto& [at, weak] : blocks()) {
         const std::shared_ptr<GraphBlock> block = weak.lock();
-        if (block == nullptr || block->gpu != &gpu) continue;
+        if (block == nullptr || block->gpu != &gpu)
+            continue;
         block->live = false;
         ended.push_back(std::move(block->alive));
     }
@@ -107,16 +118,19 @@ void end_graph_pool(Gpu& gpu) {
 }
 
 CUresult add_memory_node(CUgraph handle, Gpu& gpu, uint64_t bytes, Address& out) {
-    if (graphs.find(handle) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (graphs.find(handle) == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(gpu.open());
     // Documented: what is larger than the device is refused where the node is made.
-    if (bytes > gpu.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > gpu.capacity())
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const auto block = std::make_shared<GraphBlock>();
     {
         block->gpu = &gpu;
         const std::lock_guard hold(gpu.lock);
         const Block place = gpu.device.heap.allocate(bytes, BlockKind::Graph, 0);
-        if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!place)
+            return CUDA_ERROR_OUT_OF_MEMORY;
         block->at = place.base;
     }
     block->asked = bytes;
@@ -130,9 +144,11 @@ CUresult add_memory_node(CUgraph handle, Gpu& gpu, uint64_t bytes, Address& out)
 
 CUresult add_free_node(CUgraph handle, Address address) {
     const std::shared_ptr<GraphBlock> block = block_at(address);
-    if (block == nullptr || graphs.find(handle) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (block == nullptr || graphs.find(handle) == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     // Once in a graph, and not both in the one that made it and in another.
-    if (block->freed_in == handle) return CUDA_ERROR_INVALID_VALUE;
+    if (block->freed_in == handle)
+        return CUDA_ERROR_INVALID_VALUE;
     if (block->freed_in != nullptr && (block->freed_in == block->graph || handle == block->graph))
         return CUDA_ERROR_INVALID_VALUE;
     block->freed_in = handle;
@@ -145,7 +161,8 @@ bool is_graph_memory(Address address) { return block_at(address) != nullptr; }
 
 CUresult free_graph_memory(Address address, Task& done) {
     const std::shared_ptr<GraphBlock> block = block_at(address);
-    if (block == nullptr || !block->live || block->freed_in == block->graph) return CUDA_ERROR_INVALID_VALUE;
+    if (block == nullptr || !block->live || block->freed_in == block->graph)
+        return CUDA_ERROR_INVALID_VALUE;
     block->live = false;
     block->alive = nullptr;
     done = [block] {
@@ -160,7 +177,8 @@ CUresult reserve_graph_memory(const GraphExec& exec) {
     std::map<Gpu*, Course> courses;
     CUSLICE_TRY(run_through(exec, courses, false));
     for (const auto& [gpu, course] : courses) {
-        if (!make_room(*gpu, static_cast<uint64_t>(course.most))) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!make_room(*gpu, static_cast<uint64_t>(course.most)))
+            return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
 }
@@ -169,7 +187,8 @@ CUresult begin_graph_launch(const GraphExec& exec, Task& done) {
     CUSLICE_TRY(reserve_graph_memory(exec));
     std::map<Gpu*, Course> courses;
     run_through(exec, courses, true);
-    if (courses.empty()) return CUDA_SUCCESS;
+    if (courses.empty())
+        return CUDA_SUCCESS;
     for (const auto& [gpu, course] : courses) {
         GraphPool& pool = graph_pool(*gpu);
         pool.used += static_cast<uint64_t>(course.most);

@@ -16,7 +16,8 @@ CUresult kernel_task(const CUDA_KERNEL_NODE_PARAMS_v3& params, Task& task) {
 
 CUresult copy_task(const CUDA_MEMCPY3D& copy, CUcontext context_handle, Task& task) {
     const Context* context = live_context(context_handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (context == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     Box box;
     CheckedBox checked;
     checked.task = [] {};
@@ -31,7 +32,8 @@ CUresult copy_task(const CUDA_MEMCPY3D& copy, CUcontext context_handle, Task& ta
 CUresult fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
     const Context* context = live_context(params.ctx);
     const unsigned element = params.elementSize;
-    if (context == nullptr || (element != 1 && element != 2 && element != 4)) return CUDA_ERROR_INVALID_VALUE;
+    if (context == nullptr || (element != 1 && element != 2 && element != 4))
+        return CUDA_ERROR_INVALID_VALUE;
     CheckedFill checked;
     const Fill fill{params.dst, params.pitch, params.value, element, params.width, params.height};
     CUSLICE_TRY(check_fill(fill, params.ctx, context->gpu->ordinal, checked));
@@ -40,7 +42,8 @@ CUresult fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
 }
 
 CUresult host_task(CUhostFn function, void* data, Task& task) {
-    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (function == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     task = [function, data] { function(data); };
     return CUDA_SUCCESS;
 }

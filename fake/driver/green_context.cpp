@@ -7,7 +7,8 @@ namespace {
 constinit HandleTable<Green, CUgreenCtx, HandleKind::GreenContext> greens;
 
 void give_back(Green& green) {
-    if (!green.charged) return;
+    if (!green.charged)
+        return;
     green.charged = false;
     green.gpu->release(green.gpu->spec.context);
     green.gpu->books.note_contexts(-static_cast<int64_t>(green.gpu->spec.context), -1);
@@ -17,7 +18,8 @@ void give_back(Green& green) {
 
 CUresult create_green(Context& primary, unsigned multiprocessors, CUgreenCtx& out) {
     Gpu& gpu = *primary.gpu;
-    if (!gpu.charge(gpu.spec.context)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!gpu.charge(gpu.spec.context))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     gpu.books.note_contexts(static_cast<int64_t>(gpu.spec.context), 1);
     const auto [handle, green] = greens.create();
     green->gpu = &gpu;
@@ -36,7 +38,8 @@ void destroy_green(CUgreenCtx handle) {
 
 void end_greens(const Context& primary) {
     greens.each([&](CUgreenCtx, Green& green) {
-        if (green.name->base != &primary) return;
+        if (green.name->base != &primary)
+            return;
         green.name->active = false;
         give_back(green);
     });

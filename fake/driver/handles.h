@@ -70,19 +70,23 @@ class HandleTable {
     /// The live object behind a handle, or null. Any value may be asked for.
     T* find(Public handle) const {
         const uint64_t bits = bits_of(handle);
-        if (bits >> 48 != static_cast<uint64_t>(kind) || (bits & 15) != 0) return nullptr;
+        if (bits >> 48 != static_cast<uint64_t>(kind) || (bits & 15) != 0)
+            return nullptr;
         const auto index = static_cast<uint32_t>(bits >> 4 & 0xffffff);
-        if (index >= size_.load(std::memory_order_acquire)) return nullptr;
+        if (index >= size_.load(std::memory_order_acquire))
+            return nullptr;
         Cell* found = cell(index);
         const uint32_t generation = found->generation.load(std::memory_order_acquire);
-        if ((generation & 1) == 0 || (generation & 0xfffff) != (bits >> 28 & 0xfffff)) return nullptr;
+        if ((generation & 1) == 0 || (generation & 0xfffff) != (bits >> 28 & 0xfffff))
+            return nullptr;
         return found->object();
     }
 
     /// Ends the object; false if the handle is not live.
     bool destroy(Public handle) {
         const std::lock_guard hold(lock_);
-        if (find(handle) == nullptr) return false;
+        if (find(handle) == nullptr)
+            return false;
         const auto index = static_cast<uint32_t>(bits_of(handle) >> 4 & 0xffffff);
         Cell* ended = cell(index);
         ended->generation.fetch_add(1, std::memory_order_release);
@@ -107,7 +111,8 @@ class HandleTable {
         for (uint32_t index = 0; index < size; index++) {
             Cell* at = cell(index);
             const uint32_t generation = at->generation.load(std::memory_order_acquire);
-            if ((generation & 1) != 0) f(encode(index, generation), *at->object());
+            if ((generation & 1) != 0)
+                f(encode(index, generation), *at->object());
         }
     }
 

@@ -66,7 +66,8 @@ class Heap {
         for (size_t i = 0; i < spans_.size(); i++) {
             Span& span = *spans_[i];
             for (uint32_t n = 0; n < span.fresh; n++) {
-                if (span.records[n].asked != 0) f(Block{span.base + n * span.stride, &span.records[n]});
+                if (span.records[n].asked != 0)
+                    f(Block{span.base + n * span.stride, &span.records[n]});
             }
         }
     }

@@ -28,14 +28,16 @@ std::map<Address, HostBlock>& blocks() {
 /// The block that contains the address, with the lock held.
 HostBlock* find(Address address) {
     auto above = blocks().upper_bound(address);
-    if (above == blocks().begin()) return nullptr;
+    if (above == blocks().begin())
+        return nullptr;
     HostBlock& block = std::prev(above)->second;
     return address - block.base < block.size ? &block : nullptr;
 }
 
 /// The first block that has any of these bytes, or null; with the lock held.
 HostBlock* first_within(Address base, size_t bytes) {
-    if (HostBlock* const around = find(base)) return around;
+    if (HostBlock* const around = find(base))
+        return around;
     const auto next = blocks().lower_bound(base);
     return next != blocks().end() && next->first - base < bytes ? &next->second : nullptr;
 }
@@ -47,7 +49,8 @@ bool is_mapped(Address base, size_t bytes) {
     unsigned char states[4096];  // one a page
     for (Address at = base / page * page; at < end;) {
         const Address size = std::min(end - at, page * sizeof states);
-        if (mincore(reinterpret_cast<void*>(at), size, states) != 0 && errno == ENOMEM) return false;
+        if (mincore(reinterpret_cast<void*>(at), size, states) != 0 && errno == ENOMEM)
+            return false;
         at += size;
     }
     return true;
@@ -58,7 +61,8 @@ size_t whole_pages(size_t bytes) { return (bytes + kHostPage - 1) / kHostPage * 
 /// Memory for a block that has all but its place.
 CUresult make_block(void** out, HostBlock block) {
     void* memory = mmap(nullptr, whole_pages(block.size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (memory == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(host_lock);
     block.base = reinterpret_cast<Address>(memory);
     block.id = ++last_id;
@@ -70,7 +74,8 @@ CUresult make_block(void** out, HostBlock block) {
 }  // namespace
 
 CUresult allocate_host(void** out, size_t bytes, unsigned flags) {
-    if (out == nullptr || bytes == 0 || bytes > size_t{1} << 46) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || bytes == 0 || bytes > size_t{1} << 46)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_TRY(refuse_unsafe());
     return make_block(out, {.size = bytes, .flags = flags, .context = context->handle});
@@ -84,7 +89,8 @@ CUresult free_host(void* pointer) {
     CUSLICE_TRY(refuse_unsafe());
     const std::lock_guard hold(host_lock);
     const auto found = blocks().find(reinterpret_cast<Address>(pointer));
-    if (found == blocks().end() || found->second.registered || found->second.pool != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (found == blocks().end() || found->second.registered || found->second.pool != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     munmap(pointer, whole_pages(found->second.size));
     blocks().erase(found);
     return CUDA_SUCCESS;
@@ -93,7 +99,8 @@ CUresult free_host(void* pointer) {
 bool free_host_of_pool(Address address, HostBlock& block) {
     const std::lock_guard hold(host_lock);
     const auto found = blocks().find(address);
-    if (found == blocks().end() || found->second.pool == 0) return false;
+    if (found == blocks().end() || found->second.pool == 0)
+        return false;
     block = found->second;
     munmap(reinterpret_cast<void*>(address), whole_pages(block.size));
     blocks().erase(found);
@@ -102,10 +109,12 @@ bool free_host_of_pool(Address address, HostBlock& block) {
 
 CUresult register_host(void* pointer, size_t bytes, unsigned flags) {
     const auto base = reinterpret_cast<Address>(pointer);
-    if (pointer == nullptr || bytes == 0 || base + bytes < base) return CUDA_ERROR_INVALID_VALUE;
+    if (pointer == nullptr || bytes == 0 || base + bytes < base)
+        return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_TRY(refuse_unsafe());
-    if (is_device_address(base) || !is_mapped(base, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (is_device_address(base) || !is_mapped(base, bytes))
+        return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(host_lock);
     if (const HostBlock* const there = first_within(base, bytes))
         return there->registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
@@ -117,8 +126,10 @@ CUresult unregister_host(void* pointer) {
     const auto base = reinterpret_cast<Address>(pointer);
     const std::lock_guard hold(host_lock);
     const HostBlock* const found = find(base);
-    if (found != nullptr && !found->registered) return CUDA_ERROR_INVALID_VALUE;
-    if (found == nullptr || found->base != base) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (found != nullptr && !found->registered)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (found == nullptr || found->base != base)
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     blocks().erase(base);
     return CUDA_SUCCESS;
 }
@@ -126,7 +137,8 @@ CUresult unregister_host(void* pointer) {
 bool find_host_block(Address address, HostBlock& block) {
     const std::lock_guard hold(host_lock);
     const HostBlock* found = find(address);
-    if (found != nullptr) block = *found;
+    if (found != nullptr)
+        block = *found;
     return found != nullptr;
 }
 
@@ -143,7 +155,8 @@ void end_host_memory(CUcontext context) {
             ++at;
             continue;
         }
-        if (!block.registered) munmap(reinterpret_cast<void*>(block.base), whole_pages(block.size));
+        if (!block.registered)
+            munmap(reinterpret_cast<void*>(block.base), whole_pages(block.size));
         at = blocks().erase(at);
     }
 }

@@ -33,14 +33,16 @@ size_t measured() {
     size_t bytes = 0;
     for (const int file : files()) {
         struct stat info {};
-        if (fstat(file, &info) == 0) bytes += static_cast<size_t>(info.st_blocks) * 512;
+        if (fstat(file, &info) == 0)
+            bytes += static_cast<size_t>(info.st_blocks) * 512;
     }
     return bytes;
 }
 
 void log_full(size_t more) {
     static std::atomic<bool> said{false};
-    if (said.exchange(true)) return;
+    if (said.exchange(true))
+        return;
     const auto mib = [](size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
     log_line("the contents of the fake GPUs' memory would take " + mib(more) + " more of the host's, beyond the " +
              mib(bound) + " that a process may take (CUSLICE_FAKE_HOST): CUDA_ERROR_OUT_OF_MEMORY");
@@ -53,7 +55,8 @@ size_t machine_memory() {
     size_t bytes = pages > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) : ~size_t{0};
     for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
         size_t limit = 0;  // a group without a limit has the word "max", or a number that no machine has
-        if (std::ifstream(path) >> limit) bytes = std::min(bytes, limit);
+        if (std::ifstream(path) >> limit)
+            bytes = std::min(bytes, limit);
     }
     return bytes;
 }
@@ -83,13 +86,15 @@ void forget_file(int file) {
 }
 
 bool host_has_room(size_t most, const std::function<size_t()>& exactly) {
-    if (known.fetch_add(most, std::memory_order_relaxed) + most <= bound) return true;
+    if (known.fetch_add(most, std::memory_order_relaxed) + most <= bound)
+        return true;
     const size_t more = exactly();
     const std::lock_guard hold(files_lock);
     const size_t now = measured();
     if (more > bound || now > bound - more) {
         known.store(now, std::memory_order_relaxed);
-        if (more == 0) return true;
+        if (more == 0)
+            return true;
         log_full(more);
         return false;
     }

@@ -38,12 +38,14 @@ void in_forked_child() {
 
 /// The process ends: its slots go back with their last figures, and whoever still calls is told so.
 [[gnu::destructor]] void at_end() {
-    if (!initialised_here || forked_after_init) return;
+    if (!initialised_here || forked_after_init)
+        return;
     gate.fetch_or(kGateDeinitialised);
     log_all_skipped();
     remove_files_at_end();
     for (const auto& gpu : driver().gpus) {
-        if (gpu->opened()) gpu->books.end_slot();
+        if (gpu->opened())
+            gpu->books.end_slot();
     }
 }
 
@@ -84,8 +86,10 @@ CUresult read_settings(Driver& state) {
     }
     bool repeated = false;
     machine = visible_gpus(machine, std::getenv("CUDA_VISIBLE_DEVICES"), std::getenv("CUDA_DEVICE_ORDER"), &repeated);
-    if (repeated) return CUDA_ERROR_INVALID_DEVICE;  // as an H200's driver does (580)
-    if (machine.empty()) return CUDA_ERROR_NO_DEVICE;
+    if (repeated)
+        return CUDA_ERROR_INVALID_DEVICE;  // as an H200's driver does (580)
+    if (machine.empty())
+        return CUDA_ERROR_NO_DEVICE;
     int ordinal = 0;
     for (GpuSpec& spec : machine)
         state.gpus.push_back(std::make_unique<Gpu>(std::move(spec), ordinal++, high_addresses));
@@ -96,7 +100,8 @@ CUresult read_settings(Driver& state) {
 
 CUresult initialise() {
     const std::lock_guard hold(init_lock);
-    if (forked_after_init) return CUDA_ERROR_NOT_INITIALIZED;
+    if (forked_after_init)
+        return CUDA_ERROR_NOT_INITIALIZED;
     if (!initialised_here) {
         init_result = read_settings(driver());
         pause_for(driver_spec().init_time);
@@ -107,7 +112,8 @@ CUresult initialise() {
                 (injection().empty() ? 0U : unsigned{kGateInjection}) | (WorkQueue::late() ? unsigned{kGateLate} : 0U);
         }
     }
-    if (init_result != CUDA_SUCCESS) return init_result;
+    if (init_result != CUDA_SUCCESS)
+        return init_result;
     return pass_gate("cuInit", true);
 }
 

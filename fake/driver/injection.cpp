@@ -17,23 +17,27 @@ constexpr const char* kForm =
     "are separated by commas";
 
 bool whole_number(const std::string& text, uint64_t& number) {
-    if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return false;
+    if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
+        return false;
     number = std::stoull(text);
     return true;
 }
 
 bool skip(std::string_view& text, std::string_view prefix) {
-    if (!text.starts_with(prefix)) return false;
+    if (!text.starts_with(prefix))
+        return false;
     text.remove_prefix(prefix.size());
     return true;
 }
 
 // "cuMemcpyHtoD_v2_ptds" is a version of cuMemcpyHtoD_v2 and of cuMemcpyHtoD.
 bool is_version_of(std::string_view symbol, std::string_view name) {
-    if (!skip(symbol, name)) return false;
+    if (!skip(symbol, name))
+        return false;
     if (skip(symbol, "_v")) {
         const size_t digits = std::min(symbol.find_first_not_of("0123456789"), symbol.size());
-        if (digits == 0) return false;
+        if (digits == 0)
+            return false;
         symbol.remove_prefix(digits);
     }
     return symbol.empty() || symbol == "_ptds" || symbol == "_ptsz";
@@ -55,7 +59,8 @@ const char* change_injection(const char* items, Injection::IsFunction is_functio
     static std::string error;
     const bool clears = *items == '\0';
     auto next = clears ? std::make_unique<Injection>() : std::make_unique<Injection>(injection());
-    if (!clears && !next->parse(items, is_function, error)) return error.c_str();
+    if (!clears && !next->parse(items, is_function, error))
+        return error.c_str();
     changed = true;
     const bool empty = next->empty();
     static auto& replaced = *new std::vector<Injection*>;
@@ -138,12 +143,14 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
     uint64_t first = 1, last = ~0ULL;
     if (which != "*") {
         const bool onwards = !which.empty() && which.back() == '+';
-        if (onwards) which.pop_back();
+        if (onwards)
+            which.pop_back();
         if (!whole_number(which, first) || first == 0) {
             error = "'" + rest.substr(0, equals) + "' says no call";
             return false;
         }
-        if (!onwards) last = first;
+        if (!onwards)
+            last = first;
     }
     if (!whole_number(value, number) || number == 0 || number > 999) {
         error = "'" + value + "' is no CUresult (1 to 999)";
@@ -157,20 +164,25 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
 CUresult Injection::call(const char* name) {
     calls_.fetch_add(1, std::memory_order_relaxed);
     for (const Delay& delay : delays_) {
-        if (delay.name != "*" && !is_version_of(name, delay.name)) continue;
+        if (delay.name != "*" && !is_version_of(name, delay.name))
+            continue;
         delay.mark->note();
         pause_for(delay.nanoseconds);
     }
     CUresult result = CUDA_SUCCESS;
     for (const auto& meeting : meetings_) {
-        if (is_version_of(name, meeting->name) && result == CUDA_SUCCESS) result = meeting->wait();
+        if (is_version_of(name, meeting->name) && result == CUDA_SUCCESS)
+            result = meeting->wait();
     }
     for (Failure& failure : failures_) {
-        if (!is_version_of(name, failure.name)) continue;
+        if (!is_version_of(name, failure.name))
+            continue;
         const uint64_t call = failure.calls->fetch_add(1, std::memory_order_relaxed) + 1;
-        if (call < failure.first || call > failure.last) continue;
+        if (call < failure.first || call > failure.last)
+            continue;
         failure.mark->note();
-        if (result == CUDA_SUCCESS) result = failure.error;
+        if (result == CUDA_SUCCESS)
+            result = failure.error;
     }
     return result;
 }
@@ -185,7 +197,8 @@ CUresult Injection::Meeting::wait() {
     }
     const uint64_t round = rounds;
     complete.wait_for(hold, std::chrono::seconds(kPatience), [&] { return rounds != round || given_up; });
-    if (rounds != round) return CUDA_SUCCESS;
+    if (rounds != round)
+        return CUDA_SUCCESS;
     inside--;
     given_up = true;
     complete.notify_all();

@@ -14,7 +14,8 @@ class InjectionMark {
 
     /// Notes that the item has happened in this process. Any thread; leaves errno as it is.
     void note() {
-        if (!noted_.load(std::memory_order_relaxed)) write();
+        if (!noted_.load(std::memory_order_relaxed))
+            write();
     }
 
   private:

@@ -8,9 +8,11 @@
 namespace cuslice::fake {
 
 CUresult JitLog::read(unsigned count, const CUjit_option* options, void** values) {
-    if (count > 0 && (options == nullptr || values == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (count > 0 && (options == nullptr || values == nullptr))
+        return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
-        if (static_cast<unsigned>(options[i]) >= CU_JIT_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+        if (static_cast<unsigned>(options[i]) >= CU_JIT_NUM_OPTIONS)
+            return CUDA_ERROR_INVALID_VALUE;
         const bool info = options[i] == CU_JIT_INFO_LOG_BUFFER || options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES;
         Buffer& buffer = info ? info_ : error_;
         if (options[i] == CU_JIT_INFO_LOG_BUFFER || options[i] == CU_JIT_ERROR_LOG_BUFFER) {
@@ -35,7 +37,8 @@ void JitLog::Buffer::write(std::string_view log) const {
         std::memcpy(text, log.data(), length);
         text[length] = '\0';
     }
-    if (written != nullptr) *written = reinterpret_cast<void*>(length);
+    if (written != nullptr)
+        *written = reinterpret_cast<void*>(length);
 }
 
 }  // namespace cuslice::fake

@@ -13,7 +13,8 @@ namespace {
 CUcontext context_numbered(uint32_t number) {
     CUcontext found = nullptr;
     contexts.each([&](CUcontext handle, const Context& context) {
-        if (context.number == number && context.active) found = handle;
+        if (context.number == number && context.active)
+            found = handle;
     });
     return found;
 }
@@ -61,7 +62,8 @@ std::optional<KnownMemory> what_is(Address address) {
             const DriverLock hold;
             known.pool = pool_of_number(host.pool);
         }
-        if (const Context* context = live_context(host.context)) known.ordinal = context->gpu->ordinal;
+        if (const Context* context = live_context(host.context))
+            known.ordinal = context->gpu->ordinal;
         return known;
     }
     Gpu* gpu = nullptr;

@@ -21,9 +21,11 @@ namespace {
 template <typename Table, typename Handle>
 void end_those_of(CUcontext context, Table& table, std::vector<Handle> owned = {}) {
     table.each_held([&](Handle handle, const auto& object) {
-        if (object.context == context) owned.push_back(handle);
+        if (object.context == context)
+            owned.push_back(handle);
     });
-    for (Handle handle : owned) table.destroy(handle);
+    for (Handle handle : owned)
+        table.destroy(handle);
 }
 
 void end_owned_by(Context& context) {
@@ -46,7 +48,8 @@ void end_owned_by(Context& context) {
 }  // namespace
 
 void drain_streams(Context& context) {
-    for (const WorkQueue::Mark& mark : work_of(context)) WorkQueue::wait(mark);
+    for (const WorkQueue::Mark& mark : work_of(context))
+        WorkQueue::wait(mark);
 }
 
 void end_context(Context& context) {
@@ -58,7 +61,8 @@ void end_context(Context& context) {
     gpu.books.note_contexts(-static_cast<int64_t>(gpu.spec.context), -1);
     context.peers.clear();
     contexts.each([&](CUcontext, Context& other) { other.peers.erase(context.handle); });
-    if (!context.primary) contexts.destroy(context.handle);
+    if (!context.primary)
+        contexts.destroy(context.handle);
 }
 
 void stream_synchronized(Gpu& gpu) {
@@ -68,11 +72,14 @@ void stream_synchronized(Gpu& gpu) {
 
 CUresult synchronize_context(Context& context) {
     CUresult result = CUDA_SUCCESS;
-    if (WorkQueue::all_idle() && captures_in_progress == 0 && !pools_have_held()) return result;
+    if (WorkQueue::all_idle() && captures_in_progress == 0 && !pools_have_held())
+        return result;
     each_stream(context, [&](Stream& stream) {
-        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
+        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS)
+            result = bad;
     });
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     drain_streams(context);
     {
         const DriverLock hold;

@@ -16,7 +16,8 @@ bool take_from_host(uint64_t bytes) {
     static const uint64_t most = machine_memory();
     uint64_t now = on_host.load(std::memory_order_relaxed);
     do {
-        if (bytes > most || now > most - bytes) return false;
+        if (bytes > most || now > most - bytes)
+            return false;
     } while (!on_host.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed));
     return true;
 }
@@ -36,11 +37,14 @@ bool ManagedMemory::take(Books& books, uint64_t bytes, bool may_exceed) {
         resident_ += bytes;
         return true;
     }
-    if (!may_exceed) return false;
+    if (!may_exceed)
+        return false;
     uint64_t fits = std::min(bytes, room_of(books));
-    if (fits != 0 && !books.charge(fits)) fits = 0;  // another process was faster
+    if (fits != 0 && !books.charge(fits))
+        fits = 0;  // another process was faster
     if (!take_from_host(bytes - fits)) {
-        if (fits != 0) books.release(fits);
+        if (fits != 0)
+            books.release(fits);
         return false;
     }
     total_ += bytes;
@@ -52,15 +56,18 @@ void ManagedMemory::give_back(Books& books, uint64_t bytes) {
     const uint64_t before = total_ - resident_, leaves = resident_ - std::min(resident_, total_ - bytes);
     total_ -= bytes;
     resident_ -= leaves;
-    if (leaves != 0) books.release(leaves);
+    if (leaves != 0)
+        books.release(leaves);
     give_to_host(before - (total_ - resident_));
 }
 
 bool ManagedMemory::make_room(Books& books, uint64_t bytes) {
     const uint64_t room = room_of(books), missing = bytes - std::min(bytes, room);
-    if (missing > resident_ || !take_from_host(missing)) return false;
+    if (missing > resident_ || !take_from_host(missing))
+        return false;
     resident_ -= missing;
-    if (missing != 0) books.release(missing);
+    if (missing != 0)
+        books.release(missing);
     return true;
 }
 

@@ -20,14 +20,16 @@ struct BlockHints {
 BlockHints& hints_of(const Found& block) {
     static auto* all = new std::map<Address, BlockHints>;
     BlockHints& hints = (*all)[block.base];
-    if (hints.id != block.record.id || hints.from.empty()) hints = {block.record.id, {{0, Hints{}}}};
+    if (hints.id != block.record.id || hints.from.empty())
+        hints = {block.record.id, {{0, Hints{}}}};
     return hints;
 }
 
 /// Lets hints begin at an address.
 std::map<Address, Hints>::iterator split(std::map<Address, Hints>& from, Address at) {
     const auto next = from.lower_bound(at);
-    if (next != from.end() && next->first == at) return next;
+    if (next != from.end() && next->first == at)
+        return next;
     return from.emplace_hint(next, at, std::prev(next)->second);
 }
 
@@ -43,7 +45,8 @@ void change_hints(const Found& block, Address from, size_t bytes, void (*change)
     split(all, page_of(from + bytes - 1) + kHostPage);
     const auto first = split(all, page_of(from));
     const auto end = all.find(page_of(from + bytes - 1) + kHostPage);
-    for (auto at = first; at != end; ++at) change(at->second, place);
+    for (auto at = first; at != end; ++at)
+        change(at->second, place);
 }
 
 Hints common_hints(const Found& block, Address from, size_t bytes) {
@@ -53,8 +56,10 @@ Hints common_hints(const Found& block, Address from, size_t bytes) {
     for (++at; at != all.end() && at->first <= from + bytes - 1; ++at) {
         const Hints& here = at->second;
         common.read_mostly = common.read_mostly && here.read_mostly;
-        if (!same(common.preferred, here.preferred)) common.preferred = Hints::kNowhere;
-        if (!same(common.prefetched, here.prefetched)) common.prefetched = Hints::kNowhere;
+        if (!same(common.preferred, here.preferred))
+            common.preferred = Hints::kNowhere;
+        if (!same(common.prefetched, here.prefetched))
+            common.prefetched = Hints::kNowhere;
         std::set<int> both;
         std::set_intersection(common.accessed_by.begin(), common.accessed_by.end(), here.accessed_by.begin(),
                               here.accessed_by.end(), std::inserter(both, both.end()));

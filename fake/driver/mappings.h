@@ -43,7 +43,8 @@ Tables& tables();
 template <typename Map>
 typename Map::iterator around(Map& map, Address address) {
     auto above = map.upper_bound(address);
-    if (above == map.begin()) return map.end();
+    if (above == map.begin())
+        return map.end();
     --above;
     return address - above->first < above->second.size ? above : map.end();
 }

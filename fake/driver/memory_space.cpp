@@ -22,9 +22,12 @@ void fill_bytes(unsigned char* to, uint32_t pattern, size_t phase, size_t size) 
         return;
     }
     size_t i = 0;
-    for (; i < size && (phase + i) % 4 != 0; i++) to[i] = bytes[(phase + i) % 4];
-    for (; i + 4 <= size; i += 4) std::memcpy(to + i, &pattern, 4);
-    for (; i < size; i++) to[i] = bytes[(phase + i) % 4];
+    for (; i < size && (phase + i) % 4 != 0; i++)
+        to[i] = bytes[(phase + i) % 4];
+    for (; i + 4 <= size; i += 4)
+        std::memcpy(to + i, &pattern, 4);
+    for (; i < size; i++)
+        to[i] = bytes[(phase + i) % 4];
 }
 
 size_t within_page(Address address, Address base, size_t size) {
@@ -41,8 +44,10 @@ void* map_low(size_t size) {
     constexpr Address kStep = Address{64} << 20, kEnd = Address{2} << 30;
     for (Address at = kStep; at + size <= kEnd; at += kStep) {
         void* range = mmap(reinterpret_cast<void*>(at), size, PROT_NONE, kRoomFlags | MAP_FIXED_NOREPLACE, -1, 0);
-        if (range == reinterpret_cast<void*>(at)) return range;
-        if (range != MAP_FAILED) munmap(range, size);  // a kernel before 4.17 takes the address as a hint
+        if (range == reinterpret_cast<void*>(at))
+            return range;
+        if (range != MAP_FAILED)
+            munmap(range, size);  // a kernel before 4.17 takes the address as a hint
     }
     return MAP_FAILED;
 #endif
@@ -55,7 +60,8 @@ bool MemorySpace::reserve(size_t least, size_t wanted, bool low, bool shared, Ad
     // A sanitizer or a ulimit leaves less room than the machine has: halve until it fits.
     for (size_t size = std::max(least, wanted / kPageBytes * kPageBytes); size >= least; size /= 2) {
         void* range = low ? map_low(size + kPageBytes) : mmap(nullptr, size + kPageBytes, PROT_NONE, kRoomFlags, -1, 0);
-        if (range == MAP_FAILED) continue;
+        if (range == MAP_FAILED)
+            continue;
         const Address base = (reinterpret_cast<Address>(range) + kPageBytes - 1) / kPageBytes * kPageBytes;
         const size_t whole = size / kPageBytes * kPageBytes;
         if (back(whole)) {
@@ -75,15 +81,19 @@ bool MemorySpace::reserve(size_t least, size_t wanted, bool low, bool shared, Ad
 }
 
 bool MemorySpace::back(size_t size) {
-    if (file_ < 0) file_ = memory_file("cuslice-fake-gpu");
-    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size)) != 0) return false;
+    if (file_ < 0)
+        file_ = memory_file("cuslice-fake-gpu");
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size)) != 0)
+        return false;
     const int flags = MAP_SHARED | MAP_NORESERVE;
     void* contents = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, file_, 0);
     const size_t table = size / kPageBytes * sizeof(uint64_t);
     void* pages = mmap(nullptr, table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (contents == MAP_FAILED || pages == MAP_FAILED) {
-        if (contents != MAP_FAILED) munmap(contents, size);
-        if (pages != MAP_FAILED) munmap(pages, table);
+        if (contents != MAP_FAILED)
+            munmap(contents, size);
+        if (pages != MAP_FAILED)
+            munmap(pages, table);
         return false;
     }
     // A core dump of a sparse terabyte would be no help to anybody.
@@ -103,10 +113,12 @@ bool MemorySpace::open_shared(size_t least, size_t wanted) { return reserve(leas
 
 void MemorySpace::make_stored(Address address) {
     std::atomic<uint64_t>& page = page_of(address);
-    if (const uint64_t state = state_of(address); state == kStored || state == kLent) return;
+    if (const uint64_t state = state_of(address); state == kStored || state == kLent)
+        return;
     const std::lock_guard hold(lock_);
     const uint64_t state = page.load(std::memory_order_relaxed);
-    if (state == kLent) return;
+    if (state == kLent)
+        return;
     if ((state & 3) == kUniform) {
         unsigned char* start = contents_ + (address - base_) / kPageBytes * kPageBytes;
         fill_bytes(start, static_cast<uint32_t>(state >> 32), 0, kPageBytes);
@@ -185,26 +197,30 @@ void MemorySpace::fill(Address to, uint32_t pattern, size_t size) {
 
 void MemorySpace::discard(Address from, size_t size) {
     const Address first = (from - base_ + kPageBytes - 1) / kPageBytes, end = (from - base_ + size) / kPageBytes;
-    if (first < end) set_pages(base_ + first * kPageBytes, end - first, kClean);
+    if (first < end)
+        set_pages(base_ + first * kPageBytes, end - first, kClean);
 }
 
 void MemorySpace::lend(Address from, size_t size) {
     for (Address page = from; page - from < size; page += kPageBytes) {
         make_stored(page);
-        if (!shared_) page_of(page).store(kLent, std::memory_order_release);
+        if (!shared_)
+            page_of(page).store(kLent, std::memory_order_release);
     }
 }
 
 bool MemorySpace::map_contents(Address from, size_t size, int file, size_t offset) {
     void* contents = mmap(at(from), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
                           static_cast<off_t>(offset));
-    if (contents == MAP_FAILED) return false;
+    if (contents == MAP_FAILED)
+        return false;
     madvise(contents, size, MADV_DONTDUMP);
     return true;
 }
 
 bool MemorySpace::adopt(Address from, size_t size, int file, size_t offset) {
-    if (!map_contents(from, size, file, offset)) return false;
+    if (!map_contents(from, size, file, offset))
+        return false;
     for (Address page = from; page - from < size; page += kPageBytes) {
         page_of(page).store(kLent, std::memory_order_release);
     }

@@ -16,7 +16,8 @@ size_t absent(const unsigned char* from, size_t size) {
     const auto start = reinterpret_cast<uintptr_t>(from) / kHostPage * kHostPage;
     const size_t pages = (reinterpret_cast<uintptr_t>(from) + size - start + kHostPage - 1) / kHostPage;
     unsigned char present[kPageBytes / kHostPage + 1];
-    if (mincore(reinterpret_cast<void*>(start), pages * kHostPage, present) != 0) return size;
+    if (mincore(reinterpret_cast<void*>(start), pages * kHostPage, present) != 0)
+        return size;
     return kHostPage * static_cast<size_t>(
                            std::count_if(present, present + pages, [](unsigned char page) { return (page & 1) == 0; }));
 }
@@ -36,14 +37,16 @@ size_t MemorySpace::write_takes(Address to, size_t size) const {
 }
 
 size_t MemorySpace::fill_takes(Address to, uint32_t pattern, size_t size) const {
-    if (shared_) return pattern == 0 ? 0 : write_takes(to, size);
+    if (shared_)
+        return pattern == 0 ? 0 : write_takes(to, size);
     // Whole pages keep the pattern alone, unless other processes see them; and what is there already is left as it is.
     const uint64_t wanted = pattern == 0 ? kClean : static_cast<uint64_t>(pattern) << 32 | kUniform;
     size_t bytes = 0;
     while (size > 0) {
         const size_t part = std::min(size, kPageBytes - (to - base_) % kPageBytes);
         const uint64_t state = state_of(to);
-        if (state != wanted && (part < kPageBytes || state == kLent)) bytes += write_takes(to, part);
+        if (state != wanted && (part < kPageBytes || state == kLent))
+            bytes += write_takes(to, part);
         to += part;
         size -= part;
     }

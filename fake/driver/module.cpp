@@ -25,36 +25,43 @@ CUresult make_variable(Context& context, const VariableInfo& info, Variable& out
     Region& region = info.managed ? gpu.managed : gpu.device;
     out.size = info.size;
     out.managed = info.managed;
-    if (info.size == 0) return CUDA_SUCCESS;
+    if (info.size == 0)
+        return CUDA_SUCCESS;
     CUSLICE_TRY(gpu.allocate(region, info.size, BlockKind::Global, context.number, out.at));
     region.space.fill(out.at, 0, info.size);
     const size_t given = std::min(info.contents.size(), info.size);
-    if (given > 0) region.space.write(out.at, info.contents.data(), given);
+    if (given > 0)
+        region.space.write(out.at, info.contents.data(), given);
     return CUDA_SUCCESS;
 }
 
 void free_variable(Gpu& gpu, const Variable& variable) {
-    if (variable.size == 0) return;
+    if (variable.size == 0)
+        return;
     Region& region = variable.managed ? gpu.managed : gpu.device;
     const std::lock_guard hold(gpu.lock);
     const Block block = region.heap.at(variable.at);
-    if (block) gpu.free_block(region, block);
+    if (block)
+        gpu.free_block(region, block);
 }
 
 void note(Gpu& gpu, const Module& module, int sign) {
     uint64_t bytes = module.charged;
-    for (const auto& [name, variable] : module.variables) bytes += rounded(variable.size);
+    for (const auto& [name, variable] : module.variables)
+        bytes += rounded(variable.size);
     gpu.books.note_modules(sign * static_cast<int64_t>(bytes));
 }
 
 void free_variables(Gpu& gpu, const Module& module) {
-    for (const auto& [name, variable] : module.variables) free_variable(gpu, variable);
+    for (const auto& [name, variable] : module.variables)
+        free_variable(gpu, variable);
 }
 
 void end_module(Module& module) {
     Gpu& gpu = *contexts.find(module.context)->gpu;
     note(gpu, module, -1);
-    for (const auto& [name, function] : module.functions) functions.destroy(function);
+    for (const auto& [name, function] : module.functions)
+        functions.destroy(function);
     free_variables(gpu, module);
     gpu.release(module.charged);
     modules.destroy(module.handle);
@@ -63,12 +70,14 @@ void end_module(Module& module) {
 }  // namespace
 
 CUresult load_module(Context& context, std::shared_ptr<const Image> image, CUmodule& out) {
-    if (!image->fault.empty()) return CUDA_ERROR_INVALID_PTX;
+    if (!image->fault.empty())
+        return CUDA_ERROR_INVALID_PTX;
     Gpu& gpu = *context.gpu;
     Module module;
     module.context = context.handle;
     module.charged = gpu.spec.module;
-    if (!gpu.charge(module.charged)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!gpu.charge(module.charged))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     for (const VariableInfo& info : image->variables) {
         Variable variable;
         if (const CUresult bad = make_variable(context, info, variable); bad != CUDA_SUCCESS) {
@@ -94,7 +103,8 @@ CUresult unload_module(CUmodule handle) {
 
 void end_modules(Context& context) {
     modules.each([&](CUmodule, Module& module) {
-        if (module.context == context.handle) end_module(module);
+        if (module.context == context.handle)
+            end_module(module);
     });
     libraries.each([&](CUlibrary, Library& library) { library.modules.erase(context.handle); });
 }
@@ -119,7 +129,8 @@ CUresult find_function(Module& module, const std::string& name, CUfunction& out)
         return CUDA_SUCCESS;
     }
     auto info = kernel_named(module.image, name);
-    if (info == nullptr) return CUDA_ERROR_NOT_FOUND;
+    if (info == nullptr)
+        return CUDA_ERROR_NOT_FOUND;
     const auto [handle, function] = functions.create();
     function->module = module.handle;
     function->context = module.context;
@@ -139,7 +150,8 @@ CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
     }
     const GpuSpec& gpu = context.gpu->spec;
     std::shared_ptr<const Image> image = image_for(library->image, gpu.major * 10 + gpu.minor);
-    if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (image == nullptr)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     CUSLICE_TRY(load_module(context, std::move(image), out));
     library->modules[context.handle] = out;
     return CUDA_SUCCESS;

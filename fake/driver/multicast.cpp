@@ -31,11 +31,13 @@ Multicast* held(CUmemGenericAllocationHandle handle) {
 
 /// With its last handle and its last mapping the object goes, and what was bound to it is bound no more.
 void drop_if_unused(CUmemGenericAllocationHandle handle, Multicast& object) {
-    if (object.handles > 0 || object.mappings > 0) return;
+    if (object.handles > 0 || object.mappings > 0)
+        return;
     const auto bindings = std::move(object.bindings);
     multicasts.destroy(handle);
     team_grew().notify_all();
-    for (const auto& [place, binding] : bindings) give_up_physical(binding.memory);
+    for (const auto& [place, binding] : bindings)
+        give_up_physical(binding.memory);
 }
 
 /// True if some memory of this GPU is bound within [offset, offset + size).
@@ -59,7 +61,8 @@ CUresult bind(Multicast& object, size_t offset, CUmemGenericAllocationHandle mem
     if (std::find(object.team.begin(), object.team.end(), physical->gpu) == object.team.end())
         return CUDA_ERROR_INVALID_DEVICE;
     const int ordinal = physical->gpu->ordinal;
-    if (taken(object, ordinal, offset, size)) return CUDA_ERROR_INVALID_VALUE;
+    if (taken(object, ordinal, offset, size))
+        return CUDA_ERROR_INVALID_VALUE;
     object.bindings[{ordinal, offset}] = {size, memory};
     physical->mappings++;
     return CUDA_SUCCESS;
@@ -68,12 +71,15 @@ CUresult bind(Multicast& object, size_t offset, CUmemGenericAllocationHandle mem
 }  // namespace
 
 CUresult create_multicast(CUmemGenericAllocationHandle& out, const CUmulticastObjectProp& prop) {
-    if (prop.numDevices == 0 || prop.size == 0 || !whole(prop.size) || prop.flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (prop.numDevices == 0 || prop.size == 0 || !whole(prop.size) || prop.flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const auto capable = std::count_if(driver().gpus.begin(), driver().gpus.end(),
                                        [](const auto& gpu) { return can_multicast(gpu->spec); });
-    if (capable == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (capable == 0)
+        return CUDA_ERROR_NOT_SUPPORTED;
     // Without other processes the team would never be complete.
-    if (prop.numDevices > static_cast<size_t>(capable)) return CUDA_ERROR_INVALID_VALUE;
+    if (prop.numDevices > static_cast<size_t>(capable))
+        return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(tables().lock);
     const auto [handle, object] = multicasts.create();
     object->prop = prop;
@@ -83,11 +89,14 @@ CUresult create_multicast(CUmemGenericAllocationHandle& out, const CUmulticastOb
 
 CUresult add_to_team(CUmemGenericAllocationHandle handle, CUdevice device) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
-    if (!can_multicast(gpu->spec)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!can_multicast(gpu->spec))
+        return CUDA_ERROR_NOT_SUPPORTED;
     const std::lock_guard hold(tables().lock);
     Multicast* object = held(handle);
-    if (object == nullptr || complete(*object)) return CUDA_ERROR_INVALID_VALUE;
-    if (std::find(object->team.begin(), object->team.end(), gpu) != object->team.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr || complete(*object))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (std::find(object->team.begin(), object->team.end(), gpu) != object->team.end())
+        return CUDA_ERROR_INVALID_VALUE;
     object->team.push_back(gpu);
     team_grew().notify_all();
     return CUDA_SUCCESS;
@@ -99,7 +108,8 @@ CUresult bind_memory(CUmemGenericAllocationHandle handle, size_t offset, CUmemGe
     await_team(handle, hold);
     Multicast* object = held(handle);
     const Physical* physical = physicals.find(memory);
-    if (object == nullptr || physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr || physical == nullptr || physical->handles == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return bind(*object, offset, memory, memory_offset, size);
 }
 
@@ -108,18 +118,22 @@ CUresult bind_address(CUmemGenericAllocationHandle handle, size_t offset, Addres
     await_team(handle, hold);
     Multicast* object = held(handle);
     const auto found = around(tables().mappings, address);
-    if (object == nullptr || found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr || found == tables().mappings.end())
+        return CUDA_ERROR_INVALID_VALUE;
     return bind(*object, offset, found->second.handle, address - found->first, size);
 }
 
 CUresult unbind_memory(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size) {
-    if (driver().gpu(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (driver().gpu(device) == nullptr)
+        return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(tables().lock);
     Multicast* object = held(handle);
-    if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     // Documented as undefined where it does not match what was bound.
     const auto found = object->bindings.find({device, offset});
-    if (found == object->bindings.end() || found->second.size != size) return CUDA_ERROR_INVALID_VALUE;
+    if (found == object->bindings.end() || found->second.size != size)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUmemGenericAllocationHandle memory = found->second.memory;
     object->bindings.erase(found);
     give_up_physical(memory);
@@ -157,10 +171,12 @@ CUresult retain_multicast(CUmemGenericAllocationHandle handle) {
 
 CUresult release_multicast(CUmemGenericAllocationHandle handle) {
     Multicast* object = held(handle);
-    if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     object->handles--;
     // Threads that wait for its team must not wait for ever.
-    if (object->handles == 0) team_grew().notify_all();
+    if (object->handles == 0)
+        team_grew().notify_all();
     drop_if_unused(handle, *object);
     return CUDA_SUCCESS;
 }

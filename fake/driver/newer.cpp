@@ -10,27 +10,34 @@
 extern "C" {
 
 __attribute__((visibility("default"))) CUresult cuFakeNewerDriverFunction(int* effect) {
-    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
-    if (effect != nullptr) *effect = 20130;
+    if (!cuslice::fake::newer_driver())
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (effect != nullptr)
+        *effect = 20130;
     return CUDA_SUCCESS;
 }
 
 __attribute__((visibility("default"))) CUresult cuMemAlloc_v3(CUdeviceptr* out, size_t bytes,
                                                               unsigned long long flags) {
-    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!cuslice::fake::newer_driver())
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return cuMemAlloc_v2(out, bytes);
 }
 
 __attribute__((visibility("default"))) CUresult cuMemcpyDtoD_v3(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                                                                 unsigned long long flags) {
-    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!cuslice::fake::newer_driver())
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return cuMemcpyDtoD_v2(to, from, bytes);
 }
 
 __attribute__((visibility("default"))) CUresult cuStreamBeginFakeRecapture(CUstream stream, CUstreamCaptureMode mode) {
-    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!cuslice::fake::newer_driver())
+        return CUDA_ERROR_NOT_SUPPORTED;
     return cuStreamBeginCapture_v2(stream, mode);
 }
 }

@@ -33,16 +33,19 @@ struct Label {
 bool read_label(int file, Label& label) {
     struct stat info {};
     const auto size = static_cast<ssize_t>(sizeof label);
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= size) return false;
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= size)
+        return false;
     const uint64_t magic = Label{}.magic;
-    if (pread(file, &label, sizeof label, info.st_size - size) != size || label.magic != magic) return false;
+    if (pread(file, &label, sizeof label, info.st_size - size) != size || label.magic != magic)
+        return false;
     return label.size == static_cast<uint64_t>(info.st_size - size) && whole(label.size);
 }
 
 /// Gives a new block a file of its own for its contents; with the GPU's lock held.
 bool move_to_file(Gpu& gpu, const Block& block, const Label& label, int& file) {
     file = gpu.books.make_memory_file(label.id);
-    if (file < 0) file = memory_file("cuslice-fake-memory");  // a descriptor alone isn't seen to keep it then
+    if (file < 0)
+        file = memory_file("cuslice-fake-memory");  // a descriptor alone isn't seen to keep it then
     const auto size = static_cast<off_t>(label.size);
     const auto label_size = static_cast<ssize_t>(sizeof label);
     if (file >= 0 && ftruncate(file, size) == 0 && pwrite(file, &label, sizeof label, size) == label_size &&
@@ -50,7 +53,8 @@ bool move_to_file(Gpu& gpu, const Block& block, const Label& label, int& file) {
         block.record->adopted = true;
         return true;
     }
-    if (file >= 0) close(file);
+    if (file >= 0)
+        close(file);
     gpu.books.remove_memory_file(label.id);
     return false;
 }
@@ -58,7 +62,8 @@ bool move_to_file(Gpu& gpu, const Block& block, const Label& label, int& file) {
 }  // namespace
 
 void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical) {
-    if (physical.handles > 0 || physical.mappings > 0) return;
+    if (physical.handles > 0 || physical.mappings > 0)
+        return;
     Gpu& gpu = *physical.gpu;
     const Address at = physical.at;
     const bool own_file = physical.file >= 0;
@@ -70,18 +75,22 @@ void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical) {
     physicals.destroy(handle);
     const std::lock_guard hold(gpu.lock);
     const Block block = gpu.device.heap.at(at);
-    if (!block) return;
-    if (own_file && !block.record->shared) gpu.books.remove_memory_file(id);
+    if (!block)
+        return;
+    if (own_file && !block.record->shared)
+        gpu.books.remove_memory_file(id);
     gpu.free_block(gpu.device, block);
 }
 
 void remove_files_at_end() {
     const std::unique_lock hold(tables().lock, std::try_to_lock);
-    if (!hold) return;  // another thread is inside: whoever opens the GPU next removes them
+    if (!hold)
+        return;  // another thread is inside: whoever opens the GPU next removes them
     physicals.each([&](CUmemGenericAllocationHandle, Physical& physical) {
         const std::lock_guard hold_gpu(physical.gpu->lock);
         const Block block = physical.gpu->device.heap.at(physical.at);
-        if (physical.file >= 0 && block && !block.record->shared) physical.gpu->books.remove_memory_file(physical.id);
+        if (physical.file >= 0 && block && !block.record->shared)
+            physical.gpu->books.remove_memory_file(physical.id);
     });
 }
 
@@ -92,8 +101,10 @@ void give_up_physical(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult create_physical(CUmemGenericAllocationHandle& out, size_t size, const CUmemAllocationProp& prop) {
-    if (size == 0 || !whole(size) || prop.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (size == 0 || !whole(size) || prop.type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_NOT_SUPPORTED;
     CUSLICE_FIND(Gpu, gpu, find_gpu(prop.location.id, gpu));
     {
         const DriverLock hold;
@@ -123,7 +134,8 @@ CUresult create_physical(CUmemGenericAllocationHandle& out, size_t size, const C
     physical->prop = prop;
     physical->file = file;
     physical->id = label.id;
-    if (file >= 0) count_file(file);
+    if (file >= 0)
+        count_file(file);
     out = handle;
     return CUDA_SUCCESS;
 }
@@ -131,27 +143,32 @@ CUresult create_physical(CUmemGenericAllocationHandle& out, size_t size, const C
 CUresult export_physical(CUmemGenericAllocationHandle handle, int& file) {
     const std::lock_guard hold(tables().lock);
     const Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0 || physical->file < 0) return CUDA_ERROR_INVALID_VALUE;
+    if (physical == nullptr || physical->handles == 0 || physical->file < 0)
+        return CUDA_ERROR_INVALID_VALUE;
     Gpu& gpu = *physical->gpu;
     {
         const std::lock_guard hold_gpu(gpu.lock);
         const Block block = gpu.device.heap.at(physical->at);
         if (!block.record->shared) {
-            if (!gpu.books.share(physical->id, physical->size, true)) return CUDA_ERROR_OUT_OF_MEMORY;
+            if (!gpu.books.share(physical->id, physical->size, true))
+                return CUDA_ERROR_OUT_OF_MEMORY;
             gpu.shared[block.base].id = physical->id;
             block.record->shared = true;
         }
     }
     file = gpu.books.hand_out_memory_file(physical->id);
-    if (file < 0) file = fcntl(physical->file, F_DUPFD_CLOEXEC, 0);
+    if (file < 0)
+        file = fcntl(physical->file, F_DUPFD_CLOEXEC, 0);
     return file >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
     Label label;
-    if (!read_label(file, label)) return CUDA_ERROR_INVALID_VALUE;
+    if (!read_label(file, label))
+        return CUDA_ERROR_INVALID_VALUE;
     Gpu* gpu = gpu_with_uuid(label.uuid);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (gpu == nullptr)
+        return CUDA_ERROR_INVALID_DEVICE;
     {
         const DriverLock hold;
         CUSLICE_TRY(gpu->open());
@@ -159,20 +176,26 @@ CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
     const std::lock_guard hold(tables().lock);
     bool known = false;
     physicals.each([&](CUmemGenericAllocationHandle handle, Physical& physical) {
-        if (known || physical.id != label.id) return;
+        if (known || physical.id != label.id)
+            return;
         physical.handles++;
         out = handle;
         known = true;
     });
-    if (known) return CUDA_SUCCESS;
+    if (known)
+        return CUDA_SUCCESS;
     const std::lock_guard hold_gpu(gpu->lock);
-    if (!gpu->books.hold_physical(label.id, label.size)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!gpu->books.hold_physical(label.id, label.size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const Block block = gpu->device.heap.allocate(label.size, BlockKind::Imported, 0);
     int own = gpu->books.open_memory_file(label.id);
-    if (own < 0) own = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    if (own < 0)
+        own = fcntl(file, F_DUPFD_CLOEXEC, 0);
     if (!block || own < 0 || !gpu->device.space.adopt(block.base, label.size, own, 0)) {
-        if (block) gpu->device.heap.give_back(block);
-        if (own >= 0) close(own);
+        if (block)
+            gpu->device.heap.give_back(block);
+        if (own >= 0)
+            close(own);
         gpu->books.drop(label.id, true);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -193,7 +216,8 @@ CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
 CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop) {
     const std::shared_lock hold(tables().lock);
     const Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (physical == nullptr || physical->handles == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     prop = physical->prop;
     return CUDA_SUCCESS;
 }
@@ -207,8 +231,10 @@ size_t physical_size(CUmemGenericAllocationHandle handle) {
 CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, size_t offset, size_t tiles) {
     const std::lock_guard hold(tables().lock);
     Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0 || physical->gpu != &gpu) return CUDA_ERROR_INVALID_VALUE;
-    if ((physical->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (physical == nullptr || physical->handles == 0 || physical->gpu != &gpu)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((physical->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if (offset % kTileBytes != 0 || offset > physical->size || tiles > (physical->size - offset) / kTileBytes)
         return CUDA_ERROR_INVALID_VALUE;
     physical->mappings += static_cast<unsigned>(tiles);

@@ -31,7 +31,8 @@ CUmemLocation place_of(const Gpu& gpu) { return {CU_MEM_LOCATION_TYPE_DEVICE, gp
 Chosen& chosen(const CUmemLocation& place, CUmemAllocationType type, const Gpu* gpu) {
     static auto* devices = new Chosen[64];
     static auto* elsewhere = new std::map<std::tuple<int, int, int>, Chosen>;
-    if (gpu != nullptr && type == CU_MEM_ALLOCATION_TYPE_PINNED) return devices[gpu->ordinal];
+    if (gpu != nullptr && type == CU_MEM_ALLOCATION_TYPE_PINNED)
+        return devices[gpu->ordinal];
     return (*elsewhere)[{place.type, place.id, type}];
 }
 
@@ -62,7 +63,8 @@ CUresult allocate_managed(Pool& pool, Gpu& gpu, uint64_t bytes, Address& out) {
     note_taken(pool, bytes);
     // The host writes to it without a call: its contents are always worth discarding.
     const std::lock_guard hold(gpu.lock);
-    if (const Block block = gpu.managed.heap.at(out)) block.record->touched = true;
+    if (const Block block = gpu.managed.heap.at(out))
+        block.record->touched = true;
     return CUDA_SUCCESS;
 }
 
@@ -76,10 +78,13 @@ CUresult allocate_on_host(Pool& pool, uint64_t bytes, Address& out) {
 
 /// A block's size has gone back to its pool.
 void note_freed(Pool* pool, uint64_t bytes) {
-    if (pool == nullptr) return;
+    if (pool == nullptr)
+        return;
     pool->used -= rounded(bytes);
-    if (!pool->of_device()) pool->reserved = pool->used;
-    if (pool->doomed) destroy_pool(*pool);
+    if (!pool->of_device())
+        pool->reserved = pool->used;
+    if (pool->doomed)
+        destroy_pool(*pool);
 }
 
 }  // namespace
@@ -95,18 +100,21 @@ Pool& new_pool(Gpu* gpu) {
 Pool* pool_numbered(uint32_t number) {
     Pool* found = nullptr;
     pools.each([&](CUmemoryPool, Pool& pool) {
-        if (pool.number == number) found = &pool;
+        if (pool.number == number)
+            found = &pool;
     });
     return found;
 }
 
 CUresult find_place(CUmemLocation& place, CUmemAllocationType type, Gpu*& gpu) {
     const bool is_managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
-    if (!is_managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_managed && type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
     gpu = nullptr;
     // Older drivers knew devices' own memory alone, as far as is known here.
     const bool usual = !is_managed && place.type == CU_MEM_LOCATION_TYPE_DEVICE;
-    if (!usual && driver_spec().cuda_version() < 13000) return CUDA_ERROR_INVALID_VALUE;
+    if (!usual && driver_spec().cuda_version() < 13000)
+        return CUDA_ERROR_INVALID_VALUE;
     switch (static_cast<int>(place.type)) {
         case CU_MEM_LOCATION_TYPE_DEVICE:
             return find_gpu(place.id, gpu);
@@ -125,13 +133,15 @@ CUresult find_place(CUmemLocation& place, CUmemAllocationType type, Gpu*& gpu) {
 
 Pool& default_pool(const CUmemLocation& place, CUmemAllocationType type, Gpu* gpu) {
     Chosen& mine = chosen(place, type, gpu);
-    if (Pool* pool = pools.find(mine.standard)) return *pool;
+    if (Pool* pool = pools.find(mine.standard))
+        return *pool;
     Pool* pool = &new_pool(gpu);
     pool->is_default = true;
     pool->props.allocType = type;
     pool->props.location = place;
     mine.standard = pool->handle;
-    if (mine.current == nullptr) mine.current = pool->handle;
+    if (mine.current == nullptr)
+        mine.current = pool->handle;
     return *pool;
 }
 
@@ -153,25 +163,32 @@ void set_current_pool(const Pool& pool) {
 bool pools_have_held() { return have_held.load(std::memory_order_relaxed); }
 
 CUresult allocate_pooled(Pool& pool, Gpu& near, uint64_t bytes, Address& out) {
-    if (bytes > uint64_t{1} << 46) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > uint64_t{1} << 46)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const uint64_t wanted = pool.used + rounded(bytes);
     const uint64_t most = pool.props.maxSize;
-    if (most != 0 && wanted > most) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (pool.managed()) return allocate_managed(pool, pool.gpu != nullptr ? *pool.gpu : near, bytes, out);
-    if (pool.gpu == nullptr) return allocate_on_host(pool, bytes, out);
+    if (most != 0 && wanted > most)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (pool.managed())
+        return allocate_managed(pool, pool.gpu != nullptr ? *pool.gpu : near, bytes, out);
+    if (pool.gpu == nullptr)
+        return allocate_on_host(pool, bytes, out);
     Gpu& gpu = *pool.gpu;
     CUSLICE_TRY(gpu.open());  // a default pool is there before any context
-    if (bytes > gpu.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > gpu.capacity())
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(gpu.lock);
     if (wanted > pool.reserved) {
         const uint64_t growth = in_chunks(wanted, gpu.spec.pool_chunk) - pool.reserved;
-        if (!gpu.charge_held(growth)) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!gpu.charge_held(growth))
+            return CUDA_ERROR_OUT_OF_MEMORY;
         pool.reserved += growth;
         have_held.store(true, std::memory_order_relaxed);
         pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
     }
     const Block block = gpu.device.heap.allocate(bytes, BlockKind::Pool, pool.number);
-    if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     note_used(pool, wanted);
     out = block.base;
     return CUDA_SUCCESS;
@@ -179,7 +196,8 @@ CUresult allocate_pooled(Pool& pool, Gpu& near, uint64_t bytes, Address& out) {
 
 bool is_pooled(Address address) {
     HostBlock host;
-    if (find_host_block(address, host)) return host.pool != 0 && host.base == address;
+    if (find_host_block(address, host))
+        return host.pool != 0 && host.base == address;
     const Found found = find_block(address);
     return found && found.base == address && is_pool_block(found.record);
 }
@@ -192,13 +210,15 @@ CUresult free_pooled_now(Address address) {
         return CUDA_SUCCESS;
     }
     const Found found = find_block(address);
-    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    if (!found)
+        return CUDA_ERROR_INVALID_VALUE;
     uint64_t bytes = 0;
     uint32_t number = 0;
     {
         const std::lock_guard hold_gpu(found.gpu->lock);
         const Block block = found.region->heap.at(address);  // again: another thread may have freed it
-        if (!block || !is_pool_block(*block.record)) return CUDA_ERROR_INVALID_VALUE;
+        if (!block || !is_pool_block(*block.record))
+            return CUDA_ERROR_INVALID_VALUE;
         bytes = block.record->asked;
         number = block.record->owner;
         found.gpu->free_block(*found.region, block);
@@ -208,32 +228,38 @@ CUresult free_pooled_now(Address address) {
 }
 
 void trim_pool(Pool& pool, uint64_t keep) {
-    if (!pool.of_device()) return;  // nothing is kept there
+    if (!pool.of_device())
+        return;  // nothing is kept there
     Gpu& gpu = *pool.gpu;
     const uint64_t least = in_chunks(std::max(pool.used, keep), gpu.spec.pool_chunk);
-    if (least >= pool.reserved) return;
+    if (least >= pool.reserved)
+        return;
     gpu.release(pool.reserved - least);
     pool.reserved = least;
 }
 
 void trim_to_thresholds(Gpu& gpu) {
     pools.each([&](CUmemoryPool, Pool& pool) {
-        if (pool.gpu == &gpu) trim_pool(pool, std::min(pool.threshold, pool.reserved));
+        if (pool.gpu == &gpu)
+            trim_pool(pool, std::min(pool.threshold, pool.reserved));
     });
 }
 
 void end_pools(Gpu& gpu) {
     pools.each([&](CUmemoryPool, Pool& pool) {
-        if (pool.gpu != &gpu) return;
+        if (pool.gpu != &gpu)
+            return;
         {
             const std::lock_guard hold(gpu.lock);
             Region& region = pool.managed() ? gpu.managed : gpu.device;
             region.heap.each([&](const Block& block) {
-                if (is_pool_block(*block.record) && block.record->owner == pool.number) gpu.free_block(region, block);
+                if (is_pool_block(*block.record) && block.record->owner == pool.number)
+                    gpu.free_block(region, block);
             });
         }
         pool.used = 0;
-        if (pool.managed()) pool.reserved = 0;
+        if (pool.managed())
+            pool.reserved = 0;
         pool.threshold = 0;
         if (pool.is_default) {
             trim_pool(pool, 0);
@@ -249,7 +275,8 @@ CUresult destroy_pool(Pool& pool) {
         return CUDA_SUCCESS;
     }
     Chosen& mine = chosen(pool);
-    if (mine.current == pool.handle) mine.current = mine.standard;
+    if (mine.current == pool.handle)
+        mine.current = mine.standard;
     trim_pool(pool, 0);
     pools.destroy(pool.handle);
     return CUDA_SUCCESS;

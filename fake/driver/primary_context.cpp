@@ -23,8 +23,10 @@ CUresult retain_primary(Gpu& gpu, Context*& context) {
 
 CUresult release_primary(const Gpu& gpu) {
     Primary& primary = primary_of(gpu);
-    if (primary.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--primary.retained == 0 && primary.context->active) end_context(*primary.context);
+    if (primary.retained == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (--primary.retained == 0 && primary.context->active)
+        end_context(*primary.context);
     return CUDA_SUCCESS;
 }
 
@@ -33,9 +35,11 @@ void drain_primary(const Gpu& gpu, bool last) {
     {
         const DriverLock hold;
         const Primary& primary = primary_of(gpu);
-        if (!last || primary.retained == 1) context = primary.context;
+        if (!last || primary.retained == 1)
+            context = primary.context;
     }
-    if (context != nullptr && context->active) drain_streams(*context);
+    if (context != nullptr && context->active)
+        drain_streams(*context);
 }
 
 }  // namespace cuslice::fake

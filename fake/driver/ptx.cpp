@@ -24,7 +24,8 @@ size_t type_bytes(Token token) {
         size_t bytes;
     } kOthers[] = {{".pred", 1}, {".texref", 8}, {".samplerref", 8}, {".surfref", 8}};
     for (const auto& type : kOthers) {
-        if (token == type.name) return type.bytes;
+        if (token == type.name)
+            return type.bytes;
     }
     const bool is_pair = token.size() > 2 && token.substr(token.size() - 2) == "x2";
     return is_pair ? 2 * ptx_type_bytes(token.substr(0, token.size() - 2)) : ptx_type_bytes(token);
@@ -59,13 +60,16 @@ class Reader {
             } else if (token == ".visible" || token == ".weak" || token == ".common") {
                 continue;
             } else if (token == ".entry") {
-                if (!read_entry()) return false;
+                if (!read_entry())
+                    return false;
             } else if (token == ".func") {
                 skip_function();
             } else if (token == ".global" || token == ".const") {
                 Declaration variable;
-                if (!read_declaration(variable)) return false;
-                if (token == ".const") constants += variable.size;
+                if (!read_declaration(variable))
+                    return false;
+                if (token == ".const")
+                    constants += variable.size;
                 if (!external)
                     image_.variables.push_back({variable.name, variable.size, variable.contents, variable.managed});
             } else if (token == "{") {
@@ -74,7 +78,8 @@ class Reader {
             external = false;
         }
         // One bank for all kernels of the text.
-        for (KernelInfo& kernel : image_.kernels) kernel.const_bytes = static_cast<int>(constants);
+        for (KernelInfo& kernel : image_.kernels)
+            kernel.const_bytes = static_cast<int>(constants);
         return true;
     }
 
@@ -87,14 +92,16 @@ class Reader {
     Token peek() const { return at_ < tokens_.size() ? tokens_[at_] : Token(); }
     Token next() { return at_ < tokens_.size() ? tokens_[at_++] : Token(); }
     bool take(Token wanted) {
-        if (peek() != wanted) return false;
+        if (peek() != wanted)
+            return false;
         at_++;
         return true;
     }
 
     void read_target() {
         for (; at_ < tokens_.size() && tokens_[at_][0] != '.'; at_++) {
-            if (tokens_[at_].rfind("sm_", 0) == 0) image_.capability = static_cast<int>(number(tokens_[at_].substr(3)));
+            if (tokens_[at_].rfind("sm_", 0) == 0)
+                image_.capability = static_cast<int>(number(tokens_[at_].substr(3)));
         }
     }
 
@@ -116,7 +123,8 @@ class Reader {
                 out.element = bytes;
             }
         }
-        if (out.element == 0 || at_ >= tokens_.size()) return false;
+        if (out.element == 0 || at_ >= tokens_.size())
+            return false;
         out.element *= vector4 ? 4 : vector2 ? 2 : 1;
         out.size = out.element;
         out.name = tokens_[at_++];
@@ -127,10 +135,13 @@ class Reader {
             }
             out.size *= static_cast<size_t>(number(peek()));
             at_++;
-            if (!take("]")) return false;
+            if (!take("]"))
+                return false;
         }
-        if (take("=")) read_contents(out);
-        if (out.size == 0) out.size = out.contents.size();
+        if (take("="))
+            read_contents(out);
+        if (out.size == 0)
+            out.size = out.contents.size();
         return true;
     }
 
@@ -158,7 +169,8 @@ class Reader {
             bits = std::strtoull(std::string(token.substr(2)).c_str(), nullptr, 16);
         } else if (std::isdigit(static_cast<unsigned char>(token[0])) != 0) {
             bits = std::strtoull(std::string(token).c_str(), nullptr, 0);
-            if (negative) bits = ~bits + 1;
+            if (negative)
+                bits = ~bits + 1;
         }
         for (size_t i = 0; i < out.element; i++) {
             out.contents.push_back(i < 8 ? static_cast<unsigned char>(bits >> (8 * i)) : '\0');
@@ -167,12 +179,14 @@ class Reader {
 
     bool read_entry() {
         KernelInfo kernel;
-        if (at_ >= tokens_.size()) return false;
+        if (at_ >= tokens_.size())
+            return false;
         kernel.name = tokens_[at_++];
         kernel.parameters_known = take("(");
         while (kernel.parameters_known && !take(")")) {
             Declaration parameter;
-            if (!take(".param") || !read_declaration(parameter)) return false;
+            if (!take(".param") || !read_declaration(parameter))
+                return false;
             const size_t align = std::max<size_t>(parameter.align != 0 ? parameter.align : parameter.element, 1);
             const size_t offset = (kernel.parameter_bytes() + align - 1) / align * align;
             kernel.parameters.push_back({offset, parameter.size});
@@ -184,7 +198,8 @@ class Reader {
             if (token == ".maxntid" || token == ".reqntid") {
                 const auto limited = [](long long count) { return std::clamp(count, 1LL, kMostThreads); };
                 long long threads = limited(number(next()));
-                while (take(",")) threads = limited(threads * limited(number(next())));
+                while (take(","))
+                    threads = limited(threads * limited(number(next())));
                 kernel.max_threads = static_cast<int>(threads);
             } else if (token == ".reqnctapercluster" || token == ".explicitcluster") {
                 kernel.cluster_required = true;
@@ -194,26 +209,33 @@ class Reader {
             }
         }
         take(";");
-        if (take("{")) skip_block(&kernel);
+        if (take("{"))
+            skip_block(&kernel);
         image_.kernels.push_back(std::move(kernel));
         return true;
     }
 
     void skip_function() {
-        while (at_ < tokens_.size() && peek() != "{" && peek() != ";") at_++;
-        if (take("{")) skip_block(nullptr);
+        while (at_ < tokens_.size() && peek() != "{" && peek() != ";")
+            at_++;
+        if (take("{"))
+            skip_block(nullptr);
     }
 
     /// To the end of a block whose brace is taken; a kernel's own shared and local memory are added up.
     void skip_block(KernelInfo* kernel) {
         for (int depth = 1; at_ < tokens_.size() && depth > 0;) {
             const Token token = tokens_[at_++];
-            if (token == "{") depth++;
-            if (token == "}") depth--;
-            if ((token != ".shared" && token != ".local") || kernel == nullptr) continue;
+            if (token == "{")
+                depth++;
+            if (token == "}")
+                depth--;
+            if ((token != ".shared" && token != ".local") || kernel == nullptr)
+                continue;
             int& bytes = token == ".shared" ? kernel->shared_bytes : kernel->local_bytes;
             Declaration variable;
-            if (read_declaration(variable)) bytes += static_cast<int>(variable.size);
+            if (read_declaration(variable))
+                bytes += static_cast<int>(variable.size);
         }
     }
 
@@ -226,7 +248,8 @@ class Reader {
 
 bool read_ptx(const char* text, size_t size, Image& image) {
     Reader reader({text, size}, image);
-    if (reader.read()) return true;
+    if (reader.read())
+        return true;
     image.fault = ptx_fault({text, size}, reader.reached(), "the declaration before this can't be read");
     return false;
 }

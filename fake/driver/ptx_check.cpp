@@ -71,7 +71,8 @@ class Checker {
     /// Where the directives begin that aren't the module's header.
     size_t header_end() {
         header();
-        if (peek() == ".address_size") at_ += 2;
+        if (peek() == ".address_size")
+            at_ += 2;
         return at_ < tokens_.size() ? static_cast<size_t>(peek().data() - text_.data()) : text_.size();
     }
 
@@ -85,17 +86,21 @@ class Checker {
     bool misplaced(Token token) { return wrong(token, "not expected here"); }
 
     bool header() {
-        if (const Token first = next(); first != ".version") return wrong(first, "a text begins with .version");
+        if (const Token first = next(); first != ".version")
+            return wrong(first, "a text begins with .version");
         const Token version = next();
-        if (!number(version)) return wrong(version, "no version of PTX");
+        if (!number(version))
+            return wrong(version, "no version of PTX");
         known_instructions_ = std::atof(std::string(version).c_str()) <= kNewestVersion;
-        if (const Token second = next(); second != ".target") return wrong(second, ".target follows .version");
+        if (const Token second = next(); second != ".target")
+            return wrong(second, ".target follows .version");
         bool architecture = false;
         for (Token word = next();; word = next()) {
             if (word.empty() || word[0] == '.' || std::isalpha(static_cast<unsigned char>(word[0])) == 0)
                 return wrong(word, "no target");
             architecture = architecture || word.substr(0, 3) == "sm_";
-            if (peek() != ",") break;
+            if (peek() != ",")
+                break;
             at_++;
         }
         return architecture || wrong(tokens_[at_ - 1], "no target");
@@ -106,9 +111,12 @@ class Checker {
         int depth = 0;
         while (at_ < tokens_.size()) {
             const Token token = tokens_[at_++];
-            if (token == "{") depth++;
-            if (token == "}" && depth-- == 0) return misplaced(token);
-            if (token == ";" && depth == 0) return true;
+            if (token == "{")
+                depth++;
+            if (token == "}" && depth-- == 0)
+                return misplaced(token);
+            if (token == ";" && depth == 0)
+                return true;
         }
         return misplaced(Token());
     }
@@ -116,7 +124,8 @@ class Checker {
     /// To the end of the line that the token before begins.
     void skip_line() {
         const char* end = std::find(tokens_[at_ - 1].data(), text_.data() + text_.size(), '\n');
-        while (at_ < tokens_.size() && tokens_[at_].data() < end) at_++;
+        while (at_ < tokens_.size() && tokens_[at_].data() < end)
+            at_++;
     }
 
     /// One directive of the module.
@@ -125,10 +134,14 @@ class Checker {
                                                 ".tex",    ".texref", ".surfref", ".samplerref", ".pragma", ".alias"};
         static constexpr Token kLinkage[] = {".extern", ".visible", ".weak", ".common"};
         const Token token = next();
-        if (one_of(token, kLinkage)) return true;
-        if (one_of(token, kStatements)) return skip_statement();
-        if (token == ".entry" || token == ".func") return function();
-        if (token == ".address_size") return number(peek()) ? (at_++, true) : misplaced(peek());
+        if (one_of(token, kLinkage))
+            return true;
+        if (one_of(token, kStatements))
+            return skip_statement();
+        if (token == ".entry" || token == ".func")
+            return function();
+        if (token == ".address_size")
+            return number(peek()) ? (at_++, true) : misplaced(peek());
         if (token == ".file" || token == "@") {  // @@DWARF, in old texts
             skip_line();
             return true;
@@ -144,7 +157,8 @@ class Checker {
     bool skip_block() {
         for (int depth = 1; depth > 0;) {
             const Token token = next();
-            if (token.empty()) return misplaced(token);
+            if (token.empty())
+                return misplaced(token);
             depth += token == "{" ? 1 : token == "}" ? -1 : 0;
         }
         return true;
@@ -154,10 +168,13 @@ class Checker {
         static constexpr Token kOthers[] = {".entry", ".func", ".visible", ".extern", ".version", ".target", "}"};
         while (at_ < tokens_.size()) {
             const Token token = tokens_[at_++];
-            if (token == ";") return true;
-            if (token == "{") return body();
+            if (token == ";")
+                return true;
+            if (token == "{")
+                return body();
             // A kernel may be declared with its name alone.
-            if (one_of(token, kOthers)) return at_--, token == "}" ? misplaced(token) : true;
+            if (one_of(token, kOthers))
+                return at_--, token == "}" ? misplaced(token) : true;
         }
         return true;
     }
@@ -169,18 +186,24 @@ class Checker {
                                                 ".branchtargets", ".calltargets", ".callprototype"};
         for (;;) {
             const Token token = next();
-            if (token == "}") return true;
-            if (token == ";") continue;
+            if (token == "}")
+                return true;
+            if (token == ";")
+                continue;
             if (token == ".loc" || token == ".file") {
                 skip_line();
             } else if (token == "{") {
-                if (!body()) return false;
+                if (!body())
+                    return false;
             } else if (one_of(token, kStatements)) {
-                if (!skip_statement()) return false;
+                if (!skip_statement())
+                    return false;
             } else if (token == "@") {
-                if (peek() == "!") at_++;
+                if (peek() == "!")
+                    at_++;
                 at_++;
-                if (!instruction(next())) return false;
+                if (!instruction(next()))
+                    return false;
             } else if (peek() == ":" && (at_ + 1 >= tokens_.size() || tokens_[at_ + 1] != ":")) {
                 at_++;  // a label; an instruction may have "::" in it
             } else if (!instruction(token)) {

@@ -27,7 +27,8 @@ std::vector<std::string_view> ptx_tokens(std::string_view text) {
         } else {
             size_t end = i + 1;
             if (word(c)) {
-                while (end < text.size() && word(text[end])) end++;
+                while (end < text.size() && word(text[end]))
+                    end++;
             }
             tokens.push_back(text.substr(i, end - i));
             i = end;

@@ -18,8 +18,10 @@ constexpr size_t kPagesAtOnce = 256;
 
 bool is_readable(const void* memory, uint64_t size) {
     const auto begin = reinterpret_cast<uintptr_t>(memory);
-    if (size == 0) return true;
-    if (begin == 0 || size > UINTPTR_MAX - begin) return false;
+    if (size == 0)
+        return true;
+    if (begin == 0 || size > UINTPTR_MAX - begin)
+        return false;
     // A byte of each page.
     unsigned char bytes[kPagesAtOnce];
     iovec pages[kPagesAtOnce];
@@ -29,8 +31,10 @@ bool is_readable(const void* memory, uint64_t size) {
         for (; count < kPagesAtOnce && at < begin + size; at = (at / kHostPage + 1) * kHostPage)
             pages[count++] = {reinterpret_cast<void*>(at), 1};
         const ssize_t got = process_vm_readv(getpid(), &into, 1, pages, count, 0);
-        if (got < 0 && errno != EFAULT) return true;
-        if (got != static_cast<ssize_t>(count)) return false;
+        if (got < 0 && errno != EFAULT)
+            return true;
+        if (got != static_cast<ssize_t>(count))
+            return false;
     }
     return true;
 }
@@ -39,7 +43,8 @@ size_t readable_length(const char* text, bool& ended) {
     size_t length = 0;
     for (ended = false; !ended;) {
         const size_t to_page_end = kHostPage - reinterpret_cast<uintptr_t>(text + length) % kHostPage;
-        if (!is_readable(text + length, to_page_end)) break;
+        if (!is_readable(text + length, to_page_end))
+            break;
         const size_t here = strnlen(text + length, to_page_end);
         ended = here < to_page_end;
         length += here;

@@ -45,7 +45,8 @@ bool at_least(uint32_t number, uint32_t other) { return static_cast<int32_t>(num
 
 /// A zombie has been killed already.
 bool lives(int pid, uint64_t started) {
-    if (process_start_time(pid) != started) return false;
+    if (process_start_time(pid) != started)
+        return false;
     std::string line;
     std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/stat"), line);
     const size_t state = line.rfind(')');
@@ -64,7 +65,8 @@ std::shared_ptr<SharedEvent> SharedEvent::make() {
     if (file >= 0 && ftruncate(file, sizeof(Page)) == 0)
         memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) {
-        if (file >= 0) close(file);
+        if (file >= 0)
+            close(file);
         return nullptr;
     }
     auto* page = static_cast<Page*>(memory);
@@ -75,18 +77,22 @@ std::shared_ptr<SharedEvent> SharedEvent::make() {
 CUresult SharedEvent::open(const CUipcEventHandle& handle, std::shared_ptr<SharedEvent>& out) {
     Ticket ticket;
     std::memcpy(&ticket, &handle, sizeof ticket);
-    if (ticket.magic != kMagic) return CUDA_ERROR_INVALID_HANDLE;
+    if (ticket.magic != kMagic)
+        return CUDA_ERROR_INVALID_HANDLE;
     // As with memory: a process can't open what it exported itself.
-    if (ticket.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (ticket.pid == getpid())
+        return CUDA_ERROR_INVALID_CONTEXT;
     const std::string path = "/proc/" + std::to_string(ticket.pid) + "/fd/" + std::to_string(ticket.file);
     const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (file < 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (file < 0)
+        return CUDA_ERROR_INVALID_HANDLE;
     struct stat info {};
     void* memory = MAP_FAILED;
     if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == sizeof(Page))
         memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    if (memory == MAP_FAILED) return CUDA_ERROR_INVALID_HANDLE;
+    if (memory == MAP_FAILED)
+        return CUDA_ERROR_INVALID_HANDLE;
     auto* page = static_cast<Page*>(memory);
     if (page->id != ticket.id) {  // the descriptor's number has been used again
         munmap(memory, sizeof(Page));
@@ -98,11 +104,13 @@ CUresult SharedEvent::open(const CUipcEventHandle& handle, std::shared_ptr<Share
 
 SharedEvent::~SharedEvent() {
     munmap(page_, sizeof(Page));
-    if (file_ >= 0) close(file_);
+    if (file_ >= 0)
+        close(file_);
 }
 
 bool SharedEvent::handle(CUipcEventHandle& out) const {
-    if (file_ < 0) return false;
+    if (file_ < 0)
+        return false;
     Ticket ticket{};
     ticket.magic = kMagic;
     ticket.pid = getpid();
@@ -135,7 +143,8 @@ void SharedEvent::wait(uint32_t number) const {
     constexpr timespec kMoment = {0, 10'000'000};
     for (;;) {
         const uint32_t now = page_->reached;
-        if (reached(number)) return;
+        if (reached(number))
+            return;
         futex(page_->reached, FUTEX_WAIT, now, &kMoment);
     }
 }

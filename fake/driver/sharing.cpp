@@ -24,9 +24,11 @@ int open_file_of(const SharingTicket& ticket) {
     const std::string path = "/proc/" + std::to_string(ticket.pid) + "/fd/" + std::to_string(ticket.file);
     const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
     struct stat info {};
-    if (file < 0) return -1;
+    if (file < 0)
+        return -1;
     const auto end = static_cast<off_t>(ticket.offset + ticket.size);
-    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size >= end) return file;
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size >= end)
+        return file;
     close(file);
     return -1;
 }
@@ -34,7 +36,8 @@ int open_file_of(const SharingTicket& ticket) {
 /// The block that an import of this process begins with; with the lock held.
 std::map<Address, SharedBlock>::iterator import_at(Gpu& gpu, Address pointer, bool from_pool) {
     const Block block = gpu.device.heap.find(pointer);
-    if (!block || block.record->kind != BlockKind::Imported) return gpu.shared.end();
+    if (!block || block.record->kind != BlockKind::Imported)
+        return gpu.shared.end();
     const auto found = gpu.shared.find(block.base);
     const bool same = found != gpu.shared.end() && found->second.pointer == pointer;
     return same && found->second.from_pool == from_pool ? found : gpu.shared.end();
@@ -42,7 +45,8 @@ std::map<Address, SharedBlock>::iterator import_at(Gpu& gpu, Address pointer, bo
 
 Gpu* gpu_around(Address pointer) {
     for (const auto& gpu : driver().gpus) {
-        if (gpu->device.contains(pointer)) return gpu.get();
+        if (gpu->device.contains(pointer))
+            return gpu.get();
     }
     return nullptr;
 }
@@ -52,7 +56,8 @@ CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, uint32_t o
     const uint64_t first = page_floor(ticket.offset);
     const uint64_t bytes = page_floor(ticket.offset + ticket.size + kPageBytes - 1) - first;
     block = gpu.device.heap.allocate(bytes, BlockKind::Imported, owner);
-    if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     if (!gpu.device.space.adopt(block.base, bytes, file, first)) {
         gpu.device.heap.give_back(block);
         return CUDA_ERROR_MAP_FAILED;
@@ -73,7 +78,8 @@ uint64_t new_sharing_id() {
     uint64_t id = 0;
     while (id == 0) {
         // getrandom itself is newer than the C library 2.17.
-        if (::syscall(SYS_getrandom, &id, sizeof id, 0) != static_cast<long>(sizeof id)) id = 0;
+        if (::syscall(SYS_getrandom, &id, sizeof id, 0) != static_cast<long>(sizeof id))
+            id = 0;
         id &= ~(1ULL << 63);  // the accounting's own
     }
     return id;
@@ -81,7 +87,8 @@ uint64_t new_sharing_id() {
 
 Gpu* gpu_with_uuid(const unsigned char* uuid) {
     for (const auto& gpu : driver().gpus) {
-        if (std::memcmp(gpu->spec.uuid.data(), uuid, 16) == 0) return gpu.get();
+        if (std::memcmp(gpu->spec.uuid.data(), uuid, 16) == 0)
+            return gpu.get();
     }
     return nullptr;
 }
@@ -90,7 +97,8 @@ CUresult share_block(const Found& found, uint32_t magic, uint64_t pool, SharingT
     Gpu& gpu = *found.gpu;
     const std::lock_guard hold(gpu.lock);
     const Block block = found.region->heap.at(found.base);
-    if (!block) return CUDA_ERROR_INVALID_VALUE;
+    if (!block)
+        return CUDA_ERROR_INVALID_VALUE;
     SharedBlock& entry = gpu.shared[block.base];
     if (!block.record->shared) {
         entry.id = new_sharing_id();
@@ -121,29 +129,35 @@ CUresult open_shared(const SharingTicket& ticket, uint32_t magic, uint32_t owner
     // Seen of drivers: a process can't open what it exported itself, unless it is a pool's (H200, driver 580.159.04,
     // 2026-11-27).
     const bool own = ticket.pid == getpid();
-    if (own && magic != kPoolPointerMagic) return CUDA_ERROR_INVALID_CONTEXT;
+    if (own && magic != kPoolPointerMagic)
+        return CUDA_ERROR_INVALID_CONTEXT;
     Gpu* gpu = gpu_with_uuid(ticket.uuid);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (gpu == nullptr)
+        return CUDA_ERROR_INVALID_DEVICE;
     const DriverLock hold_driver;
     CUSLICE_TRY(gpu->open());
     const std::lock_guard hold(gpu->lock);
     for (auto& [base, entry] : gpu->shared) {
         const Block block = gpu->device.heap.at(base);
-        if (entry.id != ticket.id || !block || block.record->owner != owner) continue;
+        if (entry.id != ticket.id || !block || block.record->owner != owner)
+            continue;
         entry.opened++;
         out = entry.pointer;
         return CUDA_SUCCESS;
     }
     const int file = open_file_of(ticket);
-    if (file < 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (file < 0)
+        return CUDA_ERROR_INVALID_HANDLE;
     Block block;
     CUresult result = CUDA_ERROR_INVALID_HANDLE;
     if (own ? lends(*gpu, ticket.id) : gpu->books.hold_from_owner(ticket.id)) {
         result = adopt_block(*gpu, ticket, file, owner, block);
-        if (result != CUDA_SUCCESS && !own) gpu->books.drop(ticket.id, true);
+        if (result != CUDA_SUCCESS && !own)
+            gpu->books.drop(ticket.id, true);
     }
     close(file);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     out = block.base + ticket.offset % kPageBytes;
     gpu->shared[block.base] = {ticket.id, out, 1, magic == kPoolPointerMagic, own};
     return CUDA_SUCCESS;
@@ -151,18 +165,23 @@ CUresult open_shared(const SharingTicket& ticket, uint32_t magic, uint32_t owner
 
 CUresult close_shared(Address pointer, bool from_pool) {
     Gpu* gpu = gpu_around(pointer);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (gpu == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(gpu->lock);
     const auto found = import_at(*gpu, pointer, from_pool);
-    if (found == gpu->shared.end()) return CUDA_ERROR_INVALID_VALUE;
-    if (--found->second.opened != 0) return CUDA_SUCCESS;
-    if (const Block block = gpu->device.heap.at(found->first)) gpu->free_block(gpu->device, block);
+    if (found == gpu->shared.end())
+        return CUDA_ERROR_INVALID_VALUE;
+    if (--found->second.opened != 0)
+        return CUDA_SUCCESS;
+    if (const Block block = gpu->device.heap.at(found->first))
+        gpu->free_block(gpu->device, block);
     return CUDA_SUCCESS;
 }
 
 bool is_pool_import(Address pointer) {
     Gpu* gpu = gpu_around(pointer);
-    if (gpu == nullptr) return false;
+    if (gpu == nullptr)
+        return false;
     const std::lock_guard hold(gpu->lock);
     return import_at(*gpu, pointer, true) != gpu->shared.end();
 }

@@ -24,7 +24,8 @@ void log_skipped(const KernelInfo& info, const Image& image) {
         log_line(
             "kernels are checked, not run: what they would compute is not there (CUSLICE_FAKE_KERNELS=error refuses "
             "them)");
-    if (image.opaque.empty() || said_of_opaque.exchange(true)) return;
+    if (image.opaque.empty() || said_of_opaque.exchange(true))
+        return;
     log_line(
         "kernel '" + info.name + "' is launched from " + image.opaque +
         ", which the fake GPU can't read: any name is taken for a kernel there, and its parameters aren't checked");
@@ -32,7 +33,8 @@ void log_skipped(const KernelInfo& info, const Image& image) {
 
 void log_all_skipped() {
     const uint64_t count = skipped.load(std::memory_order_relaxed);
-    if (count == 0) return;
+    if (count == 0)
+        return;
     log_line(std::to_string(count) + (count == 1 ? " launch of a kernel was" : " launches of kernels were") +
              " skipped in this process: results were not computed");
 }

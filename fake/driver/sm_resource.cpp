@@ -34,14 +34,16 @@ CUdevSmResource granularity_of(const GpuSpec& gpu, bool fine) {
 }
 
 CUresult marks_of(const CUdevResource& resource, Marks& marks) {
-    if (resource.type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    if (resource.type != CU_DEV_RESOURCE_TYPE_SM)
+        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     std::memcpy(&marks, resource._internal_padding, sizeof marks);
     return marks.magic == Marks{}.magic ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUdevResource make(CUdevSmResource sm, unsigned multiprocessors, const Marks& marks) {
     CUdevResource made{};
-    if (multiprocessors == 0) return made;  // CU_DEV_RESOURCE_TYPE_INVALID
+    if (multiprocessors == 0)
+        return made;  // CU_DEV_RESOURCE_TYPE_INVALID
     made.type = CU_DEV_RESOURCE_TYPE_SM;
     std::memcpy(made._internal_padding, &marks, sizeof marks);
     made.sm = sm;
@@ -53,9 +55,12 @@ CUdevResource make(CUdevSmResource sm, unsigned multiprocessors, const Marks& ma
 
 CUresult give_resource(const GpuSpec& gpu, int ordinal, unsigned multiprocessors, CUdevResourceType type,
                        CUdevResource* out) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    if (gpu.major < 6) return CUDA_ERROR_NOT_SUPPORTED;
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_DEV_RESOURCE_TYPE_SM)
+        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    if (gpu.major < 6)
+        return CUDA_ERROR_NOT_SUPPORTED;
     Marks marks;
     marks.ordinal = ordinal;
     *out = make(granularity_of(gpu, false), multiprocessors, marks);
@@ -74,20 +79,25 @@ CUresult split_resource(const GpuSpec& gpu, CUdevResource* result, unsigned& gro
     Marks marks;
     CUSLICE_TRY(marks_of(input, marks));
     // Documented: what came out of a split is split again only by way of a green context.
-    if (marks.split != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    if (marks.split != 0)
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     const unsigned all = input.sm.smCount;
-    if (least > all) return CUDA_ERROR_INVALID_VALUE;
+    if (least > all)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUdevSmResource sm = granularity_of(gpu, fine);
     const unsigned step = sm.smCoscheduledAlignment;
     const unsigned size = std::max(sm.minSmPartitionSize, (least + step - 1) / step * step);
     const unsigned possible = all / size;
-    if (possible == 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    if (possible == 0)
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     const unsigned made = result == nullptr ? possible : std::min(groups, possible);
     marks.split = ++last_split;
     for (marks.group = 0; marks.group < made; marks.group++) {
-        if (result != nullptr) result[marks.group] = make(sm, size, marks);
+        if (result != nullptr)
+            result[marks.group] = make(sm, size, marks);
     }
-    if (remaining != nullptr) *remaining = make(sm, all - made * size, marks);
+    if (remaining != nullptr)
+        *remaining = make(sm, all - made * size, marks);
     groups = made;
     return CUDA_SUCCESS;
 }
@@ -99,9 +109,11 @@ CUresult describe_resources(const CUdevResource* resources, unsigned count, CUde
     for (unsigned i = 0; i < count; i++) {
         Marks marks;
         CUSLICE_TRY(marks_of(resources[i], marks));
-        if (i == 0) first = marks;
+        if (i == 0)
+            first = marks;
         const bool together = marks.ordinal == first.ordinal && marks.split == first.split;
-        if (!together || !groups.insert(marks.group).second) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+        if (!together || !groups.insert(marks.group).second)
+            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
         description.multiprocessors += resources[i].sm.smCount;
     }
     description.ordinal = first.ordinal;

@@ -70,7 +70,8 @@ std::unique_ptr<Stream> new_default(const Context& name, CUstream handle) {
 Stream& per_thread_stream(const Context& name) {
     const std::lock_guard hold(defaults_lock);
     auto& mine = defaults_of(name).per_thread[std::this_thread::get_id()];
-    if (mine == nullptr) mine = new_default(name, CU_STREAM_PER_THREAD);
+    if (mine == nullptr)
+        mine = new_default(name, CU_STREAM_PER_THREAD);
     return *mine;
 }
 
@@ -94,7 +95,8 @@ CUstream create_stream(const Context& name, unsigned flags, int priority) {
 Stream& legacy_stream(const Context& name) {
     const std::lock_guard hold(defaults_lock);
     auto& legacy = defaults_of(name).legacy;
-    if (legacy == nullptr) legacy = new_default(name, CU_STREAM_LEGACY);
+    if (legacy == nullptr)
+        legacy = new_default(name, CU_STREAM_LEGACY);
     return *legacy;
 }
 
@@ -106,7 +108,8 @@ void forget_default_streams(const Context& context) {
 CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
     if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
         stream = streams.find(handle);
-        if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        if (stream == nullptr)
+            return CUDA_ERROR_INVALID_HANDLE;
         return stream->green == nullptr || live_green(stream->green) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     CUSLICE_FIND_CURRENT(context);
@@ -119,18 +122,23 @@ CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
 /// Calls f(stream) for every stream of one context, or of all contexts if it is null.
 static void each_stream_in(CUcontext context, const std::function<void(Stream&)>& f) {
     streams.each_held([&](CUstream, Stream& stream) {
-        if (context == nullptr || stream.context == context) f(stream);
+        if (context == nullptr || stream.context == context)
+            f(stream);
     });
     std::vector<Stream*> own;
     {
         const std::lock_guard hold(defaults_lock);
         for (auto& [number, found] : defaults()) {
-            if (context != nullptr && found.context != context) continue;
-            if (found.legacy != nullptr) own.push_back(found.legacy.get());
-            for (auto& [thread, stream] : found.per_thread) own.push_back(stream.get());
+            if (context != nullptr && found.context != context)
+                continue;
+            if (found.legacy != nullptr)
+                own.push_back(found.legacy.get());
+            for (auto& [thread, stream] : found.per_thread)
+                own.push_back(stream.get());
         }
     }
-    for (Stream* stream : own) f(*stream);
+    for (Stream* stream : own)
+        f(*stream);
 }
 
 void each_stream(Context& context, const std::function<void(Stream&)>& f) { each_stream_in(context.handle, f); }
@@ -140,18 +148,23 @@ void each_stream(const std::function<void(Stream&)>& f) { each_stream_in(nullptr
 std::vector<WorkQueue::Mark> implicit_order(Stream& stream) {
     std::vector<WorkQueue::Mark> marks;
     Context* context = live_context(stream.context);
-    if (context == nullptr || !stream.blocking()) return marks;
+    if (context == nullptr || !stream.blocking())
+        return marks;
     if (!stream.legacy) {
         // A green context has a default stream of its own.
         const Context* name = stream.green == nullptr ? context : name_of_green(stream.green);
-        if (name == nullptr) return marks;
+        if (name == nullptr)
+            return marks;
         Stream& legacy = legacy_stream(*name);
-        if (!legacy.queue->idle()) marks.push_back(legacy.queue->mark());
+        if (!legacy.queue->idle())
+            marks.push_back(legacy.queue->mark());
         return marks;
     }
     each_stream(*context, [&](Stream& other) {
-        if (&other == &stream || other.green != stream.green) return;
-        if (other.blocking() && !other.queue->idle()) marks.push_back(other.queue->mark());
+        if (&other == &stream || other.green != stream.green)
+            return;
+        if (other.blocking() && !other.queue->idle())
+            marks.push_back(other.queue->mark());
     });
     const std::lock_guard hold(defaults_lock);
     for (const Left& one : left())
@@ -161,7 +174,8 @@ std::vector<WorkQueue::Mark> implicit_order(Stream& stream) {
 }
 
 void leave_work(const Stream& stream) {
-    if (stream.queue->idle()) return;
+    if (stream.queue->idle())
+        return;
     const std::lock_guard hold(defaults_lock);
     left().push_back({stream.context, stream.green, stream.blocking(), stream.queue});
 }
@@ -169,7 +183,8 @@ void leave_work(const Stream& stream) {
 std::vector<WorkQueue::Mark> work_of(Context& context, CUgreenCtx green) {
     std::vector<WorkQueue::Mark> marks;
     each_stream(context, [&](Stream& stream) {
-        if (green == nullptr || stream.green == green) marks.push_back(stream.queue->mark());
+        if (green == nullptr || stream.green == green)
+            marks.push_back(stream.queue->mark());
     });
     const std::lock_guard hold(defaults_lock);
     for (const Left& one : left())
@@ -182,10 +197,12 @@ std::vector<WorkQueue::Mark> work_of(Context& context, CUgreenCtx green) {
 static CUresult refuse_implicit_order(Stream& stream) {
     Context* context = stream.legacy && captures_in_progress != 0 ? live_context(stream.context) : nullptr;
     CUresult result = CUDA_SUCCESS;
-    if (context == nullptr) return result;
+    if (context == nullptr)
+        return result;
     each_stream(*context, [&](Stream& other) {
         const auto capture = other.capture.get();
-        if (capture == nullptr || !other.blocking() || other.green != stream.green) return;
+        if (capture == nullptr || !other.blocking() || other.green != stream.green)
+            return;
         capture->invalidate();
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     });
@@ -208,7 +225,8 @@ Task with_model_time(NodeType type, Task task) {
 
 CUresult submit(Stream& stream, NodeType type, Task task) {
     if (const auto capture = stream.capture.get()) {
-        if (!capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        if (!capture->active())
+            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         return append_node(capture->graph, type, std::move(task)) ? CUDA_SUCCESS
                                                                   : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
@@ -218,7 +236,8 @@ CUresult submit(Stream& stream, NodeType type, Task task) {
 }
 
 CUresult submit_host(Stream& stream, Task task) {
-    if (stream.capture != nullptr) return submit(stream, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
+    if (stream.capture != nullptr)
+        return submit(stream, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
     CUSLICE_TRY(refuse_implicit_order(stream));
     stream.queue->submit_host(std::move(task), implicit_order(stream));
     return CUDA_SUCCESS;
@@ -226,14 +245,16 @@ CUresult submit_host(Stream& stream, Task task) {
 
 CUresult refuse_in_capture(Stream& stream) {
     const auto capture = stream.capture.get();
-    if (capture == nullptr) return CUDA_SUCCESS;
+    if (capture == nullptr)
+        return CUDA_SUCCESS;
     capture->invalidate();
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 CUresult synchronize(Stream& stream) {
     CUSLICE_TRY(refuse_in_capture(stream));
-    for (const WorkQueue::Mark& mark : implicit_order(stream)) WorkQueue::wait(mark);
+    for (const WorkQueue::Mark& mark : implicit_order(stream))
+        WorkQueue::wait(mark);
     stream.queue->wait();
     Context* context = live_context(stream.context);
     return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);

@@ -16,7 +16,8 @@ std::shared_ptr<Capture> capture_of(const Stream& stream) {
 void end_capture(const std::shared_ptr<Capture>& capture) {
     const std::lock_guard hold(captures_lock);
     each_stream([&](Stream& stream) {
-        if (stream.capture == capture) stream.capture = nullptr;
+        if (stream.capture == capture)
+            stream.capture = nullptr;
     });
     remove_capture(capture);
 }

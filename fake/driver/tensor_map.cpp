@@ -39,20 +39,24 @@ bool good_enumerators(const GpuSpec& gpu, const TensorMap& map, const TensorElem
         static_cast<unsigned>(map.promotion) > CU_TENSOR_MAP_L2_PROMOTION_L2_256B ||
         static_cast<unsigned>(map.fill) > CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA)
         return false;
-    if (gpu.major < 10 && (element.is_packed || map.swizzle > CU_TENSOR_MAP_SWIZZLE_128B)) return false;
+    if (gpu.major < 10 && (element.is_packed || map.swizzle > CU_TENSOR_MAP_SWIZZLE_128B))
+        return false;
     return map.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE || element.is_float;
 }
 
 bool good_packing(const TensorMap& map) {
-    if (map.type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B) return map.dimensions[0] % 2 == 0;
-    if (map.dimensions[0] % 128 != 0) return false;
+    if (map.type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B)
+        return map.dimensions[0] % 2 == 0;
+    if (map.dimensions[0] % 128 != 0)
+        return false;
     switch (map.swizzle) {
         case CU_TENSOR_MAP_SWIZZLE_NONE:
         case CU_TENSOR_MAP_SWIZZLE_128B:
         case CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B:
             break;
         case CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B:
-            if (map.type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B) break;
+            if (map.type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B)
+                break;
             return false;
         default:
             return false;
@@ -62,15 +66,19 @@ bool good_packing(const TensorMap& map) {
 
 bool good_layout(const TensorMap& map) {
     const uint64_t unit = tensor_alignment(map);
-    if (map.address == nullptr || number_of(map.address) % unit != 0) return false;
+    if (map.address == nullptr || number_of(map.address) % unit != 0)
+        return false;
     for (unsigned i = 0; i < map.rank; i++)
-        if (map.dimensions[i] == 0 || map.dimensions[i] > kMostElements) return false;
+        if (map.dimensions[i] == 0 || map.dimensions[i] > kMostElements)
+            return false;
     // A stride of 0 breaks no rule of these: a dimension that is one element long has often no other.
     for (unsigned i = 0; i + 1 < map.rank; i++)
-        if (map.strides[i] % unit != 0 || map.strides[i] >= kStrideEnd) return false;
+        if (map.strides[i] % unit != 0 || map.strides[i] >= kStrideEnd)
+            return false;
     const bool first_counts = map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE;
     for (unsigned i = first_counts ? 0 : 1; i < map.rank; i++)
-        if (map.steps[i] == 0 || map.steps[i] > kMostStep) return false;
+        if (map.steps[i] == 0 || map.steps[i] > kMostStep)
+            return false;
     return true;
 }
 
@@ -110,9 +118,12 @@ CUresult check_tensor_map(const GpuSpec& gpu, const TensorMap& map, unsigned inn
     if (element == nullptr || map.rank == 0 || map.rank > kMostDimensions || map.dimensions == nullptr ||
         (map.rank > 1 && map.strides == nullptr) || map.steps == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!good_enumerators(gpu, map, *element) || !good_layout(map)) return CUDA_ERROR_INVALID_VALUE;
-    if (element->is_packed && !good_packing(map)) return CUDA_ERROR_INVALID_VALUE;
-    if (element->is_padded && inner != 128) return CUDA_ERROR_INVALID_VALUE;
+    if (!good_enumerators(gpu, map, *element) || !good_layout(map))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (element->is_packed && !good_packing(map))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (element->is_padded && inner != 128)
+        return CUDA_ERROR_INVALID_VALUE;
     const uint64_t bits = uint64_t{inner} * element->bits;
     switch (map.interleave) {
         case CU_TENSOR_MAP_INTERLEAVE_NONE:
@@ -120,7 +131,8 @@ CUresult check_tensor_map(const GpuSpec& gpu, const TensorMap& map, unsigned inn
                        ? CUDA_SUCCESS
                        : CUDA_ERROR_INVALID_VALUE;
         case CU_TENSOR_MAP_INTERLEAVE_32B:
-            if (map.swizzle != CU_TENSOR_MAP_SWIZZLE_32B) return CUDA_ERROR_INVALID_VALUE;
+            if (map.swizzle != CU_TENSOR_MAP_SWIZZLE_32B)
+                return CUDA_ERROR_INVALID_VALUE;
             [[fallthrough]];
         default:
             return map.rank >= 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

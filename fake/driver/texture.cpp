@@ -8,10 +8,12 @@ constinit SurfaceTable surfaces;
 
 void end_textures(const Context& context) {
     textures.each([&](CUtexObject handle, const Texture& texture) {
-        if (texture.context == context.handle) textures.destroy(handle);
+        if (texture.context == context.handle)
+            textures.destroy(handle);
     });
     surfaces.each([&](CUsurfObject handle, const Surface& surface) {
-        if (surface.context == context.handle) surfaces.destroy(handle);
+        if (surface.context == context.handle)
+            surfaces.destroy(handle);
     });
 }
 

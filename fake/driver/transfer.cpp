@@ -12,8 +12,10 @@ namespace {
 
 /// A value repeated to 4 bytes, as MemorySpace::fill takes it.
 uint32_t repeated(uint32_t value, unsigned element) {
-    if (element == 1) return (value & 0xff) * 0x01010101U;
-    if (element == 2) return (value & 0xffff) * 0x00010001U;
+    if (element == 1)
+        return (value & 0xff) * 0x01010101U;
+    if (element == 2)
+        return (value & 0xffff) * 0x00010001U;
     return value;
 }
 
@@ -32,7 +34,8 @@ bool pageable(const Extents& extents) {
 
 /// Reports the failure of a task to its context.
 void told(CUcontext context, CUresult result) {
-    if (result != CUDA_SUCCESS) work_failed(context, result);
+    if (result != CUDA_SUCCESS)
+        work_failed(context, result);
 }
 
 /// A copy of the bytes as they are now, which lives as long as the task.
@@ -52,11 +55,13 @@ Task copy_task(Extents to, Extents from) {
 }
 
 bool returns_when_done(const Order& order, const Extents& to, const Extents& from) {
-    if (!WorkQueue::late()) return order.wait;
+    if (!WorkQueue::late())
+        return order.wait;
     // Between device memory nothing waits, whatever the function's name, and host memory that isn't page-locked can't
     // be left to the GPU.
     const bool to_host = on_host(to), from_host = on_host(from);
-    if (!to_host && !from_host) return false;
+    if (!to_host && !from_host)
+        return false;
     return order.wait || (to_host && from_host) || pageable(to) || pageable(from);
 }
 
@@ -75,14 +80,16 @@ CUresult run_transfer(NodeType type, Task task, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_FIND_STREAM(stream, order.stream, order.form);
     CUSLICE_TRY(submit(*stream, type, std::move(task)));
-    if (order.wait && stream->capture == nullptr) stream->queue->wait();
+    if (order.wait && stream->capture == nullptr)
+        stream->queue->wait();
     return fault_of_work(*context);
 }
 
 CUresult copy_linear(const End& to, const End& from, size_t bytes, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_FIND_STREAM(stream, order.stream, order.form);
-    if (bytes == 0) return CUDA_SUCCESS;
+    if (bytes == 0)
+        return CUDA_SUCCESS;
     Extents source, target;
     CUSLICE_TRY(resolve_end(from, bytes, Access::Read, source));
     CUSLICE_TRY(resolve_end(to, bytes, Access::Write, target));
@@ -95,11 +102,15 @@ CUresult copy_linear(const End& to, const End& from, size_t bytes, const Order& 
 
 CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out) {
     size_t row = 0, all = 0;
-    if (__builtin_mul_overflow(fill.width, size_t{fill.element}, &row)) return CUDA_ERROR_INVALID_VALUE;
-    if (fill.to % fill.element != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (fill.height > 1 && (fill.pitch < row || fill.pitch % fill.element != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(fill.width, size_t{fill.element}, &row))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (fill.to % fill.element != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (fill.height > 1 && (fill.pitch < row || fill.pitch % fill.element != 0))
+        return CUDA_ERROR_INVALID_VALUE;
     out.task = [] {};
-    if (row == 0 || fill.height == 0) return CUDA_SUCCESS;
+    if (row == 0 || fill.height == 0)
+        return CUDA_SUCCESS;
     if (__builtin_mul_overflow(fill.height - 1, fill.pitch, &all) || __builtin_add_overflow(all, row, &all))
         return CUDA_ERROR_INVALID_VALUE;
     if (fill.height == 1 || fill.pitch == row) {

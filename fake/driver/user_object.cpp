@@ -21,7 +21,8 @@ constinit std::mutex objects_lock;
 }  // namespace
 
 CUresult create_user_object(void* data, CUhostFn destroy, unsigned references, CUuserObject& out) {
-    if (destroy == nullptr || references == 0 || references > INT_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (destroy == nullptr || references == 0 || references > INT_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
     out = objects.create(UserObject{data, destroy, references}).first;
     return CUDA_SUCCESS;
 }
@@ -29,7 +30,8 @@ CUresult create_user_object(void* data, CUhostFn destroy, unsigned references, C
 CUresult retain_user_object(CUuserObject handle, unsigned count) {
     const std::lock_guard hold(objects_lock);
     UserObject* object = objects.find(handle);
-    if (object == nullptr || count == 0 || count > INT_MAX - object->references) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr || count == 0 || count > INT_MAX - object->references)
+        return CUDA_ERROR_INVALID_VALUE;
     object->references += count;
     return CUDA_SUCCESS;
 }
@@ -37,27 +39,33 @@ CUresult retain_user_object(CUuserObject handle, unsigned count) {
 CUresult release_user_object(CUuserObject handle, unsigned count) {
     const std::lock_guard hold(objects_lock);
     UserObject* object = objects.find(handle);
-    if (object == nullptr || count == 0 || count > object->references) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr || count == 0 || count > object->references)
+        return CUDA_ERROR_INVALID_VALUE;
     object->references -= count;
-    if (object->references > 0) return CUDA_SUCCESS;
+    if (object->references > 0)
+        return CUDA_SUCCESS;
     std::thread(object->destroy, object->data).detach();
     objects.destroy(handle);
     return CUDA_SUCCESS;
 }
 
 HeldObjects::HeldObjects(const HeldObjects& other) : counts_(other.counts_) {
-    for (const auto& [object, count] : counts_) retain_user_object(object, count);
+    for (const auto& [object, count] : counts_)
+        retain_user_object(object, count);
 }
 
 HeldObjects::~HeldObjects() {
-    for (const auto& [object, count] : counts_) release_user_object(object, count);
+    for (const auto& [object, count] : counts_)
+        release_user_object(object, count);
 }
 
 CUresult HeldObjects::release(CUuserObject object, unsigned count) {
     const auto found = counts_.find(object);
-    if (found == counts_.end() || count == 0 || count > found->second) return CUDA_ERROR_INVALID_VALUE;
+    if (found == counts_.end() || count == 0 || count > found->second)
+        return CUDA_ERROR_INVALID_VALUE;
     found->second -= count;
-    if (found->second == 0) counts_.erase(found);
+    if (found->second == 0)
+        counts_.erase(found);
     return release_user_object(object, count);
 }
 

@@ -21,7 +21,8 @@ bool exact_mappings(Address address, size_t size, std::vector<Address>& found) {
     Tables& t = tables();
     for (size_t done = 0; done < size;) {
         const auto at = t.mappings.find(address + done);
-        if (at == t.mappings.end() || at->second.size > size - done) return false;
+        if (at == t.mappings.end() || at->second.size > size - done)
+            return false;
         found.push_back(at->first);
         done += at->second.size;
     }
@@ -30,7 +31,8 @@ bool exact_mappings(Address address, size_t size, std::vector<Address>& found) {
 
 /// How much can be mapped of what the handle stands for; 0 if it is none that is still held.
 size_t mappable_size(CUmemGenericAllocationHandle handle) {
-    if (is_multicast(handle)) return multicast_size(handle);
+    if (is_multicast(handle))
+        return multicast_size(handle);
     const Physical* physical = physicals.find(handle);
     return physical == nullptr || physical->handles == 0 ? 0 : physical->size;
 }
@@ -38,11 +40,14 @@ size_t mappable_size(CUmemGenericAllocationHandle handle) {
 }  // namespace
 
 CUresult reserve_addresses(Address& out, size_t size, size_t alignment) {
-    if (size == 0 || !whole(size) || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size == 0 || !whole(size) || (alignment & (alignment - 1)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     const size_t align = std::max(alignment, kVirtualGranularity);
-    if (size + align < size) return CUDA_ERROR_INVALID_VALUE;
+    if (size + align < size)
+        return CUDA_ERROR_INVALID_VALUE;
     void* range = mmap(nullptr, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (range == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const Address base = (reinterpret_cast<Address>(range) + align - 1) / align * align;
     const std::lock_guard hold(tables().lock);
     tables().reservations[base] = {size, range, size + align};
@@ -53,9 +58,11 @@ CUresult reserve_addresses(Address& out, size_t size, size_t alignment) {
 CUresult free_addresses(Address address, size_t size) {
     const std::lock_guard hold(tables().lock);
     const auto found = tables().reservations.find(address);
-    if (found == tables().reservations.end() || found->second.size != size) return CUDA_ERROR_INVALID_VALUE;
+    if (found == tables().reservations.end() || found->second.size != size)
+        return CUDA_ERROR_INVALID_VALUE;
     const auto inside = tables().mappings.lower_bound(address);
-    if (inside != tables().mappings.end() && inside->first - address < size) return CUDA_ERROR_INVALID_VALUE;
+    if (inside != tables().mappings.end() && inside->first - address < size)
+        return CUDA_ERROR_INVALID_VALUE;
     munmap(found->second.range, found->second.range_size);
     tables().reservations.erase(found);
     return CUDA_SUCCESS;
@@ -63,9 +70,11 @@ CUresult free_addresses(Address address, size_t size) {
 
 CUresult release_physical(CUmemGenericAllocationHandle handle) {
     const std::lock_guard hold(tables().lock);
-    if (is_multicast(handle)) return release_multicast(handle);
+    if (is_multicast(handle))
+        return release_multicast(handle);
     Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (physical == nullptr || physical->handles == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     physical->handles--;
     drop_if_unused(handle, *physical);
     return CUDA_SUCCESS;
@@ -73,7 +82,8 @@ CUresult release_physical(CUmemGenericAllocationHandle handle) {
 
 CUresult map_physical(Address address, size_t size, size_t offset, CUmemGenericAllocationHandle handle) {
     std::unique_lock hold(tables().lock);
-    if (is_multicast(handle)) await_team(handle, hold);
+    if (is_multicast(handle))
+        await_team(handle, hold);
     Tables& t = tables();
     const size_t mappable = mappable_size(handle);
     const auto reservation = around(t.reservations, address);
@@ -99,7 +109,8 @@ CUresult map_physical(Address address, size_t size, size_t offset, CUmemGenericA
 CUresult unmap_physical(Address address, size_t size) {
     const std::lock_guard hold(tables().lock);
     std::vector<Address> found;
-    if (!exact_mappings(address, size, found)) return CUDA_ERROR_INVALID_VALUE;
+    if (!exact_mappings(address, size, found))
+        return CUDA_ERROR_INVALID_VALUE;
     for (const Address at : found) {
         const CUmemGenericAllocationHandle handle = tables().mappings[at].handle;
         *tables().mappings[at].mapped = false;
@@ -118,14 +129,18 @@ CUresult set_mapped_access(Address address, size_t size, const CUmemAccessDesc* 
         const bool flags = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
                            access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
                            access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        if (!flags || access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-        if (driver().gpu(access[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+        if (!flags || access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (driver().gpu(access[i].location.id) == nullptr)
+            return CUDA_ERROR_INVALID_DEVICE;
     }
     const std::lock_guard hold(tables().lock);
     std::vector<Address> found;
-    if (!exact_mappings(address, size, found)) return CUDA_ERROR_INVALID_VALUE;
+    if (!exact_mappings(address, size, found))
+        return CUDA_ERROR_INVALID_VALUE;
     for (const Address at : found) {
-        for (size_t i = 0; i < count; i++) tables().mappings[at].access[access[i].location.id] = access[i].flags;
+        for (size_t i = 0; i < count; i++)
+            tables().mappings[at].access[access[i].location.id] = access[i].flags;
     }
     return CUDA_SUCCESS;
 }
@@ -135,7 +150,8 @@ CUresult get_mapped_access(Address address, const CUmemLocation& location, unsig
         return CUDA_ERROR_INVALID_VALUE;
     const std::shared_lock hold(tables().lock);
     const auto found = around(tables().mappings, address);
-    if (found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (found == tables().mappings.end())
+        return CUDA_ERROR_INVALID_VALUE;
     const auto entry = found->second.access.find(location.id);
     flags = entry == found->second.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : entry->second;
     return CUDA_SUCCESS;
@@ -144,9 +160,11 @@ CUresult get_mapped_access(Address address, const CUmemLocation& location, unsig
 CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out) {
     const std::lock_guard hold(tables().lock);
     const auto found = around(tables().mappings, address);
-    if (found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (found == tables().mappings.end())
+        return CUDA_ERROR_INVALID_VALUE;
     out = found->second.handle;
-    if (is_multicast(out)) return retain_multicast(out);
+    if (is_multicast(out))
+        return retain_multicast(out);
     physicals.find(out)->handles++;
     return CUDA_SUCCESS;
 }
@@ -155,7 +173,8 @@ CUresult resolve_mapped(Address address, size_t size, Access access, Extents& ex
     const std::shared_lock hold(tables().lock);
     while (size > 0) {
         const auto found = around(tables().mappings, address);
-        if (found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+        if (found == tables().mappings.end())
+            return CUDA_ERROR_INVALID_VALUE;
         const auto given = found->second.access.find(from_gpu);
         const auto flags = given == found->second.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : given->second;
         if (flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
@@ -168,7 +187,8 @@ CUresult resolve_mapped(Address address, size_t size, Access access, Extents& ex
         const size_t offset = address - found->first, part = std::min(size, found->second.size - offset);
         if (access == Access::Write) {
             const std::lock_guard hold_gpu(physical.gpu->lock);
-            if (const Block block = physical.gpu->device.heap.at(physical.at)) block.record->touched = true;
+            if (const Block block = physical.gpu->device.heap.at(physical.at))
+                block.record->touched = true;
         }
         extents.push_back(
             {&physical.gpu->device.space, physical.at + offset, part, physical.gpu, found->second.mapped});
@@ -181,7 +201,8 @@ CUresult resolve_mapped(Address address, size_t size, Access access, Extents& ex
 bool find_mapping(Address address, Address& base, size_t& size, Gpu*& gpu) {
     const std::shared_lock hold(tables().lock);
     const auto found = around(tables().mappings, address);
-    if (found == tables().mappings.end()) return false;
+    if (found == tables().mappings.end())
+        return false;
     base = found->first;
     size = found->second.size;
     const CUmemGenericAllocationHandle handle = found->second.handle;

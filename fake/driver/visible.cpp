@@ -28,8 +28,10 @@ int position(const MachineSpec& machine, const std::string& item, size_t indices
     if (is_name(item)) {
         int found = -1;
         for (size_t i = 0; i < machine.size(); i++) {
-            if (!begins(uuid_text(machine[i]), item)) continue;
-            if (found >= 0) return -1;
+            if (!begins(uuid_text(machine[i]), item))
+                continue;
+            if (found >= 0)
+                return -1;
             found = static_cast<int>(i);
         }
         return found;
@@ -49,8 +51,10 @@ std::string trim(const std::string& text) {
 /// GPUs that are divided as CUDA shows them: a process sees one instance, the first, and then no other GPU.
 MachineSpec with_instances(const MachineSpec& chosen) {
     for (const GpuSpec& gpu : chosen) {
-        if (gpu.is_instance) return {gpu};
-        if (!gpu.mig.empty()) return {instances_of(gpu).front()};
+        if (gpu.is_instance)
+            return {gpu};
+        if (!gpu.mig.empty())
+            return {instances_of(gpu).front()};
     }
     return chosen;
 }
@@ -59,7 +63,8 @@ MachineSpec with_instances(const MachineSpec& chosen) {
 MachineSpec with_named_instances(MachineSpec ordered) {
     MachineSpec all = std::move(ordered);
     for (size_t i = 0, gpus = all.size(); i < gpus; i++) {
-        for (GpuSpec& instance : instances_of(all[i])) all.push_back(std::move(instance));
+        for (GpuSpec& instance : instances_of(all[i]))
+            all.push_back(std::move(instance));
     }
     return all;
 }
@@ -72,7 +77,8 @@ MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const 
         std::stable_sort(ordered.begin(), ordered.end(),
                          [](const GpuSpec& a, const GpuSpec& b) { return speed(a) > speed(b); });
     }
-    if (visible == nullptr) return with_instances(ordered);
+    if (visible == nullptr)
+        return with_instances(ordered);
     const size_t indices = ordered.size();
     ordered = with_named_instances(std::move(ordered));
     MachineSpec chosen;
@@ -82,11 +88,14 @@ MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const 
         const std::string item = trim(text.substr(start, comma - start));
         // A list of indices ends at the first UUID, and the other way round.
         const int at = is_name(item) == is_name(trim(text)) ? position(ordered, item, indices) : -1;
-        if (at < 0) break;
+        if (at < 0)
+            break;
         const GpuSpec& gpu = ordered[static_cast<size_t>(at)];
         for (const GpuSpec& other : chosen) {
-            if (other.uuid != gpu.uuid) continue;
-            if (repeated != nullptr) *repeated = true;
+            if (other.uuid != gpu.uuid)
+                continue;
+            if (repeated != nullptr)
+                *repeated = true;
             return {};
         }
         chosen.push_back(gpu);

@@ -5,7 +5,8 @@ namespace cuslice::fake {
 
 void work_failed(CUcontext handle, CUresult error) {
     Context* context = live_context(handle);
-    if (context == nullptr) return;
+    if (context == nullptr)
+        return;
     CUresult none = CUDA_SUCCESS;
     context->fault.compare_exchange_strong(none, error);  // the first one is told
     gate.fetch_or(kGateFault);

@@ -19,9 +19,11 @@ std::condition_variable& progress() {
 void WorkQueue::submit(Task task, const std::vector<Mark>& after) {
     {
         Hold hold(queues_lock);
-        if (late_) return enqueue_late({std::move(task), after}, hold);
+        if (late_)
+            return enqueue_late({std::move(task), after}, hold);
         bool free = !running_ && items_.empty();
-        for (const Mark& mark : after) free = free && mark.queue->completed_ >= mark.ticket;
+        for (const Mark& mark : after)
+            free = free && mark.queue->completed_ >= mark.ticket;
         if (!free) {
             enqueue({std::move(task), after});
             return;
@@ -43,7 +45,8 @@ void WorkQueue::submit(Task task, const std::vector<Mark>& after) {
 
 void WorkQueue::submit_host(Task task, const std::vector<Mark>& after) {
     Hold hold(queues_lock);
-    if (late_) return enqueue_late({std::move(task), after, true}, hold);
+    if (late_)
+        return enqueue_late({std::move(task), after, true}, hold);
     enqueue({std::move(task), after, true});
 }
 
@@ -51,7 +54,8 @@ void WorkQueue::submit_host(Task task, const std::vector<Mark>& after) {
 void WorkQueue::enqueue(Item item) {
     begun();
     items_.push_back(std::move(item));
-    if (running_) return;
+    if (running_)
+        return;
     running_ = true;
     std::thread([self = shared_from_this()] { self->drain(); }).detach();
 }
@@ -62,7 +66,8 @@ void WorkQueue::drain() {
         Item item = std::move(items_.front());
         items_.pop_front();
         hold.unlock();
-        for (const Mark& mark : item.after) wait(mark);
+        for (const Mark& mark : item.after)
+            wait(mark);
         item.task();
         item = {};
         hold.lock();
@@ -85,15 +90,18 @@ bool WorkQueue::idle() {
 void WorkQueue::wait() { wait(mark()); }
 
 bool WorkQueue::done(const Mark& mark) {
-    if (mark.queue == nullptr) return true;
+    if (mark.queue == nullptr)
+        return true;
     const std::lock_guard hold(queues_lock);
     return mark.queue->completed_ >= mark.ticket;
 }
 
 void WorkQueue::wait(const Mark& mark) {
-    if (mark.queue == nullptr) return;
+    if (mark.queue == nullptr)
+        return;
     Hold hold(queues_lock);
-    if (late_) return wait_late(mark, hold);
+    if (late_)
+        return wait_late(mark, hold);
     progress().wait(hold, [&] { return mark.queue->completed_ >= mark.ticket; });
 }
 

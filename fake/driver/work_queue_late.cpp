@@ -56,7 +56,8 @@ void WorkQueue::enqueue_late(Item item, Hold& hold) {
         const uint64_t chance = random_number();
         const std::shared_ptr<WorkQueue> queue = busy()[chance % busy().size()];
         for (uint64_t i = 0; i <= (chance >> 32) % kMaxAtOnce; i++)
-            if (!advance(queue, hold, Host::aside)) break;
+            if (!advance(queue, hold, Host::aside))
+                break;
     }
 }
 
@@ -96,11 +97,14 @@ void WorkQueue::finish_late() {
 // is at it.
 bool WorkQueue::advance(std::shared_ptr<WorkQueue> queue, Hold& hold, Host host) {
     for (;;) {
-        if (queue->items_.empty() || queue->running_) return false;
+        if (queue->items_.empty() || queue->running_)
+            return false;
         std::shared_ptr<WorkQueue> before;
         for (const Mark& mark : queue->items_.front().after)
-            if (mark.queue->completed_ < mark.ticket) before = mark.queue;
-        if (before == nullptr) break;
+            if (mark.queue->completed_ < mark.ticket)
+                before = mark.queue;
+        if (before == nullptr)
+            break;
         queue = std::move(before);  // marks are made of what has been submitted: there is no way round in a circle
     }
     queue->run_front(hold, host);
@@ -109,25 +113,31 @@ bool WorkQueue::advance(std::shared_ptr<WorkQueue> queue, Hold& hold, Host host)
 
 void WorkQueue::wait_late(const Mark& mark, Hold& hold) {
     while (mark.queue->completed_ < mark.ticket)
-        if (!advance(mark.queue, hold, Host::here)) progress().wait(hold);
+        if (!advance(mark.queue, hold, Host::here))
+            progress().wait(hold);
 }
 
 void WorkQueue::look(const Mark& mark) {
     Hold hold(queues_lock);
-    if (!late_ || mark.queue == nullptr || mark.queue->completed_ >= mark.ticket) return;
+    if (!late_ || mark.queue == nullptr || mark.queue->completed_ >= mark.ticket)
+        return;
     const uint64_t chance = random_number();
     if (chance % 4 == 0)
         advance(busy().empty() ? mark.queue : busy()[(chance >> 8) % busy().size()], hold, Host::aside);
-    if (chance % 2 == 0) return;
+    if (chance % 2 == 0)
+        return;
     for (uint64_t i = 0; i <= (chance >> 32) % kMaxAtOnce; i++)
-        if (mark.queue->completed_ >= mark.ticket || !advance(mark.queue, hold, Host::aside)) return;
+        if (mark.queue->completed_ >= mark.ticket || !advance(mark.queue, hold, Host::aside))
+            return;
 }
 
 void WorkQueue::finish_all() {
     Hold hold(queues_lock);
     std::vector<Mark> all;
-    for (const std::shared_ptr<WorkQueue>& queue : busy()) all.push_back({queue, queue->submitted_});
-    for (const Mark& mark : all) wait_late(mark, hold);
+    for (const std::shared_ptr<WorkQueue>& queue : busy())
+        all.push_back({queue, queue->submitted_});
+    for (const Mark& mark : all)
+        wait_late(mark, hold);
 }
 
 }  // namespace cuslice::fake

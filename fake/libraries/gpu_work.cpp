@@ -48,7 +48,8 @@ CUresult start() {
 
 LoadedKernel* find(CUcontext context, unsigned long long id) {
     for (LoadedKernel& one : loaded)
-        if (one.function != nullptr && one.context == context && one.id == id) return &one;
+        if (one.function != nullptr && one.context == context && one.id == id)
+            return &one;
     return nullptr;
 }
 
@@ -71,7 +72,8 @@ CUresult kernel_of_current(CUfunction* function, bool again) {
     CUSLICE_TRY(CU(cuCtxGetId, 12000)(context, &id));
     Hold hold;
     LoadedKernel* one = find(context, id);
-    if (one == nullptr) return load(context, id, function);
+    if (one == nullptr)
+        return load(context, id, function);
     if (again) {
         one->function = nullptr;
         return load(context, id, function);
@@ -86,7 +88,8 @@ CUresult enter_context() {
     CUSLICE_TRY(start());
     CUcontext context = nullptr;
     CUSLICE_TRY(CU(cuCtxGetCurrent, 4000)(&context));
-    if (context != nullptr) return CUDA_SUCCESS;
+    if (context != nullptr)
+        return CUDA_SUCCESS;
     {
         Hold hold;
         if (primary == nullptr) {
@@ -114,18 +117,22 @@ CUresult launch_kernel(CUstream stream) {
         CUfunction function = nullptr;
         CUSLICE_TRY(kernel_of_current(&function, again));
         result = CU(cuLaunchKernel, 4000)(function, 1U, 1U, 1U, 1U, 1U, 1U, 0U, stream, nullptr, nullptr);
-        if (result != CUDA_ERROR_INVALID_HANDLE) break;
+        if (result != CUDA_ERROR_INVALID_HANDLE)
+            break;
         // Is it the function or the stream that is gone?
         int ignored = 0;
-        if (CU(cuFuncGetAttribute, 2020)(&ignored, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS) break;
+        if (CU(cuFuncGetAttribute, 2020)(&ignored, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS)
+            break;
     }
     return result;
 }
 
 bool memory_is_there(const void* address, uint64_t bytes) {
-    if (start() != CUDA_SUCCESS) return false;
+    if (start() != CUDA_SUCCESS)
+        return false;
     auto at = reinterpret_cast<CUdeviceptr>(address);
-    if (bytes > ~at) return false;
+    if (bytes > ~at)
+        return false;
     const CUdeviceptr end = at + bytes;
     // Memory that is mapped piece by piece consists of several ranges, one after the other.
     while (at < end) {

@@ -17,7 +17,8 @@ class LiveHandles {
     /// Null: the host has no memory.
     Handle* create() {
         void* memory = std::malloc(sizeof(Handle));
-        if (memory == nullptr) return nullptr;
+        if (memory == nullptr)
+            return nullptr;
         auto* handle = new (memory) Handle{};
         pthread_mutex_lock(&mutex_);
         handle->next = first_;
@@ -29,7 +30,8 @@ class LiveHandles {
     bool has(const Handle* handle) {
         pthread_mutex_lock(&mutex_);
         const Handle* one = first_;
-        while (one != nullptr && one != handle) one = one->next;
+        while (one != nullptr && one != handle)
+            one = one->next;
         pthread_mutex_unlock(&mutex_);
         return one != nullptr;
     }
@@ -38,11 +40,14 @@ class LiveHandles {
     bool destroy(Handle* handle) {
         pthread_mutex_lock(&mutex_);
         Handle** link = &first_;
-        while (*link != nullptr && *link != handle) link = &(*link)->next;
+        while (*link != nullptr && *link != handle)
+            link = &(*link)->next;
         const bool found = *link != nullptr;
-        if (found) *link = handle->next;
+        if (found)
+            *link = handle->next;
         pthread_mutex_unlock(&mutex_);
-        if (found) std::free(handle);
+        if (found)
+            std::free(handle);
         return found;
     }
 

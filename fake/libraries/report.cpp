@@ -26,17 +26,20 @@ void report(const char* format, ...) {
                                                       : STDERR_FILENO;
     // Nothing can be done about a line that can't be written.
     [[maybe_unused]] const auto written = ::write(file >= 0 ? file : STDERR_FILENO, line, length);
-    if (file >= 0 && file != STDERR_FILENO) ::close(file);
+    if (file >= 0 && file != STDERR_FILENO)
+        ::close(file);
     errno = saved;
 }
 
 void report_unsupported(const char* name, std::atomic<bool>& said) {
-    if (!said.exchange(true)) report("%s is not supported", name);
+    if (!said.exchange(true))
+        report("%s is not supported", name);
 }
 
 void report_no_memory(const char* function, const char* what, const void* address, unsigned long long bytes) {
     static constinit std::atomic<bool> said{false};
-    if (said.exchange(true)) return;
+    if (said.exchange(true))
+        return;
     report("%s: %s takes %llu bytes at %p, where the GPU has no memory", function, what, bytes, address);
 }
 

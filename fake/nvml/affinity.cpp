@@ -24,7 +24,8 @@ nvmlReturn_t run_anywhere(nvmlDevice_t handle) {
     return with_device(handle, &handle, [](const NvmlDevice&) {
         cpu_set_t all;
         CPU_ZERO(&all);
-        for (unsigned i = 0; i < CPU_SETSIZE && exists(i); i++) CPU_SET(i, &all);
+        for (unsigned i = 0; i < CPU_SETSIZE && exists(i); i++)
+            CPU_SET(i, &all);
         return sched_setaffinity(0, sizeof all, &all) == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
     });
 }
@@ -32,9 +33,11 @@ nvmlReturn_t run_anywhere(nvmlDevice_t handle) {
 }  // namespace
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetCpuAffinity, mask, handle, words, mask) {
-    if (words == 0) return NVML_ERROR_INVALID_ARGUMENT;
+    if (words == 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
     std::fill_n(mask, words, 0UL);
-    for (unsigned i = 0; i < words * kBitsOfWord && exists(i); i++) mask[i / kBitsOfWord] |= 1UL << (i % kBitsOfWord);
+    for (unsigned i = 0; i < words * kBitsOfWord && exists(i); i++)
+        mask[i / kBitsOfWord] |= 1UL << (i % kBitsOfWord);
     return NVML_SUCCESS;
 }
 

@@ -13,7 +13,8 @@ namespace cuslice::fake {
 
 /// Last step of NVML's functions: looks up the text of an error for the log.
 inline nvmlReturn_t answered(nvmlReturn_t result) {
-    if (result != NVML_SUCCESS) ::nvmlErrorString(result);
+    if (result != NVML_SUCCESS)
+        ::nvmlErrorString(result);
     return result;
 }
 
@@ -21,7 +22,8 @@ inline nvmlReturn_t answered(nvmlReturn_t result) {
 template <typename F>
 nvmlReturn_t with_device(nvmlDevice_t handle, const void* out, F&& f) {
     NvmlDevice* device = nullptr;
-    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return answered(bad);
+    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS)
+        return answered(bad);
     return answered(out == nullptr ? NVML_ERROR_INVALID_ARGUMENT : f(*device));
 }
 

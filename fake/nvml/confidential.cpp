@@ -13,8 +13,10 @@ namespace {
 /// Calls f() for a place for the answer, where one of the GPUs is new enough for the question to be understood.
 template <typename F>
 nvmlReturn_t from(int capability, const void* out, F&& f) {
-    if (!nvml_state().started()) return answered(NVML_ERROR_UNINITIALIZED);
-    if (out == nullptr) return answered(NVML_ERROR_INVALID_ARGUMENT);
+    if (!nvml_state().started())
+        return answered(NVML_ERROR_UNINITIALIZED);
+    if (out == nullptr)
+        return answered(NVML_ERROR_INVALID_ARGUMENT);
     const std::vector<NvmlDevice>& all = nvml_state().devices();
     const bool understood = std::any_of(all.begin(), all.end(), [&](const NvmlDevice& device) {
         return device.spec.major * 10 + device.spec.minor >= capability;

@@ -50,7 +50,8 @@ nvmlReturn_t with_gpu(nvmlDevice_t handle, const void* out, F&& f) {
 
 nvmlReturn_t old_pci_info(nvmlDevice_t handle, nvmlPciInfo_t* place) {
     auto* const out = reinterpret_cast<PciInfoV2*>(place);
-    if (out == nullptr) return answered(NVML_ERROR_INVALID_ARGUMENT);
+    if (out == nullptr)
+        return answered(NVML_ERROR_INVALID_ARGUMENT);
     nvmlPciInfo_t now{};
     CUSLICE_TRY(nvmlDeviceGetPciInfo_v3(handle, &now));
     *out = {};
@@ -64,10 +65,14 @@ nvmlReturn_t old_pci_info(nvmlDevice_t handle, nvmlPciInfo_t* place) {
 }
 
 nvmlBrandType_t brand_of(const std::string& brand) {
-    if (brand == "geforce") return NVML_BRAND_GEFORCE;
-    if (brand == "tesla") return NVML_BRAND_TESLA;
-    if (brand == "quadro") return NVML_BRAND_QUADRO;
-    if (brand == "titan") return NVML_BRAND_TITAN;
+    if (brand == "geforce")
+        return NVML_BRAND_GEFORCE;
+    if (brand == "tesla")
+        return NVML_BRAND_TESLA;
+    if (brand == "quadro")
+        return NVML_BRAND_QUADRO;
+    if (brand == "titan")
+        return NVML_BRAND_TITAN;
     return NVML_BRAND_NVIDIA;
 }
 
@@ -101,7 +106,8 @@ unsigned architecture_number(const GpuSpec& spec) {
 
 nvmlReturn_t attributes(nvmlDevice_t handle, nvmlDeviceAttributes_t* out) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (!device.spec.is_instance) return NVML_ERROR_NOT_SUPPORTED;
+        if (!device.spec.is_instance)
+            return NVML_ERROR_NOT_SUPPORTED;
         *out = {};
         out->multiprocessorCount = static_cast<unsigned>(device.spec.multiprocessors);
         out->memorySizeMB = (device.spec.memory + device.spec.reserved) >> 20;
@@ -145,7 +151,8 @@ CUSLICE_NVML_DEVICE(nvmlDeviceGetBrand, out, handle, out) { return give(out, bra
 CUSLICE_NVML_DEVICE(nvmlDeviceGetArchitecture, out, handle, out) { return give(out, architecture_number(device.spec)); }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetCudaComputeCapability, major, handle, major, minor) {
-    if (minor == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (minor == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
     *major = device.spec.major;
     *minor = device.spec.minor;
     return NVML_SUCCESS;
@@ -173,7 +180,8 @@ CUSLICE_NVML(nvmlDeviceGetPciInfo_v3, handle, out) {
 
 CUSLICE_NVML(nvmlDeviceGetPciInfoExt, handle, out) {
     return with_gpu(handle, out, [&](const NvmlDevice& device) {
-        if (out->version != struct_version<nvmlPciInfoExt_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        if (out->version != struct_version<nvmlPciInfoExt_v1_t>(1))
+            return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         put_address(*out, device.spec);
         put(out->busId, long_pci_text(device.spec.pci));
         out->baseClass = 3;  // display controller
@@ -209,7 +217,8 @@ CUSLICE_NVML(nvmlDeviceGetP2PStatus, handle, other_handle, index, out) {
     CUSLICE_TRY(nvmlDeviceGetTopologyCommonAncestor(handle, other_handle, &level));
     NvmlDevice* other = nullptr;
     CUSLICE_TRY(nvml_state().find(other_handle, other));
-    if (static_cast<unsigned>(index) > NVML_P2P_CAPS_INDEX_PCI) return NVML_ERROR_INVALID_ARGUMENT;
+    if (static_cast<unsigned>(index) > NVML_P2P_CAPS_INDEX_PCI)
+        return NVML_ERROR_INVALID_ARGUMENT;
     return with_device(handle, out, [&](const NvmlDevice& device) {
         const bool reachable = device.spec.major >= 6 && device.spec.major == other->spec.major;
         const bool linked = reachable && device.spec.nvlink && other->spec.nvlink;

@@ -32,7 +32,8 @@ constexpr Range kOfC2c[] = {{NVML_FI_DEV_C2C_LINK_COUNT, NVML_FI_DEV_C2C_LINK_GE
 template <size_t size>
 bool in(const Range (&ranges)[size], unsigned field) {
     for (const Range& range : ranges) {
-        if (field >= range.first && field <= range.last) return true;
+        if (field >= range.first && field <= range.last)
+            return true;
     }
     return false;
 }
@@ -86,8 +87,10 @@ nvmlReturn_t link_state(nvmlFieldValue_t& value, nvmlDevice_t handle) {
 }
 
 nvmlReturn_t fill(nvmlFieldValue_t& value, nvmlDevice_t handle, const GpuSpec& gpu) {
-    if (value.fieldId == 0 || value.fieldId >= NVML_FI_MAX) return NVML_ERROR_INVALID_ARGUMENT;
-    if (lacks(gpu, value.fieldId)) return NVML_ERROR_NOT_SUPPORTED;
+    if (value.fieldId == 0 || value.fieldId >= NVML_FI_MAX)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (lacks(gpu, value.fieldId))
+        return NVML_ERROR_NOT_SUPPORTED;
     switch (value.fieldId) {
         case NVML_FI_DEV_ECC_CURRENT:
         case NVML_FI_DEV_ECC_PENDING:
@@ -121,7 +124,8 @@ nvmlReturn_t fill(nvmlFieldValue_t& value, nvmlDevice_t handle, const GpuSpec& g
 }  // namespace
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetFieldValues, values, handle, count, values) {
-    if (count <= 0) return NVML_ERROR_INVALID_ARGUMENT;
+    if (count <= 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     for (int i = 0; i < count; i++) {
         nvmlFieldValue_t& value = values[i];

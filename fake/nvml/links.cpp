@@ -47,9 +47,11 @@ bool is_linked(const NvmlDevice& device) {
 template <typename F>
 nvmlReturn_t with_link(nvmlDevice_t handle, unsigned link, const void* out, F&& f) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
+        if (link >= NVML_NVLINK_MAX_LINKS)
+            return NVML_ERROR_INVALID_ARGUMENT;
         const Generation* generation = generation_of(device.spec);
-        if (generation == nullptr) return NVML_ERROR_NOT_SUPPORTED;
+        if (generation == nullptr)
+            return NVML_ERROR_NOT_SUPPORTED;
         return link < generation->links ? f(*generation, is_linked(device)) : NVML_ERROR_INVALID_ARGUMENT;
     });
 }
@@ -112,11 +114,13 @@ CUSLICE_NVML_DEVICE(nvmlDeviceGetGpuFabricInfo, out, handle, out) {
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetGpuFabricInfoV, out, handle, out) {
-    if (!has_fabric(device.spec)) return NVML_ERROR_NOT_SUPPORTED;
+    if (!has_fabric(device.spec))
+        return NVML_ERROR_NOT_SUPPORTED;
     const bool newest = out->version == struct_version<nvmlGpuFabricInfo_v3_t>(3);
     if (!newest && out->version != struct_version<nvmlGpuFabricInfo_v2_t>(2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     out->healthMask = 0;  // every part of it: not supported
-    if (newest) out->healthSummary = NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED;
+    if (newest)
+        out->healthSummary = NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED;
     return no_fabric(out);
 }

@@ -14,13 +14,17 @@ nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned* count, Info* out, Fil
     NvmlDevice* device = nullptr;
     std::vector<NvmlHolder> holders;
     CUSLICE_TRY(nvml_state().find(handle, device));
-    if (count == nullptr || (*count > 0 && out == nullptr)) return NVML_ERROR_INVALID_ARGUMENT;
+    if (count == nullptr || (*count > 0 && out == nullptr))
+        return NVML_ERROR_INVALID_ARGUMENT;
     const DriverSpec& driver = device->spec.driver;
-    if (driver.process_list == "unsupported") return NVML_ERROR_NOT_SUPPORTED;
-    if (driver.process_list == "listed") CUSLICE_TRY(holders_of(*device, holders));
+    if (driver.process_list == "unsupported")
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (driver.process_list == "listed")
+        CUSLICE_TRY(holders_of(*device, holders));
     const unsigned room = *count;
     *count = static_cast<unsigned>(holders.size());
-    if (room < holders.size()) return NVML_ERROR_INSUFFICIENT_SIZE;
+    if (room < holders.size())
+        return NVML_ERROR_INSUFFICIENT_SIZE;
     for (size_t i = 0; i < holders.size(); i++) {
         out[i] = {};
         out[i].pid = static_cast<unsigned>(driver.listed_pid(holders[i].holder.pid));
@@ -44,19 +48,23 @@ nvmlReturn_t compute_processes(nvmlDevice_t handle, unsigned* count, nvmlProcess
 nvmlReturn_t no_processes(nvmlDevice_t handle, unsigned* count) {
     NvmlDevice* device = nullptr;
     CUSLICE_TRY(nvml_state().find(handle, device));
-    if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (count == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
     *count = 0;
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t used_bytes(nvmlDevice_t handle, NvmlDevice*& device, unsigned long long& used) {
     CUSLICE_TRY(nvml_state().find(handle, device));
-    if (device->spec.integrated) return NVML_ERROR_NOT_SUPPORTED;
+    if (device->spec.integrated)
+        return NVML_ERROR_NOT_SUPPORTED;
     used = 0;
     const size_t own = nvml_state().place_of(*device);
     for (NvmlDevice& one : nvml_state().devices()) {
-        if (&one != device && one.parent != own) continue;
-        if (!one.open()) return NVML_ERROR_UNKNOWN;
+        if (&one != device && one.parent != own)
+            continue;
+        if (!one.open())
+            return NVML_ERROR_UNKNOWN;
         used += one.books.used_by_all();
     }
     return NVML_SUCCESS;
@@ -66,14 +74,17 @@ nvmlReturn_t used_bytes(nvmlDevice_t handle, NvmlDevice*& device, unsigned long 
 
 CUSLICE_NVML(nvmlDeviceGetMemoryInfo, handle, out) {
     NvmlDevice* device = nullptr;
-    if (out == nullptr) return answered(NVML_ERROR_INVALID_ARGUMENT);
-    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return answered(bad);
+    if (out == nullptr)
+        return answered(NVML_ERROR_INVALID_ARGUMENT);
+    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS)
+        return answered(bad);
     nvmlMemory_v2_t now{};
     now.version = struct_version<nvmlMemory_v2_t>(2);
     // Before 510 there was no newer form, and what the driver keeps was in no figure.
     if (!device->spec.driver.tells_reserved()) {
         unsigned long long used = 0;
-        if (const nvmlReturn_t bad = used_bytes(handle, device, used); bad != NVML_SUCCESS) return answered(bad);
+        if (const nvmlReturn_t bad = used_bytes(handle, device, used); bad != NVML_SUCCESS)
+            return answered(bad);
         *out = {device->spec.memory, device->spec.memory - used, used};
         return NVML_SUCCESS;
     }
@@ -86,8 +97,10 @@ CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2, handle, out) {
     NvmlDevice* device = nullptr;
     unsigned long long used = 0;
     CUSLICE_TRY(used_bytes(handle, device, used));
-    if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    if (out->version != struct_version<nvmlMemory_v2_t>(2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (out == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (out->version != struct_version<nvmlMemory_v2_t>(2))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     out->total = device->spec.memory + device->spec.reserved;
     out->reserved = device->spec.reserved;
     out->used = used;
@@ -98,7 +111,8 @@ CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2, handle, out) {
 CUSLICE_NVML(nvmlDeviceGetBAR1MemoryInfo, handle, out) {
     NvmlDevice* device = nullptr;
     CUSLICE_TRY(nvml_state().find(handle, device));
-    if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (out == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
     constexpr unsigned long long kWindow = 256ULL << 20, kTaken = 2ULL << 20;
     *out = {kWindow, kWindow - kTaken, kTaken};
     return NVML_SUCCESS;
@@ -122,9 +136,12 @@ CUSLICE_NVML(nvmlDeviceGetMPSComputeRunningProcesses_v2, handle, count, infos) {
 CUSLICE_NVML(nvmlDeviceGetMPSComputeRunningProcesses_v3, handle, count, infos) { return no_processes(handle, count); }
 
 CUSLICE_NVML(nvmlDeviceGetRunningProcessDetailList, handle, list) {
-    if (list == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    if (list->version != struct_version<nvmlProcessDetailList_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (list->mode != kProcessModeCompute) return no_processes(handle, &list->numProcArrayEntries);
+    if (list == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (list->version != struct_version<nvmlProcessDetailList_v1_t>(1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (list->mode != kProcessModeCompute)
+        return no_processes(handle, &list->numProcArrayEntries);
     return list_processes(handle, &list->numProcArrayEntries, list->procArray, put_instance<nvmlProcessDetail_v1_t>);
 }
 

@@ -38,22 +38,28 @@ CUSLICE_NVML_DEVICE(nvmlDeviceGetComputeMode, out, handle, out) {
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetEccMode, current, handle, current, pending) {
-    if (pending == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    if (!device.spec.ecc) return NVML_ERROR_NOT_SUPPORTED;
+    if (pending == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (!device.spec.ecc)
+        return NVML_ERROR_NOT_SUPPORTED;
     *current = *pending = NVML_FEATURE_ENABLED;
     return NVML_SUCCESS;
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetTotalEccErrors, out, handle, type, counter, out) {
-    if (static_cast<unsigned>(type) > 1 || static_cast<unsigned>(counter) > 1) return NVML_ERROR_INVALID_ARGUMENT;
-    if (!device.spec.ecc) return NVML_ERROR_NOT_SUPPORTED;
+    if (static_cast<unsigned>(type) > 1 || static_cast<unsigned>(counter) > 1)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (!device.spec.ecc)
+        return NVML_ERROR_NOT_SUPPORTED;
     *out = 0;
     return NVML_SUCCESS;
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetMigMode, current, handle, current, pending) {
-    if (pending == nullptr || device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
-    if (!has_mig(device.spec)) return NVML_ERROR_NOT_SUPPORTED;
+    if (pending == nullptr || device.spec.is_instance)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (!has_mig(device.spec))
+        return NVML_ERROR_NOT_SUPPORTED;
     *current = *pending = device.spec.mig.empty() ? 0 : 1;
     return NVML_SUCCESS;
 }
@@ -68,8 +74,10 @@ CUSLICE_NVML_DEVICE(nvmlDeviceIsMigDeviceHandle, out, handle, out) {
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetMigDeviceHandleByIndex, out, handle, index, out) {
-    if (device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
-    if (device.spec.mig.empty()) return NVML_ERROR_NOT_SUPPORTED;
+    if (device.spec.is_instance)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (device.spec.mig.empty())
+        return NVML_ERROR_NOT_SUPPORTED;
     const size_t place = nvml_state().instance(nvml_state().place_of(device), index);
     return place == NvmlDevice::kNone ? NVML_ERROR_NOT_FOUND : give(out, nvml_state().handle(place));
 }

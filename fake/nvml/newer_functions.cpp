@@ -35,7 +35,8 @@ bool is_hidden(const char* symbol) {
 [[gnu::constructor]] void hide_newer_functions() {
     const auto last = std::max_element(std::begin(kNewer), std::end(kNewer),
                                        [](const Since& a, const Since& b) { return a.branch < b.branch; });
-    if (driver_spec().branch() < last->branch) hide_symbols(is_hidden);
+    if (driver_spec().branch() < last->branch)
+        hide_symbols(is_hidden);
 }
 
 }  // namespace

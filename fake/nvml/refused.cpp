@@ -146,8 +146,10 @@ const Refused* find_refused(std::string_view name) {
 }
 
 int unsupported(const char* name, std::atomic<bool>& said) {
-    if (!cuslice::fake::nvml_state().started()) return NVML_ERROR_UNINITIALIZED;
-    if (!said.exchange(true)) cuslice::fake::nvml_say(std::string(name) + " is not supported");
+    if (!cuslice::fake::nvml_state().started())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!said.exchange(true))
+        cuslice::fake::nvml_say(std::string(name) + " is not supported");
     return NVML_ERROR_NOT_SUPPORTED;
 }
 
@@ -157,7 +159,8 @@ namespace cuslice::fake {
 
 int nvml_refuse(const char* name, nvmlDevice_st* first, std::atomic<bool>& said) {
     const Refused* known = find_refused(name);
-    if (known == nullptr) return unsupported(name, said);
+    if (known == nullptr)
+        return unsupported(name, said);
     if (std::string_view(name).substr(0, 10) != "nvmlDevice")
         return answered(nvml_state().started() ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_UNINITIALIZED);
     return with_device(first, name, [&](const NvmlDevice& device) {

@@ -15,7 +15,8 @@ constexpr unsigned long long kReasonIdle = 1;
 
 nvmlReturn_t idle_utilization(nvmlDevice_t handle, unsigned* utilization, unsigned* sampling) {
     return with_device(handle, utilization, [&](const NvmlDevice&) {
-        if (sampling == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+        if (sampling == nullptr)
+            return NVML_ERROR_INVALID_ARGUMENT;
         *sampling = kSamplingUs;
         return give(utilization, 0);
     });
@@ -44,7 +45,8 @@ bool clock_of(const GpuSpec& spec, nvmlClockType_t type, unsigned& most, unsigne
 nvmlReturn_t clock(nvmlDevice_t handle, nvmlClockType_t type, unsigned* out, bool highest) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
         unsigned most = 0, idle = 0;
-        if (!clock_of(device.spec, type, most, idle)) return NVML_ERROR_INVALID_ARGUMENT;
+        if (!clock_of(device.spec, type, most, idle))
+            return NVML_ERROR_INVALID_ARGUMENT;
         return give(out, highest ? most : idle);
     });
 }
@@ -77,8 +79,10 @@ CUSLICE_NVML_DEVICE(nvmlDeviceGetTemperature, out, handle, sensor, out) {
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetTemperatureV, out, handle, out) {
-    if (out->version != struct_version<nvmlTemperature_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (out->sensorType != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
+    if (out->version != struct_version<nvmlTemperature_v1_t>(1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (out->sensorType != NVML_TEMPERATURE_GPU)
+        return NVML_ERROR_INVALID_ARGUMENT;
     return give(&out->temperature, kIdleTemperature);
 }
 
@@ -104,7 +108,8 @@ CUSLICE_NVML_DEVICE(nvmlDeviceGetFanSpeed, out, handle, out) {
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetFanSpeed_v2, out, handle, fan, out) {
-    if (!device.spec.fan) return NVML_ERROR_NOT_SUPPORTED;
+    if (!device.spec.fan)
+        return NVML_ERROR_NOT_SUPPORTED;
     return fan == 0 ? give(out, kIdleFan) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
@@ -115,7 +120,8 @@ CUSLICE_NVML(nvmlDeviceGetPowerManagementDefaultLimit, handle, out) { return mil
 CUSLICE_NVML(nvmlDeviceGetEnforcedPowerLimit, handle, out) { return milliwatts(handle, out); }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetPowerManagementLimitConstraints, least, handle, least, most) {
-    if (most == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (most == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
     *least = static_cast<unsigned>(device.spec.power_limit * 500);
     return give(most, device.spec.power_limit * 1000);
 }
@@ -128,7 +134,8 @@ CUSLICE_NVML(nvmlDeviceGetMaxClockInfo, handle, type, out) { return clock(handle
 CUSLICE_NVML(nvmlDeviceGetApplicationsClock, handle, type, out) { return clock(handle, type, out, true); }
 
 CUSLICE_NVML(nvmlDeviceGetClock, handle, type, id, out) {
-    if (static_cast<unsigned>(id) > NVML_CLOCK_ID_CUSTOMER_BOOST_MAX) return NVML_ERROR_INVALID_ARGUMENT;
+    if (static_cast<unsigned>(id) > NVML_CLOCK_ID_CUSTOMER_BOOST_MAX)
+        return NVML_ERROR_INVALID_ARGUMENT;
     return clock(handle, type, out, id != NVML_CLOCK_ID_CURRENT);
 }
 

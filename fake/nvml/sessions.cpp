@@ -13,7 +13,8 @@ namespace {
 /// data centres of Ampere, Hopper and Blackwell have no encoder, and AV1 came with Ada.
 bool has_encoder(const GpuSpec& gpu, nvmlEncoderType_t type) {
     const int capability = gpu.major * 10 + gpu.minor;
-    if (capability == 80 || capability == 90 || capability == 100) return false;
+    if (capability == 80 || capability == 90 || capability == 100)
+        return false;
     return type == NVML_ENCODER_QUERY_AV1 ? capability >= 89 : true;
 }
 
@@ -24,12 +25,14 @@ nvmlReturn_t no_sessions(unsigned* count) { return give(count, 0); }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetEncoderCapacity, out, handle, type, out) {
     constexpr unsigned kAll = 100;
-    if (static_cast<unsigned>(type) > NVML_ENCODER_QUERY_AV1) return NVML_ERROR_INVALID_ARGUMENT;
+    if (static_cast<unsigned>(type) > NVML_ENCODER_QUERY_AV1)
+        return NVML_ERROR_INVALID_ARGUMENT;
     return has_encoder(device.spec, type) ? give(out, kAll) : NVML_ERROR_NOT_SUPPORTED;
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetEncoderStats, count, handle, count, fps, latency) {
-    if (fps == nullptr || latency == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (fps == nullptr || latency == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
     *fps = *latency = 0;
     return no_sessions(count);
 }

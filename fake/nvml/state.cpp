@@ -26,14 +26,16 @@ bool NvmlDevice::open() {
     std::string error;
     if (!opened) {
         opened = books.open(spec, error);
-        if (!opened) nvml_say(error);
+        if (!opened)
+            nvml_say(error);
     }
     return opened;
 }
 
 nvmlReturn_t Nvml::start(unsigned flags) {
     constexpr unsigned kAll = NVML_INIT_FLAG_NO_GPUS | NVML_INIT_FLAG_NO_ATTACH | nvml::kInitFlagForceInit;
-    if ((flags & ~kAll) != 0) return NVML_ERROR_INVALID_ARGUMENT;
+    if ((flags & ~kAll) != 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
     const std::lock_guard hold(count_lock_);
     if (!read_) {
         std::string error;
@@ -44,7 +46,8 @@ nvmlReturn_t Nvml::start(unsigned flags) {
         }
         gpus_ = machine.size();
         size_t instances = 0;
-        for (const GpuSpec& gpu : machine) instances += gpu.mig.size();
+        for (const GpuSpec& gpu : machine)
+            instances += gpu.mig.size();
         devices_ = std::vector<NvmlDevice>(gpus_ + instances);
         for (size_t i = 0, next = gpus_; i < gpus_; i++) {
             unsigned place = 0;
@@ -64,7 +67,8 @@ nvmlReturn_t Nvml::start(unsigned flags) {
 
 nvmlReturn_t Nvml::stop() {
     const std::lock_guard hold(count_lock_);
-    if (starts_ == 0) return NVML_ERROR_UNINITIALIZED;
+    if (starts_ == 0)
+        return NVML_ERROR_UNINITIALIZED;
     starts_--;
     return NVML_SUCCESS;
 }
@@ -73,7 +77,8 @@ bool Nvml::started() {
     uint64_t pause = 0;
     {
         const std::lock_guard hold(count_lock_);
-        if (starts_ == 0) return false;
+        if (starts_ == 0)
+            return false;
         pause = devices_.front().spec.driver.nvml_time;
     }
     pause_for(pause);
@@ -82,7 +87,8 @@ bool Nvml::started() {
 
 size_t Nvml::instance(size_t gpu, unsigned place) const {
     for (size_t i = gpus_; i < devices_.size(); i++) {
-        if (devices_[i].parent == gpu && devices_[i].place == place) return i;
+        if (devices_[i].parent == gpu && devices_[i].place == place)
+            return i;
     }
     return NvmlDevice::kNone;
 }
@@ -90,16 +96,20 @@ size_t Nvml::instance(size_t gpu, unsigned place) const {
 nvmlDevice_t Nvml::handle(size_t index) const { return reinterpret_cast<nvmlDevice_t>(kHandleMark + index); }
 
 nvmlReturn_t Nvml::find(nvmlDevice_t handle, NvmlDevice*& device) {
-    if (!started()) return NVML_ERROR_UNINITIALIZED;
+    if (!started())
+        return NVML_ERROR_UNINITIALIZED;
     const uint64_t index = reinterpret_cast<uint64_t>(handle) - kHandleMark;
-    if (index >= devices_.size()) return NVML_ERROR_INVALID_ARGUMENT;
+    if (index >= devices_.size())
+        return NVML_ERROR_INVALID_ARGUMENT;
     device = &devices_[index];
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t copy_text(const std::string& text, char* out, unsigned size) {
-    if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    if (size < text.size() + 1) return NVML_ERROR_INSUFFICIENT_SIZE;
+    if (out == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (size < text.size() + 1)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
     std::memcpy(out, text.c_str(), text.size() + 1);
     return NVML_SUCCESS;
 }
@@ -107,15 +117,21 @@ nvmlReturn_t copy_text(const std::string& text, char* out, unsigned size) {
 nvmlReturn_t holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
     const size_t own = nvml_state().place_of(device);
     for (NvmlDevice& one : nvml_state().devices()) {
-        if (&one != &device && one.parent != own) continue;
-        if (!one.open()) return NVML_ERROR_UNKNOWN;
+        if (&one != &device && one.parent != own)
+            continue;
+        if (!one.open())
+            return NVML_ERROR_UNKNOWN;
         bool known = true;
         for (Holder& holder : one.books.holders(&known)) {
-            if (!holder.live || holder.contexts == 0) continue;
-            if (!one.spec.driver.lists_hosts_pids()) holder.pid = holder.pid_here;
-            if (holder.pid != 0) holders.push_back({holder, &one.spec});
+            if (!holder.live || holder.contexts == 0)
+                continue;
+            if (!one.spec.driver.lists_hosts_pids())
+                holder.pid = holder.pid_here;
+            if (holder.pid != 0)
+                holders.push_back({holder, &one.spec});
         }
-        if (!known) return NVML_ERROR_UNKNOWN;
+        if (!known)
+            return NVML_ERROR_UNKNOWN;
     }
     return NVML_SUCCESS;
 }

@@ -59,7 +59,8 @@ std::string nvml_version() {
 }
 
 nvmlReturn_t give_cuda_version(int* version) {
-    if (version == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (version == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
     *version = driver_spec().cuda_version();  // documented to work before nvmlInit
     return NVML_SUCCESS;
 }
@@ -73,7 +74,8 @@ CUSLICE_NVML(nvmlShutdown) { return nvml_state().stop(); }
 
 const char* nvmlErrorString(nvmlReturn_t code) {
     for (const Meaning& meaning : kMeanings) {
-        if (meaning.code == code) return meaning.text;
+        if (meaning.code == code)
+            return meaning.text;
     }
     return "Unknown Error";
 }
@@ -92,12 +94,15 @@ CUSLICE_NVML(nvmlSystemGetCudaDriverVersion, version) { return give_cuda_version
 CUSLICE_NVML(nvmlSystemGetCudaDriverVersion_v2, version) { return give_cuda_version(version); }
 
 CUSLICE_NVML(nvmlSystemGetProcessName, pid, out, size) {
-    if (started() != NVML_SUCCESS) return NVML_ERROR_UNINITIALIZED;
-    if (out == nullptr || size == 0) return NVML_ERROR_INVALID_ARGUMENT;
+    if (started() != NVML_SUCCESS)
+        return NVML_ERROR_UNINITIALIZED;
+    if (out == nullptr || size == 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
     char path[40], name[4096];
     std::snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
     std::FILE* file = std::fopen(path, "re");
-    if (file == nullptr) return NVML_ERROR_NOT_FOUND;
+    if (file == nullptr)
+        return NVML_ERROR_NOT_FOUND;
     const size_t read = std::fread(name, 1, sizeof name - 1, file);
     std::fclose(file);
     name[read] = '\0';  // the arguments are separated by zeros: what is left is the program
@@ -106,8 +111,10 @@ CUSLICE_NVML(nvmlSystemGetProcessName, pid, out, size) {
 }
 
 CUSLICE_NVML(nvmlUnitGetCount, count) {
-    if (started() != NVML_SUCCESS) return NVML_ERROR_UNINITIALIZED;
-    if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (started() != NVML_SUCCESS)
+        return NVML_ERROR_UNINITIALIZED;
+    if (count == nullptr)
+        return NVML_ERROR_INVALID_ARGUMENT;
     *count = 0;
     return NVML_SUCCESS;
 }

@@ -20,11 +20,14 @@ constexpr Format kFormats[] = {
 cudaError_t to_driver_format(const cudaChannelFormatDesc& description, CUarray_format* format, unsigned* channels) {
     const int bits[] = {description.x, description.y, description.z, description.w};
     unsigned used = 0;
-    while (used < 4 && bits[used] == bits[0]) ++used;
+    while (used < 4 && bits[used] == bits[0])
+        ++used;
     for (unsigned i = used; i < 4; ++i) {
-        if (bits[i] != 0) return cudaErrorInvalidChannelDescriptor;
+        if (bits[i] != 0)
+            return cudaErrorInvalidChannelDescriptor;
     }
-    if (used == 3) return cudaErrorInvalidChannelDescriptor;
+    if (used == 3)
+        return cudaErrorInvalidChannelDescriptor;
     for (const Format& known : kFormats) {
         if (known.kind == description.f && known.bits == bits[0]) {
             *format = known.format;
@@ -50,7 +53,8 @@ cudaError_t element_bytes(cudaArray_t array, size_t* bytes) {
     CUDA_ARRAY3D_DESCRIPTOR found{};
     cudaError_t error = as_error(CU(cuArray3DGetDescriptor, 3020)(&found, reinterpret_cast<CUarray>(array)));
     cudaChannelFormatDesc description{};
-    if (error == cudaSuccess) error = from_driver_format(found.Format, found.NumChannels, &description);
+    if (error == cudaSuccess)
+        error = from_driver_format(found.Format, found.NumChannels, &description);
     *bytes = static_cast<size_t>(description.x + description.y + description.z + description.w) / 8;
     return error;
 }

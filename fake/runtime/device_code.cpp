@@ -12,10 +12,12 @@ namespace {
 /// Null: not a fat binary.
 const unsigned char* container_of(const void* device_code, bool* linked) {
     const auto* data = static_cast<const unsigned char*>(device_code);
-    if (data == nullptr || value_at<uint32_t>(data) != FatBinaryWrapper::kMagic) return nullptr;
+    if (data == nullptr || value_at<uint32_t>(data) != FatBinaryWrapper::kMagic)
+        return nullptr;
     const auto wrapper = value_at<FatBinaryWrapper>(data);
     *linked = wrapper.version >= FatBinaryWrapper::kLinked;
-    if (wrapper.container == nullptr) return nullptr;
+    if (wrapper.container == nullptr)
+        return nullptr;
     return value_at<uint32_t>(wrapper.container) == FatBinaryContainer::kMagic ? wrapper.container : nullptr;
 }
 
@@ -25,13 +27,15 @@ bool find_code(const void* device_code, int capability, Target* found) {
     bool linked = false;
     const unsigned char* const data = container_of(device_code, &linked);
     *found = {false, capability};
-    if (data == nullptr) return true;
+    if (data == nullptr)
+        return true;
     const auto container = value_at<FatBinaryContainer>(data);
     const unsigned char* entry_at = data + container.header_size;
     bool any = false;
     for (uint64_t left = container.size; left >= sizeof(FatBinaryEntry);) {
         const auto entry = value_at<FatBinaryEntry>(entry_at);
-        if (!entry.fits(left)) break;
+        if (!entry.fits(left))
+            break;
         const Target target{entry.kind == FatBinaryEntry::kPtx, static_cast<int>(entry.capability)};
         if (runs_on(target.ptx, target.capability, capability) && (!any || is_taken_before(target, *found))) {
             *found = target;

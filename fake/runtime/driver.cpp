@@ -17,9 +17,11 @@ constinit std::atomic<PFN_cuGetProcAddress_v12000> get_proc_address{nullptr};
 bool open_driver() {
     // Never closed: the driver outlives every function of the runtime, those that run at exit too.
     void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (library == nullptr) return false;
+    if (library == nullptr)
+        return false;
     auto function = reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
-    if (function == nullptr) return false;
+    if (function == nullptr)
+        return false;
     get_proc_address.store(function, std::memory_order_release);
     void* nothing = nullptr;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;

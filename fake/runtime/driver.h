@@ -54,7 +54,8 @@ struct DriverFunction<Name, CUresult (*)(Parameters...), Version, Flags> {
         if (function == nullptr) {
             function = reinterpret_cast<Function>(find_driver_function(Name.text, Version, Flags));
             if (function == nullptr) {
-                if (!said.exchange(true)) log_missing(Name.text, Version);
+                if (!said.exchange(true))
+                    log_missing(Name.text, Version);
                 return CUDA_ERROR_NOT_SUPPORTED;
             }
             found.store(function, std::memory_order_release);

@@ -31,7 +31,8 @@ CUresult code_for_current(const void* device_code, Target* code) {
         result = CU(cuDeviceGetAttribute, 2000)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
     }
     const int capability = major * 10 + minor;
-    if (result != CUDA_SUCCESS || find_code(device_code, capability, code)) return result;
+    if (result != CUDA_SUCCESS || find_code(device_code, capability, code))
+        return result;
     *code = {false, capability};
     return takes_foreign_code(device) ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
@@ -41,8 +42,10 @@ CUresult module_of(Binary* binary, CUmodule* module) {
     CUcontext context = nullptr;
     unsigned long long id = 0;
     CUresult result = CU(cuCtxGetCurrent, 4000)(&context);
-    if (result == CUDA_SUCCESS) result = CU(cuCtxGetId, 12000)(context, &id);
-    if (result != CUDA_SUCCESS) return result;
+    if (result == CUDA_SUCCESS)
+        result = CU(cuCtxGetId, 12000)(context, &id);
+    if (result != CUDA_SUCCESS)
+        return result;
     for (LoadedModule* loaded = binary->loaded; loaded != nullptr; loaded = loaded->next) {
         if (loaded->context == context && loaded->context_id == id) {
             *module = loaded->module;
@@ -50,7 +53,8 @@ CUresult module_of(Binary* binary, CUmodule* module) {
         }
     }
     Target code;
-    if (result = code_for_current(binary->device_code, &code); result != CUDA_SUCCESS) return result;
+    if (result = code_for_current(binary->device_code, &code); result != CUDA_SUCCESS)
+        return result;
     auto* loaded = static_cast<LoadedModule*>(std::malloc(sizeof(LoadedModule)));
     char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary, code.capability);
     if (ptx == nullptr) {
@@ -70,7 +74,8 @@ CUresult module_of(Binary* binary, CUmodule* module) {
 }
 
 CUresult make_managed_locked(RegisteredVariable* variable) {
-    if (variable->shadow == nullptr || variable->managed != 0) return CUDA_SUCCESS;
+    if (variable->shadow == nullptr || variable->managed != 0)
+        return CUDA_SUCCESS;
     const CUresult result = CU(cuMemAllocManaged, 6000)(&variable->managed, variable->size, CU_MEM_ATTACH_GLOBAL);
     if (result == CUDA_SUCCESS) {
         *variable->shadow = reinterpret_cast<void*>(variable->managed);
@@ -95,7 +100,8 @@ cudaError_t function_of(const void* kernel, CUfunction* function) {
     }
     CUmodule module = nullptr;
     CUresult result = module_of(found->binary, &module);
-    if (result == CUDA_SUCCESS) result = CU(cuModuleGetFunction, 2000)(function, module, found->name);
+    if (result == CUDA_SUCCESS)
+        result = CU(cuModuleGetFunction, 2000)(function, module, found->name);
     return as_error(result);
 }
 
@@ -103,14 +109,16 @@ int cubin_capability_of(const void* kernel) {
     Lock held;
     const RegisteredKernel* const found = find_kernel(kernel);
     Target code;
-    if (found == nullptr || code_for_current(found->binary->device_code, &code) != CUDA_SUCCESS) return 0;
+    if (found == nullptr || code_for_current(found->binary->device_code, &code) != CUDA_SUCCESS)
+        return 0;
     return code.ptx ? 0 : code.capability;
 }
 
 cudaError_t address_of(const void* symbol, CUdeviceptr* address, size_t* bytes) {
     Lock held;
     RegisteredVariable* const variable = find_variable(symbol);
-    if (variable == nullptr) return cudaErrorInvalidSymbol;
+    if (variable == nullptr)
+        return cudaErrorInvalidSymbol;
     if (variable->shadow != nullptr) {
         const CUresult result = make_managed_locked(variable);
         *address = variable->managed;
@@ -119,14 +127,16 @@ cudaError_t address_of(const void* symbol, CUdeviceptr* address, size_t* bytes) 
     }
     CUmodule module = nullptr;
     CUresult result = module_of(variable->binary, &module);
-    if (result == CUDA_SUCCESS) result = CU(cuModuleGetGlobal, 3020)(address, bytes, module, variable->name);
+    if (result == CUDA_SUCCESS)
+        result = CU(cuModuleGetGlobal, 3020)(address, bytes, module, variable->name);
     return as_error(result);
 }
 
 cudaError_t make_managed(Binary* binary) {
     Lock held;
     for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
-        if (const CUresult result = make_managed_locked(variable); result != CUDA_SUCCESS) return as_error(result);
+        if (const CUresult result = make_managed_locked(variable); result != CUDA_SUCCESS)
+            return as_error(result);
     }
     return cudaSuccess;
 }
@@ -135,7 +145,8 @@ void unload_binary(Binary* binary) {
     for (LoadedModule* loaded = binary->loaded; loaded != nullptr; loaded = loaded->next) {
         unsigned long long id = 0;
         // A context that is gone took its modules with it.
-        if (CU(cuCtxGetId, 12000)(loaded->context, &id) != CUDA_SUCCESS || id != loaded->context_id) continue;
+        if (CU(cuCtxGetId, 12000)(loaded->context, &id) != CUDA_SUCCESS || id != loaded->context_id)
+            continue;
         if (CU(cuCtxPushCurrent, 4000)(loaded->context) == CUDA_SUCCESS) {
             CU(cuModuleUnload, 2000)(loaded->module);
             CUcontext popped = nullptr;
@@ -143,7 +154,8 @@ void unload_binary(Binary* binary) {
         }
     }
     for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
-        if (variable->managed != 0) CU(cuMemFree, 3020)(variable->managed);
+        if (variable->managed != 0)
+            CU(cuMemFree, 3020)(variable->managed);
     }
 }
 

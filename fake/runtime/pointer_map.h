@@ -14,16 +14,20 @@ class PointerMap {
   public:
     /// Null where nothing is registered.
     Value* find(const void* key) const {
-        if (capacity_ == 0) return nullptr;
+        if (capacity_ == 0)
+            return nullptr;
         for (size_t i = slot_of(key);; i = (i + 1) & (capacity_ - 1)) {
-            if (slots_[i].key == key) return slots_[i].value;
-            if (slots_[i].key == nullptr) return nullptr;
+            if (slots_[i].key == key)
+                return slots_[i].value;
+            if (slots_[i].key == nullptr)
+                return nullptr;
         }
     }
 
     /// Registers `value`, in the place of an earlier one. False: no host memory.
     bool insert(const void* key, Value* value) {
-        if (2 * (used_ + 1) > capacity_ && !grow()) return false;
+        if (2 * (used_ + 1) > capacity_ && !grow())
+            return false;
         for (size_t i = slot_of(key);; i = (i + 1) & (capacity_ - 1)) {
             if (slots_[i].key == nullptr) {
                 slots_[i] = {key, value};
@@ -41,7 +45,8 @@ class PointerMap {
     void erase(const void* key, const Value* value) {
         for (size_t i = slot_of(key); capacity_ != 0 && slots_[i].key != nullptr; i = (i + 1) & (capacity_ - 1)) {
             if (slots_[i].key == key) {
-                if (slots_[i].value == value) slots_[i].value = nullptr;
+                if (slots_[i].value == value)
+                    slots_[i].value = nullptr;
                 return;
             }
         }
@@ -62,9 +67,11 @@ class PointerMap {
         PointerMap larger;
         larger.capacity_ = capacity_ == 0 ? 64 : capacity_ * 2;
         larger.slots_ = static_cast<Slot*>(std::calloc(larger.capacity_, sizeof(Slot)));
-        if (larger.slots_ == nullptr) return false;
+        if (larger.slots_ == nullptr)
+            return false;
         for (size_t i = 0; i < capacity_; ++i) {
-            if (slots_[i].value != nullptr) larger.insert(slots_[i].key, slots_[i].value);
+            if (slots_[i].value != nullptr)
+                larger.insert(slots_[i].key, slots_[i].value);
         }
         std::free(slots_);
         *this = larger;

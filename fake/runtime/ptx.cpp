@@ -56,7 +56,8 @@ char* synthesize_ptx(const Binary& binary, int capability) {
     std::qsort(symbols, filled, sizeof(Symbol), by_name);
     auto end = static_cast<size_t>(std::snprintf(text, bytes, kHeaderFormat, capability));
     for (size_t i = 0; i < filled; ++i) {
-        if (i > 0 && by_name(&symbols[i - 1], &symbols[i]) == 0) continue;
+        if (i > 0 && by_name(&symbols[i - 1], &symbols[i]) == 0)
+            continue;
         const int length = symbols[i].is_kernel ? std::snprintf(text + end, bytes - end, kKernelFormat, symbols[i].name)
                                                 : std::snprintf(text + end, bytes - end, kVariableFormat,
                                                                 symbols[i].name, symbols[i].size);

@@ -26,7 +26,8 @@ Binary* add_binary(const void* device_code) {
     if (binary != nullptr) {
         binary->device_code = device_code;
         binary->next = binaries;
-        if (binaries != nullptr) binaries->previous = binary;
+        if (binaries != nullptr)
+            binaries->previous = binary;
         binaries = binary;
     }
     return binary;
@@ -40,7 +41,8 @@ void remove_binary(Binary* binary) {
         variables.erase(variable->host, variable);
     }
     (binary->previous != nullptr ? binary->previous->next : binaries) = binary->next;
-    if (binary->next != nullptr) binary->next->previous = binary->previous;
+    if (binary->next != nullptr)
+        binary->next->previous = binary->previous;
     free_list(binary->kernels);
     free_list(binary->variables);
     free_list(binary->loaded);
@@ -72,11 +74,13 @@ bool add_variable(Binary* binary, const void* host, const char* name, size_t siz
 RegisteredKernel* find_kernel(const void* host) { return kernels.find(host); }
 
 RegisteredVariable* find_variable(const void* host) {
-    if (RegisteredVariable* found = variables.find(host); found != nullptr) return found;
+    if (RegisteredVariable* found = variables.find(host); found != nullptr)
+        return found;
     // A managed variable is also known by the address that its shadow holds. Programs have few.
     for (Binary* binary = binaries; binary != nullptr && host != nullptr; binary = binary->next) {
         for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
-            if (variable->managed != 0 && reinterpret_cast<const void*>(variable->managed) == host) return variable;
+            if (variable->managed != 0 && reinterpret_cast<const void*>(variable->managed) == host)
+                return variable;
         }
     }
     return nullptr;

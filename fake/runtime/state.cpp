@@ -37,17 +37,22 @@ void unlock() { pthread_mutex_unlock(&mutex); }
 cudaError_t start_locked() {
     // A child forked while another thread holds the lock must find it free.
     pthread_atfork(lock, unlock, unlock);
-    if (!open_driver()) return cudaErrorInsufficientDriver;
+    if (!open_driver())
+        return cudaErrorInsufficientDriver;
     int version = 0;
     if (CU(cuDriverGetVersion, 2020)(&version) != CUDA_SUCCESS || version / 1000 < runtime_version() / 1000) {
         return cudaErrorInsufficientDriver;
     }
-    if (const CUresult result = CU(cuInit, 2000)(0U); result != CUDA_SUCCESS) return as_error(result);
+    if (const CUresult result = CU(cuInit, 2000)(0U); result != CUDA_SUCCESS)
+        return as_error(result);
     int found = 0;
-    if (const CUresult result = CU(cuDeviceGetCount, 2000)(&found); result != CUDA_SUCCESS) return as_error(result);
-    if (found <= 0) return cudaErrorNoDevice;
+    if (const CUresult result = CU(cuDeviceGetCount, 2000)(&found); result != CUDA_SUCCESS)
+        return as_error(result);
+    if (found <= 0)
+        return cudaErrorNoDevice;
     devices = static_cast<Device*>(std::calloc(found, sizeof(Device)));
-    if (devices == nullptr) return cudaErrorMemoryAllocation;
+    if (devices == nullptr)
+        return cudaErrorMemoryAllocation;
     for (int ordinal = 0; ordinal < found; ++ordinal) {
         if (const CUresult result = CU(cuDeviceGet, 2000)(&devices[ordinal].handle, ordinal); result != CUDA_SUCCESS) {
             return as_error(result);
@@ -63,7 +68,8 @@ cudaError_t retain(Device& device, CUcontext* context, unsigned* generation) {
         const PrivateDriver* own = private_driver();
         const CUresult result = own != nullptr ? own->retain_primary(&device.primary, device.handle)
                                                : CU(cuDevicePrimaryCtxRetain, 7000)(&device.primary, device.handle);
-        if (result != CUDA_SUCCESS) return as_error(result);
+        if (result != CUDA_SUCCESS)
+            return as_error(result);
         device.retained = true;
     }
     *context = device.primary;
@@ -75,7 +81,8 @@ cudaError_t bind(int ordinal) {
     CUcontext context = nullptr;
     unsigned generation = 0;
     cudaError_t error = retain(devices[ordinal], &context, &generation);
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     error = as_error(CU(cuCtxSetCurrent, 4000)(context));
     if (error == cudaSuccess) {
         thread.bound = context;
@@ -87,7 +94,8 @@ cudaError_t bind(int ordinal) {
 
 /// True where the current context is one that this runtime bound here, and that has been reset since.
 bool outdated(CUcontext current) {
-    if (current != thread.bound) return false;
+    if (current != thread.bound)
+        return false;
     Lock held;
     return devices[thread.bound_device].generation != thread.bound_generation;
 }
@@ -141,28 +149,32 @@ cudaError_t start() {
 cudaError_t enter() {
     CUSLICE_TRY(start());
     CUcontext current = nullptr;
-    if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS) return as_error(result);
+    if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS)
+        return as_error(result);
     return current == nullptr || outdated(current) ? bind(thread.chosen) : cudaSuccess;
 }
 
 int device_count() { return count; }
 
 cudaError_t device_handle(int ordinal, CUdevice* device) {
-    if (ordinal < 0 || ordinal >= count) return cudaErrorInvalidDevice;
+    if (ordinal < 0 || ordinal >= count)
+        return cudaErrorInvalidDevice;
     *device = devices[ordinal].handle;
     return cudaSuccess;
 }
 
 cudaError_t current_device(int* ordinal) {
     CUcontext current = nullptr;
-    if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS) return as_error(result);
+    if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS)
+        return as_error(result);
     if (current == nullptr || current == thread.bound) {
         *ordinal = thread.chosen;
         return cudaSuccess;
     }
     // A context that the program made current through the driver API decides.
     CUdevice device = 0;
-    if (const CUresult result = CU(cuCtxGetDevice, 2000)(&device); result != CUDA_SUCCESS) return as_error(result);
+    if (const CUresult result = CU(cuCtxGetDevice, 2000)(&device); result != CUDA_SUCCESS)
+        return as_error(result);
     for (int i = 0; i < count; ++i) {
         if (devices[i].handle == device) {
             *ordinal = i;
@@ -173,14 +185,17 @@ cudaError_t current_device(int* ordinal) {
 }
 
 cudaError_t choose_device(int ordinal) {
-    if (ordinal < 0 || ordinal >= count) return cudaErrorInvalidDevice;
+    if (ordinal < 0 || ordinal >= count)
+        return cudaErrorInvalidDevice;
     const cudaError_t error = bind(ordinal);
-    if (error == cudaSuccess) thread.chosen = ordinal;
+    if (error == cudaSuccess)
+        thread.chosen = ordinal;
     return error;
 }
 
 cudaError_t primary_context(int ordinal, CUcontext* context) {
-    if (ordinal < 0 || ordinal >= count) return cudaErrorInvalidDevice;
+    if (ordinal < 0 || ordinal >= count)
+        return cudaErrorInvalidDevice;
     unsigned generation = 0;
     return retain(devices[ordinal], context, &generation);
 }
@@ -189,7 +204,8 @@ cudaError_t reset_device(int ordinal) {
     Device& device = devices[ordinal];
     Lock held;
     const CUresult result = CU(cuDevicePrimaryCtxReset, 11000)(device.handle);
-    if (result != CUDA_SUCCESS) return as_error(result);
+    if (result != CUDA_SUCCESS)
+        return as_error(result);
     if (device.retained) {
         // "Resetting the primary context does not release it" (cuda.h): our own hold on it ends here.
         const PrivateDriver* own = private_driver();
@@ -202,13 +218,15 @@ cudaError_t reset_device(int ordinal) {
 }
 
 cudaError_t record(cudaError_t error) {
-    if (error != cudaSuccess && error != cudaErrorNotReady && !is_sticky(thread.last_error)) thread.last_error = error;
+    if (error != cudaSuccess && error != cudaErrorNotReady && !is_sticky(thread.last_error))
+        thread.last_error = error;
     return error;
 }
 
 cudaError_t last_error(bool clear) {
     const cudaError_t error = thread.last_error;
-    if (clear && !is_sticky(error)) thread.last_error = cudaSuccess;
+    if (clear && !is_sticky(error))
+        thread.last_error = cudaSuccess;
     return error;
 }
 

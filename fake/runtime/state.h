@@ -66,7 +66,8 @@ inline cudaError_t as_error(cudaError_t error) { return error; }
 template <class Call, class... Arguments>
 cudaError_t in_context(Call call, Arguments... arguments) {
     cudaError_t error = enter();
-    if (error == cudaSuccess) error = as_error(call(arguments...));
+    if (error == cudaSuccess)
+        error = as_error(call(arguments...));
     return record(error);
 }
 
@@ -74,7 +75,8 @@ cudaError_t in_context(Call call, Arguments... arguments) {
 template <class Call, class... Arguments>
 cudaError_t started(Call call, Arguments... arguments) {
     cudaError_t error = start();
-    if (error == cudaSuccess) error = as_error(call(arguments...));
+    if (error == cudaSuccess)
+        error = as_error(call(arguments...));
     return record(error);
 }
 
@@ -83,8 +85,10 @@ template <class Call>
 cudaError_t on_device(int ordinal, Call call) {
     CUdevice device = 0;
     cudaError_t error = start();
-    if (error == cudaSuccess) error = device_handle(ordinal, &device);
-    if (error == cudaSuccess) error = as_error(call(device));
+    if (error == cudaSuccess)
+        error = device_handle(ordinal, &device);
+    if (error == cudaSuccess)
+        error = as_error(call(device));
     return record(error);
 }
 

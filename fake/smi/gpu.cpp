@@ -31,14 +31,16 @@ using Question = nvmlReturn_t (*)(nvmlDevice_t, unsigned*);
 template <Question function>
 Value percent(const ListedGpu& gpu) {
     unsigned value = 0;
-    if (function(gpu.handle, &value) != NVML_SUCCESS) return none();
+    if (function(gpu.handle, &value) != NVML_SUCCESS)
+        return none();
     return {std::to_string(value), "%"};
 }
 
 template <Question function>
 Value watts(const ListedGpu& gpu) {
     unsigned milliwatts = 0;
-    if (function(gpu.handle, &milliwatts) != NVML_SUCCESS) return none();
+    if (function(gpu.handle, &milliwatts) != NVML_SUCCESS)
+        return none();
     return {format("%.2f", milliwatts / 1000.0), "W"};
 }
 
@@ -46,33 +48,38 @@ template <unsigned long long nvmlMemory_v2_t::*part>
 Value memory(const ListedGpu& gpu) {
     nvmlMemory_v2_t now{};
     now.version = nvmlMemory_v2;
-    if (nvmlDeviceGetMemoryInfo_v2(gpu.handle, &now) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetMemoryInfo_v2(gpu.handle, &now) != NVML_SUCCESS)
+        return none();
     return {std::to_string(now.*part / kMiB), "MiB"};
 }
 
 template <unsigned nvmlUtilization_t::*part>
 Value utilization(const ListedGpu& gpu) {
     nvmlUtilization_t now{};
-    if (nvmlDeviceGetUtilizationRates(gpu.handle, &now) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetUtilizationRates(gpu.handle, &now) != NVML_SUCCESS)
+        return none();
     return {std::to_string(now.*part), "%"};
 }
 
 template <nvmlClockType_t which>
 Value clock(const ListedGpu& gpu) {
     unsigned megahertz = 0;
-    if (nvmlDeviceGetClockInfo(gpu.handle, which, &megahertz) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetClockInfo(gpu.handle, which, &megahertz) != NVML_SUCCESS)
+        return none();
     return {std::to_string(megahertz), "MHz"};
 }
 
 Value capability(const ListedGpu& gpu) {
     int major = 0, minor = 0;
-    if (nvmlDeviceGetCudaComputeCapability(gpu.handle, &major, &minor) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetCudaComputeCapability(gpu.handle, &major, &minor) != NVML_SUCCESS)
+        return none();
     return text(format("%d.%d", major, minor));
 }
 
 Value compute_mode(const ListedGpu& gpu) {
     nvmlComputeMode_t mode{};
-    if (nvmlDeviceGetComputeMode(gpu.handle, &mode) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetComputeMode(gpu.handle, &mode) != NVML_SUCCESS)
+        return none();
     switch (mode) {
         case NVML_COMPUTEMODE_DEFAULT:
             return text("Default");
@@ -89,25 +96,29 @@ Value compute_mode(const ListedGpu& gpu) {
 
 Value persistence(const ListedGpu& gpu) {
     nvmlEnableState_t state{};
-    if (nvmlDeviceGetPersistenceMode(gpu.handle, &state) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetPersistenceMode(gpu.handle, &state) != NVML_SUCCESS)
+        return none();
     return text(state == NVML_FEATURE_ENABLED ? "Enabled" : "Disabled");
 }
 
 Value performance_state(const ListedGpu& gpu) {
     nvmlPstates_t state{};
-    if (nvmlDeviceGetPerformanceState(gpu.handle, &state) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetPerformanceState(gpu.handle, &state) != NVML_SUCCESS)
+        return none();
     return state == NVML_PSTATE_UNKNOWN ? none() : text("P" + std::to_string(static_cast<int>(state)));
 }
 
 Value mig_mode(const ListedGpu& gpu) {
     unsigned current = 0, pending = 0;
-    if (nvmlDeviceGetMigMode(gpu.handle, &current, &pending) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetMigMode(gpu.handle, &current, &pending) != NVML_SUCCESS)
+        return none();
     return text(current == NVML_DEVICE_MIG_ENABLE ? "Enabled" : "Disabled");
 }
 
 Value temperature(const ListedGpu& gpu) {
     unsigned celsius = 0;
-    if (nvmlDeviceGetTemperature(gpu.handle, NVML_TEMPERATURE_GPU, &celsius) != NVML_SUCCESS) return none();
+    if (nvmlDeviceGetTemperature(gpu.handle, NVML_TEMPERATURE_GPU, &celsius) != NVML_SUCCESS)
+        return none();
     return text(std::to_string(celsius));
 }
 
@@ -126,7 +137,8 @@ Value of_its_gpu(const App& app) {
 }
 
 Value used_memory(const App& app) {
-    if (app.bytes == static_cast<unsigned long long>(NVML_VALUE_NOT_AVAILABLE)) return none();
+    if (app.bytes == static_cast<unsigned long long>(NVML_VALUE_NOT_AVAILABLE))
+        return none();
     return {std::to_string(app.bytes / kMiB), "MiB"};
 }
 
@@ -149,7 +161,8 @@ std::string driver_version() { return asked(nvmlSystemGetDriverVersion); }
 
 std::string cuda_version() {
     int version = 0;
-    if (nvmlSystemGetCudaDriverVersion_v2(&version) != NVML_SUCCESS) return std::string(kNone);
+    if (nvmlSystemGetCudaDriverVersion_v2(&version) != NVML_SUCCESS)
+        return std::string(kNone);
     return format("%d.%d", version / 1000, version % 1000 / 10);
 }
 
@@ -163,7 +176,8 @@ std::vector<ListedGpu> all_gpus() {
     nvmlDeviceGetCount_v2(&count);
     std::vector<ListedGpu> gpus;
     for (ListedGpu gpu; gpu.index < count; gpu.index++)
-        if (nvmlDeviceGetHandleByIndex_v2(gpu.index, &gpu.handle) == NVML_SUCCESS) gpus.push_back(gpu);
+        if (nvmlDeviceGetHandleByIndex_v2(gpu.index, &gpu.handle) == NVML_SUCCESS)
+            gpus.push_back(gpu);
     return gpus;
 }
 

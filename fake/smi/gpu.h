@@ -57,7 +57,8 @@ std::vector<App> apps_of(const ListedGpu& gpu);
 template <typename Row>
 const Field<Row>* find_field(const std::vector<Field<Row>>& fields, std::string_view name) {
     for (const Field<Row>& field : fields)
-        if (field.name == name || (!field.alias.empty() && field.alias == name)) return &field;
+        if (field.name == name || (!field.alias.empty() && field.alias == name))
+            return &field;
     return nullptr;
 }
 

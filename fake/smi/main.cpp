@@ -63,7 +63,8 @@ bool takes(const std::string& word, const char* option, int& i, int count, char*
         value = word.substr(name.size() + 1);
         return true;
     }
-    if (word != name || i + 1 >= count) return false;
+    if (word != name || i + 1 >= count)
+        return false;
     value = words[++i];
     return true;
 }
@@ -111,7 +112,8 @@ bool read_format(const std::string& text, Format& format, std::string& error) {
         else if (!part.empty())
             return error = "there is no format " + part, false;
     }
-    if (!csv) error = "a query needs --format=csv";
+    if (!csv)
+        error = "a query needs --format=csv";
     return csv;
 }
 
@@ -123,7 +125,8 @@ template <typename Row>
 int print_query(const std::vector<Field<Row>>& known, const std::vector<Row>& rows, const Question& question) {
     Format format;
     std::string error;
-    if (!read_format(question.format, format, error)) return refuse(error);
+    if (!read_format(question.format, format, error))
+        return refuse(error);
     std::vector<const Field<Row>*> fields;
     std::string headings;
     for (const std::string& name : parts_of(question.fields)) {
@@ -135,14 +138,17 @@ int print_query(const std::vector<Field<Row>>& known, const std::vector<Row>& ro
         headings += (fields.empty() ? "" : ", ") + heading(name, field->unit);
         fields.push_back(field);
     }
-    if (format.header) std::printf("%s\n", headings.c_str());
+    if (format.header)
+        std::printf("%s\n", headings.c_str());
     for (const Row& row : rows) {
         std::string line;
         for (const Field<Row>* field : fields) {
             const Value value = field->read(row);
-            if (field != fields.front()) line += ", ";
+            if (field != fields.front())
+                line += ", ";
             line += value.text;
-            if (format.units && !value.unit.empty()) line += " " + std::string(value.unit);
+            if (format.units && !value.unit.empty())
+                line += " " + std::string(value.unit);
         }
         std::printf("%s\n", line.c_str());
     }
@@ -153,7 +159,8 @@ template <typename Row>
 int print_fields(const std::vector<Field<Row>>& fields) {
     for (const Field<Row>& field : fields) {
         std::string names(field.name);
-        if (!field.alias.empty()) names += " or " + std::string(field.alias);
+        if (!field.alias.empty())
+            names += " or " + std::string(field.alias);
         std::printf("%-34s%s\n", names.c_str(), std::string(field.meaning).c_str());
     }
     return 0;
@@ -166,17 +173,20 @@ bool is_bus_id(const std::string& bus_id, const std::string& id) {
 
 /// Leaves the GPUs that are named. False, with the name, for one that isn't there.
 bool choose(std::vector<ListedGpu>& gpus, const std::string& ids, std::string& missing) {
-    if (ids.empty()) return true;
+    if (ids.empty())
+        return true;
     std::set<unsigned> chosen;
     for (const std::string& id : parts_of(ids)) {
         const size_t before = chosen.size();
         bool found = false;
         for (const ListedGpu& gpu : gpus) {
-            if (id != std::to_string(gpu.index) && id != uuid_of(gpu) && !is_bus_id(bus_id_of(gpu), id)) continue;
+            if (id != std::to_string(gpu.index) && id != uuid_of(gpu) && !is_bus_id(bus_id_of(gpu), id))
+                continue;
             chosen.insert(gpu.index);
             found = true;
         }
-        if (found || chosen.size() != before) continue;
+        if (found || chosen.size() != before)
+            continue;
         missing = id;
         return false;
     }
@@ -193,7 +203,8 @@ int print_list(const std::vector<ListedGpu>& gpus) {
 int answer(const Question& question, const std::vector<ListedGpu>& gpus) {
     std::vector<App> apps;
     for (const ListedGpu& gpu : gpus)
-        for (const App& app : apps_of(gpu)) apps.push_back(app);
+        for (const App& app : apps_of(gpu))
+            apps.push_back(app);
     switch (question.kind) {
         case Question::Kind::list:
             return print_list(gpus);
@@ -210,7 +221,8 @@ int answer(const Question& question, const std::vector<ListedGpu>& gpus) {
 int run(int count, char** words) {
     Question question;
     std::string error;
-    if (!read_words(count, words, question, error)) return refuse(error);
+    if (!read_words(count, words, question, error))
+        return refuse(error);
     switch (question.kind) {
         case Question::Kind::help:
             std::fputs(kHelp, stdout);

@@ -33,7 +33,8 @@ std::string whole_row(const std::string& text) { return format("|%-*.*s|\n", kAl
 /// A field with its unit right behind it, as in "70W"; "N/A" for none.
 std::string field(const ListedGpu& gpu, std::string_view name) {
     const Value value = find_field(gpu_fields(), name)->read(gpu);
-    if (value.text == kNone) return "N/A";
+    if (value.text == kNone)
+        return "N/A";
     return value.text + std::string(value.unit);
 }
 
@@ -74,12 +75,15 @@ std::string table_of(const std::vector<ListedGpu>& gpus, const std::vector<App>&
              row(" GPU  Name                 Persistence-M ", " Bus-Id          Disp.A ", " Volatile Uncorr. ECC ") +
              row(" Fan  Temp   Perf          Pwr:Usage/Cap ", "           Memory-Usage ", " GPU-Util  Compute M. ") +
              row("", "", "MIG M. ") + rule('=');
-    for (const ListedGpu& gpu : gpus) table += rows_of(gpu);
+    for (const ListedGpu& gpu : gpus)
+        table += rows_of(gpu);
     table += "\n" + whole_rule() + whole_row(" Processes:") +
              whole_row("  GPU   GI   CI              PID   Type   Process name                        GPU Memory ") +
              "|" + std::string(kAll, '=') + "|\n";
-    if (apps.empty()) table += whole_row("  No running processes found");
-    for (const App& app : apps) table += row_of(app);
+    if (apps.empty())
+        table += whole_row("  No running processes found");
+    for (const App& app : apps)
+        table += row_of(app);
     return table + whole_rule();
 }
 

@@ -43,7 +43,8 @@ int DriverSpec::cuda_version() const { return cuda.empty() ? release_cuda_versio
 int DriverSpec::release_cuda_version() const {
     int found = kReleases[0].cuda_version;
     for (const Release& release : kReleases) {
-        if (release.branch <= branch()) found = release.cuda_version;
+        if (release.branch <= branch())
+            found = release.cuda_version;
     }
     return found;
 }
@@ -67,18 +68,21 @@ bool set_driver_key(const DriverKey& key, const std::string& text, DriverSpec& d
     switch (key.kind) {
         case DriverKeyKind::Version:
             why = "must look like \"535.183.06\", and be 470 or newer";
-            if (!is_version(text)) return false;
+            if (!is_version(text))
+                return false;
             break;
         case DriverKeyKind::CudaVersion:
             why = "must look like \"13.4\", and be 11.4 or newer";
-            if (cuda_version_of(text) < kReleases[0].cuda_version) return false;
+            if (cuda_version_of(text) < kReleases[0].cuda_version)
+                return false;
             break;
         case DriverKeyKind::Duration:
             why = "must be a duration with its unit, such as \"1s\" or \"5ms\"";
             return parse_duration(text, driver.*std::get<uint64_t DriverSpec::*>(key.member));
         case DriverKeyKind::Word:
             why = "is one of listed, empty, unsupported";
-            if (text != "listed" && text != "empty" && text != "unsupported") return false;
+            if (text != "listed" && text != "empty" && text != "unsupported")
+                return false;
             break;
         case DriverKeyKind::Number:
         case DriverKeyKind::Flag:

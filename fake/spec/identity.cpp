@@ -13,7 +13,8 @@ namespace {
 
 uint64_t hash(const std::string& text, uint64_t seed) {
     uint64_t h = 0xcbf29ce484222325ULL ^ seed;  // FNV-1a, then mixed: neighbours must not look alike
-    for (const unsigned char c : text) h = (h ^ c) * 0x100000001b3ULL;
+    for (const unsigned char c : text)
+        h = (h ^ c) * 0x100000001b3ULL;
     h ^= h >> 33;
     h *= 0xff51afd7ed558ccdULL;
     h ^= h >> 33;
@@ -27,14 +28,16 @@ Uuid made_up_uuid(const std::string& text) {
     Uuid uuid;
     for (size_t half = 0; half < 2; half++) {
         const uint64_t bits = hash(text, half + 1);
-        for (size_t i = 0; i < 8; i++) uuid[half * 8 + i] = static_cast<unsigned char>(bits >> (8 * i));
+        for (size_t i = 0; i < 8; i++)
+            uuid[half * 8 + i] = static_cast<unsigned char>(bits >> (8 * i));
     }
     uuid[6] = static_cast<unsigned char>((uuid[6] & 0x0f) | 0x40);
     uuid[8] = static_cast<unsigned char>((uuid[8] & 0x3f) | 0x80);
     unsigned char first[10];
     std::copy_n(uuid.begin(), sizeof first, first);
     const uint64_t seal = fake_uuid_seal(first);
-    for (size_t i = 0; i < 6; i++) uuid[10 + i] = static_cast<unsigned char>(seal >> (40 - 8 * i));
+    for (size_t i = 0; i < 6; i++)
+        uuid[10 + i] = static_cast<unsigned char>(seal >> (40 - 8 * i));
     return uuid;
 }
 
@@ -83,12 +86,15 @@ bool parse_pci(const std::string& text, PciAddress& pci) {
 
 bool parse_uuid(const std::string& text, Uuid& uuid) {
     const char* at = text.c_str();
-    if (std::strncmp(at, "GPU-", 4) == 0) at += 4;
+    if (std::strncmp(at, "GPU-", 4) == 0)
+        at += 4;
     for (size_t i = 0; i < uuid.size(); i++) {
-        if ((i == 4 || i == 6 || i == 8 || i == 10) && *at++ != '-') return false;
+        if ((i == 4 || i == 6 || i == 8 || i == 10) && *at++ != '-')
+            return false;
         unsigned byte = 0;
         int end = 0;
-        if (std::sscanf(at, "%2x%n", &byte, &end) != 1 || end != 2) return false;
+        if (std::sscanf(at, "%2x%n", &byte, &end) != 1 || end != 2)
+            return false;
         uuid[i] = static_cast<unsigned char>(byte);
         at += 2;
     }

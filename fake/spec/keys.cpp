@@ -72,7 +72,8 @@ const std::vector<Key>& keys() {
 
 const Key* find_key(const std::string& name) {
     for (const Key& key : keys()) {
-        if (name == key.name) return &key;
+        if (name == key.name)
+            return &key;
     }
     return nullptr;
 }
@@ -80,8 +81,10 @@ const Key* find_key(const std::string& name) {
 std::string known_keys(bool in_profile) {
     std::string list;
     for (const Key& key : keys()) {
-        if (in_profile && key.of_gpu_only) continue;
-        if (!list.empty()) list += ", ";
+        if (in_profile && key.of_gpu_only)
+            continue;
+        if (!list.empty())
+            list += ", ";
         list += key.name;
     }
     return list;
@@ -100,13 +103,15 @@ bool parse_size(const std::string& text, uint64_t& bytes, std::string& why) {
         why = "\"" + text + "\" is not a size; write a number and a unit, such as \"2002MiB\" or \"80GB\"";
         return false;
     }
-    while (*end == ' ') end++;
+    while (*end == ' ')
+        end++;
     if (*end == '\0') {
         why = text + " bytes? A size needs its unit: did you mean \"" + text + "MiB\"?";
         return false;
     }
     for (const Unit& unit : kUnits) {
-        if (std::string(end) != unit.name) continue;
+        if (std::string(end) != unit.name)
+            continue;
         const double product = number * static_cast<double>(unit.bytes);
         if (product >= 0x1p62) {
             why = "\"" + text + "\" is more than any GPU has";

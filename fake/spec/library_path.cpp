@@ -13,7 +13,8 @@ namespace {
 /// The file that is mapped at an address.
 std::string mapped_file(const void* address) {
     std::FILE* maps = std::fopen("/proc/self/maps", "re");
-    if (maps == nullptr) return "";
+    if (maps == nullptr)
+        return "";
     const auto wanted = reinterpret_cast<uintptr_t>(address);
     std::string found;
     char line[8192];
@@ -34,7 +35,8 @@ std::string library_folder() {
     const void* here = reinterpret_cast<void*>(&library_folder);
     Dl_info info{};
     std::string path = dladdr(here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
-    if (path.empty() || path[0] != '/') path = mapped_file(here);
+    if (path.empty() || path[0] != '/')
+        path = mapped_file(here);
     const auto slash = path.rfind('/');
     return slash == std::string::npos ? "." : path.substr(0, slash);
 }

@@ -21,25 +21,31 @@ Uuid derive_uuid(const GpuSpec& gpu) {
 bool give_identities(MachineSpec& machine, std::string& error) {
     for (size_t i = 0; i < machine.size(); i++) {
         machine[i].index = static_cast<int>(i);
-        if (machine[i].pci == PciAddress{}) machine[i].pci = {0, static_cast<unsigned>(4 + 3 * i), 0};
-        if (machine[i].uuid == Uuid{}) machine[i].uuid = derive_uuid(machine[i]);
+        if (machine[i].pci == PciAddress{})
+            machine[i].pci = {0, static_cast<unsigned>(4 + 3 * i), 0};
+        if (machine[i].uuid == Uuid{})
+            machine[i].uuid = derive_uuid(machine[i]);
         for (size_t j = 0; j < i; j++) {
-            if (machine[j].uuid == machine[i].uuid) error = "two GPUs have the uuid " + uuid_text(machine[i].uuid);
-            if (machine[j].pci == machine[i].pci) error = "two GPUs have the PCI address " + pci_text(machine[i].pci);
+            if (machine[j].uuid == machine[i].uuid)
+                error = "two GPUs have the uuid " + uuid_text(machine[i].uuid);
+            if (machine[j].pci == machine[i].pci)
+                error = "two GPUs have the PCI address " + pci_text(machine[i].pci);
         }
     }
     // NVML and nvidia-smi count in PCI order, whatever order the file has.
     std::stable_sort(machine.begin(), machine.end(), [](const GpuSpec& a, const GpuSpec& b) {
         return std::tie(a.pci.domain, a.pci.bus, a.pci.device) < std::tie(b.pci.domain, b.pci.bus, b.pci.device);
     });
-    for (size_t i = 0; i < machine.size(); i++) machine[i].index = static_cast<int>(i);
+    for (size_t i = 0; i < machine.size(); i++)
+        machine[i].index = static_cast<int>(i);
     return error.empty();
 }
 
 /// One item of the list: [N x]profile.
 bool read_item(const std::string& item, const std::string& folder, MachineSpec& machine, std::string& error) {
     size_t digits = 0;
-    while (digits < item.size() && item[digits] >= '0' && item[digits] <= '9') digits++;
+    while (digits < item.size() && item[digits] >= '0' && item[digits] <= '9')
+        digits++;
     uint64_t copies = 1;
     std::string name = item;
     if (digits > 0 && digits < item.size() && (item[digits] == 'x' || item[digits] == 'X')) {
@@ -55,7 +61,8 @@ bool read_item(const std::string& item, const std::string& folder, MachineSpec& 
         error = "'" + item + "' names no profile; write it as 2xt4. The profiles are: " + known_profiles(folder);
         return false;
     }
-    if (!read_profile(folder, name, gpu, error)) return false;
+    if (!read_profile(folder, name, gpu, error))
+        return false;
     machine.insert(machine.end(), copies, gpu);
     return true;
 }
@@ -77,7 +84,8 @@ bool parse_machine(const std::string& spec, const std::string& folder, MachineSp
         return false;
     }
     if (text.find('/') != std::string::npos || text.ends_with(".toml")) {
-        if (!read_machine_file(folder, text, machine, error)) return false;
+        if (!read_machine_file(folder, text, machine, error))
+            return false;
     } else {
         for (size_t start = 0; start <= text.size();) {
             const size_t comma = std::min(text.find(',', start), text.size());
@@ -86,7 +94,8 @@ bool parse_machine(const std::string& spec, const std::string& folder, MachineSp
                 error = "'" + text + "' has an empty item; write it as 2xa100-40g,1xt4";
                 return false;
             }
-            if (!read_item(item, folder, machine, error)) return false;
+            if (!read_item(item, folder, machine, error))
+                return false;
             start = comma + 1;
         }
     }
@@ -116,7 +125,8 @@ bool machine_from_environment(MachineSpec& machine, std::string& error) {
 
 const DriverSpec& driver_spec() {
     static const DriverSpec usual;
-    if (std::getenv("CUSLICE_FAKE") == nullptr) return usual;
+    if (std::getenv("CUSLICE_FAKE") == nullptr)
+        return usual;
     static const auto* one = [] {
         std::string unused;
         MachineSpec machine;

@@ -40,7 +40,8 @@ bool check_instances(const GpuSpec& gpu, std::string& why) {
         all.compute += share.compute;
         all.memory += share.memory;
     }
-    if (all.compute <= kComputeSlices && all.memory <= kMemorySlices) return true;
+    if (all.compute <= kComputeSlices && all.memory <= kMemorySlices)
+        return true;
     why = "mig: the instances are more than the GPU: they have " + std::to_string(all.compute) + " of 7 compute and " +
           std::to_string(all.memory) + " of 8 memory slices";
     return false;
@@ -61,7 +62,8 @@ std::vector<GpuSpec> instances_of(const GpuSpec& gpu) {
         instance.memory = gpu.memory * share.memory / kMemorySlices / kPage * kPage;
         instance.reserved = gpu.reserved * share.memory / kMemorySlices / kPage * kPage;
         instance.multiprocessors = gpu.multiprocessors * share.compute / kMemorySlices;
-        if (instance.multiprocessors == 0) instance.multiprocessors = 1;
+        if (instance.multiprocessors == 0)
+            instance.multiprocessors = 1;
         instance.nvlink = false;  // no peers, no sharing between processes
         instances.push_back(instance);
     }

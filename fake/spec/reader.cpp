@@ -35,9 +35,11 @@ class TableReader {
         // The profile first, whatever its place in the table: the other keys override it.
         if (const toml::node* node = table.get("profile"); node != nullptr && !in_profile_) {
             const auto name = node->value_exact<std::string>();
-            if (!name) return fail(node->source(), "profile must be a string, such as \"t4\"");
+            if (!name)
+                return fail(node->source(), "profile must be a string, such as \"t4\"");
             std::string why;
-            if (!read_profile(folder_, *name, gpu, why)) return fail(node->source(), why);
+            if (!read_profile(folder_, *name, gpu, why))
+                return fail(node->source(), why);
         } else if (!in_profile_) {
             return fail(table.source(), "[[gpu]] needs a profile; the profiles are: " + known_profiles(folder_));
         }
@@ -47,10 +49,12 @@ class TableReader {
             if (key == nullptr || (in_profile_ && key->of_gpu_only)) {
                 return fail(name.source(), "unknown key '" + text + "'; the keys are: " + known_keys(in_profile_));
             }
-            if (!set(*key, node, gpu, copies)) return false;
+            if (!set(*key, node, gpu, copies))
+                return false;
         }
         std::string why;
-        if (!check_instances(gpu, why)) return fail(table.get("mig")->source(), why);
+        if (!check_instances(gpu, why))
+            return fail(table.get("mig")->source(), why);
         return true;
     }
 
@@ -61,10 +65,12 @@ class TableReader {
                 std::find_if(keys.begin(), keys.end(), [text = name.str()](const auto& k) { return text == k.name; });
             if (key == keys.end()) {
                 std::string known;
-                for (const DriverKey& one : keys) known += (known.empty() ? "" : ", ") + std::string(one.name);
+                for (const DriverKey& one : keys)
+                    known += (known.empty() ? "" : ", ") + std::string(one.name);
                 return fail(name.source(), "unknown key '" + std::string(name.str()) + "'; the keys are: " + known);
             }
-            if (!set_driver(*key, node, driver)) return false;
+            if (!set_driver(*key, node, driver))
+                return false;
         }
         if (driver.cuda_version() < driver.release_cuda_version())
             return fail(table.get("cuda")->source(), "cuda is older than what driver " + driver.version + " brings");
@@ -82,14 +88,18 @@ class TableReader {
             case KeyKind::Size: {
                 uint64_t bytes = 0;
                 std::string why;
-                if (number) return set_number(key, node, std::to_string(*number), gpu);
-                if (!text) return fail(node.source(), name + " must be a size with its unit, such as \"2002MiB\"");
-                if (!parse_size(*text, bytes, why)) return fail(node.source(), name + ": " + why);
+                if (number)
+                    return set_number(key, node, std::to_string(*number), gpu);
+                if (!text)
+                    return fail(node.source(), name + " must be a size with its unit, such as \"2002MiB\"");
+                if (!parse_size(*text, bytes, why))
+                    return fail(node.source(), name + ": " + why);
                 return store(key, node, bytes, *text, gpu);
             }
             case KeyKind::Count:
             case KeyKind::Copies: {
-                if (!number) return fail(node.source(), name + " must be a whole number");
+                if (!number)
+                    return fail(node.source(), name + " must be a whole number");
                 const auto value = static_cast<uint64_t>(*number);
                 if (*number < 0 || value < key.least || value > key.most) {
                     return fail(node.source(), name + " = " + std::to_string(*number) + " is not within " +
@@ -103,13 +113,15 @@ class TableReader {
             }
             case KeyKind::Flag: {
                 const auto flag = node.value_exact<bool>();
-                if (!flag) return fail(node.source(), name + " must be true or false");
+                if (!flag)
+                    return fail(node.source(), name + " must be true or false");
                 gpu.*std::get<bool GpuSpec::*>(key.member) = *flag;
                 return true;
             }
             case KeyKind::Text:
             case KeyKind::Brand: {
-                if (!text || text->empty()) return fail(node.source(), name + " must be a string that isn't empty");
+                if (!text || text->empty())
+                    return fail(node.source(), name + " must be a string that isn't empty");
                 const char* brands[] = {"geforce", "tesla", "nvidia", "quadro", "titan"};
                 if (key.kind == KeyKind::Brand && std::find(brands, std::end(brands), *text) == std::end(brands)) {
                     return fail(node.source(),
@@ -140,9 +152,11 @@ class TableReader {
 
     bool set_instances(const toml::node& node, GpuSpec& gpu) {
         const toml::array* list = node.as_array();
-        if (list == nullptr) return fail(node.source(), "mig must be a list of instances, such as [\"1g.18gb\"]");
+        if (list == nullptr)
+            return fail(node.source(), "mig must be a list of instances, such as [\"1g.18gb\"]");
         gpu.mig.clear();
-        for (const toml::node& item : *list) gpu.mig.push_back(item.value_exact<std::string>().value_or(""));
+        for (const toml::node& item : *list)
+            gpu.mig.push_back(item.value_exact<std::string>().value_or(""));
         return true;
     }
 
@@ -154,11 +168,13 @@ class TableReader {
         std::string why = "must be a string";
         switch (key.kind) {
             case DriverKeyKind::Number:
-                if (!number) return fail(node.source(), name + " must be a whole number");
+                if (!number)
+                    return fail(node.source(), name + " must be a whole number");
                 driver.*std::get<int64_t DriverSpec::*>(key.member) = *number;
                 return true;
             case DriverKeyKind::Flag:
-                if (!flag) return fail(node.source(), name + " must be true or false");
+                if (!flag)
+                    return fail(node.source(), name + " must be true or false");
                 driver.*std::get<bool DriverSpec::*>(key.member) = *flag;
                 return true;
             default:
@@ -169,7 +185,8 @@ class TableReader {
     bool set_number(const Key& key, const toml::node& node, const std::string& digits, GpuSpec& gpu) {
         uint64_t bytes = 0;
         std::string why;
-        if (!parse_size(digits, bytes, why)) return fail(node.source(), std::string(key.name) + ": " + why);
+        if (!parse_size(digits, bytes, why))
+            return fail(node.source(), std::string(key.name) + ": " + why);
         return store(key, node, bytes, digits, gpu);
     }
 
@@ -208,7 +225,8 @@ std::vector<std::string> profile_names(const std::string& folder) {
     if (DIR* dir = opendir(folder.c_str())) {
         while (const dirent* entry = readdir(dir)) {
             const std::string file = entry->d_name;
-            if (file.size() > 5 && file.ends_with(".toml")) names.push_back(file.substr(0, file.size() - 5));
+            if (file.size() > 5 && file.ends_with(".toml"))
+                names.push_back(file.substr(0, file.size() - 5));
         }
         closedir(dir);
     }
@@ -220,7 +238,8 @@ std::vector<std::string> profile_names(const std::string& folder) {
 
 std::string known_profiles(const std::string& folder) {
     std::string list;
-    for (const std::string& name : profile_names(folder)) list += (list.empty() ? "" : ", ") + name;
+    for (const std::string& name : profile_names(folder))
+        list += (list.empty() ? "" : ", ") + name;
     return list.empty() ? "none (there is no profile in " + folder + ")" : list;
 }
 
@@ -236,9 +255,11 @@ bool read_profile(const std::string& folder, const std::string& name, GpuSpec& g
     }
     const std::string path = folder + "/" + wanted + ".toml";
     toml::table table;
-    if (!parse_file(path, table, error)) return false;
+    if (!parse_file(path, table, error))
+        return false;
     uint64_t copies = 1;
-    if (!TableReader(folder, path, true, error).read(table, gpu, copies)) return false;
+    if (!TableReader(folder, path, true, error).read(table, gpu, copies))
+        return false;
     for (const Key& key : keys()) {
         if (!key.of_gpu_only && table.get(key.name) == nullptr) {
             error = path + ": the profile lacks the key '" + key.name + "'";
@@ -251,10 +272,12 @@ bool read_profile(const std::string& folder, const std::string& name, GpuSpec& g
 
 bool read_machine_file(const std::string& folder, const std::string& path, MachineSpec& machine, std::string& error) {
     toml::table table;
-    if (!parse_file(path, table, error)) return false;
+    if (!parse_file(path, table, error))
+        return false;
     TableReader reader(folder, path, false, error);
     for (const auto& [name, node] : table) {
-        if (name.str() == "driver" && node.is_table()) continue;
+        if (name.str() == "driver" && node.is_table())
+            continue;
         if (name.str() != "gpu" || !node.is_array_of_tables()) {
             return reader.fail(name.source(), "unknown key '" + std::string(name.str()) +
                                                   "'; the file holds [[gpu]] tables and one [driver]");
@@ -272,9 +295,11 @@ bool read_machine_file(const std::string& folder, const std::string& path, Machi
         GpuSpec gpu;
         uint64_t copies = 1;
         gpu.driver = driver;
-        if (!reader.read(*node.as_table(), gpu, copies)) return false;
+        if (!reader.read(*node.as_table(), gpu, copies))
+            return false;
         const bool fixed = gpu.uuid != Uuid{} || !(gpu.pci == PciAddress{});
-        if (copies > 1 && fixed) return reader.fail(node.source(), "count and uuid or pci exclude each other");
+        if (copies > 1 && fixed)
+            return reader.fail(node.source(), "count and uuid or pci exclude each other");
         machine.insert(machine.end(), copies, gpu);
     }
     return true;

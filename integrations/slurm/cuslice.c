@@ -60,13 +60,16 @@ static int take_option(int which, const char* value, int remote) {
     (void)remote;
     const char* const name = which == kLimit ? "limit" : which == kFraction ? "fraction" : "split";
     char* const text = which == kLimit ? limit_text : which == kFraction ? fraction_text : split_text;
-    if (!value) value = "";
-    if (strlen(value) >= kText) return refuse(name, value, "at most 255 bytes");
+    if (!value)
+        value = "";
+    if (strlen(value) >= kText)
+        return refuse(name, value, "at most 255 bytes");
     struct cuslice_value read;
     const bool good = which == kLimit      ? cuslice_read_size(value, &read)
                       : which == kFraction ? cuslice_read_fraction(value, &read)
                                            : cuslice_read_split(value, &read);
-    if (!good) return refuse(name, value, read.why);
+    if (!good)
+        return refuse(name, value, read.why);
     snprintf(text, kText, "%s", value);
     if (*limit_text && *fraction_text)
         return refuse(name, value,
@@ -87,12 +90,14 @@ static struct spank_option options[] = {
 // The library lies beside the folder that this file is in, unless library= says where.
 static void find_library(void) {
     Dl_info self;
-    if (*library || !dladdr((void*)options, &self) || !self.dli_fname) return;
+    if (*library || !dladdr((void*)options, &self) || !self.dli_fname)
+        return;
     char path[kPath];
     snprintf(path, sizeof path, "%s", self.dli_fname);
     for (int up = 0; up < 2; up++) {
         char* const slash = strrchr(path, '/');
-        if (!slash) return;
+        if (!slash)
+            return;
         *slash = '\0';
     }
     snprintf(library, sizeof library, "%.4000s/libcuslice.so", path);
@@ -107,7 +112,8 @@ static int wrong_argument(const char* argument, const char* why) {
 /// where plugstack.conf says `required`.
 int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
     const spank_context_t context = spank_context();
-    if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return 0;
+    if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE)
+        return 0;
     for (int i = 0; i < count; i++) {
         const char* const argument = arguments[i];
         const char* const value = strchr(argument, '=') ? strchr(argument, '=') + 1 : "";
@@ -124,7 +130,8 @@ int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
             if (!shards_per_gpu || *end || shards_per_gpu > 100000)
                 return wrong_argument(argument, "a number from 1 is needed, the shards of one GPU in gres.conf");
         } else if (!strncmp(argument, "gpu_memory=", 11)) {
-            if (!cuslice_read_size(value, &read)) return wrong_argument(argument, read.why);
+            if (!cuslice_read_size(value, &read))
+                return wrong_argument(argument, read.why);
             gpu_memory = read.number;
         } else if (!strncmp(argument, "report=", 7)) {
             report_to_user = !strcmp(value, "stderr");
@@ -137,7 +144,8 @@ int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
     }
     find_library();
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
-        if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS) return -1;
+        if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS)
+            return -1;
     return 0;
 }
 
@@ -164,7 +172,8 @@ static bool put_in_front(char* list, size_t size, const char* path) {
 static bool read_shards(spank_t spank, uint64_t* parts) {
     char text[32], gpus_text[32], shown[128];
     *parts = 0;
-    if (!get(spank, "SLURM_SHARDS_ON_NODE", text, sizeof text)) return true;
+    if (!get(spank, "SLURM_SHARDS_ON_NODE", text, sizeof text))
+        return true;
     const uint64_t shards = strtoul(text, NULL, 10);
     if (!shards_per_gpu || !shards) {
         slurm_error(
@@ -174,7 +183,8 @@ static bool read_shards(spank_t spank, uint64_t* parts) {
         return false;
     }
     uint64_t gpus = get(spank, "SLURM_GPUS_ON_NODE", gpus_text, sizeof gpus_text) ? strtoul(gpus_text, NULL, 10) : 1;
-    if (!gpus) gpus = 1;
+    if (!gpus)
+        gpus = 1;
     if (shards > gpus * shards_per_gpu) {
         slurm_error(
             "cuslice: the job has %s shards of %llu GPU(s) here, and shards_per_gpu=%llu in plugstack.conf: one of the "
@@ -207,7 +217,8 @@ static bool choose_amount(uint64_t shard, bool first, char* limit, char* fractio
             snprintf(limit, kText, "%s", limit_text);
             return true;
         }
-        if (first) slurm_spank_log("cuslice: --cuslice-limit=%s is more than the job's shards, which hold", limit_text);
+        if (first)
+            slurm_spank_log("cuslice: --cuslice-limit=%s is more than the job's shards, which hold", limit_text);
     } else if (*fraction_text) {
         cuslice_read_fraction(fraction_text, &read);
         parts = read.number;
@@ -238,37 +249,43 @@ static void forget_other_job(spank_t spank, const char* job) {
     char there[kList];
     if (!get(spank, "CUSLICE_JOB", there, sizeof there) || strncmp(there, "slurm-", 6) != 0 || !strcmp(there, job))
         return;
-    for (unsigned i = 0; i < sizeof kOurs / sizeof kOurs[0]; i++) spank_unsetenv(spank, kOurs[i]);
+    for (unsigned i = 0; i < sizeof kOurs / sizeof kOurs[0]; i++)
+        spank_unsetenv(spank, kOurs[i]);
 }
 
 // Where GPUs are split, CUDA_VISIBLE_DEVICES would choose among parts: Slurm's choice among GPUs is told otherwise.
 static void move_visible(spank_t spank) {
     char visible[kList];
-    if (!get(spank, "CUDA_VISIBLE_DEVICES", visible, sizeof visible)) return;
+    if (!get(spank, "CUDA_VISIBLE_DEVICES", visible, sizeof visible))
+        return;
     spank_setenv(spank, "CUSLICE_GPUS", visible, 1);
     spank_unsetenv(spank, "CUDA_VISIBLE_DEVICES");
 }
 
 static bool is_there(const char* path) {
-    if (access(path, R_OK) == 0) return true;
+    if (access(path, R_OK) == 0)
+        return true;
     slurm_error("cuslice: %s: %s; the task is not started", path, strerror(errno));
     return false;
 }
 
 static bool preload(spank_t spank) {
     char list[kList] = "", runtime[kPath + 32];
-    if (!is_there(library)) return false;
+    if (!is_there(library))
+        return false;
     const spank_err_t found = spank_getenv(spank, "LD_PRELOAD", list, sizeof list);
     bool done = found == ESPANK_SUCCESS || found == ESPANK_ENV_NOEXIST;
     if (done && *split_text) {  // it shows parts to programs on the CUDA runtime
         const char* const slash = strrchr(library, '/');
         snprintf(runtime, sizeof runtime, "%.*s/libcuslice-runtime.so", (int)(slash - library), library);
-        if (!is_there(runtime)) return false;
+        if (!is_there(runtime))
+            return false;
         done = put_in_front(list, sizeof list, runtime);
     }
     done = done && put_in_front(list, sizeof list, library) &&
            spank_setenv(spank, "LD_PRELOAD", list, 1) == ESPANK_SUCCESS;
-    if (!done) slurm_error("cuslice: LD_PRELOAD can't be set: it is too long; the task is not started");
+    if (!done)
+        slurm_error("cuslice: LD_PRELOAD can't be set: it is too long; the task is not started");
     return done;
 }
 
@@ -287,9 +304,12 @@ int slurm_spank_task_init(spank_t spank, int count, char* arguments[]) {
     }
     snprintf(job, sizeof job, "slurm-%u", id);
     forget_other_job(spank, job);
-    if (!read_shards(spank, &shard)) return -1;
-    if (!shard && !*limit_text && !*fraction_text && !*split_text) return 0;
-    if (!choose_amount(shard, task == 0, limit, fraction) || !preload(spank)) return -1;
+    if (!read_shards(spank, &shard))
+        return -1;
+    if (!shard && !*limit_text && !*fraction_text && !*split_text)
+        return 0;
+    if (!choose_amount(shard, task == 0, limit, fraction) || !preload(spank))
+        return -1;
     spank_setenv(spank, "CUSLICE_JOB", job, 1);
     set_or_remove(spank, "CUSLICE_LIMIT", limit);
     set_or_remove(spank, "CUSLICE_FRACTION", fraction);
@@ -312,7 +332,8 @@ static bool find_launcher(char* path, size_t size) {
     snprintf(path, size, "%.4000s", library);
     for (int up = 0; up < 3; up++) {
         char* const slash = strrchr(path, '/');
-        if (!slash) return false;
+        if (!slash)
+            return false;
         *slash = '\0';
     }
     const size_t used = strlen(path);
@@ -325,7 +346,8 @@ static void add_variables(spank_t spank, char (*texts)[kPath + 32], char** envir
     unsigned count = 0;
     char value[kPath];
     for (unsigned i = 0; i < sizeof kNames / sizeof kNames[0]; i++) {
-        if (!get(spank, kNames[i], value, sizeof value)) continue;
+        if (!get(spank, kNames[i], value, sizeof value))
+            continue;
         snprintf(texts[count], sizeof texts[count], "%s=%s", kNames[i], value);
         environment[count] = texts[count];
         count++;
@@ -337,7 +359,8 @@ static void add_variables(spank_t spank, char (*texts)[kPath + 32], char** envir
 // what it prints is read.
 static pid_t start_as(uint32_t user, uint32_t group, char* const arguments[], char* const environment[], int* answer) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
     const pid_t child = fork();
     if (child == 0) {
         const int none = open("/dev/null", O_RDWR);
@@ -346,12 +369,14 @@ static pid_t start_as(uint32_t user, uint32_t group, char* const arguments[], ch
         const bool ready = dup2(none, 0) == 0 && dup2(ends[1], 1) == 1 && dup2(none, 2) == 2;
         // slurmstepd's are root's, and the user could get them out of a program of theirs.
         close_from(3);
-        if (ready) execve(arguments[0], arguments, environment);
+        if (ready)
+            execve(arguments[0], arguments, environment);
         _exit(127);
     }
     close(ends[1]);
     *answer = ends[0];
-    if (child < 0) close(ends[0]);
+    if (child < 0)
+        close(ends[0]);
     return child;
 }
 
@@ -363,15 +388,18 @@ static void read_all(pid_t child, int answer, char* text, size_t size) {
         struct timespec before, now;
         clock_gettime(CLOCK_MONOTONIC, &before);
         struct pollfd ready = {answer, POLLIN, 0};
-        if (poll(&ready, 1, left) <= 0 && errno != EINTR) break;
+        if (poll(&ready, 1, left) <= 0 && errno != EINTR)
+            break;
         count = ready.revents ? read(answer, text + used, size - used - 1) : 1;
-        if (ready.revents && count > 0) used += (size_t)count;
+        if (ready.revents && count > 0)
+            used += (size_t)count;
         clock_gettime(CLOCK_MONOTONIC, &now);
         left -= (int)((now.tv_sec - before.tv_sec) * 1000 + (now.tv_nsec - before.tv_nsec) / 1000000);
     }
     text[used] = '\0';
     kill(child, SIGKILL);
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
     close(answer);
 }
 
@@ -387,7 +415,8 @@ static void report_peaks(spank_t spank, uint32_t job) {
     char* const arguments[] = {launcher, "ps", "--job", name, NULL};
     int answer = -1;
     const pid_t child = start_as(user, group, arguments, environment, &answer);
-    if (child < 0) return;
+    if (child < 0)
+        return;
     read_all(child, answer, text, sizeof text);
     char* more = text;
     for (char* line; (line = strsep(&more, "\n")) && more;) {
@@ -408,9 +437,11 @@ int slurm_spank_task_exit(spank_t spank, int count, char* arguments[]) {
     uint32_t tasks = 0, job = 0;
     char shards[32];
     ended++;
-    if (spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || ended != tasks) return 0;
+    if (spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || ended != tasks)
+        return 0;
     const bool has_slice =
         *limit_text || *fraction_text || *split_text || get(spank, "SLURM_SHARDS_ON_NODE", shards, sizeof shards);
-    if (has_slice && spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS) report_peaks(spank, job);
+    if (has_slice && spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS)
+        report_peaks(spank, job);
     return 0;
 }

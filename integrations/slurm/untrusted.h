@@ -37,13 +37,15 @@ struct entry {
 // there may be.
 static void close_from(int first) {
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, (unsigned)first, ~0u, 0) == 0) return;
+    if (syscall(SYS_close_range, (unsigned)first, ~0u, 0) == 0)
+        return;
 #endif
     const int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) {
         struct rlimit most;
         const bool known = getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < 1 << 20;
-        for (int descriptor = known ? (int)most.rlim_cur : 1 << 20; descriptor-- > first;) close(descriptor);
+        for (int descriptor = known ? (int)most.rlim_cur : 1 << 20; descriptor-- > first;)
+            close(descriptor);
         return;
     }
     char entries[4096] __attribute__((aligned(8)));
@@ -51,7 +53,8 @@ static void close_from(int first) {
         for (long at = 0; at < size;) {
             const struct entry* const one = (const struct entry*)(entries + at);
             const int descriptor = (*one->name >= '0' && *one->name <= '9') ? atoi(one->name) : -1;
-            if (descriptor >= first && descriptor != folder) close(descriptor);
+            if (descriptor >= first && descriptor != folder)
+                close(descriptor);
             at += one->length;
         }
     }

@@ -38,8 +38,10 @@ bool cuslice_read_fraction(const char* text, cuslice_value* value) { return read
 
 // The option is for all GPUs alike, where no two partitions can have one place or one number.
 bool cuslice_read_split(const char* text, cuslice_value* value) {
-    if (!read(Key::split, text, value)) return false;
-    if (!std::strpbrk(text, "@#:")) return true;
+    if (!read(Key::split, text, value))
+        return false;
+    if (!std::strpbrk(text, "@#:"))
+        return true;
     return refuse(Reason("places, numbers and priorities are of one GPU's partitions: write CUSLICE_SPLIT for them"),
                   value);
 }

@@ -96,7 +96,8 @@ int main() {
             uint64_t took = holding.time(
                 stream.handle, [&] { return CU(cuMemAlloc_v2)(&block, bytes); }, &result);
             print("cuMemAlloc of " + size(bytes), stream, took, result);
-            if (result != CUDA_SUCCESS) continue;
+            if (result != CUDA_SUCCESS)
+                continue;
             took = holding.time(
                 stream.handle, [&] { return CU(cuMemFree_v2)(block); }, &result);
             print("cuMemFree of " + size(bytes), stream, took, result);

@@ -59,8 +59,10 @@ void load() {
         std::fprintf(stderr, "call_trace: no driver: %s\n", why ? why : "");
         return;
     }
-    for (unsigned i = 0; i < kCount; i++) the_real[i] = dlsym(library, kTraced[i].name);
-    if (!path) return;
+    for (unsigned i = 0; i < kCount; i++)
+        the_real[i] = dlsym(library, kTraced[i].name);
+    if (!path)
+        return;
     char name[4096];
     std::snprintf(name, sizeof name, "%s.%d", path, static_cast<int>(getpid()));
     the_file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -78,25 +80,30 @@ Function* real(Number number) {
 
 void note(unsigned number) {
     const int file = the_file;
-    if (file < 0) return;
+    if (file < 0)
+        return;
     const char* name = kTraced[number].name;
     unsigned flags = 0;
     int active = 0;
     void* current = nullptr;
     if (auto* state = real<int(int, unsigned*, int*)>(k_cuDevicePrimaryCtxGetState))
-        if (state(0, &flags, &active) != 0) active = 0;
+        if (state(0, &flags, &active) != 0)
+            active = 0;
     if (auto* get = real<int(void**)>(k_cuCtxGetCurrent))
-        if (get(&current) != 0) current = nullptr;
+        if (get(&current) != 0)
+            current = nullptr;
     char line[256];
     const int length = std::snprintf(line, sizeof line, "%s\t%d\t%d\n", name, active, current != nullptr);
     const ssize_t written = write(file, line, static_cast<size_t>(length));
     static_cast<void>(written);  // a trace that can't be written is short, and the program goes on
-    if (std::strncmp(name, "cuLaunch", 8) == 0) the_file = -1;
+    if (std::strncmp(name, "cuLaunch", 8) == 0)
+        the_file = -1;
 }
 
 const void* stub_for(const void* address) {
     for (unsigned i = 0; address && i < kCount; i++)
-        if (the_real[i] == address) return kTraced[i].stub;
+        if (the_real[i] == address)
+            return kTraced[i].stub;
     return address;
 }
 
@@ -116,7 +123,8 @@ __attribute__((visibility("default"))) int cuGetProcAddress(const char* name, vo
     note(k_cuGetProcAddress);
     auto* function = real<int(const char*, void**, int, uint64_t)>(k_cuGetProcAddress);
     const int result = function ? function(name, address, version, flags) : missing();
-    if (result == 0 && address) *address = const_cast<void*>(stub_for(*address));
+    if (result == 0 && address)
+        *address = const_cast<void*>(stub_for(*address));
     return result;
 }
 
@@ -126,7 +134,8 @@ __attribute__((visibility("default"))) int cuGetProcAddress_v2(const char* name,
     note(k_cuGetProcAddress_v2);
     auto* function = real<int(const char*, void**, int, uint64_t, void*)>(k_cuGetProcAddress_v2);
     const int result = function ? function(name, address, version, flags, status) : missing();
-    if (result == 0 && address) *address = const_cast<void*>(stub_for(*address));
+    if (result == 0 && address)
+        *address = const_cast<void*>(stub_for(*address));
     return result;
 }
 }

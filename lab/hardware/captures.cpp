@@ -39,14 +39,18 @@ class Captures {
             CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
             MUST(cuStreamBeginCapture_v2, stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
             MUST(cuMemsetD32Async, block_, 7, kBytes / 4, stream_);
-            if (relaxed) MUST(cuThreadExchangeStreamCaptureMode, &mode);
+            if (relaxed)
+                MUST(cuThreadExchangeStreamCaptureMode, &mode);
             const CUresult result = call();
-            if (relaxed) MUST(cuThreadExchangeStreamCaptureMode, &mode);
+            if (relaxed)
+                MUST(cuThreadExchangeStreamCaptureMode, &mode);
             CUgraph graph = nullptr;
             const bool captures = CU(cuMemsetD32Async)(block_, 7, kBytes / 4, stream_) == CUDA_SUCCESS;
             const CUresult ended = CU(cuStreamEndCapture)(stream_, &graph);
-            if (graph != nullptr) MUST(cuGraphDestroy, graph);
-            if (result == CUDA_SUCCESS) undo();
+            if (graph != nullptr)
+                MUST(cuGraphDestroy, graph);
+            if (result == CUDA_SUCCESS)
+                undo();
             row += std::string(" ") + name_of(result) + " | " +
                    (ended != CUDA_SUCCESS ? name_of(ended)
                     : captures            ? "goes on"
@@ -173,7 +177,8 @@ class Captures {
             [&] { return CU(cuMemFreeAsync)(pooled_, stream_); });
         ask("cuMemPoolGetAttribute after cuMemAllocAsync on the stream", [&] {
             const CUresult allocated = CU(cuMemAllocAsync)(&made, kBytes, stream_);
-            if (allocated != CUDA_SUCCESS) return allocated;
+            if (allocated != CUDA_SUCCESS)
+                return allocated;
             const CUresult asked = CU(cuMemPoolGetAttribute)(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
             const CUresult back = CU(cuMemFreeAsync)(made, stream_);
             return asked != CUDA_SUCCESS ? asked : back;

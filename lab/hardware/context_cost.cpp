@@ -38,7 +38,8 @@ int main() {
     }
     steps.attempt("1,000 × cuMemAlloc of 1,000 B", [&] {
         CUresult result = CUDA_SUCCESS;
-        for (int i = 0; i < 1000 && result == CUDA_SUCCESS; i++) result = CU(cuMemAlloc_v2)(&block, 1000);
+        for (int i = 0; i < 1000 && result == CUDA_SUCCESS; i++)
+            result = CU(cuMemAlloc_v2)(&block, 1000);
         return result;
     }());
     steps.attempt("cuMemAllocAsync of 10 MiB", [&] {
@@ -48,8 +49,10 @@ int main() {
     steps.attempt("freed, and the pool trimmed", [&] {
         CUmemoryPool pool = nullptr;
         CUresult result = CU(cuMemFreeAsync)(block, nullptr);
-        if (result == CUDA_SUCCESS) result = CU(cuStreamSynchronize)(nullptr);
-        if (result == CUDA_SUCCESS) result = CU(cuDeviceGetDefaultMemPool)(&pool, gpu.device);
+        if (result == CUDA_SUCCESS)
+            result = CU(cuStreamSynchronize)(nullptr);
+        if (result == CUDA_SUCCESS)
+            result = CU(cuDeviceGetDefaultMemPool)(&pool, gpu.device);
         return result == CUDA_SUCCESS ? CU(cuMemPoolTrimTo)(pool, 0) : result;
     }());
     // An H200 takes 4 GiB for this: more than the slice has.
@@ -63,5 +66,6 @@ int main() {
                                       : CU(cuCtxCreate_v2)(&second, 0, gpu.device);
     };
     steps.attempt("a second context", create());
-    if (second) steps.attempt("which is destroyed", CU(cuCtxDestroy_v2)(second));
+    if (second)
+        steps.attempt("which is destroyed", CU(cuCtxDestroy_v2)(second));
 }

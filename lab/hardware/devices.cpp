@@ -29,10 +29,13 @@ std::string uuid_start(CUdevice device) {
 int print_count() {
     int count = 0;
     CUresult result = CU(cuInit)(0);
-    if (result == CUDA_SUCCESS) result = CU(cuDeviceGetCount)(&count);
-    if (result != CUDA_SUCCESS) return std::printf("%s\n", name_of(result)), 0;
+    if (result == CUDA_SUCCESS)
+        result = CU(cuDeviceGetCount)(&count);
+    if (result != CUDA_SUCCESS)
+        return std::printf("%s\n", name_of(result)), 0;
     std::string list;
-    for (int i = 0; i < count; i++) list += (i ? ", " : " (") + uuid_start(i);
+    for (int i = 0; i < count; i++)
+        list += (i ? ", " : " (") + uuid_start(i);
     std::printf("%d%s%s\n", count, list.c_str(), count ? ")" : "");
     return 0;
 }
@@ -57,8 +60,10 @@ int print_about() {
 
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
-    if (what == "count") return print_count();
-    if (what == "about") return print_about();
+    if (what == "count")
+        return print_count();
+    if (what == "about")
+        return print_about();
     int count = 0;
     MUST(cuInit, 0);
     MUST(cuDeviceGetCount, &count);

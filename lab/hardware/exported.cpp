@@ -70,18 +70,22 @@ int receive_file(int socket) {
     message.msg_iovlen = 1;
     message.msg_control = room;
     message.msg_controllen = sizeof room;
-    if (recvmsg(socket, &message, 0) != 1) return -1;
-    if (const cmsghdr* header = CMSG_FIRSTHDR(&message)) std::memcpy(&file, CMSG_DATA(header), sizeof file);
+    if (recvmsg(socket, &message, 0) != 1)
+        return -1;
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message))
+        std::memcpy(&file, CMSG_DATA(header), sizeof file);
     return file;
 }
 
 [[noreturn]] void serve(int socket) {
     char byte = 0;
-    if (read(socket, &byte, 1) != 1) std::_Exit(0);
+    if (read(socket, &byte, 1) != 1)
+        std::_Exit(0);
     Gpu gpu = find_gpu();
     open_context(gpu);
     const int file = export_piece(make_piece(gpu));
-    if (file < 0 || !send_file(socket, file)) std::_Exit(1);
+    if (file < 0 || !send_file(socket, file))
+        std::_Exit(1);
     close(file);
     static_cast<void>(read(socket, &byte, 1));
     std::_Exit(0);
@@ -107,7 +111,8 @@ void ask_mapped(const Gpu& gpu) {
     const Figures figures(gpu);
     const CUmemGenericAllocationHandle handle = make_piece(gpu);
     const int file = export_piece(handle);
-    if (file < 0) return void(std::printf("| exported memory of cuMemCreate | can't be made |\n"));
+    if (file < 0)
+        return void(std::printf("| exported memory of cuMemCreate | can't be made |\n"));
     CUdeviceptr address = 0;
     MUST(cuMemAddressReserve, &address, kSize, 0, 0, 0);
     MUST(cuMemMap, address, kSize, 0, handle, 0);
@@ -125,7 +130,8 @@ void ask_second_handle(const Gpu& gpu) {
     const CUmemGenericAllocationHandle handle = make_piece(gpu);
     const int file = export_piece(handle);
     const CUmemGenericAllocationHandle second = file < 0 ? 0 : import_piece(file);
-    if (!second) return void(std::printf("| an import where it was made | fails |\n"));
+    if (!second)
+        return void(std::printf("| an import where it was made | fails |\n"));
     std::printf("| an import where it was made | %s |\n", second == handle ? "the same handle" : "another handle");
     MUST(cuMemRelease, handle);
     figures.row("once the first handle is released");
@@ -138,7 +144,8 @@ void ask_after_maker(const Gpu& gpu, Maker& maker) {
     const int file = maker.make();
     const Figures figures(gpu);
     const CUmemGenericAllocationHandle handle = file < 0 ? 0 : import_piece(file);
-    if (!handle) return void(std::printf("| exported memory of another process | can't be imported |\n"));
+    if (!handle)
+        return void(std::printf("| exported memory of another process | can't be imported |\n"));
     close(file);
     figures.row("exported memory of another process, 64 MiB, imported");
     maker.end();
@@ -151,7 +158,8 @@ void ask_after_maker(const Gpu& gpu, Maker& maker) {
 
 Maker::Maker() {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) std::exit(1);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
+        std::exit(1);
     pid_ = fork();
     if (pid_ == 0) {
         close(ends[0]);
@@ -169,7 +177,8 @@ int Maker::make() const {
 }
 
 void Maker::end() {
-    if (socket_ < 0) return;
+    if (socket_ < 0)
+        return;
     close(socket_);
     socket_ = -1;
     waitpid(pid_, nullptr, 0);

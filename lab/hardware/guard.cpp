@@ -33,7 +33,8 @@ double now() {
 bool has_ended(pid_t program, int* status) {
     int other = 0;
     for (pid_t pid; (pid = waitpid(-1, &other, WNOHANG)) > 0;)
-        if (pid == program) return *status = other, true;
+        if (pid == program)
+            return *status = other, true;
     return false;
 }
 
@@ -41,8 +42,10 @@ bool has_ended(pid_t program, int* status) {
 void kill_descendants() {
     for (int round = 0; round < 100; round++) {
         const auto left = descendants(getpid());
-        if (left.empty()) return;
-        for (pid_t pid : left) kill(pid, SIGKILL);
+        if (left.empty())
+            return;
+        for (pid_t pid : left)
+            kill(pid, SIGKILL);
         while (waitpid(-1, nullptr, WNOHANG) > 0) {
         }
         usleep(10'000);
@@ -52,11 +55,14 @@ void kill_descendants() {
 void write_stacks(const char* what, double seconds) {
     const char* path = std::getenv("CHECK_STACKS");
     FILE* file = path ? std::fopen(path, "a") : stderr;
-    if (!file) file = stderr;
+    if (!file)
+        file = stderr;
     std::fprintf(file, "%s did not end in time\n", what);
     const double end = now() + seconds;
-    for (pid_t pid : descendants(getpid())) print_stacks(file, pid, end - now());
-    if (file != stderr) std::fclose(file);
+    for (pid_t pid : descendants(getpid()))
+        print_stacks(file, pid, end - now());
+    if (file != stderr)
+        std::fclose(file);
 }
 
 }  // namespace
@@ -64,7 +70,8 @@ void write_stacks(const char* what, double seconds) {
 int main(int argc, char** argv) {
     char* rest = nullptr;
     const double seconds = argc > 2 ? std::strtod(argv[1], &rest) : 0;
-    if (seconds <= 0 || *rest != '+') return std::fprintf(stderr, "guard SECONDS+MORE program args\n"), 64;
+    if (seconds <= 0 || *rest != '+')
+        return std::fprintf(stderr, "guard SECONDS+MORE program args\n"), 64;
     const double more = std::strtod(rest + 1, nullptr);
     // Processes whose parent has ended become this one's children, so that none gets away.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -77,14 +84,18 @@ int main(int argc, char** argv) {
         std::perror(argv[2]);
         _exit(error == ENOENT ? 127 : 126);
     }
-    if (program < 0) return std::perror("fork"), 1;
+    if (program < 0)
+        return std::perror("fork"), 1;
 
     int status = 0;
     const double end = now() + seconds;
     bool ended = false;
-    while (!(ended = has_ended(program, &status)) && now() < end) usleep(5'000);
-    if (!ended) write_stacks(argv[2], more);
+    while (!(ended = has_ended(program, &status)) && now() < end)
+        usleep(5'000);
+    if (!ended)
+        write_stacks(argv[2], more);
     kill_descendants();
-    if (!ended) return 124;
+    if (!ended)
+        return 124;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -9,7 +9,8 @@
 
 static int start(void) {
     const char* preloaded = getenv("LD_PRELOAD");
-    while (preloaded && strstr(preloaded, "libcuslice")) pause();
+    while (preloaded && strstr(preloaded, "libcuslice"))
+        pause();
     return 9; /* NVML_ERROR_DRIVER_NOT_LOADED */
 }
 

@@ -51,7 +51,8 @@ void row(const std::string& question, const std::string& answer) {
         } else {
             std::snprintf(answer, sizeof answer, "not opened: %s", name_of(result));
         }
-        if (write(to, answer, sizeof answer) != sizeof answer) break;
+        if (write(to, answer, sizeof answer) != sizeof answer)
+            break;
     }
     std::_Exit(0);
 }
@@ -60,7 +61,8 @@ class OtherProcess {
   public:
     OtherProcess() {
         int there[2], back[2];
-        if (pipe(there) != 0 || pipe(back) != 0) std::exit(1);
+        if (pipe(there) != 0 || pipe(back) != 0)
+            std::exit(1);
         if (fork() == 0) {
             close(there[1]);
             close(back[0]);
@@ -81,11 +83,13 @@ class OtherProcess {
         Question question{};
         question.expected = expected;
         const CUresult exported = CU(cuIpcGetMemHandle)(&question.handle, memory);
-        if (exported != CUDA_SUCCESS) return row(what, std::string("not exported: ") + name_of(exported));
+        if (exported != CUDA_SUCCESS)
+            return row(what, std::string("not exported: ") + name_of(exported));
         char answer[128] = "the other process ended";
         if (write(to_, &question, sizeof question) == sizeof question) {
             const ssize_t count = read(from_, answer, sizeof answer);
-            if (count <= 0) std::strcpy(answer, "the other process ended");
+            if (count <= 0)
+                std::strcpy(answer, "the other process ended");
         }
         row(what, answer);
     }
@@ -101,7 +105,8 @@ void ask_virtual_memory(const Gpu& gpu, OtherProcess& other) {
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     size_t size = 0;
     CUresult result = CU(cuMemGetAllocationGranularity)(&size, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-    if (result != CUDA_SUCCESS) return row("cuMemGetAllocationGranularity", name_of(result));
+    if (result != CUDA_SUCCESS)
+        return row("cuMemGetAllocationGranularity", name_of(result));
     row("granularity of cuMemCreate", mib(size));
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr address = 0;
@@ -111,7 +116,8 @@ void ask_virtual_memory(const Gpu& gpu, OtherProcess& other) {
         properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
         result = CU(cuMemCreate)(&handle, size, &properties, 0);
     }
-    if (result != CUDA_SUCCESS) return row("cuMemCreate", name_of(result));
+    if (result != CUDA_SUCCESS)
+        return row("cuMemCreate", name_of(result));
     MUST(cuMemAddressReserve, &address, size, 0, 0, 0);
     MUST(cuMemMap, address, size, 0, handle, 0);
     CUmemAccessDesc access[2] = {};

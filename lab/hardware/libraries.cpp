@@ -18,14 +18,16 @@ namespace {
 class Library {
   public:
     Library(const std::string& name, const char* file) : name_(name), handle_(dlopen(file, RTLD_NOW)) {
-        if (handle_) return;
+        if (handle_)
+            return;
         std::fprintf(stderr, "%s: %s\n", name.c_str(), dlerror());
         std::exit(77);
     }
     template <typename... Arguments>
     void call(const char* function, Arguments... arguments) const {
         auto* address = reinterpret_cast<int (*)(Arguments...)>(dlsym(handle_, function));
-        if (!address) std::fprintf(stderr, "%s has no %s\n", name_.c_str(), function), std::exit(1);
+        if (!address)
+            std::fprintf(stderr, "%s has no %s\n", name_.c_str(), function), std::exit(1);
         if (const int status = address(arguments...)) {
             std::fprintf(stderr, "%s: status %d\n", function, status);
             std::exit(1);
@@ -58,9 +60,11 @@ void use_cublas(const Library& cublas, Rows& steps) {
     MUST(cuCtxSynchronize);
     MUST(cuMemcpyDtoH_v2, back.data(), matrices[2], bytes);
     bool right = true;
-    for (const float element : back) right = right && element == kSide;
+    for (const float element : back)
+        right = right && element == kSide;
     steps.row(std::string("cublasSgemm, the result is ") + (right ? "right" : "**wrong**"));
-    if (!right) std::exit(1);
+    if (!right)
+        std::exit(1);
 }
 
 void use_cudnn(const Library& cudnn, Rows& steps) {
@@ -79,7 +83,8 @@ void use_nccl(const Library& nccl, Rows& steps) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 3) return std::fprintf(stderr, "libraries cublas|cudnn|nccl FILE\n"), 64;
+    if (argc < 3)
+        return std::fprintf(stderr, "libraries cublas|cudnn|nccl FILE\n"), 64;
     const std::string name = argv[1];
     Gpu gpu = find_gpu();
     open_context(gpu);
@@ -87,7 +92,10 @@ int main(int argc, char** argv) {
     steps.row("the context alone");
     const Library library(name, argv[2]);
     steps.row("loaded");
-    if (name == "cublas") use_cublas(library, steps);
-    if (name == "cudnn") use_cudnn(library, steps);
-    if (name == "nccl") use_nccl(library, steps);
+    if (name == "cublas")
+        use_cublas(library, steps);
+    if (name == "cudnn")
+        use_cudnn(library, steps);
+    if (name == "nccl")
+        use_nccl(library, steps);
 }

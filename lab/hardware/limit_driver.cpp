@@ -26,7 +26,8 @@ CUresult take_all(std::vector<CUdeviceptr>& blocks, uint64_t most, uint64_t* got
         while (*got + size <= most) {
             CUdeviceptr block = 0;
             refused = CU(cuMemAlloc_v2)(&block, size);
-            if (refused != CUDA_SUCCESS) break;
+            if (refused != CUDA_SUCCESS)
+                break;
             blocks.push_back(block);
             *got += size;
         }
@@ -58,7 +59,8 @@ std::string compute(const char* kernels) {
     MUST(cuMemFree_v2, ys);
     const float sign = kernels_are_skipped() ? 0 : factor;
     for (unsigned i = 0; i < kCount; i++)
-        if (back[i] != y[i] + sign * x[i]) return "wrong at element " + std::to_string(i);
+        if (back[i] != y[i] + sign * x[i])
+            return "wrong at element " + std::to_string(i);
     return kernels_are_skipped() ? "right (copies; no kernel was run)" : "right";
 }
 
@@ -70,7 +72,8 @@ int main(int argc, char** argv) {
     open_context(gpu);
     // A process that comes late would find no room for its context.
     const bool shared = std::getenv("CHECK_SHARED") != nullptr;
-    if (shared) ready();
+    if (shared)
+        ready();
     size_t free = 0, total = 0, free_after = 0;
     MUST(cuMemGetInfo_v2, &free, &total);
     tell("total", total);
@@ -81,10 +84,12 @@ int main(int argc, char** argv) {
     const CUresult refused = take_all(blocks, most, &got);
     tell("got", got);
     tell("refused", refused == CUDA_SUCCESS ? "not refused" : name_of(refused));
-    if (const auto counted = counted_bytes(gpu.uuid)) tell("counted", *counted);
+    if (const auto counted = counted_bytes(gpu.uuid))
+        tell("counted", *counted);
     held();
 
-    for (CUdeviceptr block : blocks) MUST(cuMemFree_v2, block);
+    for (CUdeviceptr block : blocks)
+        MUST(cuMemFree_v2, block);
     MUST(cuMemGetInfo_v2, &free_after, &total);
     std::string result = compute(argc > 2 ? argv[2] : "kernels.ptx");
     // A refused program had a slice of its own, which has to be whole again; without one, others may have taken

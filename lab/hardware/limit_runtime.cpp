@@ -21,7 +21,8 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr unsigned kCount = 1 << 20;
 
 void must(cudaError_t result, const char* call) {
-    if (result == cudaSuccess) return;
+    if (result == cudaSuccess)
+        return;
     std::fprintf(stderr, "%s: %s (%d): %s\n", call, cudaGetErrorName(result), static_cast<int>(result),
                  cudaGetErrorString(result));
     std::exit(1);
@@ -60,14 +61,16 @@ std::string compute() {
     MUST(cudaFree, xs);
     MUST(cudaFree, ys);
     for (unsigned i = 0; i < kCount; i++)
-        if (back[i] != y[i] + (ran ? 3 * x[i] : 0)) return "wrong at element " + std::to_string(i);
+        if (back[i] != y[i] + (ran ? 3 * x[i] : 0))
+            return "wrong at element " + std::to_string(i);
     return ran ? "right" : "right (copies; no kernel was run)";
 }
 
 std::string uuid_of(const cudaDeviceProp& properties) {
     char text[48], *at = text + std::snprintf(text, sizeof text, "GPU-");
     for (int i = 0; i < 16; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) *at++ = '-';
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *at++ = '-';
         at += std::snprintf(at, 3, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
     }
     return text;
@@ -99,7 +102,8 @@ int main(int argc, char** argv) {
         while (got + size <= most) {
             void* block = nullptr;
             refused = cudaMalloc(&block, size);
-            if (refused != cudaSuccess) break;
+            if (refused != cudaSuccess)
+                break;
             blocks.push_back(block);
             got += size;
         }
@@ -107,10 +111,12 @@ int main(int argc, char** argv) {
     cudaGetLastError();  // an out of memory is not sticky, but it is remembered
     tell("got", got);
     tell("refused", refused == cudaSuccess ? "not refused" : cudaGetErrorName(refused));
-    if (const auto counted = counted_bytes(uuid_of(properties).c_str())) tell("counted", *counted);
+    if (const auto counted = counted_bytes(uuid_of(properties).c_str()))
+        tell("counted", *counted);
     held();
 
-    for (void* block : blocks) MUST(cudaFree, block);
+    for (void* block : blocks)
+        MUST(cudaFree, block);
     const std::string result = compute();
     tell("result", result);
     return result.rfind("right", 0) == 0 ? 0 : 1;

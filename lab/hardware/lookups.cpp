@@ -38,9 +38,11 @@ constexpr Row kRows[] = {
 
 /// "libcuda.so.580.95.05+0x1a2b30": comparable between processes, unlike the address.
 std::string place_of(const void* address) {
-    if (!address) return "null";
+    if (!address)
+        return "null";
     Dl_info info{};
-    if (!dladdr(address, &info)) return "nowhere";
+    if (!dladdr(address, &info))
+        return "nowhere";
     const char* slash = std::strrchr(info.dli_fname, '/');
     std::ostringstream text;
     text << (slash ? slash + 1 : info.dli_fname) << "+0x" << std::hex
@@ -81,9 +83,11 @@ std::map<std::string, Answer> read_dump(const char* file) {
 }
 
 void print_list(const char* what, const std::set<std::string>& names) {
-    if (names.empty()) return;
+    if (names.empty())
+        return;
     std::printf("\n%s:", what);
-    for (const std::string& name : names) std::printf(" `%s`", name.c_str());
+    for (const std::string& name : names)
+        std::printf(" `%s`", name.c_str());
     std::printf("\n");
 }
 
@@ -100,8 +104,10 @@ int compare(const char* raw_file, const char* ours_file) {
             // A look-up with a version gives the form of that version; a function without one has only itself.
             (a.looked_up == a.exported ? same++ : (elsewhere.insert(row.symbol), 0));
         }
-        if (a.result != b.result || a.status != b.status) unlike_status.insert(row.symbol);
-        if (a.looked_up == "null") continue;
+        if (a.result != b.result || a.status != b.status)
+            unlike_status.insert(row.symbol);
+        if (a.looked_up == "null")
+            continue;
         if (row.hooked)
             (b.looked_up.rfind("libcuslice.so+", 0) == 0 ? hooks++ : (not_hooked.insert(row.symbol), 0));
         else
@@ -129,36 +135,45 @@ std::set<std::string> exported_names(const link_map* map) {
     const char* strings = nullptr;
     const uint32_t *gnu = nullptr, *classic = nullptr;
     for (const Elf64_Dyn* entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const Elf64_Sym*>(entry->d_un.d_ptr);
-        if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
-        if (entry->d_tag == DT_GNU_HASH) gnu = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
-        if (entry->d_tag == DT_HASH) classic = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
+        if (entry->d_tag == DT_SYMTAB)
+            symbols = reinterpret_cast<const Elf64_Sym*>(entry->d_un.d_ptr);
+        if (entry->d_tag == DT_STRTAB)
+            strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+        if (entry->d_tag == DT_GNU_HASH)
+            gnu = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
+        if (entry->d_tag == DT_HASH)
+            classic = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
     }
     size_t count = classic ? classic[1] : 0;
     if (gnu && !classic) {
         const uint32_t *buckets = gnu + 4 + 2 * gnu[2], *chains = buckets + gnu[0];
-        for (uint32_t i = 0; i < gnu[0]; i++) count = std::max<size_t>(count, buckets[i]);
-        while (count >= gnu[1] && !(chains[count - gnu[1]] & 1)) count++;
+        for (uint32_t i = 0; i < gnu[0]; i++)
+            count = std::max<size_t>(count, buckets[i]);
+        while (count >= gnu[1] && !(chains[count - gnu[1]] & 1))
+            count++;
         count++;
     }
     std::set<std::string> names;
     for (size_t i = 0; i < count; i++) {
         const bool exported = symbols[i].st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbols[i].st_info) != STB_LOCAL;
-        if (exported) names.insert(strings + symbols[i].st_name);
+        if (exported)
+            names.insert(strings + symbols[i].st_name);
     }
     return names;
 }
 
 int unknown() {
     const link_map* map = nullptr;
-    if (dlinfo(driver_library(), RTLD_DI_LINKMAP, &map) != 0) return 1;
+    if (dlinfo(driver_library(), RTLD_DI_LINKMAP, &map) != 0)
+        return 1;
     std::set<std::string> names;
     for (const std::string& name : exported_names(map))
         if (name.rfind("cu", 0) == 0 && name.rfind("cudbg", 0) != 0 && name.size() > 2 && name[2] >= 'A' &&
             name[2] <= 'Z')
             names.insert(name);
     const size_t all = names.size();
-    for (const Row& row : kRows) names.erase(row.symbol);
+    for (const Row& row : kRows)
+        names.erase(row.symbol);
     std::printf("The driver exports %zu functions `cu…`; %zu of them are not in cuslice's list.\n", all, names.size());
     print_list("Through cuGetProcAddress they reach programs as the driver's own; through dlsym they do not", names);
     return 0;
@@ -168,8 +183,11 @@ int unknown() {
 
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
-    if (what == "dump") return dump();
-    if (what == "compare" && argc == 4) return compare(argv[2], argv[3]);
-    if (what == "unknown") return unknown();
+    if (what == "dump")
+        return dump();
+    if (what == "compare" && argc == 4)
+        return compare(argv[2], argv[3]);
+    if (what == "unknown")
+        return unknown();
     return std::fprintf(stderr, "lookups dump | compare RAW OURS | unknown\n"), 64;
 }

@@ -20,26 +20,31 @@ Function* find(const char* name) {
 std::vector<nvmlDevice_t> devices() {
     std::vector<nvmlDevice_t> all;
     unsigned count = 0;
-    if (!has_management() || NVML(nvmlDeviceGetCount_v2)(&count) != NVML_SUCCESS) return all;
+    if (!has_management() || NVML(nvmlDeviceGetCount_v2)(&count) != NVML_SUCCESS)
+        return all;
     for (unsigned i = 0; i < count; i++) {
         nvmlDevice_t device = nullptr;
-        if (NVML(nvmlDeviceGetHandleByIndex_v2)(i, &device) == NVML_SUCCESS) all.push_back(device);
+        if (NVML(nvmlDeviceGetHandleByIndex_v2)(i, &device) == NVML_SUCCESS)
+            all.push_back(device);
     }
     return all;
 }
 
 nvmlDevice_t device_of(const char* uuid) {
     nvmlDevice_t device = nullptr;
-    if (!has_management() || NVML(nvmlDeviceGetHandleByUUID)(uuid, &device) != NVML_SUCCESS) return nullptr;
+    if (!has_management() || NVML(nvmlDeviceGetHandleByUUID)(uuid, &device) != NVML_SUCCESS)
+        return nullptr;
     return device;
 }
 
 std::optional<uint64_t> held_on(nvmlDevice_t device, pid_t pid) {
     auto* list = NVML(nvmlDeviceGetComputeRunningProcesses_v3);
-    if (!list) list = NVML(nvmlDeviceGetComputeRunningProcesses_v2);
+    if (!list)
+        list = NVML(nvmlDeviceGetComputeRunningProcesses_v2);
     std::vector<nvmlProcessInfo_t> processes(1024);
     auto count = static_cast<unsigned>(processes.size());
-    if (!device || !list || list(device, &count, processes.data()) != NVML_SUCCESS) return {};
+    if (!device || !list || list(device, &count, processes.data()) != NVML_SUCCESS)
+        return {};
     for (unsigned i = 0; i < count; i++)
         if (processes[i].pid == static_cast<unsigned>(pid) && processes[i].usedGpuMemory != nvml::kValueNotAvailable)
             return processes[i].usedGpuMemory;
@@ -48,7 +53,8 @@ std::optional<uint64_t> held_on(nvmlDevice_t device, pid_t pid) {
 
 std::optional<uint64_t> used_on(nvmlDevice_t device) {
     nvmlMemory_t memory{};
-    if (!device || NVML(nvmlDeviceGetMemoryInfo)(device, &memory) != NVML_SUCCESS) return {};
+    if (!device || NVML(nvmlDeviceGetMemoryInfo)(device, &memory) != NVML_SUCCESS)
+        return {};
     return memory.used;
 }
 
@@ -57,7 +63,8 @@ std::optional<uint64_t> counted_on(nvmlDevice_t device) {
     nvmlMemory_v2_t memory{};
     memory.version = nvmlMemory_v2;
     auto* ask = NVML(nvmlDeviceGetMemoryInfo_v2);
-    if (!device || !ask || ask(device, &memory) != NVML_SUCCESS) return {};
+    if (!device || !ask || ask(device, &memory) != NVML_SUCCESS)
+        return {};
     return memory.used;
 }
 
@@ -76,13 +83,15 @@ bool has_management() { return management_status() == NVML_SUCCESS; }
 
 std::string driver_version() {
     char text[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE] = {};
-    if (!has_management() || NVML(nvmlSystemGetDriverVersion)(text, sizeof text) != NVML_SUCCESS) return "unknown";
+    if (!has_management() || NVML(nvmlSystemGetDriverVersion)(text, sizeof text) != NVML_SUCCESS)
+        return "unknown";
     return text;
 }
 
 std::optional<uint64_t> process_bytes(pid_t pid) {
     std::optional<uint64_t> sum;
-    for (nvmlDevice_t device : devices()) sum = plus(sum, held_on(device, pid));
+    for (nvmlDevice_t device : devices())
+        sum = plus(sum, held_on(device, pid));
     return sum;
 }
 
@@ -90,7 +99,8 @@ std::optional<uint64_t> process_bytes(pid_t pid, const char* uuid) { return held
 
 std::optional<uint64_t> used_bytes() {
     std::optional<uint64_t> sum;
-    for (nvmlDevice_t device : devices()) sum = plus(sum, used_on(device));
+    for (nvmlDevice_t device : devices())
+        sum = plus(sum, used_on(device));
     return sum;
 }
 

@@ -35,8 +35,10 @@ EXPORT uintptr_t la_symbind64(Elf64_Sym* symbol, unsigned index, uintptr_t* from
         char line[512];
         const int length = snprintf(line, sizeof line, "%s\t%s\t%s\n", name, file_of(from), file_of(to));
         const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-        if (file >= 0 && length > 0 && (size_t)length < sizeof line && write(file, line, (size_t)length) < 0) _exit(1);
-        if (file >= 0) close(file);
+        if (file >= 0 && length > 0 && (size_t)length < sizeof line && write(file, line, (size_t)length) < 0)
+            _exit(1);
+        if (file >= 0)
+            close(file);
     }
     return symbol->st_value;
 }

@@ -37,13 +37,16 @@ namespace {
 /// The answer is the gate's first letter. It is for all who share the socket, so nobody takes it out.
 void stop_at(const char* gate) {
     const int socket = socket_of_watcher();
-    if (socket < 0) return;
+    if (socket < 0)
+        return;
     tell(gate, std::string("1"));
     char answers[16];
     for (;; usleep(2'000)) {
         const ssize_t count = recv(socket, answers, sizeof answers, MSG_PEEK);
-        if (count <= 0) std::exit(1);
-        if (std::memchr(answers, *gate, static_cast<size_t>(count))) return;
+        if (count <= 0)
+            std::exit(1);
+        if (std::memchr(answers, *gate, static_cast<size_t>(count)))
+            return;
     }
 }
 

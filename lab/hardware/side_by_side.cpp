@@ -31,7 +31,8 @@ struct Flags {
         MUST(cuMemHostAlloc, &memory, 4 * sizeof(unsigned), CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE);
         MUST(cuMemHostGetDevicePointer_v2, &device, memory, 0);
         host = static_cast<unsigned*>(memory);
-        for (int i = 0; i < 4; i++) host[i] = 0;
+        for (int i = 0; i < 4; i++)
+            host[i] = 0;
     }
 };
 
@@ -50,7 +51,8 @@ Place place(CUcontext context) {
 }
 
 std::string do_they_meet(const Place& a, const Place& b) {
-    if (kernels_are_skipped()) return "not asked: no kernel is run here";
+    if (kernels_are_skipped())
+        return "not asked: no kernel is run here";
     const Flags flags;
     const Place* both[] = {&a, &b};
     uint64_t most = 1'000'000'000;
@@ -59,7 +61,8 @@ std::string do_they_meet(const Place& a, const Place& b) {
         for (unsigned i = 0; i < 2; i++) {
             CUdeviceptr mine = flags.device + 4 * i, other = flags.device + 4 * (1 - i),
                         result = flags.device + 8 + 4 * i;
-            if (round == 0) other = mine;
+            if (round == 0)
+                other = mine;
             void* arguments[] = {&mine, &other, &result, &most};
             MUST(cuCtxSetCurrent, both[i]->context);
             MUST(cuLaunchKernel, both[i]->meet, 1, 1, 1, 1, 1, 1, 0, both[i]->stream, arguments, nullptr);
@@ -68,7 +71,8 @@ std::string do_they_meet(const Place& a, const Place& b) {
             MUST(cuCtxSetCurrent, one->context);
             MUST(cuCtxSynchronize);
         }
-        if (round == 0) flags.host[0] = flags.host[1] = flags.host[2] = flags.host[3] = 0;
+        if (round == 0)
+            flags.host[0] = flags.host[1] = flags.host[2] = flags.host[3] = 0;
     }
     const bool first = flags.host[2] == 1, second = flags.host[3] == 1;
     return first && second   ? "yes: both saw the other running"
@@ -91,7 +95,8 @@ void ask_peers(const Gpu& gpu, CUcontext second) {
     MUST(cuCtxSetCurrent, second);
     MUST(cuMemAlloc_v2, &there, 4096);
     CUresult copied = CU(cuMemcpyPeer)(there, second, here, gpu.context, 4096);
-    if (copied == CUDA_SUCCESS) copied = CU(cuMemcpyDtoH_v2)(&value, there, 4);
+    if (copied == CUDA_SUCCESS)
+        copied = CU(cuMemcpyDtoH_v2)(&value, there, 4);
     row("cuMemcpyPeer between the two",
         std::string(name_of(copied)) + (value == 0x5eed ? ", the bytes are right" : ""));
     value = 0;

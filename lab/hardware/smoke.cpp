@@ -15,7 +15,8 @@ void stage(const std::string& what) {
     static timespec before{};
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (before.tv_sec == 0) before = now;
+    if (before.tv_sec == 0)
+        before = now;
     const double took =
         static_cast<double>(now.tv_sec - before.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec - before.tv_nsec);
     before = now;

@@ -31,7 +31,8 @@ std::vector<pid_t> numbers_in(const std::string& folder) {
     std::vector<pid_t> numbers;
     if (DIR* open = opendir(folder.c_str())) {
         while (const dirent* entry = readdir(open))
-            if (const int number = std::atoi(entry->d_name); number > 0) numbers.push_back(number);
+            if (const int number = std::atoi(entry->d_name); number > 0)
+                numbers.push_back(number);
         closedir(open);
     }
     return numbers;
@@ -42,7 +43,8 @@ std::string text_of(const std::string& path) {
     std::ostringstream text;
     text << stream.rdbuf();
     std::string whole = text.str();
-    while (!whole.empty() && whole.back() == '\n') whole.pop_back();
+    while (!whole.empty() && whole.back() == '\n')
+        whole.pop_back();
     return whole;
 }
 
@@ -50,7 +52,8 @@ pid_t parent_of(pid_t pid) {
     const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
     const size_t name_end = stat.rfind(')');
     int parent = 0;
-    if (name_end != std::string::npos) std::sscanf(stat.c_str() + name_end + 1, " %*c %d", &parent);
+    if (name_end != std::string::npos)
+        std::sscanf(stat.c_str() + name_end + 1, " %*c %d", &parent);
     return parent;
 }
 
@@ -65,17 +68,20 @@ std::string program_of(pid_t pid) {
 std::string debugger() {
     std::istringstream folders((std::getenv("PATH") ? std::getenv("PATH") : "") + std::string(":/usr/local/cuda/bin"));
     std::vector<std::string> all;
-    for (std::string folder; std::getline(folders, folder, ':');) all.push_back(folder);
+    for (std::string folder; std::getline(folders, folder, ':');)
+        all.push_back(folder);
     for (const char* name : {"/gdb", "/cuda-gdb"})
         for (const std::string& folder : all)
-            if (access((folder + name).c_str(), X_OK) == 0) return folder + name;
+            if (access((folder + name).c_str(), X_OK) == 0)
+                return folder + name;
     return "";
 }
 
 /// The debugger's output about the process; empty if it has no stack to show or isn't done in time.
 std::string backtraces(const std::string& debugger, pid_t pid, double seconds) {
     int ends[2];
-    if (pipe(ends) != 0) return "";
+    if (pipe(ends) != 0)
+        return "";
     const pid_t child = fork();
     if (child == 0) {
         setpgid(0, 0);
@@ -84,7 +90,8 @@ std::string backtraces(const std::string& debugger, pid_t pid, double seconds) {
         close(ends[0]);
         close(ends[1]);
         // Nothing is to be fetched, and the debugger is no program in a slice.
-        for (const char* name : {"DEBUGINFOD_URLS", "LD_PRELOAD", "LD_LIBRARY_PATH"}) unsetenv(name);
+        for (const char* name : {"DEBUGINFOD_URLS", "LD_PRELOAD", "LD_LIBRARY_PATH"})
+            unsetenv(name);
         const std::string number = std::to_string(pid);
         execl(debugger.c_str(), debugger.c_str(), "-nx", "-batch", "-p", number.c_str(), "-ex", "set pagination off",
               "-ex", "thread apply all backtrace 40", static_cast<char*>(nullptr));
@@ -97,9 +104,11 @@ std::string backtraces(const std::string& debugger, pid_t pid, double seconds) {
         pollfd ready{ends[0], POLLIN, 0};
         const int left = static_cast<int>((end - now()) * 1000);
         char piece[4096];
-        if (left <= 0 || poll(&ready, 1, left) <= 0) break;
+        if (left <= 0 || poll(&ready, 1, left) <= 0)
+            break;
         const ssize_t count = read(ends[0], piece, sizeof piece);
-        if (count <= 0) break;
+        if (count <= 0)
+            break;
         text.append(piece, static_cast<size_t>(count));
     }
     close(ends[0]);
@@ -124,8 +133,10 @@ std::vector<Mapping> code_of(pid_t pid) {
         unsigned long from = 0, to = 0, offset = 0;
         char rights[8] = {};
         int at = 0;
-        if (std::sscanf(line.c_str(), "%lx-%lx %7s %lx %*s %*s %n", &from, &to, rights, &offset, &at) < 4) continue;
-        if (rights[2] == 'x') code.push_back({from, to, offset, at > 0 ? line.substr(static_cast<size_t>(at)) : ""});
+        if (std::sscanf(line.c_str(), "%lx-%lx %7s %lx %*s %*s %n", &from, &to, rights, &offset, &at) < 4)
+            continue;
+        if (rights[2] == 'x')
+            code.push_back({from, to, offset, at > 0 ? line.substr(static_cast<size_t>(at)) : ""});
     }
     return code;
 }
@@ -133,7 +144,8 @@ std::vector<Mapping> code_of(pid_t pid) {
 /// "libc.so.6+0x89f84", the offset being that in the file; empty if the address is in no code.
 std::string place(const std::vector<Mapping>& code, uintptr_t address) {
     for (const Mapping& mapping : code) {
-        if (address < mapping.from || address >= mapping.to) continue;
+        if (address < mapping.from || address >= mapping.to)
+            continue;
         char offset[32];
         std::snprintf(offset, sizeof offset, "+0x%lx",
                       static_cast<unsigned long>(address - mapping.from + mapping.offset));
@@ -150,7 +162,8 @@ void print_thread(FILE* file, pid_t pid, pid_t thread, const std::vector<Mapping
     if (const std::string kernel = text_of(folder + "stack"); !kernel.empty())
         std::fprintf(file, "%s\n", kernel.c_str());
     const size_t last = call.rfind(' '), before = last == std::string::npos ? last : call.rfind(' ', last - 1);
-    if (before == std::string::npos) return;
+    if (before == std::string::npos)
+        return;
     const uintptr_t counter = std::strtoull(call.c_str() + last, nullptr, 16),
                     top = std::strtoull(call.c_str() + before, nullptr, 16);
     std::fprintf(file, "    at %s; on its stack:", place(code, counter).c_str());
@@ -169,11 +182,13 @@ void print_thread(FILE* file, pid_t pid, pid_t thread, const std::vector<Mapping
 
 std::vector<pid_t> descendants(pid_t parent) {
     std::vector<std::pair<pid_t, pid_t>> all;  // parent, process
-    for (pid_t pid : numbers_in("/proc")) all.emplace_back(parent_of(pid), pid);
+    for (pid_t pid : numbers_in("/proc"))
+        all.emplace_back(parent_of(pid), pid);
     std::vector<pid_t> found{parent};
     for (size_t i = 0; i < found.size(); i++)
         for (const auto& [above, pid] : all)
-            if (above == found[i]) found.push_back(pid);
+            if (above == found[i])
+                found.push_back(pid);
     found.erase(found.begin());
     return found;
 }
@@ -181,7 +196,8 @@ std::vector<pid_t> descendants(pid_t parent) {
 void print_stacks(FILE* file, pid_t pid, double seconds) {
     const std::string program = program_of(pid), name = program.substr(program.rfind('/') + 1);
     for (const char* one : {"", "bash", "dash", "sh", "guard"})
-        if (name == one) return;
+        if (name == one)
+            return;
     std::fprintf(file, "process %d, %s\n", pid, name.c_str());
     static const std::string found = debugger();
     const std::string text = found.empty() || seconds < 0.2 ? "" : backtraces(found, pid, seconds);
@@ -190,7 +206,8 @@ void print_stacks(FILE* file, pid_t pid, double seconds) {
         return;
     }
     const std::vector<Mapping> code = code_of(pid);
-    for (pid_t thread : numbers_in("/proc/" + std::to_string(pid) + "/task")) print_thread(file, pid, thread, code);
+    for (pid_t thread : numbers_in("/proc/" + std::to_string(pid) + "/task"))
+        print_thread(file, pid, thread, code);
 }
 
 }  // namespace cuslice::check

@@ -19,7 +19,8 @@ inline std::string mib(std::optional<uint64_t> bytes) { return bytes ? mib(*byte
 
 /// a − b, with its sign.
 inline std::string mib_between(std::optional<uint64_t> a, std::optional<uint64_t> b) {
-    if (!a || !b) return "–";
+    if (!a || !b)
+        return "–";
     return *a >= *b ? "+" + mib(*a - *b) : "−" + mib(*b - *a);
 }
 
@@ -27,7 +28,8 @@ inline std::string mib_between(std::optional<uint64_t> a, std::optional<uint64_t
 inline std::string size(uint64_t bytes) {
     const char* units[] = {" B", " KiB", " MiB", " GiB"};
     int unit = 0;
-    for (; unit < 3 && bytes >= 1024 && bytes % 1024 == 0; unit++) bytes /= 1024;
+    for (; unit < 3 && bytes >= 1024 && bytes % 1024 == 0; unit++)
+        bytes /= 1024;
     return std::to_string(bytes) + units[unit];
 }
 

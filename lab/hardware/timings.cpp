@@ -29,7 +29,8 @@ std::vector<double> repeat(int repetitions, int batch, Call call) {
     std::vector<double> times;
     for (int i = 0; i < repetitions; i++) {
         const double start = now();
-        for (int k = 0; k < batch; k++) call();
+        for (int k = 0; k < batch; k++)
+            call();
         times.push_back((now() - start) / batch);
         MUST(cuCtxSynchronize);
     }
@@ -57,7 +58,8 @@ void measure_size(uint64_t bytes, int repetitions) {
         const double start = now();
         const CUresult result = CU(cuMemAlloc_v2)(&block, bytes);
         const double middle = now();
-        if (result != CUDA_SUCCESS) return std::printf("# %s: %s\n", size(bytes).c_str(), name_of(result)), void();
+        if (result != CUDA_SUCCESS)
+            return std::printf("# %s: %s\n", size(bytes).c_str(), name_of(result)), void();
         MUST(cuMemFree_v2, block);
         const double end = now();
         allocations.push_back(middle - start);
@@ -92,7 +94,8 @@ void measure_events(CUcontext context) {
     CUevent event = nullptr;
     MUST(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     measure("cuEventRecord", 50, 100, [&] { MUST(cuEventRecord, event, nullptr); });
-    if (find("cuCtxRecordEvent")) measure("cuCtxRecordEvent", 50, 100, [&] { MUST(cuCtxRecordEvent, context, event); });
+    if (find("cuCtxRecordEvent"))
+        measure("cuCtxRecordEvent", 50, 100, [&] { MUST(cuCtxRecordEvent, context, event); });
     measure("cuEventQuery, complete", 50, 100, [&] { MUST(cuEventQuery, event); });
     measure("cuCtxSynchronize, idle", 200, 1, [&] { MUST(cuCtxSynchronize); });
 }
@@ -101,7 +104,8 @@ void measure_pool() {
     CUstream stream = nullptr;
     MUST(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     CUdeviceptr block = 0;
-    if (CU(cuMemAllocAsync)(&block, 1 << 20, stream) != CUDA_SUCCESS) return;
+    if (CU(cuMemAllocAsync)(&block, 1 << 20, stream) != CUDA_SUCCESS)
+        return;
     MUST(cuMemFreeAsync, block, stream);
     MUST(cuStreamSynchronize, stream);
     measure("cuMemAllocAsync + cuMemFreeAsync of 1 MiB, synchronised", 200, 1, [&] {
@@ -126,9 +130,11 @@ int main() {
         MUST(cuMemAlloc_v2, &block, 4096);
         MUST(cuMemFree_v2, block);
     });
-    for (const uint64_t kib : {1u, 64u, 1024u, 2048u}) measure_size(uint64_t{kib} << 10, 200);
+    for (const uint64_t kib : {1u, 64u, 1024u, 2048u})
+        measure_size(uint64_t{kib} << 10, 200);
     // Many, as the first thousand look at the footprint more often than the later ones.
-    for (const uint64_t mib : {16u, 256u}) measure_size(uint64_t{mib} << 20, 3000);
+    for (const uint64_t mib : {16u, 256u})
+        measure_size(uint64_t{mib} << 20, 3000);
     measure_size(uint64_t{1} << 30, 30);
     measure_launches();
     measure_events(gpu.context);

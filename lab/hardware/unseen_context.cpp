@@ -12,7 +12,8 @@ namespace {
 template <typename... Arguments>
 void must(void* library, const char* name, Arguments... arguments) {
     auto* function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name));
-    if (function && function(arguments...) == 0) return;
+    if (function && function(arguments...) == 0)
+        return;
     std::fprintf(stderr, "%s failed\n", name);
     std::exit(1);
 }
@@ -22,7 +23,8 @@ void must(void* library, const char* name, Arguments... arguments) {
 int main(int argc, char**) {
     const char* path = std::getenv("CHECK_DRIVER");
     void *everybodys = dlopen("libcuda.so.1", RTLD_NOW), *own = path ? dlopen(path, RTLD_NOW) : nullptr;
-    if (!everybodys || !own) return std::fprintf(stderr, "no driver\n"), 2;
+    if (!everybodys || !own)
+        return std::fprintf(stderr, "no driver\n"), 2;
     void* context = nullptr;
     unsigned long long block = 0;
     must(everybodys, "cuInit", 0U);

@@ -34,7 +34,8 @@ class Watched {
   public:
     Watched(char** command, unsigned processes) : processes_(processes), used_before_(used_bytes()) {
         int ends[2];
-        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::exit(1);
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+            std::exit(1);
         pid_ = fork();
         if (pid_ == 0) {
             close(ends[0]);
@@ -56,14 +57,16 @@ class Watched {
             if (poll(&ready, 1, 20) > 0) {
                 char piece[512];
                 const ssize_t count = read(socket_, piece, sizeof piece);
-                if (count <= 0) break;
+                if (count <= 0)
+                    break;
                 text.append(piece, static_cast<size_t>(count));
                 for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1))
                     take(text.substr(0, end));
             }
             sample();
             // One of several that failed before it held anything mustn't keep the others for ever.
-            if (waiting_ > 0 && ++looks_ > most_looks()) let_go();
+            if (waiting_ > 0 && ++looks_ > most_looks())
+                let_go();
         }
         // Its children may hold the socket after it has ended, or it may close the socket before it ends.
         while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
@@ -87,7 +90,8 @@ class Watched {
     bool listed() const { return of_process_.highest.has_value(); }
     bool succeeded() const { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
     std::string how_it_ended() const {
-        if (WIFSIGNALED(status_)) return "signal " + std::to_string(WTERMSIG(status_));
+        if (WIFSIGNALED(status_))
+            return "signal " + std::to_string(WTERMSIG(status_));
         return "exit " + std::to_string(WEXITSTATUS(status_));
     }
 
@@ -96,23 +100,27 @@ class Watched {
         std::optional<uint64_t> now, held, highest;
         void take(std::optional<uint64_t> bytes) {
             now = bytes;
-            if (bytes) highest = std::max(highest.value_or(0), *bytes);
+            if (bytes)
+                highest = std::max(highest.value_or(0), *bytes);
         }
     };
     const Figure& figure() const { return listed() ? of_process_ : of_gpu_; }
 
     void take(const std::string& line) {
         const size_t space = line.find(' ');
-        if (space == std::string::npos) return;
+        if (space == std::string::npos)
+            return;
         const std::string key = line.substr(0, space), value = line.substr(space + 1);
         if (key == "got") {
             told_[key] = std::to_string(bytes(key).value_or(0) + std::strtoull(value.c_str(), nullptr, 10));
         } else if (key == "ready" || key == "held") {
             holding_ += key == "held";
-            if (++waiting_ >= processes_) let_go();
+            if (++waiting_ >= processes_)
+                let_go();
         } else {
             // Among several results, a wrong one counts.
-            if (key != "result" || told_[key].empty() || told_[key].rfind("right", 0) == 0) told_[key] = value;
+            if (key != "result" || told_[key].empty() || told_[key].rfind("right", 0) == 0)
+                told_[key] = value;
         }
     }
 
@@ -134,26 +142,30 @@ class Watched {
     void sample() {
         of_process_.take(processes_ > 1 ? bytes_of_all() : process_bytes(pid_));
         const auto all = used_bytes();
-        if (all && used_before_) of_gpu_.take(*all > *used_before_ ? *all - *used_before_ : 0);
+        if (all && used_before_)
+            of_gpu_.take(*all > *used_before_ ? *all - *used_before_ : 0);
     }
 
     std::optional<uint64_t> bytes_of_all() const {
         std::optional<uint64_t> sum;
         for (pid_t pid : descendants(pid_))
-            if (const auto bytes = process_bytes(pid)) sum = sum.value_or(0) + *bytes;
+            if (const auto bytes = process_bytes(pid))
+                sum = sum.value_or(0) + *bytes;
         return sum;
     }
 
     std::string ask_nvidia_smi() const {
         FILE* pipe =
             popen("nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader,nounits 2>/dev/null", "r");
-        if (!pipe) return "–";
+        if (!pipe)
+            return "–";
         int pid = 0;
         long used = 0;
         std::string answer = "–";
         char line[256];
         while (std::fgets(line, sizeof line, pipe))
-            if (std::sscanf(line, "%d, %ld", &pid, &used) == 2 && pid == pid_) answer = std::to_string(used) + " MiB";
+            if (std::sscanf(line, "%d, %ld", &pid, &used) == 2 && pid == pid_)
+                answer = std::to_string(used) + " MiB";
         pclose(pipe);
         return answer;
     }
@@ -190,12 +202,16 @@ int main(int argc, char** argv) {
     std::optional<uint64_t> limit;
     unsigned processes = 1;
     bool table = false;
-    if (argc == 2 && std::strcmp(argv[1], "--head") == 0) return print_head(), 0;
+    if (argc == 2 && std::strcmp(argv[1], "--head") == 0)
+        return print_head(), 0;
     int at = 1;
     for (; at + 1 < argc && std::strcmp(argv[at], "--") != 0; at += 2) {
-        if (std::strcmp(argv[at], "--name") == 0) name = argv[at + 1];
-        if (std::strcmp(argv[at], "--limit") == 0) limit = std::strtoull(argv[at + 1], nullptr, 10);
-        if (std::strcmp(argv[at], "--table") == 0) table = true;
+        if (std::strcmp(argv[at], "--name") == 0)
+            name = argv[at + 1];
+        if (std::strcmp(argv[at], "--limit") == 0)
+            limit = std::strtoull(argv[at + 1], nullptr, 10);
+        if (std::strcmp(argv[at], "--table") == 0)
+            table = true;
         if (std::strcmp(argv[at], "--processes") == 0)
             processes = static_cast<unsigned>(std::strtoul(argv[at + 1], nullptr, 10));
     }
@@ -212,7 +228,8 @@ int main(int argc, char** argv) {
     const bool seen = watched.highest().has_value();
     const bool within = seen ? !limit || *watched.highest() <= *limit : !has_management();
     const bool right = watched.value("result").rfind("right", 0) == 0;
-    if (table) std::printf("\n"), print_head();
+    if (table)
+        std::printf("\n"), print_head();
     std::printf("| %s | %s | %s | %s | %s | %s | %s%s | %s | %s | %s | %s | %s |\n", name.c_str(),
                 mib(watched.bytes("total")).c_str(), mib(watched.bytes("free")).c_str(),
                 mib(watched.bytes("got")).c_str(), watched.value("refused").c_str(),

@@ -29,7 +29,8 @@ bool holds(CUdeviceptr memory, size_t bytes, unsigned expected) {
     std::vector<unsigned> back(bytes / sizeof(unsigned));
     MUST(cuMemcpyDtoH_v2, back.data(), memory, bytes);
     for (unsigned word : back)
-        if (word != expected) return false;
+        if (word != expected)
+            return false;
     return true;
 }
 
@@ -52,7 +53,8 @@ class Ways {
         wait(milliseconds);
         // Some caches give back at the next call only.
         CUdeviceptr block = 0;
-        if (CU(cuMemAlloc_v2)(&block, 4096) == CUDA_SUCCESS) MUST(cuMemFree_v2, block);
+        if (CU(cuMemAlloc_v2)(&block, 4096) == CUDA_SUCCESS)
+            MUST(cuMemFree_v2, block);
         rows_.row("everything freed, and " + std::to_string(milliseconds) + " ms later");
     }
     int wrong() const { return wrong_; }
@@ -102,7 +104,8 @@ class Ways {
 
     void pools() {
         CUmemoryPool pool = nullptr;
-        if (CU(cuDeviceGetDefaultMemPool)(&pool, gpu_.device) != CUDA_SUCCESS) return rows_.row("no memory pools here");
+        if (CU(cuDeviceGetDefaultMemPool)(&pool, gpu_.device) != CUDA_SUCCESS)
+            return rows_.row("no memory pools here");
         const auto give = [&](CUdeviceptr memory) {
             const CUresult result = CU(cuMemFreeAsync)(memory, stream_);
             return result == CUDA_SUCCESS ? trim(pool) : result;
@@ -113,7 +116,8 @@ class Ways {
         CUmemPoolProps properties{};
         properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {gpu_.device}};
-        if (rows_.attempt("cuMemPoolCreate", CU(cuMemPoolCreate)(&pool, &properties)) != CUDA_SUCCESS) return;
+        if (rows_.attempt("cuMemPoolCreate", CU(cuMemPoolCreate)(&pool, &properties)) != CUDA_SUCCESS)
+            return;
         way(
             "cuMemAllocFromPoolAsync of 64 MiB", kBytes,
             [&](CUdeviceptr* to) { return CU(cuMemAllocFromPoolAsync)(to, kBytes, pool, stream_); }, give);
@@ -129,7 +133,8 @@ class Ways {
             "cuMemCreate and cuMemMap of 64 MiB", kBytes,
             [&](CUdeviceptr* to) {
                 const CUresult result = CU(cuMemCreate)(&handle, kBytes, &properties, 0);
-                if (result != CUDA_SUCCESS) return result;
+                if (result != CUDA_SUCCESS)
+                    return result;
                 MUST(cuMemAddressReserve, to, kBytes, 0, 0, 0);
                 MUST(cuMemMap, *to, kBytes, 0, handle, 0);
                 const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -165,12 +170,14 @@ class Ways {
         const CUgraphExec executable = end_capture();
         rows_.attempt("a capture; cuMemAlloc during it", allocated);
         rows_.attempt("cuMemFree during it", freed);
-        for (int i = 0; i < 2; i++) MUST(cuGraphLaunch, executable, stream_);
+        for (int i = 0; i < 2; i++)
+            MUST(cuGraphLaunch, executable, stream_);
         MUST(cuStreamSynchronize, stream_);
         expect(holds(to, kBytes, pattern_), "launched twice");
         MUST(cuGraphExecDestroy, executable);
         for (CUdeviceptr memory : {from, to, allocated == CUDA_SUCCESS ? during : 0})
-            if (memory) MUST(cuMemFree_v2, memory);
+            if (memory)
+                MUST(cuMemFree_v2, memory);
         rows_.row("freed");
     }
 
@@ -198,7 +205,8 @@ class Ways {
 
     // A kernel writes 2 into the block 100 ms from now. Whoever gets the memory after it was freed must not see that.
     void freed_in_use() {
-        if (kernels_are_skipped()) return rows_.row("freed in use: not asked, no kernel is run here");
+        if (kernels_are_skipped())
+            return rows_.row("freed in use: not asked, no kernel is run here");
         const CUfunction meet = kernel(load_kernels("kernels.ptx"), "meet");
         CUdeviceptr block = 0, next = 0, never = 0, none = 0;
         MUST(cuMemAlloc_v2, &never, 4096);
@@ -240,11 +248,13 @@ int main(int argc, char** argv) {
     tell("free", free);
     Ways ways(gpu);
     ways.all();
-    if (argc > 1) ways.idle(std::atol(argv[1]));
+    if (argc > 1)
+        ways.idle(std::atol(argv[1]));
     CUdeviceptr block = 0;
     MUST(cuMemAlloc_v2, &block, kBytes);
     tell("got", kBytes);
-    if (const auto counted = counted_bytes(gpu.uuid)) tell("counted", *counted);
+    if (const auto counted = counted_bytes(gpu.uuid))
+        tell("counted", *counted);
     held();
     tell("result", ways.wrong() ? std::to_string(ways.wrong()) + " wrong" : std::string("right"));
     return ways.wrong() ? 1 : 0;

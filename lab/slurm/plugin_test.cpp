@@ -42,7 +42,8 @@ struct Folder {
     ~Folder() { std::filesystem::remove_all(path); }
     /// An installation whose launcher is a script.
     std::string with_launcher(const std::string& script) const {
-        for (const char* part : {"/bin", "/lib", "/lib/cuslice"}) std::filesystem::create_directory(path + part);
+        for (const char* part : {"/bin", "/lib", "/lib/cuslice"})
+            std::filesystem::create_directory(path + part);
         std::ofstream(path + "/bin/cuslice") << "#!/bin/sh\n" << script;
         chmod((path + "/bin/cuslice").c_str(), 0755);
         return "library=" + path + "/lib/cuslice/libcuslice.so";
@@ -137,7 +138,8 @@ TEST_CASE("slurm plugin: values are the library's own, but for a context on top 
     };
     enum { kLimit, kFraction, kSplit };
     CHECK(take(kLimit, "1.5GiB") == "taken");
-    for (const char* split : {"1", "4", "64", "1GiB+rest", "64MiB"}) CHECK(take(kSplit, split) == "taken");
+    for (const char* split : {"1", "4", "64", "1GiB+rest", "64MiB"})
+        CHECK(take(kSplit, split) == "taken");
     for (const char* split : {"1GiB@1+2GiB@0", "1GiB:-1+rest", "1GiB#2+2GiB#5"})
         CHECK(take(kSplit, split) == std::string("cuslice: --cuslice-split: ") + split +
                                          ": places, numbers and priorities are of one GPU's partitions: write "
@@ -165,13 +167,16 @@ TEST_CASE("slurm plugin: what it starts inherits nothing of slurmstepd's, howeve
     many.rlim_cur = before.rlim_max;
     setrlimit(RLIMIT_NOFILE, &many);
     std::vector<int> files;
-    for (const int number : {40, 255, 1000}) files.push_back(fcntl(0, F_DUPFD, number));
+    for (const int number : {40, 255, 1000})
+        files.push_back(fcntl(0, F_DUPFD, number));
     const Folder folder;
     end_step(folder.with_launcher("echo /proc/self/fd/* | sed s,/proc/self/fd/,,g\n"));
-    for (const int file : files) close(file);
+    for (const int file : files)
+        close(file);
     setrlimit(RLIMIT_NOFILE, &before);
     REQUIRE(logged.size() == 1);
     CHECK(logged[0].find("cuslice: 0 1 2") == 0);
     // The shell's own for its script is 10 or above, or 3: dash has 10.
-    for (const char* const number : {" 40", " 255", " 1000"}) CHECK(logged[0].find(number) == std::string::npos);
+    for (const char* const number : {" 40", " 255", " 1000"})
+        CHECK(logged[0].find(number) == std::string::npos);
 }

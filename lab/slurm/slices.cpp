@@ -44,11 +44,13 @@ struct Owner {
 /// Nothing where it can't be read: a process may end between two reads, for which streams throw.
 std::optional<std::string> read_file(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return {};
+    if (file < 0)
+        return {};
     std::string text;
     char part[4096];
     ssize_t size = 0;
-    while ((size = read(file, part, sizeof part)) > 0) text.append(part, static_cast<size_t>(size));
+    while ((size = read(file, part, sizeof part)) > 0)
+        text.append(part, static_cast<size_t>(size));
     close(file);
     return size == 0 ? std::optional(text) : std::nullopt;
 }
@@ -56,15 +58,18 @@ std::optional<std::string> read_file(const std::string& path) {
 /// Nothing of a process that has ended, or is about to.
 std::optional<Owner> owner_of(int pid) {
     const auto text = read_file("/proc/" + std::to_string(pid) + "/environ");
-    if (!text || text->empty()) return {};
+    if (!text || text->empty())
+        return {};
     Owner owner;
     std::istringstream lines(*text);
     for (std::string line; std::getline(lines, line, '\0');) {
-        if (line.starts_with("SLURM_JOB_ID=")) owner.job = line.substr(line.find('=') + 1);
+        if (line.starts_with("SLURM_JOB_ID="))
+            owner.job = line.substr(line.find('=') + 1);
         if (line.starts_with("STORM_SLICE="))
             owner.slice = std::strtoull(line.c_str() + line.find('=') + 1, nullptr, 10);
     }
-    if (!owner.job.empty() && owner.slice == 0) return {};  // it is just being replaced
+    if (!owner.job.empty() && owner.slice == 0)
+        return {};  // it is just being replaced
     return owner;
 }
 
@@ -72,7 +77,8 @@ std::optional<Owner> owner_of(int pid) {
 /// it had.
 bool is_ending(int pid) {
     const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
-    if (!text || text->rfind(')') == std::string::npos) return true;
+    if (!text || text->rfind(')') == std::string::npos)
+        return true;
     std::istringstream fields(text->substr(text->rfind(')') + 1));
     std::string state;
     uint64_t number = 0, flags = 0;
@@ -110,7 +116,8 @@ struct Watch {
     /// much for the slice it is ended again.
     void look(const std::string& gpu, Books& books) {
         const auto before = held(books);
-        if (before.empty()) return;
+        if (before.empty())
+            return;
         std::map<std::string, std::pair<uint64_t, uint64_t>> jobs;  // what they hold, and may hold
         std::map<std::string, std::string> members;
         unsigned unknown = 0;
@@ -118,17 +125,22 @@ struct Watch {
         for (const auto& [pid, bytes, contexts_alone] : before) {
             const std::optional<Owner> owner = owner_of(pid);
             settled = settled && owner;
-            if (owner && owner->job.empty()) unknown += bytes != 0;
-            if (!owner || owner->job.empty()) continue;
-            if (!contexts_alone) jobs[owner->job].first += bytes;
+            if (owner && owner->job.empty())
+                unknown += bytes != 0;
+            if (!owner || owner->job.empty())
+                continue;
+            if (!contexts_alone)
+                jobs[owner->job].first += bytes;
             jobs[owner->job].second = owner->slice;
             members[owner->job] += ", pid " + std::to_string(pid) + " " + std::to_string(bytes);
         }
         settled = settled && held(books) == before;
-        for (const Held& one : before) settled = settled && !is_ending(one.pid);
+        for (const Held& one : before)
+            settled = settled && !is_ending(one.pid);
         looks++;
         unsettled += !settled;
-        if (!settled) return;
+        if (!settled)
+            return;
         strangers += unknown;
         most_jobs = std::max(most_jobs, static_cast<unsigned>(jobs.size()));
         for (const auto& [job, sums] : jobs) {
@@ -143,7 +155,8 @@ struct Watch {
                     looks, unsettled, strangers, most_jobs, fullest);
         std::printf("\"over\": [");
         const char* comma = "";
-        for (const auto& [key, text] : over) std::printf("%s\"%s\"", std::exchange(comma, ", "), text.c_str());
+        for (const auto& [key, text] : over)
+            std::printf("%s\"%s\"", std::exchange(comma, ", "), text.c_str());
         std::printf("]}\n");
     }
 };
@@ -153,7 +166,8 @@ std::vector<std::filesystem::path> files(const std::filesystem::path& folder, co
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
         const std::string name = entry.path().filename();
-        if (name.starts_with(start) && name.ends_with(end) && !name.ends_with(".lock")) found.push_back(entry.path());
+        if (name.starts_with(start) && name.ends_with(end) && !name.ends_with(".lock"))
+            found.push_back(entry.path());
     }
     return found;
 }
@@ -167,9 +181,11 @@ void watch(const std::vector<std::string>& nodes) {
                 if (std::string error; !open.count(path) && !open[path].open_existing(path, error)) {
                     open.erase(path);  // it is being made
                 }
-        for (auto& [path, books] : open) watch.look(path, books);
+        for (auto& [path, books] : open)
+            watch.look(path, books);
         pollfd input = {STDIN_FILENO, POLLIN, 0};
-        if (poll(&input, 1, 3) != 0) break;
+        if (poll(&input, 1, 3) != 0)
+            break;
     }
     watch.print();
 }
@@ -181,7 +197,8 @@ int print_left(const std::vector<std::string>& nodes) {
             const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
             void* const memory = mmap(nullptr, sizeof(File), PROT_READ, MAP_SHARED, descriptor, 0);
             close(descriptor);
-            if (memory == MAP_FAILED) return 1;
+            if (memory == MAP_FAILED)
+                return 1;
             const auto left = cuslice::tests::left_over(*static_cast<const File*>(memory));
             std::printf(
                 "{\"file\": \"%s\", \"nothing\": %s, \"bytes\": %llu, \"reserved\": %llu, \"members\": %u, "
@@ -194,10 +211,12 @@ int print_left(const std::vector<std::string>& nodes) {
         for (const auto& path : files(node + "/cuslice-fake-0", "GPU-", "")) {
             Books books;
             std::string error;
-            if (!books.open_existing(path, error)) return 1;
+            if (!books.open_existing(path, error))
+                return 1;
             uint64_t bytes = 0;
             const auto now = held(books);
-            for (const Held& one : now) bytes += one.bytes;
+            for (const Held& one : now)
+                bytes += one.bytes;
             std::printf("{\"file\": \"%s\", \"nothing\": %s, \"bytes\": %llu, \"members\": %zu}\n", path.c_str(),
                         now.empty() ? "true" : "false", static_cast<unsigned long long>(bytes), now.size());
         }
@@ -209,8 +228,10 @@ int print_left(const std::vector<std::string>& nodes) {
 
 int main(int count, char** words) {
     const std::vector<std::string> nodes(words + std::min(count, 2), words + count);
-    if (count > 2 && !std::strcmp(words[1], "left")) return print_left(nodes);
-    if (count < 3 || std::strcmp(words[1], "watch") != 0) return 64;
+    if (count > 2 && !std::strcmp(words[1], "left"))
+        return print_left(nodes);
+    if (count < 3 || std::strcmp(words[1], "watch") != 0)
+        return 64;
     watch(nodes);
     return 0;
 }

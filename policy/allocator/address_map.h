@@ -26,17 +26,21 @@ class AddressMap {
     using Entry = uintptr_t;
     Entry entry_at(uint64_t address) const { return blocks_.at(address); }
     static Span* span_of(Entry entry) {
-        if (!(entry & 1)) return nullptr;
+        if (!(entry & 1))
+            return nullptr;
         auto* const span = reinterpret_cast<Span*>(entry - 1);
-        if (!span) __builtin_unreachable();  // so that nobody asks twice which of the two it is
+        if (!span)
+            __builtin_unreachable();  // so that nobody asks twice which of the two it is
         return span;
     }
     static Here here(Entry entry, uint64_t address) {
-        if (Span* span = span_of(entry)) return {span, nullptr, 0};
+        if (Span* span = span_of(entry))
+            return {span, nullptr, 0};
         return beside_spans(entry, address);
     }
     static Here beside_spans(Entry entry, uint64_t address) {
-        if (!entry) return {};
+        if (!entry)
+            return {};
         const uint64_t granule = address / SizeClass::kGranule * SizeClass::kGranule;
         return {nullptr, reinterpret_cast<Block*>(entry << kUnitBits >> kUnitBits),
                 granule + (entry >> kUnitShift) * SizeClass::kUnit};
@@ -46,12 +50,15 @@ class AddressMap {
     Here around(uint64_t address) const {
         const uint64_t first = address / kSegmentGranule * kSegmentGranule;
         Here here = at(address);
-        if (here.block && here.begin <= address) return here;
+        if (here.block && here.begin <= address)
+            return here;
         for (uint64_t granule = address / SizeClass::kGranule * SizeClass::kGranule; granule > first;) {
-            if (here.span) return {};
+            if (here.span)
+                return {};
             granule -= SizeClass::kGranule;
             here = at(granule);
-            if (here.block) return here;
+            if (here.block)
+                return here;
         }
         const uint64_t begin = over_.at(first);
         here = at(begin);
@@ -62,7 +69,8 @@ class AddressMap {
     // False if a range that begins in a segment is not within one block of the program's, which reaches as far as its
     // size was rounded up.
     bool holds(uint64_t address, uint64_t bytes) const {
-        if (!segment(address)) return true;
+        if (!segment(address))
+            return true;
         if (Span* span = at(address).span) {
             const uint32_t index = span->index_of(address);
             if (index == Span::kNone || !(span->word(index).load(std::memory_order_relaxed) & Span::kLive))
@@ -70,20 +78,23 @@ class AddressMap {
             return bytes <= SizeClass::bytes(span->size_class) - (address - span->address_of(index));
         }
         const Here here = around(address);
-        if (!here.block) return false;
+        if (!here.block)
+            return false;
         const uint64_t before = address - here.begin, size = here.block->bytes;
         return before < size && bytes <= size - before;
     }
 
     // A segment's own part of the addresses, in whole kSegmentGranule. False if the kernel gives no memory.
     bool add(Segment* segment, uint64_t begin, uint64_t end) {
-        if (!blocks_.cover(begin, end) || !segments_.cover(begin, end) || !over_.cover(begin, end)) return false;
+        if (!blocks_.cover(begin, end) || !segments_.cover(begin, end) || !over_.cover(begin, end))
+            return false;
         for (uint64_t at = begin; at < end; at += kSegmentGranule)
             segments_.set(at, reinterpret_cast<uintptr_t>(segment));
         return true;
     }
     void remove(uint64_t begin, uint64_t end) {
-        for (uint64_t at = begin; at < end; at += kSegmentGranule) segments_.set(at, 0);
+        for (uint64_t at = begin; at < end; at += kSegmentGranule)
+            segments_.set(at, 0);
     }
 
     // A block's entry says in its uppermost bits, which no pointer uses, in which unit of the granule it begins.
@@ -104,7 +115,8 @@ class AddressMap {
             blocks_.set(span->address + at, reinterpret_cast<uintptr_t>(span) | 1);
     }
     void clear(uint64_t address, uint64_t bytes) {
-        for (uint64_t at = 0; at < bytes; at += SizeClass::kGranule) blocks_.set(address + at, 0);
+        for (uint64_t at = 0; at < bytes; at += SizeClass::kGranule)
+            blocks_.set(address + at, 0);
     }
     void clear(const Block* block) { blocks_.set(block->address, 0); }
     // Only one thread at a time can take a used block off the map: false if another one did, or it begins elsewhere.

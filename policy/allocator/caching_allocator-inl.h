@@ -64,17 +64,20 @@ ThreadCache* CachingAllocator<B>::own_cache() {
     OwnCaches& own = own_caches_;
     for (ThreadCache** link = &own.first; *link; link = &(*link)->next_of_thread) {
         ThreadCache* cache = *link;
-        if (cache->owner != this) continue;
+        if (cache->owner != this)
+            continue;
         *link = cache->next_of_thread;  // to the front
         cache->next_of_thread = own.first;
         return own.begin_with(cache);
     }
     ThreadCache* cache = threads_.add();
-    if (!cache) return nullptr;
+    if (!cache)
+        return nullptr;
     const bool first = !own.first;
     cache->next_of_thread = own.first;
     own.begin_with(cache);
-    if (first) backing_.thread_began();
+    if (first)
+        backing_.thread_began();
     return cache;
 }
 
@@ -85,25 +88,30 @@ void CachingAllocator<B>::thread_ends() {
         own_caches_.begin_with(cache->next_of_thread);
         owner.threads_.remove(cache);
         // One that was closed may be about to become another context's.
-        if (owner.is_open()) owner.report();
+        if (owner.is_open())
+            owner.report();
     }
 }
 
 template <Backing B>
 uint64_t CachingAllocator<B>::allocate_large(uint64_t bytes) {
-    if (backing_.wanted()) help_out();
+    if (backing_.wanted())
+        help_out();
     const DeferCancellation uncancelled;
     if (bytes <= KeptBlocks::kMaxBytes) {
-        if (const uint64_t address = from_kept(bytes)) return address;
+        if (const uint64_t address = from_kept(bytes))
+            return address;
         // Before the lock where it has been of no use. What is free is looked at again once this thread's own blocks
         // don't serve.
         if (deferred_first(bytes))
-            if (const uint64_t address = from_deferred(bytes)) return address;
+            if (const uint64_t address = from_deferred(bytes))
+                return address;
     }
     const Changing changing(*this);
     uint64_t used = 0;
     const uint64_t address = heap_.take_large(bytes, &used);
-    if (address) note_peaks(used);
+    if (address)
+        note_peaks(used);
     return address;
 }
 
@@ -111,9 +119,11 @@ template <Backing B>
 uint64_t CachingAllocator<B>::allocate_large_slowly(uint64_t bytes, AllocationError* denied) {
     const DeferCancellation uncancelled;
     const Changing changing(*this);
-    if (const uint64_t address = from_deferred(bytes)) return address;
+    if (const uint64_t address = from_deferred(bytes))
+        return address;
     SegmentHeap::Request request(bytes);
-    if (!find_memory(&request, denied)) return 0;
+    if (!find_memory(&request, denied))
+        return 0;
     note_peaks(request.used);
     return request.got.address;
 }
@@ -121,19 +131,23 @@ uint64_t CachingAllocator<B>::allocate_large_slowly(uint64_t bytes, AllocationEr
 template <Backing B>
 uint64_t CachingAllocator<B>::allocate_small(uint64_t bytes, AllocationError* denied) {
     const DisableCancellation uncancelled;
-    if (backing_.wanted()) help_out();
+    if (backing_.wanted())
+        help_out();
     const Changing changing(*this);
     ThreadCache* cache = own_cache();
     // The thread may have used another allocator: its cache of this one is at hand again.
-    if (const uint64_t address = from_magazine(bytes)) return address;
+    if (const uint64_t address = from_magazine(bytes))
+        return address;
     SegmentHeap::Request request(bytes);
     if (!heap_.take_ready(&request) && reuse_deferred(false, false)) {
-        if (const uint64_t address = from_magazine(bytes)) return address;
+        if (const uint64_t address = from_magazine(bytes))
+            return address;
         heap_.take_ready(&request);
     }
     if (!request.got.address && !heap_.take(&request, SegmentHeap::Place::proper) && !find_memory(&request, denied))
         return 0;
-    if (cache) threads_.refill(*cache, request.size_class);
+    if (cache)
+        threads_.refill(*cache, request.size_class);
     note_peaks(request.used);
 
     const uint64_t size = SizeClass::bytes(request.size_class);
@@ -158,9 +172,11 @@ template <Backing B>
     uint64_t refused = 0;
     for (auto grown = SegmentSupply<B>::Grown::again; grown == SegmentSupply<B>::Grown::again;) {
         grown = supply_.grow_beside_others(request, threads_.live(), &refused, denied);
-        if (grown == SegmentSupply<B>::Grown::served) return true;
+        if (grown == SegmentSupply<B>::Grown::served)
+            return true;
     }
-    if (refused && denied->for_any_size()) return false;
+    if (refused && denied->for_any_size())
+        return false;
 
     supply_.begin_short();
     const bool found = find_where_short(request, refused, denied);
@@ -188,7 +204,8 @@ bool CachingAllocator<B>::find_where_short(SegmentHeap::Request* request, uint64
 template <Backing B>
 uint64_t CachingAllocator<B>::from_kept(uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
-    if (!cache || !cache->lock.enter()) return 0;
+    if (!cache || !cache->lock.enter())
+        return 0;
     const uint64_t address = take_kept(*cache, bytes);
     cache->lock.leave();
     return address;
@@ -200,11 +217,13 @@ template <Backing B>
 uint64_t CachingAllocator<B>::from_deferred(uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
     const uint64_t life = life_.number();
-    if (reuse_ == Reuse::strict || !cache || !cache->lock.enter()) return 0;
+    if (reuse_ == Reuse::strict || !cache || !cache->lock.enter())
+        return 0;
     cache->none_from = ThreadCache::kNotKnown;
     Batch* batch = ThreadCaches::take_open(*cache, &ThreadCache::open_large);
     cache->lock.leave();
-    if (!batch) return 0;
+    if (!batch)
+        return 0;
     const DisableCancellationState in_the_driver;
     if (!passed(batch, false)) {
         deferred_.queue(backing_, batch, life);
@@ -216,9 +235,11 @@ uint64_t CachingAllocator<B>::from_deferred(uint64_t bytes) {
         if (life_.is(life)) {
             uint32_t left = 0;
             for (uint32_t i = 0; i < batch->count; i++)
-                if (!cache->kept.add(Batch::large(batch->blocks[i]))) batch->blocks[left++] = batch->blocks[i];
+                if (!cache->kept.add(Batch::large(batch->blocks[i])))
+                    batch->blocks[left++] = batch->blocks[i];
             batch->count = left;
-            if ((address = take_kept(*cache, bytes))) cache->none_from = bytes;
+            if ((address = take_kept(*cache, bytes)))
+                cache->none_from = bytes;
             // Empty, it is there for the next ones.
             if (!left && !cache->open_large) {
                 batch->clear();
@@ -227,7 +248,8 @@ uint64_t CachingAllocator<B>::from_deferred(uint64_t bytes) {
         }
         cache->lock.leave();
     }
-    if (batch) deferred_.give_back(backing_, batch, life, false);
+    if (batch)
+        deferred_.give_back(backing_, batch, life, false);
     return address;
 }
 
@@ -249,7 +271,8 @@ auto CachingAllocator<B>::free_small_slowly(Span* span, uint64_t address, uint32
                 cache->traffic.free(size, requested);
             }
             cache->lock.leave();
-            if (room) return Freed::done;
+            if (room)
+                return Freed::done;
         }
         if (!cache || !threads_.put(*cache, block, size_class, requested))
             heap_.free_small(block, size_class, requested);
@@ -267,8 +290,10 @@ auto CachingAllocator<B>::free_small_slowly(Span* span, uint64_t address, uint32
         cache->traffic.free(size, requested);
         cache->lock.leave();
     } else {
-        if (next) deferred_.give_back_record(next);
-        if (!deferred_.defer(block, size_class, requested, &full)) heap_.abandon(size);
+        if (next)
+            deferred_.give_back_record(next);
+        if (!deferred_.defer(block, size_class, requested, &full))
+            heap_.abandon(size);
     }
     queue_full(full);
     return Freed::done;
@@ -280,9 +305,11 @@ bool CachingAllocator<B>::free_in_thread(Block* block, bool quiet) {
     ThreadCache* cache = cache_at_hand();
     if (!cache) {
         const DisableCancellation uncancelled;
-        if (!(cache = own_cache())) return false;
+        if (!(cache = own_cache()))
+            return false;
     }
-    if (quiet) return threads_.keep(*cache, block);
+    if (quiet)
+        return threads_.keep(*cache, block);
     return reuse_ == Reuse::deferred && (threads_.defer(*cache, block) || defer_in_next(*cache, block));
 }
 
@@ -299,12 +326,15 @@ bool CachingAllocator<B>::defer_in_next(ThreadCache& cache, Block* block) {
 template <Backing B>
 auto CachingAllocator<B>::free_large(Block* block, uint64_t address, int* error) -> Freed {
     bool quiet = false;
-    if (!may_free(address, &quiet, error)) return Freed::failed;
+    if (!may_free(address, &quiet, error))
+        return Freed::failed;
     const DeferCancellation uncancelled;
     // From here on nobody else can reach the block.
-    if (!map_->claim(block, address)) return Freed::invalid;
+    if (!map_->claim(block, address))
+        return Freed::invalid;
     const bool marked = block->marked;
-    if (!marked && block->bytes <= KeptBlocks::kMaxBytes && free_in_thread(block, quiet)) return Freed::done;
+    if (!marked && block->bytes <= KeptBlocks::kMaxBytes && free_in_thread(block, quiet))
+        return Freed::done;
     const Changing changing(*this);
     if (marked && !backing_.forget(address)) {
         heap_.abandon_freed(block);
@@ -330,7 +360,8 @@ auto CachingAllocator<B>::free_large(Block* block, uint64_t address, int* error)
 
 template <Backing B>
 void CachingAllocator<B>::help_out() {
-    if (backing_.capturing()) return;
+    if (backing_.capturing())
+        return;
     const DisableCancellation uncancelled;
     flush_caches(false);
     supply_.give_back_idle(~0ull, ~0ull);
@@ -339,7 +370,8 @@ void CachingAllocator<B>::help_out() {
 template <Backing B>
 uint64_t CachingAllocator<B>::release_idle(uint64_t now, uint64_t long_enough, bool asleep) {
     const Changing changing(*this);
-    if (asleep) flush_caches(false);
+    if (asleep)
+        flush_caches(false);
     heap_.note_idle(now);
     const uint64_t worn_out = supply_.give_back_worn_out();
     return worn_out + (now > long_enough ? supply_.give_back_idle(~0ull, now - long_enough) : 0);

@@ -91,9 +91,11 @@ class CachingAllocator : public BlockOwner {
     }
     [[gnu::always_inline]] static Freed free(const Map& map, AddressMap::Entry entry, uint64_t address, int* error) {
         const Segment* const segment = map.segment(address);
-        if (!segment) return Freed::not_ours;
+        if (!segment)
+            return Freed::not_ours;
         const AddressMap::Here here = AddressMap::beside_spans(entry, address);
-        if (!here.block || here.begin != address) return Freed::invalid;
+        if (!here.block || here.begin != address)
+            return Freed::invalid;
         return of(*segment->owner).free_large(here.block, address, error);
     }
 
@@ -158,9 +160,11 @@ class CachingAllocator : public BlockOwner {
 
     // This thread's cache of this allocator; null if it has none, or used another allocator's last.
     [[gnu::always_inline]] ThreadCache* cache_at_hand() const {
-        if (own_caches_.owner_of_first != this) return nullptr;
+        if (own_caches_.owner_of_first != this)
+            return nullptr;
         ThreadCache* const cache = own_caches_.first;
-        if (!cache) __builtin_unreachable();
+        if (!cache)
+            __builtin_unreachable();
         return cache;
     }
     ThreadCache* own_cache();
@@ -174,7 +178,8 @@ class CachingAllocator : public BlockOwner {
     bool reuse_deferred(bool wait, bool large);
     void flush_caches(bool wait);
     void note_peaks(uint64_t used) {
-        if (!threads_.peaks_cover(used, deferred_.bytes())) threads_.note_peaks();
+        if (!threads_.peaks_cover(used, deferred_.bytes()))
+            threads_.note_peaks();
     }
 
     // Stands at the beginning of what may change the statistics, before any lock. To report a change costs more than
@@ -247,7 +252,8 @@ inline uint64_t CachingAllocator<B>::from_magazine(uint64_t bytes) {
     block.word->store(Span::kLive | static_cast<uint32_t>(bytes), std::memory_order_relaxed);
     cache->traffic.allocate(magazine.bytes, bytes);
     cache->lock.leave();
-    if (!block.address) __builtin_unreachable();  // so that nobody asks again whether there was one
+    if (!block.address)
+        __builtin_unreachable();  // so that nobody asks again whether there was one
     return block.address;
 }
 
@@ -255,7 +261,8 @@ inline uint64_t CachingAllocator<B>::from_magazine(uint64_t bytes) {
 template <Backing B>
 inline uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, uint64_t bytes) {
     Block* block = cache.kept.take(SizeClass::rounded(bytes));
-    if (!block) return 0;
+    if (!block)
+        return 0;
     block->requested = bytes;
     map_->set(block);
     cache.traffic.allocate(block->bytes, bytes);
@@ -265,7 +272,8 @@ inline uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, uint64_t byte
 // True if the driver lets the program free here and now. `quiet`: no work can still touch what is freed.
 template <Backing B>
 inline bool CachingAllocator<B>::may_free(uint64_t address, bool* quiet, int* error) {
-    if (reuse_ == Reuse::deferred) return (*error = backing_.in_context()) == 0;
+    if (reuse_ == Reuse::deferred)
+        return (*error = backing_.in_context()) == 0;
     const int result = backing_.quiesce(address, true);
     *quiet = result == 0;
     if (*quiet || result == kNotNow) [[likely]]
@@ -277,14 +285,18 @@ inline bool CachingAllocator<B>::may_free(uint64_t address, bool* quiet, int* er
 template <Backing B>
 inline auto CachingAllocator<B>::free_small(Span* span, uint64_t address, int* error) -> Freed {
     const uint32_t index = span->index_of(address);
-    if (index == Span::kNone || span->address_of(index) != address) return Freed::invalid;
+    if (index == Span::kNone || span->address_of(index) != address)
+        return Freed::invalid;
     auto& word = span->word(index);
     uint32_t live = word.load(std::memory_order_relaxed);
-    if (!(live & Span::kLive)) return Freed::invalid;
+    if (!(live & Span::kLive))
+        return Freed::invalid;
     bool quiet = false;
-    if (!may_free(address, &quiet, error)) return Freed::failed;
+    if (!may_free(address, &quiet, error))
+        return Freed::failed;
     while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed))
-        if (!(live & Span::kLive)) return Freed::invalid;
+        if (!(live & Span::kLive))
+            return Freed::invalid;
     const uint32_t requested = live & Span::kRequested;
     if (live & Span::kMarked && !backing_.forget(address)) {
         heap_.abandon_freed(SizeClass::bytes(span->size_class), requested);

@@ -110,7 +110,8 @@ class DeferredFrees {
 };
 
 void DeferredFrees::close(Backing auto& backing) {
-    if (shared_) batches_.give_back(shared_);
+    if (shared_)
+        batches_.give_back(shared_);
     shared_ = nullptr;
     while (Batch* batch = oldest_) {
         oldest_ = batch->next;
@@ -133,15 +134,18 @@ bool DeferredFrees::defer_alone(Backing auto& backing, Block* block, Fence fence
             full->batch = batch;
             return true;
         }
-        if (fence) backing.drop_fence(fence);
+        if (fence)
+            backing.drop_fence(fence);
     }
     return defer(block, full);
 }
 
 void DeferredFrees::queue(Backing auto& backing, Batch* batch, uint64_t life) {
-    if (!batch->fence && reuse_ == Reuse::deferred) batch->fence = backing.fence(batch->address());
+    if (!batch->fence && reuse_ == Reuse::deferred)
+        batch->fence = backing.fence(batch->address());
     UncancelledLockGuard lock(mutex_);
-    if (!life_.is(life)) return drop(backing, batch);
+    if (!life_.is(life))
+        return drop(backing, batch);
     batch->next = nullptr;
     (newest_ ? newest_->next : oldest_) = batch;
     newest_ = batch;
@@ -151,19 +155,25 @@ void DeferredFrees::queue(Backing auto& backing, Batch* batch, uint64_t life) {
 
 void DeferredFrees::put_back_oldest(Backing auto& backing, Batch* batch, uint64_t life) {
     LockGuard lock(mutex_);
-    if (!life_.is(life)) return drop(backing, batch);
+    if (!life_.is(life))
+        return drop(backing, batch);
     batch->next = oldest_;
     oldest_ = batch;
-    if (!newest_) newest_ = batch;
+    if (!newest_)
+        newest_ = batch;
 }
 
 DeferredFrees::Passed DeferredFrees::passed(Backing auto& backing, Batch* batch, bool wait) {
     if (!batch->fence && reuse_ == Reuse::deferred) {
-        if (backing.past(batch->address(), &batch->fence)) return Passed::yes;
-        if (batch->fence && !wait) return Passed::no;
+        if (backing.past(batch->address(), &batch->fence))
+            return Passed::yes;
+        if (batch->fence && !wait)
+            return Passed::no;
     }
-    if (!batch->fence) return Passed::unfenced;
-    if (!backing.passed(batch->fence, wait)) return Passed::no;
+    if (!batch->fence)
+        return Passed::unfenced;
+    if (!backing.passed(batch->fence, wait))
+        return Passed::no;
     batch->fence = 0;
     return Passed::yes;
 }
@@ -172,10 +182,12 @@ bool DeferredFrees::quiesce(Backing auto& backing, const Batch& batch) {
     uint64_t last = 0;
     {
         LockGuard lock(mutex_);
-        if (batch.number && batch.number <= quiet_up_to_) return true;
+        if (batch.number && batch.number <= quiet_up_to_)
+            return true;
         last = last_number_;
     }
-    if (backing.quiesce(batch.address(), false) != 0) return false;
+    if (backing.quiesce(batch.address(), false) != 0)
+        return false;
     LockGuard lock(mutex_);
     quiet_up_to_ = std::max(quiet_up_to_, last);
     return true;
@@ -188,7 +200,8 @@ bool DeferredFrees::give_back(Backing auto& backing, Batch* batch, uint64_t life
         drop(backing, batch);
         return false;
     }
-    if (was_queued) queued_ = queued_ - batch->bytes;
+    if (was_queued)
+        queued_ = queued_ - batch->bytes;
     heap_.give_back(*batch);
     batches_.give_back(batch);
     return true;
@@ -196,7 +209,8 @@ bool DeferredFrees::give_back(Backing auto& backing, Batch* batch, uint64_t life
 
 // Its blocks are no more.
 void DeferredFrees::drop(Backing auto& backing, Batch* batch) {
-    if (batch->fence) backing.drop_fence(batch->fence);
+    if (batch->fence)
+        backing.drop_fence(batch->fence);
     batches_.give_back(batch);
 }
 

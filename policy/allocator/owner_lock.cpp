@@ -37,9 +37,11 @@ void OwnerLock::prepare() {
 }
 
 bool OwnerLock::barrier_in_all() {
-    if (!asymmetric()) return false;
+    if (!asymmetric())
+        return false;
     barriers_.fetch_add(1, std::memory_order_relaxed);
-    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return true;
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0)
+        return true;
     refused.store(true, std::memory_order_relaxed);
     asymmetric_.store(false, std::memory_order_relaxed);
     return false;
@@ -49,7 +51,8 @@ bool OwnerLock::enter_slowly(uint32_t asked) {
     if (asked & kExchange) {
         exchanges_.store(true, std::memory_order_relaxed);
         held_.exchange(1, std::memory_order_seq_cst);
-        if (!(asked_.load(std::memory_order_seq_cst) & kRevoked)) return true;
+        if (!(asked_.load(std::memory_order_seq_cst) & kRevoked))
+            return true;
     }
     leave();
     return false;
@@ -59,7 +62,8 @@ bool OwnerLock::enter_slowly(uint32_t asked) {
 // flight for some nanoseconds at most. After a pause either that store is seen, or its next look finds that the lock is
 // revoked.
 void OwnerLock::Barrier::run() {
-    if (barrier_in_all() || !unsure_) return;
+    if (barrier_in_all() || !unsure_)
+        return;
     const int saved_errno = errno;
     timespec pause{0, 1'000'000};
     while (nanosleep(&pause, &pause) != 0) {
@@ -71,7 +75,8 @@ bool OwnerLock::had() {
     // An owner that is in there is running, or would be if the processor were free.
     constexpr int kPatience = 20'000;
     for (int i = 0; i < kPatience; i++) {
-        if (!held_.load(std::memory_order_seq_cst)) return true;
+        if (!held_.load(std::memory_order_seq_cst))
+            return true;
         sched_yield();
     }
     return false;

@@ -47,7 +47,8 @@ class OwnerLock {
         Barrier barrier;
         barrier.demand(*this);
         barrier.run();
-        if (had()) return true;
+        if (had())
+            return true;
         restore();
         return false;
     }

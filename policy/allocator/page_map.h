@@ -20,7 +20,8 @@ class PageMap {
 
     Entry at(uint64_t address) const {
         const uint64_t leaf = address / kLeafBytes;
-        if (leaf >= kLeaves) return 0;
+        if (leaf >= kLeaves)
+            return 0;
         const auto* entries = leaves_[leaf].load(std::memory_order_acquire);
         return entries ? entries[address / kGranule % kLeafEntries].load(std::memory_order_acquire) : 0;
     }
@@ -29,11 +30,14 @@ class PageMap {
     // Thread-safe.
     bool cover(uint64_t begin, uint64_t end) {
         for (uint64_t leaf = begin / kLeafBytes; leaf <= (end - 1) / kLeafBytes; leaf++) {
-            if (leaf >= kLeaves) return false;
-            if (leaves_[leaf].load(std::memory_order_acquire)) continue;
+            if (leaf >= kLeaves)
+                return false;
+            if (leaves_[leaf].load(std::memory_order_acquire))
+                continue;
             constexpr size_t kBytes = kLeafEntries * sizeof(std::atomic<Entry>);
             auto* entries = static_cast<std::atomic<Entry>*>(take_table_memory(kBytes));
-            if (!entries) return false;
+            if (!entries)
+                return false;
             std::atomic<Entry>* nobody_elses = nullptr;
             if (!leaves_[leaf].compare_exchange_strong(nobody_elses, entries, std::memory_order_acq_rel))
                 give_back_table_memory(entries, kBytes);
@@ -52,7 +56,8 @@ class PageMap {
         for (uint64_t granule = begin / kGranule, last = (end + kGranule - 1) / kGranule; granule < last;) {
             auto* entries = leaves_[granule / kLeafEntries].load(std::memory_order_relaxed);
             const uint64_t stop = std::min(last, (granule / kLeafEntries + 1) * kLeafEntries);
-            for (; granule < stop; granule++) entries[granule % kLeafEntries].store(entry, std::memory_order_release);
+            for (; granule < stop; granule++)
+                entries[granule % kLeafEntries].store(entry, std::memory_order_release);
         }
     }
 

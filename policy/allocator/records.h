@@ -15,7 +15,8 @@ class Records {
   public:
     // Null if the kernel gives no memory.
     T* take() {
-        if (!free_ && !more()) return nullptr;
+        if (!free_ && !more())
+            return nullptr;
         T* record = free_;
         free_ = record->next;
         return new (record) T;
@@ -32,9 +33,11 @@ class Records {
     bool more() {
         constexpr size_t kChunk = 64 << 10;
         auto* records = static_cast<T*>(take_table_memory(kChunk));
-        if (!records) return false;
+        if (!records)
+            return false;
         __atomic_store_n(&memory_, memory_ + kChunk, __ATOMIC_RELAXED);
-        for (size_t i = kChunk / sizeof(T); i-- > 0;) give_back(&records[i]);
+        for (size_t i = kChunk / sizeof(T); i-- > 0;)
+            give_back(&records[i]);
         return true;
     }
     T* free_ = nullptr;

@@ -40,7 +40,8 @@ uint64_t SegmentHeap::close() {
 }
 
 bool SegmentHeap::serve_ready(Request* request) {
-    if (!spans_.take(request->size_class, &request->got, 1)) return false;
+    if (!spans_.take(request->size_class, &request->got, 1))
+        return false;
     moved_.add(SizeClass::bytes(request->size_class));
     request->used = used();
     return true;
@@ -79,16 +80,19 @@ void SegmentHeap::free_small(const SmallBlock& block, unsigned size_class, uint6
 
 void SegmentHeap::give_back(Block* const* blocks, unsigned count, uint64_t life) {
     UncancelledLockGuard lock(mutex_);
-    for (unsigned i = 0; i < count && life_.is(life); i++) segments_.give_back(blocks[i]);
+    for (unsigned i = 0; i < count && life_.is(life); i++)
+        segments_.give_back(blocks[i]);
 }
 
 void SegmentHeap::give_back(const SmallBlock* blocks, unsigned count) {
     UncancelledLockGuard lock(mutex_);
-    for (unsigned i = 0; i < count; i++) spans_.give_back(blocks[i].address);
+    for (unsigned i = 0; i < count; i++)
+        spans_.give_back(blocks[i].address);
 }
 
 void SegmentHeap::give_back(const Batch& batch) {
-    if (!batch.count) return;  // a thread keeps all of them
+    if (!batch.count)
+        return;  // a thread keeps all of them
     UncancelledLockGuard lock(mutex_);
     for (uint32_t i = 0; i < batch.count; i++) {
         if (Block* block = Batch::large(batch.blocks[i]))
@@ -157,10 +161,12 @@ SegmentHeap::Detached SegmentHeap::detach_idle(uint64_t bytes, uint64_t since, b
     Segment* best = nullptr;
     for (Segment* segment = segments_.first(); segment; segment = segment->next) {
         const bool too_new = since != ~0ull && (!segment->idle_since || segment->idle_since > since);
-        if (!Segments::idle(*segment) || too_new || (huge_only && !segment->huge)) continue;
+        if (!Segments::idle(*segment) || too_new || (huge_only && !segment->huge))
+            continue;
         const bool better = !best || (best->bytes < bytes ? segment->bytes > best->bytes
                                                           : segment->bytes >= bytes && segment->bytes < best->bytes);
-        if (better) best = segment;
+        if (better)
+            best = segment;
     }
     return best ? detach(best) : Detached{};
 }
@@ -220,7 +226,8 @@ void SegmentHeap::count_short_of_memory(bool found) {
 // Most bytes to hold once there are `more` bytes in the program's hands too. No bound without huge segments, as
 // nothing can be done about it then.
 uint64_t SegmentHeap::enough(const Live& live, uint64_t more, bool huge, uint64_t room, uint64_t held) const {
-    if (!huge && !segments_.huge_bytes()) return ~0ull;
+    if (!huge && !segments_.huge_bytes())
+        return ~0ull;
     const uint64_t most = std::max(live.peak, saturated_sum(live.out, more));
     return std::min(GrowthPolicy::enough(most), saturated_sum(held, room));
 }
@@ -229,7 +236,8 @@ SegmentHeap::Next SegmentHeap::next(Request* request, const Live& live, uint64_t
     const uint64_t need = request->need;
     const bool huge = GrowthPolicy::huge(need);
     LockGuard lock(mutex_);
-    if (serve(request, Place::proper)) return Next::served;
+    if (serve(request, Place::proper))
+        return Next::served;
     if (!huge && taking_spare_ >= need) {
         taking_spare_ -= need;
         return Next::wait;
@@ -238,7 +246,8 @@ SegmentHeap::Next SegmentHeap::next(Request* request, const Live& live, uint64_t
     const uint64_t wanted = huge ? GrowthPolicy::least(need) : GrowthPolicy::next(need, held, last_segment_, room);
     const uint64_t most = enough(live, saturated_sum(soon, need), huge, room, held);
     const uint64_t bytes = GrowthPolicy::within(most, held, wanted, need);
-    if (!bytes || bytes > room) return Next::nothing;
+    if (!bytes || bytes > room)
+        return Next::nothing;
     *taking = {bytes, huge ? 0 : bytes - need};
     taking_++, taking_bytes_ += bytes, taking_spare_ += taking->spare;
     return Next::take;
@@ -265,9 +274,11 @@ SegmentHeap::Plan SegmentHeap::plan(const Request& request, const Live& live, ui
 SegmentHeap::Added SegmentHeap::add(const Memory& memory, uint64_t asked, uint64_t life, Request* request) {
     LockGuard lock(mutex_);
     // Its context may have ended since, and this be another one's allocator.
-    if (!life_.is(life)) return Added::no;
+    if (!life_.is(life))
+        return Added::no;
     Segment* segment = segments_.add(memory.address, memory.bytes, memory.begin, memory.end, &owner_, memory.huge);
-    if (!segment) return Added::no;
+    if (!segment)
+        return Added::no;
     if (!map_->add(segment, memory.begin, memory.end)) {
         segments_.remove(segment);
         return Added::no;
@@ -283,7 +294,8 @@ void SegmentHeap::inspect(void (*segment)(const Segment&, void*), void (*block)(
     LockGuard lock(mutex_);
     for (const Segment* at = segments_.first(); at; at = at->next) {
         segment(*at, argument);
-        for (const Block* piece = at->first; piece; piece = piece->after) block(*piece, argument);
+        for (const Block* piece = at->first; piece; piece = piece->after)
+            block(*piece, argument);
     }
 }
 
@@ -291,14 +303,16 @@ SegmentHeap::Used SegmentHeap::find(const Segment* segment, uint64_t address) co
     LockGuard lock(mutex_);
     const AddressMap::Here here = map_->around(address);
     const Block* block = here.block;
-    if (map_->segment(address) != segment || !block || address - here.begin >= block->requested) return {};
+    if (map_->segment(address) != segment || !block || address - here.begin >= block->requested)
+        return {};
     return {block->address, block->requested};
 }
 
 bool SegmentHeap::mark(uint64_t address) {
     LockGuard lock(mutex_);
     Block* block = map_->at(address).block;
-    if (!block || block->address != address) return false;
+    if (!block || block->address != address)
+        return false;
     return block->marked = true;
 }
 

@@ -33,7 +33,8 @@ class SegmentHeap {
     // The needs of an allocation, and the memory that it has got.
     struct Request {
         explicit Request(uint64_t size) : bytes(size), need(SizeClass::rounded(size)) {
-            if (!small()) return;
+            if (!small())
+                return;
             size_class = SizeClass::of(bytes);
             need = SizeClass::span_bytes(size_class);  // a span lies on a boundary, and what is free may not
         }
@@ -164,7 +165,8 @@ class SegmentHeap {
     [[gnu::always_inline]] uint64_t serve_large(uint64_t bytes, uint64_t need, Place place, uint64_t* used)
         CUSLICE_REQUIRES(mutex_) {
         Block* block = segments_.take(need, alignment_of(need), place);
-        if (!block) return 0;
+        if (!block)
+            return 0;
         block->requested = bytes;
         map_->set_new(block);
         traffic_.allocate(block->bytes, bytes);
@@ -178,7 +180,8 @@ class SegmentHeap {
     // tenth of a slice would be lost in between.
     static constexpr uint64_t alignment_of(uint64_t bytes) {
         constexpr uint64_t kHostPage = 4096;
-        if (bytes < GrowthPolicy::kGranule) return kHostPage;
+        if (bytes < GrowthPolicy::kGranule)
+            return kHostPage;
         return GrowthPolicy::huge(bytes) ? GrowthPolicy::kGranule : SizeClass::kGranule;
     }
     uint64_t used() const CUSLICE_REQUIRES(mutex_) { return segments_.bytes() - segments_.free_bytes(); }

@@ -14,7 +14,8 @@ constinit thread_local typename SegmentSupply<B>::Looking SegmentSupply<B>::look
 template <Backing B>
 auto SegmentSupply<B>::grow_beside_others(Request* request, const Live& live, uint64_t* refused,
                                           AllocationError* denied) -> Grown {
-    if (preallocate_ || short_of_room_.load(std::memory_order_relaxed)) return Grown::no_room;
+    if (preallocate_ || short_of_room_.load(std::memory_order_relaxed))
+        return Grown::no_room;
     const uint64_t room = backing_.room();
     const uint32_t seen = grown_.now();
     SegmentHeap::Taking taking;
@@ -32,7 +33,8 @@ auto SegmentSupply<B>::grow_beside_others(Request* request, const Live& live, ui
     looking_ = {this, true, false, taking};
     const bool added = add_segment(taking.bytes, GrowthPolicy::huge(request->need), request, denied);
     end_taking();
-    if (!added) *refused = taking.bytes;
+    if (!added)
+        *refused = taking.bytes;
     return added ? Grown::served : Grown::no_room;
 }
 
@@ -58,15 +60,19 @@ void SegmentSupply<B>::end_short() {
 
 template <Backing B>
 void SegmentSupply<B>::leave() {
-    if (looking_.for_memory_of != this) return;
-    if (looking_.takes) end_taking();
-    if (looking_.is_short) end_short();
+    if (looking_.for_memory_of != this)
+        return;
+    if (looking_.takes)
+        end_taking();
+    if (looking_.is_short)
+        end_short();
     looking_ = {};
 }
 
 template <Backing B>
 void SegmentSupply<B>::forget_earlier() {
-    if (looking_.for_memory_of) looking_.for_memory_of->leave();
+    if (looking_.for_memory_of)
+        looking_.for_memory_of->leave();
 }
 
 // Until as many segments as are being taken now have come, or been refused.
@@ -76,7 +82,8 @@ void SegmentSupply<B>::await_growth() {
         const uint32_t seen = grown_.now();
         const uint64_t taking = heap_.taking();
         most = std::min(most, taking + 1);
-        if (!taking || most == 1) return;
+        if (!taking || most == 1)
+            return;
         grown_.wait(seen);
     }
 }
@@ -85,32 +92,40 @@ template <Backing B>
 auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, uint64_t refused, AllocationError* denied)
     -> Found {
     using Place = SegmentHeap::Place;
-    if (preallocate_ && heap_.is_badly_cut(*request)) cut_anew(*request);
-    if (heap_.take(request, Place::proper)) return Found::served;  // somebody else has grown meanwhile
+    if (preallocate_ && heap_.is_badly_cut(*request))
+        cut_anew(*request);
+    if (heap_.take(request, Place::proper))
+        return Found::served;  // somebody else has grown meanwhile
     const uint64_t need = request->need, room = backing_.room();
     const SegmentHeap::Plan plan = heap_.plan(*request, live, room);
     uint64_t bytes = GrowthPolicy::within(plan.most, heap_.held(), plan.wanted, need);
     if (!bytes) {
-        if (heap_.take(request, Place::in_use)) return Found::served;
+        if (heap_.take(request, Place::in_use))
+            return Found::served;
         const uint64_t fewest = GrowthPolicy::fewest(plan.wanted, need);
         if (!exchange_idle(live, plan.most, fewest, false)) {
-            if (heap_.take(request, Place::any)) return Found::served;
+            if (heap_.take(request, Place::any))
+                return Found::served;
             exchange_idle(live, plan.most, fewest, true);
         }
         bytes = std::max(fewest, GrowthPolicy::within(plan.most, heap_.held(), plan.wanted, need));
     }
     const auto after_denial = [&](uint64_t denied_bytes) {
         const uint64_t least = GrowthPolicy::least(need);
-        if (denied->by == AllocationError::By::driver) return GrowthPolicy::after_refusal(denied_bytes, need);
+        if (denied->by == AllocationError::By::driver)
+            return GrowthPolicy::after_refusal(denied_bytes, need);
         return denied_bytes > least ? least : 0;
     };
-    if (refused && bytes >= refused) bytes = after_denial(refused);
+    if (refused && bytes >= refused)
+        bytes = after_denial(refused);
     while (bytes) {
         if (add_segment(bytes, heap_.huge(*request), request, denied)) {
-            if (bytes > room) heap_.count_short_of_memory(true);
+            if (bytes > room)
+                heap_.count_short_of_memory(true);
             return Found::served;
         }
-        if (denied->for_any_size()) return Found::failed;
+        if (denied->for_any_size())
+            return Found::failed;
         bytes = after_denial(bytes);
     }
     return Found::nothing;
@@ -122,7 +137,8 @@ bool SegmentSupply<B>::find_at_last(Request* request, AllocationError* denied) {
     bool found = heap_.take(request, SegmentHeap::Place::any);
     if (!found && give_back_worn_out() + give_back_idle(~0ull, ~0ull)) {
         found = add_segment(GrowthPolicy::least(request->need), heap_.huge(*request), request, denied);
-        if (found) take_rest(denied);
+        if (found)
+            take_rest(denied);
     }
     heap_.count_short_of_memory(found);
     return found;
@@ -141,7 +157,8 @@ bool SegmentSupply<B>::add_segment(uint64_t bytes, bool huge, Request* request, 
     const uint64_t asked = unaligned ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
     const uint64_t life = life_.number();
     const uint64_t address = backing_.take(asked, denied);
-    if (!address) return false;
+    if (!address)
+        return false;
     const uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;
     if (end > AddressMap::kEnd) {
         backing_.give_back(address, asked);
@@ -155,8 +172,10 @@ bool SegmentSupply<B>::add_segment(uint64_t bytes, bool huge, Request* request, 
         return add_segment(bytes, huge, request, denied);
     }
     const SegmentHeap::Added added = heap_.add({address, asked, begin, end, huge}, bytes, life, request);
-    if (added == SegmentHeap::Added::no) backing_.give_back(address, asked);
-    if (added == SegmentHeap::Added::served || (added == SegmentHeap::Added::yes && !request)) return true;
+    if (added == SegmentHeap::Added::no)
+        backing_.give_back(address, asked);
+    if (added == SegmentHeap::Added::served || (added == SegmentHeap::Added::yes && !request))
+        return true;
     denied->by = AllocationError::By::host;
     return false;
 }
@@ -169,12 +188,14 @@ uint64_t SegmentSupply<B>::give_back(const SegmentHeap::Detached& detached) {
 
 template <Backing B>
 uint64_t SegmentSupply<B>::give_back_idle(uint64_t bytes, uint64_t since, bool huge_only) {
-    if (backing_.capturing()) return 0;
+    if (backing_.capturing())
+        return 0;
     uint64_t given = 0;
     while (given < bytes) {
         const SegmentHeap::Detached detached = heap_.detach_idle(bytes - given, since, huge_only);
         const uint64_t now = detached.segment ? give_back(detached) : 0;
-        if (!now) break;
+        if (!now)
+            break;
         given += now;
     }
     return given;
@@ -182,12 +203,14 @@ uint64_t SegmentSupply<B>::give_back_idle(uint64_t bytes, uint64_t since, bool h
 
 template <Backing B>
 uint64_t SegmentSupply<B>::give_back_worn_out() {
-    if (backing_.capturing()) return 0;
+    if (backing_.capturing())
+        return 0;
     const DisableCancellation uncancelled;
     for (uint64_t given = 0;;) {
         const SegmentHeap::Detached detached = heap_.detach_worn_out();
         const uint64_t now = detached.segment ? give_back(detached) : 0;
-        if (!now) return given;
+        if (!now)
+            return given;
         given += now;
     }
 }
@@ -197,10 +220,13 @@ uint64_t SegmentSupply<B>::give_back_worn_out() {
 template <Backing B>
 bool SegmentSupply<B>::exchange_idle(const Live& live, uint64_t most, uint64_t bytes, bool no_other_way) {
     const uint64_t held = heap_.held(), left = most > bytes ? most - bytes : 0;
-    if (held <= left) return true;
-    if (!no_other_way && !heap_.may_exchange(held - left, live)) return false;
+    if (held <= left)
+        return true;
+    if (!no_other_way && !heap_.may_exchange(held - left, live))
+        return false;
     const uint64_t given = give_back_idle(held - left, ~0ull, !no_other_way);
-    if (!no_other_way) heap_.note_exchanged(given);
+    if (!no_other_way)
+        heap_.note_exchanged(given);
     return given >= held - left;
 }
 
@@ -209,7 +235,8 @@ bool SegmentSupply<B>::exchange_idle(const Live& live, uint64_t most, uint64_t b
 template <Backing B>
 void SegmentSupply<B>::cut_anew(const Request& request) {
     const uint64_t given = give_back_idle(~0ull, ~0ull);
-    if (!given) return;  // a stream is captured, and the driver can't free without ending that
+    if (!given)
+        return;  // a stream is captured, and the driver can't free without ending that
     heap_.note_exchanged(given);
     AllocationError denied;
     take_rest(&denied, GrowthPolicy::least(request.need));
@@ -219,7 +246,8 @@ void SegmentSupply<B>::cut_anew(const Request& request) {
 // need room for itself.
 template <Backing B>
 bool SegmentSupply<B>::take_rest(AllocationError* denied, uint64_t unit) {
-    if (!preallocate_) return true;
+    if (!preallocate_)
+        return true;
     constexpr uint64_t kSmall = 64 << 20;
     const uint64_t all = backing_.room() / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
     uint64_t left = all;
@@ -227,9 +255,11 @@ bool SegmentSupply<B>::take_rest(AllocationError* denied, uint64_t unit) {
         const bool last = left <= kSmall || left <= all / 8;
         uint64_t bytes = last ? left : std::min(left, (left / 2 + unit - 1) / unit * unit);
         while (!add_segment(bytes, false, nullptr, denied)) {
-            if (denied->by != AllocationError::By::driver) return left < all;
+            if (denied->by != AllocationError::By::driver)
+                return left < all;
             bytes = GrowthPolicy::after_refusal(bytes, 1);
-            if (!bytes) return left < all;
+            if (!bytes)
+                return left < all;
         }
         left -= std::min(left, bytes);
     }

@@ -42,7 +42,8 @@ class Segments {
         free_bytes_ += block->bytes;
         block->state = Block::State::free;
         block->marked = false;
-        if (!block->whole_segment()) block = merge_free(block);
+        if (!block->whole_segment())
+            block = merge_free(block);
         bins_of(block).add(block);
     }
     // The block is nobody's any more and never will be.
@@ -71,7 +72,8 @@ class Segments {
     Block* take_same(uint64_t bytes, uint64_t alignment) {
         Bins& bins = GrowthPolicy::huge(bytes) ? idle_huge_ : shared_;
         Block* const block = bins.first_of(bytes);
-        if (!block || block->bytes != bytes || (block->address & (alignment - 1))) return nullptr;
+        if (!block || block->bytes != bytes || (block->address & (alignment - 1)))
+            return nullptr;
         bins.remove(block);
         now_used(block);
         return block;

@@ -43,14 +43,16 @@ class SizeClass {
     static constexpr auto kClassOf = [] {
         std::array<uint8_t, kMax / kUnit + 1> table{};
         for (unsigned units = 1, c = 0; units < table.size(); units++) {
-            if (units > kUnits[c]) c++;
+            if (units > kUnits[c])
+                c++;
             table[units] = static_cast<uint8_t>(c);
         }
         return table;
     }();
     static constexpr auto kReciprocal = [] {
         std::array<uint32_t, kCount> table{};
-        for (unsigned c = 0; c < kCount; c++) table[c] = ((1u << kShift) + kUnits[c] - 1) / kUnits[c];
+        for (unsigned c = 0; c < kCount; c++)
+            table[c] = ((1u << kShift) + kUnits[c] - 1) / kUnits[c];
         return table;
     }();
 };
@@ -59,7 +61,8 @@ class SizeClass {
 static_assert([] {
     for (unsigned c = 0; c < SizeClass::kCount; c++)
         for (uint32_t offset = 0; offset < SizeClass::span_bytes(c) / SizeClass::kUnit; offset++)
-            if (SizeClass::index(SizeClass::reciprocal(c), offset) != offset / SizeClass::units(c)) return false;
+            if (SizeClass::index(SizeClass::reciprocal(c), offset) != offset / SizeClass::units(c))
+                return false;
     return true;
 }());
 

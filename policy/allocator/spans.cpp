@@ -11,12 +11,14 @@ void Spans::link(Span* span) {
     Span*& first = with_free_[span->size_class];
     span->previous = nullptr;
     span->next = first;
-    if (first) first->previous = span;
+    if (first)
+        first->previous = span;
     first = span;
 }
 
 void Spans::unlink(Span* span) {
-    if (span->next) span->next->previous = span->previous;
+    if (span->next)
+        span->next->previous = span->previous;
     (span->previous ? span->previous->next : with_free_[span->size_class]) = span->next;
 }
 
@@ -30,7 +32,8 @@ Span* Spans::take_record(unsigned size_class) {
     const size_t bytes = Span::record_bytes(size_class);
     if (fresh_left_ < bytes) {
         auto* chunk = static_cast<char*>(take_table_memory(kChunk));
-        if (!chunk) return nullptr;
+        if (!chunk)
+            return nullptr;
         fresh_ = chunk;  // the rest of the old one is less than a record: lost
         fresh_left_ = kChunk;
         memory_ += kChunk;
@@ -51,16 +54,19 @@ void Spans::fill(Span& span) {
         next = index;
     };
     for (uint32_t i = span.count; i-- > 0;)
-        if (i % on_line) put_first(i);
+        if (i % on_line)
+            put_first(i);
     for (uint32_t i = span.count; i-- > 0;)
-        if (i % on_line == 0) put_first(i);
+        if (i % on_line == 0)
+            put_first(i);
     span.first_free = static_cast<uint16_t>(next);
     span.free_count = span.count;
 }
 
 bool Spans::make(unsigned size_class, BlockOwner* owner, Segments::Place place) {
     Span* span = take_record(size_class);
-    if (!span) return false;
+    if (!span)
+        return false;
     const uint64_t bytes = SizeClass::span_bytes(size_class);
     Block* block = segments_.take(bytes, SizeClass::kGranule, place);
     if (!block) {
@@ -89,7 +95,8 @@ unsigned Spans::take(unsigned size_class, SmallBlock* into, unsigned most) {
     unsigned taken = 0;
     while (taken < most) {
         Span* span = with_free_[size_class];
-        if (!span) break;
+        if (!span)
+            break;
         for (; taken < most && span->free_count; taken++) {
             const uint32_t index = span->first_free;
             auto& word = span->word(index);
@@ -98,7 +105,8 @@ unsigned Spans::take(unsigned size_class, SmallBlock* into, unsigned most) {
             span->free_count--;
             into[taken] = {span->address_of(index), &word};
         }
-        if (!span->free_count) unlink(span);
+        if (!span->free_count)
+            unlink(span);
     }
     free_bytes_ -= taken * SizeClass::bytes(size_class);
     return taken;
@@ -110,11 +118,13 @@ void Spans::give_back(uint64_t address) {
     const uint32_t index = span->index_of(address);
     span->word(index).store(span->free_count ? span->first_free : Span::kNone, std::memory_order_relaxed);
     span->first_free = static_cast<uint16_t>(index);
-    if (span->free_count++ == 0) link(span);
+    if (span->free_count++ == 0)
+        link(span);
     free_bytes_ += SizeClass::bytes(span->size_class);
     // One of each class is kept, or the next allocation would make it again.
     const bool only = !span->previous && !span->next;
-    if (span->free_count == span->count && !only) release(span);
+    if (span->free_count == span->count && !only)
+        release(span);
 }
 
 void Spans::release(Span* span) {
@@ -135,7 +145,8 @@ void Spans::forget(Span* span) {
 }
 
 void Spans::forget_lists() {
-    for (Span*& first : with_free_) first = nullptr;
+    for (Span*& first : with_free_)
+        first = nullptr;
     bytes_ = free_bytes_ = 0;
 }
 
@@ -144,7 +155,8 @@ bool Spans::trim() {
     for (Span* first : with_free_) {
         for (Span *span = first, *next; span; span = next) {
             next = span->next;
-            if (span->free_count != span->count) continue;
+            if (span->free_count != span->count)
+                continue;
             release(span);
             any = true;
         }

@@ -27,7 +27,8 @@ class KeptBlocks {
 
     // False if there is no room for it.
     bool add(Block* block) {
-        if (count_ == kMax || block->bytes > limit_ - bytes_) return false;
+        if (count_ == kMax || block->bytes > limit_ - bytes_)
+            return false;
         blocks_[count_++] = block;
         bytes_ += block->bytes;
         return true;
@@ -35,14 +36,16 @@ class KeptBlocks {
     // One of exactly so many bytes, or null.
     Block* take(uint64_t bytes) {
         for (unsigned i = count_; i-- > 0;)
-            if (blocks_[i]->bytes == bytes) return take_at(i);
+            if (blocks_[i]->bytes == bytes)
+                return take_at(i);
         return nullptr;
     }
     Block* take_newest() { return count_ ? take_at(count_ - 1) : nullptr; }
     // The half of them, rounded up, that was freed first. Returns how many.
     unsigned take_older_half(Block** into) {
         const unsigned half = (count_ + 1) / 2;
-        for (unsigned i = 0; i < half; i++) bytes_ -= (into[i] = blocks_[i])->bytes;
+        for (unsigned i = 0; i < half; i++)
+            bytes_ -= (into[i] = blocks_[i])->bytes;
         std::copy(blocks_ + half, blocks_ + count_, blocks_);
         count_ -= half;
         return half;
@@ -63,7 +66,8 @@ class KeptBlocks {
     Block* take_at(unsigned i) {
         Block* block = blocks_[i];
         count_--;
-        for (; i < count_; i++) blocks_[i] = blocks_[i + 1];
+        for (; i < count_; i++)
+            blocks_[i] = blocks_[i + 1];
         bytes_ -= block->bytes;
         return block;
     }
@@ -78,7 +82,8 @@ constexpr unsigned most_in_magazine(unsigned size_class) {
 }
 constexpr unsigned kMagazineSlots = [] {
     unsigned sum = 0;
-    for (unsigned c = 0; c < SizeClass::kCount; c++) sum += most_in_magazine(c);
+    for (unsigned c = 0; c < SizeClass::kCount; c++)
+        sum += most_in_magazine(c);
     return sum;
 }();
 

@@ -48,12 +48,15 @@ ThreadCache* ThreadCaches::add() {
     ThreadCache* cache = nullptr;
     {
         LockGuard lock(mutex_);
-        if ((cache = spare_caches_)) spare_caches_ = cache->next_of_owner;
+        if ((cache = spare_caches_))
+            spare_caches_ = cache->next_of_owner;
     }
     void* memory = cache ? cache : take_table_memory(kBytes);
-    if (!memory) return nullptr;
+    if (!memory)
+        return nullptr;
     LockGuard lock(mutex_);
-    if (!cache) memory_ += kBytes;
+    if (!cache)
+        memory_ += kBytes;
     cache = new (memory) ThreadCache;
     cache->owner = &owner_;
     cache->next_of_owner = caches_;
@@ -66,7 +69,8 @@ void ThreadCaches::remove(ThreadCache* cache) {
     empty(*cache);
     ended_.add(cache->traffic);
     for (ThreadCache** link = &caches_; *link; link = &(*link)->next_of_owner) {
-        if (*link != cache) continue;
+        if (*link != cache)
+            continue;
         *link = cache->next_of_owner;
         break;
     }
@@ -77,19 +81,23 @@ void ThreadCaches::remove(ThreadCache* cache) {
 void ThreadCaches::close(DeferredFrees& deferred) {
     for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
         const bool revoked = cache->lock.revoke();
-        for (Magazine& magazine : cache->magazines) magazine.count = magazine.capacity = 0;
+        for (Magazine& magazine : cache->magazines)
+            magazine.count = magazine.capacity = 0;
         cache->kept = {};
         cache->granted = 0;
         for (Batch** open : {&cache->open, &cache->open_large}) {
-            if (*open) deferred.drop_record(*open);
+            if (*open)
+                deferred.drop_record(*open);
             *open = nullptr;
         }
         cache->deferred.add(0 - cache->deferred.get());
         cache->traffic.reset();
-        if (revoked) cache->lock.restore();
+        if (revoked)
+            cache->lock.restore();
     }
     ended_.reset();
-    for (Relaxed<uint64_t>* peak : {&allocated_peak_, &requested_peak_, &active_peak_}) *peak = 0;
+    for (Relaxed<uint64_t>* peak : {&allocated_peak_, &requested_peak_, &active_peak_})
+        *peak = 0;
     granted_ = 0;
     short_of_memory_ = turned_down_ = 0;
 }
@@ -106,7 +114,8 @@ bool ThreadCaches::grant(ThreadCache& cache, uint64_t bytes) {
         turned_down_ = 0;
         take_from_idle();
     }
-    if (granted_ + bytes > may_be_kept()) return false;
+    if (granted_ + bytes > may_be_kept())
+        return false;
     granted_ += bytes;
     cache.granted += bytes;
     return true;
@@ -131,18 +140,22 @@ void ThreadCaches::set_capacity(ThreadCache& cache, unsigned size_class, unsigne
 void ThreadCaches::give_up_kept(ThreadCache& cache) {
     Block* blocks[KeptBlocks::kMax];
     unsigned count = 0;
-    while (Block* block = cache.kept.take_newest()) blocks[count++] = block;
-    if (count) heap_.give_back(blocks, count, life_.number());
+    while (Block* block = cache.kept.take_newest())
+        blocks[count++] = block;
+    if (count)
+        heap_.give_back(blocks, count, life_.number());
     renounce(cache, cache.kept.limit());
     cache.kept.set_limit(0);
 }
 
 // Takes from the thread's other sizes: its large blocks if they are most of what it keeps, else half of one class.
 void ThreadCaches::make_way(ThreadCache& cache, unsigned size_class) {
-    if (cache.kept.limit() > cache.granted / 2) return give_up_kept(cache);
+    if (cache.kept.limit() > cache.granted / 2)
+        return give_up_kept(cache);
     for (unsigned i = 1; i < SizeClass::kCount; i++) {
         const unsigned other = (cache.shrunk_last + i) % SizeClass::kCount;
-        if (other == size_class || !cache.magazines[other].capacity) continue;
+        if (other == size_class || !cache.magazines[other].capacity)
+            continue;
         cache.shrunk_last = other;
         return set_capacity(cache, other, cache.magazines[other].capacity / 2);
     }
@@ -154,12 +167,15 @@ void ThreadCaches::enlarge(ThreadCache& cache, unsigned size_class) {
     const unsigned most = most_in_magazine(size_class), now = magazine.capacity;
     const unsigned more = std::min(most, now ? 2 * now : 2) - now;
     const uint64_t bytes = more * SizeClass::bytes(size_class);
-    if (!more) return;
+    if (!more)
+        return;
     const bool waits = short_of_memory_;
     if (!grant(cache, bytes)) {
-        if (waits) return;
+        if (waits)
+            return;
         make_way(cache, size_class);
-        if (!grant(cache, bytes)) return;
+        if (!grant(cache, bytes))
+            return;
     }
     magazine.capacity = static_cast<uint16_t>(now + more);
 }
@@ -169,16 +185,19 @@ void ThreadCaches::refill(ThreadCache& cache, unsigned size_class) {
     enlarge(cache, size_class);
     Magazine& magazine = cache.magazines[size_class];
     const unsigned half = magazine.capacity / 2u;
-    if (half < magazine.count + 2u) return;
+    if (half < magazine.count + 2u)
+        return;
     const unsigned got = heap_.take(size_class, magazine.slots + magazine.count, half - 1u - magazine.count);
     magazine.count = static_cast<uint16_t>(magazine.count + got);
 }
 
 bool ThreadCaches::make_room(ThreadCache& cache, unsigned size_class) {
     Magazine& magazine = cache.magazines[size_class];
-    if (magazine.count < magazine.capacity) return true;
+    if (magazine.count < magazine.capacity)
+        return true;
     enlarge(cache, size_class);
-    if (magazine.count < magazine.capacity || !magazine.capacity) return magazine.capacity;
+    if (magazine.count < magazine.capacity || !magazine.capacity)
+        return magazine.capacity;
     const unsigned half = (magazine.count + 1u) / 2;
     heap_.give_back(magazine.slots, half);
     magazine.count = static_cast<uint16_t>(magazine.count - half);
@@ -189,7 +208,8 @@ bool ThreadCaches::make_room(ThreadCache& cache, unsigned size_class) {
 
 bool ThreadCaches::put(ThreadCache& cache, const SmallBlock& block, unsigned size_class, uint64_t requested) {
     LockGuard lock(mutex_);
-    if (!make_room(cache, size_class)) return false;
+    if (!make_room(cache, size_class))
+        return false;
     Magazine& magazine = cache.magazines[size_class];
     magazine.slots[magazine.count++] = block;
     cache.traffic.free(SizeClass::bytes(size_class), requested);
@@ -198,7 +218,8 @@ bool ThreadCaches::put(ThreadCache& cache, const SmallBlock& block, unsigned siz
 }
 
 bool ThreadCaches::keep(ThreadCache& cache, Block* block) {
-    if (!cache.lock.enter()) return false;
+    if (!cache.lock.enter())
+        return false;
     const KeptBlocks& kept = cache.kept;
     if (cache.kept.add(block)) [[likely]] {
         note_kept(cache, block);
@@ -208,7 +229,8 @@ bool ThreadCaches::keep(ThreadCache& cache, Block* block) {
         const uint64_t wanted = kept.bytes() + block->bytes;
         cache.lock.leave();
         keep_more(cache, wanted);
-        if (!cache.lock.enter()) return false;
+        if (!cache.lock.enter())
+            return false;
         if (block->bytes > kept.limit()) {
             cache.lock.leave();
             return false;
@@ -216,10 +238,12 @@ bool ThreadCaches::keep(ThreadCache& cache, Block* block) {
     }
     Block* instead[KeptBlocks::kMax];
     unsigned count = 0;
-    while (!cache.kept.add(block)) count += cache.kept.take_older_half(instead + count);
+    while (!cache.kept.add(block))
+        count += cache.kept.take_older_half(instead + count);
     std::reverse(instead, instead + count);
     note_kept(cache, block);
-    if (count) heap_.give_back(instead, count, life_.number());
+    if (count)
+        heap_.give_back(instead, count, life_.number());
     return true;
 }
 
@@ -228,18 +252,21 @@ void ThreadCaches::keep_more(ThreadCache& cache, uint64_t wanted) {
     LockGuard lock(mutex_);
     wanted = std::min(wanted, KeptBlocks::kMaxBytes);
     const uint64_t limit = cache.kept.limit();
-    if (wanted > limit && grant(cache, wanted - limit)) cache.kept.set_limit(wanted);
+    if (wanted > limit && grant(cache, wanted - limit))
+        cache.kept.set_limit(wanted);
 }
 
 Batch* ThreadCaches::take_open(ThreadCache& cache, Batch* ThreadCache::*which) {
-    if (!(cache.*which) || !(cache.*which)->count) return nullptr;
+    if (!(cache.*which) || !(cache.*which)->count)
+        return nullptr;
     Batch* open = std::exchange(cache.*which, nullptr);
     cache.deferred.add(0 - open->bytes);
     return open;
 }
 
 bool ThreadCaches::defer(ThreadCache& cache, Block* block) {
-    if (!cache.lock.enter()) return false;
+    if (!cache.lock.enter())
+        return false;
     const Batch* open = cache.open_large;
     const bool room = open && open->count < Batch::kMax && open->bytes + block->bytes <= cache.kept.limit();
     if (room) [[likely]]
@@ -249,12 +276,15 @@ bool ThreadCaches::defer(ThreadCache& cache, Block* block) {
 }
 
 bool ThreadCaches::defer_in_next(ThreadCache& cache, Block* block, DeferredFrees::Full* full) {
-    if (!cache.lock.enter()) return false;
+    if (!cache.lock.enter())
+        return false;
     const uint64_t limit = cache.kept.limit(), deferred = cache.open_large ? cache.open_large->bytes : 0;
     cache.lock.leave();
-    if (limit < KeptBlocks::kMaxBytes && deferred + block->bytes > limit) keep_more(cache, deferred + block->bytes);
+    if (limit < KeptBlocks::kMaxBytes && deferred + block->bytes > limit)
+        keep_more(cache, deferred + block->bytes);
     Batch* next = deferred_.new_batch(block->bytes, &full->first);
-    if (!next) return false;
+    if (!next)
+        return false;
     bool room = false;
     if (cache.lock.enter()) {
         Batch*& open = cache.open_large;
@@ -262,33 +292,39 @@ bool ThreadCaches::defer_in_next(ThreadCache& cache, Block* block, DeferredFrees
         if (room && open && (open->count == Batch::kMax || open->bytes + block->bytes > cache.kept.limit()))
             full->batch = take_open(cache, &ThreadCache::open_large);
         if (room) {
-            if (!open) open = std::exchange(next, nullptr);
+            if (!open)
+                open = std::exchange(next, nullptr);
             add_to_open(cache, block);
         }
         cache.lock.leave();
     }
-    if (next) deferred_.give_back_record(next);
+    if (next)
+        deferred_.give_back_record(next);
     return room;
 }
 
 void ThreadCaches::keep_batch(ThreadCache& cache, Batch* batch, uint64_t life) {
-    if (!cache.lock.enter()) return;
+    if (!cache.lock.enter())
+        return;
     // close() empties this cache once it has ended the life: blocks put in here before that go with it.
-    if (!life_.is(life)) return cache.lock.leave();
+    if (!life_.is(life))
+        return cache.lock.leave();
     uint32_t i = 0, left = 0;
     // Mostly they are of one size.
     const uint32_t classes = batch->classes;
     if (classes && !(classes & (classes - 1)) && classes != Batch::kLarge) {
         Magazine& magazine = cache.magazines[std::countr_zero(classes)];
         const uint32_t room = std::min<uint32_t>(batch->count, magazine.capacity - magazine.count);
-        for (; i < room; i++) magazine.slots[magazine.count + i] = Batch::small(batch->blocks[i]);
+        for (; i < room; i++)
+            magazine.slots[magazine.count + i] = Batch::small(batch->blocks[i]);
         magazine.count = static_cast<uint16_t>(magazine.count + room);
     }
     for (; i < batch->count; i++) {
         const Batch::Deferred deferred = batch->blocks[i];
         if (Block* block = Batch::large(deferred)) {
             // One that was deferred for all threads to have is theirs.
-            if (block->state == Block::State::used && cache.kept.add(block)) continue;
+            if (block->state == Block::State::used && cache.kept.add(block))
+                continue;
         } else {
             Magazine& magazine = cache.magazines[Batch::size_class(deferred)];
             if (magazine.count < magazine.capacity) {
@@ -304,10 +340,12 @@ void ThreadCaches::keep_batch(ThreadCache& cache, Batch* batch, uint64_t life) {
 
 // Everything that a thread keeps becomes everybody's.
 void ThreadCaches::empty(ThreadCache& cache) {
-    for (unsigned c = 0; c < SizeClass::kCount; c++) set_capacity(cache, c, 0);
+    for (unsigned c = 0; c < SizeClass::kCount; c++)
+        set_capacity(cache, c, 0);
     give_up_kept(cache);
     for (auto which : {&ThreadCache::open, &ThreadCache::open_large})
-        if (Batch* open = take_open(cache, which)) deferred_.queue_unfenced(open);
+        if (Batch* open = take_open(cache, which))
+            deferred_.queue_unfenced(open);
 }
 
 // From the threads for which `which` is true: with one barrier for all of them.
@@ -316,15 +354,19 @@ void ThreadCaches::take_from(Which which) {
     OwnerLock::Barrier barrier;
     bool any = false;
     for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
-        if (!(cache->demanded = which(*cache))) continue;
+        if (!(cache->demanded = which(*cache)))
+            continue;
         barrier.demand(cache->lock);
         any = true;
     }
-    if (!any) return;
+    if (!any)
+        return;
     barrier.run();
     for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
-        if (!cache->demanded) continue;
-        if (cache->lock.had()) empty(*cache);
+        if (!cache->demanded)
+            continue;
+        if (cache->lock.had())
+            empty(*cache);
         cache->lock.restore();
     }
 }
@@ -341,15 +383,18 @@ void ThreadCaches::take_from_idle() {
 void ThreadCaches::flush(bool is_short) {
     LockGuard lock(mutex_);
     take_from([](ThreadCache& cache) { return cache.granted || cache.deferred.get(); });
-    if (is_short) short_of_memory_ = kWhileShort;
+    if (is_short)
+        short_of_memory_ = kWhileShort;
 }
 
 Traffic ThreadCaches::total() const {
     Traffic total;
-    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) total.add_freed(cache->traffic);
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner)
+        total.add_freed(cache->traffic);
     total.add_freed(deferred_.traffic());
     total.add_freed(heap_.traffic());
-    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) total.add_taken(cache->traffic);
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner)
+        total.add_taken(cache->traffic);
     total.add_taken(heap_.traffic());
     total.add(ended_);
     return total;
@@ -369,7 +414,8 @@ void ThreadCaches::raise_peaks(const Traffic& total, uint64_t held, uint64_t def
     // No more can be out than is held, whatever threads say of themselves.
     const uint64_t allocated = std::min(total.out(), held);
     const auto raise = [](Relaxed<uint64_t>& peak, uint64_t value) {
-        if (value > peak) peak = value;
+        if (value > peak)
+            peak = value;
     };
     raise(allocated_peak_, allocated);
     raise(requested_peak_, std::min(total.requested_out(), allocated));
@@ -387,7 +433,8 @@ void ThreadCaches::add_to(Statistics* statistics) {
     uint64_t deferred = deferred_.bytes();
     raise_peaks(all, held, deferred);
     // A thread's own batch is read as it is filled: a moment's figure.
-    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) deferred += cache->deferred.get();
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner)
+        deferred += cache->deferred.get();
     const auto tally = [](Tally& of, uint64_t allocated, uint64_t current, uint64_t peak) {
         of = {current, std::max(peak, current), allocated, allocated - current};
     };

@@ -24,9 +24,11 @@ inline constinit std::atomic<void (*)()> end_if_cancelled{nullptr};
 [[gnu::cold, gnu::noinline]] inline int choose_default_type_by_call() {
     int before = 0;
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before);
-    if (before == PTHREAD_CANCEL_DEFERRED) return before;
+    if (before == PTHREAD_CANCEL_DEFERRED)
+        return before;
     syscall(SYS_getppid);
-    if (const auto end = end_if_cancelled.load(std::memory_order_relaxed)) end();
+    if (const auto end = end_if_cancelled.load(std::memory_order_relaxed))
+        end();
     return before;
 }
 

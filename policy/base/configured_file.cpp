@@ -42,7 +42,8 @@ bool is_proc(int folder) {
 bool is_hosts_root(uid_t user) {
     const int proc = open("/proc", kFolder);
     struct stat info {};
-    if (proc < 0) return false;
+    if (proc < 0)
+        return false;
     const bool is = is_proc(proc) && stat_of(proc, info) && info.st_uid == user;
     close(proc);
     return is;
@@ -50,7 +51,8 @@ bool is_hosts_root(uid_t user) {
 
 bool others_can_write(int folder) {
     struct stat info {};
-    if (!stat_of(folder, info)) return true;
+    if (!stat_of(folder, info))
+        return true;
     const bool owner_is_trusted = info.st_uid == 0 || info.st_uid == geteuid() || is_hosts_root(info.st_uid);
     const bool group_writes = (info.st_mode & S_IWGRP) && info.st_gid != getegid();
     return !owner_is_trusted || group_writes || (info.st_mode & S_IWOTH);
@@ -101,7 +103,8 @@ ConfiguredFile::ConfiguredFile(std::string_view path, Access access) : access_(i
 }
 
 ConfiguredFile::~ConfiguredFile() {
-    if (folder_ >= 0) close(folder_);
+    if (folder_ >= 0)
+        close(folder_);
 }
 
 // Ends with the name of what is in the folder, or a failure.
@@ -118,17 +121,20 @@ void ConfiguredFile::walk() {
         }
         others_write_ = others_can_write(folder_);
         if (last) {
-            if (arrive(at)) return;
+            if (arrive(at))
+                return;
         } else {
             *end = '\0';
             if (enter(at)) {
                 at = end + 1;
                 continue;
             }
-            if (failure_.error != 0) return;
+            if (failure_.error != 0)
+                return;
             *end = '/';
         }
-        if (!replace(at, end)) return;
+        if (!replace(at, end))
+            return;
         at = rest_;
     }
 }
@@ -161,7 +167,8 @@ bool ConfiguredFile::enter(const char* component) {
     const int error = errno;
     const bool no_folder = next < 0 && (error == ENOTDIR || error == ELOOP);
     if (no_folder && is_link(folder_, component)) {
-        if (others_write_ || !is_proc(folder_)) return false;
+        if (others_write_ || !is_proc(folder_))
+            return false;
         next = openat(folder_, component, kFolder);
     }
     if (next < 0) {
@@ -185,10 +192,12 @@ bool ConfiguredFile::follow(const char* component) {
         failure_.error = ELOOP;
     else if (length == sizeof target || static_cast<size_t>(length) + behind >= sizeof rest_)
         failure_.error = ENAMETOOLONG;
-    if (failure_.error != 0) return false;
+    if (failure_.error != 0)
+        return false;
     memmove(rest_ + length, rest_, behind + 1);
     memcpy(rest_, target, static_cast<size_t>(length));
-    if (rest_[0] != '/') return true;
+    if (rest_[0] != '/')
+        return true;
     const int root = open("/", kFolder);
     if (root < 0) {
         failure_.error = errno;
@@ -201,13 +210,18 @@ bool ConfiguredFile::follow(const char* component) {
 
 // Null: it may be written to.
 const char* ConfiguredFile::refusal(const struct stat& info) const {
-    if (S_ISBLK(info.st_mode)) return kBlockDevice;
-    if (!others_write_) return nullptr;
-    if (S_ISLNK(info.st_mode)) return kLink;
-    if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) return kDevice;
+    if (S_ISBLK(info.st_mode))
+        return kBlockDevice;
+    if (!others_write_)
+        return nullptr;
+    if (S_ISLNK(info.st_mode))
+        return kLink;
+    if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
+        return kDevice;
     struct stat folder {};
     const bool owners = stat_of(folder_, folder) && info.st_uid == folder.st_uid;
-    if (info.st_uid != geteuid() && !owners) return kForeign;
+    if (info.st_uid != geteuid() && !owners)
+        return kForeign;
     return info.st_nlink > 1 ? kTwoNames : nullptr;
 }
 
@@ -233,18 +247,23 @@ bool ConfiguredFile::stays(int file, const struct stat& first) const {
         struct stat named {};
         struct stat counted {};
         const bool there = stat_at(folder_, name_, named) && same_file(named, first);
-        if (!there || !stat_of(file, counted)) return false;
+        if (!there || !stat_of(file, counted))
+            return false;
         const bool one_name = named.st_nlink == 1 && counted.st_nlink == 1;
-        if (!one_name || !same_change(counted, first)) return false;
+        if (!one_name || !same_change(counted, first))
+            return false;
     }
     return true;
 }
 
 // Before it is opened, since opening a device can already do something.
 FileError ConfiguredFile::look_before(struct stat& before) const {
-    if (magic_) return {};
-    if (!stat_at(folder_, name_, before)) return {errno, nullptr};
-    if (S_ISDIR(before.st_mode)) return {EISDIR, nullptr};
+    if (magic_)
+        return {};
+    if (!stat_at(folder_, name_, before))
+        return {errno, nullptr};
+    if (S_ISDIR(before.st_mode))
+        return {EISDIR, nullptr};
     const char* const refused = refusal(before);
     return {refused ? EPERM : 0, refused};
 }
@@ -252,8 +271,10 @@ FileError ConfiguredFile::look_before(struct stat& before) const {
 // And again afterwards. EAGAIN: it isn't the file that was looked at.
 FileError ConfiguredFile::look_after(int file, const struct stat& before) const {
     struct stat after {};
-    if (!stat_of(file, after)) return {EAGAIN, nullptr};
-    if (const char* const refused = refusal(after)) return {EPERM, refused};
+    if (!stat_of(file, after))
+        return {EAGAIN, nullptr};
+    if (const char* const refused = refusal(after))
+        return {EPERM, refused};
     const bool same = magic_ || (same_file(before, after) && stays(file, after));
     return {same ? 0 : EAGAIN, nullptr};
 }
@@ -262,17 +283,21 @@ int ConfiguredFile::open_there(FileError& error) {
     for (unsigned attempt = 0; attempt < kMaxTries; attempt++) {
         struct stat before {};
         error = look_before(before);
-        if (error.error != 0) return -1;
+        if (error.error != 0)
+            return -1;
         const int file = openat(folder_, name_, kAppend | access_ | (magic_ ? 0 : O_NOFOLLOW));
-        if (file < 0 && errno == ELOOP) continue;
+        if (file < 0 && errno == ELOOP)
+            continue;
         if (file < 0) {
             error = {errno, nullptr};
             return -1;
         }
         error = look_after(file, before);
-        if (error.error == 0) return file;
+        if (error.error == 0)
+            return file;
         close(file);
-        if (error.error != EAGAIN) return -1;
+        if (error.error != EAGAIN)
+            return -1;
     }
     error = {EAGAIN, nullptr};
     return -1;
@@ -280,9 +305,11 @@ int ConfiguredFile::open_there(FileError& error) {
 
 int ConfiguredFile::make(FileError& error) {
     error = failure_;
-    if (failure_.error != 0) return -1;
+    if (failure_.error != 0)
+        return -1;
     const int file = openat(folder_, name_, kAppend | access_ | O_CREAT | O_EXCL | O_NOFOLLOW, kMode);
-    if (file < 0) error.error = errno;
+    if (file < 0)
+        error.error = errno;
     return file;
 }
 
@@ -295,15 +322,18 @@ int ConfiguredFile::append_or_make(FileError& error) {
     for (unsigned attempt = 0; attempt < kMaxTries; attempt++) {
         const int there = append(error);
         const bool could_be_made = failure_.error == 0 && error.error == ENOENT;
-        if (there >= 0 || !could_be_made) return there;
+        if (there >= 0 || !could_be_made)
+            return there;
         const int made = make(error);
-        if (made >= 0 || error.error != EEXIST) return made;
+        if (made >= 0 || error.error != EEXIST)
+            return made;
     }
     return -1;
 }
 
 void ConfiguredFile::remove() const {
-    if (failure_.error == 0) unlinkat(folder_, name_, 0);
+    if (failure_.error == 0)
+        unlinkat(folder_, name_, 0);
 }
 
 }  // namespace cuslice

@@ -11,7 +11,8 @@ namespace cuslice {
 
 void EventCount::happened() {
     count_.fetch_add(1, std::memory_order_seq_cst);
-    if (!waiting_.load(std::memory_order_seq_cst)) return;
+    if (!waiting_.load(std::memory_order_seq_cst))
+        return;
     const int saved_errno = errno;
     syscall(SYS_futex, &count_, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0);
     errno = saved_errno;
@@ -20,7 +21,8 @@ void EventCount::happened() {
 void EventCount::wait(uint32_t seen) {
     const int saved_errno = errno;
     waiting_.fetch_add(1, std::memory_order_seq_cst);
-    while (now() == seen) syscall(SYS_futex, &count_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+    while (now() == seen)
+        syscall(SYS_futex, &count_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
     waiting_.fetch_sub(1, std::memory_order_relaxed);
     errno = saved_errno;
 }

@@ -20,13 +20,15 @@ constexpr int kNeverHeld[] = {
 
 bool may_be_held(int signal) {
     for (const int never : kNeverHeld)
-        if (signal == never) return false;
+        if (signal == never)
+            return false;
     return true;
 }
 
 bool has_handler(int signal) {
     struct sigaction action;
-    if (sigaction(signal, nullptr, &action) != 0) return false;
+    if (sigaction(signal, nullptr, &action) != 0)
+        return false;
     return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
@@ -35,7 +37,8 @@ bool find_handled(sigset_t* handled) {
     bool any = false;
     sigemptyset(handled);
     for (int signal = 1; signal <= kLastStandard; signal++) {
-        if (!may_be_held(signal) || !has_handler(signal)) continue;
+        if (!may_be_held(signal) || !has_handler(signal))
+            continue;
         sigaddset(handled, signal);
         any = true;
     }
@@ -49,12 +52,14 @@ bool find_handled(sigset_t* handled) {
 HeldSignals::HeldSignals() {
     const int saved_errno = errno;
     sigset_t handled;
-    if (find_handled(&handled)) holds_ = sigprocmask(SIG_BLOCK, &handled, &before_) == 0;
+    if (find_handled(&handled))
+        holds_ = sigprocmask(SIG_BLOCK, &handled, &before_) == 0;
     errno = saved_errno;
 }
 
 HeldSignals::~HeldSignals() {
-    if (!holds_) return;
+    if (!holds_)
+        return;
     const int saved_errno = errno;
     sigprocmask(SIG_SETMASK, &before_, nullptr);
     errno = saved_errno;

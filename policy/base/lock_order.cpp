@@ -28,14 +28,16 @@ constexpr uintptr_t kOneStack = 16 << 20;
 bool on_one_stack(uintptr_t a, uintptr_t b) { return (a > b ? a - b : b - a) < kOneStack; }
 
 bool may_follow(const Held& before, const Held& next) {
-    if (before.rank != next.rank) return before.rank < next.rank;
+    if (before.rank != next.rank)
+        return before.rank < next.rank;
     return next.rank == LockRank::stripe && before.mutex < next.mutex;
 }
 
 constinit std::atomic<bool (*)()> held_back{nullptr};
 
 [[noreturn]] void refuse(const char* text, int length) {
-    if (write(STDERR_FILENO, text, static_cast<size_t>(length)) < 0) _exit(134);
+    if (write(STDERR_FILENO, text, static_cast<size_t>(length)) < 0)
+        _exit(134);
     std::abort();
 }
 
@@ -61,7 +63,8 @@ bool is_disabled() {
 // A deferred cancellation strikes in such a call.
 void refuse_if_cancellable_in_calls(LockRank rank) {
     const bool watched = held_back.load(std::memory_order_relaxed);
-    if (!watched || !is_held_over_calls(rank) || is_disabled() || is_held_back()) return;
+    if (!watched || !is_held_over_calls(rank) || is_disabled() || is_held_back())
+        return;
     char text[128];
     refuse(text, std::snprintf(text, sizeof text,
                                "cuslice: a lock of rank %u is taken by a thread that can be cancelled in a call\n",
@@ -70,12 +73,15 @@ void refuse_if_cancellable_in_calls(LockRank rank) {
 
 // A thread that is ended in the midst of what the lock guards would leave it behind.
 void refuse_if_cancellable(LockRank rank) {
-    if (asynchronous_threads.load(std::memory_order_relaxed) != Asynchronous::seen) return;
+    if (asynchronous_threads.load(std::memory_order_relaxed) != Asynchronous::seen)
+        return;
     int type = 0;
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-    if (type == PTHREAD_CANCEL_DEFERRED) return;
+    if (type == PTHREAD_CANCEL_DEFERRED)
+        return;
     pthread_setcanceltype(type, nullptr);
-    if (is_held_back()) return;
+    if (is_held_back())
+        return;
     char text[128];
     refuse(text, std::snprintf(text, sizeof text,
                                "cuslice: a lock of rank %u is taken by a thread that can be cancelled at any time\n",
@@ -86,10 +92,13 @@ void refuse_if_cancellable(LockRank rank) {
     const Held next{mutex, rank, reinterpret_cast<uintptr_t>(__builtin_frame_address(0))};
     // If this thread has the lock already, it has left it by a longjmp, and with it every lock that it had then.
     for (unsigned i = 0; i < count; i++)
-        if (held[i].mutex == mutex) count = 0;
+        if (held[i].mutex == mutex)
+            count = 0;
     for (unsigned i = 0; waits && i < count; i++)
-        if (!may_follow(held[i], next) && on_one_stack(held[i].frame, next.frame)) refuse(held[i], next);
-    if (count < kMax) held[count++] = next;
+        if (!may_follow(held[i], next) && on_one_stack(held[i].frame, next.frame))
+            refuse(held[i], next);
+    if (count < kMax)
+        held[count++] = next;
     refuse_if_cancellable_in_calls(rank);
     refuse_if_cancellable(rank);
 }
@@ -102,8 +111,10 @@ void LockOrder::took(const Mutex* mutex, LockRank rank) { note(mutex, rank, fals
 
 void LockOrder::gave_back(const Mutex* mutex) {
     for (unsigned i = count; i-- > 0;) {
-        if (held[i].mutex != mutex) continue;
-        for (count--; i < count; i++) held[i] = held[i + 1];
+        if (held[i].mutex != mutex)
+            continue;
+        for (count--; i < count; i++)
+            held[i] = held[i + 1];
         return;
     }
 }

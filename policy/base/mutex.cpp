@@ -48,9 +48,12 @@ bool Mutex::spin() {
 }
 
 [[gnu::noinline]] void Mutex::lock_slowly() {
-    if (is_own()) return;
-    if (state_.load(std::memory_order_relaxed) == kNew) the_lock_list.enlist(*this);
-    if (spin()) return;
+    if (is_own())
+        return;
+    if (state_.load(std::memory_order_relaxed) == kNew)
+        the_lock_list.enlist(*this);
+    if (spin())
+        return;
     const int saved_errno = errno;
     LongWait wait;
     wait.waiting_at = __builtin_return_address(0);
@@ -58,7 +61,8 @@ bool Mutex::spin() {
         uintptr_t state = state_.load(std::memory_order_relaxed);
         if (state == kFree) {
             // Others may be asleep still: whoever has slept can't know.
-            if (state_.compare_exchange_weak(state, own_thread() | kWaitedFor, std::memory_order_acquire)) break;
+            if (state_.compare_exchange_weak(state, own_thread() | kWaitedFor, std::memory_order_acquire))
+                break;
         } else if (state & kWaitedFor ||
                    state_.compare_exchange_weak(state, state | kWaitedFor, std::memory_order_relaxed)) {
             sleep(state | kWaitedFor, &wait);
@@ -80,7 +84,8 @@ void Mutex::sleep(uintptr_t state, LongWait* wait) {
     const timespec time{static_cast<std::time_t>(most / 1000), static_cast<long>(most % 1000 * 1'000'000)};
     const long result = syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(state),
                                 tell ? &time : nullptr, nullptr, 0);
-    if (!tell || result == 0 || errno != ETIMEDOUT) return;
+    if (!tell || result == 0 || errno != ETIMEDOUT)
+        return;
     wait->mutex = this;
     wait->holder = pthread_of(state & ~uintptr_t{kWaitedFor});
     wait->milliseconds = most;
@@ -113,23 +118,27 @@ void LockList::enlist(Mutex& mutex) {
 template <typename Visit>
 void LockList::each(LockRank rank, Visit visit) {
     Mutex* at = first_[static_cast<unsigned>(rank)].load(std::memory_order_acquire);
-    for (; at; at = at->next_) visit(*at);
+    for (; at; at = at->next_)
+        visit(*at);
 }
 
 template <typename Visit>
 void LockList::each(Visit visit) {
-    for (unsigned rank = 0; rank < kRanks; rank++) each(static_cast<LockRank>(rank), visit);
+    for (unsigned rank = 0; rank < kRanks; rank++)
+        each(static_cast<LockRank>(rank), visit);
 }
 
 // Skips a lock that this thread has already, and keeps across the fork: a driver forks while it makes a context.
 void LockList::take(Mutex& mutex) {
-    if (mutex.is_own()) return;
+    if (mutex.is_own())
+        return;
     mutex.lock_in_any_order();
     mutex.forking_.store(true, std::memory_order_relaxed);
 }
 
 void LockList::give_back(Mutex& mutex) {
-    if (!mutex.is_own() || !mutex.forking_.load(std::memory_order_relaxed)) return;
+    if (!mutex.is_own() || !mutex.forking_.load(std::memory_order_relaxed))
+        return;
     mutex.forking_.store(false, std::memory_order_relaxed);
     mutex.unlock();
 }
@@ -142,7 +151,8 @@ void LockList::take() {
             if (const auto one = static_cast<LockRank>(rank); fork_waits_for(one))
                 each(one, [](Mutex& mutex) { take(mutex); });
         take(enlisting_);
-        if (count_.load(std::memory_order_relaxed) == known) return;
+        if (count_.load(std::memory_order_relaxed) == known)
+            return;
         give_back();
     }
 }
@@ -150,7 +160,8 @@ void LockList::take() {
 // The last rank first: who waits for the first one comes by none before all are free.
 void LockList::give_back() {
     give_back(enlisting_);
-    for (unsigned rank = kRanks; rank-- > 0;) each(static_cast<LockRank>(rank), [](Mutex& mutex) { give_back(mutex); });
+    for (unsigned rank = kRanks; rank-- > 0;)
+        each(static_cast<LockRank>(rank), [](Mutex& mutex) { give_back(mutex); });
 }
 
 void LockList::free_others() {
@@ -162,9 +173,11 @@ void LockList::free_others() {
 
 void LockList::leave() {
     each([](Mutex& mutex) CUSLICE_UNCHECKED {
-        if (mutex.is_own()) mutex.unlock();
+        if (mutex.is_own())
+            mutex.unlock();
     });
-    if constexpr (LockOrder::kChecked) LockOrder::left();
+    if constexpr (LockOrder::kChecked)
+        LockOrder::left();
 }
 
 }  // namespace cuslice

@@ -24,7 +24,8 @@ class CUSLICE_CAPABILITY Mutex {
     Mutex& operator=(const Mutex&) = delete;
 
     void lock() CUSLICE_ACQUIRE() CUSLICE_UNCHECKED {
-        if constexpr (LockOrder::kChecked) LockOrder::taking(this, rank_);
+        if constexpr (LockOrder::kChecked)
+            LockOrder::taking(this, rank_);
         lock_in_any_order();
     }
     bool try_lock() CUSLICE_TRY_ACQUIRE(true) CUSLICE_UNCHECKED {
@@ -32,12 +33,15 @@ class CUSLICE_CAPABILITY Mutex {
         const bool had = state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire) ||
                          (expected == kNew && try_lock_first());
         if constexpr (LockOrder::kChecked)
-            if (had) LockOrder::took(this, rank_);
+            if (had)
+                LockOrder::took(this, rank_);
         return had;
     }
     void unlock() CUSLICE_RELEASE() CUSLICE_UNCHECKED {
-        if constexpr (LockOrder::kChecked) LockOrder::gave_back(this);
-        if (state_.exchange(kFree, std::memory_order_release) & kWaitedFor) wake_one();
+        if constexpr (LockOrder::kChecked)
+            LockOrder::gave_back(this);
+        if (state_.exchange(kFree, std::memory_order_release) & kWaitedFor)
+            wake_one();
     }
     // Tells clang, which can't see it, that this thread has the lock.
     void is_held() const CUSLICE_ASSERT_HELD() {}
@@ -50,7 +54,8 @@ class CUSLICE_CAPABILITY Mutex {
     bool is_own() const { return (state_.load(std::memory_order_relaxed) & ~uintptr_t{kWaitedFor}) == own_thread(); }
     void lock_in_any_order() {
         uintptr_t expected = kFree;
-        if (!state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire)) lock_slowly();
+        if (!state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire))
+            lock_slowly();
     }
     bool try_lock_first();
     bool spin();

@@ -17,7 +17,8 @@ class OutParameter {
     T* place() { return into_ ? &made_ : nullptr; }
     const T& operator*() const { return made_; }
     void keep() const {
-        if (into_) *into_ = made_;
+        if (into_)
+            *into_ = made_;
     }
 
   private:

@@ -39,12 +39,14 @@ class SignalsOfWrite {
   public:
     SignalsOfWrite() {
         sigemptyset(&ours_);
-        for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU}) sigaddset(&ours_, signal);
+        for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU})
+            sigaddset(&ours_, signal);
         sigprocmask(SIG_BLOCK, &ours_, &before_);  // of this thread alone
         sigset_t waiting;
         sigpending(&waiting);
         for (const int signal : {SIGPIPE, SIGXFSZ})
-            if (sigismember(&waiting, signal)) sigdelset(&ours_, signal);
+            if (sigismember(&waiting, signal))
+                sigdelset(&ours_, signal);
         sigdelset(&ours_, SIGTTOU);  // is not sent to who holds it back
     }
     ~SignalsOfWrite() {
@@ -65,14 +67,17 @@ class SignalsOfWrite {
 
 // The descriptor's own O_NONBLOCK is everybody's who has the file open, so it is left alone.
 ssize_t write_now(int descriptor, const FileIdentity& file, const char* text, size_t bytes) {
-    if (S_ISSOCK(file.mode)) return send(descriptor, text, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (S_ISSOCK(file.mode))
+        return send(descriptor, text, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (!S_ISREG(file.mode)) {
         pollfd ready{descriptor, POLLOUT, 0};
-        if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return 0;
+        if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT))
+            return 0;
         // Another writer may fill a pipe by now. Older kernels, and sandboxes, can't be asked not to wait.
         const iovec whole{const_cast<char*>(text), bytes};
         const long written = syscall(SYS_pwritev2, descriptor, &whole, 1, kHere, kHere, kNoWait);
-        if (written >= 0 || errno == EAGAIN) return written;
+        if (written >= 0 || errno == EAGAIN)
+            return written;
     }
     return write(descriptor, text, bytes);
 }
@@ -83,24 +88,29 @@ CUSLICE_AT_LOAD FileIdentity identity_of(int descriptor) {
     const SavedErrno saved;
     // The C library's fstat carries a version that old ones lack.
     struct stat info {};
-    if (descriptor < 0 || syscall(SYS_fstat, descriptor, &info) != 0) return {};
+    if (descriptor < 0 || syscall(SYS_fstat, descriptor, &info) != 0)
+        return {};
     return {info.st_dev, info.st_ino, info.st_mode & S_IFMT};
 }
 
 int keep_descriptor(int descriptor) {
-    if (descriptor < 0 || descriptor >= kLowest) return descriptor;
+    if (descriptor < 0 || descriptor >= kLowest)
+        return descriptor;
     const SavedErrno saved;
     const int kept = fcntl(descriptor, F_DUPFD_CLOEXEC, kLowest);
-    if (kept < 0) return descriptor;
+    if (kept < 0)
+        return descriptor;
     close(descriptor);
     return kept;
 }
 
 int keep_descriptor(int descriptor, bool over_exec) {
-    if (!over_exec) return keep_descriptor(descriptor);
+    if (!over_exec)
+        return keep_descriptor(descriptor);
     const SavedErrno saved;
     const int kept = fcntl(descriptor, F_DUPFD, kLowest);
-    if (kept < 0) return fcntl(descriptor, F_SETFD, 0), descriptor;
+    if (kept < 0)
+        return fcntl(descriptor, F_SETFD, 0), descriptor;
     close(descriptor);
     return kept;
 }
@@ -114,14 +124,18 @@ bool file_may_have(uint64_t bytes) {
 void write_at_once(int descriptor, const char* text, size_t bytes) {
     const SavedErrno saved;
     const FileIdentity file = identity_of(descriptor);
-    if (!file.mode) return;
+    if (!file.mode)
+        return;
     SignalsOfWrite signals;
     while (bytes != 0) {
         const size_t piece = S_ISREG(file.mode) || bytes < kAtOnce ? bytes : kAtOnce;
         const ssize_t written = write_now(descriptor, file, text, piece);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) signals.failed(errno);
-        if (written <= 0) return;
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            signals.failed(errno);
+        if (written <= 0)
+            return;
         text += written;
         bytes -= static_cast<size_t>(written);
     }

@@ -26,13 +26,15 @@ class PageVector {
 
     // False, and nothing changed, if the kernel gives no memory.
     bool push_back(const T& value) {
-        if (size_ == capacity_ && !grow()) return false;
+        if (size_ == capacity_ && !grow())
+            return false;
         data_[size_++] = value;
         return true;
     }
     // Both keep the order of the others; insert_at is false, and nothing changed, if the kernel gives no memory.
     bool insert_at(size_t i, const T& value) {
-        if (!push_back(value)) return false;
+        if (!push_back(value))
+            return false;
         std::memmove(data_ + i + 1, data_ + i, (size_ - 1 - i) * sizeof(T));
         data_[i] = value;
         return true;
@@ -42,7 +44,8 @@ class PageVector {
     // Order is not kept.
     void remove_at(size_t i) { data_[i] = data_[--size_]; }
     void release() {
-        if (data_) munmap(data_, capacity_ * sizeof(T));
+        if (data_)
+            munmap(data_, capacity_ * sizeof(T));
         data_ = nullptr;
         size_ = capacity_ = 0;
     }
@@ -52,7 +55,8 @@ class PageVector {
         const size_t first = sizeof(T) > 4096 ? sizeof(T) : 4096;
         const size_t bytes = capacity_ ? capacity_ * sizeof(T) * 2 : first;
         void* const memory = map_kernel_memory(bytes);
-        if (!memory) return false;
+        if (!memory)
+            return false;
         if (data_) {
             std::memcpy(memory, data_, size_ * sizeof(T));
             munmap(data_, capacity_ * sizeof(T));

@@ -23,9 +23,11 @@ constexpr size_t kChunk = 4 * kHugePage;
 // Mapped on a huge page's boundary, by mapping more and giving both ends back.
 char* map_huge(size_t bytes) {
     char* memory = static_cast<char*>(map_kernel_memory(bytes + kHugePage));
-    if (!memory) return nullptr;
+    if (!memory)
+        return nullptr;
     const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(memory) % kHugePage) % kHugePage;
-    if (before) munmap(memory, before);
+    if (before)
+        munmap(memory, before);
     munmap(memory + before + bytes, kHugePage - before);
     madvise(memory + before, bytes, MADV_HUGEPAGE);
     return memory + before;
@@ -51,7 +53,8 @@ char* take_shared(size_t bytes) {
     }
     if (chunk_left < bytes) {
         char* more = map_huge(kChunk);
-        if (!more) return nullptr;
+        if (!more)
+            return nullptr;
         chunk = more;  // the rest of the old one is less than a block of today's size: lost
         chunk_left = kChunk;
     }
@@ -73,7 +76,8 @@ void* take_table_memory(size_t bytes) {
 }
 
 void give_back_table_memory(void* memory, size_t bytes) {
-    if (!memory) return;
+    if (!memory)
+        return;
     const int saved_errno = errno;
     if (bytes < kSmallestShared || bytes >= kChunk) {
         munmap(memory, bytes);

@@ -34,24 +34,30 @@ void AllocationHash::put(const Entry& entry) {
 }
 
 AllocationHash::Entry* AllocationHash::find(uint64_t address, size_t* bucket) const {
-    if (!buckets_ || !address) return nullptr;
+    if (!buckets_ || !address)
+        return nullptr;
     Entry* found = nullptr;
     for (size_t b = home(address);; b = (b + 1) & (bucket_count_ - 1)) {
         for (Entry& entry : buckets_[b].entries) {
-            if (entry.address != address || (found && !(entry.packed & kSuperseded))) continue;
+            if (entry.address != address || (found && !(entry.packed & kSuperseded)))
+                continue;
             *bucket = b;
             found = &entry;
-            if (entry.packed & kSuperseded) return found;
+            if (entry.packed & kSuperseded)
+                return found;
         }
-        if (!buckets_[b].full()) return found;
+        if (!buckets_[b].full())
+            return found;
     }
 }
 
 void AllocationHash::supersede(uint64_t address) {
     for (size_t b = home(address);; b = (b + 1) & (bucket_count_ - 1)) {
         for (Entry& entry : buckets_[b].entries)
-            if (entry.address == address) entry.packed |= kSuperseded;
-        if (!buckets_[b].full()) return;
+            if (entry.address == address)
+                entry.packed |= kSuperseded;
+        if (!buckets_[b].full())
+            return;
     }
 }
 
@@ -64,10 +70,12 @@ void AllocationHash::remove(Entry* hole, size_t bucket) {
         Bucket& here = buckets_[bucket];
         const bool was_full = here.full();
         Entry* last = &here.entries[3];
-        while (!last->address) last--;
+        while (!last->address)
+            last--;
         *hole = *last;
         *last = {};
-        if (!was_full) return;
+        if (!was_full)
+            return;
         hole = nullptr;
         for (size_t b = (bucket + 1) & mask; !hole; b = (b + 1) & mask) {
             for (Entry& entry : buckets_[b].entries)
@@ -77,7 +85,8 @@ void AllocationHash::remove(Entry* hole, size_t bucket) {
                     bucket = b;
                     break;
                 }
-            if (!hole && !buckets_[b].full()) return;
+            if (!hole && !buckets_[b].full())
+                return;
         }
     }
 }
@@ -85,7 +94,8 @@ void AllocationHash::remove(Entry* hole, size_t bucket) {
 bool AllocationHash::grow() {
     const size_t more = bucket_count_ ? bucket_count_ * 2 : 32;
     auto* memory = static_cast<Bucket*>(take_table_memory(more * sizeof(Bucket)));
-    if (!memory) return false;
+    if (!memory)
+        return false;
     Bucket* old = buckets_;
     const size_t old_count = bucket_count_;
     buckets_ = memory;
@@ -93,14 +103,16 @@ bool AllocationHash::grow() {
     count_ = 0;
     for (size_t b = 0; b < old_count; b++)
         for (const Entry& entry : old[b].entries)
-            if (entry.address) put(entry);
+            if (entry.address)
+                put(entry);
     give_back_table_memory(old, old_count * sizeof(Bucket));
     return true;
 }
 
 bool AllocationHash::insert(const Allocation& a) {
     const bool crowded = (count_ + 1) * 4 > bucket_count_ * 4 * 3;
-    if (crowded && !grow() && count_ + 1 >= bucket_count_ * 4) return false;
+    if (crowded && !grow() && count_ + 1 >= bucket_count_ * 4)
+        return false;
     supersede(a.address);
     put(pack(a));
     return true;
@@ -109,7 +121,8 @@ bool AllocationHash::insert(const Allocation& a) {
 Allocation AllocationHash::erase(uint64_t address) {
     size_t bucket = 0;
     Entry* entry = find(address, &bucket);
-    if (!entry) return {};
+    if (!entry)
+        return {};
     const Allocation found = unpack(*entry);
     remove(entry, bucket);
     return found;
@@ -124,7 +137,8 @@ Allocation AllocationHash::find(uint64_t address) const {
 bool AllocationHash::change_kind(uint64_t address, uint8_t kind) {
     size_t bucket = 0;
     Entry* entry = find(address, &bucket);
-    if (!entry) return false;
+    if (!entry)
+        return false;
     entry->packed = (entry->packed & ~(31ull << kKindShift)) | uint64_t{kind} << kKindShift;
     return true;
 }
@@ -145,7 +159,8 @@ void AllocationHash::erase_context(uint16_t context, void (*visit)(const Allocat
 void AllocationHash::for_each(void (*visit)(const Allocation&, void*), void* argument) const {
     for (size_t b = 0; b < bucket_count_; b++)
         for (const Entry& entry : buckets_[b].entries)
-            if (entry.address) visit(unpack(entry), argument);
+            if (entry.address)
+                visit(unpack(entry), argument);
 }
 
 }  // namespace cuslice

@@ -4,7 +4,8 @@
 namespace cuslice {
 
 bool AllocationTable::put(Shard& shard, const Allocation& allocation) {
-    if (!shard.records.insert(allocation)) return false;
+    if (!shard.records.insert(allocation))
+        return false;
     shard.any.store(true, std::memory_order_relaxed);
     return true;
 }
@@ -16,7 +17,8 @@ bool AllocationTable::insert_among(Shard& shard, Word& word, const Allocation& a
         if (now == kMore && shard.records.count() == 0) {
             word.store(now = 0, std::memory_order_release);
         } else if (now == 0 && fits(allocation)) {
-            if (word.compare_exchange_weak(now, pack(allocation), std::memory_order_acq_rel)) return true;
+            if (word.compare_exchange_weak(now, pack(allocation), std::memory_order_acq_rel))
+                return true;
         } else if (now & kMore || word.compare_exchange_weak(now, now | kMore, std::memory_order_acq_rel)) {
             return put(shard, allocation);
         }
@@ -26,7 +28,8 @@ bool AllocationTable::insert_among(Shard& shard, Word& word, const Allocation& a
 bool AllocationTable::insert_slowly(const Allocation& allocation) {
     const bool placed = has_place(allocation.address);
     Word* word = placed ? places_.make(allocation.address) : nullptr;
-    if (placed && !word) return false;
+    if (placed && !word)
+        return false;
     Shard& shard = shard_of(allocation.address);
     LockGuard lock(shard.mutex);
     return word ? insert_among(shard, *word, allocation) : put(shard, allocation);
@@ -42,10 +45,12 @@ Allocation AllocationTable::erase_slowly(uint64_t address) {
     Shard& shard = shard_of(address);
     Word* const word = word_of(address);
     uint64_t now = word ? word->load(std::memory_order_acquire) : 0;
-    if (!is_of(now, address) && !shard.any.load(std::memory_order_relaxed)) return {};
+    if (!is_of(now, address) && !shard.any.load(std::memory_order_relaxed))
+        return {};
     LockGuard lock(shard.mutex);
     while (is_of(now, address))
-        if (take(shard, *word, &now)) return unpack(address, now);
+        if (take(shard, *word, &now))
+            return unpack(address, now);
     const Allocation found = shard.records.erase(address);
     shard.any.store(shard.records.count() != 0, std::memory_order_relaxed);
     return found;
@@ -56,7 +61,8 @@ Allocation AllocationTable::find(uint64_t address) const {
         if (const uint64_t now = word->load(std::memory_order_acquire); is_of(now, address))
             return unpack(address, now);
     const Shard& shard = shard_of(address);
-    if (!shard.any.load(std::memory_order_relaxed)) return {};
+    if (!shard.any.load(std::memory_order_relaxed))
+        return {};
     LockGuard lock(shard.mutex);
     return shard.records.find(address);
 }
@@ -66,7 +72,8 @@ bool AllocationTable::change_kind(uint64_t address, uint8_t kind) {
         uint64_t now = word->load(std::memory_order_acquire);
         while (is_of(now, address)) {
             const uint64_t changed = (now & ~(31ull << kKindShift)) | uint64_t{kind} << kKindShift;
-            if (word->compare_exchange_weak(now, changed, std::memory_order_acq_rel)) return true;
+            if (word->compare_exchange_weak(now, changed, std::memory_order_acq_rel))
+                return true;
         }
     }
     Shard& shard = shard_of(address);
@@ -77,16 +84,19 @@ bool AllocationTable::change_kind(uint64_t address, uint8_t kind) {
 bool AllocationTable::take_of_context(Word& word, uint64_t begin, uint16_t context, uint64_t* taken) {
     const auto is_its = [&](uint64_t now) { return now & kPresent && now >> kContextShift == context; };
     uint64_t now = word.load(std::memory_order_acquire);
-    if (!is_its(now)) return false;
+    if (!is_its(now))
+        return false;
     Shard& shard = shard_of(begin);
     LockGuard lock(shard.mutex);
     while (is_its(now))
-        if (take(shard, word, &now)) return *taken = now, true;
+        if (take(shard, word, &now))
+            return *taken = now, true;
     return false;
 }
 
 void AllocationTable::erase_context(uint16_t context, void (*visit)(const Allocation&, void*), void* argument) {
-    if (!context) return;
+    if (!context)
+        return;
     places_.for_each([&](Word& word, uint64_t begin) {
         uint64_t taken = 0;
         if (take_of_context(word, begin, context, &taken))
@@ -102,7 +112,8 @@ void AllocationTable::erase_context(uint16_t context, void (*visit)(const Alloca
 void AllocationTable::for_each(void (*visit)(const Allocation&, void*), void* argument) const {
     places_.for_each([&](const Word& word, uint64_t begin) {
         const uint64_t now = word.load(std::memory_order_acquire);
-        if (now & kPresent) visit(unpack(begin + ((now & kOffset) >> kOffsetShift) * kUnit, now), argument);
+        if (now & kPresent)
+            visit(unpack(begin + ((now & kOffset) >> kOffsetShift) * kUnit, now), argument);
     });
     for (const Shard& shard : shards_) {
         LockGuard lock(shard.mutex);

@@ -36,8 +36,10 @@ class AllocationTable {
 
     // Says that erase(address) will follow soon, so that the cache line is on its way.
     void expect(uint64_t address) const {
-        if (!has_place(address)) return;
-        if (const Word* word = places_.find(address)) __builtin_prefetch(word, 1);
+        if (!has_place(address))
+            return;
+        if (const Word* word = places_.find(address))
+            __builtin_prefetch(word, 1);
     }
 
     // After the driver has freed this address: removes and returns its record, the one that a newer record has

@@ -50,10 +50,13 @@ class Budget {
     // Takes `bytes` if they fit under the ceiling. On refusal nothing has changed and *why says what stood in the way.
     bool reserve(uint64_t bytes, LimitError* why = nullptr) {
         const uint64_t want = charged(bytes);
-        if (!reserve_here(bytes, want, why)) return false;
+        if (!reserve_here(bytes, want, why))
+            return false;
         SharedBudget* shared = shared_.load(std::memory_order_acquire);
-        if (!shared || shared->reserve(want, why)) return true;
-        if (why) why->requested = bytes;
+        if (!shared || shared->reserve(want, why))
+            return true;
+        if (why)
+            why->requested = bytes;
         give_back(want / kUnit + kOneInFlight);
         return false;
     }
@@ -61,15 +64,18 @@ class Budget {
     bool reserve_given_back(uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
         const uint64_t want = charged(bytes);
         SharedBudget* shared = shared_.load(std::memory_order_acquire);
-        if (!shared || !reserve_here(bytes, want, nullptr)) return false;
-        if (shared->reserve_given_back(want, figures, why)) return true;
+        if (!shared || !reserve_here(bytes, want, nullptr))
+            return false;
+        if (shared->reserve_given_back(want, figures, why))
+            return true;
         give_back(want / kUnit + kOneInFlight);
         return false;
     }
     void commit() { state_.fetch_sub(kOneInFlight, std::memory_order_release); }
     void roll_back(uint64_t bytes) {
         give_back(charged(bytes) / kUnit + kOneInFlight);
-        if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->undo(charged(bytes));
+        if (SharedBudget* shared = shared_.load(std::memory_order_acquire))
+            shared->undo(charged(bytes));
     }
 
     // Uncharges memory that has gone back to the driver.
@@ -98,11 +104,15 @@ class Budget {
         const uint64_t taken = charged(reserved), before = charged(old_bytes), now = charged(new_bytes);
         state_.fetch_add(now / kUnit - before / kUnit - taken / kUnit - kOneInFlight, std::memory_order_acq_rel);
         SharedBudget* shared = shared_.load(std::memory_order_acquire);
-        if (!shared) return;
+        if (!shared)
+            return;
         const uint64_t grown = now > before ? now - before : 0;
-        if (taken > grown) shared->undo(taken - grown);  // never held
-        if (grown > taken) shared->change(static_cast<int64_t>(grown - taken));
-        if (now < before) shared->change(-static_cast<int64_t>(before - now));
+        if (taken > grown)
+            shared->undo(taken - grown);  // never held
+        if (grown > taken)
+            shared->change(static_cast<int64_t>(grown - taken));
+        if (now < before)
+            shared->change(-static_cast<int64_t>(before - now));
     }
 
     // A moment of the total. settled(): nothing was in flight then, and nothing has happened since.
@@ -119,7 +129,8 @@ class Budget {
     void undo(uint64_t old_bytes, uint64_t new_bytes) {
         const uint64_t less = charged(old_bytes) - charged(new_bytes);
         state_.fetch_sub(less / kUnit, std::memory_order_release);
-        if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->undo(less);
+        if (SharedBudget* shared = shared_.load(std::memory_order_acquire))
+            shared->undo(less);
     }
 
   private:
@@ -140,7 +151,8 @@ class Budget {
             const uint64_t now = units(state) * kUnit;
             // In subtraction form: a huge request must not wrap round to a small sum.
             if (now > top || want > top - now || want / kUnit > kMaxUnits - units(state)) {
-                if (why) *why = {.requested = bytes, .used = now, .ceiling = top};
+                if (why)
+                    *why = {.requested = bytes, .used = now, .ceiling = top};
                 return false;
             }
             if (state_.compare_exchange_weak(state, state + want / kUnit + kBegin, std::memory_order_acq_rel,
@@ -150,7 +162,8 @@ class Budget {
     }
     void give_back(uint64_t from_state) { state_.fetch_sub(from_state, std::memory_order_release); }
     void change_shared(int64_t bytes) {
-        if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->change(bytes);
+        if (SharedBudget* shared = shared_.load(std::memory_order_acquire))
+            shared->change(bytes);
     }
 
     alignas(64) std::atomic<uint64_t> state_{0};

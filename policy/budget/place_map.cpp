@@ -17,7 +17,8 @@ void* PlaceMap::cut(size_t bytes) {
     if (piece_left_ < bytes) {
         const size_t size = piece_ ? kPiece : kFirstPiece;
         auto* more = static_cast<char*>(take_table_memory(size));
-        if (!more) return nullptr;
+        if (!more)
+            return nullptr;
         piece_ = more;
         piece_left_ = size;
     }
@@ -32,15 +33,18 @@ PlaceMap::Region* PlaceMap::make_regions(uint64_t address) {
     Middle* middle = top.load(std::memory_order_relaxed);
     if (!middle) {
         middle = static_cast<Middle*>(cut(sizeof(Middle)));
-        if (!middle) return nullptr;
+        if (!middle)
+            return nullptr;
         top.store(middle, std::memory_order_release);
     }
     std::atomic<Region*>& place = middle->regions[address >> kMiddleBits & 255];
     Region* regions = place.load(std::memory_order_relaxed);
-    if (regions) return regions;
+    if (regions)
+        return regions;
     constexpr size_t kBytes = kRegions * sizeof(Region);
     regions = static_cast<Region*>(take_table_memory(kBytes));
-    if (!regions) return nullptr;
+    if (!regions)
+        return nullptr;
     const uint64_t begin = address >> kMiddleBits << kMiddleBits;
     if (!rows_.push_back({reinterpret_cast<char*>(&regions->word), sizeof(Region), kRegions, begin, kRegionBits})) {
         give_back_table_memory(regions, kBytes);
@@ -61,13 +65,16 @@ PlaceMap::Word* PlaceMap::make_leaf(uint64_t address, unsigned bits) {
 PlaceMap::Word* PlaceMap::make(uint64_t address) {
     LockGuard lock(mutex_);
     Region* regions = make_regions(address);
-    if (!regions) return nullptr;
+    if (!regions)
+        return nullptr;
     Region& region = regions[address >> kRegionBits & (kRegions - 1)];
-    if (!(address & kInRegion)) return &region.word;
+    if (!(address & kInRegion))
+        return &region.word;
     const bool coarse = !(address & ((1ull << kCoarseBits) - 1));
     if (!region.leaves[coarse].load(std::memory_order_relaxed)) {
         Word* const leaf = make_leaf(address, coarse ? kCoarseBits : kPageBits);
-        if (!leaf) return nullptr;
+        if (!leaf)
+            return nullptr;
         region.leaves[coarse].store(leaf, std::memory_order_release);
     }
     return find(address);

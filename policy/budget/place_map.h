@@ -23,11 +23,14 @@ class PlaceMap {
     // Null where no word has been made yet. `address` is below kEnd.
     Word* find(uint64_t address) const {
         const Middle* middle = tops_[address >> kTopBits].load(std::memory_order_acquire);
-        if (!middle) return nullptr;
+        if (!middle)
+            return nullptr;
         Region* regions = middle->regions[address >> kMiddleBits & 255].load(std::memory_order_acquire);
-        if (!regions) return nullptr;
+        if (!regions)
+            return nullptr;
         Region& region = regions[address >> kRegionBits & (kRegions - 1)];
-        if (!(address & kInRegion)) return &region.word;
+        if (!(address & kInRegion))
+            return &region.word;
         const bool coarse = !(address & ((1ull << kCoarseBits) - 1));
         Word* leaf = region.leaves[coarse].load(std::memory_order_acquire);
         return leaf ? leaf + ((address & kInRegion) >> (coarse ? kCoarseBits : kPageBits)) : nullptr;

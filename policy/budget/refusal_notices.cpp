@@ -30,7 +30,8 @@ bool RefusalNotices::probes(const Refused& refused) const {
 // One of several threads that come at the same moment has it.
 bool RefusalNotices::takes_turn(uint64_t now) {
     uint64_t spent = spent_until_.load(std::memory_order_relaxed);
-    if (now + (kAtOnce - 1) * kPause < spent) return false;
+    if (now + (kAtOnce - 1) * kPause < spent)
+        return false;
     return spent_until_.compare_exchange_strong(spent, std::max(spent, now) + kPause, std::memory_order_relaxed);
 }
 

@@ -10,7 +10,8 @@ class Reservation {
   public:
     Reservation(Budget& budget, uint64_t bytes) : budget_(budget), bytes_(bytes) {}
     ~Reservation() {
-        if (!settled_) budget_.roll_back(bytes_);
+        if (!settled_)
+            budget_.roll_back(bytes_);
     }
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;

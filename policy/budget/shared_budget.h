@@ -82,7 +82,8 @@ class SharedBudget {
 
     LimitOf of(unsigned i) const {
         const ledger::AccountKind kind = members_[i].account().kind;
-        if (kind == ledger::AccountKind::rule) return LimitOf::rule;
+        if (kind == ledger::AccountKind::rule)
+            return LimitOf::rule;
         return kind == ledger::AccountKind::group ? LimitOf::group : LimitOf::job;
     }
     bool reserve_here(uint64_t bytes, LimitError* why);

@@ -23,7 +23,8 @@ uint64_t share_of_context(uint64_t context, uint64_t part, uint64_t all) {
 
 uint64_t share_of_context(uint64_t context, const VirtualPart& part, const VirtualParts& parts) {
     uint64_t all = 0;
-    for (const VirtualPart& one : parts.view()) all += one.bytes;
+    for (const VirtualPart& one : parts.view())
+        all += one.bytes;
     return part.split ? share_of_context(context, part.bytes, all) : context;
 }
 
@@ -48,14 +49,16 @@ SliceRoom room_of_part(const Settings& settings, const SeenGpu& gpu, uint64_t li
 
 void SliceRooms::find(const Settings& settings, const SeenGpu& gpu) {
     count_ = 0;
-    if (gpu.total == 0) return;
+    if (gpu.total == 0)
+        return;
     const Amount amount = amount_for(settings, gpu.identity, gpu.total);
     const bool grouped = cuslice::find(settings, Key::group) != nullptr;
     const auto group = grouped ? group_limit_for(settings, gpu.identity) : std::nullopt;
     const uint64_t most = std::min(amount.bytes, group.value_or(amount.bytes));
     parts_ = {};
     ConfigError unused;
-    if (!plan_split(settings, {&gpu.identity, 1}, {&gpu.total, 1}, parts_, unused)) return;
+    if (!plan_split(settings, {&gpu.identity, 1}, {&gpu.total, 1}, parts_, unused))
+        return;
     for (const VirtualPart& part : parts_.view()) {
         SliceRoom room = room_of(settings, gpu, part.split ? std::min(part.bytes, most) : most);
         room.limited = part.split || amount.limited || group.has_value();

@@ -28,7 +28,8 @@ constexpr unsigned kJaxDefault = 7500, kWhole = 10000;
 bool holds(const Entry& entry, const Settings& settings) {
     for (const Entry& other : settings.entries()) {
         const bool stronger = other.key == entry.key && other.rank < entry.rank;
-        if (stronger && other.selector.covers(entry.selector)) return false;
+        if (stronger && other.selector.covers(entry.selector))
+            return false;
     }
     return true;
 }
@@ -46,7 +47,8 @@ static_assert(kGrowth != 0);
 
 const FrameworkVariable* named(std::string_view name) {
     for (const FrameworkVariable& variable : kVariables)
-        if (name == variable.name) return &variable;
+        if (name == variable.name)
+            return &variable;
     return nullptr;
 }
 
@@ -64,19 +66,22 @@ bool leaves_frameworks_alone(const Settings& settings) {
 bool any_grows(const Settings& settings) {
     for (const Entry& entry : settings.entries()) {
         const bool growth = entry.key == Key::allocator && entry.number == kGrowth;
-        if (growth && holds(entry, settings)) return true;
+        if (growth && holds(entry, settings))
+            return true;
     }
     return false;
 }
 
 CUSLICE_AT_LOAD bool grows_by_environment(const char* const* environment) {
     const std::string_view none = variable(environment, traits_of(Key::no_framework_env).variable);
-    if (none.data() && number_in(Key::no_framework_env, none) != 0) return false;
+    if (none.data() && number_in(Key::no_framework_env, none) != 0)
+        return false;
     std::string_view list = variable(environment, traits_of(Key::allocator).variable);
     bool more = true;
     while (!list.empty()) {
         const std::string_view item = take_item(list, ',', more);
-        if (number_in(Key::allocator, slice(item, item.rfind('=') + 1)) == kGrowth) return true;
+        if (number_in(Key::allocator, slice(item, item.rfind('=') + 1)) == kGrowth)
+            return true;
     }
     return false;
 }
@@ -85,11 +90,13 @@ void FrameworkValues::grow() { grows_ = true; }
 
 void FrameworkValues::add(const SliceRoom& room) {
     limited_ = limited_ || room.limited;
-    if (!room.plus_context) least_reserve_ = std::min(least_reserve_.value_or(room.libraries()), room.libraries());
+    if (!room.plus_context)
+        least_reserve_ = std::min(least_reserve_.value_or(room.libraries()), room.libraries());
     const uint64_t pool = room.left() - room.libraries();
     const double share = room.limit == 0 ? 0 : static_cast<double>(pool) / static_cast<double>(room.limit);
     const auto fraction = std::min(static_cast<unsigned>(share * kWhole), kWhole - 1);
-    if (!least_fraction_ || fraction < *least_fraction_) fraction_known_ = room.context_known;
+    if (!least_fraction_ || fraction < *least_fraction_)
+        fraction_known_ = room.context_known;
     least_fraction_ = std::min(least_fraction_.value_or(fraction), fraction);
 }
 
@@ -117,9 +124,11 @@ FrameworkValues::Text FrameworkValues::fraction() const {
     Text text;
     const unsigned fraction = least_fraction_.value_or(0);
     const bool poor_guess = !fraction_known_ && fraction < kJaxDefault;
-    if (fraction == 0 || poor_guess) return text;
+    if (fraction == 0 || poor_guess)
+        return text;
     text.append("0.");
-    for (unsigned digit = kWhole / 10; digit > 0; digit /= 10) text.append(fraction / digit % 10);
+    for (unsigned digit = kWhole / 10; digit > 0; digit /= 10)
+        text.append(fraction / digit % 10);
     return text;
 }
 
@@ -129,7 +138,8 @@ FrameworkRecord::FrameworkRecord(std::string_view text) {
         const std::string_view item = take_item(text, ',', more);
         const size_t equals = item.find('=');
         const FrameworkVariable* const known = equals == item.npos ? nullptr : named(slice(item, 0, equals));
-        if (known) set(*known, slice(item, equals + 1));
+        if (known)
+            set(*known, slice(item, equals + 1));
     }
 }
 
@@ -148,8 +158,10 @@ void FrameworkRecord::drop(const FrameworkVariable& variable) { known_[place_of(
 FixedText<256> FrameworkRecord::text() const {
     FixedText<256> text;
     for (const FrameworkVariable& variable : kVariables) {
-        if (!known_[place_of(variable)]) continue;
-        if (!text.empty()) text.append(',');
+        if (!known_[place_of(variable)])
+            continue;
+        if (!text.empty())
+            text.append(',');
         text.append(variable.name, '=', values_[place_of(variable)]);
     }
     return text;
@@ -164,7 +176,8 @@ FrameworkChange plan_change(const FrameworkVariable& one, std::string_view wante
         record.drop(one);  // the user's
         return FrameworkChange::keep;
     }
-    if (!present.data() && ours.data()) return FrameworkChange::keep;  // the program has removed it
+    if (!present.data() && ours.data())
+        return FrameworkChange::keep;  // the program has removed it
     const bool has_synonym = !one.synonym.empty() && variable(environment, one.synonym).data();
     if (wanted.empty() || has_synonym) {
         record.drop(one);

@@ -56,7 +56,8 @@ class FrameworkValues {
     /// that has least left.
     void add(const SliceRoom& room);
     void add(std::span<const SliceRoom> rooms) {
-        for (const SliceRoom& room : rooms) add(room);
+        for (const SliceRoom& room : rooms)
+            add(room);
     }
 
     using Text = FixedText<24>;

@@ -29,8 +29,10 @@ bool is_left_group(const File& file, uint32_t account) {
 
 Account* find_account(File& file, AccountKind kind, const char* name) {
     for (Account& account : file.accounts) {
-        if (is_free(account) || account.kind != kind) continue;
-        if (strncmp(account.name, name, sizeof account.name) == 0) return &account;
+        if (is_free(account) || account.kind != kind)
+            continue;
+        if (strncmp(account.name, name, sizeof account.name) == 0)
+            return &account;
     }
     return nullptr;
 }
@@ -38,7 +40,8 @@ Account* find_account(File& file, AccountKind kind, const char* name) {
 bool has_members(const File& file, uint32_t account) {
     const uint32_t count = std::min<uint32_t>(file.header.members, kMembers);
     for (uint32_t i = 0; i < count; i++)
-        if (is_live_member(file.members[i], account)) return true;
+        if (is_live_member(file.members[i], account))
+            return true;
     return false;
 }
 
@@ -52,13 +55,16 @@ Account* new_account(File& file, AccountKind kind) {
             free = left_first(free, account);
             continue;
         }
-        if (account.kind != AccountKind::group) continue;
+        if (account.kind != AccountKind::group)
+            continue;
         groups++;
-        if (is_left_group(file, i)) left = left_first(left, account);
+        if (is_left_group(file, i))
+            left = left_first(left, account);
     }
     const bool too_many_groups = kind == AccountKind::group && groups >= kMaxGroups;
     Account* const chosen = free && !too_many_groups ? free : left;
-    if (chosen) chosen->state.store(AccountState::free);
+    if (chosen)
+        chosen->state.store(AccountState::free);
     return chosen;
 }
 
@@ -70,7 +76,8 @@ void set_terms(Account* account, const Terms& terms) {
         memcpy(account->name, terms.name, sizeof account->name);
         account->total.bytes = 0;  // the stamp stays: it is some stripe's, and noted there when it is replaced
     }
-    if (!known || terms.limit != kNoLimitBytes) account->limit.store(terms.limit);
+    if (!known || terms.limit != kNoLimitBytes)
+        account->limit.store(terms.limit);
     account->peak.store(0);
     account->left = 0;
     account->reserved.store(terms.inner ? 0 : terms.reserved);

@@ -45,14 +45,19 @@ void AdmissionControl::reserves_under(const char* rule, uint64_t limit) {
 }
 
 uint32_t AdmissionControl::enter_rule(const Joiner& self) {
-    if (!rule_[0]) return kMembers;
+    if (!rule_[0])
+        return kMembers;
     Account* account = roster.find(AccountKind::rule, rule_);
-    if (account && roster.places().has_any_in(roster.file, roster.index_of(account))) return kMembers;
+    if (account && roster.places().has_any_in(roster.file, roster.index_of(account)))
+        return kMembers;
     const bool first = !roster.has_members(account);
-    if (!account) account = roster.make_account(AccountKind::rule);
-    if (!account) return kMembers;
+    if (!account)
+        account = roster.make_account(AccountKind::rule);
+    if (!account)
+        return kMembers;
     const OwnPlace* const place = roster.places().take(roster.file, roster.index_of(account), self, nullptr);
-    if (!place) return kMembers;
+    if (!place)
+        return kMembers;
     if (first) {
         Terms terms{AccountKind::rule, true, {}, rule_limit_, 0};
         static_assert(sizeof terms.name == sizeof rule_);
@@ -83,26 +88,32 @@ AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joi
                  "granted, for the limit could be exceeded; start the job again");
         return Step::lost;
     }
-    if (!first && account->state.load() == AccountState::claimed) return Step::busy;
+    if (!first && account->state.load() == AccountState::claimed)
+        return Step::busy;
     const bool claims = first && request.reserved && !request.inner;
-    if (claims && !may_claim) return Step::refused;
+    if (claims && !may_claim)
+        return Step::refused;
     const uint32_t place_in_rule = claims ? enter_rule(self) : kMembers;
     const auto fail = [&] {
         roster.file.mutex().is_held();
         roster.places().drop(roster.file, place_in_rule);
         return Step::failed;
     };
-    if (!account) account = roster.make_account(request.kind);
-    if (!account) return say_no_account(why, request.kind), fail();
+    if (!account)
+        account = roster.make_account(request.kind);
+    if (!account)
+        return say_no_account(why, request.kind), fail();
 
     // First the place, then the claim: a claim without a living member is nobody's.
     OwnPlace* place = request.kind == AccountKind::rule && !roster.file.keeps_over_exec()
                           ? roster.places().empty_in(roster.file, roster.index_of(account))
                           : nullptr;
-    if (!place) place = roster.places().take(roster.file, roster.index_of(account), self, why);
+    if (!place)
+        place = roster.places().take(roster.file, roster.index_of(account), self, why);
     if (!place && roster.take_back_dead())
         place = roster.places().take(roster.file, roster.index_of(account), self, why);
-    if (!place) return fail();
+    if (!place)
+        return fail();
     Member& member = roster.file.contents().members[place->number];
     membership->terms_ = {request.kind, request.inner, {}, request.limit, request.reserved};
     memcpy(membership->terms_.name, request.name, strlen(request.name));
@@ -116,8 +127,10 @@ AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joi
     } else {
         roster.places().adopt_launcher(roster.file, roster.index_of(account), &member);
         // A rule's limit is the system's, which may have changed it by now.
-        if (request.kind == AccountKind::rule) account->limit.store(request.limit);
-        if (request.kind == AccountKind::group) bring_limit(account, request.limit);
+        if (request.kind == AccountKind::rule)
+            account->limit.store(request.limit);
+        if (request.kind == AccountKind::group)
+            bring_limit(account, request.limit);
     }
     member.state.store(MemberState::live);
     if (claims) {
@@ -129,7 +142,8 @@ AdmissionControl::Step AdmissionControl::begin(const Request& request, const Joi
 }
 
 void AdmissionControl::enter(Account* account, OwnPlace* place, Membership* membership) {
-    if (account->state.load() == AccountState::claimed) account->state.store(AccountState::open);
+    if (account->state.load() == AccountState::claimed)
+        account->state.store(AccountState::open);
     place->membership = membership;
     membership->open_ = roster.file.now();
     membership->path_ = roster.file.path();
@@ -143,12 +157,14 @@ void AdmissionControl::enter(Account* account, OwnPlace* place, Membership* memb
 // The place is this process's alone; whoever has the lock next does away with an account without members.
 void AdmissionControl::withdraw(const Claim& claim) {
     const DisablingLockGuard guard(roster.file.mutex());
-    if (roster.file.now().file == claim.file) drop_claim(claim);
+    if (roster.file.now().file == claim.file)
+        drop_claim(claim);
 }
 
 Joined AdmissionControl::join(const Request& request, uint64_t in_use, Membership* membership, Committed* committed,
                               uint64_t* available, LedgerError* why) {
-    if (strlen(request.name) >= sizeof Account::name) return set_text(why, "the name is too long"), Joined::unavailable;
+    if (strlen(request.name) >= sizeof Account::name)
+        return set_text(why, "the name is too long"), Joined::unavailable;
     Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);
     // A process that waits looks before it claims: until a claim is decided, others have to count it as granted.
@@ -158,13 +174,18 @@ Joined AdmissionControl::join(const Request& request, uint64_t in_use, Membershi
     for (Step step = Step::busy; step == Step::busy;) {
         {
             const Locked locked(roster, deadline, why);
-            if (!locked) return Joined::unavailable;
+            if (!locked)
+                return Joined::unavailable;
             step = begin(request, self, may_claim, membership, &claim, why);
         }
-        if (step == Step::joined) return Joined::yes;
-        if (step == Step::refused) return Joined::refused;
-        if (step == Step::lost) return Joined::lost;
-        if (step == Step::failed) return Joined::unavailable;
+        if (step == Step::joined)
+            return Joined::yes;
+        if (step == Step::refused)
+            return Joined::refused;
+        if (step == Step::lost)
+            return Joined::lost;
+        if (step == Step::failed)
+            return Joined::unavailable;
         if (step == Step::busy && !deadline.pause())
             return set_text(why, "another process of the same job is being admitted"), Joined::unavailable;
     }
@@ -184,7 +205,8 @@ Joined AdmissionControl::join(const Request& request, uint64_t in_use, Membershi
         }
         {
             const Locked locked(roster, deadline, why);
-            if (!locked) break;
+            if (!locked)
+                break;
             if (roster.file.now().file != claim.file)
                 return set_text(why, "the ledger was removed"), Joined::unavailable;
             roster.take_back_dead();
@@ -204,7 +226,8 @@ Joined AdmissionControl::join(const Request& request, uint64_t in_use, Membershi
                 return Joined::refused;
             }
         }
-        if (!with_others.pause()) deadline.pause();
+        if (!with_others.pause())
+            deadline.pause();
     }
     withdraw(claim);
     return Joined::unavailable;
@@ -223,15 +246,18 @@ void AdmissionControl::add_own(const Account* but, Committed* committed, bool* u
     bool counted[kAccounts] = {};
     for (uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = file.accounts[i];
-        if (account.state.load() == AccountState::free || account.inner) continue;
+        if (account.state.load() == AccountState::free || account.inner)
+            continue;
         const Member* first = nullptr;
         for (uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
             const Member& member = file.members[k];
-            if (member.state.load() != MemberState::live || member.account != i) continue;
+            if (member.state.load() != MemberState::live || member.account != i)
+                continue;
             first = &member;
             break;
         }
-        if (!first) continue;
+        if (!first)
+            continue;
         if (&account == but)
             committed->used += __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
         else
@@ -252,7 +278,8 @@ uint64_t AdmissionControl::room(uint64_t in_use, Committed* committed) {
     const Waiter* kept_for = nullptr;
     const uint64_t had = committed->queue.room(left, possible, &kept_for);
     committed->kept = left - had;
-    if (kept_for) committed->kept_for = *kept_for;
+    if (kept_for)
+        committed->kept_for = *kept_for;
     committed->keeps =
         roster.ticket().placed() && roster.ticket().bytes() <= possible && committed->queue.past() >= kMaxPast;
     return had;
@@ -263,14 +290,17 @@ bool AdmissionControl::look(uint64_t in_use, Committed* committed, uint64_t* ava
     bool undecided = false;
     *committed = {};
     committed->queue.asks(own_order());
-    if (!roster.file.opened()) return false;
+    if (!roster.file.opened())
+        return false;
     if (!add_foreign(roster.file, others_most_.load(), deadline, Claims::open, committed, &undecided, nullptr))
         return false;
     const Locked locked(roster, deadline);
-    if (!locked) return false;
+    if (!locked)
+        return false;
     roster.take_back_dead();
     roster.take_ticket();
-    if (roster.ticket().placed()) committed->queue.asks(roster.ticket().order());  // a ticket that it has just got, too
+    if (roster.ticket().placed())
+        committed->queue.asks(roster.ticket().order());  // a ticket that it has just got, too
     add_own(nullptr, committed, &undecided);
     *available = room(in_use, committed);
     return true;
@@ -290,11 +320,13 @@ uint64_t AdmissionControl::own_order() const {
 void AdmissionControl::queue_up(uint64_t bytes, const char* command) {
     {
         const DisablingLockGuard guard(roster.file.mutex());
-        if (!roster.file.there() || roster.ticket().waits()) return;
+        if (!roster.file.there() || roster.ticket().waits())
+            return;
     }
     const Locked locked(roster, Deadline(Locked::kPatience));
     roster.ticket().wait_for(bytes, command);
-    if (!locked) return;
+    if (!locked)
+        return;
     roster.take_back_dead();
     roster.take_ticket();
 }
@@ -302,7 +334,8 @@ void AdmissionControl::queue_up(uint64_t bytes, const char* command) {
 // The ticket is this process's alone, so that no lock is needed but that of its threads.
 void AdmissionControl::leave_queue() {
     const DisablingLockGuard guard(roster.file.mutex());
-    if (roster.file.there()) roster.ticket().drop(roster.file.contents());
+    if (roster.file.there())
+        roster.ticket().drop(roster.file.contents());
     roster.ticket() = {};
 }
 

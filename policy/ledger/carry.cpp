@@ -27,12 +27,15 @@ bool is_known(const Account& account) {
 // True for a process that lives and has been granted something.
 bool is_to_be_carried(const OpenFile& gone, uint32_t number, Carried which, const UserFolder& where) {
     const Member& member = gone.file->members[number];
-    if (member.state.load() != MemberState::live || member.account >= kAccounts) return false;
+    if (member.state.load() != MemberState::live || member.account >= kAccounts)
+        return false;
     if (member.role > MemberRole::carried_launcher || is_carried(member.role) != (which == Carried::entries))
         return false;
     // By these it finds its entry again.
-    if (!member.start_time || !member.pid_namespace || !is_known(gone.file->accounts[member.account])) return false;
-    if (life_of(where, member.presence.load()) == Life::lives) return true;
+    if (!member.start_time || !member.pid_namespace || !is_known(gone.file->accounts[member.account]))
+        return false;
+    if (life_of(where, member.presence.load()) == Life::lives)
+        return true;
     return member.pid_namespace == own_pid_namespace() && lives(member, where, Trusted::own) &&
            is_same_start(start_time_of(member.pid), member.start_time);
 }
@@ -48,13 +51,17 @@ int64_t held_in(const File& file, uint32_t number) {
 // The account of the same name, with the terms of the one that is gone if nobody is in it yet.
 Account* same_account(File& file, const Account& gone) {
     Account* account = find_account(file, gone.kind, gone.name);
-    if (account) note_peak(account->peak, peak_of(gone.total, gone.peak));
+    if (account)
+        note_peak(account->peak, peak_of(gone.total, gone.peak));
     if (account && has_members(file, static_cast<uint32_t>(account - file.accounts))) {
-        if (gone.kind == AccountKind::group) bring_limit(account, gone.limit.load());
+        if (gone.kind == AccountKind::group)
+            bring_limit(account, gone.limit.load());
         return account;
     }
-    if (!account) account = new_account(file, gone.kind);
-    if (!account) return nullptr;
+    if (!account)
+        account = new_account(file, gone.kind);
+    if (!account)
+        return nullptr;
     Terms terms{gone.kind, gone.inner != 0, {}, gone.limit.load(), gone.reserved.load()};
     static_assert(sizeof terms.name == sizeof gone.name);
     memcpy(terms.name, gone.name, sizeof terms.name);
@@ -68,14 +75,16 @@ Account* same_account(File& file, const Account& gone) {
 // A free place; kMembers: there is none.
 uint32_t free_place(const OpenFile& fresh) {
     uint32_t number = 0;
-    while (number < kMembers && fresh.file->members[number].state.load() != MemberState::free) number++;
+    while (number < kMembers && fresh.file->members[number].state.load() != MemberState::free)
+        number++;
     return number < kMembers && make_room(fresh, "", number + 1) ? number : kMembers;
 }
 
 // First the member, then what it holds: whoever does this again finds the one and completes the other.
 uint32_t enter(const OpenFile& fresh, const Member& gone, uint32_t account) {
     const uint32_t number = free_place(fresh);
-    if (number == kMembers) return number;
+    if (number == kMembers)
+        return number;
     Member& member = fresh.file->members[number];
     member.account = account;
     member.pid = gone.pid;
@@ -89,7 +98,8 @@ uint32_t enter(const OpenFile& fresh, const Member& gone, uint32_t account) {
     member.descriptor = gone.descriptor;
     member.role = is_launchers(gone.role) ? MemberRole::carried_launcher : MemberRole::carried;
     memcpy(member.command, gone.command, sizeof member.command);
-    if (number >= fresh.file->header.members) fresh.file->header.members = number + 1;
+    if (number >= fresh.file->header.members)
+        fresh.file->header.members = number + 1;
     member.state.store(MemberState::live);
     return number;
 }
@@ -98,18 +108,23 @@ bool carry_member(const OpenFile& gone, uint32_t number, const OpenFile& fresh, 
     File& file = *fresh.file;
     const Member& member = gone.file->members[number];
     const Account* account = same_account(file, gone.file->accounts[member.account]);
-    if (!account) return false;
+    if (!account)
+        return false;
     const auto index = static_cast<uint32_t>(account - file.accounts);
     uint32_t here = 0;
     const uint32_t count = std::min(file.header.members, kMembers);
     for (; here < count; here++) {
         const Member& other = file.members[here];
-        if (other.state.load() == MemberState::live && other.account == index && is_same_place(other, member)) break;
+        if (other.state.load() == MemberState::live && other.account == index && is_same_place(other, member))
+            break;
     }
     // One that has moved says itself what it holds, and its place more than an entry.
-    if (here < count && (!is_carried(file.members[here].role) || which == Carried::entries)) return true;
-    if (here == count) here = enter(fresh, member, index);
-    if (here == kMembers) return false;
+    if (here < count && (!is_carried(file.members[here].role) || which == Carried::entries))
+        return true;
+    if (here == count)
+        here = enter(fresh, member, index);
+    if (here == kMembers)
+        return false;
     Stamped& total = file.accounts[index].total;
     std::atomic<uint64_t>& peak = file.accounts[index].peak;
     const uint32_t stripe = here * kStripes;
@@ -121,7 +136,8 @@ bool carry_member(const OpenFile& gone, uint32_t number, const OpenFile& fresh, 
         file.stripes[i].last_use.store(used);
     }
     const int64_t more = plus(held_in(*gone.file, number), minus(entered));
-    if (more) change(total, &peak, file.stripes, stripe, more, kNoLimit);
+    if (more)
+        change(total, &peak, file.stripes, stripe, more, kNoLimit);
     return true;
 }
 
@@ -135,7 +151,8 @@ bool is_same_place(const Member& member, const Member& other) {
 
 void set_retired(File& file, bool retired) {
     for (Account& account : file.accounts)
-        if (account.state.load() != AccountState::free) set_retired(account.total, retired);
+        if (account.state.load() != AccountState::free)
+            set_retired(account.total, retired);
 }
 
 bool is_retired(const File& file) {
@@ -153,7 +170,8 @@ bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which, cons
     std::copy(std::begin(granted.orders()), std::end(granted.orders()), fresh.file->header.granted);
     const uint32_t count = std::min({gone.file->header.members, gone.file->header.room, kMembers});
     for (uint32_t i = 0; i < count; i++)
-        if (is_to_be_carried(gone, i, which, where) && !carry_member(gone, i, fresh, which)) return false;
+        if (is_to_be_carried(gone, i, which, where) && !carry_member(gone, i, fresh, which))
+            return false;
     return true;
 }
 

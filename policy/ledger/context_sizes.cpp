@@ -18,9 +18,11 @@ void keep_fewer(std::atomic<uint64_t>& kept, uint64_t bytes) {
 // A size that is read between two looks at its kind is that kind's.
 uint64_t least_context(const Header& header, uint64_t kind) {
     for (const ContextSize& size : header.contexts) {
-        if (size.kind.load() != kind) continue;
+        if (size.kind.load() != kind)
+            continue;
         const uint64_t bytes = size.bytes.load();
-        if (size.kind.load() == kind) return bytes;
+        if (size.kind.load() == kind)
+            return bytes;
     }
     return 0;
 }
@@ -28,7 +30,8 @@ uint64_t least_context(const Header& header, uint64_t kind) {
 // A process that is killed here leaves a kind whose size isn't known, or one that is there twice.
 void note_context(Header& header, uint64_t kind, uint64_t bytes) {
     for (ContextSize& size : header.contexts)
-        if (size.kind.load() == kind) return keep_fewer(size.bytes, bytes);
+        if (size.kind.load() == kind)
+            return keep_fewer(size.bytes, bytes);
     for (size_t i = std::size(header.contexts) - 1; i > 0; i--) {
         ContextSize& older = header.contexts[i];
         const ContextSize& newer = header.contexts[i - 1];

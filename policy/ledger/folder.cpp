@@ -17,15 +17,18 @@
 namespace cuslice::ledger {
 
 void set_text(LedgerError* why, const char* text) {
-    if (why) snprintf(why->text, sizeof why->text, "%s", text);
+    if (why)
+        snprintf(why->text, sizeof why->text, "%s", text);
 }
 
 void set_failure(LedgerError* why, const char* what, const char* path) {
-    if (why) snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(errno));
+    if (why)
+        snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(errno));
 }
 
 void set_taken(LedgerError* why, const char* folder, unsigned user) {
-    if (!why) return;
+    if (!why)
+        return;
     snprintf(why->text, sizeof why->text, "in %s user %u has taken every name that this user's ledger could have",
              folder, user);
     why->stranger = true;
@@ -36,7 +39,8 @@ bool means_no_room(int error) { return error == ENOSPC || error == EDQUOT || err
 
 bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes], unsigned number) {
     char behind[16] = "";
-    if (number) snprintf(behind, sizeof behind, "-%u", number);
+    if (number)
+        snprintf(behind, sizeof behind, "-%u", number);
     return static_cast<size_t>(
                snprintf(path, sizeof path, "%s/%u-%s.%u%s.ledger", folder, user, uuid, kVersion, behind)) < sizeof path;
 }
@@ -46,18 +50,24 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsig
     const int behind = snprintf(end, sizeof end, ".%u", kVersion);
     const char* dash = nullptr;
     const uint64_t owner = read_number(name, &dash);
-    if (dash == name || *dash != '-' || owner > 0xffffffff) return false;
+    if (dash == name || *dash != '-' || owner > 0xffffffff)
+        return false;
     const char* const version = strstr(dash + 1, end);
-    if (!version) return false;
+    if (!version)
+        return false;
     const auto length = static_cast<size_t>(version - (dash + 1));
-    if (length == 0 || length >= sizeof uuid) return false;
+    if (length == 0 || length >= sizeof uuid)
+        return false;
     uint64_t place = 0;
-    if (version[behind] == '-') place = read_number(version + behind + 1);
-    if (place >= kMaxNames) return false;
+    if (version[behind] == '-')
+        place = read_number(version + behind + 1);
+    if (place >= kMaxNames)
+        return false;
     memcpy(uuid, dash + 1, length);
     uuid[length] = '\0';
     *user = static_cast<unsigned>(owner);
-    if (number) *number = static_cast<unsigned>(place);
+    if (number)
+        *number = static_cast<unsigned>(place);
     // One name for each: " 1000-…" and "01000-…" would be the same user once more.
     return ledger_path("", *user, uuid, again, static_cast<unsigned>(place)) && strcmp(again + 1, name) == 0;
 }
@@ -68,8 +78,10 @@ namespace {
 bool owner_of_name(const UserFolder& where, const char* uuid, unsigned number, unsigned* owner) {
     char path[kPathBytes];
     struct stat info {};
-    if (!ledger_path("", where.user, uuid, path, number)) return false;
-    if (syscall(SYS_newfstatat, where.descriptor, path + 1, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (!ledger_path("", where.user, uuid, path, number))
+        return false;
+    if (syscall(SYS_newfstatat, where.descriptor, path + 1, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
     *owner = info.st_uid;
     return true;
 }
@@ -80,12 +92,15 @@ Named find_name(const UserFolder& where, const char* uuid, unsigned* number, Led
     unsigned owner = 0, free = kMaxNames;
     for (unsigned i = 0; i < kMaxNames; i++) {
         if (!owner_of_name(where, uuid, i, &owner)) {
-            if (free == kMaxNames) free = i;
+            if (free == kMaxNames)
+                free = i;
             // Nobody is in the way, as mostly: whoever has another number had a name before this one taken.
-            if (i == 0 && !has_name(where, uuid, 1, kMaxNames, 0)) break;
+            if (i == 0 && !has_name(where, uuid, 1, kMaxNames, 0))
+                break;
             continue;
         }
-        if (owner == where.owner) return *number = i, Named::by_us;
+        if (owner == where.owner)
+            return *number = i, Named::by_us;
         if (stranger && !stranger->stranger) {
             stranger->stranger = true;
             stranger->stranger_user = owner;
@@ -98,21 +113,26 @@ Named find_name(const UserFolder& where, const char* uuid, unsigned* number, Led
 bool has_name(const UserFolder& where, const char* uuid, unsigned from, unsigned to, unsigned without) {
     unsigned owner = 0;
     for (unsigned i = from; i < to; i++)
-        if (i != without && owner_of_name(where, uuid, i, &owner) && owner == where.owner) return true;
+        if (i != without && owner_of_name(where, uuid, i, &owner) && owner == where.owner)
+            return true;
     return false;
 }
 
 bool FolderHandle::is_ours(int descriptor, bool* removed) const {
     struct stat info {};
-    if (descriptor < 0 || syscall(SYS_fstat, descriptor, &info) != 0) return false;
-    if (removed) *removed = info.st_nlink == 0;
+    if (descriptor < 0 || syscall(SYS_fstat, descriptor, &info) != 0)
+        return false;
+    if (removed)
+        *removed = info.st_nlink == 0;
     return info.st_dev == device_ && info.st_ino == inode_;
 }
 
 bool FolderHandle::take(int opened) {
     struct stat info {};
-    if (opened < 0) return false;
-    if (syscall(SYS_fstat, opened, &info) != 0) return ::close(opened), false;
+    if (opened < 0)
+        return false;
+    if (syscall(SYS_fstat, opened, &info) != 0)
+        return ::close(opened), false;
     device_ = info.st_dev;
     inode_ = info.st_ino;
     descriptor_ = keep_descriptor(opened);
@@ -120,8 +140,10 @@ bool FolderHandle::take(int opened) {
 }
 
 bool FolderHandle::open(const char* path) {
-    if (descriptor_ >= 0) return true;
-    if (!take(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC))) return false;
+    if (descriptor_ >= 0)
+        return true;
+    if (!take(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)))
+        return false;
     snprintf(path_, sizeof path_, "%s", path);
     return true;
 }
@@ -129,20 +151,25 @@ bool FolderHandle::open(const char* path) {
 int FolderHandle::descriptor() {
     bool removed = false;
     const bool known = is_ours(descriptor_, &removed);
-    if ((known && !removed) || !path_[0]) return descriptor_;
+    if ((known && !removed) || !path_[0])
+        return descriptor_;
     const int again = ::open(path_, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (removed) {  // another one is in its place, or will be
         const int old = descriptor_;
-        if (take(again)) ::close(old);
+        if (take(again))
+            ::close(old);
         return descriptor_;
     }
-    if (is_ours(again, nullptr)) return descriptor_ = keep_descriptor(again);
-    if (again >= 0) ::close(again);
+    if (is_ours(again, nullptr))
+        return descriptor_ = keep_descriptor(again);
+    if (again >= 0)
+        ::close(again);
     return descriptor_ = -1;
 }
 
 void FolderHandle::close() {
-    if (is_ours(descriptor_, nullptr)) ::close(descriptor_);
+    if (is_ours(descriptor_, nullptr))
+        ::close(descriptor_);
     descriptor_ = -1;
     path_[0] = '\0';
 }
@@ -164,11 +191,14 @@ bool is_just_made(const struct stat& info, unsigned mode) {
 bool restore_mode(const char* folder, unsigned mode) {
     struct stat info {};
     const int made = ::open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (made < 0) return false;
+    if (made < 0)
+        return false;
     const bool known = syscall(SYS_fstat, made, &info) == 0 && is_just_made(info, mode);
-    if (known) fchmod(made, mode);  // one that a file system refuses leaves a folder for fewer
+    if (known)
+        fchmod(made, mode);  // one that a file system refuses leaves a folder for fewer
     ::close(made);
-    if (!known) errno = EPERM;
+    if (!known)
+        errno = EPERM;
     return known;
 }
 
@@ -181,19 +211,22 @@ bool make_folder(const char* folder, LedgerError* why) {
     // processes of a job that start together would wait for each other.
     if (!there()) {
         if (mkdir(folder, folder_mode(folder)) == 0) {
-            if (restore_mode(folder, folder_mode(folder))) return true;  // whatever the host's umask
+            if (restore_mode(folder, folder_mode(folder)))
+                return true;  // whatever the host's umask
             set_failure(why, "can't set the rights of the folder", folder);
             return false;
         }
         if (errno != EEXIST || !there()) {
-            if (why) why->no_place = errno != EEXIST;
+            if (why)
+                why->no_place = errno != EEXIST;
             set_failure(why, "can't make the folder", folder);
             return false;
         }
     }
     // Where everybody may replace what is there, nobody's file says anything.
     const bool anybody = (info.st_mode & S_IWOTH) && !(info.st_mode & S_ISVTX);
-    if (S_ISDIR(info.st_mode) && !anybody) return true;
+    if (S_ISDIR(info.st_mode) && !anybody)
+        return true;
     errno = S_ISDIR(info.st_mode) ? EPERM : ENOTDIR;
     set_failure(why, anybody ? "everybody may delete files in (chmod +t it)" : "can't use", folder);
     return false;

@@ -14,7 +14,8 @@ namespace cuslice::ledger {
 
 bool FolderPresence::enter(const char* folder, LedgerError* why) {
     snprintf(path_, sizeof path_, "%s", folder);
-    if (!handle_.open(path_)) return set_failure(why, "can't open the folder", path_), false;
+    if (!handle_.open(path_))
+        return set_failure(why, "can't open the folder", path_), false;
     where_ = {handle_.descriptor(), this_user(path_), geteuid(), path_};
     return true;
 }
@@ -47,28 +48,34 @@ void FolderPresence::show_presence(Member& member) const {
 }
 
 void FolderPresence::show_launchers(Member& member) const {
-    if (member.presence.load() == launchers_.id()) member.descriptor = launchers_.descriptor();
+    if (member.presence.load() == launchers_.id())
+        member.descriptor = launchers_.descriptor();
 }
 
 void FolderPresence::remove_presence(const File& file, uint64_t id) const {
-    if (!id || is_own(id)) return;
+    if (!id || is_own(id))
+        return;
     const uint32_t members = std::min<uint32_t>(file.header.members, kMembers);
     for (uint32_t i = 0; i < members; i++)
-        if (file.members[i].state.load() == MemberState::live && file.members[i].presence.load() == id) return;
+        if (file.members[i].state.load() == MemberState::live && file.members[i].presence.load() == id)
+            return;
     for (const Ticket& ticket : file.tickets)
-        if (ticket.state.load() == TicketState::waiting && ticket.presence.load() == id) return;
+        if (ticket.state.load() == TicketState::waiting && ticket.presence.load() == id)
+            return;
     remove_ended(where_, id);
 }
 
 void FolderPresence::note_leftover(const char* uuid, unsigned user, uint64_t id) {
     constexpr uint64_t kOneOf = 16;
     const bool chosen = (id >> 16 ^ now_monotonic_seconds()) % kOneOf == 0;
-    if (user != where_.user || !is_of_gpu(id, uuid) || !chosen || leftover_count_ == std::size(leftovers_)) return;
+    if (user != where_.user || !is_of_gpu(id, uuid) || !chosen || leftover_count_ == std::size(leftovers_))
+        return;
     leftovers_[leftover_count_++] = id;
 }
 
 void FolderPresence::remove_leftovers(const File& file) {
-    while (leftover_count_) remove_presence(file, leftovers_[--leftover_count_]);
+    while (leftover_count_)
+        remove_presence(file, leftovers_[--leftover_count_]);
 }
 
 // The places that it has are taken back by others, who find that it has ended.

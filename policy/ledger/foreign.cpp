@@ -48,7 +48,8 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
               bool* undecided) {
     const unsigned user = where.user;
     Header header{};
-    if (!read_at(file, &header, sizeof header, 0)) return;
+    if (!read_at(file, &header, sizeof header, 0))
+        return;
     const size_t count = std::min(header.members, kMembers);
     // Tickets first: of one who gets what it waits for meanwhile the account is seen, and the ticket is dropped.
     if (!read_at(file, static_cast<void*>(reading.tickets), sizeof reading.tickets, offsetof(File, tickets)) ||
@@ -59,10 +60,12 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
     committed->queue.granted_all(header.granted, now);
     const uint64_t most = std::min(belief.most_of_a_job, belief.capacity);
     for (uint32_t i = 0; i < kTickets; i++) {
-        if (!waits(reading.tickets[i], where)) continue;
+        if (!waits(reading.tickets[i], where))
+            continue;
         Waiter waiter = waiter_of(reading.tickets[i], user, now);
         // As much as it could ever be granted is kept for it. More than there is stays so: nothing is kept for that.
-        if (waiter.bytes <= belief.capacity) waiter.bytes = std::min(waiter.bytes, most);
+        if (waiter.bytes <= belief.capacity)
+            waiter.bytes = std::min(waiter.bytes, most);
         committed->queue.add(waiter);
     }
     bool counted[kAccounts] = {};
@@ -70,16 +73,20 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
     for (uint32_t i = 0; i < kAccounts; i++) {
         Account& account = reading.accounts[i];
         cap(account, most);
-        if (account.state.load() == AccountState::free || account.inner) continue;
+        if (account.state.load() == AccountState::free || account.inner)
+            continue;
         const Member* first = nullptr;
         for (uint32_t k = 0; k < count; k++) {
             const Member& member = reading.members[k];
-            if (member.state.load() != MemberState::live || member.account != i) continue;
-            if (!lives(member, where, Trusted::others)) continue;
+            if (member.state.load() != MemberState::live || member.account != i)
+                continue;
+            if (!lives(member, where, Trusted::others))
+                continue;
             first = &member;
             break;
         }
-        if (first) counted[i] = add_account(account, user, *first, belief.waits, committed, undecided);
+        if (first)
+            counted[i] = add_account(account, user, *first, belief.waits, committed, undecided);
     }
     const Contents contents{reading.accounts, reading.members, count};
     count_rules(contents, counted, nullptr, committed);
@@ -92,7 +99,8 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
 class Majority {
   public:
     void add(unsigned user) {
-        if (!count_) user_ = user;
+        if (!count_)
+            user_ = user;
         user == user_ ? count_++ : count_--;
     }
     bool any() const { return count_ != 0; }
@@ -112,7 +120,8 @@ void sample_owner(int folder, const DirectoryEntry& entry, uint64_t number, Majo
 }
 
 void say_too_many(LedgerError* why, const char* folder, const Majority& majority, unsigned self) {
-    if (!why) return;
+    if (!why)
+        return;
     why->stranger = majority.any() && majority.user() != self;
     why->stranger_user = majority.user();
     if (why->stranger)
@@ -131,7 +140,8 @@ bool add_foreign(LedgerFile& ours, uint64_t most_of_a_job, const Deadline& deadl
     const Belief belief{most_of_a_job, ours.capacity(), claims == Claims::open};
     const UserFolder own = ours.look_at_folder();
     const int folder = openat(own.descriptor, ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-    if (folder < 0) return true;
+    if (folder < 0)
+        return true;
     void* memory = mmap(nullptr, sizeof(Reading), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         set_failure(why, "no memory to read", own.path);
@@ -144,7 +154,8 @@ bool add_foreign(LedgerFile& ours, uint64_t most_of_a_job, const Deadline& deadl
     while (all) {
         Reading& reading = *static_cast<Reading*>(memory);
         const long count = syscall(SYS_getdents64, folder, reading.entries, sizeof reading.entries);
-        if (count <= 0) break;
+        if (count <= 0)
+            break;
         all = !deadline.passed();
         for (long at = 0; at < count && all;) {
             const auto* entry = reinterpret_cast<const DirectoryEntry*>(reading.entries + at);
@@ -158,7 +169,8 @@ bool add_foreign(LedgerFile& ours, uint64_t most_of_a_job, const Deadline& deadl
                 continue;
             bool missing = false;
             const int file = open_foreign(path, user, &missing, nullptr, &owner);
-            if (file < 0) continue;
+            if (file < 0)
+                continue;
             const UserFolder theirs{own.descriptor, user, owner, own.path};
             // Only the first of a user's names counts.
             if (!number || !has_name(theirs, uuid, 0, number, number))
@@ -169,7 +181,8 @@ bool add_foreign(LedgerFile& ours, uint64_t most_of_a_job, const Deadline& deadl
     }
     munmap(memory, sizeof(Reading));
     ::close(folder);
-    if (!all) say_too_many(why, own.path, majority, own.owner);
+    if (!all)
+        say_too_many(why, own.path, majority, own.owner);
     return all;
 }
 

@@ -29,13 +29,16 @@ void append_new(Notice& line, const GroupTerms& terms, bool limited) {
         line.append("it has no limit");
     else
         line.append(limited ? "it is new" : "it is new and has no limit");
-    if (similar) line.append("; did you mean ", terms.similar, "?");
-    if (!limited) line.append(similar ? " Else set" : ": set", " one with --group-limit SIZE");
+    if (similar)
+        line.append("; did you mean ", terms.similar, "?");
+    if (!limited)
+        line.append(similar ? " Else set" : ": set", " one with --group-limit SIZE");
 }
 
 void append_brought(Notice& line, uint64_t wanted, uint64_t used) {
     line.append("it had no limit: from now on all of its programs share ", format_size(wanted));
-    if (used <= wanted) return;
+    if (used <= wanted)
+        return;
     line.append("; ", format_size(used));
     line.append(" are in use already, so nothing is taken away, and nothing more granted until it is less");
 }
@@ -50,8 +53,10 @@ void append_ignored(Notice& line, std::string_view name, uint64_t limit, uint64_
 
 const Account* similar_group(const File& file, const char* name) {
     for (const Account& account : file.accounts) {
-        if (account.state.load() == AccountState::free || account.kind != AccountKind::group) continue;
-        if (edit_distance(name_of(account), name) == 1) return &account;
+        if (account.state.load() == AccountState::free || account.kind != AccountKind::group)
+            continue;
+        if (edit_distance(name_of(account), name) == 1)
+            return &account;
     }
     return nullptr;
 }
@@ -72,16 +77,19 @@ GroupTerms find_terms(const File& file, const Account* account, const char* name
 }
 
 void bring_limit(Account* account, uint64_t limit) {
-    if (limit != kNoLimitBytes && account->limit.load() == kNoLimitBytes) account->limit.store(limit);
+    if (limit != kNoLimitBytes && account->limit.load() == kNoLimitBytes)
+        account->limit.store(limit);
 }
 
 FixedText<640> describe_group(std::string_view name, std::string_view place, const GroupTerms& terms, uint64_t wanted) {
     const bool limited = wanted != kNoLimitBytes, has_limit = terms.limit != kNoLimitBytes;
     Notice line("group ");
     line.append(name, ": ");
-    if (!place.empty()) line.append("on ", place, " ");
+    if (!place.empty())
+        line.append("on ", place, " ");
     if (!terms.known) {
-        if (limited && !terms.similar[0]) return {};
+        if (limited && !terms.similar[0])
+            return {};
         append_new(line, terms, limited);
     } else if (!limited && !has_limit) {
         append_new(line, terms, limited);

@@ -34,11 +34,13 @@ void sign(Header& header, const Locker& self) {
 // if it is the same pid namespace's. `waited`: for as long as anybody is waited for.
 bool has_ended(const Header& header, uint64_t holder, const Locker& self, bool waited) {
     const Life life = life_of(self.where, holder);
-    if (life == Life::lives) return false;
+    if (life == Life::lives)
+        return false;
     const bool is_signed = __atomic_load_n(&header.signed_by, __ATOMIC_ACQUIRE) == holder;
     LockKind kind = LockKind::none;
     __atomic_load(&header.locker_lock, &kind, __ATOMIC_RELAXED);
-    if (life == Life::ended && (!is_signed || kind == LockKind::open_file)) return true;
+    if (life == Life::ended && (!is_signed || kind == LockKind::open_file))
+        return true;
     const uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
     if (is_signed && space && space == self.process.pid_namespace) {
         const uint64_t start = __atomic_load_n(&header.locker_start, __ATOMIC_RELAXED);
@@ -52,7 +54,8 @@ bool has_ended(const Header& header, uint64_t holder, const Locker& self, bool w
 bool is_worth_more(const Header& header, uint32_t seen, Deadline& deadline) {
     const int32_t pid = locker_of(header);
     const bool gets_on = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST) != seen;
-    if (!gets_on && (pid <= 0 || !is_runnable(pid))) return false;
+    if (!gets_on && (pid <= 0 || !is_runnable(pid)))
+        return false;
     deadline.renew();
     return !deadline.passed();
 }
@@ -67,16 +70,19 @@ bool lock_header_until(Header& header, const Locker& self, Deadline deadline) {
     uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
     uint64_t known = 0;  // the holder when it was looked at last
     for (bool first = true;; first = false) {
-        if (take_free(header, self)) break;
+        if (take_free(header, self))
+            break;
         uint64_t holder = __atomic_load_n(&header.holder, __ATOMIC_ACQUIRE);
         const uint32_t now = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
         // Up to the first look it was this process that had to wait for a processor.
-        if (first || now != seen) deadline.renew();
+        if (first || now != seen)
+            deadline.renew();
         const bool over = deadline.passed();
         if (holder && (over || (holder == known && now == seen)) && has_ended(header, holder, self, over)) {
             const bool mine = __atomic_compare_exchange_n(&header.holder, &holder, self.id, false, __ATOMIC_ACQUIRE,
                                                           __ATOMIC_RELAXED);
-            if (mine) break;
+            if (mine)
+                break;
             continue;
         }
         if (over && !is_worth_more(header, now, deadline)) {
@@ -91,7 +97,8 @@ bool lock_header_until(Header& header, const Locker& self, Deadline deadline) {
             deadline.pause();
             continue;
         }
-        if (!deadline.pause_for(header.locker, pid, asleep)) asleep = std::min(2 * asleep, kMaxAsleep);
+        if (!deadline.pause_for(header.locker, pid, asleep))
+            asleep = std::min(2 * asleep, kMaxAsleep);
     }
     sign(header, self);
     return true;
@@ -106,14 +113,16 @@ void unlock_header(Header& header, const Locker& self) {
 }
 
 int32_t locker_of(const Header& header) {
-    if (!__atomic_load_n(&header.holder, __ATOMIC_ACQUIRE)) return 0;
+    if (!__atomic_load_n(&header.holder, __ATOMIC_ACQUIRE))
+        return 0;
     const int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_RELAXED);
     const uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
     return pid > 0 && space && space == own_pid_namespace() ? pid : 0;
 }
 
 void name_locker(const Header& header, LedgerError* why) {
-    if (!why) return;
+    if (!why)
+        return;
     const int32_t pid = locker_of(header);
     if (pid <= 0)
         snprintf(why->text, sizeof why->text, "the ledger is locked by a process that does not let go of it");

@@ -11,13 +11,18 @@ uint64_t read_given_back(const Holdings& holdings, const Figures& figures) {
     uint64_t back = 0, beyond = 0;
     for (unsigned i = 0; i < holdings.count; i++) {
         const Holdings::One& one = holdings.list[i];
-        if (one.pid_namespace != figures.pid_namespace) continue;
+        if (one.pid_namespace != figures.pid_namespace)
+            continue;
         uint64_t figure = 0;
         const Figures::Answer answer = figures.read(figures.self, one.pid, &figure);
-        if (answer == Figures::Answer::failed) return 0;
-        if (answer == Figures::Answer::absent) continue;  // silence is not zero
-        if (figure > one.held + one.elsewhere) beyond += figure - one.held - one.elsewhere;
-        if (figure < one.held && one.settled) back += one.held - figure;
+        if (answer == Figures::Answer::failed)
+            return 0;
+        if (answer == Figures::Answer::absent)
+            continue;  // silence is not zero
+        if (figure > one.held + one.elsewhere)
+            beyond += figure - one.held - one.elsewhere;
+        if (figure < one.held && one.settled)
+            back += one.held - figure;
     }
     return back - std::min(back, beyond);
 }
@@ -26,7 +31,8 @@ uint64_t read_given_back(const Holdings& holdings, const Figures& figures) {
 
 const Holdings::One* Holdings::find(int32_t pid, uint64_t pid_namespace) const {
     for (unsigned i = 0; i < count; i++)
-        if (list[i].pid == pid && list[i].pid_namespace == pid_namespace) return &list[i];
+        if (list[i].pid == pid && list[i].pid_namespace == pid_namespace)
+            return &list[i];
     return nullptr;
 }
 

@@ -28,9 +28,11 @@ uint64_t Ledger::least_context(uint64_t kind) const {
 
 void Ledger::note_context(uint64_t kind, uint64_t bytes) {
     const uint64_t known = least_context(kind);
-    if (known != 0 && known <= bytes) return;
+    if (known != 0 && known <= bytes)
+        return;
     const Locked locked(admission_.roster, Deadline(Locked::kBrief));
-    if (locked) ledger::note_context(admission_.roster.file.contents().header, kind, bytes);
+    if (locked)
+        ledger::note_context(admission_.roster.file.contents().header, kind, bytes);
 }
 
 bool Ledger::take_back_dead(LedgerError* why) {
@@ -40,11 +42,13 @@ bool Ledger::take_back_dead(LedgerError* why) {
 
 bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
     const Locked locked(admission_.roster, Deadline(Locked::kPatience), nullptr, Locked::Removed::will_do);
-    if (!locked) return false;
+    if (!locked)
+        return false;
     admission_.roster.take_back_dead();
     const File& file = admission_.roster.file.contents();
     const Account* account = admission_.roster.find(kind, name);
-    if (!account) return false;
+    if (!account)
+        return false;
     const uint64_t limit = account->limit.load(), used = read_whole(account->total).bytes;
     const auto left = [](uint64_t top, uint64_t gone) { return top > gone ? top - gone : 0; };
     if (left(limit, used) < left(watched->limit, watched->used)) {
@@ -53,16 +57,20 @@ bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
     }
     for (uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
         const Member& member = file.members[i];
-        if (member.state.load() != MemberState::live || &file.accounts[member.account % kAccounts] != account) continue;
-        if (is_doubled(file, member)) continue;
-        if (watched->count < Watched::kMax) watched->pids[watched->count++] = member.pid;
+        if (member.state.load() != MemberState::live || &file.accounts[member.account % kAccounts] != account)
+            continue;
+        if (is_doubled(file, member))
+            continue;
+        if (watched->count < Watched::kMax)
+            watched->pids[watched->count++] = member.pid;
     }
     return true;
 }
 
 bool Ledger::look_at_group(const char* name, GroupTerms* terms) {
     const Locked locked(admission_.roster, Deadline(Locked::kPatience), nullptr, Locked::Removed::will_do);
-    if (!locked) return false;
+    if (!locked)
+        return false;
     admission_.roster.take_back_dead();
     *terms = find_terms(admission_.roster.file.contents(), admission_.roster.find(AccountKind::group, name), name);
     return true;
@@ -70,9 +78,11 @@ bool Ledger::look_at_group(const char* name, GroupTerms* terms) {
 
 bool Ledger::set_limit(AccountKind kind, const char* name, uint64_t limit) {
     const Locked locked(admission_.roster, Deadline(Locked::kPatience));
-    if (!locked) return false;
+    if (!locked)
+        return false;
     Account* account = admission_.roster.find(kind, name);
-    if (!account) return false;
+    if (!account)
+        return false;
     account->limit.store(limit);
     return true;
 }

@@ -29,7 +29,8 @@ bool LedgerFile::keep_presence(LedgerError* why) {
 
 bool LedgerFile::open(const char* folder, const char* uuid, uint64_t capacity, bool keep_over_exec, LedgerError* why) {
     const DisablingLockGuard guard(mutex_);
-    if (open_.there()) return true;
+    if (open_.there())
+        return true;
     const int saved_errno = errno;
     keep_over_exec_ = keep_over_exec;
     bool done = make_folder(folder, why);
@@ -52,7 +53,8 @@ bool LedgerFile::open(const char* folder, const char* uuid, uint64_t capacity, b
 
 bool LedgerFile::open_existing(const char* folder, const char* uuid, LedgerError* why) {
     const DisablingLockGuard guard(mutex_);
-    if (open_.there()) return true;
+    if (open_.there())
+        return true;
     const int saved_errno = errno;
     snprintf(uuid_, sizeof uuid_, "%s", uuid);
     const bool done = folder_.enter(folder, why) && ledger::open_existing(folder_.where(), uuid, &open_, path_, why);
@@ -89,7 +91,8 @@ UserFolder LedgerFile::look_at_folder() {
 void LedgerFile::note_leftover(const char* name) {
     unsigned user = 0;
     uint64_t id = 0;
-    if (!parse_presence_name(name, &user, &id)) return;
+    if (!parse_presence_name(name, &user, &id))
+        return;
     const DisablingLockGuard guard(mutex_);
     folder_.note_leftover(uuid_, user, id);
 }
@@ -97,10 +100,12 @@ void LedgerFile::note_leftover(const char* name) {
 bool LedgerFile::find(bool* lost, LedgerError* why) {
     State state = state_of(open_, uuid_);
     if (state == State::unknown) {
-        if (!path_[0]) return false;
+        if (!path_[0])
+            return false;
         bool gone = false;
         if (!open_again(path_, &open_, &gone) && !gone) {
-            if (why) snprintf(why->text, sizeof why->text, "can't open %s: %s", path_, strerror(errno));
+            if (why)
+                snprintf(why->text, sizeof why->text, "can't open %s: %s", path_, strerror(errno));
             return false;
         }
         state = gone ? State::gone : state_of(open_, uuid_);
@@ -122,7 +127,8 @@ void LedgerFile::replace(const OpenFile& fresh, const char (&path)[kPathBytes]) 
 void LedgerFile::finish() {
     const Locker self = folder_.locker();
     Removed removed(open_.descriptor, path_, uuid_, nullptr, self);
-    if (removed.carry_to(open_)) open_.file->header.unfinished = 0;
+    if (removed.carry_to(open_))
+        open_.file->header.unfinished = 0;
 }
 
 bool LedgerFile::rests() const { return now_monotonic_seconds() < not_before_; }

@@ -20,22 +20,26 @@ Locked::Locked(Roster& roster, const Deadline& deadline, LedgerError* why, Remov
 }
 
 Locked::~Locked() {
-    if (locked_) unlock_header(roster_.file.contents().header, roster_.file.folder().locker());
+    if (locked_)
+        unlock_header(roster_.file.contents().header, roster_.file.folder().locker());
     errno = saved_errno_;
 }
 
 bool Locked::find_file(const Deadline& deadline, bool rests, LedgerError* why) {
     bool lost = false;
-    if (!roster_.file.find(&lost, why)) return false;
+    if (!roster_.file.find(&lost, why))
+        return false;
     return !lost || put_back(roster_, deadline, rests, why);
 }
 
 bool Locked::lock(const Deadline& deadline, LedgerError* why, Removed removed) {
-    if (!roster_.file.there() || !roster_.keep_presence(why)) return false;
+    if (!roster_.file.there() || !roster_.keep_presence(why))
+        return false;
     const bool rests = roster_.file.rests();
     const auto rest = [&] {
         roster_.file.mutex().is_held();
-        if (!rests && means_held(errno)) roster_.file.rest();
+        if (!rests && means_held(errno))
+            roster_.file.rest();
     };
     bool stays = false;  // in the removed file
     for (unsigned tries = 0;; tries++) {
@@ -56,10 +60,12 @@ bool Locked::lock(const Deadline& deadline, LedgerError* why, Removed removed) {
             return false;
         }
         // The maker of a file put in its place meanwhile does not see what is done in this one from here on.
-        if (stays || tries == kTries || roster_.file.state() != State::gone) break;
+        if (stays || tries == kTries || roster_.file.state() != State::gone)
+            break;
         unlock_header(roster_.file.contents().header, roster_.file.folder().locker());
     }
-    if (roster_.file.contents().header.unfinished && !stays) roster_.file.finish();
+    if (roster_.file.contents().header.unfinished && !stays)
+        roster_.file.finish();
     roster_.places().remember_terms(roster_.file);
     return true;
 }

@@ -33,7 +33,8 @@ Deadline::Deadline(unsigned milliseconds)
 bool Deadline::passed() const { return kernel_clock(CLOCK_MONOTONIC) >= end_; }
 
 bool Deadline::pause() {
-    if (passed()) return false;
+    if (passed())
+        return false;
     constexpr timespec kMoment{0, 50'000};
     const uint64_t before = kernel_clock(CLOCK_MONOTONIC);
     nanosleep(&kMoment, nullptr);
@@ -54,7 +55,8 @@ bool Deadline::pause_for(const int32_t& word, int32_t value, long most) {
 void Deadline::leave_out_oversleep(uint64_t before, long asked) {
     constexpr uint64_t kUsual = 20'000'000;  // nanoseconds that a sleep takes longer on a busy machine
     const uint64_t slept = kernel_clock(CLOCK_MONOTONIC) - before, expected = static_cast<uint64_t>(asked) + kUsual;
-    if (slept > expected) end_ = std::min(end_ + slept - expected, start_ + kMaxRenewed * patience_);
+    if (slept > expected)
+        end_ = std::min(end_ + slept - expected, start_ + kMaxRenewed * patience_);
 }
 
 void Deadline::renew() { end_ = std::min(kernel_clock(CLOCK_MONOTONIC) + patience_, start_ + kMaxRenewed * patience_); }
@@ -68,8 +70,10 @@ bool lock_byte_for_process(int file, uint64_t byte) {
 
 LockKind lock_byte(int file, uint64_t byte) {
     struct flock lock = one_byte(F_WRLCK, byte);
-    if (fcntl(file, F_OFD_SETLK, &lock) == 0) return LockKind::open_file;
-    if (means_held(errno)) return LockKind::none;
+    if (fcntl(file, F_OFD_SETLK, &lock) == 0)
+        return LockKind::open_file;
+    if (means_held(errno))
+        return LockKind::none;
     return lock_byte_for_process(file, byte) ? LockKind::process : LockKind::none;
 }
 
@@ -82,9 +86,11 @@ void unlock_byte(int file, uint64_t byte, LockKind kind) {
 bool is_locked(int file, uint64_t byte, bool* unknown) {
     struct flock lock = one_byte(F_RDLCK, byte);
     *unknown = false;
-    if (fcntl(file, F_OFD_GETLK, &lock) == 0) return lock.l_type != F_UNLCK;
+    if (fcntl(file, F_OFD_GETLK, &lock) == 0)
+        return lock.l_type != F_UNLCK;
     lock = one_byte(F_RDLCK, byte);
-    if (fcntl(file, F_GETLK, &lock) == 0) return lock.l_type != F_UNLCK;
+    if (fcntl(file, F_GETLK, &lock) == 0)
+        return lock.l_type != F_UNLCK;
     *unknown = true;
     return false;
 }

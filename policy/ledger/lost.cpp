@@ -25,7 +25,8 @@ void copy_removed(const OpenFile& old) {
     const File& file = *old.file;
     void* const memory =
         mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return;
+    if (memory == MAP_FAILED)
+        return;
     auto* const copy = static_cast<char*>(memory);
     const auto* const from = reinterpret_cast<const char*>(&file);
     const size_t count = std::min({file.header.members, file.header.room, kMembers});
@@ -43,9 +44,11 @@ bool put_back(Roster& roster, const Deadline& deadline, bool rests, LedgerError*
     const bool removed = roster.file.state() == State::gone;
     OpenFile fresh;
     char path[kPathBytes];
-    if (!make_folder(roster.file.folder().path(), why) || !roster.keep_presence(why)) return false;
+    if (!make_folder(roster.file.folder().path(), why) || !roster.keep_presence(why))
+        return false;
     const Locker self = roster.file.folder().locker();
-    if (!roster.file.open_successor(self, removed, deadline, &fresh, path, why)) return false;
+    if (!roster.file.open_successor(self, removed, deadline, &fresh, path, why))
+        return false;
     // Under the old file's lock, too: whoever makes yet another file sees this process in one of them. Its owner may
     // have been stopped, so it is waited for once.
     const OpenFile old = roster.file.now();
@@ -56,7 +59,8 @@ bool put_back(Roster& roster, const Deadline& deadline, bool rests, LedgerError*
     bool of_old = removed && old_first && lock(old);
     const bool of_fresh = lock(fresh);
     const int error = of_fresh ? EAGAIN : errno;
-    if (removed && !old_first && of_fresh) of_old = lock(old);
+    if (removed && !old_first && of_fresh)
+        of_old = lock(old);
     const bool waits = rests && removed && !of_old;
     const bool done = of_fresh && !waits;
     bool moved = false;
@@ -65,20 +69,24 @@ bool put_back(Roster& roster, const Deadline& deadline, bool rests, LedgerError*
         // Somebody may have made it who knew nothing of the old one.
         if (removed) {
             set_retired(*old.file, true);
-            for (const Carried which : {Carried::places, Carried::entries}) carry_over(old, fresh, which, self.where);
+            for (const Carried which : {Carried::places, Carried::entries})
+                carry_over(old, fresh, which, self.where);
         }
         moved = roster.move_places(old);
     } else {
         name_locker((waits ? old : fresh).file->header, why);
     }
-    if (of_fresh) unlock_header(fresh.file->header, self);
-    if (of_old) unlock_header(old.file->header, self);
+    if (of_fresh)
+        unlock_header(fresh.file->header, self);
+    if (of_old)
+        unlock_header(old.file->header, self);
     if (!done) {
         close_file(&fresh);
         errno = error;
         return false;
     }
-    if (moved) copy_removed(old);
+    if (moved)
+        copy_removed(old);
     OpenFile descriptor = old;
     leave_to_parent(&descriptor);
     return true;
@@ -101,13 +109,16 @@ bool Roster::move_places(const OpenFile& old) {
     take_ticket();
     for (unsigned i = 0; i < count; i++) {
         Membership* membership = places[i].membership;
-        if (!membership || !membership->there()) continue;
+        if (!membership || !membership->there())
+            continue;
         const Terms& terms = membership->terms_;
         Account* account = find(terms.kind, terms.name);
         const bool first = !has_members(account);
-        if (!account) account = new_account(file.contents(), terms.kind);
+        if (!account)
+            account = new_account(file.contents(), terms.kind);
         OwnPlace* place = account ? places_.take_over_carried(file, index_of(account), self) : nullptr;
-        if (!place && account) place = places_.take(file, index_of(account), self, nullptr);
+        if (!place && account)
+            place = places_.take(file, index_of(account), self, nullptr);
         if (!place) {  // it goes on alone
             set_retired(membership->account_->total, false);
             all = false;
@@ -117,7 +128,8 @@ bool Roster::move_places(const OpenFile& old) {
             set_terms(account, terms);
             account->state.store(AccountState::open);
         }
-        if (terms.kind == AccountKind::group) bring_limit(account, terms.limit);
+        if (terms.kind == AccountKind::group)
+            bring_limit(account, terms.limit);
         place->membership = membership;
         file.contents().members[place->number].state.store(MemberState::live);
         membership->move_to(file.now(), index_of(account), place->number);
@@ -126,7 +138,8 @@ bool Roster::move_places(const OpenFile& old) {
     }
     // Only now: whoever is still at the old file would have taken back what this process holds before it was read
     // there.
-    for (unsigned i = 0; i < count; i++) old.file->members[places[i].number].state.store(MemberState::free);
+    for (unsigned i = 0; i < count; i++)
+        old.file->members[places[i].number].state.store(MemberState::free);
     return all;
 }
 

@@ -17,7 +17,8 @@ namespace {
 // Bytes that a member's stripes hold together.
 uint64_t sum_of(const Stripe* first) {
     int64_t sum = 0;
-    for (uint32_t i = 0; i < kStripes; i++) sum += first[i].held.load(std::memory_order_relaxed);
+    for (uint32_t i = 0; i < kStripes; i++)
+        sum += first[i].held.load(std::memory_order_relaxed);
     return sum > 0 ? static_cast<uint64_t>(sum) : 0;
 }
 
@@ -26,13 +27,15 @@ constexpr int kLooks = 4;
 
 uint64_t begun_in(const Stripe* first) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < kStripes; i++) sum += first[i].begun.load();
+    for (uint32_t i = 0; i < kStripes; i++)
+        sum += first[i].begun.load();
     return sum;
 }
 
 uint64_t completed_in(const Stripe* first) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < kStripes; i++) sum += first[i].completed.load();
+    for (uint32_t i = 0; i < kStripes; i++)
+        sum += first[i].completed.load();
     return sum;
 }
 
@@ -44,10 +47,12 @@ constinit thread_local unsigned hint = 0;  // which stripe this thread tries fir
 class Membership::InStripe {
   public:
     explicit InStripe(const Membership& membership) : membership_(membership) {
-        if (!hint) hint = next_hint.fetch_add(1, std::memory_order_relaxed);
+        if (!hint)
+            hint = next_hint.fetch_add(1, std::memory_order_relaxed);
         stripe_ = hint % kStripes;
         for (unsigned i = 0; i < kStripes; i++, stripe_ = (stripe_ + 1) % kStripes)
-            if (membership_.mutexes_[stripe_].mutex.try_lock()) return;
+            if (membership_.mutexes_[stripe_].mutex.try_lock())
+                return;
         membership_.mutexes_[stripe_].mutex.lock();
     }
     ~InStripe() { membership_.mutexes_[stripe_].mutex.unlock(); }
@@ -70,12 +75,14 @@ bool Membership::reserve(uint64_t bytes, uint64_t margin, uint64_t* seen) {
         [[unlikely]] {
         in.stripe().last_use.store(now, std::memory_order_relaxed);
         if (is_lost()) {
-            if (seen) *seen = used();
+            if (seen)
+                *seen = used();
             return false;
         }
     }
     if (bytes > INT64_MAX) {
-        if (seen) *seen = used();
+        if (seen)
+            *seen = used();
         return false;
     }
     return ledger::change(account_->total, nullptr, stripes_, in.number(), static_cast<int64_t>(bytes), ceiling, seen);
@@ -89,7 +96,8 @@ bool Membership::reserve(uint64_t bytes, uint64_t margin, uint64_t* seen) {
 }
 
 void Membership::change(int64_t bytes) {
-    if (!bytes) return;
+    if (!bytes)
+        return;
     const InStripe in(*this);
     ledger::change(account_->total, &account_->peak, stripes_, in.number(), bytes, kNoLimit);
 }
@@ -118,14 +126,17 @@ bool Membership::want(uint64_t bytes, uint64_t* state) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
         const Member& member = file_->members[i];
-        if (i == number_ || member.state.load() != MemberState::live || member.account != account) continue;
+        if (i == number_ || member.state.load() != MemberState::live || member.account != account)
+            continue;
         const uint32_t caches = member.caches.load(std::memory_order_relaxed);
-        if (!caches) continue;
+        if (!caches)
+            continue;
         const uint64_t held = sum_of(stripes_ + size_t{i} * kStripes);
         sum += held;
         *state = *state * 31 + held + caches;
     }
-    if (sum < bytes) return false;
+    if (sum < bytes)
+        return false;
     account_->wanted.fetch_add(1, std::memory_order_relaxed);
     return true;
 }
@@ -136,9 +147,11 @@ CachingMember Membership::largest_caching() const {
     const auto account = static_cast<uint32_t>(account_ - file_->accounts);
     for (uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
         const Member& member = file_->members[i];
-        if (i == number_ || member.state.load() != MemberState::live || member.account != account) continue;
+        if (i == number_ || member.state.load() != MemberState::live || member.account != account)
+            continue;
         const uint64_t held = sum_of(stripes_ + size_t{i} * kStripes);
-        if (member.caches.load(std::memory_order_relaxed) == 0 || held <= largest.bytes) continue;
+        if (member.caches.load(std::memory_order_relaxed) == 0 || held <= largest.bytes)
+            continue;
         largest = {held, member.pid, member.pid_namespace == own_pid_namespace()};
         static_assert(sizeof largest.command == sizeof member.command);
         memcpy(largest.command, member.command, sizeof member.command);
@@ -156,8 +169,10 @@ Holdings Membership::look_at_members(const Membership* whole) const {
     now.file = file_;
     for (uint32_t i = 0; i < file_->header.members && i < kMembers && now.count < Holdings::kMax; i++) {
         const Member& member = file_->members[i];
-        if (member.state.load() != MemberState::live || member.account != own) continue;
-        if (member.role != MemberRole::user) continue;
+        if (member.state.load() != MemberState::live || member.account != own)
+            continue;
+        if (member.role != MemberRole::user)
+            continue;
         const Stripe* const stripes = stripes_ + size_t{i} * kStripes;
         const uint64_t begun = begun_in(stripes);
         const uint64_t settled = member.settled.load();
@@ -168,21 +183,26 @@ Holdings Membership::look_at_members(const Membership* whole) const {
     for (unsigned i = 0; i < now.count; i++) {
         Holdings::One& one = now.list[i];
         const Holdings::One* const on_gpu = all.find(one.pid, one.pid_namespace);
-        if (on_gpu && on_gpu->held > one.held) one.elsewhere = on_gpu->held - one.held;
+        if (on_gpu && on_gpu->held > one.held)
+            one.elsewhere = on_gpu->held - one.held;
     }
     return now;
 }
 
 bool Membership::unchanged(const Holdings& then) const {
     const InStripe in(*this);
-    if (then.file != file_) return false;
+    if (then.file != file_)
+        return false;
     for (unsigned i = 0; i < then.count; i++) {
         const Holdings::One& one = then.list[i];
         const Member& member = file_->members[one.member];
-        if (!one.settled) continue;
-        if (member.state.load() != MemberState::live || member.pid != one.pid) return false;
+        if (!one.settled)
+            continue;
+        if (member.state.load() != MemberState::live || member.pid != one.pid)
+            return false;
         const bool same = begun_in(stripes_ + size_t{one.member} * kStripes) == one.operations;
-        if (!same || member.settled.load() != one.operations + 1) return false;
+        if (!same || member.settled.load() != one.operations + 1)
+            return false;
     }
     return true;
 }
@@ -191,11 +211,13 @@ bool Membership::reserve_given_back(uint64_t bytes, uint64_t margin, const Figur
                                     uint64_t* more) {
     const uint64_t top = limit();
     *more = 0;
-    if (bytes > INT64_MAX || top == kNoLimitBytes || bytes > top) return false;
+    if (bytes > INT64_MAX || top == kNoLimitBytes || bytes > top)
+        return false;
     for (int i = 0; i < kLooks; i++) {
         const Holdings then = look_at_members(whole);
         *more = then.given_back(figures);
-        if (!*more) return false;
+        if (!*more)
+            return false;
         {
             const uint64_t most = top + *more;
             const InStripe in(*this);
@@ -203,7 +225,8 @@ bool Membership::reserve_given_back(uint64_t bytes, uint64_t margin, const Figur
                                 most > margin ? most - margin : 0))
                 return false;
         }
-        if (unchanged(then)) return true;
+        if (unchanged(then))
+            return true;
         undo(bytes);
     }
     return false;
@@ -211,11 +234,13 @@ bool Membership::reserve_given_back(uint64_t bytes, uint64_t margin, const Figur
 
 bool Membership::within_given_back(const Figures& figures, const Membership* whole) const {
     for (int i = 0; i < kLooks; i++) {
-        if (used() <= limit()) return true;
+        if (used() <= limit())
+            return true;
         const Holdings then = look_at_members(whole);
         const uint64_t more = then.given_back(figures);
         const uint64_t now = used(), top = limit();
-        if (!unchanged(then)) continue;
+        if (!unchanged(then))
+            continue;
         return now <= top || now - top <= more;
     }
     return false;
@@ -247,13 +272,15 @@ void Membership::remember() {
 // No thread is in a stripe meanwhile. Those that read a figure may still do so in the old file, which stays mapped.
 void Membership::move_to(const OpenFile& open, uint32_t index, uint32_t number) {
     File* const file = open.file;
-    for (StripeMutex& stripe : mutexes_) stripe.mutex.lock();
+    for (StripeMutex& stripe : mutexes_)
+        stripe.mutex.lock();
     // Less what the place has already, which was entered for it.
     int64_t more = static_cast<int64_t>(held());
     for (uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
         more = plus(more, minus(file->stripes[stripe].held.load()));
     Account& account = file->accounts[index];
-    if (more) ledger::change(account.total, &account.peak, file->stripes, number * kStripes, more, kNoLimit);
+    if (more)
+        ledger::change(account.total, &account.peak, file->stripes, number * kStripes, more, kNoLimit);
     note_peak(account.peak, peak_of(account_->total, account_->peak));
     open_ = open;
     file->members[number].caches.store(file_->members[number_].caches.load());
@@ -261,7 +288,8 @@ void Membership::move_to(const OpenFile& open, uint32_t index, uint32_t number) 
     __atomic_store_n(&stripes_, &file->stripes[0], __ATOMIC_RELEASE);
     __atomic_store_n(&number_, number, __ATOMIC_RELAXED);
     __atomic_store_n(&account_, &file->accounts[index], __ATOMIC_RELEASE);
-    for (StripeMutex& stripe : mutexes_) stripe.mutex.unlock();
+    for (StripeMutex& stripe : mutexes_)
+        stripe.mutex.unlock();
 }
 
 }  // namespace cuslice::ledger

@@ -37,8 +37,10 @@ uint64_t new_id() {
 // A whole new file; -1 if there can't be one.
 int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why) {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | kSafely, 0644);
-    if (why) why->no_place = file < 0 && means_no_room(errno);
-    if (file < 0) return set_failure(why, "can't make", path), -1;
+    if (why)
+        why->no_place = file < 0 && means_no_room(errno);
+    if (file < 0)
+        return set_failure(why, "can't make", path), -1;
     Header header{};
     header.magic = kMagic;
     header.version = kVersion;
@@ -58,7 +60,8 @@ int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why
         fchmod(file, 0644);  // whatever the host's umask: other users read it
         return file;
     }
-    if (why) why->no_place = means_no_room(errno);
+    if (why)
+        why->no_place = means_no_room(errno);
     set_failure(why, "no room for", path);
     close(file);
     return -1;
@@ -68,7 +71,8 @@ int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why
 // two would leave a second name, by which a file that is removed later looks as if it were still there.
 bool name(const char* made, const char* path) {
     constexpr unsigned kNoReplace = 1;
-    if (syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, kNoReplace) == 0 || errno == EEXIST) return true;
+    if (syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, kNoReplace) == 0 || errno == EEXIST)
+        return true;
     return (errno == ENOSYS || errno == EINVAL) && (link(made, path) == 0 || errno == EEXIST);
 }
 
@@ -100,10 +104,13 @@ bool put_in_place(const Making& making, LedgerError* why) {
         lock_header_until(header, making.self, Deadline(0));
         Removed removed(fresh.descriptor, making.path, making.uuid, making.gone, making.self);
         const bool carried = removed.carry_to(fresh);
-        if (!carried && why) why->no_place = true;
-        if (carried) done = name(making.made, making.path);
+        if (!carried && why)
+            why->no_place = true;
+        if (carried)
+            done = name(making.made, making.path);
         const int error = errno;
-        if (carried && !done) removed.restore();
+        if (carried && !done)
+            removed.restore();
         if (done) {
             removed.carry_rest_to(fresh);
             header.unfinished = 0;
@@ -113,7 +120,8 @@ bool put_in_place(const Making& making, LedgerError* why) {
         errno = carried ? error : ENOSPC;
     }
     const int error = errno;
-    if (!done && why && !why->text[0]) set_failure(why, "can't make", making.path);
+    if (!done && why && !why->text[0])
+        set_failure(why, "can't make", making.path);
     close(fresh.descriptor);
     unlink(making.made);
     errno = error;
@@ -123,8 +131,10 @@ bool put_in_place(const Making& making, LedgerError* why) {
 // Takes what is no ledger away from under the name. Another process may have put one there since it was looked at: that
 // one gets its name back.
 bool take_away(const char* path, const char* aside, const struct stat& bad) {
-    if (rename(path, aside) != 0) return errno == ENOENT;
-    if (still_named(bad, aside)) return unlink(aside) == 0;
+    if (rename(path, aside) != 0)
+        return errno == ENOENT;
+    if (still_named(bad, aside))
+        return unlink(aside) == 0;
     name(aside, path);
     unlink(aside);
     return true;
@@ -140,7 +150,8 @@ bool write_names(const UserFolder& where, const char* uuid, unsigned number, boo
     const uint64_t named = own_pid_namespace();
     // Where nobody can tell the namespace, pids alone are not enough for a name.
     const uint64_t space = secret ? random_number() : named ? named : image_number();
-    if (!ledger_path(where.path, where.user, uuid, names->path, number)) return false;
+    if (!ledger_path(where.path, where.user, uuid, names->path, number))
+        return false;
     snprintf(names->made, sizeof names->made, "%s.%d-%llx", names->path, getpid(),
              static_cast<unsigned long long>(space));
     snprintf(names->aside, sizeof names->aside, "%s.aside", names->made);
@@ -158,17 +169,21 @@ bool is_doubled_by_us(const UserFolder& where, const char* uuid, unsigned number
 bool open_existing(const UserFolder& where, const char* uuid, OpenFile* out, char (&path)[kPathBytes],
                    LedgerError* why) {
     unsigned number = 0;
-    if (find_name(where, uuid, &number, nullptr) == Named::by_others) number = 0;
-    if (!ledger_path(where.path, where.user, uuid, path, number)) return false;
+    if (find_name(where, uuid, &number, nullptr) == Named::by_others)
+        number = 0;
+    if (!ledger_path(where.path, where.user, uuid, path, number))
+        return false;
     const int file = open(path, O_RDWR | kSafely);
-    if (file < 0) return set_failure(why, "can't open", path), false;
+    if (file < 0)
+        return set_failure(why, "can't open", path), false;
     struct stat info {};
     if (stat_of(file, &info) && is_ours(info, path, why)) {
         if (File* mapped = map_good(file, info, uuid)) {
             *out = opened(mapped, file, path, info, false, Found::good);
             return true;
         }
-        if (why) snprintf(why->text, sizeof why->text, "%s is damaged", path);
+        if (why)
+            snprintf(why->text, sizeof why->text, "%s is damaged", path);
     }
     close(file);
     return false;
@@ -191,8 +206,10 @@ bool open_own(const Locker& self, const char* uuid, uint64_t capacity, bool keep
     // Once: under a name that nobody knows, if another user has put something where this process makes its file.
     const auto may_try_again = [&] {
         const bool squatted = errno == EEXIST || errno == EPERM || errno == EISDIR;
-        if (secret || !squatted) return false;
-        if (why) *why = {};
+        if (secret || !squatted)
+            return false;
+        if (why)
+            *why = {};
         return secret = true;
     };
     do {
@@ -211,17 +228,20 @@ bool open_own(const Locker& self, const char* uuid, uint64_t capacity, bool keep
         }
         snprintf(path, sizeof path, "%s", names.path);
         const int file = open(path, O_RDWR | kSafely);
-        if (file < 0 && errno == EWOULDBLOCK) continue;  // a lease, which its holder has been told to give up
+        if (file < 0 && errno == EWOULDBLOCK)
+            continue;  // a lease, which its holder has been told to give up
         if (file < 0 && errno != ENOENT) {
             set_failure(why, "can't open", path);
-            if (named == Named::free && is_anothers(path)) continue;  // who was quicker
+            if (named == Named::free && is_anothers(path))
+                continue;  // who was quicker
             return false;
         }
         if (file >= 0) {
             struct stat info {};
             if (!stat_of(file, &info) || !is_ours(info, path, why)) {
                 close(file);
-                if (named == Named::free) continue;  // another user was quicker
+                if (named == Named::free)
+                    continue;  // another user was quicker
                 return false;
             }
             File* mapped = map_good(file, info, uuid);
@@ -229,22 +249,28 @@ bool open_own(const Locker& self, const char* uuid, uint64_t capacity, bool keep
                 *out = opened(mapped, file, path, info, keep_over_exec, found);
                 return true;
             }
-            if (mapped) munmap(mapped, sizeof(File));
+            if (mapped)
+                munmap(mapped, sizeof(File));
             close(file);
-            if (mapped) continue;
+            if (mapped)
+                continue;
             if (!take_away(path, names.aside, info)) {
-                if (may_try_again()) continue;
+                if (may_try_again())
+                    continue;
                 return set_failure(why, "can't replace", path), false;
             }
             found = Found::rebuilt;
         }
         if (!put_in_place({self, names.made, path, uuid, capacity, gone}, why)) {
-            if (may_try_again()) continue;
+            if (may_try_again())
+                continue;
             return false;
         }
         made_one = true;
-        if (found == Found::good) found = Found::made;
-        if (is_doubled_by_us(where, uuid, number)) unlink(path);
+        if (found == Found::good)
+            found = Found::made;
+        if (is_doubled_by_us(where, uuid, number))
+            unlink(path);
     } while ((made_one && made_count++ < kMaxMade) || deadline.pause());
     errno = EAGAIN;
     return set_failure(why, "can't have in time, as another process has it leased or replaces it:", path), false;

@@ -52,25 +52,31 @@ bool OwnPlaces::has(uint32_t number) const {
 }
 
 void OwnPlaces::show_launchers(LedgerFile& file) {
-    for (unsigned i = 0; i < count_; i++) file.folder().show_launchers(file.contents().members[places_[i].number]);
+    for (unsigned i = 0; i < count_; i++)
+        file.folder().show_launchers(file.contents().members[places_[i].number]);
 }
 
 void OwnPlaces::remember_terms(LedgerFile& file) {
     for (unsigned i = 0; i < count_; i++) {
         Membership* membership = places_[i].membership;
-        if (!membership) continue;
+        if (!membership)
+            continue;
         membership->remember();
         // A file that is there is nobody's to retire: whoever did thought it was gone.
-        if (membership->retired() && file.state() == State::whole) set_retired(membership->account_->total, false);
+        if (membership->retired() && file.state() == State::whole)
+            set_retired(membership->account_->total, false);
     }
 }
 
 OwnPlace* OwnPlaces::take(LedgerFile& file, uint32_t account, const Joiner& self, LedgerError* why) {
     File& contents = file.contents();
-    if (count_ == kMost) return set_text(why, "too many accounts for one process"), nullptr;
+    if (count_ == kMost)
+        return set_text(why, "too many accounts for one process"), nullptr;
     uint32_t number = 0;
-    while (number < kMembers && (contents.members[number].state.load() != MemberState::free || has(number))) number++;
-    if (number == kMembers) return set_text(why, "there is no room for one more process"), nullptr;
+    while (number < kMembers && (contents.members[number].state.load() != MemberState::free || has(number)))
+        number++;
+    if (number == kMembers)
+        return set_text(why, "there is no room for one more process"), nullptr;
     if (!make_room(file.now(), file.path(), number + 1))
         return set_text(why, "there is no room for the ledger to grow"), nullptr;
     OwnPlace& place = places_[count_++];
@@ -91,27 +97,31 @@ OwnPlace* OwnPlaces::take(LedgerFile& file, uint32_t account, const Joiner& self
     memcpy(member.command, self.command, sizeof member.command);
     for (uint32_t stripe = 0; stripe < kStripes; stripe++)
         contents.stripes[number * kStripes + stripe].last_use.store(now_monotonic_seconds());
-    if (number >= contents.header.members) contents.header.members = number + 1;
+    if (number >= contents.header.members)
+        contents.header.members = number + 1;
     return &place;
 }
 
 OwnPlace* OwnPlaces::empty_in(LedgerFile& file, uint32_t account) {
     for (unsigned i = 0; i < count_; i++) {
         const Member& member = file.contents().members[places_[i].number];
-        if (!places_[i].membership && member.account == account && !is_launchers(member.role)) return &places_[i];
+        if (!places_[i].membership && member.account == account && !is_launchers(member.role))
+            return &places_[i];
     }
     return nullptr;
 }
 
 bool OwnPlaces::has_any_in(LedgerFile& file, uint32_t account) const {
     for (unsigned i = 0; i < count_; i++)
-        if (file.contents().members[places_[i].number].account == account) return true;
+        if (file.contents().members[places_[i].number].account == account)
+            return true;
     return false;
 }
 
 void OwnPlaces::drop(LedgerFile& file, uint32_t number) {
     for (unsigned i = 0; i < count_; i++)
-        if (places_[i].number == number) return drop(file, &places_[i]);
+        if (places_[i].number == number)
+            return drop(file, &places_[i]);
 }
 
 void OwnPlaces::drop(LedgerFile& file, OwnPlace* place) {
@@ -130,9 +140,12 @@ void OwnPlaces::adopt_launcher(LedgerFile& file, uint32_t account, Member* membe
             continue;
         member->since = launcher.since;
         memcpy(member->command, launcher.command, sizeof member->command);
-        if (is_carried(launcher.role)) return;  // it has no lock that an exec would keep, and needs none
-        if (count_ == kMost) return;
-        if (!file.folder().adopt_launcher(launcher)) return;
+        if (is_carried(launcher.role))
+            return;  // it has no lock that an exec would keep, and needs none
+        if (count_ == kMost)
+            return;
+        if (!file.folder().adopt_launcher(launcher))
+            return;
         places_[count_] = {};
         places_[count_++].number = i;
         show_launchers(file);
@@ -141,9 +154,11 @@ void OwnPlaces::adopt_launcher(LedgerFile& file, uint32_t account, Member* membe
 }
 
 OwnPlace* OwnPlaces::take_over_carried(LedgerFile& file, uint32_t account, const Joiner& self) {
-    if (count_ == kMost) return nullptr;
+    if (count_ == kMost)
+        return nullptr;
     const uint32_t number = find_carried(file, account, self);
-    if (number == kMembers) return nullptr;
+    if (number == kMembers)
+        return nullptr;
     File& contents = file.contents();
     OwnPlace& place = places_[count_++];
     place = {};
@@ -174,7 +189,8 @@ unsigned OwnPlaces::take_out(OwnPlace (&places)[kMost]) {
 void OwnPlaces::show_presence(LedgerFile& file, uint64_t before) {
     for (unsigned i = 0; i < count_; i++) {
         Member& member = file.contents().members[places_[i].number];
-        if (member.presence.load() == before) file.folder().show_presence(member);
+        if (member.presence.load() == before)
+            file.folder().show_presence(member);
     }
 }
 

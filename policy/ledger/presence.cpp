@@ -34,7 +34,8 @@ struct Name {
 
 uint64_t mark_of(const char* uuid) {
     uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for (; *uuid; uuid++) hash = (hash ^ static_cast<unsigned char>(*uuid)) * 0x100000001b3;
+    for (; *uuid; uuid++)
+        hash = (hash ^ static_cast<unsigned char>(*uuid)) * 0x100000001b3;
     return (hash ^ hash >> 32) & kMark;
 }
 
@@ -53,10 +54,12 @@ bool stat_name(const UserFolder& where, uint64_t id, struct stat* info) {
 bool parse_presence_name(const char* name, unsigned* user, uint64_t* id) {
     // Most names of a folder that somebody has filled aren't worth more.
     const size_t length = strlen(name);
-    if (length < kEndLength || memcmp(name + length - kEndLength, kEnd, kEndLength) != 0) return false;
+    if (length < kEndLength || memcmp(name + length - kEndLength, kEnd, kEndLength) != 0)
+        return false;
     const char* end = nullptr;
     *user = static_cast<unsigned>(read_number(name, &end));
-    if (end == name || *end != '-') return false;
+    if (end == name || *end != '-')
+        return false;
     *id = read_number(end + 1, nullptr, 16);
     return strcmp(Name(*user, *id).text, name) == 0;
 }
@@ -64,8 +67,10 @@ bool parse_presence_name(const char* name, unsigned* user, uint64_t* id) {
 bool is_of_gpu(uint64_t id, const char* uuid) { return (id & kMark) == mark_of(uuid); }
 
 Life life_of(const UserFolder& where, uint64_t id) {
-    if (!id) return Life::missing;
-    if (where.descriptor < 0) return Life::unknown;
+    if (!id)
+        return Life::missing;
+    if (where.descriptor < 0)
+        return Life::unknown;
     const Name name(where.user, id);
     const int file = openat(where.descriptor, name.text, O_RDONLY | kSafely);
     struct stat info {};
@@ -79,21 +84,24 @@ Life life_of(const UserFolder& where, uint64_t id) {
         const bool published = info.st_mode & S_IROTH;  // it is locked before
         bool unknown = false;
         life = is_locked(file, 0, &unknown) ? Life::lives : Life::ended;
-        if (unknown || (life == Life::ended && !published)) life = Life::unknown;
+        if (unknown || (life == Life::ended && !published))
+            life = Life::unknown;
     }
     close(file);
     return life;
 }
 
 bool remove_ended(const UserFolder& where, uint64_t id) {
-    if (life_of(where, id) != Life::ended) return false;
+    if (life_of(where, id) != Life::ended)
+        return false;
     unlinkat(where.descriptor, Name(where.user, id).text, 0);
     return true;
 }
 
 bool Presence::is_there(const UserFolder& where) const {
     struct stat info {};
-    if (!stat_name(where, id_, &info)) return errno != ENOENT;  // what can't be told has not changed
+    if (!stat_name(where, id_, &info))
+        return errno != ENOENT;  // what can't be told has not changed
     return info.st_dev == device_ && info.st_ino == inode_;
 }
 
@@ -106,9 +114,11 @@ bool Presence::has_descriptor() const {
 bool Presence::lock_again(const UserFolder& where) {
     if (!has_descriptor()) {
         const int file = openat(where.descriptor, Name(where.user, id_).text, O_RDWR | kSafely);
-        if (file < 0) return false;
+        if (file < 0)
+            return false;
         descriptor_ = keep_descriptor(file, lasts_ == Lasts::over_exec);
-        if (!has_descriptor()) return false;
+        if (!has_descriptor())
+            return false;
     }
     return lock_byte_for_process(descriptor_, 0);
 }
@@ -116,7 +126,8 @@ bool Presence::lock_again(const UserFolder& where) {
 LockKind Presence::lock_new(int* file, Lasts lasts) {
     if (lasts == Lasts::until_exec) {
         void* const memory = mmap(nullptr, kPage, PROT_NONE, MAP_SHARED, *file, 0);
-        if (memory == MAP_FAILED) return LockKind::none;
+        if (memory == MAP_FAILED)
+            return LockKind::none;
         if (madvise(memory, kPage, MADV_DONTFORK) == 0 && lock_byte(*file, 0) == LockKind::open_file) {
             anchor_ = memory;
             return LockKind::open_file;
@@ -131,7 +142,8 @@ bool Presence::make(const UserFolder& where, const char* uuid, Lasts lasts) {
     const uint64_t id = new_id(uuid);
     const Name name(where.user, id);
     int file = openat(where.descriptor, name.text, O_RDWR | O_CREAT | O_EXCL | kSafely, 0600);
-    if (file < 0) return false;
+    if (file < 0)
+        return false;
     struct stat info {};
     const LockKind kind = stat_of(file, &info) ? lock_new(&file, lasts) : LockKind::none;
     const int error = errno;
@@ -158,15 +170,18 @@ bool Presence::make(const UserFolder& where, const char* uuid, Lasts lasts) {
 bool Presence::keep(const UserFolder& where, const char* uuid, Lasts lasts, LedgerError* why) {
     if (id_) {
         const bool there = is_there(where);
-        if (there && (kind_ == LockKind::open_file || lock_again(where))) return true;
+        if (there && (kind_ == LockKind::open_file || lock_again(where)))
+            return true;
         // Where no other can be made, as by a program that has given its rights back, this one has to do.
         Presence fresh;
-        if (geteuid() != where.owner || !fresh.make(where, uuid, lasts)) return true;
+        if (geteuid() != where.owner || !fresh.make(where, uuid, lasts))
+            return true;
         give_up(where, there);
         *this = fresh;
         return true;
     }
-    if (make(where, uuid, lasts)) return true;
+    if (make(where, uuid, lasts))
+        return true;
     if (why) {
         const bool locks = errno == ENOLCK || errno == EPERM || errno == ENOSYS || errno == EINVAL;
         why->no_place = means_no_room(errno);
@@ -179,9 +194,11 @@ bool Presence::keep(const UserFolder& where, const char* uuid, Lasts lasts, Ledg
 }
 
 bool Presence::adopt(const UserFolder& where, uint64_t id, int descriptor) {
-    if (id_ == id) return lock_again(where);
+    if (id_ == id)
+        return lock_again(where);
     struct stat info {};
-    if (id_ || !stat_name(where, id, &info) || !S_ISREG(info.st_mode) || info.st_uid != where.owner) return false;
+    if (id_ || !stat_name(where, id, &info) || !S_ISREG(info.st_mode) || info.st_uid != where.owner)
+        return false;
     id_ = id;
     kind_ = LockKind::process;
     lasts_ = Lasts::over_exec;
@@ -189,21 +206,27 @@ bool Presence::adopt(const UserFolder& where, uint64_t id, int descriptor) {
     device_ = info.st_dev;
     inode_ = info.st_ino;
     process_ = this_process();
-    if (lock_again(where)) return true;
-    if (descriptor_ != descriptor && has_descriptor()) close(descriptor_);
+    if (lock_again(where))
+        return true;
+    if (descriptor_ != descriptor && has_descriptor())
+        close(descriptor_);
     *this = {};
     return false;
 }
 
 void Presence::give_up(const UserFolder& where, bool remove) {
-    if (id_ && remove && is_there(where)) unlinkat(where.descriptor, Name(where.user, id_).text, 0);
-    if (anchor_) munmap(anchor_, kPage);
-    if (has_descriptor()) close(descriptor_);
+    if (id_ && remove && is_there(where))
+        unlinkat(where.descriptor, Name(where.user, id_).text, 0);
+    if (anchor_)
+        munmap(anchor_, kPage);
+    if (has_descriptor())
+        close(descriptor_);
     *this = {};
 }
 
 void Presence::forget() {
-    if (has_descriptor()) close(descriptor_);
+    if (has_descriptor())
+        close(descriptor_);
     *this = {};
 }
 

@@ -18,10 +18,12 @@ namespace {
 
 size_t read_text(const char* path, char* text, size_t size) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
+    if (file < 0)
+        return 0;
     const ssize_t count = read(file, text, size - 1);
     close(file);
-    if (count <= 0) return 0;
+    if (count <= 0)
+        return 0;
     text[count] = '\0';
     return static_cast<size_t>(count);
 }
@@ -41,9 +43,11 @@ int64_t read_boottime_offset() {
     char text[256];
     // The file is about the namespace of the children. Whoever has just unshared it is still in the one from before,
     // which nothing tells about.
-    if (!read_text("/proc/self/timens_offsets", text, sizeof text) || !same_time_namespace()) return 0;
+    if (!read_text("/proc/self/timens_offsets", text, sizeof text) || !same_time_namespace())
+        return 0;
     const char* at = strstr(text, "boottime");
-    if (!at) return 0;
+    if (!at)
+        return 0;
     const char* end = nullptr;
     const int64_t seconds = read_signed(at + strlen("boottime"), &end);
     return seconds * kSecond + read_signed(end);
@@ -64,7 +68,8 @@ int64_t own_boottime_offset() {
 
 uint64_t without_offset(uint64_t ticks) {
     const int64_t offset = own_boottime_offset();
-    if (offset == 0 || ticks == 0) return ticks;
+    if (offset == 0 || ticks == 0)
+        return ticks;
     const auto rate = static_cast<int64_t>(getauxval(AT_CLKTCK));
     const int64_t tick = kSecond / (rate > 0 ? rate : 100);
     const int64_t start = static_cast<int64_t>(ticks) - offset / tick - (offset % tick > 0);
@@ -76,18 +81,22 @@ uint64_t without_offset(uint64_t ticks) {
 uint64_t start_time_of(int32_t pid) {
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!read_text(path, text, sizeof text)) return 0;
+    if (!read_text(path, text, sizeof text))
+        return 0;
     // The command's name may hold anything, blanks and brackets too: count from the last bracket.
     const char* at = strrchr(text, ')');
-    if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
-    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+        return 0;
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
     return at ? without_offset(read_number(at + 1)) : 0;
 }
 
 uint64_t read_pid_namespace() {
     char link[64];  // pid:[4026531836]
     const ssize_t length = readlink("/proc/self/ns/pid", link, sizeof link - 1);
-    if (length <= 5) return 0;
+    if (length <= 5)
+        return 0;
     link[length] = '\0';
     return read_number(link + 5);
 }
@@ -115,14 +124,16 @@ uint64_t image_number() {
     // 16 random bytes that the kernel makes for each program that it starts.
     const auto* random = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
     uint64_t number = 0;
-    if (random) memcpy(&number, random + 8, sizeof number);
+    if (random)
+        memcpy(&number, random + 8, sizeof number);
     return number;
 }
 
 uint64_t random_number() {
     uint64_t random = 0;
     constexpr unsigned kNoWait = 1;  // GRND_NONBLOCK
-    if (syscall(SYS_getrandom, &random, sizeof random, kNoWait) == static_cast<long>(sizeof random)) return random;
+    if (syscall(SYS_getrandom, &random, sizeof random, kNoWait) == static_cast<long>(sizeof random))
+        return random;
     return now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
 }
 
@@ -132,7 +143,8 @@ namespace {
 char state_of_process(int32_t pid) {
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!read_text(path, text, sizeof text)) return 0;
+    if (!read_text(path, text, sizeof text))
+        return 0;
     const char* at = strrchr(text, ')');
     return at && at[1] == ' ' ? at[2] : '\0';
 }

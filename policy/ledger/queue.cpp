@@ -9,31 +9,39 @@
 namespace cuslice::ledger {
 
 void Granted::note(uint64_t order) {
-    if (order <= orders_[0]) return;
+    if (order <= orders_[0])
+        return;
     unsigned at = 0;
-    for (; at + 1 < kLatest && orders_[at + 1] < order; at++) orders_[at] = orders_[at + 1];
+    for (; at + 1 < kLatest && orders_[at + 1] < order; at++)
+        orders_[at] = orders_[at + 1];
     orders_[at] = order;
 }
 
 void Granted::note_all(const uint64_t (&orders)[kLatest], uint64_t now) {
     for (const uint64_t order : orders)
-        if (order <= now || order - now < kMaxAhead) note(order);
+        if (order <= now || order - now < kMaxAhead)
+            note(order);
 }
 
 unsigned Granted::past(uint64_t order) const {
     unsigned count = 0;
-    for (const uint64_t granted : orders_) count += granted > order;
+    for (const uint64_t granted : orders_)
+        count += granted > order;
     return count;
 }
 
 void Queue::add(const Waiter& waiter) {
     total_++;
-    if (waiter.order >= order_) return;
+    if (waiter.order >= order_)
+        return;
     ahead_++;
-    if (waiter.steps_back || !waiter.bytes) return;
-    if (count_ == kMax && front_[kMax - 1].order <= waiter.order) return;
+    if (waiter.steps_back || !waiter.bytes)
+        return;
+    if (count_ == kMax && front_[kMax - 1].order <= waiter.order)
+        return;
     unsigned at = count_ < kMax ? count_++ : kMax - 1;
-    for (; at > 0 && front_[at - 1].order > waiter.order; at--) front_[at] = front_[at - 1];
+    for (; at > 0 && front_[at - 1].order > waiter.order; at--)
+        front_[at] = front_[at - 1];
     front_[at] = waiter;
 }
 
@@ -41,7 +49,8 @@ void Queue::drop(unsigned user, uint64_t order) {
     const auto is_its = [&](const Waiter& waiter) { return waiter.order == order && waiter.user == user; };
     Waiter* const end = front_ + count_;
     Waiter* const its = std::find_if(front_, end, is_its);
-    if (its == end) return;
+    if (its == end)
+        return;
     std::move(its + 1, end, its);
     count_--;
     ahead_--;
@@ -52,11 +61,14 @@ uint64_t Queue::room(uint64_t left, uint64_t possible, const Waiter** kept_for) 
     *kept_for = nullptr;
     for (unsigned i = 0; i < count_ && left; i++) {
         const Waiter& waiter = front_[i];
-        if (waiter.bytes > possible) continue;
+        if (waiter.bytes > possible)
+            continue;
         const bool fits = waiter.bytes <= left;
-        if (!fits && granted_.past(waiter.order) < kMaxPast) continue;
+        if (!fits && granted_.past(waiter.order) < kMaxPast)
+            continue;
         left -= fits ? waiter.bytes : left;
-        if (!*kept_for) *kept_for = &waiter;
+        if (!*kept_for)
+            *kept_for = &waiter;
     }
     return left;
 }

@@ -48,8 +48,10 @@ bool may_be_charged_soon(const Refusal& refusal, uint64_t capacity) {
 
 FixedText<32> format_age(uint64_t seconds) {
     FixedText<32> text;
-    if (seconds < 120) return text.append(seconds, " s");
-    if (seconds < 7200) return text.append(seconds / 60, " min");
+    if (seconds < 120)
+        return text.append(seconds, " s");
+    if (seconds < 7200)
+        return text.append(seconds / 60, " min");
     return text.append(seconds / 3600, " h");
 }
 
@@ -64,23 +66,28 @@ Line describe_left(const Refusal& refusal, const Telling& telling) {
     line.append(format_size(refusal.available + committed.kept), " left");
     if (committed.kept) {
         line.append(", ");
-        if (refusal.available) line.append(format_size(committed.kept), " of it ");
+        if (refusal.available)
+            line.append(format_size(committed.kept), " of it ");
         append_who(line.append("reserved for "), committed.kept_for, telling);
         line.append(", which has waited for ", format_size(committed.kept_for.bytes), " for ");
         line.append(format_age(seconds_since(committed.kept_for.since)));
     }
     const uint64_t known = committed.used + committed.unreserved;
     const bool outside = refusal.in_use > known;
-    if (committed.count || outside) line.append(". Held: ");
+    if (committed.count || outside)
+        line.append(". Held: ");
     unsigned named = 0;
     for (; named < committed.count && named < kMaxNamed; named++) {
-        if (named) line.append("; ");
+        if (named)
+            line.append("; ");
         append_holder(line, committed.holders[named], telling);
     }
     const unsigned more = committed.count - named + committed.left_out;
-    if (more) line.append("; ", more, " more");
+    if (more)
+        line.append("; ", more, " more");
     if (outside) {
-        if (named) line.append("; ");
+        if (named)
+            line.append("; ");
         line.append("outside cuslice ", format_size(refusal.in_use - known));
     }
     return line;
@@ -90,10 +97,12 @@ Line describe_refusal(const Refusal& refusal, const Telling& telling) {
     Line line;
     line.append(format_size(refusal.asked), " requested, ");
     line.append(describe_left(refusal, telling));
-    if (refusal.waiting) return line;
+    if (refusal.waiting)
+        return line;
     line.append(". Try ", refusal.launched ? "--wait" : "CUSLICE_WAIT=yes");
     constexpr uint64_t kMiB = 1 << 20;
-    if (refusal.available < kMiB) return line;
+    if (refusal.available < kMiB)
+        return line;
     line.append(refusal.launched ? " or --limit " : " or CUSLICE_LIMIT=");
     line.append(refusal.available / kMiB, "MiB");
     return line;

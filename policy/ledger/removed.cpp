@@ -31,26 +31,33 @@ bool text_of_removed(int made, const char* path, char (&text)[kPathBytes]) {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", made);
     const ssize_t length = readlink(link, text, sizeof text - 1);
-    if (length <= 0) return false;
+    if (length <= 0)
+        return false;
     text[length] = '\0';
     char* const slash = strrchr(text, '/');
     const char* const name = strrchr(path, '/');
-    if (!slash || !name) return false;
+    if (!slash || !name)
+        return false;
     const auto left = static_cast<size_t>(text + sizeof text - slash);
-    if (static_cast<size_t>(snprintf(slash, left, "%s", name)) >= left) return false;
+    if (static_cast<size_t>(snprintf(slash, left, "%s", name)) >= left)
+        return false;
     char* const end = strstr(slash, ".ledger");
-    if (!end) return false;
+    if (!end)
+        return false;
     *end = '\0';
     char* const version = strrchr(slash, '.');
     char* const number = version ? strchr(version, '-') : nullptr;
-    if (number) *number = '\0';
+    if (number)
+        *number = '\0';
     return true;
 }
 
 bool is_name_of_removed(const char* link, size_t length, const char* text) {
     const size_t before = strlen(text), behind = sizeof kRemoved - 1;
-    if (length < before + behind || memcmp(link, text, before) != 0) return false;
-    if (memcmp(link + length - behind, kRemoved, behind) != 0) return false;
+    if (length < before + behind || memcmp(link, text, before) != 0)
+        return false;
+    if (memcmp(link + length - behind, kRemoved, behind) != 0)
+        return false;
     const size_t between = length - before - behind;
     return between == 0 || (link[before] == '-' && between <= 4);
 }
@@ -65,8 +72,10 @@ void for_each_number(int folder, uint64_t end, const Visit& visit) {
         for (long at = 0; at < count;) {
             const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
             at += entry->length;
-            if (kernel_clock(CLOCK_THREAD_CPUTIME_ID) >= end) return;
-            if (is_number(entry->name)) visit(entry->name);
+            if (kernel_clock(CLOCK_THREAD_CPUTIME_ID) >= end)
+                return;
+            if (is_number(entry->name))
+                visit(entry->name);
         }
 }
 
@@ -82,11 +91,13 @@ Removed::Removed(int made, const char* path, const char* uuid, const OpenFile* o
         device_ = info.st_dev;
         inode_ = info.st_ino;
     }
-    if (own) add(*own, true);
+    if (own)
+        add(*own, true);
     for (bool locked = false;; locked = true) {
         const unsigned known = count_;
         look_around();
-        if (count_ == 0 || (locked && known == count_)) break;
+        if (count_ == 0 || (locked && known == count_))
+            break;
         unlock();
         lock();
     }
@@ -97,7 +108,8 @@ Removed::~Removed() {
     const int saved_errno = errno;
     unlock();
     for (unsigned i = 0; i < count_; i++)
-        if (!files_[i].own) close_file(&files_[i].open);
+        if (!files_[i].own)
+            close_file(&files_[i].open);
     errno = saved_errno;
 }
 
@@ -110,7 +122,8 @@ void Removed::lock() {
 void Removed::unlock() {
     for (unsigned i = 0; i < count_; i++) {
         One& one = files_[i];
-        if (one.locked) unlock_header(one.open.file->header, self_);
+        if (one.locked)
+            unlock_header(one.open.file->header, self_);
         one.locked = false;
     }
 }
@@ -119,22 +132,27 @@ void Removed::add(const OpenFile& file, bool own) { files_[count_++] = {file, fa
 
 // Looks at processes of this user alone, as others' descriptors can't be looked at.
 void Removed::look_around() {
-    if (!looks_) return;
+    if (!looks_)
+        return;
     const int processes = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (processes < 0) return;
+    if (processes < 0)
+        return;
     const uint64_t end = kernel_clock(CLOCK_THREAD_CPUTIME_ID) + kMaxWork;
     const uid_t self = geteuid();
     for_each_number(processes, end, [&](const char* pid) {
         struct stat info {};
-        if (syscall(SYS_newfstatat, processes, pid, &info, 0) != 0 || info.st_uid != self) return;
+        if (syscall(SYS_newfstatat, processes, pid, &info, 0) != 0 || info.st_uid != self)
+            return;
         char name[32];
         snprintf(name, sizeof name, "%.16s/fd", pid);
         const int descriptors = openat(processes, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (descriptors < 0) return;
+        if (descriptors < 0)
+            return;
         for_each_number(descriptors, end, [&](const char* number) {
             char link[kPathBytes];
             const ssize_t length = readlinkat(descriptors, number, link, sizeof link);
-            if (length <= 0 || !is_name_of_removed(link, static_cast<size_t>(length), text_)) return;
+            if (length <= 0 || !is_name_of_removed(link, static_cast<size_t>(length), text_))
+                return;
             look_at(descriptors, number);
         });
         ::close(descriptors);
@@ -145,14 +163,19 @@ void Removed::look_around() {
 // One descriptor of one of them, which may be of a file that is known already.
 void Removed::look_at(int descriptors, const char* number) {
     struct stat info {};
-    if (count_ == kMax || syscall(SYS_newfstatat, descriptors, number, &info, 0) != 0) return;
-    if (info.st_dev == device_ && info.st_ino == inode_) return;
+    if (count_ == kMax || syscall(SYS_newfstatat, descriptors, number, &info, 0) != 0)
+        return;
+    if (info.st_dev == device_ && info.st_ino == inode_)
+        return;
     for (unsigned i = 0; i < count_; i++)
-        if (files_[i].open.device == info.st_dev && files_[i].open.inode == info.st_ino) return;
+        if (files_[i].open.device == info.st_dev && files_[i].open.inode == info.st_ino)
+            return;
     const int file = openat(descriptors, number, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     OpenFile found;
-    if (map_removed(file, uuid_, &found)) return add(found, false);
-    if (file >= 0) ::close(file);
+    if (map_removed(file, uuid_, &found))
+        return add(found, false);
+    if (file >= 0)
+        ::close(file);
 }
 
 bool Removed::carry_to(const OpenFile& fresh) {
@@ -163,7 +186,8 @@ bool Removed::carry_to(const OpenFile& fresh) {
     // A process that has a place in one of them may have been carried to another: places come first.
     for (const Carried which : {Carried::places, Carried::entries})
         for (unsigned i = 0; i < count_; i++)
-            if (!carry_over(files_[i].open, fresh, which, self_.where)) return restore(), false;
+            if (!carry_over(files_[i].open, fresh, which, self_.where))
+                return restore(), false;
     return true;
 }
 
@@ -177,14 +201,16 @@ void Removed::carry_rest_to(const OpenFile& fresh) {
         set_retired(*one.open.file, true);
     }
     for (const Carried which : {Carried::places, Carried::entries})
-        for (unsigned i = known; i < count_; i++) carry_over(files_[i].open, fresh, which, self_.where);
+        for (unsigned i = known; i < count_; i++)
+            carry_over(files_[i].open, fresh, which, self_.where);
     errno = saved_errno;
 }
 
 // One that was retired before has had another in its place already, or will have.
 void Removed::restore() {
     for (unsigned i = 0; i < count_; i++)
-        if (!files_[i].retired) set_retired(*files_[i].open.file, false);
+        if (!files_[i].retired)
+            set_retired(*files_[i].open.file, false);
 }
 
 }  // namespace cuslice::ledger

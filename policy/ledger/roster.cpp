@@ -13,7 +13,8 @@ namespace cuslice::ledger {
 // ---- this process ---------------------------------------------------------------------------------------------------
 
 void Roster::close() {
-    if (file.there()) ticket_.drop(file.contents());
+    if (file.there())
+        ticket_.drop(file.contents());
     ticket_ = {};
     file.close(!places_.any());
     places_.forget();
@@ -28,9 +29,12 @@ void Roster::forget() {
 bool Roster::keep_presence(LedgerError* why) {
     FolderPresence& folder = file.folder();
     const uint64_t before = folder.presence().id();
-    if (!file.keep_presence(why)) return false;
-    if (folder.keep_launchers()) places_.show_launchers(file);
-    if (!before || before == folder.presence().id()) return true;
+    if (!file.keep_presence(why))
+        return false;
+    if (folder.keep_launchers())
+        places_.show_launchers(file);
+    if (!before || before == folder.presence().id())
+        return true;
     places_.show_presence(file, before);
     ticket_.show_presence(file.contents(), folder.presence());
     return true;
@@ -43,11 +47,15 @@ void Roster::take_ticket() { ticket_.take(file.contents(), file.folder().presenc
 // An exec leaves the process as it was for /proc, and nothing of what the program before it held. This process is not
 // asked about itself: see life_of().
 bool Roster::is_dead(const Member& member, uint32_t number) {
-    if (places_.has(number)) return false;
-    if (file.folder().is_own(member.presence.load())) return false;
+    if (places_.has(number))
+        return false;
+    if (file.folder().is_own(member.presence.load()))
+        return false;
     const bool self = is_this_process(member);
-    if (self && !is_launchers(member.role) && member.image != image_number()) return true;
-    if (self && member.lock == LockKind::process) return false;
+    if (self && !is_launchers(member.role) && member.image != image_number())
+        return true;
+    if (self && member.lock == LockKind::process)
+        return false;
     return !lives(member, file.folder().where(), Trusted::own);
 }
 
@@ -55,7 +63,8 @@ bool Roster::is_dead(const Member& member, uint32_t number) {
 bool Roster::take_back_if_dead(uint32_t number) {
     File& contents = file.contents();
     Member& member = contents.members[number];
-    if (member.state.load() != MemberState::live || !is_dead(member, number)) return false;
+    if (member.state.load() != MemberState::live || !is_dead(member, number))
+        return false;
     if (member.account < kAccounts) {
         Account& account = contents.accounts[member.account];
         take_back(account.total, account.peak, contents.stripes, number * kStripes, kStripes);
@@ -68,7 +77,8 @@ bool Roster::take_back_if_dead(uint32_t number) {
 bool Roster::take_back_dead() {
     const uint32_t count = file.members();
     bool any = false;
-    for (uint32_t i = 0; i < count; i++) any = take_back_if_dead(i) || any;
+    for (uint32_t i = 0; i < count; i++)
+        any = take_back_if_dead(i) || any;
     tidy_accounts();
     return any;
 }
@@ -88,12 +98,15 @@ void Roster::take_back_some_dead(const Account* account) {
     bool lives = !account;
     for (uint32_t i = 0; i < count; i++) {
         const Member& member = contents.members[i];
-        if (member.state.load() != MemberState::live) continue;
+        if (member.state.load() != MemberState::live)
+            continue;
         const bool asked = !lives && member.account == index_of(account);
-        if ((asked || member.pid == self) && !take_back_if_dead(i) && asked) lives = true;
+        if ((asked || member.pid == self) && !take_back_if_dead(i) && asked)
+            lives = true;
     }
     const auto first = static_cast<uint32_t>(now_realtime() / 1000 % count);
-    for (uint32_t i = 0; i < kSome; i++) take_back_if_dead((first + i) % count);
+    for (uint32_t i = 0; i < kSome; i++)
+        take_back_if_dead((first + i) % count);
     tidy_accounts();
 }
 
@@ -102,7 +115,8 @@ void Roster::tidy_accounts() {
     File& contents = file.contents();
     for (uint32_t i = 0; i < kAccounts; i++) {
         Account& account = contents.accounts[i];
-        if (account.state.load() == AccountState::free || ledger::has_members(contents, i)) continue;
+        if (account.state.load() == AccountState::free || ledger::has_members(contents, i))
+            continue;
         account.reserved.store(0);
         // A group's limit is kept for whoever comes next.
         if (account.kind != AccountKind::group) {
@@ -111,7 +125,8 @@ void Roster::tidy_accounts() {
             continue;
         }
         account.state.store(AccountState::open);
-        if (!account.left) account.left = now_realtime();
+        if (!account.left)
+            account.left = now_realtime();
     }
     take_back_tickets();
 }
@@ -121,8 +136,10 @@ void Roster::take_back_tickets() {
     FolderPresence& folder = file.folder();
     for (uint32_t i = 0; i < kTickets; i++) {
         Ticket& ticket = contents.tickets[i];
-        if (ticket.state.load() == TicketState::free || ticket_.is_at(i)) continue;
-        if (waits(ticket, folder.where())) continue;
+        if (ticket.state.load() == TicketState::free || ticket_.is_at(i))
+            continue;
+        if (waits(ticket, folder.where()))
+            continue;
         ticket.state.store(TicketState::free);
         folder.remove_presence(contents, ticket.presence.load());
     }
@@ -131,7 +148,8 @@ void Roster::take_back_tickets() {
 // Where none is free, dead processes may have all of them: a join looks at a few only (take_back_some_dead).
 Account* Roster::make_account(AccountKind kind) {
     Account* const account = new_account(file.contents(), kind);
-    if (account || !take_back_dead()) return account;
+    if (account || !take_back_dead())
+        return account;
     return new_account(file.contents(), kind);
 }
 

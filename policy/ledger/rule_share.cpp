@@ -16,12 +16,15 @@ namespace {
 // Finds, for each account that is `counted`, the rule's account in which one of its processes is, too; kAccounts:
 // none. One pass over all pairs of members: another user's file can make it no longer than that.
 void find_rules(const Contents& contents, const bool (&counted)[kAccounts], uint32_t (&rule_of)[kAccounts]) {
-    for (uint32_t& rule : rule_of) rule = kAccounts;
+    for (uint32_t& rule : rule_of)
+        rule = kAccounts;
     for (size_t i = 0; i < contents.count; i++) {
         const Member& in_rule = contents.members[i];
         const uint32_t rule = in_rule.account;
-        if (in_rule.state.load() != MemberState::live || rule >= kAccounts) continue;
-        if (contents.accounts[rule].kind != AccountKind::rule) continue;
+        if (in_rule.state.load() != MemberState::live || rule >= kAccounts)
+            continue;
+        if (contents.accounts[rule].kind != AccountKind::rule)
+            continue;
         for (size_t k = 0; k < contents.count; k++) {
             const Member& in_job = contents.members[k];
             const uint32_t job = in_job.account;
@@ -41,7 +44,8 @@ PromisedByRule promised_by(const Contents& contents, uint32_t rule, const uint32
     PromisedByRule sum;
     uint64_t used = 0;
     for (uint32_t i = 0; i < kAccounts; i++) {
-        if (rule_of[i] != rule) continue;
+        if (rule_of[i] != rule)
+            continue;
         sum.promised += promised(contents.accounts[i]);
         used += __atomic_load_n(&contents.accounts[i].total.bytes, __ATOMIC_RELAXED);
     }
@@ -59,11 +63,13 @@ void count_rules(const Contents& contents, const bool (&counted)[kAccounts], con
     find_rules(contents, counted, rule_of);
     for (uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = contents.accounts[i];
-        if (account.state.load() == AccountState::free || account.kind != AccountKind::rule) continue;
+        if (account.state.load() == AccountState::free || account.kind != AccountKind::rule)
+            continue;
         const PromisedByRule sum = promised_by(contents, i, rule_of);
         const uint64_t most = std::min(sum.promised, sum.most);
         committed->promised -= std::min(sum.promised - most, committed->promised);
-        if (own && strncmp(account.name, own, sizeof account.name) == 0) committed->left_of_rule = sum.most - most;
+        if (own && strncmp(account.name, own, sizeof account.name) == 0)
+            committed->left_of_rule = sum.most - most;
     }
 }
 

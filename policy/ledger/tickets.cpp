@@ -42,12 +42,15 @@ void OwnTicket::wait_for(uint64_t bytes, const char* command) {
 void OwnTicket::take(File& file, const Presence& presence) {
     if (waits_ && !placed_)
         for (uint32_t i = 0; i < kTickets && !placed_; i++) {
-            if (file.tickets[i].state.load() == TicketState::waiting) continue;
+            if (file.tickets[i].state.load() == TicketState::waiting)
+                continue;
             index_ = i;
             placed_ = true;
-            if (!order_) order_ = next_order(file.header);
+            if (!order_)
+                order_ = next_order(file.header);
         }
-    if (!placed_) return;
+    if (!placed_)
+        return;
     // All of it each time: what is in the file may have been written over.
     Ticket& ticket = file.tickets[index_];
     const ProcessIdentity self = this_process();
@@ -66,18 +69,21 @@ void OwnTicket::take(File& file, const Presence& presence) {
 }
 
 void OwnTicket::drop(File& file) {
-    if (!placed_) return;
+    if (!placed_)
+        return;
     file.tickets[index_].state.store(TicketState::free);
     placed_ = false;
 }
 
 void OwnTicket::step_aside(File* file, bool aside) {
     aside_ = aside;
-    if (placed_) file->tickets[index_].aside.store(aside);
+    if (placed_)
+        file->tickets[index_].aside.store(aside);
 }
 
 void OwnTicket::show_presence(File& file, const Presence& presence) const {
-    if (placed_) file.tickets[index_].presence.store(presence.id());
+    if (placed_)
+        file.tickets[index_].presence.store(presence.id());
 }
 
 }  // namespace cuslice::ledger

@@ -65,7 +65,8 @@ inline bool exchange(Stamped& total, const Stamped& expected, const Stamped& nex
 inline Stamped read_whole(const Stamped& total) {
     for (Stamped seen = read(total);;) {
         const Stamped again = read(total);
-        if (again.bytes == seen.bytes && again.stamp == seen.stamp) return seen;
+        if (again.bytes == seen.bytes && again.stamp == seen.stamp)
+            return seen;
         seen = again;
     }
 }
@@ -81,23 +82,27 @@ inline void set_retired(Stamped& total, bool retired) {
     for (;;) {
         const Stamped now = read(total);
         const uint64_t bytes = retired ? now.bytes | kRetired : now.bytes & ~kRetired;
-        if (bytes == now.bytes || exchange(total, now, {bytes, now.stamp})) return;
+        if (bytes == now.bytes || exchange(total, now, {bytes, now.stamp}))
+            return;
     }
 }
 inline bool is_retired(const Stamped& total) { return __atomic_load_n(&total.bytes, __ATOMIC_RELAXED) & kRetired; }
 
 inline void note_replaced(Stripe* stripes, uint64_t stamp) {
-    if (stamp >> 48 >= uint64_t{kMembers} * kStripes) return;  // nobody's: the file was damaged
+    if (stamp >> 48 >= uint64_t{kMembers} * kStripes)
+        return;  // nobody's: the file was damaged
     std::atomic<uint64_t>& noted = stripes[stamp >> 48].replaced;
     const uint64_t sequence = stamp & kSequence;
     uint64_t known = noted.load(std::memory_order_relaxed);
-    while (known < sequence && !noted.compare_exchange_weak(known, sequence)) continue;
+    while (known < sequence && !noted.compare_exchange_weak(known, sequence))
+        continue;
 }
 
 // A total that is about to fall has been this much.
 inline void note_peak(std::atomic<uint64_t>& peak, uint64_t bytes) {
     uint64_t known = peak.load(std::memory_order_relaxed);
-    while (known < bytes && !peak.compare_exchange_weak(known, bytes)) continue;
+    while (known < bytes && !peak.compare_exchange_weak(known, bytes))
+        continue;
 }
 
 // The most that the total has been: what was noted before it fell, or what it is. The total first: where that has
@@ -136,19 +141,26 @@ inline bool fits(uint64_t bytes, int64_t delta, uint64_t ceiling) {
     bool done = false;
     for (unsigned pause = 64;; pause = pause < 256 ? pause * 2 : pause) {
         const Stamped now = read(total);
-        if (peak && now.bytes > peak->load(std::memory_order_relaxed)) note_peak(*peak, now.bytes & ~kRetired);
+        if (peak && now.bytes > peak->load(std::memory_order_relaxed))
+            note_peak(*peak, now.bytes & ~kRetired);
         if (!fits(now.bytes, what.delta, what.ceiling)) {
             const Stamped again = read(total);  // a torn value must not refuse
-            if (again.bytes != now.bytes || again.stamp != now.stamp) continue;
-            if (seen) *seen = now.bytes & ~kRetired;
+            if (again.bytes != now.bytes || again.stamp != now.stamp)
+                continue;
+            if (seen)
+                *seen = now.bytes & ~kRetired;
             break;
         }
-        if (now.stamp >> 48 != what.number) note_replaced(stripes, now.stamp);
+        if (now.stamp >> 48 != what.number)
+            note_replaced(stripes, now.stamp);
         done = exchange(total, now, {now.bytes + static_cast<uint64_t>(what.delta), stamp});
-        if (done) break;
-        for (unsigned i = 0; i < pause; i++) spin_pause();
+        if (done)
+            break;
+        for (unsigned i = 0; i < pause; i++)
+            spin_pause();
     }
-    if (done) stripe.held.store(plus(before, what.delta), std::memory_order_release);
+    if (done)
+        stripe.held.store(plus(before, what.delta), std::memory_order_release);
     stripe.completed.store(sequence, std::memory_order_release);
     return done;
 }
@@ -171,7 +183,8 @@ inline bool change(Stamped& total, std::atomic<uint64_t>* peak, Stripe* stripes,
     const Stamped now = read(total);
     if ((peak && now.bytes > peak->load(std::memory_order_relaxed)) || !fits(now.bytes, delta, ceiling)) [[unlikely]]
         return change_slowly(total, peak, stripes, {number, delta, ceiling}, seen);
-    if (now.stamp >> 48 != number) note_replaced(stripes, now.stamp);
+    if (now.stamp >> 48 != number)
+        note_replaced(stripes, now.stamp);
     // A torn read makes the exchange fail, as ever.
     const uint64_t stamp = uint64_t{number} << 48 | sequence;
     if (!exchange(total, now, {now.bytes + static_cast<uint64_t>(delta), stamp})) [[unlikely]]
@@ -189,10 +202,12 @@ inline int64_t held_now(const Stamped& total, const Stripe& stripe, uint32_t num
         const uint64_t completed = stripe.completed.load();
         const int64_t held = stripe.held.load();
         const uint64_t begun = stripe.begun.load();
-        if (begun <= completed) return held;
+        if (begun <= completed)
+            return held;
         const int64_t before = stripe.before.load(), delta = stripe.delta.load();
         const bool happened = read(total).stamp == (uint64_t{number} << 48 | begun) || stripe.replaced.load() >= begun;
-        if (stripe.begun.load() == begun && stripe.completed.load() < begun) return plus(before, happened ? delta : 0);
+        if (stripe.begun.load() == begun && stripe.completed.load() < begun)
+            return plus(before, happened ? delta : 0);
     }
     return stripe.held.load();
 }
@@ -202,7 +217,8 @@ inline int64_t held_now(const Stamped& total, const Stripe& stripe, uint32_t num
 inline void resolve(const Stamped& total, Stripe* stripes, uint32_t number) {
     Stripe& stripe = stripes[number];
     const uint64_t sequence = stripe.begun.load();
-    if (sequence <= stripe.completed.load()) return;
+    if (sequence <= stripe.completed.load())
+        return;
     const uint64_t stamp = uint64_t{number} << 48 | sequence;
     const bool happened = read_whole(total).stamp == stamp || stripe.replaced.load() >= sequence;
     stripe.held.store(plus(stripe.before.load(), happened ? stripe.delta.load() : 0));
@@ -213,11 +229,13 @@ inline void resolve(const Stamped& total, Stripe* stripes, uint32_t number) {
 // and done again. Stripes that gave back what others took come first, so that the total is never less than the living
 // hold.
 inline void take_back(Stamped& total, std::atomic<uint64_t>& peak, Stripe* stripes, uint32_t first, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) resolve(total, stripes, first + i);
+    for (uint32_t i = 0; i < count; i++)
+        resolve(total, stripes, first + i);
     for (const bool negative : {true, false})
         for (uint32_t i = 0; i < count; i++) {
             const int64_t held = stripes[first + i].held.load();
-            if (held && (held < 0) == negative) change(total, &peak, stripes, first + i, minus(held), kNoLimit);
+            if (held && (held < 0) == negative)
+                change(total, &peak, stripes, first + i, minus(held), kNoLimit);
         }
 }
 

@@ -38,8 +38,10 @@ bool has_another(const Contents& contents, uint32_t number) {
     const Member& member = contents.members[number];
     for (uint32_t i = 0; i < contents.count; i++) {
         const Member& other = contents.members[i];
-        if (i == number || !is_counted(contents, other) || !is_process_of(other, member)) continue;
-        if (!is_inner(contents, other) || i < number) return true;
+        if (i == number || !is_counted(contents, other) || !is_process_of(other, member))
+            continue;
+        if (!is_inner(contents, other) || i < number)
+            return true;
     }
     return false;
 }
@@ -47,7 +49,8 @@ bool has_another(const Contents& contents, uint32_t number) {
 // The first line of each pid, of those that are in jobs.
 struct InJobs {
     explicit InJobs(const Contents& contents) {
-        for (uint16_t& line : first) line = kNobody;
+        for (uint16_t& line : first)
+            line = kNobody;
         for (uint32_t i = 0; i < contents.count; i++) {
             const Member& member = contents.members[i];
             if (is_counted(contents, member) && !is_inner(contents, member) && first[line_of(member)] == kNobody)
@@ -70,7 +73,8 @@ bool may_be_unreserved(const Contents& contents, const InJobs& in_jobs, uint32_t
 uint64_t held_by(const Stripe* stripes) {
     constexpr int64_t kMost = int64_t{1} << 48;
     int64_t sum = 0;
-    for (uint32_t i = 0; i < kStripes; i++) sum = plus(sum, stripes[i].held.load(std::memory_order_relaxed));
+    for (uint32_t i = 0; i < kStripes; i++)
+        sum = plus(sum, stripes[i].held.load(std::memory_order_relaxed));
     return static_cast<uint64_t>(std::clamp<int64_t>(sum, 0, kMost));
 }
 
@@ -97,23 +101,27 @@ void add_process(const Member& member, unsigned user, uint64_t held, Committed* 
 void add_unreserved(const Contents& contents, const File& own, unsigned user, Committed* committed) {
     const InJobs in_jobs(contents);
     for (uint32_t i = 0; i < contents.count; i++) {
-        if (!may_be_unreserved(contents, in_jobs, i)) continue;
+        if (!may_be_unreserved(contents, in_jobs, i))
+            continue;
         const uint64_t held = held_by(own.stripes + size_t{i} * kStripes);
-        if (held != 0 && !has_another(contents, i)) add_process(contents.members[i], user, held, committed);
+        if (held != 0 && !has_another(contents, i))
+            add_process(contents.members[i], user, held, committed);
     }
 }
 
 void add_unreserved(const Contents& contents, int descriptor, const UserFolder& where, Committed* committed) {
     const InJobs in_jobs(contents);
     for (uint32_t i = 0; i < contents.count; i++) {
-        if (!may_be_unreserved(contents, in_jobs, i)) continue;
+        if (!may_be_unreserved(contents, in_jobs, i))
+            continue;
         Stripe stripes[kStripes];
         const size_t offset = offsetof(File, stripes) + size_t{i} * sizeof stripes;
         if (pread(descriptor, static_cast<void*>(stripes), sizeof stripes, static_cast<off_t>(offset)) !=
             static_cast<ssize_t>(sizeof stripes))
             continue;
         const uint64_t held = held_by(stripes);
-        if (held == 0 || has_another(contents, i) || !lives(contents.members[i], where, Trusted::others)) continue;
+        if (held == 0 || has_another(contents, i) || !lives(contents.members[i], where, Trusted::others))
+            continue;
         add_process(contents.members[i], where.user, held, committed);
     }
 }

@@ -29,7 +29,8 @@ struct Map {
 Map own_map() {
     Map map;
     const int file = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return map;
+    if (file < 0)
+        return map;
     const ssize_t count = read(file, map.text, sizeof map.text - 1);
     close(file);
     map.text[count > 0 ? count : 0] = '\0';
@@ -39,7 +40,8 @@ Map own_map() {
 // Finds a file's owner, as this process sees it; false if it is not there, or no regular file where it has to be one.
 bool owner_of(int folder, const char* name, bool regular, unsigned* owner) {
     struct stat info {};
-    if (syscall(SYS_newfstatat, folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (syscall(SYS_newfstatat, folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
     *owner = info.st_uid;
     return !regular || S_ISREG(info.st_mode);
 }
@@ -47,18 +49,21 @@ bool owner_of(int folder, const char* name, bool regular, unsigned* owner) {
 // Another number than this one by which the folder has a ledger of this user's; the number itself if there is none.
 unsigned named_in(const char* folder, unsigned number) {
     const int directory = open(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-    if (directory < 0) return number;
+    if (directory < 0)
+        return number;
     unsigned found = number;
     alignas(DirectoryEntry) char entries[4096];
     for (;;) {
         const long count = syscall(SYS_getdents64, directory, entries, sizeof entries);
-        if (count <= 0) break;
+        if (count <= 0)
+            break;
         for (long at = 0; at < count;) {
             const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
             at += entry->length;
             unsigned user = 0, owner = 0;
             char uuid[64];
-            if (!parse_ledger_name(entry->name, &user, uuid) || user == number) continue;
+            if (!parse_ledger_name(entry->name, &user, uuid) || user == number)
+                continue;
             // The lowest, whatever order they are in.
             if (owner_of(directory, entry->name, true, &owner) && owner == geteuid() &&
                 (found == number || user < found))
@@ -81,13 +86,16 @@ unsigned outside_of(const char* map, unsigned inside, bool* mapped) {
     *mapped = !*map;
     for (const char* at = map; *at;) {
         uint64_t numbers[3];
-        for (uint64_t& number : numbers) number = read_number(at, &at);
+        for (uint64_t& number : numbers)
+            number = read_number(at, &at);
         if (inside >= numbers[0] && inside - numbers[0] < numbers[2]) {
             *mapped = true;
             return static_cast<unsigned>(numbers[1] + (inside - numbers[0]));
         }
-        while (*at && *at != '\n') at++;
-        if (*at) at++;
+        while (*at && *at != '\n')
+            at++;
+        if (*at)
+            at++;
     }
     return inside;
 }
@@ -97,9 +105,11 @@ unsigned this_user(const char* folder) {
     bool mapped = false, everybody = false;
     const unsigned number = outside_of(map.text, geteuid(), &mapped);
     outside_of(map.text, kLargest, &everybody);
-    if (everybody && *map.text) return number;
+    if (everybody && *map.text)
+        return number;
     const unsigned named = named_in(folder, number);
-    if (named != number) return named;
+    if (named != number)
+        return named;
     // A namespace within one that an ordinary user made, as bwrap's: it mostly gives back the number that was outside.
     return number == 0 && !is_hosts_root() ? geteuid() : number;
 }
@@ -107,7 +117,8 @@ unsigned this_user(const char* folder) {
 bool belongs_to(unsigned owner, unsigned user) {
     const Map map = own_map();
     bool mapped = false, everybody = false;
-    if (outside_of(map.text, owner, &mapped) == user && mapped) return true;
+    if (outside_of(map.text, owner, &mapped) == user && mapped)
+        return true;
     outside_of(map.text, kLargest, &everybody);
     // A file that this user owns was made by nobody else, whatever the host calls this user.
     return !everybody && (owner == kUnmapped || owner == geteuid());

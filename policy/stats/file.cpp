@@ -30,7 +30,8 @@ File* fail(LedgerError* why, const char* what, const char* path, int error) {
 // 0, ENOENT if /proc doesn't say which process this is, or ENAMETOOLONG.
 int own_path(const char* folder, char (&path)[ledger::kPathBytes]) {
     const ledger::ProcessIdentity self = ledger::this_process();
-    if (!self.start_time || !self.pid_namespace) return ENOENT;
+    if (!self.start_time || !self.pid_namespace)
+        return ENOENT;
     NameText name;
     write_name({self.pid_namespace, self.pid, self.start_time}, name);
     const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -49,27 +50,33 @@ bool parse_name(const char* text, Name* name) {
     const char* at = text;
     for (unsigned i = 0; i < 3; i++) {
         const char* end = nullptr;
-        if (*at < '0' || *at > '9') return false;
+        if (*at < '0' || *at > '9')
+            return false;
         numbers[i] = read_number(at, &end);
-        if (i < 2 && *end != '-') return false;
+        if (i < 2 && *end != '-')
+            return false;
         at = end + (i < 2 ? 1 : 0);
     }
-    if (strcmp(at, kEnd) != 0 || numbers[1] > 0x7fffffffu) return false;
+    if (strcmp(at, kEnd) != 0 || numbers[1] > 0x7fffffffu)
+        return false;
     *name = {numbers[0], static_cast<int32_t>(numbers[1]), numbers[2]};
     return true;
 }
 
 File* make_own(const char* folder, LedgerError* why) {
-    if (!ledger::make_folder(folder, why)) return nullptr;
+    if (!ledger::make_folder(folder, why))
+        return nullptr;
     char path[ledger::kPathBytes];
     if (const int error = own_path(folder, path))
         return error == ENOENT ? fail(why, "can't tell which process this is,", "/proc", error)
                                : fail(why, "can't use", folder, error);
-    if (!file_may_have(sizeof(File))) return fail(why, "no room for", path, EFBIG);
+    if (!file_may_have(sizeof(File)))
+        return fail(why, "no room for", path, EFBIG);
     remove_dead(folder);
     unlink(path);  // of what this process was before an exec
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnerOnly);
-    if (file < 0) return fail(why, "can't make", path, errno);
+    if (file < 0)
+        return fail(why, "can't make", path, errno);
     fchmod(file, kOwnerOnly);  // a umask may have taken more
     const int full = posix_fallocate(file, 0, sizeof(File));
     void* memory = full == 0 ? mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
@@ -88,22 +95,26 @@ File* make_own(const char* folder, LedgerError* why) {
 
 void remove_own(const char* folder) {
     char path[ledger::kPathBytes];
-    if (own_path(folder, path) == 0) unlink(path);
+    if (own_path(folder, path) == 0)
+        unlink(path);
 }
 
 void remove_dead(const char* folder) {
     const int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) return;
+    if (directory < 0)
+        return;
     const uint64_t here = ledger::read_pid_namespace();
     alignas(DirectoryEntry) char buffer[4096];
     for (;;) {
         const long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);
-        if (count <= 0) break;
+        if (count <= 0)
+            break;
         for (long at = 0; at < count;) {
             const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
             at += entry->length;
             Name name;
-            if (!parse_name(entry->name, &name) || name.pid_namespace != here) continue;
+            if (!parse_name(entry->name, &name) || name.pid_namespace != here)
+                continue;
             if (!ledger::is_same_start(ledger::start_time_of(name.pid), name.start_time))
                 unlinkat(directory, entry->name, 0);
         }

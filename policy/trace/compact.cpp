@@ -38,7 +38,8 @@ Record event_of(const Row& row) {
                  .time = static_cast<uint32_t>(row.time),
                  .held = kHeldNotKnown,
                  .address = row.address};
-    if (row.held != Row::kNotKnown) event.held = static_cast<uint32_t>(std::min(row.held / kHeldUnit, kMostHeld));
+    if (row.held != Row::kNotKnown)
+        event.held = static_cast<uint32_t>(std::min(row.held / kHeldUnit, kMostHeld));
     return event;
 }
 
@@ -61,10 +62,12 @@ Header header_of(pid_t process) {
 
 // Where the pair is, or would be; null where there is no memory yet.
 Sources::Entry* Sources::find(uint32_t thread, uint64_t stream) const {
-    if (!entries_) return nullptr;
+    if (!entries_)
+        return nullptr;
     for (size_t at = hash(stream, thread) >> 32;; at++) {
         Entry& entry = entries_[at & (capacity_ - 1)];
-        if (!entry.number || (entry.stream == stream && entry.thread == thread)) return &entry;
+        if (!entry.number || (entry.stream == stream && entry.thread == thread))
+            return &entry;
     }
 }
 
@@ -74,22 +77,28 @@ bool Sources::grow() {
     void* const memory =
         mmap(nullptr, capacity * sizeof(Entry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     errno = saved_errno;
-    if (memory == MAP_FAILED) return false;
+    if (memory == MAP_FAILED)
+        return false;
     Entry* const before = entries_;
     const size_t had = capacity_;
     entries_ = static_cast<Entry*>(memory);
     capacity_ = capacity;
     for (size_t i = 0; i < had; i++)
-        if (before[i].number) *find(before[i].thread, before[i].stream) = before[i];
-    if (before) munmap(before, had * sizeof(Entry));
+        if (before[i].number)
+            *find(before[i].thread, before[i].stream) = before[i];
+    if (before)
+        munmap(before, had * sizeof(Entry));
     return true;
 }
 
 uint16_t Sources::number(uint32_t thread, uint64_t stream, bool* is_new) {
     *is_new = false;
-    if (const Entry* const found = find(thread, stream); found && found->number) return found->number;
-    if (count_ == kMost) return 0;
-    if (count_ >= capacity_ / 2 && !grow()) return 0;
+    if (const Entry* const found = find(thread, stream); found && found->number)
+        return found->number;
+    if (count_ == kMost)
+        return 0;
+    if (count_ >= capacity_ / 2 && !grow())
+        return 0;
     *is_new = true;
     *find(thread, stream) = {stream, thread, ++count_};
     return count_;
@@ -97,7 +106,8 @@ uint16_t Sources::number(uint32_t thread, uint64_t stream, bool* is_new) {
 
 uint32_t Compact::number() {
     static constinit std::atomic<uint32_t> last{0};
-    if (const uint32_t number = number_.load(std::memory_order_relaxed)) return number;
+    if (const uint32_t number = number_.load(std::memory_order_relaxed))
+        return number;
     uint32_t none = 0;
     const uint32_t next = last.fetch_add(1, std::memory_order_relaxed) + 1;
     return number_.compare_exchange_strong(none, next, std::memory_order_relaxed) ? next : none;
@@ -105,16 +115,19 @@ uint32_t Compact::number() {
 
 // An event has half of its time. True if the file has no record of the time nearby.
 bool Compact::add_clock(Batch& batch, uint64_t time) const {
-    if (clock_.load(std::memory_order_acquire) == time >> kStretch) return false;
+    if (clock_.load(std::memory_order_acquire) == time >> kStretch)
+        return false;
     batch.add({.kind = Kind::clock, .address = time});
     return true;
 }
 
 File::Appended Compact::place_of(File& file, const Row& row, Batch& batch, uint8_t& place, int& error) {
     place = 0;
-    if (row.gpu.empty()) return File::Appended::done;
+    if (row.gpu.empty())
+        return File::Appended::done;
     place = last_[row.ordinal].load(std::memory_order_acquire);
-    if (place != 0 && limits_[place].load(std::memory_order_relaxed) == row.limit) return File::Appended::done;
+    if (place != 0 && limits_[place].load(std::memory_order_relaxed) == row.limit)
+        return File::Appended::done;
     return new_place(file, row, batch, place, error);
 }
 
@@ -122,15 +135,19 @@ File::Appended Compact::place_of(File& file, const Row& row, Batch& batch, uint8
 File::Appended Compact::new_place(File& file, const Row& row, Batch& batch, uint8_t& place, int& error) {
     const DisablingLockGuard lock(mutex_);
     for (place = 1; place <= places_; place++) {
-        if (gpus_[place] != row.ordinal || limits_[place].load(std::memory_order_relaxed) != row.limit) continue;
+        if (gpus_[place] != row.ordinal || limits_[place].load(std::memory_order_relaxed) != row.limit)
+            continue;
         last_[row.ordinal].store(place, std::memory_order_release);
         return File::Appended::done;
     }
-    if (const auto named = define_name(file, row, error); named != File::Appended::done) return named;
+    if (const auto named = define_name(file, row, error); named != File::Appended::done)
+        return named;
     place = places_ < kMostPlaces ? static_cast<uint8_t>(places_ + 1) : kAnyPlace;
     const Record definition{.kind = Kind::place, .place = place, .source = row.ordinal, .address = row.limit};
-    if (place == kAnyPlace) return batch.add(definition), File::Appended::done;
-    if (const auto defined = file.append(bytes_of(definition), error); defined != File::Appended::done) return defined;
+    if (place == kAnyPlace)
+        return batch.add(definition), File::Appended::done;
+    if (const auto defined = file.append(bytes_of(definition), error); defined != File::Appended::done)
+        return defined;
     gpus_[place] = row.ordinal;
     places_ = place;
     limits_[place].store(row.limit, std::memory_order_relaxed);
@@ -139,7 +156,8 @@ File::Appended Compact::new_place(File& file, const Row& row, Batch& batch, uint
 }
 
 File::Appended Compact::define_name(File& file, const Row& row, int& error) {
-    if (named_[row.ordinal]) return File::Appended::done;
+    if (named_[row.ordinal])
+        return File::Appended::done;
     for (size_t at = 0; at < row.gpu.size(); at += kPiece) {
         Record piece{.kind = Kind::name,
                      .place = static_cast<uint8_t>(at / kPiece),
@@ -148,7 +166,8 @@ File::Appended Compact::define_name(File& file, const Row& row, int& error) {
         const std::string_view text = slice(row.gpu, at, kPiece);
         std::memcpy(&piece.size, text.data(), text.size());
         const auto defined = file.append(bytes_of(piece), error);
-        if (defined != File::Appended::done) return defined;
+        if (defined != File::Appended::done)
+            return defined;
     }
     named_[row.ordinal] = true;
     return File::Appended::done;
@@ -160,16 +179,19 @@ File::Appended Compact::source_of(File& file, const Row& row, Batch& batch, uint
     const uint32_t own = number();
     source = known.source;
     const bool same = known.recording == own && known.stream == row.stream && known.thread == row.thread;
-    if (same) return File::Appended::done;
+    if (same)
+        return File::Appended::done;
     bool is_new = false;
     {
         const DisablingLockGuard lock(mutex_);
         source = sources_.number(row.thread, row.stream, &is_new);
     }
     const bool any = source == 0;
-    if (any) source = kAnySource;
+    if (any)
+        source = kAnySource;
     const Record definition{.kind = Kind::source, .source = source, .time = row.thread, .address = row.stream};
-    if (any) return batch.add(definition), File::Appended::done;
+    if (any)
+        return batch.add(definition), File::Appended::done;
     if (is_new)
         if (const auto defined = file.append(bytes_of(definition), error); defined != File::Appended::done)
             return defined;
@@ -180,7 +202,8 @@ File::Appended Compact::source_of(File& file, const Row& row, Batch& batch, uint
 File::Appended Compact::append(File& file, const Row& row, int& error) {
     Batch batch;
     Record event = event_of(row);
-    if (const auto there = place_of(file, row, batch, event.place, error); there != File::Appended::done) return there;
+    if (const auto there = place_of(file, row, batch, event.place, error); there != File::Appended::done)
+        return there;
     if (const auto there = source_of(file, row, batch, event.source, error); there != File::Appended::done)
         return there;
     const bool clock = add_clock(batch, row.time);
@@ -193,7 +216,8 @@ File::Appended Compact::append(File& file, const Row& row, int& error) {
     }
     batch.add(event);
     const auto result = file.append(batch.view(), error);
-    if (clock && result == File::Appended::done) clock_.store(row.time >> kStretch, std::memory_order_release);
+    if (clock && result == File::Appended::done)
+        clock_.store(row.time >> kStretch, std::memory_order_release);
     return result;
 }
 

@@ -33,11 +33,16 @@ void copy_piece(char*& to, const char*& from) {
 }
 
 inline void copy_forward(char* to, const char* from, size_t bytes) {
-    for (size_t pieces = bytes / 16; pieces != 0; pieces--) copy_piece<16>(to, from);
-    if (bytes & 8) copy_piece<8>(to, from);
-    if (bytes & 4) copy_piece<4>(to, from);
-    if (bytes & 2) copy_piece<2>(to, from);
-    if (bytes & 1) copy_piece<1>(to, from);
+    for (size_t pieces = bytes / 16; pieces != 0; pieces--)
+        copy_piece<16>(to, from);
+    if (bytes & 8)
+        copy_piece<8>(to, from);
+    if (bytes & 4)
+        copy_piece<4>(to, from);
+    if (bytes & 2)
+        copy_piece<2>(to, from);
+    if (bytes & 1)
+        copy_piece<1>(to, from);
 }
 
 /// A row of text: without its thread and the comma behind it at first, so that one that is torn has none. The kernel's
@@ -45,7 +50,8 @@ inline void copy_forward(char* to, const char* from, size_t bytes) {
 inline void copy_row(char* to, std::string_view row) {
     constexpr size_t kWord = 8;
     size_t head = 0;
-    while (head < kWord && row[head] != ',') head++;
+    while (head < kWord && row[head] != ',')
+        head++;
     head += head < kWord ? 1 : 0;
     copy_forward(to + head, row.data() + head, row.size() - head);
     show_in_order();

@@ -50,8 +50,10 @@ Path file_name(std::string_view name, pid_t pid, unsigned attempt) {
         at += here ? 1 : 0;
         has_pid = has_pid || here;
     }
-    if (attempt != 0 && !has_pid) path.append('.', number);
-    if (attempt > (has_pid ? 0 : 1)) path.append('.', has_pid ? attempt + 1 : attempt);
+    if (attempt != 0 && !has_pid)
+        path.append('.', number);
+    if (attempt > (has_pid ? 0 : 1))
+        path.append('.', has_pid ? attempt + 1 : attempt);
     return path;
 }
 
@@ -69,7 +71,8 @@ int File::make_new(FileError& error) {
 void File::note_process() {
     owner_ = getpid();
     void* const page = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return;
+    if (page == MAP_FAILED)
+        return;
     if (madvise(page, sizeof(int), kWipeOnFork) != 0) {
         munmap(page, sizeof(int));
         return;
@@ -89,15 +92,20 @@ bool File::make(std::string_view name, Reason& why) {
 bool File::open_there(std::string_view name, int& file, Reason& why) {
     for (unsigned attempt = 0;; attempt++) {
         path_ = file_name(name, owner_, attempt);
-        if (path_.cut()) return fail(why, "can't make", path_, ENAMETOOLONG);
+        if (path_.cut())
+            return fail(why, "can't make", path_, ENAMETOOLONG);
         FileError error;
         file = make_new(error);
-        if (file >= 0) return true;
-        if (error.error != EEXIST || attempt + 1 == kMaxNames) return fail(why, "can't make", path_, error);
+        if (file >= 0)
+            return true;
+        if (error.error != EEXIST || attempt + 1 == kMaxNames)
+            return fail(why, "can't make", path_, error);
         // A pipe could stop the program, or end it by a signal when its reader goes.
         struct stat info {};
-        if (!about(path_.c_str(), &info) || S_ISREG(info.st_mode)) continue;
-        if (!S_ISCHR(info.st_mode)) return why.assign(path_, " is not a regular file"), false;
+        if (!about(path_.c_str(), &info) || S_ISREG(info.st_mode))
+            continue;
+        if (!S_ISCHR(info.st_mode))
+            return why.assign(path_, " is not a regular file"), false;
         file = keep_descriptor(ConfiguredFile(path_).append(error));
         return file >= 0 || fail(why, "can't write to", path_, error);
     }
@@ -107,7 +115,8 @@ bool File::try_to_make(std::string_view name, Reason& why) {
     note_process();
     form_ = form_of(name);
     int file = -1;
-    if (!open_there(name, file, why)) return false;
+    if (!open_there(name, file, why))
+        return false;
     identity_ = identity_of(file);
     if (!S_ISCHR(identity_.mode) && !S_ISREG(identity_.mode)) {
         close(file);
@@ -115,13 +124,15 @@ bool File::try_to_make(std::string_view name, Reason& why) {
     }
     file_.store(file, std::memory_order_release);
     int error = 0;
-    if (write_header(error) != Appended::done) return cant_write(error, why), false;
+    if (write_header(error) != Appended::done)
+        return cant_write(error, why), false;
     begin_to_map(file);
     return true;
 }
 
 File::Appended File::write_header(int& error) {
-    if (form_ == Form::csv) return write_row(kHeader, error);
+    if (form_ == Form::csv)
+        return write_row(kHeader, error);
     const Header header = header_of(owner_);
     return write_row({reinterpret_cast<const char*>(&header), sizeof header}, error);
 }
@@ -131,7 +142,8 @@ void File::cant_write(int error, Reason& why) const { fail(why, "can't write to"
 // Nobody else than the superuser can shorten it then by mistake, which would end this process by SIGBUS.
 void File::begin_to_map(int file) {
     struct stat info {};
-    if (!S_ISREG(identity_.mode) || !Windows::suits(file) || !about(file, &info)) return;
+    if (!S_ISREG(identity_.mode) || !Windows::suits(file) || !about(file, &info))
+        return;
     mode_ = info.st_mode & 07777;
     fchmod(file, mode_ & ~kWriting);
     windows_.open(written_.load(std::memory_order_relaxed));
@@ -144,14 +156,16 @@ bool File::is_ours(int file) const { return file >= 0 && identity_of(file) == id
 
 // Programs close descriptors that they don't know, and what the number stands for then is not ours to write to.
 int File::descriptor() {
-    if (const int file = file_.load(std::memory_order_acquire); is_ours(file)) return file;
+    if (const int file = file_.load(std::memory_order_acquire); is_ours(file))
+        return file;
     const DisablingLockGuard lock(mutex_);
     return descriptor_again();
 }
 
 // -1, with errno, where the file can't be had.
 int File::descriptor_again() {
-    if (const int file = file_.load(std::memory_order_relaxed); is_ours(file)) return file;
+    if (const int file = file_.load(std::memory_order_relaxed); is_ours(file))
+        return file;
     FileError error;
     const int file = open_again(error);
     if (file < 0) {
@@ -168,11 +182,14 @@ int File::descriptor_again() {
 }
 
 int File::open_again(FileError& error) {
-    if (!S_ISREG(identity_.mode)) return keep_descriptor(ConfiguredFile(path_).append(error));
+    if (!S_ISREG(identity_.mode))
+        return keep_descriptor(ConfiguredFile(path_).append(error));
     const int file = ConfiguredFile(path_, ConfiguredFile::Access::map).append(error);
-    if (file >= 0 || error.error != EACCES || !let_write(error)) return keep_descriptor(file);
+    if (file >= 0 || error.error != EACCES || !let_write(error))
+        return keep_descriptor(file);
     const int again = keep_descriptor(ConfiguredFile(path_, ConfiguredFile::Access::map).append(error));
-    if (is_ours(again)) fchmod(again, mode_ & ~kWriting);
+    if (is_ours(again))
+        fchmod(again, mode_ & ~kWriting);
     return again;
 }
 
@@ -180,7 +197,8 @@ int File::open_again(FileError& error) {
 bool File::let_write(FileError& error) {
     const int file = ConfiguredFile(path_, ConfiguredFile::Access::look).append(error);
     const bool done = is_ours(file) && fchmod(file, mode_) == 0;
-    if (file >= 0) close(file);
+    if (file >= 0)
+        close(file);
     return done;
 }
 
@@ -190,7 +208,8 @@ File::Appended File::append(std::string_view row, int& error) {
         return append_slowly(row, error);
     // A child has claimed in memory of its own alone. One that is forked by a signal in the middle of this writes what
     // its parent writes, too, and where.
-    if (!is_owner()) return Appended::not_ours;
+    if (!is_owner())
+        return Appended::not_ours;
     form_ == Form::csv ? copy_row(claim.to(), row) : copy_records(claim.to(), row);
     claim.done();
     return Appended::done;
@@ -214,10 +233,13 @@ File::Appended File::append_slowly(std::string_view row, int& error) {
 
 // False: rows are written from now on.
 bool File::make_room() {
-    if (by_write_.load(std::memory_order_acquire)) return false;
+    if (by_write_.load(std::memory_order_acquire))
+        return false;
     const DisablingLockGuard lock(mutex_);
-    if (windows_.has_room()) return true;
-    if (!windows_.is_open()) return false;
+    if (windows_.has_room())
+        return true;
+    if (!windows_.is_open())
+        return false;
     const int file = descriptor_again();
     // Asked each time, as a program may lower its own limit.
     if (file >= 0 && file_may_have(windows_.next_size()) && windows_.extend(file, form_ == Form::csv ? '\n' : '\0'))
@@ -228,36 +250,45 @@ bool File::make_room() {
 
 // Bytes that were claimed before are still written: they are not cut off. A cut that fails is tried again (settled).
 void File::settle() {
-    if (windows_.is_open()) written_.store(windows_.close(), std::memory_order_relaxed);
+    if (windows_.is_open())
+        written_.store(windows_.close(), std::memory_order_relaxed);
     const int file = descriptor_again();
-    if (file < 0 || ftruncate(file, static_cast<off_t>(written_.load(std::memory_order_relaxed))) != 0) return;
+    if (file < 0 || ftruncate(file, static_cast<off_t>(written_.load(std::memory_order_relaxed))) != 0)
+        return;
     fchmod(file, mode_);
     by_write_.store(true, std::memory_order_release);
 }
 
 // False, with errno: the file can't be had.
 bool File::settled() {
-    if (by_write_.load(std::memory_order_acquire)) return true;
+    if (by_write_.load(std::memory_order_acquire))
+        return true;
     const DisablingLockGuard lock(mutex_);
-    if (!by_write_.load(std::memory_order_relaxed)) settle();
+    if (!by_write_.load(std::memory_order_relaxed))
+        settle();
     return by_write_.load(std::memory_order_relaxed);
 }
 
 File::Appended File::write_row(std::string_view row, int& error) {
     const int file = descriptor();
-    if (file < 0) return error = errno, Appended::failed;
+    if (file < 0)
+        return error = errno, Appended::failed;
     // Asked each time, as a program may lower its own limit.
     const uint64_t end = written_.fetch_add(row.size(), std::memory_order_relaxed) + row.size();
-    if (S_ISREG(identity_.mode) && !file_may_have(end)) return error = EFBIG, Appended::failed;
+    if (S_ISREG(identity_.mode) && !file_may_have(end))
+        return error = EFBIG, Appended::failed;
     ssize_t written;
-    do written = write(file, row.data(), row.size());
+    do
+        written = write(file, row.data(), row.size());
     while (written < 0 && errno == EINTR);
-    if (written == static_cast<ssize_t>(row.size())) return Appended::done;
+    if (written == static_cast<ssize_t>(row.size()))
+        return Appended::done;
     return error = written < 0 ? errno : ENOSPC, Appended::failed;
 }
 
 void File::finish() {
-    if (by_write_.load(std::memory_order_acquire) || !is_owner()) return;
+    if (by_write_.load(std::memory_order_acquire) || !is_owner())
+        return;
     const int saved_errno = errno;
     {
         const DisablingLockGuard lock(mutex_);

@@ -14,7 +14,8 @@ class Log {
     bool make(std::string_view name, Reason& why) { return file_.make(name, why); }
     /// As File::append().
     File::Appended append(const Row& row, int& error) {
-        if (file_.form() == Form::compact) return compact_.append(file_, row, error);
+        if (file_.form() == Form::compact)
+            return compact_.append(file_, row, error);
         RowText text;
         write_row(text, row);
         return file_.append(text.view(), error);

@@ -56,7 +56,8 @@ unsigned digits_of(uint64_t number) {
 char* put_number(char* to, uint64_t number) {
     char* const end = to + digits_of(number);
     char* at = end;
-    for (; number >= 100; number /= 100) put_pair(at -= 2, number % 100);
+    for (; number >= 100; number /= 100)
+        put_pair(at -= 2, number % 100);
     if (number >= 10)
         put_pair(at - 2, number);
     else
@@ -69,7 +70,8 @@ char* put_hexadecimal(char* to, uint64_t number) {
     *to++ = 'x';
     const auto digits = (static_cast<unsigned>(std::bit_width(number | 1)) + 3) / 4;
     unsigned shift = digits * 4;
-    if (digits % 2 != 0) *to++ = kHexadecimals.text[2 * (number >> (shift -= 4) & 15) + 1];
+    if (digits % 2 != 0)
+        *to++ = kHexadecimals.text[2 * (number >> (shift -= 4) & 15) + 1];
     while (shift != 0) {
         shift -= 8;
         std::memcpy(to, kHexadecimals.text + 2 * (number >> shift & 255), 2);
@@ -79,7 +81,8 @@ char* put_hexadecimal(char* to, uint64_t number) {
 }
 
 char* put_text(char* to, std::string_view text) {
-    if (text.empty()) return to;  // which may have no address
+    if (text.empty())
+        return to;  // which may have no address
     std::memcpy(to, text.data(), text.size());
     return to + text.size();
 }
@@ -106,7 +109,8 @@ void know_second(Known& now, uint64_t second) {
 char* put_time_of_day(Known& now, char* to, uint64_t microseconds) {
     constexpr uint64_t kSecond = 1'000'000;
     const uint64_t second = microseconds / kSecond, rest = microseconds % kSecond;
-    if (now.second != second) know_second(now, second);
+    if (now.second != second)
+        know_second(now, second);
     to = put_text(to, {now.time_of_day, sizeof now.time_of_day});
     put_pair(to, rest / 10'000);
     put_pair(to + 2, rest / 100 % 100);
@@ -115,7 +119,8 @@ char* put_time_of_day(Known& now, char* to, uint64_t microseconds) {
 }
 
 char* put_limit(Known& now, char* to, uint64_t limit) {
-    if (limit == Row::kNotKnown) return to;
+    if (limit == Row::kNotKnown)
+        return to;
     if (now.limit != limit) {
         now.limit_size = static_cast<uint8_t>(put_number(now.limit_text, limit) - now.limit_text);
         now.limit = limit;
@@ -142,7 +147,8 @@ void write_row(RowText& text, const Row& row) {
     *to++ = ',';
     to = put_limit(now, to, row.limit);
     *to++ = ',';
-    if (row.held != Row::kNotKnown) to = put_number(to, row.held);
+    if (row.held != Row::kNotKnown)
+        to = put_number(to, row.held);
     *to++ = '\n';
     text.size = static_cast<size_t>(to - text.bytes);
 }

@@ -22,7 +22,8 @@ constexpr uint64_t kExt = 0xEF53, kXfs = 0x58465342, kTmpfs = 0x01021994, kOverl
 template <char Filler>
 struct Page {
     constexpr Page() {
-        for (char& byte : bytes) byte = Filler;
+        for (char& byte : bytes)
+            byte = Filler;
     }
     char bytes[4096] = {};
 };
@@ -42,8 +43,10 @@ bool fill(int file, char filler, uint64_t bytes) {
             left -= piece;
         }
         const ssize_t written = writev(file, pieces, static_cast<int>(count));
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
         bytes -= static_cast<uint64_t>(written);
     }
     return true;
@@ -53,9 +56,11 @@ bool fill(int file, char filler, uint64_t bytes) {
 
 bool Windows::suits(int file) {
     struct statfs system {};
-    if (fstatfs(file, &system) != 0) return false;
+    if (fstatfs(file, &system) != 0)
+        return false;
     const auto type = static_cast<uint32_t>(system.f_type);
-    if (type == kExt || type == kXfs || type == kTmpfs) return true;
+    if (type == kExt || type == kXfs || type == kTmpfs)
+        return true;
     // Figures are those of the system beneath. btrfs, alone among those that may be there, counts no files.
     return type == kOverlay && system.f_files != 0;
 }
@@ -84,8 +89,10 @@ uint64_t Windows::next_end() const { return end_ + std::clamp(end_, kFirst, kLar
 Windows::Window* Windows::free_window() {
     Window* found = nullptr;
     for (Window& window : windows_) {
-        if (window.mapped && window.is_over()) window.unmap();
-        if (!window.mapped) found = &window;
+        if (window.mapped && window.is_over())
+            window.unmap();
+        if (!window.mapped)
+            found = &window;
     }
     return found;
 }
@@ -94,14 +101,18 @@ bool Windows::extend(int file, char filler) {
     const uint64_t end = next_end();
     const uint64_t used = offset_.load(std::memory_order_relaxed);
     // Claims are none while the last window has no room, so this is all of them in it.
-    if (Window* const last = current_.load(std::memory_order_relaxed)) last->claimed = used - last->first;
+    if (Window* const last = current_.load(std::memory_order_relaxed))
+        last->claimed = used - last->first;
     Window* const window = free_window();
-    if (!window) return errno = EBUSY, false;
+    if (!window)
+        return errno = EBUSY, false;
     const uint64_t size = end + kMostAtOnce;
-    if (!fill(file, filler, size - std::max(filled_, used))) return false;
+    if (!fill(file, filler, size - std::max(filled_, used)))
+        return false;
     filled_ = size;
     void* const base = mmap(nullptr, size - end_, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(end_));
-    if (base == MAP_FAILED) return false;
+    if (base == MAP_FAILED)
+        return false;
     // All pages at once are cheaper than a fault for each. Where the kernel doesn't know how, they come one by one.
     if (madvise(base, size - end_, kPopulateWrite) != 0 && errno == EFAULT) {
         munmap(base, size - end_);

@@ -51,7 +51,8 @@ class Windows {
             Window* const window = current_.load(std::memory_order_acquire);
             if (!window || !window->has(at)) {
                 const uint64_t now = offset_.load(std::memory_order_acquire);
-                if (now == at) return false;
+                if (now == at)
+                    return false;
                 at = now;
                 continue;
             }

@@ -59,7 +59,8 @@ inline long call_kernel(long number, long a, long b, long c, long d, long e, lon
         if (file >= 0) {
             const long at =
                 call_kernel(kMmap, 0, kSlot, kReadWrite, kShared, file, static_cast<long>(limits[0] * kSlot));
-            if (at > 0 || at < -4095) found = reinterpret_cast<unsigned char*>(at);
+            if (at > 0 || at < -4095)
+                found = reinterpret_cast<unsigned char*>(at);
             call_kernel(kClose, file, 0, 0, 0, 0, 0);
         }
     }
@@ -73,8 +74,10 @@ template <int N>
     // The built files say which mutants can be active in them: what the compiler has computed can't.
     asm volatile(".pushsection .cuslice_mutants,\"\",@progbits\n\t.long %c0\n\t.popsection" : : "i"(N));
     unsigned char* mine = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(!mine, 0)) mine = find_slot();
-    if (!mine[kReached + N]) mine[kReached + N] = 1;
+    if (__builtin_expect(!mine, 0))
+        mine = find_slot();
+    if (!mine[kReached + N])
+        mine[kReached + N] = 1;
     return *reinterpret_cast<const volatile int*>(mine) == N;
 }
 
@@ -83,7 +86,8 @@ template <int N>
 /// True if mutant N is active. None is in what the compiler computes.
 template <int N>
 constexpr bool cuslice_mutant() noexcept {
-    if (__builtin_is_constant_evaluated()) return false;
+    if (__builtin_is_constant_evaluated())
+        return false;
     return cuslice_mutants::is_active<N>();
 }
 

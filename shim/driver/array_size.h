@@ -19,7 +19,8 @@ struct Extents {
     uint64_t bytes(uint64_t element) const {
         uint64_t all = element;
         for (const uint64_t extent : {width, std::max<uint64_t>(height, 1), std::max<uint64_t>(depth, 1)})
-            if (__builtin_mul_overflow(all, extent, &all)) return ~0ull;
+            if (__builtin_mul_overflow(all, extent, &all))
+                return ~0ull;
         return all;
     }
 };
@@ -32,7 +33,8 @@ uint64_t least_2d(const Descriptor* d) {
 
 template <typename Descriptor>
 uint64_t least_3d(const Descriptor* d, unsigned levels = 1) {
-    if (!d || d->Flags & kWithoutMemory) return 0;
+    if (!d || d->Flags & kWithoutMemory)
+        return 0;
     const uint64_t element = channel_bytes(d->Format) * d->NumChannels;
     Extents extents{d->Width, d->Height, d->Depth};
     const bool layers = d->Flags & kLayers;
@@ -40,10 +42,12 @@ uint64_t least_3d(const Descriptor* d, unsigned levels = 1) {
     uint64_t sum = 0;
     for (unsigned level = std::clamp(levels, 1u, std::max(1u, static_cast<unsigned>(std::bit_width(largest)))); level;
          level--) {
-        if (__builtin_add_overflow(sum, extents.bytes(element), &sum)) return ~0ull;
+        if (__builtin_add_overflow(sum, extents.bytes(element), &sum))
+            return ~0ull;
         extents.width = std::max<uint64_t>(extents.width / 2, 1);
         extents.height /= 2;
-        if (!layers) extents.depth /= 2;
+        if (!layers)
+            extents.depth /= 2;
     }
     return sum;
 }

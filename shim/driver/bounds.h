@@ -10,7 +10,8 @@ namespace cuslice {
 // segment, and empty ones, are left to the driver.
 
 inline bool in_bounds(CUdeviceptr address, uint64_t bytes) {
-    if (!bytes) return true;
+    if (!bytes)
+        return true;
     CopyGpus::note(address);
     return process().caches().map().holds(address, bytes);
 }
@@ -40,7 +41,8 @@ inline bool is_device_memory(CUmemorytype type) {
 // Both ends of what CUDA_MEMCPY3D describes; the driver's to answer if there is none.
 template <typename Copy>
 bool box_in_bounds(const Copy* copy) {
-    if (!copy) return true;
+    if (!copy)
+        return true;
     const auto box = [&](uint64_t pitch, uint64_t layer) {
         return Box{copy->WidthInBytes, copy->Height, copy->Depth, pitch, layer};
     };

@@ -27,7 +27,8 @@ struct Box {
 
 // All from the first byte of the box to its last, and so also what a pitch leaves out in between.
 inline ByteRange range_of(uint64_t address, const Box& box) {
-    if (box.empty()) return {address, 0};
+    if (box.empty())
+        return {address, 0};
     uint64_t bytes = 0;
     if (!box.before(box.rows - 1, box.layers - 1, &bytes) || __builtin_add_overflow(bytes, box.width, &bytes))
         bytes = ~0ull;
@@ -37,10 +38,13 @@ inline ByteRange range_of(uint64_t address, const Box& box) {
 // The same of a box that begins at a place in what lies at `address`, where a pitch or a layer of 0 means that they
 // touch each other.
 inline ByteRange range_of(uint64_t address, uint64_t x, uint64_t y, uint64_t z, Box box) {
-    if (box.empty()) return {address, 0};
+    if (box.empty())
+        return {address, 0};
     uint64_t first = 0;
-    if (!box.pitch) box.pitch = x + box.width;
-    if (!box.layer) box.layer = y + box.rows;
+    if (!box.pitch)
+        box.pitch = x + box.width;
+    if (!box.layer)
+        box.layer = y + box.rows;
     if (!box.before(y, z, &first) || __builtin_add_overflow(first, x, &first) ||
         __builtin_add_overflow(address, first, &first))
         return {address, ~0ull};
@@ -50,7 +54,8 @@ inline ByteRange range_of(uint64_t address, uint64_t x, uint64_t y, uint64_t z, 
 // The range that a memset of rows fills. `width`: elements of `bytes` bytes in each row.
 inline ByteRange range_of_rows(uint64_t address, uint64_t pitch, uint64_t width, uint64_t bytes, uint64_t rows) {
     Box box{0, rows, 1, pitch, 0};
-    if (__builtin_mul_overflow(width, bytes, &box.width)) box.width = ~0ull;
+    if (__builtin_mul_overflow(width, bytes, &box.width))
+        box.width = ~0ull;
     return range_of(address, box);
 }
 

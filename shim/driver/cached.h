@@ -32,7 +32,8 @@ template <Function function, DirectAllocation direct>
         report_no_map(gpu);
         return direct(pointer, bytes);
     }
-    if (!address) return answer_denied(function, gpu, denied, bytes);
+    if (!address)
+        return answer_denied(function, gpu, denied, bytes);
     *pointer = address;
     return CUDA_SUCCESS;
 }
@@ -43,10 +44,12 @@ template <Function function, DirectAllocation direct>
     const Process::Current& current = Process::last_current();
     if (process().caches().better_direct(*current.gpu, bytes)) [[unlikely]] {
         const CUresult result = direct(pointer, bytes);
-        if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+        if (result != CUDA_ERROR_OUT_OF_MEMORY)
+            return result;
     }
     const uint64_t address = bytes > SizeClass::kMax ? current.cache->allocate_at_once(bytes) : 0;
-    if (!address) return cached_allocation_slowly<function, direct>(pointer, bytes);
+    if (!address)
+        return cached_allocation_slowly<function, direct>(pointer, bytes);
     *pointer = address;
     return CUDA_SUCCESS;
 }
@@ -54,11 +57,14 @@ template <Function function, DirectAllocation direct>
 // An allocation that may come out of a cache; `direct` makes it of the driver where there is none.
 template <Function function, DirectAllocation direct>
 [[gnu::always_inline]] inline CUresult cached_allocation(CUdeviceptr* pointer, uint64_t bytes) {
-    if (inside_hook || !pointer || !bytes) return direct(pointer, bytes);
+    if (inside_hook || !pointer || !bytes)
+        return direct(pointer, bytes);
     ContextAllocator* const cache = process().current_cache();
-    if (!cache) return direct(pointer, bytes);
+    if (!cache)
+        return direct(pointer, bytes);
     const uint64_t address = bytes <= SizeClass::kMax ? cache->allocate_at_once(bytes) : 0;
-    if (!address) return cached_allocation_beyond_magazine<function, direct>(pointer, bytes);
+    if (!address)
+        return cached_allocation_beyond_magazine<function, direct>(pointer, bytes);
     *pointer = address;
     return CUDA_SUCCESS;
 }
@@ -72,10 +78,12 @@ inline CUresult answer_freed(ContextAllocator::Freed freed, int error) {
 
 // Frees a block of a cache. False if the address is in none: it is the driver's to answer.
 inline bool cached_free(CUdeviceptr address, CUresult* result) {
-    if (inside_hook || !address) return false;
+    if (inside_hook || !address)
+        return false;
     int error = 0;
     const ContextAllocator::Freed freed = ContextAllocator::free(process().caches().map(), address, &error);
-    if (freed == ContextAllocator::Freed::not_ours) return false;
+    if (freed == ContextAllocator::Freed::not_ours)
+        return false;
     *result = answer_freed(freed, error);
     return true;
 }
@@ -115,7 +123,8 @@ template <DirectFree direct>
 
 // The block that an address is in, if it is a cache's.
 inline ContextAllocator::Found cached_block(CUdeviceptr address) {
-    if (!process().caches_anything() || inside_hook) return {};
+    if (!process().caches_anything() || inside_hook)
+        return {};
     return ContextAllocator::find(process().caches().map(), address);
 }
 

@@ -30,7 +30,8 @@ __attribute__((visibility("hidden"))) void* cuslice_resolve_driver(unsigned inde
 __attribute__((visibility("hidden"))) void* cuslice_resolve_checked(unsigned index) {
     void* const real = cuslice_resolve_driver(index);
     // Otherwise it is something that says why there is none.
-    if (!real || real != filled_driver_slot(index)) return real;
+    if (!real || real != filled_driver_slot(index))
+        return real;
     void* const target = process().may_cache() ? checked_of(static_cast<Function>(index)) : real;
     __atomic_store_n(&cuslice_checked_slots[index], target, __ATOMIC_RELEASE);
     return target;

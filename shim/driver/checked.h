@@ -14,7 +14,8 @@ template <Function kFunction, auto kInBounds, typename... Arguments>
 CUresult CUDAAPI checked_call(Arguments... arguments) {
     if (process().caches_anything()) {
         const CopyGpus gpus(stream_among(arguments...));
-        if (!kInBounds(arguments...)) return CUDA_ERROR_INVALID_VALUE;
+        if (!kInBounds(arguments...))
+            return CUDA_ERROR_INVALID_VALUE;
     }
     return detail::RealFunction<kFunction, Arguments...>{}(arguments...);
 }

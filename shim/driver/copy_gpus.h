@@ -19,7 +19,8 @@ class CopyGpus {
     ~CopyGpus() {
         if (!noted) [[likely]]
             return;
-        if (noted & (noted - 1)) process().caches().reach().copied_among(noted);
+        if (noted & (noted - 1))
+            process().caches().reach().copied_among(noted);
         noted = 0;
     }
     CopyGpus(const CopyGpus&) = delete;
@@ -44,7 +45,8 @@ template <typename... Arguments>
 CUstream stream_among(Arguments... arguments) {
     CUstream stream = nullptr;
     const auto look = [&](auto argument) {
-        if constexpr (std::is_same_v<decltype(argument), CUstream>) stream = argument;
+        if constexpr (std::is_same_v<decltype(argument), CUstream>)
+            stream = argument;
     };
     (look(arguments), ...);
     return stream;

@@ -39,7 +39,8 @@ inline uint64_t rounded_size(const VirtualGpu& gpu, uint64_t bytes) {
     constexpr uint64_t kChunk = 2 << 20;
     if (bytes <= kChunk / 2) [[likely]]
         return bytes;
-    if (!gpu.physical().measures_steps()) return bytes;
+    if (!gpu.physical().measures_steps())
+        return bytes;
     const uint64_t up = (bytes + kChunk - 1) / kChunk * kChunk;
     return up < bytes ? bytes : up;
 }
@@ -64,10 +65,12 @@ template <typename Pointer, typename Call, typename Free>
     const HookEntry entry(OnStack::Hold::quick);
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
-    if (!gpu || !gpu->limited()) return call(pointer);
+    if (!gpu || !gpu->limited())
+        return call(pointer);
     LimitError why;
     const uint64_t taken = kind == Kind::memory ? rounded_size(*gpu, bytes) : bytes;
-    if (!gpu->reserve(taken, &why)) return refuse(function, *gpu, why, bytes);
+    if (!gpu->reserve(taken, &why))
+        return refuse(function, *gpu, why, bytes);
     HookReservation reservation(*gpu, taken);
     OutParameter<Pointer> made(pointer);
     const CUresult result = charged_allocation(
@@ -79,7 +82,8 @@ template <typename Pointer, typename Call, typename Free>
             return recorded;
         },
         [&] { free(*made); });
-    if (result == CUDA_SUCCESS) made.keep();
+    if (result == CUDA_SUCCESS)
+        made.keep();
     return result;
 }
 
@@ -87,9 +91,11 @@ template <typename Pointer, typename Call, typename Free>
 // that another process made.
 [[gnu::cold, gnu::noinline]] inline void note_pool_free() {
     VirtualGpu* const current = UnrecordedFrees::any_watched() ? process().current().gpu : nullptr;
-    if (current && current->unrecorded_frees().watched()) current->driver_gave_back();
+    if (current && current->unrecorded_frees().watched())
+        current->driver_gave_back();
     for (int i = 0, count = process().gpu_count(); i < count; i++)
-        if (VirtualGpu& gpu = process().gpu(i); gpu.pools().any()) gpu.siblings().given_back().publish_settled();
+        if (VirtualGpu& gpu = process().gpu(i); gpu.pools().any())
+            gpu.siblings().given_back().publish_settled();
 }
 
 // The shape of every hook that frees. (Looking the record up first would cost a miss of the cache before the driver's
@@ -97,7 +103,8 @@ template <typename Pointer, typename Call, typename Free>
 template <typename GiveBack, typename Call>
 CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
     const HookEntry entry(OnStack::Hold::quick);
-    if (!entry.counts()) return call();
+    if (!entry.counts())
+        return call();
     gpu_state().allocations.expect(address);
     return charged_free(
         address,
@@ -109,7 +116,8 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
             // Without a record it is memory of a pool, or none that we counted.
             if (freed.address) {
                 VirtualGpu& gpu = process().gpu(freed.gpu);
-                if (is_managed(freed)) gpu.physical().managed_changed(-static_cast<int64_t>(freed.bytes));
+                if (is_managed(freed))
+                    gpu.physical().managed_changed(-static_cast<int64_t>(freed.bytes));
                 give_back(gpu, freed);
             } else if (result == CUDA_SUCCESS && (Siblings::any_joined() || UnrecordedFrees::any_watched())) {
                 note_pool_free();
@@ -135,15 +143,20 @@ constexpr bool makes_context(Function function) {
 // after, and undo what does not fit.
 template <typename Call, typename Undo>
 CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, uint64_t least = 0) {
-    if (!gpu || !gpu->limited()) return call();
+    if (!gpu || !gpu->limited())
+        return call();
     process().charge_unseen(*gpu, true);  // else it would be taken for what was there before
     LimitError why;
     DriverFootprint::Step step = DriverSteps(*gpu).before(makes_context(function));
-    if (least && !DriverSteps(*gpu).reserve_lower_bound(step, least, &why)) return refuse(function, *gpu, why);
+    if (least && !DriverSteps(*gpu).reserve_lower_bound(step, least, &why))
+        return refuse(function, *gpu, why);
     CUresult result = call();
-    if (made_room(result, *gpu, ~0ull)) result = call();  // how much it needs is the driver's to know
-    if (result != CUDA_SUCCESS) return result;
-    if (DriverSteps(*gpu).after(step, &why)) return result;
+    if (made_room(result, *gpu, ~0ull))
+        result = call();  // how much it needs is the driver's to know
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (DriverSteps(*gpu).after(step, &why))
+        return result;
     DriverFootprint::Step back = DriverSteps(*gpu).before();
     {
         const RelaxedCaptures relaxed;
@@ -159,7 +172,8 @@ CUresult counted_making(Make make, Undo undo, VirtualGpu* gpu, Handle* into, con
     OutParameter<Handle> made(into);
     const CUresult result = counted_step(
         make.function, gpu, [&] { return make(made.place(), arguments...); }, [&] { undo(*made); });
-    if (result == CUDA_SUCCESS) made.keep();
+    if (result == CUDA_SUCCESS)
+        made.keep();
     return result;
 }
 
@@ -167,15 +181,18 @@ CUresult counted_making(Make make, Undo undo, VirtualGpu* gpu, Handle* into, con
 // Null: there is nothing to count.
 inline VirtualGpu* named_gpu(const HookEntry& entry, CUdevice device) {
     VirtualGpu* const gpu = entry.counts() ? process().gpu_of(device) : nullptr;
-    if (!gpu || !gpu->limited()) return nullptr;
+    if (!gpu || !gpu->limited())
+        return nullptr;
     process().charge_unseen(*gpu, true);
     return gpu;
 }
 
 // The same for imports, whose GPU is known only afterwards: the current context's, or the only one.
 inline VirtualGpu* importing_gpu(const HookEntry& entry) {
-    if (!entry.counts()) return nullptr;
-    if (VirtualGpu* const gpu = process().current().gpu) return gpu;
+    if (!entry.counts())
+        return nullptr;
+    if (VirtualGpu* const gpu = process().current().gpu)
+        return gpu;
     return process().gpu_count() == 1 ? named_gpu(entry, 0) : nullptr;
 }
 

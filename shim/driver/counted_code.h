@@ -11,11 +11,13 @@ template <typename Load, typename Unload, typename Least, typename Handle, typen
 CUresult counted_load(Load load, Unload unload, Least least, Handle* handle, Code code, Arguments... arguments) {
     const HookEntry entry;
     VirtualGpu* gpu = entry.counts() ? process().current().gpu : nullptr;
-    if (!gpu || !gpu->limited() || !handle) return load(handle, code, arguments...);
+    if (!gpu || !gpu->limited() || !handle)
+        return load(handle, code, arguments...);
     Handle loaded = nullptr;
     const CUresult result = counted_step(
         load.function, gpu, [&] { return load(&loaded, code, arguments...); }, [&] { unload(loaded); }, least(code));
-    if (result == CUDA_SUCCESS) *handle = loaded;
+    if (result == CUDA_SUCCESS)
+        *handle = loaded;
     return result;
 }
 
@@ -25,14 +27,17 @@ CUresult counted_load(Load load, Unload unload, Least least, Handle* handle, Cod
 inline void look_before_kernel() {
     const HookEntry entry;
     VirtualGpu* gpu = current_gpu(entry);
-    if (!gpu || !gpu->limited()) return;
-    if (gpu->caches()) gpu->poll_cached();
+    if (!gpu || !gpu->limited())
+        return;
+    if (gpu->caches())
+        gpu->poll_cached();
     gpu->driver_gave_back();
 }
 
 // True of a limited GPU that is in use: of one of its partitions alone, as one step measures all of them.
 inline bool may_be_unloaded_from(VirtualGpu& gpu, const VirtualGpu* current) {
-    if (!gpu.limited() || !gpu.measured()) return false;
+    if (!gpu.limited() || !gpu.measured())
+        return false;
     const bool is_current = current && &gpu.physical() == &current->physical();
     return !is_current && gpu.physical().parts().front() == &gpu;
 }
@@ -43,15 +48,18 @@ template <typename Call>
 CUresult unload_beside(int ordinal, const VirtualGpu* current, const Call& call) {
     for (; ordinal < process().gpu_count(); ordinal++) {
         VirtualGpu& gpu = process().gpu(ordinal);
-        if (!may_be_unloaded_from(gpu, current)) continue;
+        if (!may_be_unloaded_from(gpu, current))
+            continue;
         if (!gpu.physical().measures_steps()) {
             const CUresult result = unload_beside(ordinal + 1, current, call);
-            if (result == CUDA_SUCCESS) gpu.driver_gave_back();
+            if (result == CUDA_SUCCESS)
+                gpu.driver_gave_back();
             return result;
         }
         DriverFootprint::Step step = DriverSteps(gpu).before();
         const CUresult result = unload_beside(ordinal + 1, current, call);
-        if (result == CUDA_SUCCESS) DriverSteps(gpu).after(step, nullptr);
+        if (result == CUDA_SUCCESS)
+            DriverSteps(gpu).after(step, nullptr);
         return result;
     }
     return call();
@@ -60,12 +68,15 @@ CUresult unload_beside(int ordinal, const VirtualGpu* current, const Call& call)
 inline constexpr auto counted_unload = [](auto unload, auto handle) {
     const auto call = [&] { return unload(handle); };
     const HookEntry entry;
-    if (!entry.counts()) return call();
+    if (!entry.counts())
+        return call();
     VirtualGpu* gpu = process().current().gpu;
-    if (!gpu || !gpu->limited()) return unload_beside(0, nullptr, call);
+    if (!gpu || !gpu->limited())
+        return unload_beside(0, nullptr, call);
     DriverFootprint::Step step = DriverSteps(*gpu).before();
     const CUresult result = unload_beside(0, gpu, call);
-    if (result == CUDA_SUCCESS) DriverSteps(*gpu).after(step, nullptr);
+    if (result == CUDA_SUCCESS)
+        DriverSteps(*gpu).after(step, nullptr);
     return result;
 };
 

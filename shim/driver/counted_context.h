@@ -18,7 +18,8 @@ namespace cuslice {
 class HookEndingContext : public EndingContext {
   public:
     HookEndingContext(VirtualGpu* gpu, CUcontext context) : EndingContext(process(), gpu, context) {
-        if (gpu && gpu->limited()) hook_frame.reserving = &gpu->budget();
+        if (gpu && gpu->limited())
+            hook_frame.reserving = &gpu->budget();
     }
     ~HookEndingContext() { hook_frame.reserving = nullptr; }
 };
@@ -29,16 +30,19 @@ template <typename Call>
 CUresult counted_end(VirtualGpu* gpu, CUcontext context, const PrimaryContext* primary, Call call) {
     const bool counts = gpu && gpu->limited();
     DriverFootprint::Step step;
-    if (counts) step = DriverSteps(*gpu).before();
+    if (counts)
+        step = DriverSteps(*gpu).before();
     CUresult result;
     {
         const ContextEnd end(context), no_retain(primary);
-        if (counts) note_holdings();
+        if (counts)
+            note_holdings();
         HookEndingContext ending(gpu, context);
         result = recorded_end(context, call);
         result == CUDA_SUCCESS ? ending.ended() : ending.lives_on();
     }
-    if (result == CUDA_SUCCESS && counts) DriverSteps(*gpu).after_context_end(step);
+    if (result == CUDA_SUCCESS && counts)
+        DriverSteps(*gpu).after_context_end(step);
     return result;
 }
 
@@ -46,16 +50,19 @@ inline VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? proces
 
 // Before a context: the slice may have to be reserved first, among everybody's on this host.
 inline CUresult join_others(VirtualGpu* gpu) {
-    if (!gpu || !gpu->limited() || !gpu_state().sharing.any()) return CUDA_SUCCESS;
+    if (!gpu || !gpu->limited() || !gpu_state().sharing.any())
+        return CUDA_SUCCESS;
     const Scratch<Refusal> refusal;
-    if (!refusal) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!refusal)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     gpu->join(gpu_state().sharing, &*refusal);
     return answer_place(*gpu, *refusal);
 }
 
 // How a context with these flags would be made; 0 where its size isn't looked up.
 inline uint64_t kind_of_context(const VirtualGpu* gpu, unsigned flags) {
-    if (!gpu || !gpu->limited() || !gpu_state().sharing.any()) return 0;
+    if (!gpu || !gpu->limited() || !gpu_state().sharing.any())
+        return 0;
     int version = 0;
     CUSLICE_REAL(cuDriverGetVersion)(&version);
     return context_kind(gpu_state().sharing.context_kind, flags, version);
@@ -65,7 +72,8 @@ inline uint64_t kind_of_context(const VirtualGpu* gpu, unsigned flags) {
 template <typename Call, typename Undo>
 CUresult counted_first_context(Function function, VirtualGpu* gpu, uint64_t kind, Call call, Undo undo) {
     const CUresult result = counted_step(function, gpu, call, undo, kind ? DriverSteps(*gpu).known_context(kind) : 0);
-    if (result == CUDA_SUCCESS && kind) DriverSteps(*gpu).note_context(kind);
+    if (result == CUDA_SUCCESS && kind)
+        DriverSteps(*gpu).note_context(kind);
     return result;
 }
 
@@ -76,10 +84,12 @@ bool released_one_of_several(PrimaryContext& primary, Call call, CUresult* resul
     const Visit no_end(&primary);
     unsigned retains = primary.retains.load();
     do {
-        if (retains <= 1) return false;
+        if (retains <= 1)
+            return false;
     } while (!primary.retains.compare_exchange_weak(retains, retains - 1));
     *result = call();
-    if (*result != CUDA_SUCCESS) primary.retains++;
+    if (*result != CUDA_SUCCESS)
+        primary.retains++;
     return true;
 }
 
@@ -87,14 +97,18 @@ bool released_one_of_several(PrimaryContext& primary, Call call, CUresult* resul
 // retain it where no hook is.
 template <typename Call>
 CUresult counted_release(VirtualGpu* gpu, Call call) {
-    if (!gpu) return call();
+    if (!gpu)
+        return call();
     PrimaryContext& primary = gpu->primary();
     CUresult result = CUDA_SUCCESS;
-    if (released_one_of_several(primary, call, &result)) return result;
+    if (released_one_of_several(primary, call, &result))
+        return result;
     const bool counts = gpu->limited();
     DriverFootprint::Step step;
-    if (counts) step = DriverSteps(*gpu).before();
-    if (counts) gpu->budget().begin_release();
+    if (counts)
+        step = DriverSteps(*gpu).before();
+    if (counts)
+        gpu->budget().begin_release();
     hook_frame.reserving = counts ? &gpu->budget() : nullptr;
     bool ended = false;
     {
@@ -107,11 +121,14 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
             recorded_end(context, [] { return CUDA_SUCCESS; });
             process().forget_context(gpu, context);
         }
-        if (result == CUDA_SUCCESS) primary.retains.store(ended ? 0 : std::max(1u, retains) - 1);
+        if (result == CUDA_SUCCESS)
+            primary.retains.store(ended ? 0 : std::max(1u, retains) - 1);
     }
     hook_frame.reserving = nullptr;
-    if (counts) gpu->budget().cancel_release();
-    if (counts && ended) DriverSteps(*gpu).after_context_end(step);
+    if (counts)
+        gpu->budget().cancel_release();
+    if (counts && ended)
+        DriverSteps(*gpu).after_context_end(step);
     return result;
 }
 

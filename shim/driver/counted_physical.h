@@ -38,7 +38,8 @@ class EndingMemory {
 // of a process that has ended, or one bound to an array.
 inline CUresult imported_given_back(CUresult result) {
     if (result == CUDA_SUCCESS)
-        if (VirtualGpu* gpu = process().current().gpu) gpu->driver_gave_back();
+        if (VirtualGpu* gpu = process().current().gpu)
+            gpu->driver_gave_back();
     return result;
 }
 

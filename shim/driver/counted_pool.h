@@ -10,7 +10,8 @@ enum class PoolRoom { none, reserved, spare };
 // waits for it.
 inline PoolRoom room_to_grow(VirtualGpu& gpu, MemoryPools::Growing& growing, uint64_t bytes, LimitError* why) {
     gpu.siblings().given_back().publish_unsettled();
-    if (growing.enter_on_spare()) return PoolRoom::spare;
+    if (growing.enter_on_spare())
+        return PoolRoom::spare;
     if (gpu.reserve(bytes, why)) {
         growing.enter_when_free();
         return PoolRoom::reserved;
@@ -23,14 +24,16 @@ inline PoolRoom room_to_grow(VirtualGpu& gpu, MemoryPools::Growing& growing, uin
 template <typename Call, typename Undo>
 CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, uint64_t bytes, Call call,
                            Undo undo) {
-    if (!gpu || !gpu->limited()) return call();
+    if (!gpu || !gpu->limited())
+        return call();
     MemoryPools::Growing growing(gpu->pools(), pool, bytes);
     uint64_t reserved = growing.at_most();
     LimitError why;
     const bool at_once = growing.enter() && gpu->reserve_at_once(reserved);
     if (!at_once) {
         const PoolRoom room = room_to_grow(*gpu, growing, reserved, &why);
-        if (room == PoolRoom::none) return refuse(function, *gpu, why, bytes);
+        if (room == PoolRoom::none)
+            return refuse(function, *gpu, why, bytes);
         if (room == PoolRoom::spare) {
             reserved = 0;
             gpu->budget().begin_release();
@@ -38,13 +41,16 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
     }
     HookReservation reservation(*gpu, reserved);
     const CUresult result = ask_driver(*gpu, bytes, call);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     growing.allocated(reserved, gpu->budget());
     reservation.disown();
     if (pool == MemoryPools::kGraphs)
         gpu->siblings().given_back().publish_settled();  // its end gives back, where no hook is
-    if (gpu->within_limit(&why) || gpu->siblings().given_back().within_limit()) return result;
-    if (!undo()) return result;
+    if (gpu->within_limit(&why) || gpu->siblings().given_back().within_limit())
+        return result;
+    if (!undo())
+        return result;
     gpu->refresh(true);
     why.requested = bytes;
     return refuse(function, *gpu, why);

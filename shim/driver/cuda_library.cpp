@@ -21,11 +21,13 @@ constinit std::atomic<const void*> last_program{nullptr};
 }  // namespace
 
 bool is_cuda_library(const void* caller) {
-    if (last_program.load(std::memory_order_relaxed) == caller) return false;
+    if (last_program.load(std::memory_order_relaxed) == caller)
+        return false;
     const LoadedObject object = object_at(caller);
     const std::string_view soname = object ? object.soname() : "";
     for (const std::string_view library : kLibraries)
-        if (soname.substr(0, library.size()) == library) return true;
+        if (soname.substr(0, library.size()) == library)
+            return true;
     last_program.store(caller, std::memory_order_relaxed);
     return false;
 }

@@ -26,17 +26,20 @@ class Text {
     }
     Text& append_address(uint64_t address) {
         FixedText<24> digits("\"0x");
-        for (int shift = 60; shift >= 0; shift -= 4) digits.append("0123456789abcdef"[address >> shift & 15]);
+        for (int shift = 60; shift >= 0; shift -= 4)
+            digits.append("0123456789abcdef"[address >> shift & 15]);
         return append(digits.append('"'));
     }
     // In one piece: what several threads append must not be mixed.
     void write_to(int file) {
-        if (whole_) write_at_once(file, bytes_.begin(), bytes_.size());
+        if (whole_)
+            write_at_once(file, bytes_.begin(), bytes_.size());
     }
 
   private:
     void add(std::string_view text) {
-        for (const char c : text) whole_ = whole_ && bytes_.push_back(c);
+        for (const char c : text)
+            whole_ = whole_ && bytes_.push_back(c);
     }
     void add(uint64_t number) { add(FixedText<24>().append(number)); }
 
@@ -78,14 +81,16 @@ void write_block(const Block& block, void* self) {
 }  // namespace
 
 void dump_caches(const VirtualGpu& gpu) {
-    if (!wants(LogLevel::debug)) return;
+    if (!wants(LogLevel::debug))
+        return;
     const int saved_errno = errno;
     if (const int file = open_log_file(); file >= 0) {
         Text text;
         text.append("cuslice: {\"gpu\":\"", gpu.identity().uuid, "\",\"caches\":[");
         bool first = true;
         process().caches().each([&](ContextCache& cache) {
-            if (cache.gpu != &gpu) return;
+            if (cache.gpu != &gpu)
+                return;
             text.append(first ? "" : ",", "{\"context\":");
             text.append_address(reinterpret_cast<uintptr_t>(cache.context)).append(",\"segments\":[");
             Writing writing{text};

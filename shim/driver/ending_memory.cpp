@@ -10,7 +10,8 @@ namespace {
 
 template <typename F>
 void each_gpu(uint64_t gpus, F f) {
-    for (; gpus; gpus &= gpus - 1) f(std::countr_zero(gpus));
+    for (; gpus; gpus &= gpus - 1)
+        f(std::countr_zero(gpus));
 }
 
 }  // namespace
@@ -33,7 +34,8 @@ void EndingMemory::give_back(void* self, int gpu, uint64_t bytes, PhysicalMemory
     VirtualGpu& on = process().gpu(gpu);
     if (kept == PhysicalMemory::Kept::exported)
         return release_exported(on, bytes, ending.exported_ >> gpu & 1 ? ending.before_[gpu] : 0);
-    if (kept == PhysicalMemory::Kept::by_array) return release_shared(on, bytes);
+    if (kept == PhysicalMemory::Kept::by_array)
+        return release_shared(on, bytes);
     on.budget().begin_release();
     on.budget().end_release(bytes);
 }

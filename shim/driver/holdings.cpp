@@ -22,7 +22,8 @@ struct Sums {
 
 void add_up(const Allocation& allocation, void* argument) {
     auto& sum = *static_cast<Sums*>(argument);
-    if (allocation.gpu != sum.gpu || allocation.kind >= kKindCount || allocation.bytes == 0) return;
+    if (allocation.gpu != sum.gpu || allocation.kind >= kKindCount || allocation.bytes == 0)
+        return;
     sum.bytes[allocation.kind] += allocation.bytes;
     sum.blocks[allocation.kind]++;
 }
@@ -38,7 +39,8 @@ constinit Noted noted[Process::kMaxGpus];
 void note(VirtualGpu& gpu) {
     Noted& most = noted[gpu.ordinal()];
     const uint64_t used = gpu.budget().used(), before = most.used.load(std::memory_order_relaxed);
-    if (used <= before + before / 64 || most.noting.exchange(true, std::memory_order_acquire)) return;
+    if (used <= before + before / 64 || most.noting.exchange(true, std::memory_order_acquire))
+        return;
     most.holdings = holdings_of(gpu);
     most.used.store(used, std::memory_order_relaxed);
     most.noting.store(false, std::memory_order_release);
@@ -47,20 +49,24 @@ void note(VirtualGpu& gpu) {
 }  // namespace
 
 void Holdings::add(std::string_view who, uint64_t bytes, uint64_t blocks) {
-    if (bytes != 0 && count < kMost) parts[count++] = {who, bytes, blocks};
+    if (bytes != 0 && count < kMost)
+        parts[count++] = {who, bytes, blocks};
 }
 
 void Holdings::sort() {
     for (unsigned i = 1; i < count; i++)
-        for (unsigned k = i; k > 0 && parts[k].bytes > parts[k - 1].bytes; k--) std::swap(parts[k], parts[k - 1]);
+        for (unsigned k = i; k > 0 && parts[k].bytes > parts[k - 1].bytes; k--)
+            std::swap(parts[k], parts[k - 1]);
 }
 
 Holdings holdings_of(const VirtualGpu& gpu) {
     Sums sum{gpu.ordinal(), {}, {}};
     gpu_state().allocations.for_each(add_up, &sum);
     Holdings holdings;
-    if (!gpu.slice().plus_context) holdings.add("contexts and modules", gpu.driver_footprint(), 0);
-    for (size_t kind = 0; kind < kKindCount; kind++) holdings.add(kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
+    if (!gpu.slice().plus_context)
+        holdings.add("contexts and modules", gpu.driver_footprint(), 0);
+    for (size_t kind = 0; kind < kKindCount; kind++)
+        holdings.add(kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
     uint64_t created_blocks = 0;
     const uint64_t created = gpu_state().physical_memory.held_on(gpu.ordinal(), &created_blocks);
     holdings.add("cuMemCreate", created, created_blocks);
@@ -72,22 +78,27 @@ void append_holdings(LogLine& line, const Holdings& holdings) {
     for (unsigned i = 0; i < holdings.count; i++) {
         const Holdings::Part& part = holdings.parts[i];
         line.append(i ? ", " : "", part.who, ' ', format_size(part.bytes));
-        if (part.blocks) line.append(" in ", part.blocks, part.blocks == 1 ? " block" : " blocks");
+        if (part.blocks)
+            line.append(" in ", part.blocks, part.blocks == 1 ? " block" : " blocks");
     }
-    if (!holdings.count) line.append("nothing yet");
+    if (!holdings.count)
+        line.append("nothing yet");
 }
 
 void watch_holdings() { before_freeing.store(note_holdings, std::memory_order_relaxed); }
 
 void note_holdings() {
-    if (!before_freeing.load(std::memory_order_relaxed)) return;
+    if (!before_freeing.load(std::memory_order_relaxed))
+        return;
     for (int i = 0, count = process().gpu_count(); i < count; i++)
-        if (VirtualGpu& gpu = process().gpu(i); gpu.limited()) note(gpu);
+        if (VirtualGpu& gpu = process().gpu(i); gpu.limited())
+            note(gpu);
 }
 
 Holdings most_held(const VirtualGpu& gpu) {
     Noted& most = noted[gpu.ordinal()];
-    if (most.noting.exchange(true, std::memory_order_acquire)) return {};
+    if (most.noting.exchange(true, std::memory_order_acquire))
+        return {};
     const Holdings holdings = most.holdings;
     most.noting.store(false, std::memory_order_release);
     return holdings;

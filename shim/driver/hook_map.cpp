@@ -41,7 +41,8 @@ void HookMap::build() {
     static_assert(kHooks.size() + kChecked.size() <= kMaxHooks);
     const auto add = [&](Function function, void* hook) {
         const void* real = physical_slot(function);
-        if (!real) return;
+        if (!real)
+            return;
         size_t i = home(real);
         for (const void* there; (there = rows_[i].real.load(std::memory_order_relaxed)) && there != real;)
             i = (i + 1) % kRows;
@@ -51,24 +52,31 @@ void HookMap::build() {
     const auto add_exported = [&](Function function) { add(function, kExported[static_cast<size_t>(function)]); };
     // Beneath the hooks, where GPUs are split.
     for (size_t i = 0; i < kFunctionCount; i++)
-        if (split_from_slots[i]) add(static_cast<Function>(i), filled_driver_slot(i));
-    for (const Function hook : kHooks) add_exported(hook);
-    if (!process().may_cache()) return;
-    for (const Function checked : kChecked) add_exported(checked);
+        if (split_from_slots[i])
+            add(static_cast<Function>(i), filled_driver_slot(i));
+    for (const Function hook : kHooks)
+        add_exported(hook);
+    if (!process().may_cache())
+        return;
+    for (const Function checked : kChecked)
+        add_exported(checked);
 }
 
 void* HookMap::hook_for(const void* real) const {
     for (size_t i = home(real);; i = (i + 1) % kRows) {
         const void* there = rows_[i].real.load(std::memory_order_relaxed);
-        if (there == real) return rows_[i].hook.load(std::memory_order_relaxed);
-        if (!there) return nullptr;
+        if (there == real)
+            return rows_[i].hook.load(std::memory_order_relaxed);
+        if (!there)
+            return nullptr;
     }
 }
 
 int HookMap::hooked_name(const char* name) {
     int index = 0;
     for (const Function hook : kHooks) {
-        if (std::strcmp(kFunctions[static_cast<size_t>(hook)].name, name) == 0) return index;
+        if (std::strcmp(kFunctions[static_cast<size_t>(hook)].name, name) == 0)
+            return index;
         index++;
     }
     return -1;
@@ -76,7 +84,8 @@ int HookMap::hooked_name(const char* name) {
 
 bool HookMap::is_listed_form(const char* name, const void* real) {
     for (size_t i = 0; i < kFunctionCount; i++)
-        if (physical_slot(static_cast<Function>(i)) == real && std::strcmp(kFunctions[i].name, name) == 0) return true;
+        if (physical_slot(static_cast<Function>(i)) == real && std::strcmp(kFunctions[i].name, name) == 0)
+            return true;
     return false;
 }
 

@@ -19,7 +19,8 @@ template <typename Create, typename... Arguments>
 CUresult counted_create(Create create, CUdevice device, CUcontext* context, Making way, Arguments... arguments) {
     const HookEntry entry;
     VirtualGpu* gpu = gpu_if(entry.counts(), device);
-    if (const CUresult refused = join_others(gpu); refused != CUDA_SUCCESS) return refused;
+    if (const CUresult refused = join_others(gpu); refused != CUDA_SUCCESS)
+        return refused;
     CUcontext made = nullptr;
     const MakingContext making;
     const CUresult result = counted_first_context(
@@ -29,11 +30,13 @@ CUresult counted_create(Create create, CUdevice device, CUcontext* context, Maki
             CUSLICE_REAL(cuCtxDestroy_v2)(made);
             const LeftMemory none;
         });
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     *context = made;
     const Contexts::Id id = gpu_state().contexts.id_of(made, device);
     process().forget_contexts();
-    if (VirtualGpu* its = process().gpu_of(device)) new_context(*its, made, id);
+    if (VirtualGpu* its = process().gpu_of(device))
+        new_context(*its, made, id);
     return result;
 }
 
@@ -42,11 +45,13 @@ CUresult counted_destroy(Destroy destroy, CUcontext context) {
     const HookEntry entry;
     const auto call = [&] { return destroy(context); };
     VirtualGpu* gpu = gpu_if(entry.counts(), gpu_state().contexts.device_of(context));
-    if (!gpu_state().contexts.is_name(context)) return counted_end(gpu, context, nullptr, call);
+    if (!gpu_state().contexts.is_name(context))
+        return counted_end(gpu, context, nullptr, call);
     // A green context's: what a driver makes of that is not documented, but the allocations are the primary context's.
     const ContextEnd end(context);
     const CUresult result = call();
-    if (result == CUDA_SUCCESS && gpu) gpu->driver_gave_back();
+    if (result == CUDA_SUCCESS && gpu)
+        gpu->driver_gave_back();
     return result;
 }
 
@@ -55,9 +60,11 @@ CUresult counted_destroy(Destroy destroy, CUcontext context) {
 // The slice's memory is taken now, where it is to be taken at once.
 void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id, CacheOfUnseen cache) {
     log_slice(gpu, context);
-    if (!gpu.caches() || cache == CacheOfUnseen::left) return;
+    if (!gpu.caches() || cache == CacheOfUnseen::left)
+        return;
     uint64_t missing = 0;
-    if (!process().caches().prepare(gpu, id, &missing)) report_missing(gpu, missing);
+    if (!process().caches().prepare(gpu, id, &missing))
+        report_missing(gpu, missing);
     report_unpublished();
 }
 
@@ -84,15 +91,18 @@ CUSLICE_HOOK_FORM(cuCtxDestroy_v2, counted_destroy, context)
 
 CUSLICE_HOOK(cuCtxAttach, context, flags) {
     const CUresult result = CUSLICE_REAL(cuCtxAttach)(context, flags);
-    if (result == CUDA_SUCCESS) gpu_state().contexts.attached(*context);
+    if (result == CUDA_SUCCESS)
+        gpu_state().contexts.attached(*context);
     return result;
 }
 
 CUSLICE_HOOK(cuCtxDetach, context) {
     const auto detach = CUSLICE_REAL(cuCtxDetach);
-    if (gpu_state().contexts.last_use(context)) return counted_destroy(detach, context);
+    if (gpu_state().contexts.last_use(context))
+        return counted_destroy(detach, context);
     const CUresult result = detach(context);
-    if (result == CUDA_SUCCESS) gpu_state().contexts.detached(context);
+    if (result == CUDA_SUCCESS)
+        gpu_state().contexts.detached(context);
     return result;
 }
 
@@ -101,8 +111,10 @@ namespace {
 // How many blocks of this limit's size the driver makes room for: one heap or print buffer, or a stack for each thread
 // that can be resident on the GPU, which an H200's driver takes at once (docs/results/). 0: the limit is no size.
 uint64_t times_held(const VirtualGpu& gpu, CUlimit limit) {
-    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE) return 1;
-    if (limit != CU_LIMIT_STACK_SIZE) return 0;
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE)
+        return 1;
+    if (limit != CU_LIMIT_STACK_SIZE)
+        return 0;
     int threads = 0, multiprocessors = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, gpu.device());
     CUSLICE_REAL(cuDeviceGetAttribute)(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu.device());
@@ -126,7 +138,8 @@ CUSLICE_HOOK(cuCtxSetLimit, limit, value) {
     return counted_step(
         Function::cuCtxSetLimit, gpu, [&] { return CUSLICE_REAL(cuCtxSetLimit)(limit, value); },
         [&] {
-            if (known) CUSLICE_REAL(cuCtxSetLimit)(limit, before);
+            if (known)
+                CUSLICE_REAL(cuCtxSetLimit)(limit, before);
         },
         gpu && known && value > before ? product(value - before, times_held(*gpu, limit)) : 0);
 }

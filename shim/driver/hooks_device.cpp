@@ -11,7 +11,8 @@ namespace {
 
 constexpr auto shown_total = [](auto real, auto* bytes, CUdevice device) {
     const CUresult result = real(bytes, device);
-    if (result != CUDA_SUCCESS || inside_hook || !process().limits_anything()) return result;
+    if (result != CUDA_SUCCESS || inside_hook || !process().limits_anything())
+        return result;
     VirtualGpu* gpu = process().gpu_of(device);
     if (gpu && gpu->limited()) {
         const DisableCancellation uncancelled;  // the ledger is read

@@ -31,7 +31,8 @@ constinit std::atomic<bool> said_of[HookMap::kMaxHooks]{};
 
 // Once for each name: every library with a runtime of its own asks for all of them.
 void report_refused(const char* name, int version) {
-    if (said_of[HookMap::hooked_name(name)].exchange(true, std::memory_order_relaxed)) return;
+    if (said_of[HookMap::hooked_name(name)].exchange(true, std::memory_order_relaxed))
+        return;
     LogLine line;
     log_line(LogLevel::warn,
              line.append("the driver has a form of ", name, " for CUDA version ", version,
@@ -41,7 +42,8 @@ void report_refused(const char* name, int version) {
 
 // Exchanges what the driver has answered for what the program is to have of it. False: it gets nothing.
 bool exchange(const char* symbol, void** pfn, int version, bool runtime) {
-    if (!pfn || !*pfn) return true;  // the driver has given nothing
+    if (!pfn || !*pfn)
+        return true;  // the driver has given nothing
     *pfn = exported_form(*pfn);
     if (void* hook = hook_map().hook_for(*pfn)) {
         *pfn = runtime ? runtime_form(*pfn, hook) : hook;
@@ -57,22 +59,27 @@ bool exchange(const char* symbol, void** pfn, int version, bool runtime) {
 }  // namespace
 
 CUSLICE_HOOK_ANYTIME(cuGetProcAddress, symbol, pfn, version, flags) {
-    if (ready() != Readiness::ready) return CUDA_ERROR_NOT_INITIALIZED;
+    if (ready() != Readiness::ready)
+        return CUDA_ERROR_NOT_INITIALIZED;
     void* given = pfn ? *pfn : nullptr;
     const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
     const CUresult result = CUSLICE_REAL(cuGetProcAddress)(symbol, pfn, version, flags);
-    if (result != CUDA_SUCCESS || exchange(symbol, pfn, version, runtime)) return result;
+    if (result != CUDA_SUCCESS || exchange(symbol, pfn, version, runtime))
+        return result;
     *pfn = given;  // as a driver does that lacks the function
     return CUDA_ERROR_NOT_FOUND;
 }
 
 CUSLICE_HOOK_ANYTIME(cuGetProcAddress_v2, symbol, pfn, version, flags, status) {
-    if (ready() != Readiness::ready) return CUDA_ERROR_NOT_INITIALIZED;
+    if (ready() != Readiness::ready)
+        return CUDA_ERROR_NOT_INITIALIZED;
     const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
     const CUresult result = CUSLICE_REAL(cuGetProcAddress_v2)(symbol, pfn, version, flags, status);
-    if (result != CUDA_SUCCESS || exchange(symbol, pfn, version, runtime)) return result;
+    if (result != CUDA_SUCCESS || exchange(symbol, pfn, version, runtime))
+        return result;
     *pfn = nullptr;
-    if (status) *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (status)
+        *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return result;
 }
 

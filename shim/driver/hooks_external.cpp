@@ -13,7 +13,8 @@ CUSLICE_HOOK(cuImportExternalMemory, memory, handle) {
 
 CUSLICE_HOOK(cuExternalMemoryGetMappedBuffer, address, memory, buffer) {
     const HookEntry entry;
-    if (VirtualGpu* gpu = current_gpu(entry)) gpu->unrecorded_frees().watch();
+    if (VirtualGpu* gpu = current_gpu(entry))
+        gpu->unrecorded_frees().watch();
     return counted_making(CUSLICE_REAL(cuExternalMemoryGetMappedBuffer), CUSLICE_REAL(cuMemFree_v2), current_gpu(entry),
                           address, memory, buffer);
 }
@@ -28,7 +29,8 @@ CUSLICE_HOOK(cuDestroyExternalMemory, memory) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuDestroyExternalMemory)(memory);
     VirtualGpu* gpu = result == CUDA_SUCCESS ? current_gpu(entry) : nullptr;
-    if (gpu) gpu->driver_gave_back();
+    if (gpu)
+        gpu->driver_gave_back();
     return result;
 }
 

@@ -13,11 +13,14 @@ using Bytes = GraphNeeds::Bytes;
 // Adds up the allocation nodes of a graph and of those inside it. What can't be read can't be launched either.
 void add_up(CUgraph graph, Bytes* bytes) {
     size_t count = 0;
-    if (CUSLICE_REAL(cuGraphGetNodes)(graph, nullptr, &count) != CUDA_SUCCESS || !count) return;
+    if (CUSLICE_REAL(cuGraphGetNodes)(graph, nullptr, &count) != CUDA_SUCCESS || !count)
+        return;
     PageVector<CUgraphNode> nodes;
     while (nodes.size() < count)
-        if (!nodes.push_back(nullptr)) return nodes.release();
-    if (CUSLICE_REAL(cuGraphGetNodes)(graph, nodes.begin(), &count) != CUDA_SUCCESS) return nodes.release();
+        if (!nodes.push_back(nullptr))
+            return nodes.release();
+    if (CUSLICE_REAL(cuGraphGetNodes)(graph, nodes.begin(), &count) != CUDA_SUCCESS)
+        return nodes.release();
     for (size_t i = 0; i < count; i++) {
         CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
         CUSLICE_REAL(cuGraphNodeGetType)(nodes[i], &type);
@@ -31,7 +34,8 @@ void add_up(CUgraph graph, Bytes* bytes) {
             params.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             continue;
         VirtualGpu* gpu = process().gpu_of(params.poolProps.location.id);
-        if (!gpu || !gpu->limited()) continue;
+        if (!gpu || !gpu->limited())
+            continue;
         bytes->on[gpu->ordinal()] += Budget::charged(params.bytesize);
         bytes->any = true;
     }
@@ -46,8 +50,10 @@ struct Launch {
     void* argument;
 
     CUresult from(int ordinal) const {
-        while (ordinal < process().gpu_count() && !bytes.on[ordinal]) ordinal++;
-        if (ordinal == process().gpu_count()) return call(argument);
+        while (ordinal < process().gpu_count() && !bytes.on[ordinal])
+            ordinal++;
+        if (ordinal == process().gpu_count())
+            return call(argument);
         const auto never = [] { return false; };  // nothing undoes a launch
         return counted_from_pool(
             function, &process().gpu(ordinal), MemoryPools::kGraphs, bytes.on[ordinal],
@@ -63,9 +69,11 @@ CUresult reserved(Function function, const Bytes& bytes, Call call) {
 
 constexpr auto counted_launch = [](auto real, CUgraphExec graph, CUstream stream) {
     const auto call = [&] { return real(graph, stream); };
-    if (gpu_state().graph_needs.empty()) return call();
+    if (gpu_state().graph_needs.empty())
+        return call();
     const HookEntry entry;
-    if (!entry.counts()) return call();
+    if (!entry.counts())
+        return call();
     const Bytes bytes = gpu_state().graph_needs.of(graph);
     return bytes.any ? reserved(real.function, bytes, call) : call();
 };
@@ -75,12 +83,15 @@ template <typename Real, typename... Arguments>
 CUresult counted_instance(Real real, bool uploads, CUgraphExec* instance, CUgraph graph, Arguments... arguments) {
     const HookEntry entry;
     Bytes bytes;
-    if (entry.counts()) add_up(graph, &bytes);
-    if (!bytes.any) return real(instance, graph, arguments...);
+    if (entry.counts())
+        add_up(graph, &bytes);
+    if (!bytes.any)
+        return real(instance, graph, arguments...);
     OutParameter<CUgraphExec> made(instance);
     const auto call = [&] { return real(made.place(), graph, arguments...); };
     const CUresult result = uploads ? reserved(real.function, bytes, call) : call();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!gpu_state().graph_needs.instantiated(*made, bytes)) {
         CUSLICE_REAL(cuGraphExecDestroy)(*made);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -116,13 +127,15 @@ CUSLICE_HOOK_FORM(cuGraphUpload, counted_launch, graph, stream)
 CUSLICE_HOOK_FORM(cuGraphUpload_ptsz, counted_launch, graph, stream)
 
 CUSLICE_HOOK(cuGraphExecDestroy, graph) {
-    if (gpu_state().graph_needs.empty()) return CUSLICE_REAL(cuGraphExecDestroy)(graph);
+    if (gpu_state().graph_needs.empty())
+        return CUSLICE_REAL(cuGraphExecDestroy)(graph);
     const DisableCancellation locked;
     // Before the driver's end of it, after which another thread can have the same handle.
     const Bytes bytes = gpu_state().graph_needs.of(graph);
     gpu_state().graph_needs.ended(graph);
     const CUresult result = CUSLICE_REAL(cuGraphExecDestroy)(graph);
-    if (result != CUDA_SUCCESS && bytes.any) gpu_state().graph_needs.instantiated(graph, bytes);
+    if (result != CUDA_SUCCESS && bytes.any)
+        gpu_state().graph_needs.instantiated(graph, bytes);
     return result;
 }
 

@@ -13,9 +13,12 @@ bool fill_in_bounds(const Params* params) {
 }
 
 bool node_in_bounds(const CUgraphNodeParams* params) {
-    if (!params) return true;
-    if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY) return box_in_bounds(&params->memcpy.copyParams);
-    if (params->type == CU_GRAPH_NODE_TYPE_MEMSET) return fill_in_bounds(&params->memset);
+    if (!params)
+        return true;
+    if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        return box_in_bounds(&params->memcpy.copyParams);
+    if (params->type == CU_GRAPH_NODE_TYPE_MEMSET)
+        return fill_in_bounds(&params->memset);
     return true;
 }
 

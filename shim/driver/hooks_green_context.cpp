@@ -21,8 +21,10 @@ CUcontext context_of(CUgreenCtx green) {
 CUSLICE_HOOK(cuGreenCtxCreate, green, resources, device, flags) {
     const HookEntry entry;
     VirtualGpu* gpu = gpu_if(entry.counts(), device);
-    if (!gpu) return CUSLICE_REAL(cuGreenCtxCreate)(green, resources, device, flags);
-    if (const CUresult refused = join_others(gpu); refused != CUDA_SUCCESS) return refused;
+    if (!gpu)
+        return CUSLICE_REAL(cuGreenCtxCreate)(green, resources, device, flags);
+    if (const CUresult refused = join_others(gpu); refused != CUDA_SUCCESS)
+        return refused;
     // Current while it is measured: without NVML, the free memory can only be asked of a current context.
     CUgreenCtx made = nullptr;
     CUcontext context = nullptr;
@@ -30,7 +32,8 @@ CUSLICE_HOOK(cuGreenCtxCreate, green, resources, device, flags) {
     const auto call = [&] {
         const Visit no_end(&gpu->primary());
         const CUresult created = CUSLICE_REAL(cuGreenCtxCreate)(green ? &made : nullptr, resources, device, flags);
-        if (created == CUDA_SUCCESS && (context = context_of(made))) measured.push(context);
+        if (created == CUDA_SUCCESS && (context = context_of(made)))
+            measured.push(context);
         return created;
     };
     const CUresult result = counted_step(Function::cuGreenCtxCreate, gpu, call, [&] {
@@ -39,13 +42,15 @@ CUSLICE_HOOK(cuGreenCtxCreate, green, resources, device, flags) {
         const LeftMemory none;
     });
     measured.pop();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     *green = made;
     const CUcontext primary = active_primary(device);
     gpu->primary().retains++;
     gpu->primary().is(primary);
     gpu_state().contexts.id_of(primary, device);
-    if (context != primary) gpu_state().contexts.add_name(context, primary, device);
+    if (context != primary)
+        gpu_state().contexts.add_name(context, primary, device);
     process().forget_contexts();
     log_slice(*gpu, primary);
     return result;
@@ -59,14 +64,17 @@ CUSLICE_HOOK(cuGreenCtxDestroy, green) {
     VirtualGpu* gpu = gpu_if(entry.counts(), gpu_state().contexts.device_of(context));
     const bool last = gpu && gpu->primary().retains.load() <= 1;
     DriverFootprint::Step step;
-    if (gpu && gpu->limited() && !last) step = DriverSteps(*gpu).before();
+    if (gpu && gpu->limited() && !last)
+        step = DriverSteps(*gpu).before();
     CUresult result;
     {
         const ContextEnd end(context);
         result = counted_release(gpu, [&] { return CUSLICE_REAL(cuGreenCtxDestroy)(green); });
     }
-    if (result != CUDA_SUCCESS || !gpu) return result;
-    if (gpu->limited() && !last) DriverSteps(*gpu).after(step, nullptr);
+    if (result != CUDA_SUCCESS || !gpu)
+        return result;
+    if (gpu->limited() && !last)
+        DriverSteps(*gpu).after(step, nullptr);
     gpu_state().contexts.name_ended(context);
     process().forget_contexts();
     return result;

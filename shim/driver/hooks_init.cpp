@@ -15,14 +15,16 @@ namespace {
 
 CUresult start(unsigned flags, std::string_view list, bool set) {
     const StartingReal starting;
-    if (!split().installed() || split().is_open()) return CUSLICE_REAL(cuInit)(flags);
+    if (!split().installed() || split().is_open())
+        return CUSLICE_REAL(cuInit)(flags);
     const VisibleDuringInit during(list, set);
     return CUSLICE_REAL(cuInit)(flags);
 }
 
 // The driver's answer where CUDA_VISIBLE_DEVICES leaves no GPU. Where GPUs are split it never sees that list.
 CUresult answer_to_list() {
-    if (!split().installed() || process().gpu_count() != 0) return CUDA_SUCCESS;
+    if (!split().installed() || process().gpu_count() != 0)
+        return CUDA_SUCCESS;
     return process().gpu_named_twice() ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
 }
 
@@ -41,11 +43,13 @@ CUSLICE_HOOK_ANYTIME(cuInit, flags) {
             return CUDA_ERROR_NO_DEVICE;
     }
     const Scratch<VisibleText> list;
-    if (!list) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!list)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     bool set = false;
     if (process().choose_gpus(*list, &set)) {
         const CUresult result = start(flags, list->view(), set);
-        if (result != CUDA_SUCCESS) return result;
+        if (result != CUDA_SUCCESS)
+            return result;
         if (process().open_gpus()) {
             process().tell_frameworks();
             return answer_to_list();

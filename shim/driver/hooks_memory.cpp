@@ -32,10 +32,12 @@ CUresult counted_pitch(Function function, uint64_t width, uint64_t height, Point
     VirtualGpu* gpu = current.gpu;
     uint64_t expected = 0;
     // A product that overflows is the driver's to refuse.
-    if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected)) return call(pointer, pitch);
+    if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected))
+        return call(pointer, pitch);
     LimitError why;
     expected = rounded_size(*gpu, expected);
-    if (!gpu->reserve(expected, &why)) return refuse(function, *gpu, why);
+    if (!gpu->reserve(expected, &why))
+        return refuse(function, *gpu, why);
     HookReservation reservation(*gpu, expected);
     OutParameter<Pointer> made(pointer);
     OutParameter<Size> chosen(pitch);
@@ -43,17 +45,21 @@ CUresult counted_pitch(Function function, uint64_t width, uint64_t height, Point
     const auto record_padded = [&] {
         padded = rounded_size(*gpu, static_cast<uint64_t>(*chosen) * height);
         const uint64_t more = padded > expected ? Budget::charged(padded) - Budget::charged(expected) : 0;
-        if (!gpu->reserve(more, &why)) return refuse(function, *gpu, why);
+        if (!gpu->reserve(more, &why))
+            return refuse(function, *gpu, why);
         HookReservation padding(*gpu, more);
         const CUresult recorded = record(*made, padded, current, Kind::pitch);
-        if (recorded == CUDA_SUCCESS) padding.commit();
+        if (recorded == CUDA_SUCCESS)
+            padding.commit();
         return recorded;
     };
     const CUresult result = charged_allocation(
         reservation, [&] { return ask_driver(*gpu, expected, [&] { return call(made.place(), chosen.place()); }); },
         record_padded, [&] { free(*made); });
-    if (result != CUDA_SUCCESS) return result;
-    if (padded < expected) gpu->budget().adjust(expected, padded);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (padded < expected)
+        gpu->budget().adjust(expected, padded);
     made.keep();
     chosen.keep();
     return result;
@@ -86,7 +92,8 @@ auto pitch_bytes(const Size* pitch, uint64_t width, uint64_t height) {
 // Where the limit is without the context, what CUDA's own libraries take for themselves comes on top as well: a program
 // that has taken all of its limit could start none of them otherwise.
 bool comes_on_top(const void* caller) {
-    if (!(process().features() & Process::kPlusContext)) return false;
+    if (!(process().features() & Process::kPlusContext))
+        return false;
     const VirtualGpu* gpu = process().current().gpu;
     return gpu && gpu->slice().plus_context && is_cuda_library(caller);
 }
@@ -103,18 +110,22 @@ bool comes_on_top(const void* caller) {
 
 // The first call too, and any without a driver.
 [[gnu::cold, gnu::noinline]] CUresult allocate_otherwise(CUdeviceptr* dptr, size_t bytesize, const void* caller) {
-    if (ready() != Readiness::ready) return unavailable();
+    if (ready() != Readiness::ready)
+        return unavailable();
     return recorded_allocation(
         dptr, [&](CUresult) { return bytesize; },
         [&] {
-            if (comes_on_top(caller)) return allocate_with_context(dptr, bytesize);
-            if (!process().caches_anything()) return allocate_directly(dptr, bytesize);
+            if (comes_on_top(caller))
+                return allocate_with_context(dptr, bytesize);
+            if (!process().caches_anything())
+                return allocate_directly(dptr, bytesize);
             return allocate_cached(dptr, bytesize);
         });
 }
 
 [[gnu::cold, gnu::noinline]] CUresult free_otherwise(CUdeviceptr dptr) {
-    if (ready() != Readiness::ready) return unavailable();
+    if (ready() != Readiness::ready)
+        return unavailable();
     return recorded_free(dptr, 0,
                          [&] { return process().caches_anything() ? free_cached(dptr) : free_directly(dptr); });
 }
@@ -124,8 +135,10 @@ bool comes_on_top(const void* caller) {
 // These two ask with one load whether the driver is there and what to pass through.
 CUSLICE_HOOK_ANYTIME(cuMemAlloc_v2, dptr, bytesize) {
     const auto features = process().features();
-    if (features == (Process::kReady | Process::kCaching)) return allocate_cached(dptr, bytesize);
-    if (features == Process::kReady) return allocate_directly(dptr, bytesize);
+    if (features == (Process::kReady | Process::kCaching))
+        return allocate_cached(dptr, bytesize);
+    if (features == Process::kReady)
+        return allocate_directly(dptr, bytesize);
     return allocate_otherwise(dptr, bytesize, __builtin_return_address(0));
 }
 
@@ -173,7 +186,8 @@ CUSLICE_HOOK(cuMemAllocManaged, dptr, bytesize, flags) {
 
 CUSLICE_HOOK_ANYTIME(cuMemFree_v2, dptr) {
     const auto features = process().features();
-    if (features == (Process::kReady | Process::kCaching)) return free_cached(dptr);
+    if (features == (Process::kReady | Process::kCaching))
+        return free_cached(dptr);
     return features == Process::kReady ? free_directly(dptr) : free_otherwise(dptr);
 }
 

@@ -16,15 +16,19 @@ CUresult counted_destroy(Handle array, Destroy destroy) {
     const auto name = reinterpret_cast<CUdeviceptr>(array);
     const Allocation known = gpu_state().allocations.find(name);
     VirtualGpu* gpu = known.address ? &process().gpu(known.gpu) : process().current().gpu;
-    if (!gpu || !gpu->limited()) return destroy(array);
+    if (!gpu || !gpu->limited())
+        return destroy(array);
     DriverFootprint::Step step;
-    if (gpu->physical().measures_steps()) step = DriverSteps(*gpu).before();
+    if (gpu->physical().measures_steps())
+        step = DriverSteps(*gpu).before();
     const CUresult result = charged_free(
         name, [&] { return destroy(array); },
         [&](CUresult, const Allocation& freed) {
-            if (freed.address) gpu->budget().release(freed.bytes);
+            if (freed.address)
+                gpu->budget().release(freed.bytes);
         });
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (gpu->physical().measures_steps())
         DriverSteps(*gpu).after(step, nullptr);
     else
@@ -37,7 +41,8 @@ CUresult counted_create(Create create, Destroy destroy, uint64_t least, Handle* 
     const HookEntry entry;
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
-    if (!gpu || !gpu->limited() || !array) return create(array, arguments...);
+    if (!gpu || !gpu->limited() || !array)
+        return create(array, arguments...);
     LimitError why;
     DriverFootprint::Step step = DriverSteps(*gpu).before();
     if (!least)
@@ -51,7 +56,8 @@ CUresult counted_create(Create create, Destroy destroy, uint64_t least, Handle* 
         [&] { return ask_driver(*gpu, least ? least : ~0ull, [&] { return create(&made, arguments...); }); },
         [&] { return record(reinterpret_cast<CUdeviceptr>(made), least, current, Kind::array); },
         [&] { destroy(made); });
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (DriverSteps(*gpu).after(step, &why)) {
         *array = made;
         return result;

@@ -19,7 +19,8 @@ constexpr auto to_array = [](CUarray, size_t, CUdeviceptr from, size_t bytes) { 
 constexpr auto from_array = [](CUdeviceptr to, CUarray, size_t, size_t bytes) { return in_bounds(to, bytes); };
 
 constexpr auto rows = [](const CUDA_MEMCPY2D* copy, auto...) {
-    if (!copy) return true;
+    if (!copy)
+        return true;
     const auto box = [&](size_t pitch) { return Box{copy->WidthInBytes, copy->Height, 1, pitch, 0}; };
     return (!is_device_memory(copy->srcMemoryType) ||
             in_bounds(copy->srcDevice, copy->srcXInBytes, copy->srcY, 0, box(copy->srcPitch))) &&
@@ -31,10 +32,13 @@ constexpr auto boxes = [](const auto* copy, auto...) { return box_in_bounds(copy
 // All of a batch is refused if one of it is, as the driver refuses it. Where it asks which, it is told.
 bool batch_in_bounds(const CUdeviceptr* to, const CUdeviceptr* from, const size_t* bytes, size_t count,
                      size_t* failed) {
-    if (!to || !from || !bytes) return true;
+    if (!to || !from || !bytes)
+        return true;
     for (size_t i = 0; i < count; i++) {
-        if (both(to[i], from[i], bytes[i])) continue;
-        if (failed) *failed = i;
+        if (both(to[i], from[i], bytes[i]))
+            continue;
+        if (failed)
+            *failed = i;
         return false;
     }
     return true;
@@ -42,17 +46,20 @@ bool batch_in_bounds(const CUdeviceptr* to, const CUdeviceptr* from, const size_
 
 // The size of an array's elements is the driver's to know; they are of a byte at least.
 bool operand_in_bounds(const CUmemcpy3DOperand& operand, const CUextent3D& extent) {
-    if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER) return true;
+    if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+        return true;
     const auto& at = operand.op.ptr;
     return in_bounds(at.ptr, 0, 0, 0, {extent.width, extent.height, extent.depth, at.rowLength, at.layerHeight});
 }
 
 bool batch_in_bounds(const CUDA_MEMCPY3D_BATCH_OP* copies, size_t count, size_t* failed) {
-    if (!copies) return true;
+    if (!copies)
+        return true;
     for (size_t i = 0; i < count; i++) {
         if (operand_in_bounds(copies[i].src, copies[i].extent) && operand_in_bounds(copies[i].dst, copies[i].extent))
             continue;
-        if (failed) *failed = i;
+        if (failed)
+            *failed = i;
         return false;
     }
     return true;

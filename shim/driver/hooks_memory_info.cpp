@@ -13,10 +13,12 @@ namespace {
 // The slice as this thread's context has it; false where nothing is limited, and what the driver said stands. The
 // driver has just answered, so there is a context; with one GPU it is known whose.
 bool current_view(uint64_t physical_free, MemoryView* view) {
-    if (inside_hook || !process().limits_anything()) return false;
+    if (inside_hook || !process().limits_anything())
+        return false;
     const bool one = process().gpu_count() == 1 && process().gpu(0).measured();
     VirtualGpu* gpu = one ? &process().gpu(0) : process().current().gpu;
-    if (!gpu || !gpu->bound()) return false;
+    if (!gpu || !gpu->bound())
+        return false;
     *view = memory_view(*gpu, physical_free);
     return true;
 }
@@ -24,7 +26,8 @@ bool current_view(uint64_t physical_free, MemoryView* view) {
 // Programs may ask for one of two figures.
 template <typename Out, typename Value>
 void put(Out* out, Value value) {
-    if (out) *out = static_cast<Out>(value);
+    if (out)
+        *out = static_cast<Out>(value);
 }
 
 // In a segment and in no block: nobody's memory.
@@ -33,7 +36,8 @@ bool is_unused(CUdeviceptr address) { return process().caches_anything() && proc
 template <typename Real, typename Pointer, typename Size>
 CUresult range(Real real, Pointer* base, Size* size, Pointer address) {
     const CUresult result = real(base, size, address);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     const ContextAllocator::Found block = cached_block(address);
     if (block.address) {
         put(base, block.address);
@@ -53,7 +57,8 @@ CUresult range(Real real, Pointer* base, Size* size, Pointer address) {
 CUSLICE_HOOK(cuMemGetInfo_v2, free, total) {
     const CUresult result = CUSLICE_REAL(cuMemGetInfo_v2)(free, total);
     MemoryView view;
-    if (result != CUDA_SUCCESS || !current_view(free ? *free : 0, &view)) return result;
+    if (result != CUDA_SUCCESS || !current_view(free ? *free : 0, &view))
+        return result;
     put(free, view.free);
     put(total, view.total);
     return result;
@@ -63,9 +68,12 @@ CUSLICE_HOOK(cuMemGetInfo_v2, free, total) {
 CUSLICE_HOOK(cuMemGetInfo, free, total) {
     const CUresult result = CUSLICE_REAL(cuMemGetInfo)(free, total);
     MemoryView view;
-    if (result != CUDA_SUCCESS || !current_view(~0ull, &view)) return result;
-    if (free) *free = static_cast<unsigned>(std::min<uint64_t>(*free, view.free));
-    if (total) *total = static_cast<unsigned>(std::min<uint64_t>(*total, view.total));
+    if (result != CUDA_SUCCESS || !current_view(~0ull, &view))
+        return result;
+    if (free)
+        *free = static_cast<unsigned>(std::min<uint64_t>(*free, view.free));
+    if (total)
+        *total = static_cast<unsigned>(std::min<uint64_t>(*total, view.total));
     return result;
 }
 

@@ -26,11 +26,13 @@ CUresult refuse_open() {
 constexpr auto open_handle = [](auto open, CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags) {
     const HookEntry entry;
     const IpcBlocks::Given given = IpcBlocks::read(handle);
-    if (given.ours && !given.readable) return refuse_open();
+    if (given.ours && !given.readable)
+        return refuse_open();
     CUdeviceptr opened = 0;
     const CUresult result = counted_making(open, CUSLICE_REAL(cuIpcCloseMemHandle), current_gpu(entry),
                                            address ? &opened : nullptr, given.handle, flags);
-    if (result != CUDA_SUCCESS || !address) return result;
+    if (result != CUDA_SUCCESS || !address)
+        return result;
     if (given.offset && !process().caches().ipc_blocks().opened(opened + given.offset, given.offset, given.bytes)) {
         CUSLICE_REAL(cuIpcCloseMemHandle)(opened);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -44,13 +46,16 @@ constexpr auto open_handle = [](auto open, CUdeviceptr* address, const CUipcMemH
 CUSLICE_HOOK(cuIpcGetMemHandle, handle, address) {
     const ContextAllocator::Found block = cached_block(address);
     const HookEntry entry;
-    if (block.address && !process().caches().exported(block)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (block.address && !process().caches().exported(block))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     CUdeviceptr base = block.address ? block.segment->address : address;
     const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, base);
-    if (result != CUDA_SUCCESS || !entry.counts()) return result;
+    if (result != CUDA_SUCCESS || !entry.counts())
+        return result;
     // Documented for an allocation's base only, but drivers may take any address in it.
     size_t size = 0;
-    if (!block.address && CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS) base = address;
+    if (!block.address && CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS)
+        base = address;
     gpu_state().allocations.change_kind(base, static_cast<uint8_t>(Kind::exported));
     const uint64_t offset = block.address - (block.address ? base : 0);
     if (offset && !process().caches().ipc_blocks().give(handle, offset, block.requested))
@@ -65,17 +70,20 @@ CUSLICE_HOOK(cuIpcCloseMemHandle, address) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuIpcCloseMemHandle)(process().caches().ipc_blocks().closed(address));
     VirtualGpu* gpu = result == CUDA_SUCCESS ? current_gpu(entry) : nullptr;
-    if (gpu) gpu->driver_gave_back();
+    if (gpu)
+        gpu->driver_gave_back();
     return result;
 }
 
 // A dma-buf, by which other devices use the memory. It keeps the memory whatever becomes of the allocation. Where it is
 // refused, the program is likely to have it pinned in another way.
 CUSLICE_HOOK(cuMemGetHandleForAddressRange, handle, address, size, type, flags) {
-    if (!keep_from_reuse(address, size)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!keep_from_reuse(address, size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags);
-    if (result != CUDA_SUCCESS || !entry.counts()) return result;
+    if (result != CUDA_SUCCESS || !entry.counts())
+        return result;
     CUdeviceptr base = address;
     size_t whole = 0;
     CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &whole, address);

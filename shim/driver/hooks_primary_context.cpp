@@ -13,7 +13,8 @@ namespace {
 
 // Somebody else had made it; if no hook saw that, it is measured while it is current.
 void know_retained(VirtualGpu& gpu, CUcontext context) {
-    if (gpu_state().contexts.known_id(context)) return;
+    if (gpu_state().contexts.known_id(context))
+        return;
     PushedContext during;
     during.push(context);
     process().know_context(&gpu, context, gpu.device());
@@ -39,11 +40,13 @@ CUresult counted_reset(Reset reset, CUdevice device) {
 CUSLICE_HOOK(cuDevicePrimaryCtxRetain, context, device) {
     const HookEntry entry;
     VirtualGpu* gpu = process().gpu_of(device);
-    if (const CUresult refused = join_others(gpu_if(entry.counts(), device)); refused != CUDA_SUCCESS) return refused;
+    if (const CUresult refused = join_others(gpu_if(entry.counts(), device)); refused != CUDA_SUCCESS)
+        return refused;
     unsigned flags = 0;
     int active = 0;
     CUSLICE_REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active);
-    if (entry.counts() && gpu && !active) process().look_for_ended(*gpu);
+    if (entry.counts() && gpu && !active)
+        process().look_for_ended(*gpu);
     // Current while it is measured: without NVML, the free memory can only be asked of a current context.
     CUcontext retained = nullptr;
     PushedContext measured;
@@ -51,7 +54,8 @@ CUSLICE_HOOK(cuDevicePrimaryCtxRetain, context, device) {
         // An end that is under way may be forgotten only after the driver has made the context anew.
         const std::optional<Visit> no_end = gpu ? std::optional<Visit>(std::in_place, &gpu->primary()) : std::nullopt;
         const CUresult result = CUSLICE_REAL(cuDevicePrimaryCtxRetain)(context ? &retained : nullptr, device);
-        if (result == CUDA_SUCCESS && !active) measured.push(retained);
+        if (result == CUDA_SUCCESS && !active)
+            measured.push(retained);
         return result;
     };
     VirtualGpu* const its = entry.counts() && !active ? gpu : nullptr;
@@ -62,8 +66,10 @@ CUSLICE_HOOK(cuDevicePrimaryCtxRetain, context, device) {
             const LeftMemory none;
         });
     measured.pop();
-    if (result == CUDA_SUCCESS) *context = retained;
-    if (result != CUDA_SUCCESS || !gpu) return result;
+    if (result == CUDA_SUCCESS)
+        *context = retained;
+    if (result != CUDA_SUCCESS || !gpu)
+        return result;
     gpu->primary().retains++;
     gpu->primary().is(retained);
     if (active) {

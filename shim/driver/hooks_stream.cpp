@@ -11,7 +11,8 @@ namespace {
 bool watched() { return process().caches_anything() && !inside_hook; }
 
 constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
-    if (!watched()) return real(stream, arguments...);
+    if (!watched())
+        return real(stream, arguments...);
     CaptureTracker& captures = process().caches().captures();
     captures.may_begin(stream, CaptureTracker::By::known);
     const CUresult result = real(stream, arguments...);
@@ -21,7 +22,8 @@ constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
 
 // An error may have ended it, or not.
 constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
-    if (!watched()) return real(stream, graph);
+    if (!watched())
+        return real(stream, graph);
     CaptureTracker& captures = process().caches().captures();
     const uint64_t moment = captures.moment();
     const CUresult result = real(stream, graph);
@@ -31,7 +33,8 @@ constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
 
 // Another thread may be asking whether the stream is still captured, of which the program knows nothing.
 constexpr auto destroy = [](auto real, CUstream stream) {
-    if (!watched() || process().caches().captures().none_asked()) return real(stream);
+    if (!watched() || process().caches().captures().none_asked())
+        return real(stream);
     CaptureTracker& captures = process().caches().captures();
     const uint64_t moment = captures.moment();
     captures.ends(stream);

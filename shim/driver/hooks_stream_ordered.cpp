@@ -33,12 +33,14 @@ struct PerThread {
 template <typename Form>
 VirtualGpu* gpu_of_stream(CUstream stream) {
     const bool is_handle = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
-    if (!is_handle || process().gpu_count() <= 1) return process().current().gpu;
+    if (!is_handle || process().gpu_count() <= 1)
+        return process().current().gpu;
     CUcontext context = nullptr;
     CUdevice device = -1;
     if (CUSLICE_REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS)
         device = gpu_state().contexts.device_of(context);
-    if (device < 0 && Form::device(stream, &device) != CUDA_SUCCESS) return process().current().gpu;
+    if (device < 0 && Form::device(stream, &device) != CUDA_SUCCESS)
+        return process().current().gpu;
     return process().gpu_of(device);
 }
 
@@ -87,7 +89,8 @@ template <typename Form, typename Call>
     const CUresult result = call(gpu);
     if (!recorded.records() || !pointer || (result == CUDA_SUCCESS && !on_device(*pointer)) || captures<Form>(stream))
         return result;
-    if (!gpu && result == CUDA_SUCCESS) gpu = gpu_of_address(*pointer);
+    if (!gpu && result == CUDA_SUCCESS)
+        gpu = gpu_of_address(*pointer);
     note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes, number_of(stream, Form::per_thread), 0, gpu);
     return result;
 }
@@ -107,7 +110,8 @@ CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUde
     const CUresult result = counted_from_pool(
         function, gpu, pool, bytes, [&] { return call(made.place()); },
         [&] { return free_again<Form>(*made, stream); });
-    if (result == CUDA_SUCCESS) made.keep();
+    if (result == CUDA_SUCCESS)
+        made.keep();
     return result;
 }
 
@@ -116,7 +120,8 @@ template <typename Form>
 constexpr auto allocate = [](auto real, CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
     return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
         const HookEntry entry;
-        if (!entry.counts() || bytesize == 0 || captures<Form>(stream)) return real(dptr, bytesize, stream);
+        if (!entry.counts() || bytesize == 0 || captures<Form>(stream))
+            return real(dptr, bytesize, stream);
         gpu = gpu_of_stream<Form>(stream);
         CUmemoryPool pool = nullptr;
         if (!gpu || !gpu->limited() || CUSLICE_REAL(cuDeviceGetMemPool)(&pool, gpu->device()) != CUDA_SUCCESS)
@@ -139,7 +144,8 @@ template <typename Form, typename Call>
 CUresult counted_managed(Function function, VirtualGpu& gpu, uint64_t bytes, CUdeviceptr* made, CUstream stream,
                          Call call) {
     LimitError why;
-    if (!gpu.reserve(bytes, &why)) return refuse(function, gpu, why, bytes);
+    if (!gpu.reserve(bytes, &why))
+        return refuse(function, gpu, why, bytes);
     HookReservation reservation(gpu, bytes);
     Process::Current nobody;
     nobody.gpu = &gpu;
@@ -147,7 +153,8 @@ CUresult counted_managed(Function function, VirtualGpu& gpu, uint64_t bytes, CUd
         reservation, [&] { return ask_driver(gpu, bytes, [&] { return call(made); }); },
         [&] {
             const CUresult recorded = record(*made, bytes, nobody, Kind::managed);
-            if (recorded == CUDA_SUCCESS) gpu.physical().managed_changed(static_cast<int64_t>(Budget::charged(bytes)));
+            if (recorded == CUDA_SUCCESS)
+                gpu.physical().managed_changed(static_cast<int64_t>(Budget::charged(bytes)));
             return recorded;
         },
         [&] { free_again<Form>(*made, stream); });
@@ -171,8 +178,10 @@ CUresult allocate_elsewhere(Function function, VirtualGpu& gpu, CUmemoryPool poo
             free_again<Form>(*made, stream);
         }
     }
-    if (is_managed) result = counted_managed<Form>(function, gpu, bytes, made.place(), stream, call);
-    if (result == CUDA_SUCCESS) made.keep();
+    if (is_managed)
+        result = counted_managed<Form>(function, gpu, bytes, made.place(), stream, call);
+    if (result == CUDA_SUCCESS)
+        made.keep();
     return result;
 }
 
@@ -181,11 +190,14 @@ constexpr auto allocate_from = [](auto real, CUdeviceptr* dptr, size_t bytesize,
     return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
         const HookEntry entry;
         const auto call = [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); };
-        if (!entry.counts() || bytesize == 0 || captures<Form>(stream)) return call(dptr);
+        if (!entry.counts() || bytesize == 0 || captures<Form>(stream))
+            return call(dptr);
         gpu = gpu_of_pool(pool);
-        if (gpu) return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream, call);
+        if (gpu)
+            return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream, call);
         VirtualGpu* const payer = gpu_of_stream<Form>(stream);
-        if (!payer || !payer->limited()) return call(dptr);
+        if (!payer || !payer->limited())
+            return call(dptr);
         return allocate_elsewhere<Form>(real.function, *payer, pool, dptr, bytesize, stream, call);
     });
 };
@@ -200,7 +212,8 @@ void free_later(VirtualGpu& gpu, const Allocation& freed) {
 // that. False if it is the driver's to answer.
 template <typename Form>
 bool cached_free_later(CUdeviceptr address, CUstream stream, CUresult* result) {
-    if (inside_hook || !process().caches_anything() || !process().caches().map().segment(address)) return false;
+    if (inside_hook || !process().caches_anything() || !process().caches().map().segment(address))
+        return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     *result = Form::capturing(stream, &status);  // which also says whether it is a stream at all
     if (*result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
@@ -212,7 +225,8 @@ template <typename Form>
 constexpr auto free_async = [](auto real, CUdeviceptr dptr, CUstream stream) {
     return recorded_free(dptr, number_of(stream, Form::per_thread), [&] {
         CUresult result;
-        if (cached_free_later<Form>(dptr, stream, &result)) return result;
+        if (cached_free_later<Form>(dptr, stream, &result))
+            return result;
         return counted_free(dptr, free_later, [&] { return real(dptr, stream); });
     });
 };
@@ -229,13 +243,16 @@ CUSLICE_HOOK_FORM(cuMemFreeAsync_ptsz, free_async<PerThread>, dptr, stream)
 CUSLICE_HOOK(cuMemPoolCreate, pool, properties) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemPoolCreate)(pool, properties);
-    if (result != CUDA_SUCCESS || !entry.counts()) return result;
+    if (result != CUDA_SUCCESS || !entry.counts())
+        return result;
     if (properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) {
         gpu_state().managed_pools.add(*pool);
         return result;
     }
-    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
-    if (VirtualGpu* const gpu = named_gpu(entry, properties->location.id)) gpu->pools().created(*pool);
+    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return result;
+    if (VirtualGpu* const gpu = named_gpu(entry, properties->location.id))
+        gpu->pools().created(*pool);
     return result;
 }
 
@@ -243,11 +260,13 @@ CUSLICE_HOOK(cuMemPoolDestroy, pool) {
     const HookEntry entry;
     gpu_state().managed_pools.remove(pool);
     VirtualGpu* gpu = entry.counts() ? gpu_of_pool(pool) : nullptr;
-    if (!gpu || !gpu->limited()) return CUSLICE_REAL(cuMemPoolDestroy)(pool);
+    if (!gpu || !gpu->limited())
+        return CUSLICE_REAL(cuMemPoolDestroy)(pool);
     MemoryPools& pools = gpu->pools();
     const bool orphans = pools.has_allocations(pool);
     const CUresult result = CUSLICE_REAL(cuMemPoolDestroy)(pool);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     const uint64_t charged = pools.destroyed(pool);
     if (!orphans) {
         gpu->budget().release(charged);
@@ -262,7 +281,8 @@ CUSLICE_HOOK(cuMemPoolDestroy, pool) {
 CUSLICE_HOOK(cuMemPoolImportPointer, address, pool, data) {
     const HookEntry entry;
     VirtualGpu* const gpu = importing_gpu(entry);
-    if (gpu) gpu->unrecorded_frees().watch();
+    if (gpu)
+        gpu->unrecorded_frees().watch();
     return counted_making(CUSLICE_REAL(cuMemPoolImportPointer), CUSLICE_REAL(cuMemFree_v2), gpu, address, pool, data);
 }
 

@@ -9,7 +9,8 @@ inline CUdeviceptr next_multiple(CUdeviceptr address, uint64_t step) { return ad
 // The first address behind `at`, which is in a segment and in no block, that can be in one.
 inline CUdeviceptr behind_gap(const AddressMap& map, CUdeviceptr at) {
     const AddressMap::Here here = map.at(at);
-    if (here.span) return next_multiple(at, SizeClass::kUnit);
+    if (here.span)
+        return next_multiple(at, SizeClass::kUnit);
     const bool before_block = here.block && here.begin > at;
     return before_block ? here.begin : next_multiple(at, SizeClass::kGranule);
 }
@@ -17,7 +18,8 @@ inline CUdeviceptr behind_gap(const AddressMap& map, CUdeviceptr at) {
 // Keeps blocks of caches in this range from being reused once they are freed. Their holder may go on using them after
 // the free, as a device does that reads and writes memory by itself. False if there is no memory to note it in.
 inline bool keep_from_reuse(CUdeviceptr address, uint64_t bytes) {
-    if (!process().caches_anything() || inside_hook) return true;
+    if (!process().caches_anything() || inside_hook)
+        return true;
     Caches& caches = process().caches();
     const AddressMap& map = caches.map();
     const CUdeviceptr end = bytes > ~0ull - address ? ~0ull : address + bytes;
@@ -28,7 +30,8 @@ inline bool keep_from_reuse(CUdeviceptr address, uint64_t bytes) {
             at = behind_gap(map, at);
             continue;
         }
-        if (!caches.exported(block)) return false;
+        if (!caches.exported(block))
+            return false;
         at = next_multiple(block.address + block.requested - 1, SizeClass::kUnit);
     }
     return true;

@@ -30,8 +30,10 @@ constinit std::atomic<bool> named_priority[VirtualParts::kMax]{};
 
 void report_unsupported(const char* symbol) {
     for (size_t i = 0; i < kFunctionCount; i++) {
-        if (std::strcmp(kFunctions[i].symbol, symbol) != 0) continue;
-        if (named_unsupported[i].exchange(true, std::memory_order_relaxed)) return;
+        if (std::strcmp(kFunctions[i].symbol, symbol) != 0)
+            continue;
+        if (named_unsupported[i].exchange(true, std::memory_order_relaxed))
+            return;
         break;
     }
     LogLine line;
@@ -41,16 +43,20 @@ void report_unsupported(const char* symbol) {
 // As a setting that can't be served is refused, whatever is logged; once for each part.
 void report_bad_priority(const Split::Device& part, int least, int greatest) {
     const auto ordinal = static_cast<int>(&part - split().device(0));
-    if (named_priority[ordinal].exchange(true, std::memory_order_relaxed)) return;
+    if (named_priority[ordinal].exchange(true, std::memory_order_relaxed))
+        return;
     const GpuIdentity& gpu = process().gpu(ordinal).physical().identity();
     const Entry* entry = find(process().settings(), Key::split, gpu);
-    if (!entry) return;
+    if (!entry)
+        return;
     const auto append = [](Reason& text, int number) -> Reason& {
-        if (number < 0) text.append("-");
+        if (number < 0)
+            text.append("-");
         return text.append(number < 0 ? -number : number);
     };
     Reason value, why;
-    if (!entry->selector.is_general()) value.append(entry->selector.text, "=");
+    if (!entry->selector.is_general())
+        value.append(entry->selector.text, "=");
     value.append(entry->value);
     append(why.append("the GPU has no stream priority "), *part.part.priority);
     append(why.append(": it has "), least).append(" (the least urgent) to ");
@@ -76,17 +82,20 @@ void report_no_driver() {
     LogLine line;
     const Entry* const asked = what_was_asked();
     line.append("no NVIDIA driver here");
-    if (asked) line.append(" for ", asked->origin);
+    if (asked)
+        line.append(" for ", asked->origin);
     line.append(": ", process().driver_text());
     const bool chosen = find(process().settings(), Key::driver) || find(process().settings(), Key::fake);
-    if (asked && !chosen) line.append(". ", kNoDriverAdvice);
+    if (asked && !chosen)
+        line.append(". ", kNoDriverAdvice);
     log_line(asked ? LogLevel::warn : LogLevel::info, line);
 }
 
 // The first copy in LD_PRELOAD is the one that is called, so it says so.
 void report_other_copy() {
     char path[512];
-    if (!find_other_copy(path, sizeof(path))) return;
+    if (!find_other_copy(path, sizeof(path)))
+        return;
     LogLine line("cuslice is preloaded twice: ");
     log_line(LogLevel::warn, line.append(path, " is ignored. Name one libcuslice.so in LD_PRELOAD"));
 }
@@ -97,10 +106,12 @@ void report_unserved() {
     for (const char* const* line = environment.lines(); *line; line++) {
         const std::string_view text(*line);
         const size_t equals = text.find('=');
-        if (equals == text.npos) continue;
+        if (equals == text.npos)
+            continue;
         const std::string_view name = slice(text, 0, equals), value = slice(text, equals + 1);
         const Unserved* const unserved = find_unserved(name, value);
-        if (!unserved || unserved->tool != OtherTool::hami) continue;
+        if (!unserved || unserved->tool != OtherTool::hami)
+            continue;
         LogLine notice;
         notice.append(name, ": ", value, ": has no effect here: ", unserved->why);
         log_line(LogLevel::warn, notice);
@@ -108,9 +119,11 @@ void report_unserved() {
 }
 
 void report(Readiness readiness) {
-    if (readiness == Readiness::bad_configuration) return log_bad_configuration();
+    if (readiness == Readiness::bad_configuration)
+        return log_bad_configuration();
     report_other_copy();
-    if (is_drop_in()) report_unserved();
+    if (is_drop_in())
+        report_unserved();
     if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {
         LogLine line;
         log_line(
@@ -121,7 +134,8 @@ void report(Readiness readiness) {
         LogLine line("the program has cleared its environment: its settings from cuslice run still hold, ");
         log_line(LogLevel::warn, line.append("but the programs that it starts have none"));
     }
-    if (readiness != Readiness::ready) return report_no_driver();
+    if (readiness != Readiness::ready)
+        return report_no_driver();
     LogLine line;
     log_line(LogLevel::info,
              line.append("the driver is ", process().driver_text(), ", found ", process().driver_found()));
@@ -148,7 +162,8 @@ Readiness load_and_report() {
     const Readiness now = process().load();
     if (!reported.exchange(true, std::memory_order_acq_rel)) {
         report(now);
-        if (wants(LogLevel::debug)) tell_long_waits();
+        if (wants(LogLevel::debug))
+            tell_long_waits();
     }
     return now;
 }
@@ -156,9 +171,12 @@ Readiness load_and_report() {
 // For the exported stubs of functions that pass through, when their slot is empty: what to jump to instead.
 extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_driver(unsigned index) {
     const Readiness now = ready();
-    if (void* real = driver_slot(index)) return real;
-    if (now != Readiness::ready) return reinterpret_cast<void*>(&not_loaded);
-    if (!named_missing[index].exchange(true, std::memory_order_relaxed)) report_missing_function(index);
+    if (void* real = driver_slot(index))
+        return real;
+    if (now != Readiness::ready)
+        return reinterpret_cast<void*>(&not_loaded);
+    if (!named_missing[index].exchange(true, std::memory_order_relaxed))
+        report_missing_function(index);
     return reinterpret_cast<void*>(&not_in_this_driver);
 }
 

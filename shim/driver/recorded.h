@@ -11,10 +11,12 @@ namespace cuslice {
 class RecordedCall {
   public:
     [[gnu::always_inline]] RecordedCall() : records_(process().records() && !inside_hook && !inside()) {
-        if (records_) outermost.begin(&place_, OnStack::Hold::by_calls);
+        if (records_)
+            outermost.begin(&place_, OnStack::Hold::by_calls);
     }
     [[gnu::always_inline]] ~RecordedCall() {
-        if (!records_) return;
+        if (!records_)
+            return;
         report_recording();
         outermost.end();
     }
@@ -27,9 +29,11 @@ class RecordedCall {
   private:
     static constinit thread_local OnStack outermost;
     static bool inside() {
-        if (!outermost.any()) return false;
+        if (!outermost.any())
+            return false;
         const bool still = outermost.judge(__builtin_frame_address(0)) == OnStack::Judgement::inside;
-        if (!still) outermost.forget();
+        if (!still)
+            outermost.forget();
         return still;
     }
     bool records_;
@@ -55,7 +59,8 @@ template <typename Pointer, typename Bytes, typename Call>
 CUresult recorded_allocation(const Pointer* pointer, Bytes bytes, Call call) {
     const RecordedCall recorded;
     const CUresult result = call();
-    if (!recorded.records() || !pointer) return result;
+    if (!recorded.records() || !pointer)
+        return result;
     const Process::Current& current = process().current();
     note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes(result), 0, current.context, current.gpu);
     return result;
@@ -69,19 +74,22 @@ CUresult recorded_free(CUdeviceptr address, uint64_t stream, Call call) {
     Recording::Block block;
     const bool known = recorded.records() && address && process().recording().freed(address, stream, &block);
     const CUresult result = call();
-    if (known && result != CUDA_SUCCESS) process().recording().allocated(block, stream);
+    if (known && result != CUDA_SUCCESS)
+        process().recording().allocated(block, stream);
     return result;
 }
 
 // A context's end, and with it that of its blocks; inside a hook that counts it.
 template <typename Call>
 CUresult recorded_end(CUcontext context, Call call) {
-    if (!process().records() || !context) return call();
+    if (!process().records() || !context)
+        return call();
     PageVector<Recording::Block> blocks;
     process().recording().context_ends(gpu_state().contexts.known_id(context), &blocks);
     const CUresult result = call();
     if (result != CUDA_SUCCESS)
-        for (const Recording::Block& block : blocks) process().recording().allocated(block, 0);
+        for (const Recording::Block& block : blocks)
+            process().recording().allocated(block, 0);
     blocks.release();
     report_recording();
     return result;

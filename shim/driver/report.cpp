@@ -15,7 +15,8 @@ constinit OncePerGpu short_of, unmapped;
 }  // namespace
 
 void report_no_map(const VirtualGpu& gpu) {
-    if (!unmapped.first(gpu)) return;
+    if (!unmapped.first(gpu))
+        return;
     LogLine line;
     append_gpu(line, gpu);
     line.append(
@@ -25,7 +26,8 @@ void report_no_map(const VirtualGpu& gpu) {
 }
 
 void report_missing(const VirtualGpu& gpu, uint64_t bytes) {
-    if (!short_of.first(gpu)) return;
+    if (!short_of.first(gpu))
+        return;
     LogLine line;
     append_gpu(line, gpu);
     line.append(": ", format_size(bytes));
@@ -35,14 +37,16 @@ void report_missing(const VirtualGpu& gpu, uint64_t bytes) {
 
 void report_unpublished() {
     const stats::LedgerError* why = process().caches().publisher().failure();
-    if (!why) return;
+    if (!why)
+        return;
     LogLine line("cuslice stats can't show this process: ");
     line.append(why->text);
     log_line(LogLevel::debug, line);
 }
 
 void report_recording() {
-    if (!process().recording().take_news()) return;
+    if (!process().recording().take_news())
+        return;
     if (const trace::Path* path = process().recording().begun()) {
         LogLine line("allocations are recorded in ");
         log_line(LogLevel::info, line.append(path->view()));

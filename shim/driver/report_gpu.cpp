@@ -16,9 +16,11 @@ constinit std::atomic<int> known_indices[Process::kMaxGpus]{};
 
 int index_of(const VirtualGpu& gpu) {
     const GpuIdentity& identity = gpu.physical().identity();
-    if (identity.index >= 0) return identity.index;
+    if (identity.index >= 0)
+        return identity.index;
     std::atomic<int>& known = known_indices[gpu.ordinal()];
-    if (const int index = known.load(std::memory_order_relaxed)) return index > 0 ? index - 1 : -1;
+    if (const int index = known.load(std::memory_order_relaxed))
+        return index > 0 ? index - 1 : -1;
     const DisableCancellation uncancelled;
     NvmlGpu nvml;
     GpuIdentity seen;

@@ -63,7 +63,8 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
                            uint64_t headroom) {
     const std::string_view symbol = kFunctions[static_cast<size_t>(function)].symbol;
     const bool context = starts_with(symbol, "cuCtxCreate") || symbol == "cuDevicePrimaryCtxRetain";
-    if (!context || why.requested <= gpu.limit()) return false;
+    if (!context || why.requested <= gpu.limit())
+        return false;
     constexpr uint64_t kMiB = 1 << 20;
     LogLine line;
     line.append("out of memory on ");
@@ -84,7 +85,8 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
 void append_others(LogLine& line, uint64_t bytes, const VirtualGpu& gpu) {
     line.append(", ", format_size(bytes), " by other processes (see cuslice ps)");
     const ledger::CachingMember other = gpu.siblings().sharing().budget().largest_caching();
-    if (other.bytes == 0) return;
+    if (other.bytes == 0)
+        return;
     line.append(", of which ", format_size(other.bytes), " by ");
     if (other.is_here)
         line.append("pid ", static_cast<unsigned>(other.pid));
@@ -102,8 +104,10 @@ void append_others(LogLine& line, uint64_t bytes, const VirtualGpu& gpu) {
 CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint64_t asked) {
     if (why.no_place) {
         const Scratch<Refusal> refusal;
-        if (refusal) gpu.join(gpu_state().sharing, &*refusal);
-        if (refusal) answer_place(gpu, *refusal);
+        if (refusal)
+            gpu.join(gpu_state().sharing, &*refusal);
+        if (refusal)
+            answer_place(gpu, *refusal);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     RefusalNotices& notices = refusals[gpu.ordinal()];
@@ -121,24 +125,33 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint6
     const bool other = why.of == LimitOf::other_part;
     const VirtualGpu& full = other ? process().gpu(why.part) : gpu;
     const uint64_t headroom = why.headroom ? why.headroom : full.headroom(why.of);
-    if (say_context_too_large(level, function, gpu, why, headroom)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (say_context_too_large(level, function, gpu, why, headroom))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line("out of memory on ");
     append_gpu(line, gpu);
     line.append(": ", kFunctions[static_cast<size_t>(function)].symbol, " tried to allocate ");
-    if (asked && asked < why.requested) line.append(format_size(asked), ", which may take ");
+    if (asked && asked < why.requested)
+        line.append(format_size(asked), ", which may take ");
     line.append(format_size(why.requested));
-    if (other) append_gpu(line.append(" on "), full), line.append(", which shares its context");
+    if (other)
+        append_gpu(line.append(" on "), full), line.append(", which shares its context");
     line.append("; ", format_size(why.used), " of the ");
     line.append(format_size(why.limit), " limit");
-    if (why.of == LimitOf::whole_gpu) line.append(" of the whole GPU");
-    if (why.of == LimitOf::rule) line.append(" of rule ", gpu_state().sharing.rule_name());
-    if (why.of == LimitOf::group) line.append(" of group ", gpu_state().sharing.group);
+    if (why.of == LimitOf::whole_gpu)
+        line.append(" of the whole GPU");
+    if (why.of == LimitOf::rule)
+        line.append(" of rule ", gpu_state().sharing.rule_name());
+    if (why.of == LimitOf::group)
+        line.append(" of group ", gpu_state().sharing.group);
     line.append(" are in use ");
-    if (why.of == LimitOf::whole_gpu) line.append("by this partition ");
+    if (why.of == LimitOf::whole_gpu)
+        line.append("by this partition ");
     append_holdings(line.append('('), holdings_of(full));
     line.append(')');
-    if (why.others) append_others(line, why.others, gpu);
-    if (full.slice().plus_context) line.append(", beside ", format_size(full.driver_footprint()), " of the context");
+    if (why.others)
+        append_others(line, why.others, gpu);
+    if (full.slice().plus_context)
+        line.append(", beside ", format_size(full.driver_footprint()), " of the context");
     if (!full.slice().plus_context || headroom)
         line.append(", and ", format_size(headroom), " are kept for the driver (headroom)");
     line.append(". ");
@@ -149,17 +162,20 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint6
     log_line(level, line);
     if (gpu.caches() && process().caches_anything()) {
         say_cached(level, function, gpu);
-        if (level == LogLevel::warn) dump_caches(gpu);
+        if (level == LogLevel::warn)
+            dump_caches(gpu);
     }
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 // Nothing is asked of the driver or of NVML any more.
 void report_last_refusals() {
-    if (refused_in.load(std::memory_order_relaxed) != getpid()) return;
+    if (refused_in.load(std::memory_order_relaxed) != getpid())
+        return;
     for (int i = 0, count = process().gpu_count(); i < count; i++) {
         RefusalNotices::Refused last;
-        if (!refusals[i].ended_by(coarse_clock(), &last)) continue;
+        if (!refusals[i].ended_by(coarse_clock(), &last))
+            continue;
         LogLine line;
         append_gpu(line, process().gpu(i));
         append_hidden(line.append(": "), refusals[i].take_hidden());

@@ -30,19 +30,23 @@ constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not 
 void say_group(const VirtualGpu& gpu) {
     const ledger::GroupTerms* const found = gpu.siblings().found_group();
     const Entry* const named = find(process().settings(), Key::group);
-    if (!found || !named || named->rank.level != 0 || !grouped.first(*gpu.physical().parts().front())) return;
+    if (!found || !named || named->rank.level != 0 || !grouped.first(*gpu.physical().parts().front()))
+        return;
     ledger::GroupTerms terms = *found;
-    if (shares_container(process().settings())) terms.similar[0] = '\0';  // nobody has chosen these names
+    if (shares_container(process().settings()))
+        terms.similar[0] = '\0';  // nobody has chosen these names
     LogLine place;
     append_gpu(place, gpu);
     const auto line =
         ledger::describe_group(gpu_state().sharing.group, place, terms, gpu.physical().whole_slice().group_limit);
-    if (!line.empty()) log_line(LogLevel::warn, LogLine(line));
+    if (!line.empty())
+        log_line(LogLevel::warn, LogLine(line));
 }
 
 void say_nothing_reserved(const VirtualGpu& gpu) {
     const bool has_limit = gpu.slice().job_limit != ledger::kNoLimitBytes;
-    if (!gpu_state().sharing.begins_job || has_limit || !unreserved.first(gpu)) return;
+    if (!gpu_state().sharing.begins_job || has_limit || !unreserved.first(gpu))
+        return;
     LogLine line;
     append_gpu(line, gpu);
     log_line(LogLevel::warn, line.append(": admission: this program has no limit of its own here, so nothing is "
@@ -57,9 +61,12 @@ LogLevel summary_level() {
 
 // Names the remedy where the ledger can't be had.
 void append_advice(LogLine& line, const ledger::LedgerError& failure, bool rule) {
-    if (failure.no_place) line.append(". Mount the ledger folder into the container, make room for it");
-    if (failure.stranger) line.append(". Have the administrator remove what is in the way");
-    if (!failure.no_place && !failure.stranger) return;
+    if (failure.no_place)
+        line.append(". Mount the ledger folder into the container, make room for it");
+    if (failure.stranger)
+        line.append(". Have the administrator remove what is in the way");
+    if (!failure.no_place && !failure.stranger)
+        return;
     line.append(rule ? ", or have the administrator set dir in the system's file to another folder"
                      : ", or set CUSLICE_DIR to another folder for all processes that share the limit");
 }
@@ -68,7 +75,8 @@ void append_advice(LogLine& line, const ledger::LedgerError& failure, bool rule)
 void say_unmeasured(const VirtualGpu& gpu) {
     int shared_with_host = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&shared_with_host, CU_DEVICE_ATTRIBUTE_INTEGRATED, gpu.ordinal());
-    if (!shared_with_host || !gpu.bound() || gpu.driver_footprint() != 0 || !unmeasured.first(gpu)) return;
+    if (!shared_with_host || !gpu.bound() || gpu.driver_footprint() != 0 || !unmeasured.first(gpu))
+        return;
     LogLine line;
     append_gpu(line, gpu);
     line.append(": NVML does not report this process's memory, and the GPU uses host memory, so contexts and modules ",
@@ -78,7 +86,8 @@ void say_unmeasured(const VirtualGpu& gpu) {
 
 bool is_seen(const GpuSelector& selector) {
     for (int i = 0; i < process().gpu_count(); i++)
-        if (selector.matches(process().gpu(i).physical().identity())) return true;
+        if (selector.matches(process().gpu(i).physical().identity()))
+            return true;
     return false;
 }
 
@@ -86,17 +95,20 @@ bool names_one_gpu(const Entry& entry) { return !entry.selector.is_general(); }
 
 // By a variable that is set here and now, and is not what a launcher handed over.
 bool is_said_here(const Entry& entry) {
-    if (entry.rank.source == Source::other_tools) return getenv(kHandOver.data()) == nullptr;
+    if (entry.rank.source == Source::other_tools)
+        return getenv(kHandOver.data()) == nullptr;
     return entry.rank.source == Source::environment && entry.rank.level == 0;
 }
 
 // A variable set here and now has a limit for a GPU that this program doesn't see, and this one has none: perhaps
 // CUDA's number was meant, which counts the visible GPUs. cuslice run looks at this before it starts a program.
 void say_unlimited(const VirtualGpu& gpu) {
-    if (gpu.bound()) return;
+    if (gpu.bound())
+        return;
     for (const Entry& entry : process().settings().entries()) {
         const bool names_one = is_amount(entry.key) && names_one_gpu(entry);
-        if (!names_one || !is_said_here(entry) || is_seen(entry.selector) || !unlimited.first(gpu)) continue;
+        if (!names_one || !is_said_here(entry) || is_seen(entry.selector) || !unlimited.first(gpu))
+            continue;
         LogLine line;
         append_gpu(line, gpu);
         line.append(": no limit; ", entry.origin, " sets one for '", entry.selector.text);
@@ -109,7 +121,8 @@ void say_too_large(const VirtualGpu& gpu) {
     const uint64_t total = gpu.physical().total();
     const Entry* const limit = find(process().settings(), Key::limit, gpu.physical().identity());
     const bool more = limit && limit->key == Key::limit && limit->number > total && total != 0;
-    if (!more || gpu.physical().is_split() || !is_said_here(*limit) || !too_large.first(gpu)) return;
+    if (!more || gpu.physical().is_split() || !is_said_here(*limit) || !too_large.first(gpu))
+        return;
     LogLine line;
     append_gpu(line, gpu);
     line.append(": ", limit->origin, " sets a limit of ", format_size(limit->number));
@@ -123,7 +136,8 @@ constinit std::atomic<bool> advised{false};
 // Once in a process: the environment is too late for what a framework has read before its first CUDA call.
 void say_missed_variables() {
     const std::string_view missed = process().missed_variables();
-    if (missed.empty() || advised.exchange(true, std::memory_order_relaxed)) return;
+    if (missed.empty() || advised.exchange(true, std::memory_order_relaxed))
+        return;
     LogLine line("JAX reads its variables before the first CUDA call. cuslice run sets ");
     line.append(missed, "; under LD_PRELOAD alone, set it in the environment if the program uses JAX");
     log_line(LogLevel::info, line);
@@ -131,9 +145,11 @@ void say_missed_variables() {
 
 // Nobody has joined yet where no hook has seen the context begin.
 void join_unseen(VirtualGpu& gpu) {
-    if (!gpu.slice().in_group || gpu.siblings().found_group()) return;
+    if (!gpu.slice().in_group || gpu.siblings().found_group())
+        return;
     const Scratch<Refusal> refusal;
-    if (refusal && gpu.join(gpu_state().sharing, &*refusal)) say_group(gpu);
+    if (refusal && gpu.join(gpu_state().sharing, &*refusal))
+        say_group(gpu);
 }
 
 // As CUDA writes it. NVML has eight digits of domain, and which of the two was asked depends on the settings.
@@ -146,15 +162,18 @@ std::string_view short_pci(std::string_view pci) {
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     const bool lost = refusal.how == ledger::Joined::lost, unreachable = refusal.how == ledger::Joined::unreachable;
     const bool refused = lost || unreachable || refusal.how == ledger::Joined::refused;
-    if (!refused) say_group(gpu), say_nothing_reserved(gpu);
-    if (!refused && (!refusal.rebuilt || !placed.first(gpu))) return CUDA_SUCCESS;
+    if (!refused)
+        say_group(gpu), say_nothing_reserved(gpu);
+    if (!refused && (!refusal.rebuilt || !placed.first(gpu)))
+        return CUDA_SUCCESS;
     LogLine line;
     append_gpu(line, gpu);
     if (lost) {
         line.append(": ", refusal.failure.text);
     } else if (unreachable) {
         const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
-        if (rule) line.append(": rule ", gpu_state().sharing.rule_name());
+        if (rule)
+            line.append(": rule ", gpu_state().sharing.rule_name());
         line.append(gpu_state().sharing.begins_job
                         ? ": the limit can't be reserved, so every allocation fails: "
                         : ": the limit can't be shared with other processes, so every allocation fails: ");
@@ -171,22 +190,26 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
 
 void log_slice(VirtualGpu& gpu, CUcontext context) {
     used_in.store(getpid(), std::memory_order_relaxed);
-    if (wants(summary_level())) watch_holdings();
+    if (wants(summary_level()))
+        watch_holdings();
     say_unmeasured(gpu);
     say_unlimited(gpu);
     say_too_large(gpu);
     join_unseen(gpu);
-    if (!wants(LogLevel::info) || !logged.first(gpu)) return;
+    if (!wants(LogLevel::info) || !logged.first(gpu))
+        return;
     size_t free = 0, total = 0;
     LogLine line("virtual ");
     line.append(gpu.ordinal(), " → physical ");
-    if (const int index = index_of(gpu); index >= 0) line.append(index, ", ");
+    if (const int index = index_of(gpu); index >= 0)
+        line.append(index, ", ");
     line.append(gpu.identity().uuid, ", ", gpu.name(), ", ", short_pci(gpu.identity().pci));
     line.append(", total ", format_size(gpu.physical().total()));
     PushedContext during;
     const bool known = during.push(context) && CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;
     during.pop();
-    if (known) line.append(", free ", format_size(free));
+    if (known)
+        line.append(", free ", format_size(free));
     if (gpu.bound())
         line.append(", limit ", format_size(gpu.limit()), " from ", gpu.slice().origin);
     else
@@ -197,17 +220,20 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
 
 void report_use() {
     const LogLevel level = summary_level();
-    if (!wants(level) || used_in.load(std::memory_order_relaxed) != getpid()) return;
+    if (!wants(level) || used_in.load(std::memory_order_relaxed) != getpid())
+        return;
     note_holdings();
     for (int i = 0, count = process().gpu_count(); i < count; i++) {
         const VirtualGpu& gpu = process().gpu(i);
         const uint64_t limit = gpu.limit(), most = std::min(gpu.polling().most_used(), limit);
-        if (!gpu.bound() || !gpu.measured() || most == 0) continue;
+        if (!gpu.bound() || !gpu.measured() || most == 0)
+            continue;
         LogLine line;
         append_gpu(line, gpu);
         line.append(": this process used at most ", format_size(most), " of the ");
         line.append(format_size(limit), " limit");
-        if (most < limit) line.append("; at least ", format_size(limit - most), " were never asked for");
+        if (most < limit)
+            line.append("; at least ", format_size(limit - most), " were never asked for");
         if (Holdings holdings = most_held(gpu); holdings.count) {
             holdings.sort();
             append_holdings(line.append("; what held most: "), holdings);

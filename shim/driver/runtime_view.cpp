@@ -24,7 +24,8 @@ constinit std::atomic<bool> said{false};
 // The version in the file name of a shared runtime's library; null for any other module.
 const char* runtime_version(const Dl_info& module) {
     constexpr char kName[] = "libcudart.so.";
-    if (!module.dli_fname) return nullptr;
+    if (!module.dli_fname)
+        return nullptr;
     const char* slash = std::strrchr(module.dli_fname, '/');
     const char* file = slash ? slash + 1 : module.dli_fname;
     return std::strncmp(file, kName, sizeof(kName) - 1) == 0 ? file + sizeof(kName) - 1 : nullptr;
@@ -40,8 +41,10 @@ bool is_program(const Dl_info& module) {
 
 // The version that the runtime shim gives its symbols; null: it has none for this runtime.
 const char* version_of_shim(const char* version) {
-    if (!version) return nullptr;
-    if (std::strncmp(version, "12", 2) == 0) return "libcudart.so.12";
+    if (!version)
+        return nullptr;
+    if (std::strncmp(version, "12", 2) == 0)
+        return "libcudart.so.12";
     return std::strncmp(version, "13", 2) == 0 ? "libcudart.so.13" : nullptr;
 }
 
@@ -62,15 +65,18 @@ const char* why_without_shim(const Dl_info& module) {
     if (of_shim)
         return stands_before_shim(module, of_shim) ? ": libcuslice-runtime.so has to stand before it in LD_PRELOAD"
                                                    : nullptr;
-    if (version) return ", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)";
-    if (!is_program(module)) return nullptr;
+    if (version)
+        return ", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)";
+    if (!is_program(module))
+        return nullptr;
     return ", as it is not the shared one of CUDA 12 or 13. Relink the program with nvcc -cudart shared: "
            "NVCC_APPEND_FLAGS=\"-cudart shared\" make";
 }
 
 void say_once(const Dl_info& module) {
     const char* const why = why_without_shim(module);
-    if (!why || said.exchange(true)) return;
+    if (!why || said.exchange(true))
+        return;
     LogLine line;
     line.append("the CUDA runtime in ", module.dli_fname);
     line.append(" sees each split GPU as one, with the memory of its first partition", why);
@@ -81,7 +87,8 @@ void say_once(const Dl_info& module) {
 CUdevice to_part(CUdevice physical) { return to_virtual(physical); }
 
 bool to_part(CUmemLocation& location) {
-    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) location.id = to_part(location.id);
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        location.id = to_part(location.id);
     return location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id >= 0;
 }
 
@@ -104,9 +111,11 @@ int retained_part(CUdevice physical) {
         return count != 0;
     };
     const int here = to_part(physical);
-    if (give_up(here)) return here;
+    if (give_up(here))
+        return here;
     for (int i = 0; i < split().count(); i++)
-        if (give_up(i)) return i;
+        if (give_up(i))
+            return i;
     return here;  // none: the driver says so
 }
 
@@ -117,7 +126,8 @@ namespace seen {
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     const int part = to_part(device);
     const CUresult result = ::cuDevicePrimaryCtxRetain(context, part);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     retained[part].fetch_add(1, std::memory_order_relaxed);
     *context = real_of(*context);
     return result;
@@ -143,13 +153,15 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources
 
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wish,
                              unsigned long long flags) {
-    if (!wish) return ::cuMemCreate(handle, bytes, wish, flags);
+    if (!wish)
+        return ::cuMemCreate(handle, bytes, wish, flags);
     CUmemAllocationProp ours = *wish;
     return to_part(ours.location) ? ::cuMemCreate(handle, bytes, &ours, flags) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wish) {
-    if (!wish) return ::cuMemPoolCreate(pool, wish);
+    if (!wish)
+        return ::cuMemPoolCreate(pool, wish);
     CUmemPoolProps ours = *wish;
     return to_part(ours.location) ? ::cuMemPoolCreate(pool, &ours) : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -168,16 +180,19 @@ CUresult CUDAAPI cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
 void correct(CUpointer_attribute attribute, void* data) {
     if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
         auto& ordinal = *static_cast<int*>(data);
-        if (ordinal >= 0) ordinal = physical_of(ordinal);
+        if (ordinal >= 0)
+            ordinal = physical_of(ordinal);
     } else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
         auto& context = *static_cast<CUcontext*>(data);
-        if (context) context = real_of(context);
+        if (context)
+            context = real_of(context);
     }
 }
 
 CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
     const CUresult result = ::cuPointerGetAttribute(data, attribute, address);
-    if (result == CUDA_SUCCESS && data) correct(attribute, data);
+    if (result == CUDA_SUCCESS && data)
+        correct(attribute, data);
     return result;
 }
 
@@ -185,7 +200,8 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* att
                                         CUdeviceptr address) {
     const CUresult result = ::cuPointerGetAttributes(count, attributes, data, address);
     for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
-        if (data[i]) correct(attributes[i], data[i]);
+        if (data[i])
+            correct(attributes[i], data[i]);
     return result;
 }
 
@@ -229,16 +245,22 @@ constexpr Function kOfPartsForAll[] = {
 // Runtimes from 12 on begin with the empty name and version 0. One of 11 begins with the name of the function that it
 // asks through, as programs do, too: that one is known by its library's name.
 bool is_runtime(const void* caller, const char* name, int version) {
-    if (!split().installed() || !name) return false;
+    if (!split().installed() || !name)
+        return false;
     Dl_info module{};
-    if (!dladdr(caller, &module)) return false;
+    if (!dladdr(caller, &module))
+        return false;
     const bool is_old = std::strcmp(name, "cuGetProcAddress") == 0 && runtime_version(module);
     for (std::atomic<const void*>& known : runtimes) {
         const void* there = known.load(std::memory_order_acquire);
-        if (there == module.dli_fbase) return true;
-        if (there) continue;
-        if (!is_old && (*name || version != 0)) return false;
-        if (!known.compare_exchange_strong(there, module.dli_fbase) && there != module.dli_fbase) continue;
+        if (there == module.dli_fbase)
+            return true;
+        if (there)
+            continue;
+        if (!is_old && (*name || version != 0))
+            return false;
+        if (!known.compare_exchange_strong(there, module.dli_fbase) && there != module.dli_fbase)
+            continue;
         say_once(module);
         return true;
     }
@@ -247,12 +269,15 @@ bool is_runtime(const void* caller, const char* name, int version) {
 
 void* runtime_form(const void* real, void* hook) {
     for (const Form& form : kForms)
-        if (physical_slot(form.function) == real) return form.address;
+        if (physical_slot(form.function) == real)
+            return form.address;
     for (const Function function : kOfPartsForAll)
-        if (physical_slot(function) == real) return hook;
+        if (physical_slot(function) == real)
+            return hook;
     // Contexts and GPUs as the driver has them, where no hook counts anything.
     for (size_t i = 0; i < kFunctionCount; i++)
-        if (split_from_slots[i] == real && filled_driver_slot(i) == hook) return split_from_slots[i];
+        if (split_from_slots[i] == real && filled_driver_slot(i) == hook)
+            return split_from_slots[i];
     return hook;
 }
 

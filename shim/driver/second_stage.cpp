@@ -27,7 +27,8 @@ void* look_up(size_t function) {
         form.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT;
     void* found = nullptr;
     CUresult result = CUSLICE_PHYSICAL(cuGetProcAddress_v2)(name, &found, form.version, flags, nullptr);
-    if (result != CUDA_SUCCESS) result = CUSLICE_PHYSICAL(cuGetProcAddress)(name, &found, form.version, flags);
+    if (result != CUDA_SUCCESS)
+        result = CUSLICE_PHYSICAL(cuGetProcAddress)(name, &found, form.version, flags);
     return result == CUDA_SUCCESS ? found : nullptr;
 }
 
@@ -35,9 +36,11 @@ void* look_up(size_t function) {
 Stages count_stages() {
     constexpr auto kProbe = static_cast<size_t>(Function::cuInit);
     void* const probe = look_up(kProbe);
-    if (!probe || probe == physical_slot(Function::cuInit)) return Stages::one;
+    if (!probe || probe == physical_slot(Function::cuInit))
+        return Stages::one;
     for (size_t i = 0; i < kFunctionCount; i++)
-        if (kForms[i].version > 0 && physical_slot(static_cast<Function>(i))) handed_out_for[i] = look_up(i);
+        if (kForms[i].version > 0 && physical_slot(static_cast<Function>(i)))
+            handed_out_for[i] = look_up(i);
     return Stages::two;
 }
 

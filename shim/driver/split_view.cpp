@@ -21,16 +21,20 @@ constinit std::atomic<bool> held[VirtualParts::kMax]{};
 // The runtime's own use of a primary context. A reset has ended it, and the next use begins it anew. Threads that come
 // at once may use it twice, which does no harm: it lives as long as the process.
 CUresult hold(int ordinal) {
-    if (held[ordinal].exchange(true) && virtual_contexts().primary(ordinal).lives) return CUDA_SUCCESS;
+    if (held[ordinal].exchange(true) && virtual_contexts().primary(ordinal).lives)
+        return CUDA_SUCCESS;
     CUcontext context = nullptr;
     const CUresult result = cuDevicePrimaryCtxRetain(&context, ordinal);
-    if (result != CUDA_SUCCESS) held[ordinal] = false;
+    if (result != CUDA_SUCCESS)
+        held[ordinal] = false;
     return result;
 }
 
 int make_current(int ordinal) {
-    if (!split().device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
-    if (const CUresult result = hold(ordinal); result != CUDA_SUCCESS) return result;
+    if (!split().device(ordinal))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (const CUresult result = hold(ordinal); result != CUDA_SUCCESS)
+        return result;
     return cuCtxSetCurrent(virtual_contexts().primary(ordinal).handle());
 }
 
@@ -51,7 +55,8 @@ constexpr SplitView kView{
     .priority_of =
         [](int ordinal, int* priority) {
             const Split::Device* device = split().device(ordinal);
-            if (!device || !device->part.priority) return false;
+            if (!device || !device->part.priority)
+                return false;
             *priority = *device->part.priority;
             return true;
         },

@@ -21,7 +21,8 @@ void* no_dlmopen(Lmid_t, const char*, int) { return nullptr; }
 // A namespace has objects of its own, and we are in none but the program's.
 void say_out_of_reach(const char* name) {
     static constinit std::atomic<bool> said{false};
-    if (said.exchange(true, std::memory_order_relaxed)) return;
+    if (said.exchange(true, std::memory_order_relaxed))
+        return;
     const int saved_errno = errno;
     if (cuslice::ready() != cuslice::Readiness::bad_configuration && !cuslice::process().settings().entries().empty()) {
         cuslice::LogLine line;
@@ -42,16 +43,20 @@ __attribute__((visibility("hidden"))) cuslice::DlopenFunction cuslice_next_dlope
 // dlopen of the process, so it does next to nothing.
 __attribute__((visibility("hidden"))) const char* cuslice_dlopen_name(const char* name, const void* caller, int flags) {
     __atomic_store_n(&cuslice_next_dlopen, cuslice::real_dlopen(), __ATOMIC_RELAXED);
-    if (!name) return name;
+    if (!name)
+        return name;
     // Both are loaded already, under these very SONAMEs, which is how the loader finds them.
     if (const char* const borrowed = cuslice::borrowed_name(name, caller)) {
-        if (cuslice::in_real_library(caller)) return name;
-        if (!(flags & RTLD_NOLOAD)) cuslice::remember_opening(borrowed, name, caller);
+        if (cuslice::in_real_library(caller))
+            return name;
+        if (!(flags & RTLD_NOLOAD))
+            cuslice::remember_opening(borrowed, name, caller);
         return borrowed;
     }
     const char* const slash = std::strrchr(name, '/');
     const char* const file = slash ? slash + 1 : name;
-    if (std::strncmp(file, "libcudart.so", 12) == 0) return cuslice::runtime_facade(name, caller, flags);
+    if (std::strncmp(file, "libcudart.so", 12) == 0)
+        return cuslice::runtime_facade(name, caller, flags);
     return name;
 }
 
@@ -65,8 +70,10 @@ __attribute__((visibility("hidden"))) const char* cuslice_dlmopen_name(const cha
         __atomic_store_n(&cuslice_next_dlmopen, next ? reinterpret_cast<DlmopenFunction>(next) : no_dlmopen,
                          __ATOMIC_RELAXED);
     }
-    if (space == LM_ID_BASE) return cuslice_dlopen_name(name, caller, flags);
-    if (name && cuslice::borrowed_name(name, caller) && !cuslice::in_real_library(caller)) say_out_of_reach(name);
+    if (space == LM_ID_BASE)
+        return cuslice_dlopen_name(name, caller, flags);
+    if (name && cuslice::borrowed_name(name, caller) && !cuslice::in_real_library(caller))
+        say_out_of_reach(name);
     return name;
 }
 

@@ -32,7 +32,8 @@ constinit Facade facades[] = {{"libcudart.so.12", "/libcuslice-cudart12.so", 0, 
 void* open_where_caller_would(const char* name, const void* caller) {
     Dl_info where{};
     link_map* module = nullptr;
-    if (!dladdr1(caller, &where, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) || !module) return nullptr;
+    if (!dladdr1(caller, &where, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) || !module)
+        return nullptr;
     void* handle = nullptr;
     visit_candidates(module, name, [&](const char* path, const char*) {
         handle = real_dlopen()(path, RTLD_LAZY);
@@ -44,19 +45,22 @@ void* open_where_caller_would(const char* name, const void* caller) {
 // Kept loaded from then on, so that the facade's need of it is met by this very one.
 void* open_real(const char* name, const void* caller) {
     void* handle = real_dlopen()(name, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle && !std::strchr(name, '/')) handle = open_where_caller_would(name, caller);
+    if (!handle && !std::strchr(name, '/'))
+        handle = open_where_caller_would(name, caller);
     return handle ? handle : real_dlopen()(name, RTLD_LAZY);
 }
 
 bool load(Facade& facade) {
-    if (const int known = facade.state.load(std::memory_order_acquire)) return known == 1;
+    if (const int known = facade.state.load(std::memory_order_acquire))
+        return known == 1;
     char path[sizeof(facade.path)];
     bool loaded = folder_of(&facades, path, sizeof(path) - std::strlen(facade.file) - 1);
     if (loaded) {
         std::strcat(path, facade.file);
         loaded = real_dlopen()(path, RTLD_LAZY) != nullptr;
     }
-    if (loaded) std::memcpy(facade.path, path, sizeof(path));
+    if (loaded)
+        std::memcpy(facade.path, path, sizeof(path));
     facade.state.store(loaded ? 1 : 2, std::memory_order_release);
     return loaded;
 }
@@ -64,13 +68,15 @@ bool load(Facade& facade) {
 }  // namespace
 
 const char* runtime_facade(const char* name, const void* caller, int flags) {
-    if (!cuslice_runtime_12 || !cuslice_split_view()) return name;
+    if (!cuslice_runtime_12 || !cuslice_split_view())
+        return name;
     const int saved_errno = errno;
     const char* result = name;
     void* real = flags & RTLD_NOLOAD ? real_dlopen()(name, RTLD_LAZY | RTLD_NOLOAD) : open_real(name, caller);
     const LoadedObject object = object_of(real);
     for (Facade& facade : facades)
-        if (std::strcmp(object.soname(), facade.soname) == 0 && load(facade)) result = facade.path;
+        if (std::strcmp(object.soname(), facade.soname) == 0 && load(facade))
+            result = facade.path;
     errno = saved_errno;
     return result;
 }

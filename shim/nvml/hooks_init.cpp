@@ -11,7 +11,8 @@ namespace {
 bool take_start() {
     unsigned starts = __atomic_load_n(&cuslice_nvml_starts, __ATOMIC_RELAXED);
     do {
-        if (starts == 0) return false;
+        if (starts == 0)
+            return false;
     } while (!__atomic_compare_exchange_n(&cuslice_nvml_starts, &starts, starts - 1, true, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));
     return true;
@@ -26,7 +27,8 @@ nvmlReturn_t initialised(Real real, Flags... flags) {
         const StartingReal starting;
         return real(flags...);
     };
-    if (const nvmlReturn_t result = start(); result != NVML_SUCCESS) return result;
+    if (const nvmlReturn_t result = start(); result != NVML_SUCCESS)
+        return result;
     const nvmlReturn_t fits = virtual_nvml_ready();
     if (fits != NVML_SUCCESS)
         CUSLICE_REAL_NVML(nvmlShutdown)();
@@ -45,11 +47,13 @@ CUSLICE_NVML_HOOK(nvmlShutdown) {
     if (!take_start()) {
         // A shutdown too many would take away the reference that cuslice has itself. Without one NVML answers: success
         // from NVIDIA's where there is no driver, the documented error from others.
-        if (nvml_initialised()) return NVML_ERROR_UNINITIALIZED;
+        if (nvml_initialised())
+            return NVML_ERROR_UNINITIALIZED;
         return CUSLICE_REAL_NVML(nvmlShutdown)();
     }
     const nvmlReturn_t result = CUSLICE_REAL_NVML(nvmlShutdown)();
-    if (result != NVML_SUCCESS) add_start();
+    if (result != NVML_SUCCESS)
+        add_start();
     return result;
 }
 

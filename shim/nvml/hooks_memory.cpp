@@ -17,7 +17,8 @@ struct NvmlView {
 // total: the headroom, and what others leave of the slice on a crowded GPU, are neither free nor used.
 bool slice_view(nvmlDevice_t device, uint64_t physical_total, uint64_t physical_free, NvmlView* view) {
     const SliceSeen seen(device, physical_total);
-    if (!seen.limited()) return false;
+    if (!seen.limited())
+        return false;
     const uint64_t total = seen.total(), used = seen.used();
     const uint64_t free = std::min(seen.free(physical_free), total - used);
     *view = {total, total - used - free, free, used};

@@ -17,22 +17,27 @@ constexpr unsigned kMax = 512;
 template <typename Info, typename Real>
 nvmlReturn_t listed(Real real, nvmlDevice_t device, unsigned* count, Info* infos) {
     const SliceSeen seen(device, 0);
-    if (!seen.limited() || !count) return real(device, count, infos);
+    if (!seen.limited() || !count)
+        return real(device, count, infos);
     struct List {
         Info infos[kMax];
     };
     const Scratch<List> scratch;
-    if (!scratch) return NVML_ERROR_MEMORY;
+    if (!scratch)
+        return NVML_ERROR_MEMORY;
     Info* const all = scratch->infos;
     unsigned there = kMax;
     const nvmlReturn_t result = real(device, &there, all);
-    if (result != NVML_SUCCESS) return result;
+    if (result != NVML_SUCCESS)
+        return result;
     Info* const end = std::remove_if(all, all + there, [&](const Info& info) { return !seen.has(info.pid); });
-    for (Info* info = all; info != end; info++) info->usedGpuMemory = seen.held_by(info->pid, info->usedGpuMemory);
+    for (Info* info = all; info != end; info++)
+        info->usedGpuMemory = seen.held_by(info->pid, info->usedGpuMemory);
     const auto ours = static_cast<unsigned>(end - all);
     const bool room = ours <= *count && (infos || ours == 0);
     *count = ours;
-    if (!room) return NVML_ERROR_INSUFFICIENT_SIZE;
+    if (!room)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
     std::copy(all, end, infos);
     return NVML_SUCCESS;
 }

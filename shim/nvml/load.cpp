@@ -43,22 +43,27 @@ bool answers_unstarted(unsigned index) {
 }  // namespace
 
 nvmlReturn_t nvml_ready() {
-    if (ready() == Readiness::bad_configuration) return NVML_ERROR_INVALID_ARGUMENT;
+    if (ready() == Readiness::bad_configuration)
+        return NVML_ERROR_INVALID_ARGUMENT;
     return process().load_nvml() ? NVML_SUCCESS : NVML_ERROR_LIBRARY_NOT_FOUND;
 }
 
 // Only NVML's list tells whether the settings fit.
 nvmlReturn_t virtual_nvml_ready() {
-    if (!splits_any(process().settings()) || process().start_nvml()) return NVML_SUCCESS;
-    if (process().readiness() != Readiness::bad_configuration) return NVML_ERROR_UNKNOWN;
-    if (!refusal_said.exchange(true, std::memory_order_relaxed)) log_bad_configuration();
+    if (!splits_any(process().settings()) || process().start_nvml())
+        return NVML_SUCCESS;
+    if (process().readiness() != Readiness::bad_configuration)
+        return NVML_ERROR_UNKNOWN;
+    if (!refusal_said.exchange(true, std::memory_order_relaxed))
+        log_bad_configuration();
     return NVML_ERROR_INVALID_ARGUMENT;
 }
 
 // For the exported stubs, when their slot is empty: what to jump to instead.
 extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_nvml(unsigned index) {
     const nvmlReturn_t loaded = nvml_ready();
-    if (void* real = nvml_slot(index)) return real;
+    if (void* real = nvml_slot(index))
+        return real;
     if (loaded != NVML_SUCCESS)
         return reinterpret_cast<void*>(loaded == NVML_ERROR_LIBRARY_NOT_FOUND ? &no_library : &bad_configuration);
     if (!named_missing[index].exchange(true, std::memory_order_relaxed)) {
@@ -76,8 +81,10 @@ extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_unstarted
     if (static_cast<NvmlFunction>(index) == NvmlFunction::nvmlInternalGetExportTable)
         table_taken.store(true, std::memory_order_relaxed);
     const bool uncounted = table_taken.load(std::memory_order_relaxed) || !nvml_initialised();
-    if (!uncounted && !answers_unstarted(index)) return reinterpret_cast<void*>(&not_initialised);
-    if (void* const hook = cuslice_nvml_hooks[index]) return hook;
+    if (!uncounted && !answers_unstarted(index))
+        return reinterpret_cast<void*>(&not_initialised);
+    if (void* const hook = cuslice_nvml_hooks[index])
+        return hook;
     return cuslice_resolve_nvml(index);
 }
 

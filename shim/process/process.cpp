@@ -40,7 +40,8 @@ alignas(Settings) unsigned char settings_storage[sizeof(Settings)];
 // The folder of the driver in use, beside which its NVML lies if it is not the system's.
 bool folder_in(const char* path, char* folder, size_t size) {
     const char* slash = std::strrchr(path, '/');
-    if (!slash || static_cast<size_t>(slash - path) >= size) return false;
+    if (!slash || static_cast<size_t>(slash - path) >= size)
+        return false;
     std::memcpy(folder, path, static_cast<size_t>(slash - path));
     folder[slash - path] = '\0';
     return true;
@@ -57,18 +58,22 @@ const Settings& Process::settings() const { return *reinterpret_cast<const Setti
 bool Process::read_settings() {
     auto& settings = *new (settings_storage) Settings;
     const HostEnvironment environment;
-    if (!load_in_program(settings, environment.lines(), open_toml_module, SystemPlaces{}, error_)) return false;
-    if (is_drop_in() && !load_drop_in(settings, environment.lines(), error_)) return false;
+    if (!load_in_program(settings, environment.lines(), open_toml_module, SystemPlaces{}, error_))
+        return false;
+    if (is_drop_in() && !load_drop_in(settings, environment.lines(), error_))
+        return false;
     gpu_state().sharing = plan_sharing(settings, environment.lines());
     may_cache_ = chooses_cache(settings);
     return true;
 }
 
 Readiness Process::load() {
-    if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
+    if (const Readiness known = readiness(); known != Readiness::not_yet)
+        return known;
     const HeldSignals held;  // the loader has locks of its own
     Loading loading(mutex_);
-    if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
+    if (const Readiness known = readiness(); known != Readiness::not_yet)
+        return known;
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
 
     Readiness answer = Readiness::bad_configuration;
@@ -89,25 +94,30 @@ Readiness Process::load() {
         answer = load_driver(explicit_path, driver_text_, sizeof(driver_text_), &driver_found_) ? Readiness::ready
                                                                                                 : Readiness::no_driver;
         connect();
-        if (answer == Readiness::ready && splits_any(settings())) install_split();
+        if (answer == Readiness::ready && splits_any(settings()))
+            install_split();
     }
     // Before others know of it, so that whoever refuses the settings then takes it back.
-    if (answer == Readiness::ready) features_.fetch_or(kReady, std::memory_order_release);
+    if (answer == Readiness::ready)
+        features_.fetch_or(kReady, std::memory_order_release);
     readiness_.store(answer, std::memory_order_release);
     return answer;
 }
 
 // The library is opened without a lock: what its constructors do is not ours to hold others up for.
 bool Process::load_nvml() {
-    if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
-    if (load() == Readiness::bad_configuration) return false;
+    if (const int known = nvml_.load(std::memory_order_acquire))
+        return known == 1;
+    if (load() == Readiness::bad_configuration)
+        return false;
     char folder[512], text[512];
     const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
     const bool beside = (chosen || readiness() == Readiness::ready) && folder_in(driver_text_, folder, sizeof(folder));
     const HeldSignals held;
     void* const library = open_nvml(beside ? folder : nullptr, chosen, text, sizeof(text));
     const Loading loading(mutex_);
-    if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
+    if (const int known = nvml_.load(std::memory_order_acquire))
+        return known == 1;
     if (library) {
         ::cuslice::load_nvml(library);
         splits_any(settings()) ? virtual_nvml().install() : publish_nvml();
@@ -122,21 +132,25 @@ bool Process::start_nvml() {
 
 // CUDA may not have started, and may never: NVML alone says what there is.
 bool Process::open_virtual_nvml() {
-    if (virtual_nvml().is_open()) return true;
+    if (virtual_nvml().is_open())
+        return true;
     struct Found {
         ProgramGpus gpus;
         VirtualParts parts;
         ConfigError error;
     };
     const Scratch<Found> found;
-    if (!found) return false;
+    if (!found)
+        return false;
     ProgramGpus& gpus = found->gpus;
     const HostEnvironment environment;
     const bool fits = gpus.read(settings(), environment.lines(), found->error) &&
                       plan_split(settings(), gpus.all(), {gpus.totals, gpus.count}, found->parts, found->error);
     const Loading loading(mutex_);
-    if (virtual_nvml().is_open()) return true;
-    if (!fits) return fail_closed(found->error);
+    if (virtual_nvml().is_open())
+        return true;
+    if (!fits)
+        return fail_closed(found->error);
     program_gpus_ = gpus;
     virtual_nvml().open(program_gpus_, found->parts);
     return true;
@@ -149,7 +163,8 @@ Slice Process::slice_of(const GpuIdentity& identity, uint64_t total) const {
     slice.limit = amount.bytes;
     slice.plus_context = amount.plus_context;
     slice.origin.assign(amount.origin);
-    if (amount.limited) slice.job_limit = amount.bytes;
+    if (amount.limited)
+        slice.job_limit = amount.bytes;
     unsigned outwards = 0;
     for (uint64_t& limit : slice.outer_limits.bytes)
         limit = outer_limit_for(settings(), outwards++, identity, total).value_or(ledger::kNoLimitBytes);
@@ -157,8 +172,10 @@ Slice Process::slice_of(const GpuIdentity& identity, uint64_t total) const {
     if (const auto group = group_limit_for(settings(), identity); group && slice.in_group) {
         slice.group_limit = std::min(*group, total);
         slice.group_origin.assign(find(settings(), Key::group_limit, identity)->origin);
-        if (!slice.limited || slice.group_limit < slice.limit) slice.limit = slice.group_limit;
-        if (!slice.limited) slice.origin.assign(slice.group_origin);
+        if (!slice.limited || slice.group_limit < slice.limit)
+            slice.limit = slice.group_limit;
+        if (!slice.limited)
+            slice.origin.assign(slice.group_origin);
         slice.limited = true;
     } else if (slice.limited && shares_container(settings())) {
         slice.group_limit = slice.limit;
@@ -197,7 +214,8 @@ Slice Process::slice_of(const GpuIdentity& identity, uint64_t total) const {
 
 Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, uint64_t total) const {
     Slice slice = slice_of(physical, total);
-    if (!part.split) return slice;
+    if (!part.split)
+        return slice;
     slice.limited = true;
     slice.bound = true;
     slice.limit = slice.job_limit = part.bytes;
@@ -227,7 +245,8 @@ bool Process::identify(CUdevice device, GpuIdentity* identity) const {
 // With the lock held. The driver may have started by now, and would serve a program that doesn't look at what cuInit
 // returned.
 bool Process::fail_closed(const ConfigError& error) {
-    if (readiness() == Readiness::bad_configuration) return false;
+    if (readiness() == Readiness::bad_configuration)
+        return false;
     error_ = error;
     driver_refused.store(true, std::memory_order_relaxed);
     readiness_.store(Readiness::bad_configuration, std::memory_order_release);
@@ -246,7 +265,8 @@ VirtualGpu* Process::gpu_of(CUdevice device) { return device >= 0 && device < gp
 
 VirtualGpu* Process::find_gpu(const char* uuid) {
     for (int i = 0, n = gpu_count(); i < n; i++)
-        if (std::strcmp(gpu(i).identity().uuid, uuid) == 0) return &gpu(i);
+        if (std::strcmp(gpu(i).identity().uuid, uuid) == 0)
+            return &gpu(i);
     return nullptr;
 }
 

@@ -108,7 +108,8 @@ class Process {
     // The calling thread's GPU, context and cache; valid until it asks again.
     const Current& current() {
         CUcontext now = nullptr;
-        if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS) now = nullptr;
+        if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS)
+            now = nullptr;
         return was_last(now) ? last_context.current : look_up(now);
     }
     // The same of the cache alone, for what is called most, where caches_anything().

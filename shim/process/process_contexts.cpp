@@ -24,7 +24,8 @@ void Process::connect() {
     };
     split().find_owner = [](CUdeviceptr base, int* gpu, CUcontext* context) {
         const Allocation known = gpu_state().allocations.find(base);
-        if (!known.address) return false;
+        if (!known.address)
+            return false;
         *gpu = known.gpu;
         *context = gpu_state().contexts.handle_of(known.context);
         return true;
@@ -36,7 +37,8 @@ const Process::Current& Process::look_up(CUcontext now) {
     const uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
     CUdevice device = -1;
     last = {};
-    if (!now || CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return last.current;
+    if (!now || CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+        return last.current;
     VirtualGpu* gpu = gpu_of(device);
     const Contexts::Id id = know_context(gpu, now, device);
     last = {now, {gpu, id, gpu && caches_anything() ? caches_.of(*gpu, id) : nullptr}, epoch};
@@ -46,21 +48,27 @@ const Process::Current& Process::look_up(CUcontext now) {
 // Measured before it is known: another thread that meets it at the same time measures it as well, and neither is
 // granted a byte on the strength of a figure that leaves it out.
 Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice device, CacheOfUnseen cache) {
-    if (const Contexts::Id id = gpu_state().contexts.known_id(context)) return id;
-    if (!gpu || !gpu->limited()) return gpu_state().contexts.id_of(context, device);
+    if (const Contexts::Id id = gpu_state().contexts.known_id(context))
+        return id;
+    if (!gpu || !gpu->limited())
+        return gpu_state().contexts.id_of(context, device);
     const DisableCancellation uncancelled;
     const MakingContext making;
     DriverSteps(*gpu).charge_unseen_context();
     const Contexts::Id id = gpu_state().contexts.id_of(context, device);
-    if (active_primary(device) == context) gpu->primary().is(context);
-    if (on_new_context) on_new_context(*gpu, context, id, cache);
+    if (active_primary(device) == context)
+        gpu->primary().is(context);
+    if (on_new_context)
+        on_new_context(*gpu, context, id, cache);
     return id;
 }
 
 bool Process::know_primary(VirtualGpu& gpu, CacheOfUnseen cache) {
     const CUcontext context = active_primary(gpu.device());
-    if (!context) return false;
-    if (gpu_state().contexts.known_id(context)) return true;
+    if (!context)
+        return false;
+    if (gpu_state().contexts.known_id(context))
+        return true;
     PushedContext measured;  // without NVML the free memory can only be asked of a current context
     measured.push(context);
     know_context(&gpu, context, gpu.device(), cache);
@@ -73,12 +81,16 @@ namespace {
 bool charge_unseen_of_all(VirtualGpu& gpu) {
     const Split::Device* const part = split().device(gpu.device());
     CUcontext context = nullptr;
-    if (!part || !physical_primary_is_active(gpu.device())) return false;
-    if (gpu.measured()) return true;
-    if (CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&context, part->physical) != CUDA_SUCCESS) return false;
+    if (!part || !physical_primary_is_active(gpu.device()))
+        return false;
+    if (gpu.measured())
+        return true;
+    if (CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&context, part->physical) != CUDA_SUCCESS)
+        return false;
     const bool pushed = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
     DriverSteps(gpu).charge_unseen_context();
-    if (pushed) CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&context);
+    if (pushed)
+        CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&context);
     CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(part->physical);
     return true;
 }
@@ -88,7 +100,8 @@ bool charge_unseen_of_all(VirtualGpu& gpu) {
 bool Process::charge_unseen(VirtualGpu& gpu, bool beside, CacheOfUnseen cache) {
     if (gpu.physical().is_split()) {
         bool any = false;
-        for (const VirtualGpu* part : gpu.physical().parts()) any = any || gpu_state().contexts.any_on(part->device());
+        for (const VirtualGpu* part : gpu.physical().parts())
+            any = any || gpu_state().contexts.any_on(part->device());
         return any || charge_unseen_of_all(gpu);
     }
     const bool any = gpu_state().contexts.any_on(gpu.device());
@@ -103,9 +116,11 @@ void Process::look_for_ended(VirtualGpu& gpu) {
         return primary && gpu_state().contexts.known_id(primary) &&
                (!physical_primary_is_active(gpu.device()) || gpu.primary().is_another());
     };
-    if (!has_ended()) return;
+    if (!has_ended())
+        return;
     const ContextEnd end(primary), no_retain(&gpu.primary());
-    if (has_ended()) forget_context(&gpu, primary);
+    if (has_ended())
+        forget_context(&gpu, primary);
 }
 
 void Process::forget_context(VirtualGpu* gpu, CUcontext context) { EndingContext(*this, gpu, context).ended(); }

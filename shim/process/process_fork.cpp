@@ -55,7 +55,8 @@ void Process::leave() {
     the_lock_list.leave();
     gpu_state().visits.forget_own();
     caches_.leave();
-    for (int i = 0; i < gpu_count(); i++) gpu(i).pools().leave();
+    for (int i = 0; i < gpu_count(); i++)
+        gpu(i).pools().leave();
 }
 
 }  // namespace cuslice

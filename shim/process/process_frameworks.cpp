@@ -22,14 +22,16 @@ class ContextSizes {
         using Check = int(const char* spec, char* message, size_t size);
         auto* const check = reinterpret_cast<Check*>(find_in_driver("cuslice_fake_check"));
         FixedText<4200> spec(fake.value);
-        if (check && check(spec.c_str(), text_, sizeof(text_)) != 0) text_[0] = '\0';
+        if (check && check(spec.c_str(), text_, sizeof(text_)) != 0)
+            text_[0] = '\0';
     }
     std::optional<uint64_t> of(std::string_view uuid) const {
         for (std::string_view rest = text_; !rest.empty();) {
             bool more = false;
             const std::string_view line = take_item(rest, '\n', more);
             const bool is_its = starts_with(line, uuid) && starts_with(slice(line, uuid.size()), " ");
-            if (is_its) return read_number(line.data() + uuid.size() + 1);
+            if (is_its)
+                return read_number(line.data() + uuid.size() + 1);
         }
         return std::nullopt;
     }
@@ -47,7 +49,8 @@ struct Telling {
 // Parts of one GPU have it in common.
 bool was_met(int ordinal) {
     for (int i = 0; i < ordinal; i++)
-        if (&process().gpu(i).physical() == &process().gpu(ordinal).physical()) return true;
+        if (&process().gpu(i).physical() == &process().gpu(ordinal).physical())
+            return true;
     return false;
 }
 
@@ -63,18 +66,24 @@ void add_rooms(const Settings& settings, int ordinal, Telling& telling) {
 void Process::tell_frameworks() {
     {
         const LockGuard lock(mutex_);
-        if (told_frameworks_) return;
+        if (told_frameworks_)
+            return;
     }
     const Scratch<Telling> telling;
-    if (!telling) return;
+    if (!telling)
+        return;
     if (!leaves_frameworks_alone(settings())) {
-        if (any_grows(settings())) telling->values.grow();
-        if (const Entry* const fake = find(settings(), Key::fake)) telling->contexts.ask(*fake);
+        if (any_grows(settings()))
+            telling->values.grow();
+        if (const Entry* const fake = find(settings(), Key::fake))
+            telling->contexts.ask(*fake);
         for (int i = 0; i < gpu_count(); i++)
-            if (!was_met(i)) add_rooms(settings(), i, *telling);
+            if (!was_met(i))
+                add_rooms(settings(), i, *telling);
     }
     const LockGuard lock(mutex_);
-    if (told_frameworks_) return;
+    if (told_frameworks_)
+        return;
     told_frameworks_ = true;
     set_framework_variables(telling->values, missed_variables_);
 }

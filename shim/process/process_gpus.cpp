@@ -25,20 +25,24 @@ size_t Process::list_gpus(std::span<GpuIdentity> all) {
     size_t count = 0;
     if (start_nvml())
         for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
-            if (count < all.size() && gpu.identity(&all[count])) count++;
+            if (count < all.size() && gpu.identity(&all[count]))
+                count++;
     return count;
 }
 
 bool Process::choose_gpus(VisibleText& list, bool* set) {
-    if (gpus_open_.load(std::memory_order_acquire)) return true;
+    if (gpus_open_.load(std::memory_order_acquire))
+        return true;
     struct Host {
         ConfigError error;
         GpuIdentity all[kMaxGpus];
     };
     const Scratch<Host> host;
-    if (!host) return no_memory();
+    if (!host)
+        return no_memory();
     const size_t count = resolves_gpus(settings(), HostEnvironment().lines()) ? list_gpus(host->all) : 0;
-    if (readiness() == Readiness::bad_configuration) return false;
+    if (readiness() == Readiness::bad_configuration)
+        return false;
     const std::span<const GpuIdentity> all(host->all, count);
     if (split().installed() ? list_physical(all, list, set, host->error) : choose_visible(all, host->error))
         return true;
@@ -51,10 +55,13 @@ bool Process::choose_gpus(VisibleText& list, bool* set) {
 bool Process::choose_visible(std::span<const GpuIdentity> all, ConfigError& error) {
     for (;;) {
         const Scratch<VisibleDevices> visible;
-        if (!visible) return error.set("cuslice", "there is no memory to choose GPUs in");
-        if (!visible->decide(settings(), all, HostEnvironment().lines(), error)) return false;
+        if (!visible)
+            return error.set("cuslice", "there is no memory to choose GPUs in");
+        if (!visible->decide(settings(), all, HostEnvironment().lines(), error))
+            return false;
         const Loading loading(mutex_);
-        if (gpus_open_.load(std::memory_order_relaxed) || visible->apply()) return true;
+        if (gpus_open_.load(std::memory_order_relaxed) || visible->apply())
+            return true;
     }
 }
 
@@ -70,7 +77,8 @@ bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list,
     }
     *set = program_gpus_.chosen;
     for (const GpuIdentity& gpu : program_gpus_.all())
-        if (*set) append_visible(list, gpu.uuid);
+        if (*set)
+            append_visible(list, gpu.uuid);
     return true;
 }
 
@@ -78,8 +86,10 @@ bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list,
 // here, so only NVML can tell which GPU is meant. It is loaded only if somebody names a GPU.
 bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error) {
     bool named = false;
-    for (const Entry& entry : settings().entries()) named = named || !entry.selector.is_general();
-    if (!named) return true;
+    for (const Entry& entry : settings().entries())
+        named = named || !entry.selector.is_general();
+    if (!named)
+        return true;
 
     struct Host {
         GpuIdentity all[kMaxGpus];
@@ -97,14 +107,16 @@ bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error
     }
     for (GpuIdentity& mine : visible)
         for (size_t k = 0; k < count; k++)
-            if (std::strcmp(all[k].uuid, mine.uuid) == 0) mine = all[k];
+            if (std::strcmp(all[k].uuid, mine.uuid) == 0)
+                mine = all[k];
     return check_against(settings(), {all, count}, true, error);
 }
 
 // Decides which GPUs the program sees: the driver's own, unless some are split.
 bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     if (!split().installed()) {
-        for (size_t i = 0; i < found.count; i++) found.parts.add({.gpu = static_cast<uint8_t>(i)});
+        for (size_t i = 0; i < found.count; i++)
+            found.parts.add({.gpu = static_cast<uint8_t>(i)});
         return true;
     }
     const bool listed = start_nvml();
@@ -119,10 +131,12 @@ bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
         GpuIdentity identities[VirtualParts::kMax];
     };
     const Scratch<Virtual> scratch;
-    if (!scratch) return error.set("cuslice", "there is no memory to list GPUs in");
+    if (!scratch)
+        return error.set("cuslice", "there is no memory to list GPUs in");
     GpuIdentity* const identities = scratch->identities;
     size_t count = 0;
-    for (const VirtualPart& part : found.parts.view()) identities[count++] = identity_of_virtual(part, found.gpus());
+    for (const VirtualPart& part : found.parts.view())
+        identities[count++] = identity_of_virtual(part, found.gpus());
     const HostEnvironment environment;
     const auto value = [&](std::string_view name) { return variable(environment.lines(), name); };
     const std::string_view list = own_list(value(kChosenVariable), value(kCudaVisible));
@@ -147,17 +161,20 @@ bool Process::split_visible(FoundGpus& found, ConfigError& error) {
             return error.set("split", found.identities[i].uuid,
                              "NVML doesn't list this GPU, so its place among the virtual ones is not known: choose "
                              "GPUs with gpus");
-        if (place < 0) continue;
+        if (place < 0)
+            continue;
         found.identities[i] = program.identities[place];
         known[place] = found.totals[i];
         ordinals[place] = static_cast<int>(i);
     }
     VirtualParts all;
-    if (!plan_split(settings(), program.all(), {known, program.count}, all, error)) return false;
+    if (!plan_split(settings(), program.all(), {known, program.count}, all, error))
+        return false;
     for (VirtualPart part : all.view()) {
         const int ordinal = ordinals[part.gpu];
         part.gpu = static_cast<uint8_t>(ordinal);
-        if (ordinal >= 0) found.parts.add(part);
+        if (ordinal >= 0)
+            found.parts.add(part);
     }
     return true;
 }
@@ -168,7 +185,8 @@ namespace {
 void describe_row(int ordinal, trace::Row& row) {
     VirtualGpu& gpu = process().gpu(ordinal);
     row.gpu = gpu.identity().uuid;
-    if (!gpu.bound()) return;
+    if (!gpu.bound())
+        return;
     row.limit = gpu.limit();
     row.held = gpu.budget().used();
 }
@@ -182,13 +200,15 @@ void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& 
     uint64_t together = 0;
     bool is_first = true;
     for (int i = 0; part.split && i < split().count(); i++) {
-        if (!split().siblings(i, ordinal)) continue;
+        if (!split().siblings(i, ordinal))
+            continue;
         together += split().device(i)->part.bytes;
         is_first = is_first && i >= ordinal;
     }
     if (is_first) {
         (new (&physical) PhysicalGpu)->open(identity, total);
-        if (part.split) physical.split(slice_of(identity, total), together, part.plus_context);
+        if (part.split)
+            physical.split(slice_of(identity, total), together, part.plus_context);
     }
     const Split::Device* device = part.split ? split().device(ordinal) : nullptr;
     const GpuIdentity& shown = device ? device->identity : identity;
@@ -198,7 +218,8 @@ void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& 
 // Finds the GPUs, as the driver and NVML describe them.
 bool Process::find_gpus(FoundGpus& found, ConfigError& error) {
     int count = 0;
-    if (CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
+    if (CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS)
+        count = 0;
     if (count > kMaxGpus)
         return error.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
     found.count = static_cast<size_t>(count);
@@ -206,25 +227,31 @@ bool Process::find_gpus(FoundGpus& found, ConfigError& error) {
         identify(i, &found.identities[i]);
         // A GPU whose memory isn't known has none to give where there is a limit.
         size_t total = 0;
-        if (CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&total, i) == CUDA_SUCCESS) found.totals[i] = total;
+        if (CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&total, i) == CUDA_SUCCESS)
+            found.totals[i] = total;
     }
     return check_selectors(found.gpus(), error) && choose_parts(found, error);
 }
 
 bool Process::open_gpus() {
-    if (gpus_open_.load(std::memory_order_acquire)) return true;
+    if (gpus_open_.load(std::memory_order_acquire))
+        return true;
     struct Opening {
         FoundGpus found;
         ConfigError error;
     };
     const Scratch<Opening> opening;
-    if (!opening) return no_memory();
+    if (!opening)
+        return no_memory();
     FoundGpus& found = opening->found;
     const bool fits = find_gpus(found, opening->error);
     const Loading loading(mutex_);
-    if (gpus_open_.load(std::memory_order_relaxed)) return true;
-    if (!fits) return fail_closed(opening->error);
-    if (split().installed()) open_split(found.gpus(), found.parts);
+    if (gpus_open_.load(std::memory_order_relaxed))
+        return true;
+    if (!fits)
+        return fail_closed(opening->error);
+    if (split().installed())
+        open_split(found.gpus(), found.parts);
 
     bool limits = false, caching = false, plus_context = false;
     int count = 0;
@@ -237,7 +264,8 @@ bool Process::open_gpus() {
     }
     caching = caching && ContextCache::driver_suffices();
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
-    if (!record.empty()) recording_.start(record, describe_row);
+    if (!record.empty())
+        recording_.start(record, describe_row);
     limits_.store(limits || !record.empty(), std::memory_order_relaxed);
     const int flags = (caching ? kCaching : 0) | (record.empty() ? 0 : kRecording) | (plus_context ? kPlusContext : 0);
     features_.fetch_or(static_cast<unsigned char>(flags), std::memory_order_release);

@@ -18,7 +18,8 @@ constexpr bool is_shared(unsigned context) { return context >= kFirstShared; }
 // Asked once: a child writes no rows.
 uint32_t this_thread() {
     static constinit thread_local uint32_t number = 0;
-    if (!number) number = static_cast<uint32_t>(syscall(SYS_gettid));
+    if (!number)
+        number = static_cast<uint32_t>(syscall(SYS_gettid));
     return number;
 }
 
@@ -49,7 +50,8 @@ trace::Row Recording::row_of(trace::Action action, const Block& block, uint64_t 
                    .bytes = block.bytes,
                    .stream = stream,
                    .gpu = {}};
-    if (block.gpu == kNoGpu || !describe_) return row;
+    if (block.gpu == kNoGpu || !describe_)
+        return row;
     row.ordinal = static_cast<uint8_t>(block.gpu);
     describe_(block.gpu, row);
     return row;
@@ -62,29 +64,35 @@ void Recording::start(std::string_view file, Describe describe) {
 }
 
 void Recording::allocated(const Block& block, uint64_t stream) {
-    if (!on()) return;
+    if (!on())
+        return;
     if (const Allocation before = blocks_.erase(block.address); before.address)
         write(row_of(trace::Action::free, unpacked(before), 0));
-    if (!blocks_.insert(packed(block))) return end(Reason("there is no memory to remember sizes in"));
+    if (!blocks_.insert(packed(block)))
+        return end(Reason("there is no memory to remember sizes in"));
     write(row_of(trace::Action::allocate, block, stream));
 }
 
 void Recording::refused(uint64_t bytes, uint64_t stream, int gpu) {
-    if (!on()) return;
+    if (!on())
+        return;
     write(row_of(trace::Action::allocate_failure, {.bytes = bytes, .gpu = gpu}, stream));
 }
 
 bool Recording::freed(uint64_t address, uint64_t stream, Block* block) {
-    if (!on()) return false;
+    if (!on())
+        return false;
     const Allocation found = blocks_.erase(address);
-    if (!found.address) return false;
+    if (!found.address)
+        return false;
     *block = unpacked(found);
     write(row_of(trace::Action::free, *block, stream));
     return true;
 }
 
 void Recording::context_ends(Contexts::Id context, PageVector<Block>* blocks) {
-    if (!on() || is_shared(context)) return;
+    if (!on() || is_shared(context))
+        return;
     struct Taking {
         const Recording* self;
         PageVector<Block>* blocks;
@@ -94,15 +102,19 @@ void Recording::context_ends(Contexts::Id context, PageVector<Block>* blocks) {
         taken->push_back(self->unpacked(allocation));
     };
     blocks_.erase_context(context, take, &taking);
-    for (const Block& block : *blocks) write(row_of(trace::Action::free, block, 0));
+    for (const Block& block : *blocks)
+        write(row_of(trace::Action::free, block, 0));
 }
 
 bool Recording::make_file() {
-    if (state() == State::open) return true;
+    if (state() == State::open)
+        return true;
     const DisablingLockGuard lock(mutex_);
-    if (state() != State::no_file_yet) return state() == State::open;
+    if (state() != State::no_file_yet)
+        return state() == State::open;
     Reason why;
-    if (!log_.make(name_, why)) return end(why), false;
+    if (!log_.make(name_, why))
+        return end(why), false;
     state_.store(State::open, std::memory_order_release);
     news_.store(true, std::memory_order_release);
     return true;
@@ -110,7 +122,8 @@ bool Recording::make_file() {
 
 // Looked at again before each row: once a row is missing, what follows makes no sense.
 void Recording::write(const trace::Row& row) {
-    if (!on() || !make_file()) return;
+    if (!on() || !make_file())
+        return;
     int error = 0;
     switch (log_.append(row, error)) {
         case trace::File::Appended::done:
@@ -127,7 +140,8 @@ void Recording::write(const trace::Row& row) {
 void Recording::end(const Reason& why) {
     State now = state();
     do
-        if (now != State::no_file_yet && now != State::open) return;
+        if (now != State::no_file_yet && now != State::open)
+            return;
     while (!state_.compare_exchange_weak(now, State::ending, std::memory_order_acq_rel));
     failure_ = why;
     state_.store(State::ended, std::memory_order_release);
@@ -143,7 +157,8 @@ const trace::Path* Recording::begun() {
 }
 
 void Recording::finish() {
-    if (state() == State::open || state() == State::ended) log_.finish();
+    if (state() == State::open || state() == State::ended)
+        log_.finish();
 }
 
 void Recording::forget() { state_.store(State::off, std::memory_order_release); }

@@ -12,7 +12,8 @@ cuslice_toml_parse_function* open_toml_module(Reason& why) {
     static const char anchor = 0;
     char path[4096];
     constexpr const char kName[] = "/libcuslice-config.so";
-    if (!folder_of(&anchor, path, sizeof(path) - sizeof(kName))) path[0] = '\0';
+    if (!folder_of(&anchor, path, sizeof(path) - sizeof(kName)))
+        path[0] = '\0';
     std::strcat(path, kName);
     void* module = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL);
     void* function = object_of(module).find("cuslice_toml_parse");

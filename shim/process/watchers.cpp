@@ -21,8 +21,10 @@ constinit Watcher watchers[Process::kMaxGpus] CUSLICE_GUARDED_BY(mutex){};
 GpuSharing* watcher_of(const char* uuid) {
     LockGuard lock(mutex);
     for (Watcher& watcher : watchers) {
-        if (!watcher.uuid[0]) std::memcpy(watcher.uuid, uuid, strnlen(uuid, sizeof watcher.uuid - 1));
-        if (std::strcmp(watcher.uuid, uuid) == 0) return &watcher.sharing;
+        if (!watcher.uuid[0])
+            std::memcpy(watcher.uuid, uuid, strnlen(uuid, sizeof watcher.uuid - 1));
+        if (std::strcmp(watcher.uuid, uuid) == 0)
+            return &watcher.sharing;
     }
     return nullptr;
 }
@@ -30,7 +32,8 @@ GpuSharing* watcher_of(const char* uuid) {
 void forget_watchers() {
     LockGuard lock(mutex);
     for (Watcher& watcher : watchers)
-        if (watcher.uuid[0]) watcher.sharing.forget();
+        if (watcher.uuid[0])
+            watcher.sharing.forget();
 }
 
 }  // namespace cuslice

@@ -21,7 +21,8 @@ template <int kVersion>
 cudaError_t cudaGetDeviceCount(int* count) {
     const cudaError_t result = CUSLICE_NEXT(cudaGetDeviceCount)(count);
     const SplitView* split = view();
-    if (result == cudaSuccess && split) *count = split->count();
+    if (result == cudaSuccess && split)
+        *count = split->count();
     return result;
 }
 
@@ -29,7 +30,8 @@ template <int kVersion>
 cudaError_t cudaGetDevice(int* device) {
     const cudaError_t result = CUSLICE_NEXT(cudaGetDevice)(device);
     const SplitView* split = view();
-    if (result == cudaSuccess && split) *device = current(*split, *device);
+    if (result == cudaSuccess && split)
+        *device = current(*split, *device);
     return result;
 }
 
@@ -41,7 +43,8 @@ cudaError_t cudaSetDevice(int device) {
     const int real = physical(device);
     if (split && real >= 0) {
         if (split->current() != device)
-            if (const int failed = split->make_current(device)) return static_cast<cudaError_t>(failed);
+            if (const int failed = split->make_current(device))
+                return static_cast<cudaError_t>(failed);
         chosen = device;
     }
     return CUSLICE_NEXT(cudaSetDevice)(real);
@@ -56,10 +59,12 @@ cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
 template <int kVersion>
 cudaError_t cudaSetValidDevices(int* devices, int count) {
     int list[64], known = 0;
-    if (!view() || !devices || count < 0 || count > 64) return CUSLICE_NEXT(cudaSetValidDevices)(devices, count);
+    if (!view() || !devices || count < 0 || count > 64)
+        return CUSLICE_NEXT(cudaSetValidDevices)(devices, count);
     for (int i = 0; i < count; i++) {
         const int next = physical(devices[i]);
-        if (std::find(list, list + known, next) == list + known) list[known++] = next;
+        if (std::find(list, list + known, next) == list + known)
+            list[known++] = next;
     }
     return CUSLICE_NEXT(cudaSetValidDevices)(list, known);
 }
@@ -68,7 +73,8 @@ template <int kVersion>
 cudaError_t cudaChooseDevice(int* device, const void* properties) {
     const cudaError_t result = CUSLICE_NEXT(cudaChooseDevice)(device, properties);
     const SplitView* split = view();
-    if (result == cudaSuccess && split) *device = split->shown(*device);
+    if (result == cudaSuccess && split)
+        *device = split->shown(*device);
     return result;
 }
 
@@ -77,7 +83,8 @@ template <int kVersion>
 bool reset_alone(cudaError_t* result) {
     const SplitView* split = view();
     const int device = split ? split->current() : -1;
-    if (device < 0 || !split->has_company(device)) return false;
+    if (device < 0 || !split->has_company(device))
+        return false;
     *result = as_runtime(cuDevicePrimaryCtxReset_v2(device));
     return true;
 }
@@ -100,7 +107,8 @@ struct PropertyPlaces {
 };
 inline PropertyPlaces places_of_properties(int version) {
     // 12: NVIDIA's documentation of the runtime API 12.9, the same as 11's as far as this.
-    if (version == 12) return {256, 288, 584, 588, 592};
+    if (version == 12)
+        return {256, 288, 584, 588, 592};
     return {offsetof(cudaDeviceProp, uuid), offsetof(cudaDeviceProp, totalGlobalMem),
             offsetof(cudaDeviceProp, pciBusID), offsetof(cudaDeviceProp, pciDeviceID),
             offsetof(cudaDeviceProp, pciDomainID)};
@@ -108,11 +116,13 @@ inline PropertyPlaces places_of_properties(int version) {
 
 template <int kVersion>
 cudaError_t corrected_properties(cudaError_t result, void* properties, int device) {
-    if (result != cudaSuccess || !view()) return result;
+    if (result != cudaSuccess || !view())
+        return result;
     auto* bytes = static_cast<unsigned char*>(properties);
     const PropertyPlaces places = places_of_properties(loaded_version(kVersion));
     CUuuid uuid{};
-    if (cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS) std::memcpy(bytes + places.uuid, &uuid, sizeof(uuid));
+    if (cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS)
+        std::memcpy(bytes + places.uuid, &uuid, sizeof(uuid));
     size_t memory = 0;
     if (cuDeviceTotalMem_v2(&memory, device) == CUDA_SUCCESS)
         std::memcpy(bytes + places.memory, &memory, sizeof(memory));
@@ -142,7 +152,8 @@ cudaError_t cudaGetDeviceProperties_v2(void* properties, int device) {
 template <int kVersion>
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
     const cudaError_t result = CUSLICE_NEXT(cudaDeviceGetAttribute)(value, attribute, physical(device));
-    if (result != cudaSuccess || !view()) return result;
+    if (result != cudaSuccess || !view())
+        return result;
     // The numbers are the driver's.
     const bool own =
         attribute == cudaDevAttrPciBusId || attribute == cudaDevAttrPciDeviceId || attribute == cudaDevAttrPciDomainId;
@@ -157,7 +168,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
 
 template <int kVersion>
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
-    if (!view() || !device || !text) return CUSLICE_NEXT(cudaDeviceGetByPCIBusId)(device, text);
+    if (!view() || !device || !text)
+        return CUSLICE_NEXT(cudaDeviceGetByPCIBusId)(device, text);
     CUdevice ordinal = -1;
     if (cuDeviceGetByPCIBusId(&ordinal, text) != CUDA_SUCCESS)
         return CUSLICE_NEXT(cudaDeviceGetByPCIBusId)(device, "ffff:ff:1f.7");  // none: the runtime says so

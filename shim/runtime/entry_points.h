@@ -16,16 +16,17 @@ inline void exchange(const char* name, void** function, int version, cuuint64_t 
 
 inline int version_of_runtime(int version) { return loaded_version(version) * 1000; }
 
-#define CUSLICE_ENTRY_POINT(symbol, default_flags)                                                         \
-    template <int kVersion>                                                                                \
-    cudaError_t symbol(const char* name, void** function, unsigned long long flags,                        \
-                       cudaDriverEntryPointQueryResult* status) {                                          \
-        const cudaError_t result = CUSLICE_NEXT(symbol)(name, function, flags, status);                    \
-        int version = version_of_runtime(kVersion);                                                        \
-        if (result == cudaSuccess) CUSLICE_NEEDED(cudaRuntimeGetVersion, cudaRuntimeGetVersion)(&version); \
-        if (result == cudaSuccess)                                                                         \
-            exchange(name, function, version, flags ? flags : static_cast<cuuint64_t>(default_flags));     \
-        return result;                                                                                     \
+#define CUSLICE_ENTRY_POINT(symbol, default_flags)                                                     \
+    template <int kVersion>                                                                            \
+    cudaError_t symbol(const char* name, void** function, unsigned long long flags,                    \
+                       cudaDriverEntryPointQueryResult* status) {                                      \
+        const cudaError_t result = CUSLICE_NEXT(symbol)(name, function, flags, status);                \
+        int version = version_of_runtime(kVersion);                                                    \
+        if (result == cudaSuccess)                                                                     \
+            CUSLICE_NEEDED(cudaRuntimeGetVersion, cudaRuntimeGetVersion)(&version);                    \
+        if (result == cudaSuccess)                                                                     \
+            exchange(name, function, version, flags ? flags : static_cast<cuuint64_t>(default_flags)); \
+        return result;                                                                                 \
     }
 CUSLICE_ENTRY_POINT(cudaGetDriverEntryPoint, cudaEnableLegacyStream)
 CUSLICE_ENTRY_POINT(cudaGetDriverEntryPoint_ptsz, cudaEnablePerThreadDefaultStream)

@@ -8,11 +8,13 @@ namespace cuslice::runtime {
 template <int kVersion>
 cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                                      size_t count, cudaMemAllocNodeParams* wish) {
-    if (!wish || !view()) return CUSLICE_NEXT(cudaGraphAddMemAllocNode)(node, graph, after, count, wish);
+    if (!wish || !view())
+        return CUSLICE_NEXT(cudaGraphAddMemAllocNode)(node, graph, after, count, wish);
     cudaMemAllocNodeParams real = *wish;
     real.poolProps.location = physical(wish->poolProps.location);
     const cudaError_t result = CUSLICE_NEXT(cudaGraphAddMemAllocNode)(node, graph, after, count, &real);
-    if (result == cudaSuccess) wish->dptr = real.dptr;
+    if (result == cudaSuccess)
+        wish->dptr = real.dptr;
     return result;
 }
 
@@ -28,11 +30,13 @@ cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, cudaMemAllocNod
 // Translates the GPU of an allocation node. Other nodes of the runtime name only objects in the current context.
 template <typename Call>
 cudaError_t with_node(cudaGraphNodeParams* node, Call call) {
-    if (!node || node->type != cudaGraphNodeTypeMemAlloc || !view()) return call(node);
+    if (!node || node->type != cudaGraphNodeTypeMemAlloc || !view())
+        return call(node);
     cudaGraphNodeParams real = *node;
     real.alloc.poolProps.location = physical(node->alloc.poolProps.location);
     const cudaError_t result = call(&real);
-    if (result == cudaSuccess) node->alloc.dptr = real.alloc.dptr;
+    if (result == cudaSuccess)
+        node->alloc.dptr = real.alloc.dptr;
     return result;
 }
 

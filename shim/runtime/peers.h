@@ -13,7 +13,8 @@ inline bool parts_of_one(int a, int b) {
 
 template <int kVersion>
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-    if (parts_of_one(device, peer)) return as_runtime(cuDeviceCanAccessPeer(can, device, peer));
+    if (parts_of_one(device, peer))
+        return as_runtime(cuDeviceCanAccessPeer(can, device, peer));
     return CUSLICE_NEXT(cudaDeviceCanAccessPeer)(can, physical(device), physical(peer));
 }
 
@@ -37,7 +38,8 @@ cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const cud
 inline CUcontext context_of_peer(const SplitView& split, int peer) {
     const int here = split.current();
     CUcontext context = nullptr;
-    if (here < 0 || split.make_current(peer) != CUDA_SUCCESS) return nullptr;
+    if (here < 0 || split.make_current(peer) != CUDA_SUCCESS)
+        return nullptr;
     cuCtxGetCurrent(&context);
     return split.make_current(here) == CUDA_SUCCESS ? context : nullptr;
 }
@@ -48,7 +50,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     const SplitView* split = view();
     int here = -1;
     if (split && cudaGetDevice<kVersion>(&here) == cudaSuccess && split->physical_of(peer) >= 0) {
-        if (split->current() < 0) cudaSetDevice<kVersion>(here);
+        if (split->current() < 0)
+            cudaSetDevice<kVersion>(here);
         if (const CUcontext context = context_of_peer(*split, peer))
             return as_runtime(cuCtxEnablePeerAccess(context, flags));
     }
@@ -59,7 +62,8 @@ template <int kVersion>
 cudaError_t cudaDeviceDisablePeerAccess(int peer) {
     const SplitView* split = view();
     if (split && split->physical_of(peer) >= 0)
-        if (const CUcontext context = context_of_peer(*split, peer)) return as_runtime(cuCtxDisablePeerAccess(context));
+        if (const CUcontext context = context_of_peer(*split, peer))
+            return as_runtime(cuCtxDisablePeerAccess(context));
     return CUSLICE_NEXT(cudaDeviceDisablePeerAccess)(physical(peer));
 }
 
@@ -84,7 +88,8 @@ inline cudaMemcpy3DParms within_one(const cudaMemcpy3DPeerParms& box) {
 
 template <typename Within, typename Between>
 cudaError_t copy_box(const cudaMemcpy3DPeerParms* box, Within within, Between between) {
-    if (!box) return between(box);
+    if (!box)
+        return between(box);
     if (parts_of_one(box->srcDevice, box->dstDevice)) {
         const cudaMemcpy3DParms one = within_one(*box);
         return within(&one);

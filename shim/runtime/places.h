@@ -11,7 +11,8 @@ template <int kVersion>
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
     const cudaError_t result = CUSLICE_NEXT(cudaPointerGetAttributes)(attributes, pointer);
     const SplitView* split = view();
-    if (result != cudaSuccess || !split || attributes->device < 0) return result;
+    if (result != cudaSuccess || !split || attributes->device < 0)
+        return result;
     int ordinal = -1;
     const CUresult known = cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address_of(pointer));
     attributes->device = known == CUDA_SUCCESS && ordinal >= 0 ? ordinal : split->shown(attributes->device);
@@ -74,7 +75,8 @@ inline void translate_hints(cudaMemcpyAttributes& how) {
 }
 inline void translate_box(cudaMemcpy3DBatchOp& box) {
     for (cudaMemcpy3DOperand* operand : {&box.src, &box.dst})
-        if (operand->type == cudaMemcpyOperandTypePointer) operand->op.ptr.locHint = physical(operand->op.ptr.locHint);
+        if (operand->type == cudaMemcpyOperandTypePointer)
+            operand->op.ptr.locHint = physical(operand->op.ptr.locHint);
 }
 
 #define CUSLICE_PREFETCH_BATCH(symbol)                                                                         \
@@ -130,7 +132,8 @@ template <int kVersion>
 cudaError_t cudaMemRangeGetAttribute(void* data, size_t size, cudaMemRangeAttribute attribute, const void* pointer,
                                      size_t bytes) {
     const cudaError_t result = CUSLICE_NEXT(cudaMemRangeGetAttribute)(data, size, attribute, pointer, bytes);
-    if (result != cudaSuccess || !view()) return result;
+    if (result != cudaSuccess || !view())
+        return result;
     return as_runtime(
         cuMemRangeGetAttribute(data, size, static_cast<CUmem_range_attribute>(attribute), address_of(pointer), bytes));
 }
@@ -139,7 +142,8 @@ template <int kVersion>
 cudaError_t cudaMemRangeGetAttributes(void** data, size_t* sizes, cudaMemRangeAttribute* attributes, size_t count,
                                       const void* pointer, size_t bytes) {
     const cudaError_t result = CUSLICE_NEXT(cudaMemRangeGetAttributes)(data, sizes, attributes, count, pointer, bytes);
-    if (result != cudaSuccess || !view()) return result;
+    if (result != cudaSuccess || !view())
+        return result;
     return as_runtime(cuMemRangeGetAttributes(data, sizes, reinterpret_cast<CUmem_range_attribute*>(attributes), count,
                                               address_of(pointer), bytes));
 }

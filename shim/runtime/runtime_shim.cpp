@@ -32,11 +32,13 @@ constinit std::atomic<void*> handles[2]{};
 void* handle_of(int version) {
     std::atomic<void*>& handle = handles[version == 13];
     void* known = handle.load(std::memory_order_acquire);
-    if (known) return known;
+    if (known)
+        return known;
     const char* soname = version == 13 ? "libcudart.so.13" : "libcudart.so.12";
     const SplitView* split = cuslice_split_view();
     known = split ? split->loaded(soname) : real_dlopen()(soname, RTLD_NOW | RTLD_NOLOAD);
-    if (known) handle.store(known, std::memory_order_release);
+    if (known)
+        handle.store(known, std::memory_order_release);
     return known;
 }
 
@@ -46,7 +48,8 @@ const SplitView* view() {
     static constinit std::atomic<const SplitView*> opened{nullptr};
     static constinit std::atomic<bool> none{false};
     const SplitView* known = opened.load(std::memory_order_acquire);
-    if (known || none.load(std::memory_order_relaxed)) return known;
+    if (known || none.load(std::memory_order_relaxed))
+        return known;
     const SplitView* split = cuslice_split_view();
     if (!split)
         none.store(true, std::memory_order_relaxed);
@@ -61,7 +64,8 @@ void* runtime_function(int version, Id id) {
     version = loaded_version(version);
     std::atomic<void*>& slot = found[version == 13][static_cast<size_t>(id)];
     void* known = slot.load(std::memory_order_acquire);
-    if (known) return known;
+    if (known)
+        return known;
     void* handle = handle_of(version);
     known = handle ? dlsym(handle, kNames[static_cast<size_t>(id)]) : nullptr;
     slot.store(known, std::memory_order_release);

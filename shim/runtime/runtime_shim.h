@@ -68,7 +68,8 @@ inline int physical(int ordinal) {
 inline int physical_or_host(int ordinal) { return ordinal == cudaCpuDeviceId ? ordinal : physical(ordinal); }
 
 inline cudaMemLocation physical(cudaMemLocation location) {
-    if (location.type == cudaMemLocationTypeDevice) location.id = physical(location.id);
+    if (location.type == cudaMemLocationTypeDevice)
+        location.id = physical(location.id);
     return location;
 }
 
@@ -79,13 +80,17 @@ inline CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUd
 template <typename Item, typename Call>
 cudaError_t with_places(const Item* items, size_t count, void (*translate)(Item&), Call call) {
     constexpr size_t kAtOnce = 64;
-    if (!items || !count || !view()) return call(const_cast<Item*>(items));
+    if (!items || !count || !view())
+        return call(const_cast<Item*>(items));
     Item few[kAtOnce];
     Item* copy = count <= kAtOnce ? few : static_cast<Item*>(__builtin_malloc(count * sizeof(Item)));
-    if (!copy) return cudaErrorMemoryAllocation;
-    for (size_t i = 0; i < count; i++) translate(copy[i] = items[i]);
+    if (!copy)
+        return cudaErrorMemoryAllocation;
+    for (size_t i = 0; i < count; i++)
+        translate(copy[i] = items[i]);
     const cudaError_t result = call(copy);
-    if (copy != few) __builtin_free(copy);
+    if (copy != few)
+        __builtin_free(copy);
     return result;
 }
 

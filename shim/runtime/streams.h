@@ -12,14 +12,16 @@ template <int kVersion>
 bool priority_here(int* priority) {
     const SplitView* split = view();
     int here = split ? split->current() : -1;
-    if (!split || (here < 0 && cudaGetDevice<kVersion>(&here) != cudaSuccess)) return false;
+    if (!split || (here < 0 && cudaGetDevice<kVersion>(&here) != cudaSuccess))
+        return false;
     return split->priority_of(here, priority);
 }
 
 template <int kVersion>
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
     int priority = 0;
-    if (!priority_here<kVersion>(&priority)) return CUSLICE_NEXT(cudaStreamCreate)(stream);
+    if (!priority_here<kVersion>(&priority))
+        return CUSLICE_NEXT(cudaStreamCreate)(stream);
     return CUSLICE_NEEDED(cudaStreamCreateWithPriority, cudaStreamCreateWithPriority)(stream, cudaStreamDefault,
                                                                                       priority);
 }
@@ -27,7 +29,8 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 template <int kVersion>
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     int priority = 0;
-    if (!priority_here<kVersion>(&priority)) return CUSLICE_NEXT(cudaStreamCreateWithFlags)(stream, flags);
+    if (!priority_here<kVersion>(&priority))
+        return CUSLICE_NEXT(cudaStreamCreateWithFlags)(stream, flags);
     return CUSLICE_NEEDED(cudaStreamCreateWithPriority, cudaStreamCreateWithPriority)(stream, flags, priority);
 }
 

@@ -20,12 +20,14 @@ namespace {
 template <typename Pointer>
 Pointer find(void* library, const char* symbol) {
     void* const found = dlsym(library, symbol);
-    if (!found) std::fprintf(stderr, "bench: %s is not there\n", symbol), std::exit(1);
+    if (!found)
+        std::fprintf(stderr, "bench: %s is not there\n", symbol), std::exit(1);
     return reinterpret_cast<Pointer>(found);
 }
 
 void must(CUresult result, const char* what) {
-    if (result != CUDA_SUCCESS) std::fprintf(stderr, "bench: %s: error %d\n", what, result), std::exit(1);
+    if (result != CUDA_SUCCESS)
+        std::fprintf(stderr, "bench: %s: error %d\n", what, result), std::exit(1);
 }
 
 struct Found {
@@ -61,7 +63,8 @@ int main(int count, char** arguments) {
     const uint64_t live = std::strtoull(arguments[2], nullptr, 10), pairs = std::strtoull(arguments[3], nullptr, 10);
     const size_t limit = std::strtoull(arguments[4], nullptr, 10);
     void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!library) return std::fprintf(stderr, "bench: %s\n", dlerror()), 1;
+    if (!library)
+        return std::fprintf(stderr, "bench: %s\n", dlerror()), 1;
     const Found driver(library);
     CUcontext context = nullptr;
     must(driver.init(0), "cuInit");
@@ -70,8 +73,10 @@ int main(int count, char** arguments) {
     CUdeviceptr block = 0;
     if (limit != 0 && driver.allocate(&block, limit) == CUDA_SUCCESS)
         return std::fputs("bench: the limit is not in force\n", stderr), 3;
-    for (uint64_t i = 0; i < live; i++) must(driver.allocate(&block, bytes), "cuMemAlloc");
-    if (!pin(0)) return 1;
+    for (uint64_t i = 0; i < live; i++)
+        must(driver.allocate(&block, bytes), "cuMemAlloc");
+    if (!pin(0))
+        return 1;
     do_pairs(driver, bytes, pairs < 1000 ? pairs : 1000);
     const int64_t start = now_ns();
     do_pairs(driver, bytes, pairs);

@@ -21,7 +21,8 @@ using namespace cuslice::bench;
 std::string when;  // strict or deferred, which begins each line
 
 void pairs(const Driver& driver, size_t bytes, size_t n) {
-    for (size_t i = 0; i < n; i++) must(driver.free(take(driver, bytes)), "cuMemFree");
+    for (size_t i = 0; i < n; i++)
+        must(driver.free(take(driver, bytes)), "cuMemFree");
 }
 
 std::string size_name(size_t bytes) {
@@ -42,7 +43,8 @@ void print_pair(const std::string& name, const Comparison& sides, double wait, d
 
 double wait_alone(const TwoDrivers& drivers) {
     const auto wait = [&](size_t n) {
-        for (size_t i = 0; i < n; i++) must(drivers.raw.synchronize(), "cuCtxSynchronize");
+        for (size_t i = 0; i < n; i++)
+            must(drivers.raw.synchronize(), "cuCtxSynchronize");
     };
     return compare(201, 1000, 1000, wait, wait).raw;
 }
@@ -65,7 +67,8 @@ void among_others(const TwoDrivers& drivers, double wait) {
         live.push_back(take(drivers.ours, 1 + random() % (256 << 10)));
         holes.push_back(take(drivers.ours, 1 + random() % (256 << 10)));
     }
-    for (const CUdeviceptr hole : holes) must(drivers.ours.free(hole), "cuMemFree");
+    for (const CUdeviceptr hole : holes)
+        must(drivers.ours.free(hole), "cuMemFree");
     for (const size_t bytes : {4096ul, 200ul << 10}) {
         const auto side = [bytes](const Driver& driver) {
             return [&driver, bytes](size_t n) { pairs(driver, bytes, n); };
@@ -74,16 +77,19 @@ void among_others(const TwoDrivers& drivers, double wait) {
         print_pair("pair of " + size_name(bytes) + " among 10,000 live and 10,000 holes", sides, wait,
                    bytes <= 65'536 ? 20 : 60);
     }
-    for (const CUdeviceptr block : live) must(drivers.ours.free(block), "cuMemFree");
+    for (const CUdeviceptr block : live)
+        must(drivers.ours.free(block), "cuMemFree");
 }
 
 void among_a_million(const TwoDrivers& drivers, double wait) {
     std::vector<CUdeviceptr> live(1'000'000);
-    for (CUdeviceptr& block : live) block = take(drivers.ours, 4096);
+    for (CUdeviceptr& block : live)
+        block = take(drivers.ours, 4096);
     const auto side = [](const Driver& driver) { return [&driver](size_t n) { pairs(driver, 4096, n); }; };
     print_pair("pair of 4 KiB among 1,000,000 live", compare(301, 1000, 20'000, side(drivers.raw), side(drivers.ours)),
                wait, 20);
-    for (const CUdeviceptr block : live) must(drivers.ours.free(block), "cuMemFree");
+    for (const CUdeviceptr block : live)
+        must(drivers.ours.free(block), "cuMemFree");
 }
 
 void threads_side_by_side(const TwoDrivers& drivers) {
@@ -94,7 +100,8 @@ void threads_side_by_side(const TwoDrivers& drivers) {
         for (int round = 0; round < 51; round++) {
             one.push_back(on_threads(drivers, drivers.ours, 1, work));
             two.push_back(on_threads(drivers, drivers.ours, 2, work));
-            if (round % 5 == 0) eight.push_back(on_threads(drivers, drivers.ours, 8, work));
+            if (round % 5 == 0)
+                eight.push_back(on_threads(drivers, drivers.ours, 8, work));
         }
         const std::string name = when + ": pairs of " + size_name(bytes) + ", throughput over that of one thread: ";
         const bool small = bytes <= 65'536;
@@ -120,7 +127,8 @@ void physical_peak(const TwoDrivers& drivers) {
             must(drivers.raw.memory_info(&free, &total), "cuMemGetInfo");
             least = std::min(least, free);
         }
-        if (++done == trace.size() / 2) least_of_half = least;
+        if (++done == trace.size() / 2)
+            least_of_half = least;
     }
     const double ratio = static_cast<double>(before - least) / static_cast<double>(peak_of(trace));
     print({when + ": training, made up: the most that the driver held, of the most live",
@@ -136,7 +144,8 @@ void physical_peak(const TwoDrivers& drivers) {
            0,
            {}});
     for (const CUdeviceptr block : blocks)
-        if (block) must(drivers.ours.free(block), "cuMemFree");
+        if (block)
+            must(drivers.ours.free(block), "cuMemFree");
 }
 
 }  // namespace
@@ -147,7 +156,8 @@ int main(int count, char** arguments) {
         return 64;
     }
     when = arguments[2];
-    if (!pin(0)) return 1;
+    if (!pin(0))
+        return 1;
     const TwoDrivers drivers = open_two_drivers(arguments[1]);
     if (!limit_in_force(drivers)) {
         std::fputs("bench: the limit was not in force, so the figures mean nothing\n", stderr);

@@ -13,7 +13,8 @@ constexpr size_t kOperations = 20'000;
 auto get_current(decltype(&::cuCtxGetCurrent) function) {
     return [function](size_t n) {
         CUcontext context;
-        for (size_t i = 0; i < n; i++) function(&context);
+        for (size_t i = 0; i < n; i++)
+            function(&context);
     };
 }
 
@@ -27,7 +28,8 @@ auto launch(decltype(&::cuLaunchKernel) function, CUfunction kernel) {
 auto memory_info(const Driver& driver) {
     return [function = driver.memory_info](size_t n) {
         size_t free, total;
-        for (size_t i = 0; i < n; i++) function(&free, &total);
+        for (size_t i = 0; i < n; i++)
+            function(&free, &total);
     };
 }
 

@@ -15,7 +15,8 @@ int main(int count, char** arguments) {
         std::fprintf(stderr, "usage: %s <path of the driver beneath cuslice> [job|split]\n", arguments[0]);
         return 64;
     }
-    if (!pin(0)) return 1;
+    if (!pin(0))
+        return 1;
     const TwoDrivers drivers = open_two_drivers(arguments[1]);
 
     double refused = limit_in_force(drivers);
@@ -36,7 +37,8 @@ int main(int count, char** arguments) {
            Bound::at_least,
            2,
            {}});
-    if (refused == 2) return 0;
+    if (refused == 2)
+        return 0;
     std::fputs("bench: the limit was not in force, so the figures mean nothing\n", stderr);
     return 1;
 }

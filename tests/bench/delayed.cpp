@@ -20,7 +20,8 @@ void by_size(const TwoDrivers& drivers, const std::string& when) {
     for (const size_t bytes : {4096ul, 1ul << 20, 64ul << 20}) {
         const auto side = [bytes](const Driver& driver) {
             return [&driver, bytes](size_t n) {
-                for (size_t i = 0; i < n; i++) must(driver.free(take(driver, bytes)), "cuMemFree");
+                for (size_t i = 0; i < n; i++)
+                    must(driver.free(take(driver, bytes)), "cuMemFree");
             };
         };
         const Comparison sides = compare(11, 100, 1000, side(drivers.raw), side(drivers.ours));
@@ -76,7 +77,8 @@ double replay(const Driver& driver, const Trace& trace) {
     }
     const int64_t end = now_ns();
     for (const CUdeviceptr block : blocks)
-        if (block) must(driver.free(block), "cuMemFree");
+        if (block)
+            must(driver.free(block), "cuMemFree");
     return static_cast<double>(end - start) / static_cast<double>(trace.size()) / 1000;
 }
 
@@ -88,7 +90,8 @@ int main(int count, char** arguments) {
         return 64;
     }
     const std::string when = arguments[2];
-    if (!pin(0)) return 1;
+    if (!pin(0))
+        return 1;
     const TwoDrivers drivers = open_two_drivers(arguments[1]);
     if (!limit_in_force(drivers)) {
         std::fputs("bench: the limit was not in force, so the figures mean nothing\n", stderr);

@@ -21,7 +21,8 @@ typedef int (*nvml_memory)(void* device, void* memory);
 
 static int ask_nvml(void) {
     void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-    if (!nvml) return 1;
+    if (!nvml)
+        return 1;
 #define NVML(type, name) __extension__(type) dlsym(nvml, name)
     void* device;
     char processes[64 * 32];
@@ -45,25 +46,31 @@ int main(int count, char** words) {
         uint64_t total;
     } answer = {0, 0, 0};
     char byte = 'r';
-    if (write(1, &byte, 1) != 1) return 1;
-    if (read(0, &byte, 1) != 0) return 1;
+    if (write(1, &byte, 1) != 1)
+        return 1;
+    if (read(0, &byte, 1) != 0)
+        return 1;
 
     answer.start = now_ns();
     void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!driver) return 2;
+    if (!driver)
+        return 2;
     DRIVER(cuInit, init);
     DRIVER(cuDevicePrimaryCtxRetain, retain);
     DRIVER(cuCtxSetCurrent, set_current);
     DRIVER(cuMemAlloc_v2, allocate);
     CUcontext context;
     CUdeviceptr block;
-    if (init(0) || retain(&context, 0) || set_current(context) || allocate(&block, 1 << 20)) return 3;
-    if (count > 1 && ask_nvml()) return 4;
+    if (init(0) || retain(&context, 0) || set_current(context) || allocate(&block, 1 << 20))
+        return 3;
+    if (count > 1 && ask_nvml())
+        return 4;
     answer.end = now_ns();
 
     DRIVER(cuDeviceTotalMem_v2, total);
     size_t bytes = 0;
-    if (total(&bytes, 0)) return 3;
+    if (total(&bytes, 0))
+        return 3;
     answer.total = bytes;
     return write(1, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1;
 }

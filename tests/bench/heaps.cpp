@@ -18,11 +18,13 @@ double producer_and_consumer(const TwoDrivers& drivers, const Driver& driver) {
         for (unsigned i = 0; i < kBlocks; i++) {
             std::atomic<CUdeviceptr>& slot = slots[i % kSlots];
             if (thread == 0) {
-                while (slot.load(std::memory_order_relaxed)) std::this_thread::yield();
+                while (slot.load(std::memory_order_relaxed))
+                    std::this_thread::yield();
                 slot.store(take(driver, 512 + i % 64 * 512), std::memory_order_release);
             } else {
                 CUdeviceptr block;
-                while (!(block = slot.load(std::memory_order_acquire))) std::this_thread::yield();
+                while (!(block = slot.load(std::memory_order_acquire)))
+                    std::this_thread::yield();
                 slot.store(0, std::memory_order_release);
                 must(driver.free(block), "cuMemFree");
             }
@@ -37,7 +39,8 @@ double larson(const TwoDrivers& drivers, const Driver& driver) {
     std::vector<std::vector<CUdeviceptr>> sets(kThreads, std::vector<CUdeviceptr>(kBlocks));
     std::atomic<unsigned> arrived{0};
     for (auto& set : sets)
-        for (CUdeviceptr& block : set) block = take(driver, 8192);
+        for (CUdeviceptr& block : set)
+            block = take(driver, 8192);
     const double took = on_threads(drivers, driver, kThreads, [&](unsigned thread) {
         std::mt19937_64 random(thread);
         for (unsigned turn = 0; turn < kTurns; turn++) {
@@ -48,11 +51,13 @@ double larson(const TwoDrivers& drivers, const Driver& driver) {
                 block = take(driver, 512 + random() % 65'000);
             }
             arrived++;
-            while (arrived.load() < kThreads * (turn + 1)) std::this_thread::yield();
+            while (arrived.load() < kThreads * (turn + 1))
+                std::this_thread::yield();
         }
     });
     for (auto& set : sets)
-        for (const CUdeviceptr block : set) must(driver.free(block), "cuMemFree");
+        for (const CUdeviceptr block : set)
+            must(driver.free(block), "cuMemFree");
     return took / kTurns / kReplaced;
 }
 
@@ -63,7 +68,8 @@ double mstress(const TwoDrivers& drivers, const Driver& driver) {
     constexpr unsigned kThreads = 2, kGenerations = 10, kOperations = 5000, kCommon = 1000;
     std::vector<std::atomic<CUdeviceptr>> common(kCommon);
     const auto give_back = [&](CUdeviceptr block) {
-        if (block) must(driver.free(block), "cuMemFree");
+        if (block)
+            must(driver.free(block), "cuMemFree");
     };
     double took = 0;
     for (unsigned generation = 0; generation < kGenerations; generation++) {
@@ -84,10 +90,12 @@ double mstress(const TwoDrivers& drivers, const Driver& driver) {
                     give_back(common[dice / 4 % kCommon].exchange(take(driver, bytes)));
                 }
             }
-            for (const CUdeviceptr block : kept) give_back(block);
+            for (const CUdeviceptr block : kept)
+                give_back(block);
         });
     }
-    for (auto& block : common) give_back(block.load());
+    for (auto& block : common)
+        give_back(block.load());
     return took / (kGenerations * kOperations);
 }
 

@@ -29,11 +29,14 @@ Cost measure(Place& place) {
     for (int round = 0; round < kRounds; round++) {
         int64_t start = now_ns();
         for (size_t i = 0; i < kOperations; i++)
-            if (!place.membership.reserve(kBytes, 0, nullptr)) std::abort();
+            if (!place.membership.reserve(kBytes, 0, nullptr))
+                std::abort();
         reserves.push_back(static_cast<double>(now_ns() - start) / kOperations);
-        for (size_t i = 0; i < kOperations; i++) place.membership.change(-kBytes);
+        for (size_t i = 0; i < kOperations; i++)
+            place.membership.change(-kBytes);
         start = now_ns();
-        for (size_t i = 0; i < kOperations; i++) place.pair();
+        for (size_t i = 0; i < kOperations; i++)
+            place.pair();
         pairs.push_back(static_cast<double>(now_ns() - start) / kOperations);
     }
     for (int i = 0; i < kSingles; i++) {
@@ -60,7 +63,8 @@ void race() {
             shared->round++;
         }
         for (unsigned spins = 0; shared->round.load() == round; spins++)
-            if (spins > 2000) sched_yield();
+            if (spins > 2000)
+                sched_yield();
     };
     constexpr uint64_t kGiB = 1ull << 30;
     const auto run = [&](unsigned who) {
@@ -75,7 +79,8 @@ void race() {
                 shared->neither += !shared->granted[0] && !shared->granted[1];
             }
             meet();
-            if (shared->granted[who]) place.membership.change(-static_cast<int64_t>(5 * kGiB));
+            if (shared->granted[who])
+                place.membership.change(-static_cast<int64_t>(5 * kGiB));
             meet();
         }
     };
@@ -106,7 +111,8 @@ int main(int count, char** arguments) {
         return 64;
     }
     Place::folder = arguments[1];
-    if (!pin(0)) return 1;
+    if (!pin(0))
+        return 1;
     static Place place;
     place.join("bench", kCapacity);
     const Cost alone = measure(place);
@@ -117,7 +123,8 @@ int main(int count, char** arguments) {
         static Place own;
         own.join("bench", kCapacity);
         begun();
-        for (;;) own.pair();
+        for (;;)
+            own.pair();
     });
     const Cost contended = measure(place);
     end(other);
@@ -136,7 +143,8 @@ int main(int count, char** arguments) {
     const Cost among = measure(place);
     print(
         {"ledger: pair among 1000 idle members, of that alone", among.pair / alone.pair, "×", Bound::at_most, 1.1, {}});
-    for (const pid_t child : idle) end(child);
+    for (const pid_t child : idle)
+        end(child);
     race();
     measure_kills();
     return 0;

@@ -41,9 +41,11 @@ void measure_kills() {
         const pid_t victim = beside(1, [](auto begun) {
             static Place own;
             own.join("kills", kLimit);
-            if (!own.membership.reserve(kMax, 0, nullptr)) _exit(1);
+            if (!own.membership.reserve(kMax, 0, nullptr))
+                _exit(1);
             begun();
-            for (;;) own.pair();
+            for (;;)
+                own.pair();
         });
         usleep(random() % 2000);
         times.push_back(reserve_after_kill(place, victim));

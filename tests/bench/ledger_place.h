@@ -38,7 +38,8 @@ struct Place {
         }
     }
     void pair() {
-        if (!membership.reserve(kBytes, 0, nullptr)) std::abort();
+        if (!membership.reserve(kBytes, 0, nullptr))
+            std::abort();
         membership.change(-kBytes);
     }
 };
@@ -47,18 +48,22 @@ struct Place {
 template <typename Work>
 pid_t beside(unsigned core, Work work) {
     int begun[2];
-    if (pipe(begun) != 0) std::exit(1);
+    if (pipe(begun) != 0)
+        std::exit(1);
     const pid_t child = fork();
     if (child == 0) {
-        if (core && !pin(core)) _exit(1);
+        if (core && !pin(core))
+            _exit(1);
         work([&] {
-            if (write(begun[1], "x", 1) != 1) _exit(1);
+            if (write(begun[1], "x", 1) != 1)
+                _exit(1);
         });
         _exit(0);
     }
     char letter;
     close(begun[1]);
-    if (read(begun[0], &letter, 1) != 1) std::exit(1);
+    if (read(begun[0], &letter, 1) != 1)
+        std::exit(1);
     close(begun[0]);
     return child;
 }

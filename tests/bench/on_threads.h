@@ -19,16 +19,19 @@ double on_threads(const TwoDrivers& drivers, const Driver& driver, unsigned coun
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < count; t++) {
         threads.emplace_back([&, t] {
-            if (!pin(t % std::thread::hardware_concurrency())) must(CUDA_ERROR_UNKNOWN, "pinning a thread");
+            if (!pin(t % std::thread::hardware_concurrency()))
+                must(CUDA_ERROR_UNKNOWN, "pinning a thread");
             must(driver.set_current(drivers.context), "cuCtxSetCurrent");
             ready++;
-            while (ready.load() < count) std::this_thread::yield();
+            while (ready.load() < count)
+                std::this_thread::yield();
             starts[t] = now_ns();
             work(t);
             ends[t] = now_ns();
         });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     return static_cast<double>(*std::max_element(ends.begin(), ends.end()) -
                                *std::min_element(starts.begin(), starts.end()));
 }

@@ -16,16 +16,19 @@ using namespace cuslice::bench;
 
 template <typename Pair>
 double nanoseconds(size_t pairs, Pair pair) {
-    for (int i = 0; i < 1000; i++) pair();  // pages, caches, branch predictors; cached memory
+    for (int i = 0; i < 1000; i++)
+        pair();  // pages, caches, branch predictors; cached memory
     const int64_t start = now_ns();
-    for (size_t i = 0; i < pairs; i++) pair();
+    for (size_t i = 0; i < pairs; i++)
+        pair();
     return static_cast<double>(now_ns() - start) / static_cast<double>(pairs);
 }
 
 // The same, each pair timed by itself: the median, which the few long ones don't show in.
 template <typename Pair>
 double median_nanoseconds(size_t pairs, Pair pair) {
-    for (int i = 0; i < 1000; i++) pair();
+    for (int i = 0; i < 1000; i++)
+        pair();
     const uint64_t empty = empty_interval();
     std::vector<double> times;
     times.reserve(pairs);
@@ -39,7 +42,8 @@ double median_nanoseconds(size_t pairs, Pair pair) {
 }
 
 double measure(const Driver& driver, const std::string& kind, size_t bytes, size_t pairs) {
-    if (kind == "alloc") return nanoseconds(pairs, [&] { must(driver.free(take(driver, bytes)), "cuMemFree"); });
+    if (kind == "alloc")
+        return nanoseconds(pairs, [&] { must(driver.free(take(driver, bytes)), "cuMemFree"); });
     if (kind == "median")
         return median_nanoseconds(pairs, [&] { must(driver.free(take(driver, bytes)), "cuMemFree"); });
     if (kind == "async")
@@ -65,7 +69,8 @@ int main(int count, char** arguments) {
                      arguments[0]);
         return 64;
     }
-    if (!pin(0)) return 1;
+    if (!pin(0))
+        return 1;
     const TwoDrivers drivers = open_two_drivers(arguments[1]);
     if (!limit_in_force(drivers)) {
         std::fputs("bench: the limit was not in force, so the figures mean nothing\n", stderr);

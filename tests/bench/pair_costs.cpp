@@ -27,7 +27,8 @@ CUdeviceptr take(const Driver& driver) {
 }
 
 void pairs(const Driver& driver, size_t n) {
-    for (size_t i = 0; i < n; i++) must(driver.free(take(driver)), "cuMemFree");
+    for (size_t i = 0; i < n; i++)
+        must(driver.free(take(driver)), "cuMemFree");
 }
 
 // Allocates and frees what was allocated last.
@@ -56,7 +57,8 @@ class RandomVictim {
             const CUdeviceptr victim = victims_.back();
             victims_.pop_back();
             must(driver_.free(victim), "cuMemFree");
-            if (take(driver_) != victim) must(CUDA_ERROR_UNKNOWN, "getting back the block that was freed last");
+            if (take(driver_) != victim)
+                must(CUDA_ERROR_UNKNOWN, "getting back the block that was freed last");
         }
     }
 
@@ -75,19 +77,23 @@ double pairs_of_threads(const TwoDrivers& drivers, const Driver& driver, unsigne
     std::vector<std::thread> workers;
     for (unsigned t = 0; t < threads; t++) {
         workers.emplace_back([&, t] {
-            if (!pin(t)) must(CUDA_ERROR_UNKNOWN, "pinning a thread to a core of its own");
+            if (!pin(t))
+                must(CUDA_ERROR_UNKNOWN, "pinning a thread to a core of its own");
             must(driver.set_current(drivers.context), "cuCtxSetCurrent");
             pairs(driver, 100);
             ready++;
-            while (ready.load() < threads) std::this_thread::yield();
+            while (ready.load() < threads)
+                std::this_thread::yield();
             starts[t] = now_ns();
             pairs(driver, kThreadOperations);
             ends[t] = now_ns();
         });
     }
-    for (std::thread& worker : workers) worker.join();
+    for (std::thread& worker : workers)
+        worker.join();
     int64_t first = starts[0], last = ends[0];
-    for (unsigned t = 1; t < threads; t++) first = std::min(first, starts[t]), last = std::max(last, ends[t]);
+    for (unsigned t = 1; t < threads; t++)
+        first = std::min(first, starts[t]), last = std::max(last, ends[t]);
     return static_cast<double>(last - first) / static_cast<double>(kThreadOperations);
 }
 
@@ -120,7 +126,8 @@ void measure_pairs(const TwoDrivers& drivers) {
     std::vector<CUdeviceptr> blocks;
     double with_none = 0;
     for (const size_t live : {0, 1000, 10'000, 1'000'000}) {
-        while (blocks.size() < live) blocks.push_back(take(drivers.ours));
+        while (blocks.size() < live)
+            blocks.push_back(take(drivers.ours));
         const std::string after = ", " + std::to_string(live) + " live";
         const Comparison last = compare(kRounds, kOperations, kSingles, newest(drivers.raw), newest(drivers.ours));
         print_extra("alloc+free: over raw" + after + ", newest", last, "ns", Bound::at_most, 100);
@@ -134,7 +141,8 @@ void measure_pairs(const TwoDrivers& drivers) {
         const bool most = live == 1'000'000;
         print_extra("alloc+free: over raw" + after + ", random victim", any, "ns", most ? Bound::none : Bound::at_most,
                     100);
-        if (!most) continue;
+        if (!most)
+            continue;
         print({"newest: over raw, of that with 0 live" + after, last.extra / with_none, "×", Bound::at_most, 1.5, {}});
         print({"random victim: over raw, of newest with 0 live" + after,
                any.extra / with_none,
@@ -143,7 +151,8 @@ void measure_pairs(const TwoDrivers& drivers) {
                3,
                {}});
     }
-    for (const CUdeviceptr block : blocks) must(drivers.ours.free(block), "cuMemFree");
+    for (const CUdeviceptr block : blocks)
+        must(drivers.ours.free(block), "cuMemFree");
     measure_two_threads(drivers);
 }
 

@@ -42,14 +42,16 @@ struct Meeting {
             arrived = 0;
             round++;
         } else {
-            while (round.load() == now) sched_yield();
+            while (round.load() == now)
+                sched_yield();
         }
     }
 };
 
 // One of `count`, on a core of its own as far as there are so many.
 void take_part(Meeting& meeting, const char* path, unsigned number, unsigned count) {
-    if (!pin(number % std::thread::hardware_concurrency())) must(CUDA_ERROR_UNKNOWN, "pinning a process");
+    if (!pin(number % std::thread::hardware_concurrency()))
+        must(CUDA_ERROR_UNKNOWN, "pinning a process");
     const TwoDrivers drivers = open_two_drivers(path);
     for (int round = -1; round < kRounds; round++) {  // the first is for caches and branch predictors
         for (int turn = 0; turn < 2; turn++) {
@@ -57,10 +59,12 @@ void take_part(Meeting& meeting, const char* path, unsigned number, unsigned cou
             const Driver& driver = side == 0 ? drivers.raw : drivers.ours;
             meeting.wait_for(count);
             meeting.starts[number] = now_ns();
-            for (size_t i = 0; i < kPairs; i++) must(driver.free(take(driver, kBytes)), "cuMemFree");
+            for (size_t i = 0; i < kPairs; i++)
+                must(driver.free(take(driver, kBytes)), "cuMemFree");
             meeting.ends[number] = now_ns();
             meeting.wait_for(count);
-            if (number != 0 || round < 0) continue;
+            if (number != 0 || round < 0)
+                continue;
             const auto first = *std::min_element(meeting.starts, meeting.starts + count);
             const auto last = *std::max_element(meeting.ends, meeting.ends + count);
             meeting.took[side][round] = static_cast<double>(last - first) / static_cast<double>(kPairs);
@@ -71,7 +75,8 @@ void take_part(Meeting& meeting, const char* path, unsigned number, unsigned cou
 // False if a process didn't come to its end.
 bool measure(const char* path, const std::string& what, unsigned count) {
     void* const memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    if (memory == MAP_FAILED)
+        return false;
     auto* const meeting = new (memory) Meeting;
     std::vector<pid_t> children;
     for (unsigned i = 0; i < count; i++) {
@@ -86,9 +91,11 @@ bool measure(const char* path, const std::string& what, unsigned count) {
     bool all = true;
     for (unsigned i = 0; i < count; i++) {
         int status = 0;
-        if (wait(&status) > 0 && status == 0) continue;
+        if (wait(&status) > 0 && status == 0)
+            continue;
         for (const pid_t child : children)
-            if (all) kill(child, SIGKILL);
+            if (all)
+                kill(child, SIGKILL);
         all = false;
     }
     if (all) {
@@ -112,7 +119,8 @@ int main(int count, char** arguments) {
     }
     for (const unsigned processes : {1u, 8u, kMost}) {
         std::fflush(stdout);
-        if (measure(arguments[1], arguments[2], processes)) continue;
+        if (measure(arguments[1], arguments[2], processes))
+            continue;
         std::fputs("bench: a process ended early, so there is no figure\n", stderr);
         return 1;
     }

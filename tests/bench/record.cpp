@@ -23,7 +23,8 @@ constexpr size_t kEvents = 1'000'000;
 constexpr char kGpu[] = "GPU-830cff1a-59d2-4d1e-8f0a-3c5b7e9d1f20";
 
 void must(bool fine, const char* what) {
-    if (fine) return;
+    if (fine)
+        return;
     std::fprintf(stderr, "bench: %s\n", what);
     std::exit(1);
 }
@@ -59,7 +60,8 @@ std::vector<double> events(trace::Log& log) {
 
 double mean(const std::vector<double>& times) {
     double sum = 0;
-    for (const double time : times) sum += time;
+    for (const double time : times)
+        sum += time;
     return sum / static_cast<double>(times.size());
 }
 
@@ -88,7 +90,8 @@ int main(int count, char** arguments) {
         std::fprintf(stderr, "usage: %s FOLDER\n", arguments[0]);
         return 64;
     }
-    if (!pin(0)) return 1;
+    if (!pin(0))
+        return 1;
     measure(arguments[1], "CSV", ".csv");
     measure(arguments[1], "compact", ".trace");
 }

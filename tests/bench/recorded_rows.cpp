@@ -33,7 +33,8 @@ class Reader {
         const auto kind = number_at<uint8_t>(file_, at);
         const auto address = number_at<uint64_t>(file_, at + 16);
         const bool wide = kind & 0x10;
-        if (wide && !has_size_) throw std::invalid_argument("a wide event without its size");
+        if (wide && !has_size_)
+            throw std::invalid_argument("a wide event without its size");
         if ((kind & 0x0f) >= 1 && (kind & 0x0f) <= 3 && (kind & 0xe0) == 0)
             event(at, kind & 0x0f, wide ? address : address << 8 >> 8,
                   wide ? size_ : number_at<uint32_t>(file_, at + 8) | address >> 56 << 32);
@@ -72,7 +73,8 @@ class Reader {
         Name& name = names_[source(at)];
         name.text.resize(number_at<uint32_t>(file_, at + 4));
         const size_t from = place(at) * kPiece;
-        if (from >= name.text.size()) throw std::invalid_argument("a name's piece is behind its end");
+        if (from >= name.text.size())
+            throw std::invalid_argument("a name's piece is behind its end");
         const size_t bytes = std::min(kPiece, name.text.size() - from);
         std::memcpy(name.text.data() + from, file_.data() + at + 8, bytes);
         name.known += bytes;
@@ -93,12 +95,15 @@ class Reader {
         if (place(at) != 0) {
             const Place where = places_.at(place(at));
             const Name& name = names_.at(where.gpu);
-            if (name.known < name.text.size()) throw std::invalid_argument("its GPU's name lacks a piece");
+            if (name.known < name.text.size())
+                throw std::invalid_argument("its GPU's name lacks a piece");
             row.gpu = name.text;
-            if (where.limit != kNotKnown) row.limit = std::to_string(where.limit);
+            if (where.limit != kNotKnown)
+                row.limit = std::to_string(where.limit);
         }
         const auto held = number_at<uint32_t>(file_, at + 12);
-        if (held != 0xffffffff) row.held = std::to_string(held * 4096ull);
+        if (held != 0xffffffff)
+            row.held = std::to_string(held * 4096ull);
         rows_.push_back(row);
     }
 
@@ -123,9 +128,11 @@ bool is_compact(const std::string& file) { return file.compare(0, 8, kMagic, 8) 
 bool read_compact(const std::string& file, std::vector<RecordedRow>& rows, std::string& why) {
     const bool known = is_compact(file) && file.size() >= 2 * kRecord && number_at<uint32_t>(file, 8) == 1 &&
                        number_at<uint32_t>(file, 24) == kRecord && number_at<uint32_t>(file, 28) == 4096;
-    if (!known) return why = "record 0: no header of a compact recording", false;
+    if (!known)
+        return why = "record 0: no header of a compact recording", false;
     Reader reader(file, rows);
-    for (size_t record = 2; (record + 1) * kRecord <= file.size(); record++) try {
+    for (size_t record = 2; (record + 1) * kRecord <= file.size(); record++)
+        try {
             reader.take(record * kRecord);
         } catch (const std::exception& error) {
             return why = "record " + std::to_string(record) + ": " + error.what(), false;
@@ -135,11 +142,14 @@ bool read_compact(const std::string& file, std::vector<RecordedRow>& rows, std::
 
 bool is_torn(const std::string& before, const std::string& line) {
     static constexpr char kTime[] = "dd:dd:dd.dddddd";
-    if (!before.empty() || line.empty()) return false;
+    if (!before.empty() || line.empty())
+        return false;
     const std::string first = line.substr(0, line.find(','));
-    if (first.size() >= sizeof kTime || (first.size() < line.size() && first.size() < sizeof kTime - 1)) return false;
+    if (first.size() >= sizeof kTime || (first.size() < line.size() && first.size() < sizeof kTime - 1))
+        return false;
     for (size_t i = 0; i < first.size(); i++)
-        if (kTime[i] == 'd' ? first[i] < '0' || first[i] > '9' : first[i] != kTime[i]) return false;
+        if (kTime[i] == 'd' ? first[i] < '0' || first[i] > '9' : first[i] != kTime[i])
+            return false;
     return true;
 }
 

@@ -25,8 +25,10 @@ constexpr int kRounds = 7, kRefusals = 20;
 int be_sibling(const char* path) {
     const TwoDrivers drivers = open_two_drivers(path);
     std::vector<CUdeviceptr> blocks;
-    for (int i = 0; i < 64; i++) blocks.push_back(take(drivers.ours, kGiB / 64));
-    for (const CUdeviceptr block : blocks) must(drivers.ours.free(block), "cuMemFree");
+    for (int i = 0; i < 64; i++)
+        blocks.push_back(take(drivers.ours, kGiB / 64));
+    for (const CUdeviceptr block : blocks)
+        must(drivers.ours.free(block), "cuMemFree");
     std::puts("ready");
     std::fflush(stdout);
     return std::getchar() == EOF ? 0 : 1;
@@ -35,18 +37,21 @@ int be_sibling(const char* path) {
 struct Sibling {
     explicit Sibling(char** arguments) {
         int in[2], out[2];
-        if (pipe(in) != 0 || pipe(out) != 0) must(CUDA_ERROR_UNKNOWN, "making a pipe");
+        if (pipe(in) != 0 || pipe(out) != 0)
+            must(CUDA_ERROR_UNKNOWN, "making a pipe");
         child = fork();
         if (child == 0) {
             dup2(in[0], 0), dup2(out[1], 1);
-            for (const int end : {in[0], in[1], out[0], out[1]}) close(end);
+            for (const int end : {in[0], in[1], out[0], out[1]})
+                close(end);
             execl("/proc/self/exe", arguments[0], arguments[1], "sibling", nullptr);
             _exit(127);
         }
         close(in[0]), close(out[1]);
         input = in[1];
         char byte = 0;
-        if (read(out[0], &byte, 1) != 1) must(CUDA_ERROR_UNKNOWN, "starting the other process");
+        if (read(out[0], &byte, 1) != 1)
+            must(CUDA_ERROR_UNKNOWN, "starting the other process");
         close(out[0]);
     }
     ~Sibling() {
@@ -63,7 +68,8 @@ double refused(const Driver& driver, size_t bytes) {
     const int64_t start = now_ns();
     const CUresult result = driver.allocate(&block, bytes);
     const double took = static_cast<double>(now_ns() - start) / 1e6;
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) must(CUDA_ERROR_UNKNOWN, "being refused");
+    if (result != CUDA_ERROR_OUT_OF_MEMORY)
+        must(CUDA_ERROR_UNKNOWN, "being refused");
     return took;
 }
 
@@ -89,7 +95,8 @@ void measure(const TwoDrivers& drivers, const char* name, size_t bytes) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count == 3 && std::strcmp(arguments[2], "sibling") == 0) return be_sibling(arguments[1]);
+    if (count == 3 && std::strcmp(arguments[2], "sibling") == 0)
+        return be_sibling(arguments[1]);
     if (count != 2) {
         std::fprintf(stderr, "usage: %s <path of the driver beneath cuslice>\n", arguments[0]);
         return 64;

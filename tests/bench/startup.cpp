@@ -38,7 +38,8 @@ struct Child {
 // `go`: the standard input of the child, or -1: it has ours, and what it writes goes where ours goes.
 Child start(const std::string& program, const Variables& variables, int go, const char* word = nullptr) {
     std::vector<char*> environment;
-    for (const std::string& variable : variables) environment.push_back(const_cast<char*>(variable.c_str()));
+    for (const std::string& variable : variables)
+        environment.push_back(const_cast<char*>(variable.c_str()));
     environment.push_back(nullptr);
     char* arguments[] = {const_cast<char*>(program.c_str()), const_cast<char*>(word), nullptr};
 
@@ -47,7 +48,8 @@ Child start(const std::string& program, const Variables& variables, int go, cons
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     if (go >= 0) {
-        if (pipe2(out, O_CLOEXEC) != 0) give_up("pipe");
+        if (pipe2(out, O_CLOEXEC) != 0)
+            give_up("pipe");
         posix_spawn_file_actions_adddup2(&actions, go, 0);
         posix_spawn_file_actions_adddup2(&actions, out[1], 1);
     }
@@ -65,24 +67,28 @@ Child start(const std::string& program, const Variables& variables, int go, cons
 double finish(const Child& child, const char* what) {
     int status = 0;
     rusage used{};
-    if (wait4(child.pid, &status, 0, &used) != child.pid) give_up("wait4");
+    if (wait4(child.pid, &status, 0, &used) != child.pid)
+        give_up("wait4");
     const auto ms = [](const timeval& time) {
         return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
     };
-    if (status == 0) return ms(used.ru_utime) + ms(used.ru_stime);
+    if (status == 0)
+        return ms(used.ru_utime) + ms(used.ru_stime);
     std::fprintf(stderr, "bench: %s ended with status 0x%x\n", what, status);
     std::exit(1);
 }
 
 Comparison in_ms(Comparison c) {
-    for (double* value : {&c.raw, &c.ours, &c.extra, &c.raw_p99, &c.ours_p99, &c.raw_max, &c.ours_max}) *value /= 1e6;
+    for (double* value : {&c.raw, &c.ours, &c.extra, &c.raw_p99, &c.ours_p99, &c.raw_max, &c.ours_max})
+        *value /= 1e6;
     return c;
 }
 
 void measure_true(const std::string& library) {
     const auto starting = [](Variables variables) {
         return [variables](size_t n) {
-            for (size_t i = 0; i < n; i++) finish(start("/bin/true", variables, -1), "/bin/true");
+            for (size_t i = 0; i < n; i++)
+                finish(start("/bin/true", variables, -1), "/bin/true");
         };
     };
     const Comparison sides = compare(1000, 1, 1000, starting({}), starting({"LD_PRELOAD=" + library}));
@@ -102,7 +108,8 @@ void first_calls(int processes, const std::string& program, const Variables& var
                  bool limited, Side& side) {
     std::vector<Child> children;
     int go[2];  // all wait for the end of the same pipe, so one close() lets all of them go
-    if (pipe2(go, O_CLOEXEC) != 0) give_up("pipe");
+    if (pipe2(go, O_CLOEXEC) != 0)
+        give_up("pipe");
     for (int i = 0; i < processes; i++) {
         Variables own = variables;
         own.push_back("CUSLICE_FAKE_DIR=" + books + "/" + std::to_string(i));
@@ -111,14 +118,16 @@ void first_calls(int processes, const std::string& program, const Variables& var
     close(go[0]);
     char ready;
     for (const Child& child : children)
-        if (read(child.answer, &ready, 1) != 1) give_up("a child that was started");
+        if (read(child.answer, &ready, 1) != 1)
+            give_up("a child that was started");
     close(go[1]);
     for (const Child& child : children) {
         struct {
             int64_t start, end;
             uint64_t total;
         } answer;
-        if (read(child.answer, &answer, sizeof(answer)) != sizeof(answer)) give_up("a child's answer");
+        if (read(child.answer, &answer, sizeof(answer)) != sizeof(answer))
+            give_up("a child's answer");
         if ((answer.total == kLimit) != limited) {
             std::fprintf(stderr, "bench: a child %s cuslice saw a GPU of %llu bytes\n", limited ? "under" : "without",
                          static_cast<unsigned long long>(answer.total));
@@ -177,7 +186,8 @@ Variables of_job() {
         const std::string text = *variable;
         const auto begins = [&](const char* with) { return text.rfind(with, 0) == 0; };
         const bool wanted = begins("CUSLICE_") || begins("LD_");
-        if (wanted && !begins("CUSLICE_FAKE_DIR=")) variables.push_back(text);
+        if (wanted && !begins("CUSLICE_FAKE_DIR="))
+            variables.push_back(text);
     }
     return variables;
 }
@@ -201,11 +211,13 @@ int main(int count, char** arguments) {
     const Sides crowd = by_turns(7, 300, first_call, raw, job ? of_job() : ours, arguments[3]);  // on all cores
     print_crowd(job ? "first CUDA call, 300 processes of a job at once" : "first CUDA call, 300 processes at once",
                 crowd);
-    if (!pin(0)) return 1;
+    if (!pin(0))
+        return 1;
     const Sides alone = by_turns(200, 1, first_call, raw, job ? of_job() : ours, arguments[3]);
     print_extra("first CUDA call, alone: more than one that asks NVML, p50",
                 sides_of(alone.asking.took, alone.ours.took, 0.5), "ms", Bound::none, 0);
-    if (!job) measure_true(library);
+    if (!job)
+        measure_true(library);
     print_extra("first CUDA call, alone: more at p50", sides_of(alone.raw.took, alone.ours.took, 0.5), "ms",
                 Bound::at_most, 5);
     return 0;

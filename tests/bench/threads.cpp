@@ -33,7 +33,8 @@ using Pair = void (*)(const Driver&);
 double round(const TwoDrivers& drivers, const Driver& driver, unsigned threads, Pair pair) {
     return on_threads(drivers, driver, threads,
                       [&](unsigned) {
-                          for (size_t i = 0; i < kPairs; i++) pair(driver);
+                          for (size_t i = 0; i < kPairs; i++)
+                              pair(driver);
                       }) /
            static_cast<double>(kPairs);
 }
@@ -52,7 +53,8 @@ void single_pairs(const TwoDrivers& drivers, const Driver& driver, unsigned thre
             all[t].push_back(took > empty ? static_cast<double>(took - empty) * ns_per_tick() : 0);
         }
     });
-    for (const std::vector<double>& one : all) into.insert(into.end(), one.begin(), one.end());
+    for (const std::vector<double>& one : all)
+        into.insert(into.end(), one.begin(), one.end());
 }
 
 void measure(const TwoDrivers& drivers, const std::string& name, unsigned threads, Pair pair, double most) {
@@ -63,10 +65,13 @@ void measure(const TwoDrivers& drivers, const std::string& name, unsigned thread
             const int side = (number + 1 + turn) % 2;  // 0: raw, 1: ours
             const Driver& driver = side == 0 ? drivers.raw : drivers.ours;
             took[side] = round(drivers, driver, threads, pair);
-            if (number >= 0) single_pairs(drivers, driver, threads, pair, singles[side]);
+            if (number >= 0)
+                single_pairs(drivers, driver, threads, pair, singles[side]);
         }
-        if (number < 0) continue;
-        for (int side = 0; side < 2; side++) rounds[side].push_back(took[side]);
+        if (number < 0)
+            continue;
+        for (int side = 0; side < 2; side++)
+            rounds[side].push_back(took[side]);
     }
     // The least of the rounds: whatever else the machine does makes both longer.
     const auto least = [](const std::vector<double>& all) { return *std::min_element(all.begin(), all.end()); };
@@ -87,10 +92,12 @@ int main(int count, char** arguments) {
     const TwoDrivers drivers = open_two_drivers(arguments[1]);
     const bool before = limit_in_force(drivers);
     const std::string what = arguments[2];
-    for (const unsigned threads : {1, 2, 4, 8}) measure(drivers, what + ": alloc+free", threads, allocate, 0);
+    for (const unsigned threads : {1, 2, 4, 8})
+        measure(drivers, what + ": alloc+free", threads, allocate, 0);
     for (const unsigned threads : {1, 2, 4, 8})
         measure(drivers, what + ": cuMemAllocAsync and its free", threads, allocate_async, threads == 8 ? 1.2 : 0);
-    if (before && limit_in_force(drivers)) return 0;
+    if (before && limit_in_force(drivers))
+        return 0;
     std::fputs("bench: the limit was not in force, so the figures mean nothing\n", stderr);
     return 1;
 }

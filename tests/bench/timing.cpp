@@ -24,7 +24,8 @@ bool pin(unsigned place) {
         return set;
     }();
     for (unsigned core = 0; core < CPU_SETSIZE; core++) {
-        if (!CPU_ISSET(core, &allowed) || place-- != 0) continue;
+        if (!CPU_ISSET(core, &allowed) || place-- != 0)
+            continue;
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(core, &one);
@@ -57,7 +58,8 @@ uint64_t empty_interval() {
 }
 
 double percentile(std::vector<double> values, double share) {
-    if (values.empty()) return 0;
+    if (values.empty())
+        return 0;
     const double rank = std::ceil(share * static_cast<double>(values.size()));
     const auto at = values.begin() + (rank < 1 ? 0 : static_cast<ptrdiff_t>(rank) - 1);
     std::nth_element(values.begin(), at, values.end());

@@ -49,7 +49,8 @@ struct Comparison {
 template <typename Raw, typename Ours>
 Comparison compare(int rounds, size_t operations, size_t singles, Raw raw, Ours ours) {
     const auto prepare = [](auto& run, size_t n) {
-        if constexpr (requires { run.prepare(n); }) run.prepare(n);
+        if constexpr (requires { run.prepare(n); })
+            run.prepare(n);
     };
     const auto batch = [&](auto& run) {
         prepare(run, operations);
@@ -79,7 +80,8 @@ Comparison compare(int rounds, size_t operations, size_t singles, Raw raw, Ours 
             into.push_back(took > empty ? static_cast<double>(took - empty) * ns_per_tick() : 0);
         }
     };
-    for (size_t done = 0; done < singles; done += 1000) one_by_one(raw, raw_single), one_by_one(ours, ours_single);
+    for (size_t done = 0; done < singles; done += 1000)
+        one_by_one(raw, raw_single), one_by_one(ours, ours_single);
     result.raw_p99 = percentile(raw_single, 0.99), result.ours_p99 = percentile(ours_single, 0.99);
     result.raw_max = percentile(raw_single, 1), result.ours_max = percentile(ours_single, 1);
     return result;

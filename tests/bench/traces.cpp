@@ -43,15 +43,18 @@ class Writer {
 std::vector<std::string> fields_of(const std::string& line) {
     std::vector<std::string> fields;
     std::istringstream text(line);
-    for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
-    if (line.ends_with(',')) fields.emplace_back();  // an empty one, which getline doesn't give
+    for (std::string field; std::getline(text, field, ',');)
+        fields.push_back(field);
+    if (line.ends_with(','))
+        fields.emplace_back();  // an empty one, which getline doesn't give
     return fields;
 }
 
 uint64_t number_in(const std::string& text, int base) {
     size_t read = 0;
     const uint64_t number = std::stoull(text, &read, base);
-    if (read != text.size()) throw std::invalid_argument(text);
+    if (read != text.size())
+        throw std::invalid_argument(text);
     return number;
 }
 
@@ -63,7 +66,8 @@ namespace {
 class Follower {
   public:
     void take(const std::string& action, uint64_t address, uint64_t bytes) {
-        if (action == "allocate failure" || bytes == 0) return;
+        if (action == "allocate failure" || bytes == 0)
+            return;
         const auto known = live_.find(address);
         if (action == "allocate" && known == live_.end()) {
             live_[address] = writer.take(bytes);
@@ -82,9 +86,11 @@ class Follower {
 
 bool read_records(const std::string& file, Trace& trace, std::string& why) {
     std::vector<RecordedRow> rows;
-    if (!read_compact(file, rows, why)) return false;
+    if (!read_compact(file, rows, why))
+        return false;
     Follower follower;
-    for (size_t i = 0; i < rows.size(); i++) try {
+    for (size_t i = 0; i < rows.size(); i++)
+        try {
             follower.take(rows[i].action, rows[i].address, rows[i].bytes);
         } catch (const std::exception&) {
             return why = "event " + std::to_string(i + 1) + " makes no sense after those before", false;
@@ -109,11 +115,14 @@ bool read_recorded(std::istream& text, Trace& trace, std::string& why) {
         return why = "line 1: no columns Action, Pointer and Size", false;
     Follower follower;
     std::string before;
-    for (size_t number = 2; std::getline(text, line) && !text.eof(); number++, before = line) try {
-            if (line.empty() || is_torn(before, line)) continue;
+    for (size_t number = 2; std::getline(text, line) && !text.eof(); number++, before = line)
+        try {
+            if (line.empty() || is_torn(before, line))
+                continue;
             const std::vector<std::string> fields = fields_of(line);
             const std::string& what = fields.at(action);
-            if (fields.size() != names.size()) throw std::invalid_argument(line);
+            if (fields.size() != names.size())
+                throw std::invalid_argument(line);
             const uint64_t address = number_in(fields[pointer], 16), bytes = number_in(fields[size], 10);
             follower.take(what, address, bytes);
         } catch (const std::exception&) {
@@ -153,13 +162,16 @@ Trace training(size_t steps, size_t period, uint64_t seed) {
     constexpr uint64_t kWidth = 1024, kHeads = 16, kLayers = 24, kWords = 50'257, kBatch = 8;
     std::mt19937_64 random(seed);
     std::vector<uint64_t> lengths(period);
-    for (uint64_t& length : lengths) length = 64 + random() % 449;
+    for (uint64_t& length : lengths)
+        length = 64 + random() % 449;
     Writer writer;
     // A weight, its gradient and two moments, in four bytes each.
     for (uint64_t layer = 0; layer < kLayers; layer++)
         for (const uint64_t words : {4 * kWidth * kWidth, 8 * kWidth * kWidth, 4 * kWidth})
-            for (int kind = 0; kind < 4; kind++) writer.take(words * 4);
-    for (int kind = 0; kind < 4; kind++) writer.take(kWords * kWidth * 4);
+            for (int kind = 0; kind < 4; kind++)
+                writer.take(words * 4);
+    for (int kind = 0; kind < 4; kind++)
+        writer.take(kWords * kWidth * 4);
 
     std::vector<uint32_t> kept;
     for (size_t step = 0; step < steps; step++) {
@@ -190,7 +202,8 @@ Trace training(size_t steps, size_t period, uint64_t seed) {
 
 uint32_t blocks_of(const Trace& trace) {
     uint32_t most = 0;
-    for (const Operation& operation : trace) most = std::max(most, operation.block + 1);
+    for (const Operation& operation : trace)
+        most = std::max(most, operation.block + 1);
     return most;
 }
 

@@ -21,11 +21,14 @@ namespace {
 template <typename Pointer>
 void get(void* handle, const char* symbol, const char* file, Pointer& pointer) {
     pointer = reinterpret_cast<Pointer>(dlsym(handle, symbol));
-    if (!pointer) give_up(symbol, dlerror());
+    if (!pointer)
+        give_up(symbol, dlerror());
     Dl_info info;
-    if (!dladdr(reinterpret_cast<void*>(pointer), &info)) give_up(symbol, "belongs to no library");
+    if (!dladdr(reinterpret_cast<void*>(pointer), &info))
+        give_up(symbol, "belongs to no library");
     const char* end = info.dli_fname + std::strlen(info.dli_fname) - std::strlen(file);
-    if (end < info.dli_fname || std::strcmp(end, file) != 0) give_up(symbol, info.dli_fname);
+    if (end < info.dli_fname || std::strcmp(end, file) != 0)
+        give_up(symbol, info.dli_fname);
 }
 
 Driver functions(void* handle, const char* file) {
@@ -50,7 +53,8 @@ Driver functions(void* handle, const char* file) {
 }  // namespace
 
 void must(CUresult result, const char* what) {
-    if (result == CUDA_SUCCESS) return;
+    if (result == CUDA_SUCCESS)
+        return;
     std::fprintf(stderr, "bench: %s failed with error %d\n", what, static_cast<int>(result));
     std::exit(1);
 }
@@ -62,7 +66,8 @@ auto dlmopen_of_libc() {
     for (const char* library : {"libc.so.6", "libdl.so.2"}) {
         void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
         void* const found = handle ? dlsym(handle, "dlmopen") : nullptr;
-        if (found) return reinterpret_cast<decltype(&dlmopen)>(found);
+        if (found)
+            return reinterpret_cast<decltype(&dlmopen)>(found);
     }
     give_up("dlmopen", "is in no C library");
 }
@@ -72,7 +77,8 @@ auto dlmopen_of_libc() {
 TwoDrivers open_two_drivers(const char* raw_path) {
     TwoDrivers drivers;
     void* ours = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!ours) give_up("libcuda.so.1", dlerror());
+    if (!ours)
+        give_up("libcuda.so.1", dlerror());
     drivers.ours = functions(ours, "/libcuslice.so");
     must(drivers.ours.init(0), "cuInit");
     must(drivers.ours.retain(&drivers.context, 0), "cuDevicePrimaryCtxRetain");
@@ -80,7 +86,8 @@ TwoDrivers open_two_drivers(const char* raw_path) {
 
     // By now the driver beneath is loaded. By dlopen and dlmopen cuslice gives itself for this name.
     void* raw = dlmopen_of_libc()(LM_ID_BASE, raw_path, RTLD_NOW | RTLD_NOLOAD);
-    if (!raw) give_up(raw_path, "is not the driver that cuslice has loaded");
+    if (!raw)
+        give_up(raw_path, "is not the driver that cuslice has loaded");
     drivers.raw = functions(raw, std::strrchr(raw_path, '/'));
     if (reinterpret_cast<void*>(drivers.raw.allocate) == reinterpret_cast<void*>(drivers.ours.allocate))
         give_up(raw_path, "is cuslice itself");
@@ -92,8 +99,10 @@ bool limit_in_force(const TwoDrivers& drivers) {
     must(drivers.ours.memory_info(&free, &limit), "cuMemGetInfo");
     must(drivers.raw.memory_info(&raw_free, &raw_total), "cuMemGetInfo of the driver beneath");
     CUdeviceptr block = 0;
-    if (drivers.ours.allocate(&block, limit) != CUDA_ERROR_OUT_OF_MEMORY || limit >= raw_total) return false;
-    if (drivers.raw.allocate(&block, limit) != CUDA_SUCCESS) return false;
+    if (drivers.ours.allocate(&block, limit) != CUDA_ERROR_OUT_OF_MEMORY || limit >= raw_total)
+        return false;
+    if (drivers.raw.allocate(&block, limit) != CUDA_SUCCESS)
+        return false;
     must(drivers.raw.free(block), "cuMemFree of the driver beneath");
     return true;
 }

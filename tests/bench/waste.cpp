@@ -35,17 +35,20 @@ Outcome replay(const Trace& trace, uint64_t limit, const TestAllocator::Options&
     Outcome outcome;
     Allocator a(options, limit);
     AllocationError denied;
-    if (options.preallocate) a.allocator.top_up(&denied);
+    if (options.preallocate)
+        a.allocator.top_up(&denied);
     std::vector<uint64_t> blocks(blocks_of(trace));
     size_t live = 0, done = 0;
     unsigned takes_first = 0, calls_first = 0;
     for (const Operation& operation : trace) {
         uint64_t& block = blocks[operation.block];
         if (operation.bytes) {
-            if (!(block = a.allocate(operation.bytes))) return outcome;
+            if (!(block = a.allocate(operation.bytes)))
+                return outcome;
             live++;
         } else {
-            if (a.free(block) != TestAllocator::Freed::done) return outcome;
+            if (a.free(block) != TestAllocator::Freed::done)
+                return outcome;
             live--;
         }
         if (++done == trace.size() / 2) {
@@ -155,7 +158,8 @@ void of_threads(unsigned count, uint64_t each, Bound bound, double target) {
             };
             for (int i = 0; i < 3000; i++) {
                 const uint64_t bytes = 1 + random() % (random() % 16 ? 64 * kKiB : 450 * kKiB);
-                while (mine + bytes > each && !held.empty()) give_back(random() % held.size());
+                while (mine + bytes > each && !held.empty())
+                    give_back(random() % held.size());
                 held.push_back({a.allocator.allocate(bytes, &denied), bytes});
                 mine += bytes;
                 const uint64_t now = live += bytes;
@@ -163,10 +167,12 @@ void of_threads(unsigned count, uint64_t each, Bound bound, double target) {
                 }
             }
             together.arrive_and_wait();
-            while (!held.empty()) give_back(0);
+            while (!held.empty())
+                give_back(0);
             TestAllocator::thread_ends();
         });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     print({std::to_string(count) + " threads with " + std::to_string(each / kKiB) +
                " KiB each: the most held, of the most live",
            static_cast<double>(a.memory.peak) / static_cast<double>(most_live),
@@ -212,15 +218,18 @@ int of_recorded(const char* file) {
 
 // Without arguments the figures of the benchmark; with --trace FILE those of a program that was recorded.
 int main(int count, char** arguments) {
-    if (count == 3 && std::string(arguments[1]) == "--trace") return of_recorded(arguments[2]);
-    if (count != 1) return std::fprintf(stderr, "usage: %s [--trace FILE]\n", arguments[0]), 64;
+    if (count == 3 && std::string(arguments[1]) == "--trace")
+        return of_recorded(arguments[2]);
+    if (count != 1)
+        return std::fprintf(stderr, "usage: %s [--trace FILE]\n", arguments[0]), 64;
     for (const size_t operations : {1'000u, 10'000u, 100'000u}) {
         // The targets are for 10,000, as what they were taken from.
         const bool asked = operations == 10'000;
         of_random(1, operations, asked ? Bound::at_most : Bound::none, 3);
         of_random(4, operations, asked ? Bound::at_most : Bound::none, 3);
         of_random(64, operations, asked ? Bound::at_most : Bound::none, 10);
-        if (operations < 100'000) of_random(4096, operations, Bound::none, 0);
+        if (operations < 100'000)
+            of_random(4096, operations, Bound::none, 0);
     }
     of_training();
     of_threads(1, 2 * kMiB, Bound::none, 0);

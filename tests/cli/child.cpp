@@ -19,7 +19,8 @@ namespace {
 
 std::vector<char*> pointers_of(const std::vector<std::string>& texts) {
     std::vector<char*> pointers;
-    for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+    for (const std::string& text : texts)
+        pointers.push_back(const_cast<char*>(text.c_str()));
     pointers.push_back(nullptr);
     return pointers;
 }
@@ -29,13 +30,17 @@ void read_both(int out, int err, Outcome& outcome) {
     pollfd ends[] = {{out, POLLIN, 0}, {err, POLLIN, 0}};
     std::string* texts[] = {&outcome.out, &outcome.err};
     for (int open = 2; open > 0;) {
-        if (::poll(ends, 2, -1) < 0 && errno != EINTR) return;
+        if (::poll(ends, 2, -1) < 0 && errno != EINTR)
+            return;
         for (int i = 0; i < 2; ++i) {
-            if (ends[i].fd < 0 || ends[i].revents == 0) continue;
+            if (ends[i].fd < 0 || ends[i].revents == 0)
+                continue;
             char buffer[4096];
             const ssize_t count = ::read(ends[i].fd, buffer, sizeof buffer);
-            if (count > 0) texts[i]->append(buffer, static_cast<size_t>(count));
-            if (count > 0 || (count < 0 && errno == EINTR)) continue;
+            if (count > 0)
+                texts[i]->append(buffer, static_cast<size_t>(count));
+            if (count > 0 || (count < 0 && errno == EINTR))
+                continue;
             ends[i].fd = -1;
             --open;
         }
@@ -48,14 +53,16 @@ Outcome run(const std::vector<std::string>& words, const std::vector<std::string
             const std::string& folder) {
     int out[2];
     int err[2];
-    if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
+        throw std::runtime_error("no pipe");
     const std::vector<char*> arguments = pointers_of(words);
     const std::vector<char*> lines = pointers_of(environment);
     const pid_t child = ::fork();
     if (child == 0) {
         ::dup2(out[1], STDOUT_FILENO);
         ::dup2(err[1], STDERR_FILENO);
-        if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(125);
+        if (!folder.empty() && ::chdir(folder.c_str()) != 0)
+            ::_exit(125);
         ::execve(words[0].c_str(), arguments.data(), lines.data());
         ::_exit(125);
     }
@@ -74,7 +81,8 @@ Outcome run(const std::vector<std::string>& words, const std::vector<std::string
 
 Folder::Folder() {
     std::string name = std::filesystem::temp_directory_path().string() + "/cuslice-test-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder " + name);
+    if (::mkdtemp(name.data()) == nullptr)
+        throw std::runtime_error("no folder " + name);
     path_ = std::filesystem::canonical(name).string();
 }
 
@@ -87,7 +95,8 @@ std::string Folder::write(const std::string& name, const std::string& text, unsi
     const std::filesystem::path path = path_ + "/" + name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
-    if (::chmod(path.c_str(), mode) != 0) throw std::runtime_error("no mode for " + path.string());
+    if (::chmod(path.c_str(), mode) != 0)
+        throw std::runtime_error("no mode for " + path.string());
     return path.string();
 }
 

@@ -164,7 +164,8 @@ TEST_CASE(
     }
     bool seen = false;
     for (const auto& setting : settings({"--group", "none"}))
-        if (setting.at("key") == "group") seen = setting.at("value") == "none";
+        if (setting.at("key") == "group")
+            seen = setting.at("value") == "none";
     CHECK(seen);
 }
 

@@ -62,7 +62,8 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
     std::string digits;
     for (const char character :
          std::string(identity_of_part({1, "GPU-51515151-5151-5151-5151-515151515151", ""}, 1).uuid))
-        if (digits.size() < 36 && character != '-') digits += character;
+        if (digits.size() < 36 && character != '-')
+            digits += character;
     digits.erase(0, 3);  // GPU
     const auto list = [&](const std::string& split) {
         const Outcome outcome = devices({"--json", "--fake=2xstub", "--limit=6GiB", split}, {"STUB_PART=" + digits});

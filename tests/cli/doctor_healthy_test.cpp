@@ -43,9 +43,11 @@ TEST_CASE("doctor finds nothing in twenty healthy set-ups") {
     for (const SetUp& one : kHealthy) {
         Scene scene;
         one.real ? scene.driver() : scene.own_fake();
-        for (const std::string& variable : one.variables) scene.set(variable);
+        for (const std::string& variable : one.variables)
+            scene.set(variable);
         Words options = one.options;
-        if (!one.program.empty()) options = with(with(options, {"--"}), one.program);
+        if (!one.program.empty())
+            options = with(with(options, {"--"}), one.program);
         CHECK(scene.found(options) == Words());
         const Outcome outcome = run(scene.command(options), scene.environment(), scene.folder().path());
         INFO(outcome.out);

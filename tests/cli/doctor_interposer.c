@@ -24,7 +24,8 @@ EXPORT int cuMemAlloc_v2(unsigned long long* handle, size_t bytes) {
 
 EXPORT void* dlsym(void* library, const char* name) {
     void* (*real)(void*, const char*) = NULL;
-    if (strcmp(name, "cuMemAlloc_v2") == 0) return (void*)&cuMemAlloc_v2;
+    if (strcmp(name, "cuMemAlloc_v2") == 0)
+        return (void*)&cuMemAlloc_v2;
     *(void**)&real = dlvsym(RTLD_NEXT, "dlsym", VERSION);
     return real(library, name);
 }

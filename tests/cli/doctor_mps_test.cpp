@@ -51,7 +51,8 @@ TEST_CASE("doctor doesn't wait for a pipe in the place of the file that names MP
 }
 
 TEST_CASE("doctor finds: MPS's control daemon is another user's") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     Scene scene;
     scene.driver();
     const std::string control = scene.mps("/tmp/nvidia-mps");

@@ -14,14 +14,16 @@ __attribute__((visibility("default"))) int fcntl(int file, int command, ...) {
     va_start(more, command);
     void* const argument = va_arg(more, void*);
     va_end(more);
-    if (command == F_OFD_SETLK || command == F_SETLK) return errno = ENOLCK, -1;
+    if (command == F_OFD_SETLK || command == F_SETLK)
+        return errno = ENOLCK, -1;
     return (int)syscall(SYS_fcntl, file, command, argument);
 }
 
 __attribute__((visibility("default"), alias("fcntl"))) int fcntl64(int file, int command, ...);
 
 __attribute__((visibility("default"))) int statvfs(const char* path, struct statvfs* system) {
-    if (getenv("STUB_FILES_HANG")) sleep(60);
+    if (getenv("STUB_FILES_HANG"))
+        sleep(60);
     return (void)path, (void)system, errno = ENOSYS, -1;
 }
 

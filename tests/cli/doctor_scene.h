@@ -73,7 +73,8 @@ class Scene {
         const std::string path = folder_.path() + "/" + subfolder;
         std::filesystem::create_directories(path);
         std::filesystem::copy_file(CUSLICE_TEST_DOCTOR_STUB, path + "/libcuda.so.1");
-        if (nvml) std::filesystem::copy_file(CUSLICE_TEST_DOCTOR_STUB, path + "/libnvidia-ml.so.1");
+        if (nvml)
+            std::filesystem::copy_file(CUSLICE_TEST_DOCTOR_STUB, path + "/libnvidia-ml.so.1");
         variables_.push_back("LD_LIBRARY_PATH=" + path);
         real_ = true;
     }
@@ -81,7 +82,8 @@ class Scene {
     bool no_driver() {
         real_ = true;
         const Words look = {"/bin/sh", "-c", "ldconfig -p 2>/dev/null | grep -qE 'libcuda.so.1|libnvidia-ml.so.1'"};
-        if (run(look, environment()).exit_code != 0) return true;
+        if (run(look, environment()).exit_code != 0)
+            return true;
         skip("this machine has a driver");
         return false;
     }
@@ -96,14 +98,17 @@ class Scene {
         std::filesystem::create_directories(libraries);
         std::filesystem::copy_file(kTree + "/bin/cuslice", tree + "/bin/cuslice");
         for (const auto& entry : std::filesystem::directory_iterator(kLibraries))
-            if (entry.is_regular_file()) std::filesystem::copy_file(entry, libraries / entry.path().filename());
+            if (entry.is_regular_file())
+                std::filesystem::copy_file(entry, libraries / entry.path().filename());
         launcher_ = tree + "/bin/cuslice";
         return libraries;
     }
     /// As a user whom permissions bind; false where root can't become one.
     bool as_stranger() {
-        if (::geteuid() != 0) return true;
-        if (!can_be_other_users()) return false;
+        if (::geteuid() != 0)
+            return true;
+        if (!can_be_other_users())
+            return false;
         before_ = {"/usr/bin/setpriv", "--reuid=" + std::to_string(kStranger), "--regid=" + std::to_string(kStranger),
                    "--clear-groups"};
         return true;
@@ -111,7 +116,8 @@ class Scene {
     /// With words of a shell's before it, in mounts of its own; false where there are none.
     bool after(const std::string& words) {
         const bool root = ::geteuid() == 0;
-        if (!can_unshare(root ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS)) return false;
+        if (!can_unshare(root ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS))
+            return false;
         const Words unshare = root ? Words{"/usr/bin/unshare", "-m"} : Words{"/usr/bin/unshare", "-rm"};
         before_ = with(unshare, {"/bin/sh", "-c", words + " && exec \"$@\"", "sh"});
         return true;
@@ -128,7 +134,8 @@ class Scene {
     }
     Words command(const Words& options) const {
         Words words = with(before_, {launcher_, "doctor", "--dir=" + dir_});
-        if (!real_) words.push_back("--fake=1xh200");
+        if (!real_)
+            words.push_back("--fake=1xh200");
         return with(words, options);
     }
     /// Findings that are not ok, as "problem proc"; the exit code must match the worst of them. texts() has the whole
@@ -145,7 +152,8 @@ class Scene {
         for (const auto& finding : answer["findings"]) {
             const std::string grade = finding["grade"];
             CHECK(finding["advice"].is_null() == (grade == "ok"));
-            if (grade == "ok") continue;
+            if (grade == "ok")
+                continue;
             names.push_back(grade + " " + finding["name"].get<std::string>());
             worst = worst == 1 || grade == "problem" ? 1 : 2;
         }

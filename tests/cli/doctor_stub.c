@@ -37,7 +37,8 @@ EXPORT int cuDeviceGetPCIBusId(char* text, int size, int device) {
 EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int device) { return (void)device, *bytes = (size_t)8 << 30, 0; }
 
 EXPORT int nvmlInit_v2(void) {
-    if (getenv("STUB_NVML_HANGS")) sleep(60);
+    if (getenv("STUB_NVML_HANGS"))
+        sleep(60);
     return number_of("STUB_NVML");
 }
 EXPORT const char* nvmlErrorString(int error) {

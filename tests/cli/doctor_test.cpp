@@ -62,7 +62,8 @@ TEST_CASE("doctor finds: /proc is not mounted") {
     skip("a sanitizer's runtime reads /proc first");
 #else
     Scene scene;
-    if (!scene.after("mount -t tmpfs none /proc")) return;
+    if (!scene.after("mount -t tmpfs none /proc"))
+        return;
     CHECK(scene.found() == problem("proc"));
 #endif
 }
@@ -79,7 +80,8 @@ TEST_CASE("doctor finds: a file of settings can't be read") {
     scene.driver();
     scene.install();
     scene.folder().write("home/.config/cuslice/cuslice.toml", "", 0);
-    if (!scene.as_stranger()) return;
+    if (!scene.as_stranger())
+        return;
     CHECK(scene.found() == problem("settings"));
     CHECK(contains(scene.texts(), "permission denied"));
     // In a folder that is somebody else's it counts as missing.
@@ -108,7 +110,8 @@ TEST_CASE("doctor finds: a variable of HAMi or MPS asks for what cuslice does no
 
 TEST_CASE("doctor finds: there is no driver") {
     Scene scene;
-    if (!scene.no_driver()) return;
+    if (!scene.no_driver())
+        return;
     CHECK(scene.found() == problem("driver-missing"));
 }
 
@@ -129,7 +132,8 @@ TEST_CASE("doctor finds: the driver starts without a device") {
 
 TEST_CASE("doctor finds: there is a driver, and no NVML") {
     Scene scene;
-    if (!scene.no_driver()) return;
+    if (!scene.no_driver())
+        return;
     scene.driver("driver", false);
     CHECK(scene.found() == warning("nvml-missing"));
 }
@@ -156,7 +160,8 @@ TEST_CASE("doctor names what a driver and NVML say for themselves, with what to 
     const auto found = [](const Words& variables, const std::string& advice) {
         Scene scene;
         scene.driver();
-        for (const std::string& variable : variables) scene.set(variable);
+        for (const std::string& variable : variables)
+            scene.set(variable);
         const Words names = scene.found();
         INFO(scene.texts());
         CHECK(contains(scene.texts(), advice));
@@ -176,7 +181,8 @@ TEST_CASE("doctor names what a driver and NVML say for themselves, with what to 
 TEST_CASE("doctor finds: CUDA_VISIBLE_DEVICES hides every GPU") {
     for (const bool real : {false, true}) {
         Scene scene;
-        if (real) scene.driver();
+        if (real)
+            scene.driver();
         scene.set("CUDA_VISIBLE_DEVICES=-1");
         CHECK(scene.found() == problem("gpus-hidden"));
     }
@@ -209,7 +215,8 @@ TEST_CASE("doctor finds: the sharing folder is another user's alone") {
     Scene scene;
     scene.driver();
     scene.install();
-    if (!scene.as_stranger()) return;
+    if (!scene.as_stranger())
+        return;
     REQUIRE(::chmod(scene.sharing().c_str(), ::geteuid() == 0 ? 0700 : 0) == 0);
     CHECK(scene.found() == warning("folder-rights"));
     REQUIRE(::chmod(scene.sharing().c_str(), 0700) == 0);
@@ -217,9 +224,11 @@ TEST_CASE("doctor finds: the sharing folder is another user's alone") {
 
 TEST_CASE("doctor finds: the sharing folder's file system is full") {
     Scene scene;
-    if (!scene.after("mount -t tmpfs -o size=64k,mode=1777 none " + scene.sharing())) return;
+    if (!scene.after("mount -t tmpfs -o size=64k,mode=1777 none " + scene.sharing()))
+        return;
     CHECK(scene.found() == problem("folder-space"));
-    if (!scene.after("mount -t tmpfs -o size=4m,mode=1777 none " + scene.sharing())) return;
+    if (!scene.after("mount -t tmpfs -o size=4m,mode=1777 none " + scene.sharing()))
+        return;
     CHECK(scene.found().empty());
 }
 
@@ -249,8 +258,10 @@ TEST_CASE("doctor finds: logind empties /dev/shm when the user logs out") {
     Scene scene;
     scene.driver();
     scene.install();
-    if (!scene.as_stranger()) return;
-    if (::geteuid() < 1000 && ::geteuid() != 0) return skip("a system's user, whose files stay");
+    if (!scene.as_stranger())
+        return;
+    if (::geteuid() < 1000 && ::geteuid() != 0)
+        return skip("a system's user, whose files stay");
     scene.share_in("/dev/shm/cuslice-doctor-test");
     CHECK(scene.found().empty());
     fs::create_directories(scene.root() + "/run/systemd/system");
@@ -272,7 +283,8 @@ TEST_CASE("doctor finds: logind empties /dev/shm when the user logs out") {
     CHECK(scene.found() == warning("remove-ipc"));
     const std::string linger = "/var/lib/systemd/linger/" + std::to_string(kStranger);
     scene.machine(linger, "");
-    if (::geteuid() == 0) CHECK(scene.found().empty());
+    if (::geteuid() == 0)
+        CHECK(scene.found().empty());
     fs::remove(scene.root() + linger);
     scene.share_in(scene.sharing());
     CHECK(scene.found().empty());
@@ -319,7 +331,8 @@ TEST_CASE("doctor finds: the program is linked statically") {
 }
 
 TEST_CASE("doctor finds: the program is set-user-ID") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     Scene scene;
     const std::string program = scene.folder().path() + "/sudo";
     fs::copy_file("/bin/true", program);

@@ -50,9 +50,11 @@ std::string text_with_own() {
 Outcome explain(const Words& words) {
     const Folder folder;
     const Outcome outcome = run(with({kLauncher, "config"}, words), plain_environment(folder.path()), folder.path());
-    if (!outcome.out.empty() && outcome.out[0] == '{') return outcome;
+    if (!outcome.out.empty() && outcome.out[0] == '{')
+        return outcome;
     size_t at = 0;
-    for (size_t end; (end = outcome.out.find('\n', at)) != std::string::npos; at = end + 1) CHECK(end - at <= 80);
+    for (size_t end; (end = outcome.out.find('\n', at)) != std::string::npos; at = end + 1)
+        CHECK(end - at <= 80);
     return outcome;
 }
 
@@ -64,7 +66,8 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 }  // namespace
 
 TEST_CASE("config --explain says of each rule whether it fits and what decided, and what the one that holds limits") {
-    if (in_namespace()) return skip("this is a user namespace");
+    if (in_namespace())
+        return skip("this is a user namespace");
     const Rules rules(text_with_own());
     const Outcome outcome = explain({"--explain", kOwnPid});
     CHECK(outcome.err.empty());
@@ -83,7 +86,8 @@ TEST_CASE("config --explain says of each rule whether it fits and what decided, 
 }
 
 TEST_CASE("config --explain --json says the same to programs") {
-    if (in_namespace()) return skip("this is a user namespace");
+    if (in_namespace())
+        return skip("this is a user namespace");
     const Rules rules(text_with_own());
     const Outcome outcome = explain({"--json", "--explain=" + kOwnPid});
     CHECK(outcome.exit_code == 0);
@@ -130,7 +134,8 @@ TEST_CASE("config --explain tells of no rules, of none that holds, and of an exe
 }
 
 TEST_CASE("config --explain says what can't be told of a process in namespaces, and that it may have other rules") {
-    if (!can_unshare(CLONE_NEWUSER | CLONE_NEWNS)) return;
+    if (!can_unshare(CLONE_NEWUSER | CLONE_NEWNS))
+        return;
     const Rules rules(
         "[[rule]]\nname = \"a\"\nuser = \"4000000001\"\n"
         "[[rule]]\nname = \"b\"\ngroup = \"4000000001\"\nlimit = \"1GiB\"\n");
@@ -157,7 +162,8 @@ TEST_CASE("config --explain of a process that isn't there, or that one may not l
     CHECK(gone.err == "cuslice: process 2147483647: no such process\n");
     CHECK(gone.exit_code == 69);
     CHECK(gone.out.empty());
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     // A copy, as the tree may lie where that user can't go.
     const Folder folder;
     const std::string launcher = folder.path() + "/cuslice";

@@ -10,13 +10,15 @@ namespace cuslice::tests {
 namespace {
 
 std::string without_final_newline(std::string text) {
-    if (!text.empty() && text.back() == '\n') text.pop_back();
+    if (!text.empty() && text.back() == '\n')
+        text.pop_back();
     return text;
 }
 
 std::string lines_of(const Words& environment) {
     std::string text;
-    for (const std::string& line : environment) text += line + "\n";
+    for (const std::string& line : environment)
+        text += line + "\n";
     return text;
 }
 
@@ -202,7 +204,8 @@ TEST_CASE("a nested run: its own options win, the outer ones remain, whatever th
           "outer-job.0 ceiling.limit * 4GiB --limit%20of%20the%20outer%20job\n");
     // A setting that an inner option hides is not carried further, so that depth does not fill the environment.
     Words same = program;
-    for (int depth = 0; depth < 6; ++depth) same = launch({"--limit=1GiB"}, same);
+    for (int depth = 0; depth < 6; ++depth)
+        same = launch({"--limit=1GiB"}, same);
     const std::string around = " ceiling.limit * 1GiB --limit%20of%20the%20outer%20job";
     CHECK(run(same, plain_environment(folder.path())).out == "1;flag.0 limit * 1GiB --limit;outer-job.2" + around +
                                                                  ";outer-job.1" + around + ";outer-job.0" + around +

@@ -52,7 +52,8 @@ void prepare(const Malformed& row, Prepared& prepared) {
             prepared.system.emplace(row.text);
             break;
     }
-    for (const char* word : {"--", "/usr/bin/touch", prepared.marker.c_str()}) prepared.words.emplace_back(word);
+    for (const char* word : {"--", "/usr/bin/touch", prepared.marker.c_str()})
+        prepared.words.emplace_back(word);
 }
 
 }  // namespace

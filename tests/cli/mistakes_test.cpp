@@ -25,7 +25,8 @@ std::vector<Mistake> read_mistakes() {
     std::vector<Mistake> mistakes;
     std::ifstream file(CUSLICE_TEST_MISTAKES);
     for (std::string line; std::getline(file, line);) {
-        if (line.empty() || line[0] == '#') continue;
+        if (line.empty() || line[0] == '#')
+            continue;
         Mistake mistake;
         REQUIRE(line.rfind("$ ", 0) == 0);
         mistake.command = line.substr(2);
@@ -42,12 +43,14 @@ std::vector<Mistake> read_mistakes() {
 // Empty where there is none.
 std::string tool(const std::string& name) {
     for (const std::string folder : {"/usr/bin/", "/bin/", "/usr/local/bin/"})
-        if (::access((folder + name).c_str(), X_OK) == 0) return folder + name;
+        if (::access((folder + name).c_str(), X_OK) == 0)
+            return folder + name;
     return {};
 }
 
 void replace_all(std::string& text, const std::string& part, const std::string& by) {
-    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += by.size()) text.replace(at, part.size(), by);
+    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += by.size())
+        text.replace(at, part.size(), by);
 }
 
 // Commands by these names alone, whatever else the machine has.
@@ -80,7 +83,8 @@ Outcome make(const Mistake& mistake) {
 }  // namespace
 
 TEST_CASE("common mistakes are answered in three lines at most, with what to write instead") {
-    if (tool("python3").empty()) return skip("there is no python3 here");
+    if (tool("python3").empty())
+        return skip("there is no python3 here");
     const std::vector<Mistake> mistakes = read_mistakes();
     CHECK(mistakes.size() >= 80);
     for (const Mistake& mistake : mistakes) {

@@ -26,14 +26,18 @@ __asm__(".globl _start\n_start: mov x0, sp\n bl begin\n");
 
 __attribute__((used)) static void begin(char** stack) {
     char** line = stack + 1; /* past the count: the arguments */
-    while (*line) line++;
+    while (*line)
+        line++;
     for (line++; *line; line++) {
         const char* text = *line;
         const char* name = "LD_PRELOAD=";
         size_type size = 0;
-        while (*name && *text == *name) text++, name++;
-        if (*name) continue;
-        while ((*line)[size]) size++;
+        while (*name && *text == *name)
+            text++, name++;
+        if (*name)
+            continue;
+        while ((*line)[size])
+            size++;
         call(call_write, 1, *line, size);
     }
     call(call_exit, 7, 0, 0);

@@ -33,7 +33,8 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 std::string tool(const char* name) {
     for (const char* folder : {"/usr/bin/", "/bin/", "/usr/local/bin/"})
-        if (::access((std::string(folder) + name).c_str(), X_OK) == 0) return std::string(folder) + name;
+        if (::access((std::string(folder) + name).c_str(), X_OK) == 0)
+            return std::string(folder) + name;
     return {};
 }
 
@@ -52,7 +53,8 @@ Words offered(const std::string& words, const Words& more_environment = {}) {
     Words lines;
     std::istringstream out(outcome.out);
     for (std::string line; std::getline(out, line);)
-        if (!line.empty()) lines.push_back(line);
+        if (!line.empty())
+            lines.push_back(line);
     return lines;
 }
 
@@ -64,16 +66,19 @@ bool offers(const std::string& words, const std::string& one) {
 // Backslashes and font changes taken out of a page's source.
 std::string without_escapes(std::string text) {
     for (const char* escape : {"\\fB", "\\fR", "\\"})
-        for (size_t at = 0; (at = text.find(escape)) != text.npos;) text.erase(at, std::string(escape).size());
+        for (size_t at = 0; (at = text.find(escape)) != text.npos;)
+            text.erase(at, std::string(escape).size());
     return text;
 }
 
 }  // namespace
 
 TEST_CASE("bash completes commands, options, values and the program") {
-    if (tool("bash").empty()) return skip("there is no bash here");
+    if (tool("bash").empty())
+        return skip("there is no bash here");
     CHECK(offered("cuslice dev") == Words{"devices"});
-    for (const auto& [name, command, summary] : cli::command_names()) CHECK(offers("cuslice ''", std::string(name)));
+    for (const auto& [name, command, summary] : cli::command_names())
+        CHECK(offers("cuslice ''", std::string(name)));
     for (const auto& [name, command, summary] : cli::command_names()) {
         if (command == cli::Command::help || command == cli::Command::version || command == cli::Command::completion)
             continue;
@@ -153,7 +158,8 @@ TEST_CASE("completion asks for groups, jobs and processes that are there, and gi
     CHECK(names("pids").err.empty());
     CHECK(names("pids").exit_code == 0);
     CHECK(names("rules").exit_code == 64);
-    if (tool("bash").empty()) return skip("there is no bash here");
+    if (tool("bash").empty())
+        return skip("there is no bash here");
     const auto complete = [&](const std::string& words) { return offered(kLauncher + " " + words, environment); };
     CHECK(complete("run --group l") == Words{"lab"});
     CHECK(complete("set --job ''") == Words{"train-7"});
@@ -163,7 +169,8 @@ TEST_CASE("completion asks for groups, jobs and processes that are there, and gi
 }
 
 TEST_CASE("profiles of fake GPUs are completed behind a number and behind a comma") {
-    if (tool("bash").empty()) return skip("there is no bash here");
+    if (tool("bash").empty())
+        return skip("there is no bash here");
     const Folder folder;
     const std::string launcher = folder.write(
         "cuslice", "#!/bin/sh\n[ \"$*\" != 'completion names profiles' ] || printf 't4\\nh200\\n'\n", 0755);
@@ -184,7 +191,8 @@ TEST_CASE("the completion scripts for zsh and fish name every option, and are ta
     }
     const std::string zsh_script = folder.write("_cuslice", cuslice({"completion", "zsh"}).out);
     const std::string fish_script = folder.write("cuslice.fish", cuslice({"completion", "fish"}).out);
-    if (tool("zsh").empty() || tool("fish").empty()) return skip("there is no zsh or no fish here");
+    if (tool("zsh").empty() || tool("fish").empty())
+        return skip("there is no zsh or no fish here");
     const Words environment = plain_environment(folder.path());
     const Outcome zsh =
         run({tool("zsh"), "-f", "-c",
@@ -229,7 +237,8 @@ TEST_CASE("the manual has every option, variable and key, and troff has nothing 
     }
     const std::string wrong = cuslice({"help", "--man", "x"}).err;
     CHECK(wrong == "cuslice: x: no such page: cuslice help --man [cuslice|cuslice.toml]\n");
-    if (tool("groff").empty()) return skip("there is no groff here");
+    if (tool("groff").empty())
+        return skip("there is no groff here");
     const Folder folder;
     for (const Outcome* page : {&command, &file}) {
         const std::string source = folder.write("page", page->out);

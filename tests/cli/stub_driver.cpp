@@ -70,14 +70,16 @@ EXPORT void* dlopen(const char* name, int flags) {
     auto* const next = reinterpret_cast<Open*>(dlsym(RTLD_NEXT, "dlopen"));
     Dl_info self;
     const bool driver = name != nullptr && std::strstr(name, "libcuda.so") != nullptr;
-    if (driver && dladdr(reinterpret_cast<void*>(&physical), &self) != 0) name = self.dli_fname;
+    if (driver && dladdr(reinterpret_cast<void*>(&physical), &self) != 0)
+        name = self.dli_fname;
     return next(name, flags);
 }
 
 #else
 
 EXPORT int cuslice_fake_check(const char* spec, char* message, size_t size) {
-    if (std::strcmp(spec, "2xstub") == 0) return 0;
+    if (std::strcmp(spec, "2xstub") == 0)
+        return 0;
     std::snprintf(message, size, "no such profile; there is stub");
     return 1;
 }

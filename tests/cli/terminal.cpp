@@ -20,7 +20,8 @@ namespace {
 
 std::vector<char*> pointers_of(const std::vector<std::string>& texts) {
     std::vector<char*> pointers;
-    for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+    for (const std::string& text : texts)
+        pointers.push_back(const_cast<char*>(text.c_str()));
     pointers.push_back(nullptr);
     return pointers;
 }
@@ -38,21 +39,26 @@ std::vector<char*> pointers_of(const std::vector<std::string>& texts) {
         ::tcsetpgrp(slave, ::getpid());
         ::signal(SIGTTOU, SIG_DFL);
         ::signal(SIGHUP, SIG_DFL);
-        for (int standard = 0; standard < 3; ++standard) ::dup2(slave, standard);
+        for (int standard = 0; standard < 3; ++standard)
+            ::dup2(slave, standard);
         ::execve(arguments[0], arguments.data(), lines.data());
         ::_exit(125);
     }
     ::setpgid(program, program);
-    if (::write(reports, &program, sizeof program) < 0) ::_exit(1);
+    if (::write(reports, &program, sizeof program) < 0)
+        ::_exit(1);
     for (;;) {
         int status = 0;
         while (::waitpid(program, &status, WUNTRACED) < 0 && errno == EINTR) {
         }
         ::tcsetpgrp(slave, ::getpgrp());
-        if (::write(reports, &status, sizeof status) < 0 || !WIFSTOPPED(status)) ::_exit(0);
+        if (::write(reports, &status, sizeof status) < 0 || !WIFSTOPPED(status))
+            ::_exit(0);
         char order = 0;
-        if (::read(orders, &order, 1) != 1) break;
-        if (order == 'f') ::tcsetpgrp(slave, program);
+        if (::read(orders, &order, 1) != 1)
+            break;
+        if (order == 'f')
+            ::tcsetpgrp(slave, program);
         ::kill(-program, SIGCONT);
     }
     ::kill(-program, SIGKILL);
@@ -64,12 +70,14 @@ std::vector<char*> pointers_of(const std::vector<std::string>& texts) {
 Terminal::Terminal(const std::vector<std::string>& words, const std::vector<std::string>& environment, unsigned rows,
                    unsigned columns) {
     master_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (master_ < 0 || ::grantpt(master_) != 0 || ::unlockpt(master_) != 0) throw std::runtime_error("no terminal");
+    if (master_ < 0 || ::grantpt(master_) != 0 || ::unlockpt(master_) != 0)
+        throw std::runtime_error("no terminal");
     slave_ = ::open(::ptsname(master_), O_RDWR | O_NOCTTY | O_CLOEXEC);
     resize(rows, columns);
     ::tcgetattr(slave_, &before_);
     int reports[2], orders[2];
-    if (::pipe2(reports, O_CLOEXEC) != 0 || ::pipe2(orders, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    if (::pipe2(reports, O_CLOEXEC) != 0 || ::pipe2(orders, O_CLOEXEC) != 0)
+        throw std::runtime_error("no pipe");
     const auto arguments = pointers_of(words), lines = pointers_of(environment);
     shell_ = ::fork();
     if (shell_ == 0) {
@@ -81,11 +89,13 @@ Terminal::Terminal(const std::vector<std::string>& words, const std::vector<std:
     ::close(orders[0]);
     reports_ = reports[0];
     orders_ = orders[1];
-    if (::read(reports_, &pid_, sizeof pid_) != sizeof pid_) throw std::runtime_error("no program");
+    if (::read(reports_, &pid_, sizeof pid_) != sizeof pid_)
+        throw std::runtime_error("no program");
 }
 
 Terminal::~Terminal() {
-    if (pid_ > 0) ::kill(pid_, SIGKILL);
+    if (pid_ > 0)
+        ::kill(pid_, SIGKILL);
     ::close(orders_);
     ::waitpid(shell_, nullptr, 0);
     ::close(reports_);
@@ -93,17 +103,21 @@ Terminal::~Terminal() {
 }
 
 void Terminal::close() {
-    if (slave_ >= 0) ::close(slave_);
-    if (master_ >= 0) ::close(master_);
+    if (slave_ >= 0)
+        ::close(slave_);
+    if (master_ >= 0)
+        ::close(master_);
     slave_ = master_ = -1;
 }
 
 bool Terminal::read_some(int milliseconds) {
     pollfd ready{master_, POLLIN, 0};
-    if (::poll(&ready, 1, milliseconds) <= 0) return false;
+    if (::poll(&ready, 1, milliseconds) <= 0)
+        return false;
     char buffer[4096];
     const ssize_t count = ::read(master_, buffer, sizeof buffer);
-    if (count > 0) printed_.append(buffer, static_cast<size_t>(count));
+    if (count > 0)
+        printed_.append(buffer, static_cast<size_t>(count));
     return count > 0;
 }
 
@@ -116,12 +130,14 @@ bool Terminal::shows(const std::string& text) {
             return true;
         }
         pollfd ended{reports_, POLLIN, 0};
-        if (!read_some(50) && (::poll(&ended, 1, 0) > 0 || std::chrono::steady_clock::now() > end)) return false;
+        if (!read_some(50) && (::poll(&ended, 1, 0) > 0 || std::chrono::steady_clock::now() > end))
+            return false;
     }
 }
 
 void Terminal::type(const std::string& keys) const {
-    if (::write(master_, keys.data(), keys.size()) < 0) throw std::runtime_error("nothing can be typed");
+    if (::write(master_, keys.data(), keys.size()) < 0)
+        throw std::runtime_error("nothing can be typed");
 }
 
 void Terminal::resize(unsigned rows, unsigned columns) const {
@@ -134,7 +150,8 @@ int Terminal::status() {
     pollfd both[] = {{reports_, POLLIN, 0}, {master_, POLLIN, 0}};
     while (std::chrono::steady_clock::now() < end && both[0].revents == 0) {
         ::poll(both, 2, 1000);
-        if (both[1].revents != 0) read_some(0);
+        if (both[1].revents != 0)
+            read_some(0);
     }
     while (master_ >= 0 && read_some(0)) {
     }
@@ -143,11 +160,13 @@ int Terminal::status() {
 }
 
 void Terminal::foreground() const {
-    if (::write(orders_, "f", 1) != 1) throw std::runtime_error("no shell");
+    if (::write(orders_, "f", 1) != 1)
+        throw std::runtime_error("no shell");
 }
 
 void Terminal::background() const {
-    if (::write(orders_, "b", 1) != 1) throw std::runtime_error("no shell");
+    if (::write(orders_, "b", 1) != 1)
+        throw std::runtime_error("no shell");
 }
 
 termios Terminal::modes() const {

@@ -24,7 +24,8 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 size_t count(const std::string& text, const std::string& part) {
     size_t found = 0;
-    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
+    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size())
+        ++found;
     return found;
 }
 
@@ -111,7 +112,8 @@ class Cluster {
 std::vector<std::string> nodes_of(const std::string& list) {
     std::vector<std::string> nodes;
     std::string error;
-    if (!cli::top::parse_nodes(list, nodes, error)) return {"refused: " + error};
+    if (!cli::top::parse_nodes(list, nodes, error))
+        return {"refused: " + error};
     return nodes;
 }
 
@@ -197,7 +199,8 @@ TEST_CASE("top --nodes says of each node that doesn't answer why, shows the othe
     };
     cluster.write("noise", "\n\n");
     std::string list = "good";
-    for (const auto& one : kReasons) list += std::string(",") + one.node;
+    for (const auto& one : kReasons)
+        list += std::string(",") + one.node;
     const Outcome frame = cluster.top(with(kFake, {"--once", "--nodes", list}));
     const Outcome json = cluster.top(with(kFake, {"--json", "--nodes", list}));
     CHECK(json.exit_code == 69);
@@ -287,7 +290,8 @@ TEST_CASE("top --nodes --once ends its commands before a signal ends it, and SIG
     CHECK(WTERMSIG(terminal.status()) == signal);
     CHECK(soon([&] { return ::kill(cluster.pid_of("hangs"), 0) != 0; }));
     // After SIGKILL the kernel ends the command alone, and not the command's own children.
-    if (signal == SIGKILL) ::kill(-cluster.pid_of("hangs"), SIGKILL);
+    if (signal == SIGKILL)
+        ::kill(-cluster.pid_of("hangs"), SIGKILL);
 }
 
 TEST_CASE("top --nodes shows that a stream has ended, and asks again") {
@@ -377,7 +381,8 @@ TEST_CASE("an answer of another machine is read as it was written, or not at all
     CHECK(snapshot->reserved_beyond_use(kUuid) == kGiB - 256 * kMiB);
     cli::Json again = cli::top::json_of(*snapshot);
     for (cli::Json* document : {&again, &whole})
-        for (cli::Json& row : (*document)["processes"]) row.erase("seconds"), row.erase("idle_seconds");
+        for (cli::Json& row : (*document)["processes"])
+            row.erase("seconds"), row.erase("idle_seconds");
     CHECK(again["processes"] == whole["processes"]);
     CHECK(again["gpus"] == whole["gpus"]);
     // Each value in turn is something else: no crash, and nothing that a caller could take for an answer.

@@ -95,7 +95,8 @@ TEST_CASE("top gives the terminal back when a signal ends it, and ends by that s
     const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT);
     CAPTURE(signal);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    if (signal == SIGSEGV || signal == SIGABRT) return;  // the sanitizer's own
+    if (signal == SIGSEGV || signal == SIGABRT)
+        return;  // the sanitizer's own
 #endif
     const Folder folder;
     Terminal terminal = view(folder);

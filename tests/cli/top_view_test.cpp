@@ -28,7 +28,8 @@ cli::Gpu gpu(int index, uint64_t total, std::optional<uint64_t> free, std::strin
     one.uuid = uuid(static_cast<unsigned>(index));
     one.pci = "00000000:0" + std::to_string(index) + ":00.0";
     one.total = total * kMiB;
-    if (free) one.free = *free * kMiB;
+    if (free)
+        one.free = *free * kMiB;
     return one;
 }
 
@@ -86,7 +87,8 @@ Snapshot busy_machine() {
 std::vector<std::string> lines_of(const std::string& text) {
     std::vector<std::string> lines;
     std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    for (std::string line; std::getline(stream, line);)
+        lines.push_back(line);
     return lines;
 }
 
@@ -112,7 +114,8 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 TEST_CASE("top: the slice that a rule has processes share is told from jobs and groups") {
     Snapshot snapshot = busy_machine();
     auto& holding = snapshot.holders.holding;
-    for (const int i : {1, 2}) holding[i].kind = "rule", holding[i].name = "students";
+    for (const int i : {1, 2})
+        holding[i].kind = "rule", holding[i].name = "students";
     const std::string frame = drawn(snapshot, {100, true});
     CHECK(contains(frame, "2 GPUs, 2 jobs, 1 rule, 1 waiting"));
     CHECK(contains(frame, "rule students: 2 processes"));
@@ -186,7 +189,8 @@ TEST_CASE("top: 40 columns are enough for who holds how much of which limit, and
     for (const char* part : {"2 GPUs, 2 jobs", "GPU 0  NVIDIA H200", "7000MiB/15.6GiB", "COMMAND", "USED", "LIMIT",
                              " 811 ", "3000", "4000", "group lab", "900", "901", "5150", "11.7GiB", "LIVE", "HELD"})
         CHECK(contains(text, part));
-    for (size_t width = 20; width <= 200; ++width) drawn(busy_machine(), {width, width % 2 == 0});
+    for (size_t width = 20; width <= 200; ++width)
+        drawn(busy_machine(), {width, width % 2 == 0});
 }
 
 TEST_CASE("top: a terminal that is wide enough shows each column that the table of columns has for top") {
@@ -214,7 +218,8 @@ TEST_CASE("top: names do nothing to a terminal, whoever chose them") {
     Snapshot snapshot = busy_machine();
     snapshot.gpus[0].gpu.name = snapshot.gpus[0].gpu.uuid = snapshot.gpus[0].origin = hostile;
     snapshot.gpus_failure = hostile;
-    for (cli::Holder& holder : snapshot.holders.holding) holder.name = holder.command = holder.gpu = hostile;
+    for (cli::Holder& holder : snapshot.holders.holding)
+        holder.name = holder.command = holder.gpu = hostile;
     hostile.copy(snapshot.holders.waiting[0].waiter.command, hostile.size());
     snapshot.holders.waiting[0].gpu = hostile;
     snapshot.caches[0].command = snapshot.caches[0].stats.uuid = hostile;
@@ -224,7 +229,8 @@ TEST_CASE("top: names do nothing to a terminal, whoever chose them") {
         CHECK(contains(text, width < 80 ? "\\x1b[2J" : "\\x1b[2J\\x1b]0;x\\x07"));
         for (const char c : text) {
             const auto byte = static_cast<unsigned char>(c);
-            if (byte == 0x1b || byte == 0x7f || byte == 0xff || (byte < 0x20 && byte != '\n')) FAIL(text);
+            if (byte == 0x1b || byte == 0x7f || byte == 0xff || (byte < 0x20 && byte != '\n'))
+                FAIL(text);
         }
         CHECK_FALSE(contains(text, "\xc2\x9b"));
         CHECK_FALSE(contains(text, "\u202e"));
@@ -265,7 +271,8 @@ TEST_CASE("top: a machine without a GPU or a job says so") {
 
 TEST_CASE("top: what doesn't fit into the terminal can be scrolled to, and its lines are counted") {
     Snapshot snapshot = machine_of_one();
-    for (int i = 0; i < 100; ++i) snapshot.holders.holding.push_back(job(1000 + i, "python", 1, 2));
+    for (int i = 0; i < 100; ++i)
+        snapshot.holders.holding.push_back(job(1000 + i, "python", 1, 2));
     const Look look{80, true};
     const Lines lines = draw(snapshot, look);
     REQUIRE(lines.size() == 107);  // a title, 3 of the GPU, a blank, 2 headings
@@ -286,7 +293,8 @@ TEST_CASE("top: what doesn't fit into the terminal can be scrolled to, and its l
     CHECK(contains(frame[22], " 1099 "));
     CHECK(frame[23].ends_with("84 above"));
     // A terminal of one row has no room for anything; nothing breaks.
-    for (const size_t rows : {0, 1, 2, 3}) CHECK(scrolled(lines, rows, offset, look).size() == 3);
+    for (const size_t rows : {0, 1, 2, 3})
+        CHECK(scrolled(lines, rows, offset, look).size() == 3);
     offset = 3;
     const Lines few = draw(machine_of_one(), look);
     frame = lines_of(plain_text(scrolled(few, 24, offset, look)));
@@ -298,7 +306,8 @@ TEST_CASE("top: a frame can be drawn on any canvas, which is told of texts, thei
     class Recording : public Canvas {
       public:
         void text(const std::string& text, Tone tone) override {
-            if (text.find_first_not_of(' ') != text.npos) calls.push_back("text " + std::to_string(int(tone)));
+            if (text.find_first_not_of(' ') != text.npos)
+                calls.push_back("text " + std::to_string(int(tone)));
         }
         void bar(const Bar& bar, size_t columns) override {
             calls.push_back("bar " + std::to_string(bar.used / kMiB) + "+" + std::to_string(bar.reserved / kMiB) +
@@ -346,7 +355,8 @@ TEST_CASE("top: keys scroll and quit, also where a sequence comes in pieces or b
         Keys keys;
         std::vector<Wish> all;
         for (const char byte : bytes)
-            if (const Wish wish = keys.read(byte); wish != Wish::none) all.push_back(wish);
+            if (const Wish wish = keys.read(byte); wish != Wish::none)
+                all.push_back(wish);
         return all;
     };
     CHECK(wishes("\x1b[A\x1b[B\x1bOA\x1bOB") == std::vector{Wish::up, Wish::down, Wish::up, Wish::down});

@@ -45,7 +45,8 @@ class Stranger {
 
 TEST_CASE(
     "a home folder that can't be entered has no settings, and a line at info says so; a file there must be read") {
-    if (::geteuid() == 0 && !can_be_other_users()) return;
+    if (::geteuid() == 0 && !can_be_other_users())
+        return;
     const Stranger stranger;
     stranger.close_home(0);
     const Outcome closed = stranger.run({});

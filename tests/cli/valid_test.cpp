@@ -29,7 +29,8 @@ const TestGpu kGpus[] = {
 std::vector<std::string> words_of(const char* text) {
     std::istringstream stream(text);
     std::vector<std::string> words;
-    for (std::string word; stream >> word;) words.push_back(word);
+    for (std::string word; stream >> word;)
+        words.push_back(word);
     return words;
 }
 
@@ -48,19 +49,23 @@ std::string answer(const Settings& settings, const Valid& row) {
     std::string origin;
     if (ask == "amount") {
         const Amount amount = amount_for(settings, gpu.identity, gpu.total);
-        if (amount.limited) value = std::to_string(amount.bytes);
-        if (!amount.limited) CHECK(amount.bytes == gpu.total);
+        if (amount.limited)
+            value = std::to_string(amount.bytes);
+        if (!amount.limited)
+            CHECK(amount.bytes == gpu.total);
         origin = amount.origin;
     } else if (ask == "headroom") {
         const auto bytes = headroom_for(settings, gpu.identity);
         const Entry* entry = find(settings, Key::headroom, gpu.identity);
         value = bytes ? std::to_string(*bytes) : "auto";
-        if (entry != nullptr) origin = entry->origin;
+        if (entry != nullptr)
+            origin = entry->origin;
     } else {
         // Entries of a key that is not per GPU are for every GPU.
         const Entry* entry = find(settings, find_key(ask)->key, gpu.identity);
         value = entry == nullptr ? "warn" : std::string(entry->value);
-        if (entry != nullptr) origin = entry->origin;
+        if (entry != nullptr)
+            origin = entry->origin;
     }
     return value + " by " + origin;
 }
@@ -83,12 +88,14 @@ class Row {
     std::vector<std::string> words() const {
         std::vector<std::string> words = words_of(row_.options);
         words.insert(words.begin(), "config");
-        if (row_.config_file != nullptr) words.push_back("--config=" + folder_.path() + "/config.toml");
+        if (row_.config_file != nullptr)
+            words.push_back("--config=" + folder_.path() + "/config.toml");
         return words;
     }
     cli::Environment environment() const {
         std::vector<const char*> lines;
-        for (const std::string& line : lines_) lines.push_back(line.c_str());
+        for (const std::string& line : lines_)
+            lines.push_back(line.c_str());
         lines.push_back(nullptr);
         return cli::Environment(lines.data());
     }
@@ -105,7 +112,8 @@ class Row {
 
   private:
     void place(const char* text, const char* name) const {
-        if (text != nullptr) folder_.write(name, text);
+        if (text != nullptr)
+            folder_.write(name, text);
     }
 
     const Valid& row_;
@@ -146,7 +154,8 @@ TEST_CASE("a configuration gives its value and says where it came from, in the l
     STATIC_REQUIRE(std::size(kValid) >= 100);
     const std::filesystem::path before = std::filesystem::current_path();
     std::vector<GpuIdentity> identities;
-    for (const TestGpu& gpu : kGpus) identities.push_back(gpu.identity);
+    for (const TestGpu& gpu : kGpus)
+        identities.push_back(gpu.identity);
 
     for (const Valid& valid : kValid) {
         const Row row(valid);

@@ -33,7 +33,8 @@ struct Made {
     }
     void load(Settings& settings, const std::vector<std::string>& environment = {}) const {
         std::vector<const char*> lines;
-        for (const std::string& line : environment) lines.push_back(line.c_str());
+        for (const std::string& line : environment)
+            lines.push_back(line.c_str());
         lines.push_back(nullptr);
         const std::string system = folder.path() + "/system.toml";
         ConfigError error;

@@ -23,7 +23,8 @@ cuslice_toml_parse_function* open_module(Reason& why) {
     ++opened;
     void* const module = ::dlopen(CUSLICE_TEST_MODULE, RTLD_NOW | RTLD_LOCAL);
     void* const function = module == nullptr ? nullptr : ::dlsym(module, "cuslice_toml_parse");
-    if (function == nullptr) why.assign(::dlerror());
+    if (function == nullptr)
+        why.assign(::dlerror());
     return reinterpret_cast<cuslice_toml_parse_function*>(function);
 }
 
@@ -38,7 +39,8 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 // "4294967296 by CUSLICE_LIMIT", or the line that refuses.
 std::string guest(const std::vector<std::string>& environment, const Folder& folder, OpenToml open = open_module) {
     std::vector<const char*> lines;
-    for (const std::string& line : environment) lines.push_back(line.c_str());
+    for (const std::string& line : environment)
+        lines.push_back(line.c_str());
     lines.push_back(nullptr);
     Settings settings;
     ConfigError error;
@@ -121,7 +123,8 @@ TEST_CASE("a user's file that another user can write chooses limits, and no code
         ::unlink(path.c_str());
         return said;
     };
-    if (!writable && !tests::can_be_other_users()) return;
+    if (!writable && !tests::can_be_other_users())
+        return;
 
     CHECK(answer("log = \"info\"\n[memory]\nlimit = \"1GiB\"\n", false).starts_with("1073741824 by "));
     for (const char* const line :
@@ -144,8 +147,10 @@ TEST_CASE("a system's file that others than root can change is refused, with a h
     REQUIRE(::chmod(path.c_str(), 0646) == 0);
     CHECK(answer() == refused + ": writable by others than root, so nobody can trust its ceilings: chmod go-w it");
     REQUIRE(::chmod(path.c_str(), 0664) == 0);
-    if (::getegid() == 0) CHECK(answer() == held);
-    if (!tests::can_be_other_users()) return;
+    if (::getegid() == 0)
+        CHECK(answer() == held);
+    if (!tests::can_be_other_users())
+        return;
     REQUIRE(::chown(path.c_str(), 0, 1234) == 0);
     CHECK(answer() == refused + ": writable by others than root, so nobody can trust its ceilings: chmod go-w it");
     // Its owner can write whatever the mode says now. 65534 is root's number in a user namespace, which this is not.

@@ -25,7 +25,8 @@ inline cuslice_toml_parse_function* open_module(Reason& why) {
     ++opened;
     void* const module = ::dlopen(CUSLICE_TEST_MODULE, RTLD_NOW | RTLD_LOCAL);
     void* const function = module == nullptr ? nullptr : ::dlsym(module, "cuslice_toml_parse");
-    if (function == nullptr) why.assign(::dlerror());
+    if (function == nullptr)
+        why.assign(::dlerror());
     return reinterpret_cast<cuslice_toml_parse_function*>(function);
 }
 
@@ -62,7 +63,8 @@ struct Made {
     std::string seen(const std::vector<std::string>& environment = {}, const GpuIdentity& gpu = kGpu,
                      unsigned owner = ::geteuid()) {
         std::vector<const char*> lines;
-        for (const std::string& line : environment) lines.push_back(line.c_str());
+        for (const std::string& line : environment)
+            lines.push_back(line.c_str());
         lines.push_back(nullptr);
         Settings settings;
         ConfigError error;

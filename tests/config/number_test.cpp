@@ -38,10 +38,12 @@ TEST_CASE("numbers are what the C library reads") {
     const std::string_view letters = "0123456789abcfF -:";
     for (int i = 0; i < 20'000; i++) {
         std::string text;
-        for (uint64_t n = random() % 24; n > 0; n--) text += letters[random() % letters.size()];
+        for (uint64_t n = random() % 24; n > 0; n--)
+            text += letters[random() % letters.size()];
         const size_t first = text.find_first_not_of(' ');
         // Signs and the x of a hexadecimal number are nobody's here.
-        if (first != text.npos && text[first] == '-') continue;
+        if (first != text.npos && text[first] == '-')
+            continue;
         CAPTURE(text);
         for (const unsigned base : {10u, 16u}) {
             const char* ours = nullptr;

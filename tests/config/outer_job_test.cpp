@@ -25,7 +25,8 @@ struct Given {
 struct Launcher {
     Launcher(const std::string& handed_on, const std::vector<Given>& own) {
         ConfigError error;
-        if (!handed_on.empty()) REQUIRE(read_handover(settings, handed_on, HandOverPart::without_files, error));
+        if (!handed_on.empty())
+            REQUIRE(read_handover(settings, handed_on, HandOverPart::without_files, error));
         for (const Given& given : own)
             REQUIRE(add_list(settings, given.key, given.rank, "--" + std::string(traits_of(given.key).name), given.text,
                              error));
@@ -44,7 +45,8 @@ struct Launcher {
     // Limits of the jobs around it, in MiB, the nearest first.
     std::vector<uint64_t> around(const GpuIdentity& gpu = kFirst) const {
         std::vector<uint64_t> limits;
-        for (unsigned i = 0; i < 3; ++i) limits.push_back(outer_limit_for(settings, i, gpu, kTotal).value_or(0) / kMiB);
+        for (unsigned i = 0; i < 3; ++i)
+            limits.push_back(outer_limit_for(settings, i, gpu, kTotal).value_or(0) / kMiB);
         return limits;
     }
     Settings settings;

@@ -73,13 +73,15 @@ TEST_CASE("a rule is for a process whose user, groups, cgroup and executable fit
 }
 
 TEST_CASE("supplementary groups count as well") {
-    if (!tests::can_be_other_users()) return;
+    if (!tests::can_be_other_users())
+        return;
     Made made;
     gid_t before[64];
     const int count = ::getgroups(64, before);
     REQUIRE(count >= 0);
     const gid_t own = 4000000002;
-    if (::setgroups(1, &own) != 0) return tests::skip("this user namespace has no such group, or lets nobody take one");
+    if (::setgroups(1, &own) != 0)
+        return tests::skip("this user namespace has no such group, or lets nobody take one");
     CHECK(made.fits("group = \"staff\""));
     REQUIRE(::setgroups(static_cast<size_t>(count), before) == 0);
     CHECK_FALSE(made.fits("group = \"staff\""));
@@ -90,7 +92,8 @@ TEST_CASE("what can't be told counts against the process: a limit holds, an exem
     const bool gone = GENERATE(false, true);  // there is no /proc, or it shows namespaces
     const auto change = [&](const std::string& name, const std::string& target) {
         REQUIRE(::unlink((made.folder.path() + "/" + name).c_str()) == 0);
-        if (!gone) made.link(name, target);
+        if (!gone)
+            made.link(name, target);
     };
     change("proc/self/ns/user", "user:[4026532000]");
     CHECK(made.fits("user = \"alicia\""));
@@ -205,7 +208,8 @@ TEST_CASE("another process is who its files in /proc say") {
         CHECK(identity.elsewhere == jailed);
     }
     std::string many;
-    for (int i = 0; i < 256; ++i) many += std::to_string(i) + " ";
+    for (int i = 0; i < 256; ++i)
+        many += std::to_string(i) + " ";
     other("status", "Uid:\t1001\nGid:\t7\nGroups:\t" + many + "\n");
     made.link("proc/self/ns/cgroup", "cgroup:[4026532000]");
     {
@@ -245,7 +249,8 @@ TEST_CASE("this process is the same by its number as by itself") {
     REQUIRE(rules::read_identity_of("", static_cast<unsigned>(::getpid()), numbered, why));
     CHECK((self.user == numbered.user && self.user_doubt == numbered.user_doubt));
     REQUIRE(self.group_count == numbered.group_count);
-    for (size_t i = 0; i < self.group_count; ++i) CHECK(self.groups[i] == numbered.groups[i]);
+    for (size_t i = 0; i < self.group_count; ++i)
+        CHECK(self.groups[i] == numbered.groups[i]);
     CHECK(self.groups_doubt == numbered.groups_doubt);
     CHECK(self.cgroups.view() == numbered.cgroups.view());
     CHECK(self.cgroups_doubt == numbered.cgroups_doubt);

@@ -81,7 +81,8 @@ TEST_CASE("a rule may have processes share its slice, by the user or by the cgro
                              error))
             return std::string(line_of(error).view());
         const auto limit = shared_limit_for(settings, kGpu, 8 * kGiB), other = shared_limit_for(settings, kOther, kGiB);
-        if (settings.shared_rule().empty()) REQUIRE_FALSE(limit);
+        if (settings.shared_rule().empty())
+            REQUIRE_FALSE(limit);
         // The rule's own, however little this process asks for.
         if (!settings.shared_rule().empty()) {
             REQUIRE((limit && limit->bytes == 4 * kGiB && limit->origin.starts_with("rule a (")));
@@ -182,7 +183,8 @@ TEST_CASE("rules that others than root can write are refused") {
         REQUIRE(::chmod(one.c_str(), 0755) == 0);
     }
     CHECK(made.seen().starts_with("4294967296 by rule a"));
-    if (::geteuid() != 0) return;
+    if (::geteuid() != 0)
+        return;
     for (const std::string& one : {path, folder}) {
         REQUIRE(::chown(one.c_str(), 1001, 0) == 0);
         CHECK(made.seen() ==

@@ -124,7 +124,8 @@ std::string in_group(const std::string& limit, const std::string& stronger = "")
     Settings settings;
     add(settings, Key::group, {}, "team");
     add(settings, limit.find("=") == limit.npos ? Key::limit : Key::split, {Source::user_file}, limit);
-    if (!stronger.empty()) add(settings, Key::limit, {}, stronger);
+    if (!stronger.empty())
+        add(settings, Key::limit, {}, stronger);
     ConfigError error;
     return check_combination(settings, error) ? "good" : line(error);
 }
@@ -150,7 +151,8 @@ TEST_CASE("settings tell whether the order of the GPUs matters") {
 TEST_CASE("there is room for 256 settings and 32 KiB of text, and more is refused") {
     Settings settings;
     ConfigError error;
-    for (unsigned i = 0; i < Settings::kMaxEntries; ++i) add(settings, Key::limit, {}, std::to_string(i) + "=1GiB");
+    for (unsigned i = 0; i < Settings::kMaxEntries; ++i)
+        add(settings, Key::limit, {}, std::to_string(i) + "=1GiB");
     CHECK_FALSE(add_list(settings, Key::limit, {}, "--limit", "300=1GiB", error));
     CHECK(line(error) == "cuslice: --limit: 300=1GiB: too many settings in all: 256 values, 32 KiB of text");
     CHECK(settings.entries().size() == Settings::kMaxEntries);
@@ -199,7 +201,8 @@ TEST_CASE("a hand-over with any byte changed is read or refused, with the variab
         }
         Settings settings;
         ConfigError error;
-        if (read_handover(settings, text, HandOverPart::all, error)) continue;
+        if (read_handover(settings, text, HandOverPart::all, error))
+            continue;
         ++refused;
         REQUIRE(line(error).starts_with("cuslice: CUSLICE_SETTINGS: "));
         REQUIRE_FALSE(error.reason.empty());

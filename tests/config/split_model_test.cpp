@@ -26,12 +26,15 @@ struct ModelSplit {
 };
 
 std::string text_of(const ModelSplit& split) {
-    if (split.equal != 0) return std::to_string(split.equal);
+    if (split.equal != 0)
+        return std::to_string(split.equal);
     std::string text;
     for (const ModelPart& part : split.sizes) {
-        if (!text.empty()) text += "+";
+        if (!text.empty())
+            text += "+";
         text += part.mib == 0 ? "rest" : std::to_string(part.mib) + "MiB";
-        if (part.place >= 0) text += "@" + std::to_string(part.place);
+        if (part.place >= 0)
+            text += "@" + std::to_string(part.place);
     }
     return text;
 }
@@ -51,28 +54,36 @@ using Devices = std::vector<ModelDevice>;
 
 // Nothing where it is to be refused.
 std::optional<Devices> model_parts(unsigned gpu, const ModelSplit& split, uint64_t slice, bool oversubscribe) {
-    if (split.equal == 1 || (split.equal == 0 && split.sizes.empty())) return Devices{{gpu, -1, 0, -1}};
+    if (split.equal == 1 || (split.equal == 0 && split.sizes.empty()))
+        return Devices{{gpu, -1, 0, -1}};
     Devices devices;
     if (split.equal != 0) {
         uint64_t each = slice / split.equal;
-        if (each % 2 == 1) --each;
-        for (unsigned i = 0; i < split.equal; ++i) devices.push_back({gpu, static_cast<int>(i), each, -1});
+        if (each % 2 == 1)
+            --each;
+        for (unsigned i = 0; i < split.equal; ++i)
+            devices.push_back({gpu, static_cast<int>(i), each, -1});
     } else {
         uint64_t others = 0;
-        for (const ModelPart& part : split.sizes) others += part.mib;
+        for (const ModelPart& part : split.sizes)
+            others += part.mib;
         for (const ModelPart& part : split.sizes) {
-            if (part.mib == 0 && others >= slice) return std::nullopt;
+            if (part.mib == 0 && others >= slice)
+                return std::nullopt;
             const uint64_t mib = part.mib == 0 ? slice - others : part.mib;
-            if (mib > slice) return std::nullopt;
+            if (mib > slice)
+                return std::nullopt;
             devices.push_back({gpu, static_cast<int>(devices.size()), mib, part.place});
         }
     }
     uint64_t sum = 0;
     for (const ModelDevice& device : devices) {
-        if (device.mib < 64) return std::nullopt;
+        if (device.mib < 64)
+            return std::nullopt;
         sum += device.mib;
     }
-    if (sum > slice && !oversubscribe) return std::nullopt;
+    if (sum > slice && !oversubscribe)
+        return std::nullopt;
     return devices;
 }
 
@@ -81,18 +92,22 @@ std::optional<Devices> model_plan(const std::vector<unsigned>& list, const std::
     Devices split, whole;
     for (const unsigned gpu : list) {
         const auto parts = model_parts(gpu, splits[gpu], slices[gpu], oversubscribe);
-        if (!parts) return std::nullopt;
-        for (const ModelDevice& device : *parts) (device.part < 0 ? whole : split).push_back(device);
+        if (!parts)
+            return std::nullopt;
+        for (const ModelDevice& device : *parts)
+            (device.part < 0 ? whole : split).push_back(device);
     }
     const auto placed = std::count_if(split.begin(), split.end(), [](const auto& one) { return one.place >= 0; });
-    if (placed != 0 && placed != static_cast<ptrdiff_t>(split.size())) return std::nullopt;
+    if (placed != 0 && placed != static_cast<ptrdiff_t>(split.size()))
+        return std::nullopt;
     if (placed == 0) {
         // GPU by GPU, as they are listed.
         Devices all;
         for (const unsigned gpu : list)
             for (const Devices& some : {split, whole})
                 for (const ModelDevice& device : some)
-                    if (device.gpu == gpu) all.push_back(device);
+                    if (device.gpu == gpu)
+                        all.push_back(device);
         return all;
     }
     std::stable_sort(split.begin(), split.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
@@ -116,7 +131,8 @@ ModelVisible model_visible(const std::vector<ModelItem>& items, const Devices& d
     bool ended = false;
     for (const ModelItem& item : items) {
         std::string text = std::to_string(item.which);
-        if (item.kind == ModelItem::physical_uuid) text = kGpus[item.which].uuid;
+        if (item.kind == ModelItem::physical_uuid)
+            text = kGpus[item.which].uuid;
         if (item.kind == ModelItem::own_uuid)
             text = item.which < devices.size() ? devices[item.which].uuid() : "GPU-ffffffff";
         visible.text += (visible.text.empty() ? "" : ",") + text;
@@ -124,10 +140,12 @@ ModelVisible model_visible(const std::vector<ModelItem>& items, const Devices& d
         std::optional<ModelDevice> found;
         for (size_t i = 0; i < devices.size(); ++i) {
             const bool fits = item.kind == ModelItem::index ? i == item.which : devices[i].uuid() == text;
-            if (fits) found = devices[i];
+            if (fits)
+                found = devices[i];
         }
         ended = ended || !same_kind || !found;
-        if (ended) continue;
+        if (ended)
+            continue;
         if (std::find(visible.seen.begin(), visible.seen.end(), *found) != visible.seen.end()) {
             visible.seen.clear();
             ended = true;
@@ -184,7 +202,8 @@ class Combinations {
             {0, {{0, 2}, {100, 0}}},
             {0, {{512, 1}, {512, 1}, {2048, 0}}},
         };
-        if (gpu == count_) return each_list();
+        if (gpu == count_)
+            return each_list();
         for (const ModelSplit& split : kSplits) {
             splits_[gpu] = split;
             each_split(gpu + 1);
@@ -198,7 +217,8 @@ class Combinations {
         for (size_t i = 0; i < kLists.size(); ++i) {
             std::vector<unsigned> list = kPlaces[i];
             std::erase_if(list, [&](unsigned gpu) { return !kLists[i] && gpu >= count_; });
-            if (std::any_of(list.begin(), list.end(), [&](unsigned gpu) { return gpu >= count_; })) continue;
+            if (std::any_of(list.begin(), list.end(), [&](unsigned gpu) { return gpu >= count_; }))
+                continue;
             each_limit(kLists[i], list);
         }
     }
@@ -209,7 +229,8 @@ class Combinations {
                                                         {"0=1GiB", "", {1024, 4096, 2002}},
                                                         {"", "50%,0=25%", {768, 2048, 1001}}};
         for (const ModelLimit& limit : kLimits)
-            for (const bool oversubscribe : {false, true}) compare(gpus, list, limit, oversubscribe);
+            for (const bool oversubscribe : {false, true})
+                compare(gpus, list, limit, oversubscribe);
     }
 
     void compare(const std::optional<std::string>& gpus, const std::vector<unsigned>& list, const ModelLimit& limit,
@@ -217,7 +238,8 @@ class Combinations {
         Given given{.limit = limit.limit, .fraction = limit.fraction, .oversubscribe = oversubscribe};
         for (unsigned gpu = 0; gpu < count_; ++gpu) {
             const std::string text = text_of(splits_[gpu]);
-            if (text.empty()) continue;
+            if (text.empty())
+                continue;
             given.split += (given.split.empty() ? "" : ",") + std::to_string(gpu) + "=" + text;
         }
         INFO(count_ << " GPUs, gpus " << gpus.value_or("all") << ", split " << given.split << ", limit " << limit.limit
@@ -226,7 +248,8 @@ class Combinations {
         const std::span<const GpuIdentity> all(kGpus, count_);
         GpuPlaces chosen = read_cuda_list({}, all);
         ConfigError error;
-        if (gpus) REQUIRE(resolve_gpus({"--gpus", *gpus, all, chosen, {}}, chosen, error));
+        if (gpus)
+            REQUIRE(resolve_gpus({"--gpus", *gpus, all, chosen, {}}, chosen, error));
         std::vector<GpuIdentity> identities;
         std::vector<uint64_t> totals;
         for (const uint8_t place : chosen.view()) {
@@ -239,8 +262,10 @@ class Combinations {
         ++counts_.looked_at;
         counts_.refused += !expected;
         INFO(line_of(error).view());
-        if (good != expected.has_value()) FAIL("refused by one of the two");
-        if (!good) return;
+        if (good != expected.has_value())
+            FAIL("refused by one of the two");
+        if (!good)
+            return;
         if (devices_of(parts, list) != *expected)
             FAIL("got" << show(devices_of(parts, list)) << ", expected" << show(*expected));
         compare_visible(parts, *expected, list, identities);
@@ -260,16 +285,19 @@ class Combinations {
             {{Item::physical_uuid, 0}, {Item::own_uuid, 2}},
         };
         std::vector<GpuIdentity> identities;
-        for (const VirtualPart& part : parts.view()) identities.push_back(identity_of_virtual(part, gpus));
+        for (const VirtualPart& part : parts.view())
+            identities.push_back(identity_of_virtual(part, gpus));
         const Devices all = devices_of(visible_parts(identities, parts, {}), list);
-        if (all != expected) FAIL("without the variable all are visible");
+        if (all != expected)
+            FAIL("without the variable all are visible");
         const VirtualParts none = visible_parts(identities, parts, "");
         CHECK(none.view().empty());
         for (const auto& items : kVisible) {
             const ModelVisible visible = model_visible(items, expected);
             const Devices seen = devices_of(visible_parts(identities, parts, visible.text), list);
             ++counts_.looked_at;
-            if (seen != visible.seen) FAIL(visible.text << ": got" << show(seen) << ", expected" << show(visible.seen));
+            if (seen != visible.seen)
+                FAIL(visible.text << ": got" << show(seen) << ", expected" << show(visible.seen));
         }
     }
 

@@ -20,16 +20,21 @@ std::string plan(const Given& given, std::span<const GpuIdentity> gpus = kGpus,
                  std::span<const uint64_t> totals = kTotals) {
     VirtualParts parts;
     ConfigError error;
-    if (!plan_split(*settings_of(given), gpus, totals, parts, error)) return std::string(line_of(error).view());
+    if (!plan_split(*settings_of(given), gpus, totals, parts, error))
+        return std::string(line_of(error).view());
     std::string text;
     for (const VirtualPart& part : parts.view()) {
-        if (!text.empty()) text += ", ";
+        if (!text.empty())
+            text += ", ";
         text += std::to_string(gpus[part.gpu].index);
-        if (!part.split) continue;
+        if (!part.split)
+            continue;
         text += static_cast<char>('a' + part.part);
         text += " " + std::to_string(part.bytes / kMiB);
-        if (part.plus_context) text += "+";
-        if (part.priority) text += ":" + std::to_string(*part.priority);
+        if (part.plus_context)
+            text += "+";
+        if (part.priority)
+            text += ":" + std::to_string(*part.priority);
     }
     return text;
 }
@@ -111,7 +116,8 @@ TEST_CASE("a part's identity is made of the number that is written behind its si
         ConfigError error;
         REQUIRE(plan_split(*settings_of({.split = split}), kGpus, kTotals, parts, error));
         Texts texts;
-        for (const VirtualPart& part : parts.view()) texts.emplace_back(identity_of_virtual(part, kGpus).uuid);
+        for (const VirtualPart& part : parts.view())
+            texts.emplace_back(identity_of_virtual(part, kGpus).uuid);
         return texts;
     };
     const std::string whole = kGpus[2].uuid;
@@ -209,7 +215,8 @@ TEST_CASE("a part's identity is its own, comes from the GPU's alone, and looks l
                 const std::string uuid = own.uuid, id = own.pci;
                 REQUIRE(uuid.size() == 40);
                 REQUIRE(uuid.starts_with("GPU-"));
-                for (const size_t dash : {12u, 17u, 22u, 27u}) REQUIRE(uuid[dash] == '-');
+                for (const size_t dash : {12u, 17u, 22u, 27u})
+                    REQUIRE(uuid[dash] == '-');
                 REQUIRE(uuid[18] == '8');
                 REQUIRE(std::string("89ab").find(uuid[23]) != std::string::npos);
                 REQUIRE(id.size() == 12);
@@ -242,7 +249,8 @@ TEST_CASE("the two lowest bits of a part's PCI id are 0, as the GPU's are") {
             std::memcpy(gpu.pci, own, std::strlen(own));
             std::string digits;
             for (const char character : std::string(identity_of_part(gpu, part).pci))
-                if (character != ':' && character != '.') digits += character;
+                if (character != ':' && character != '.')
+                    digits += character;
             INFO(own << ": " << digits);
             CHECK((std::stoull(digits, nullptr, 16) & 3) == 0);
         }
@@ -275,7 +283,8 @@ TEST_CASE("a part's identity keeps the form of the GPU's, and what is not known 
     // However the driver writes it.
     GpuIdentity upper = kGpus[0];
     for (char& character : upper.uuid)
-        if (character >= 'a' && character <= 'f') character = static_cast<char>(character - 'a' + 'A');
+        if (character >= 'a' && character <= 'f')
+            character = static_cast<char>(character - 'a' + 'A');
     CHECK(uuid_of(0, 3) == identity_of_part(upper, 3).uuid);
     CHECK(std::string(identity_of_virtual({.gpu = 1}, kGpus).uuid) == kGpus[1].uuid);
     CHECK(std::string(identity_of_virtual({.gpu = 1, .part = 2, .split = true}, kGpus).uuid) == uuid_of(1, 2));

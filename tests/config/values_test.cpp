@@ -200,7 +200,8 @@ TEST_CASE("the readers stand any bytes", "[fuzz]") {
     std::mt19937 random(3);
     for (int i = 0; i < 200000; ++i) {
         std::string text;
-        for (unsigned length = random() % 24; length > 0; --length) text += kAlphabet[random() % kAlphabet.size()];
+        for (unsigned length = random() % 24; length > 0; --length)
+            text += kAlphabet[random() % kAlphabet.size()];
         uint64_t bytes = 0;
         Fraction fraction;
         GpuSelector selector;

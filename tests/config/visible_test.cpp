@@ -25,7 +25,8 @@ std::vector<GpuIdentity> machine(int count) {
 
 std::string text_of(const GpuPlaces& places) {
     std::string text;
-    for (const uint8_t place : places.view()) text += std::to_string(place);
+    for (const uint8_t place : places.view())
+        text += std::to_string(place);
     return text;
 }
 
@@ -43,7 +44,8 @@ std::string count_in(const std::string& chosen, const char* variable) {
 // "32", or the line that refuses.
 std::string resolve(const std::string& value, const char* variable = nullptr) {
     Reason why;
-    if (!parse_gpus(value, why)) return std::string(why.view());
+    if (!parse_gpus(value, why))
+        return std::string(why.view());
     const auto gpus = machine(4);
     GpusQuestion question{"--gpus", value, gpus, {}, variable ? std::string_view(variable) : std::string_view()};
     question.allowed = read_cuda_list(question.variable, gpus);
@@ -137,7 +139,8 @@ TEST_CASE("gpus names each GPU once, by index, UUID or PCI id, and keeps the ord
     CHECK(resolve("MIG-10aa") ==
           "cuslice: --gpus: MIG-10aa: 'MIG-10aa' names no GPU that is here; there are 4 GPUs: " + all);
     std::string many = "0";
-    for (int i = 1; i <= 64; ++i) many += "," + std::to_string(i);
+    for (int i = 1; i <= 64; ++i)
+        many += "," + std::to_string(i);
     CHECK(resolve(many) == "at most 64 GPUs");
 }
 
@@ -199,22 +202,27 @@ std::optional<int> find_word(const std::string& word, const Texts& uuids) {
     for (int i = 0; i < static_cast<int>(uuids.size()); ++i) {
         const bool fits = is_uuid(word) ? uuids[static_cast<size_t>(i)].compare(0, word.size(), word) == 0
                                         : word == std::to_string(i);
-        if (!fits) continue;
-        if (found) return std::nullopt;
+        if (!fits)
+            continue;
+        if (found)
+            return std::nullopt;
         found = i;
     }
     return found;
 }
 
 Texts model_cuda(const std::optional<std::string>& variable, const Texts& uuids) {
-    if (!variable) return uuids;
+    if (!variable)
+        return uuids;
     Texts seen;
     const Texts words = words_of(*variable);
     for (const std::string& word : words) {
         const auto place = is_uuid(word) == is_uuid(words[0]) ? find_word(word, uuids) : std::nullopt;
-        if (!place) break;
+        if (!place)
+            break;
         const std::string& uuid = uuids[static_cast<size_t>(*place)];
-        if (std::find(seen.begin(), seen.end(), uuid) != seen.end()) return {};
+        if (std::find(seen.begin(), seen.end(), uuid) != seen.end())
+            return {};
         seen.push_back(uuid);
     }
     return seen;
@@ -222,13 +230,17 @@ Texts model_cuda(const std::optional<std::string>& variable, const Texts& uuids)
 
 std::optional<Texts> model_gpus(const std::string& value, const Texts& uuids, const Texts& allowed) {
     Texts chosen;
-    if (value.empty()) return chosen;
+    if (value.empty())
+        return chosen;
     for (const std::string& word : words_of(value)) {
         const auto place = find_word(word, uuids);
-        if (!place) return std::nullopt;
+        if (!place)
+            return std::nullopt;
         const std::string& uuid = uuids[static_cast<size_t>(*place)];
-        if (std::find(allowed.begin(), allowed.end(), uuid) == allowed.end()) return std::nullopt;
-        if (std::find(chosen.begin(), chosen.end(), uuid) != chosen.end()) return std::nullopt;
+        if (std::find(allowed.begin(), allowed.end(), uuid) == allowed.end())
+            return std::nullopt;
+        if (std::find(chosen.begin(), chosen.end(), uuid) != chosen.end())
+            return std::nullopt;
         chosen.push_back(uuid);
     }
     return chosen;
@@ -242,13 +254,15 @@ Texts model_seen(const Texts& chosen, const std::optional<std::string>& own, con
 
 std::string join(const Texts& texts) {
     std::string list;
-    for (const std::string& text : texts) list += (list.empty() ? "" : ",") + text;
+    for (const std::string& text : texts)
+        list += (list.empty() ? "" : ",") + text;
     return list;
 }
 
 Texts uuids_at(const GpuPlaces& places, const std::vector<GpuIdentity>& gpus) {
     Texts uuids;
-    for (const uint8_t place : places.view()) uuids.emplace_back(gpus[place].uuid);
+    for (const uint8_t place : places.view())
+        uuids.emplace_back(gpus[place].uuid);
     return uuids;
 }
 
@@ -258,7 +272,8 @@ Texts lists_of(const Texts& words, int most) {
     for (int length = 1; length <= most; ++length) {
         Texts next;
         for (const std::string& list : last)
-            for (const std::string& word : words) next.push_back(length == 1 ? word : list + "," + word);
+            for (const std::string& word : words)
+                next.push_back(length == 1 ? word : list + "," + word);
         all.insert(all.end(), next.begin(), next.end());
         last = next;
     }
@@ -273,14 +288,17 @@ std::string_view view_of(const std::optional<std::string>& text) {
 std::optional<Texts> seen_by_code(const std::vector<GpuIdentity>& gpus, const std::optional<std::string>& outer,
                                   const std::string& value, const std::optional<std::string>& own) {
     Reason why;
-    if (!parse_gpus(value, why)) return std::nullopt;
+    if (!parse_gpus(value, why))
+        return std::nullopt;
     GpusQuestion question{"--gpus", value, gpus, read_cuda_list(view_of(outer), gpus), view_of(outer)};
     GpuPlaces chosen;
     ConfigError error;
-    if (!resolve_gpus(question, chosen, error)) return std::nullopt;
+    if (!resolve_gpus(question, chosen, error))
+        return std::nullopt;
     std::optional<std::string> now = own;
     VisibleText list;
-    if (count_in_chosen(join(uuids_at(chosen, gpus)), view_of(own), list)) now = std::string(list.view());
+    if (count_in_chosen(join(uuids_at(chosen, gpus)), view_of(own), list))
+        now = std::string(list.view());
     return uuids_at(read_cuda_list(view_of(now), gpus), gpus);
 }
 
@@ -291,11 +309,14 @@ TEST_CASE("outer list, gpus and the program's own list compose as in the model",
     for (int count = 2; count <= 4; ++count) {
         const auto gpus = machine(count);
         Texts uuids;
-        for (const GpuIdentity& gpu : gpus) uuids.emplace_back(gpu.uuid);
+        for (const GpuIdentity& gpu : gpus)
+            uuids.emplace_back(gpu.uuid);
         const Texts words{"0", "1", std::to_string(count - 1), std::to_string(count), "GPU-10ab", "GPU-10"};
         std::vector<std::optional<std::string>> outer{std::nullopt}, own{std::nullopt};
-        for (const std::string& list : lists_of(words, 2)) outer.emplace_back(list);
-        for (const std::string& list : lists_of(words, 2)) own.emplace_back(list);
+        for (const std::string& list : lists_of(words, 2))
+            outer.emplace_back(list);
+        for (const std::string& list : lists_of(words, 2))
+            own.emplace_back(list);
         for (const auto& around : outer)
             for (const std::string& value : lists_of(words, 2))
                 for (const auto& inside : own) {
@@ -304,7 +325,8 @@ TEST_CASE("outer list, gpus and the program's own list compose as in the model",
                     const auto seen = seen_by_code(gpus, around, value, inside);
                     ++combinations;
                     refused += !expected;
-                    if (seen == expected) continue;
+                    if (seen == expected)
+                        continue;
                     FAIL(count << " GPUs, outer " << view_of(around) << ", gpus " << value << ", own "
                                << view_of(inside) << ": " << (seen ? join(*seen) : "refused"));
                 }

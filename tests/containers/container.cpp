@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 std::string obstacle(const Like& like) {
     const Container container(like);
     const Outcome outcome = run(joined(container.before(), container.command({"/bin/true"})), plain());
-    if (outcome.exit_code == 0) return "";
+    if (outcome.exit_code == 0)
+        return "";
     const Words lines = split_lines(outcome.err);
     return lines.empty() ? "exit code " + std::to_string(outcome.exit_code) : lines.back();
 }
@@ -38,9 +39,11 @@ void each_living(const std::string& folder, F f) {
     for (const auto& file : fs::directory_iterator(folder)) {
         fake::Books books;
         std::string error;
-        if (!file.is_regular_file() || !books.open_existing(file.path().string(), error)) continue;  // a lock file
+        if (!file.is_regular_file() || !books.open_existing(file.path().string(), error))
+            continue;  // a lock file
         for (const fake::Holder& holder : books.holders())
-            if (holder.live) f(holder);
+            if (holder.live)
+                f(holder);
     }
 }
 
@@ -48,17 +51,24 @@ void each_living(const std::string& folder, F f) {
 
 std::string text_of(const Like& like) {
     std::string text = std::string(kTool) + ":";
-    if (like.users) text += " users";
-    if (like.read_only) text += " read-only";
-    if (like.shm == Shm::small) text += " small /dev/shm";
-    if (like.shm == Shm::none) text += " no /dev/shm";
-    if (!like.proc) text += " no /proc";
-    if (like.user != 0) text += " as user " + std::to_string(like.user);
+    if (like.users)
+        text += " users";
+    if (like.read_only)
+        text += " read-only";
+    if (like.shm == Shm::small)
+        text += " small /dev/shm";
+    if (like.shm == Shm::none)
+        text += " no /dev/shm";
+    if (!like.proc)
+        text += " no /proc";
+    if (like.user != 0)
+        text += " as user " + std::to_string(like.user);
     return text;
 }
 
 Words as_user(unsigned user) {
-    if (user == 0) return {};
+    if (user == 0)
+        return {};
     const std::string number = std::to_string(user);
     return {"/usr/bin/setpriv", "--reuid", number, "--regid", number, "--clear-groups"};
 }
@@ -68,12 +78,15 @@ bool can_make(const Like& like) {
     const auto why_not = [](Like bare) {
         bare.writable.clear();
         const std::string text = text_of(bare);
-        if (!known.contains(text)) known[text] = obstacle(bare);
+        if (!known.contains(text))
+            known[text] = obstacle(bare);
         return known[text];
     };
-    if (like.user != 0 && (!can_be_other_users() || !can_let_others_in())) return false;
+    if (like.user != 0 && (!can_be_other_users() || !can_let_others_in()))
+        return false;
     const std::string why = why_not(like);
-    if (why.empty()) return true;
+    if (why.empty())
+        return true;
     skip("no such container can be made here (" + text_of(like) + "): " + why);
     return false;
 }
@@ -83,7 +96,8 @@ std::vector<int> descendants(int pid) {
     std::map<int, std::vector<int>> children;
     for (const auto& entry : fs::directory_iterator("/proc")) {
         const std::string name = entry.path().filename().string();
-        if (name.find_first_not_of("0123456789") != name.npos) continue;
+        if (name.find_first_not_of("0123456789") != name.npos)
+            continue;
         children[parent_of(entry.path())].push_back(std::stoi(name));
     }
     for (size_t i = 0; i < found.size(); ++i)

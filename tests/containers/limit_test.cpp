@@ -23,7 +23,8 @@ const Like kKinds[] = {{},
 TEST_CASE("a container is what the other tests take it for") {
     const Folder folder;
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
-    if (!can_make(like)) return;
+    if (!can_make(like))
+        return;
     CAPTURE(text_of(like));
     const auto says = [&](const std::string& script) {
         const Container container(with_books(like, folder));
@@ -35,23 +36,29 @@ TEST_CASE("a container is what the other tests take it for") {
     CHECK(std::stoi(says("echo $$")) < 10);
     CHECK(says("[ -e /proc/self ] && echo yes || echo no") == (like.proc ? "yes\n" : "no\n"));
     CHECK(says("[ -d /dev/shm ] && echo yes || echo no") == (like.shm == Shm::none ? "no\n" : "yes\n"));
-    if (like.shm == Shm::small) CHECK(says("stat -fc '%b %S' /dev/shm") == "16 4096\n");
+    if (like.shm == Shm::small)
+        CHECK(says("stat -fc '%b %S' /dev/shm") == "16 4096\n");
     CHECK(says("(: >/of-a-test) 2>&- && rm /of-a-test && echo yes || echo no") ==
           (like.read_only || like.user != 0 || ::geteuid() != 0 ? "no\n" : "yes\n"));
     CHECK(says(": >" + folder.path() + "/here && echo yes") == "yes\n");
-    if (like.users) CHECK(says("id -u") == "0\n");
-    if (like.user != 0) CHECK(says("id -u") == std::to_string(like.user) + "\n");
-    if (like.proc && like.users) CHECK(split_words(says("cat /proc/self/uid_map")).at(2) == "1");
+    if (like.users)
+        CHECK(says("id -u") == "0\n");
+    if (like.user != 0)
+        CHECK(says("id -u") == std::to_string(like.user) + "\n");
+    if (like.proc && like.users)
+        CHECK(split_words(says("cat /proc/self/uid_map")).at(2) == "1");
 }
 
 TEST_CASE("a limit holds in a container, and all of it can be had") {
     const Folder books;
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
     const How how = GENERATE(How::alone, How::inside, How::outside);
-    if (!can_hold(like) || !can_pass_on(like, how)) return;
+    if (!can_hold(like) || !can_pass_on(like, how))
+        return;
     const std::string allocator = GENERATE("direct", "growth");
     CAPTURE(text_of(like), text_of(how), allocator);
-    if (how == How::inside && !like.proc) return;  // the next test's
+    if (how == How::inside && !like.proc)
+        return;  // the next test's
     Tenant tenant(like, how, books, {"CUSLICE_ALLOCATOR=" + allocator});
     REQUIRE(tenant.start() == kSuccess);
     const uint64_t free = tenant.guest.number("info");
@@ -68,7 +75,8 @@ TEST_CASE("a limit holds in a container, and all of it can be had") {
 TEST_CASE("a launcher without /proc starts nothing, and says what is missing") {
     const Folder books;
     const Like like{.proc = false};
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     const Container container(with_books(like, books));
     const Outcome outcome = run(command(container, How::inside, {"/bin/echo", "started"}), settings(books));
     CHECK(outcome.exit_code == 78);
@@ -80,7 +88,8 @@ TEST_CASE("a launcher without /proc starts nothing, and says what is missing") {
 TEST_CASE("in a container NVML lists the program, whose pid is one that others have outside") {
     const Folder books;
     const Like like = GENERATE(Like{}, Like{.users = true});
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like));
     Tenant a(like, How::alone, books), b(like, How::alone, books);
     REQUIRE(a.start() == kSuccess);
@@ -102,7 +111,8 @@ TEST_CASE("a home of somebody else's in a container is no reason not to start") 
     const Folder books, home;
     const Like like{.user = 60001};
     const How how = GENERATE(How::alone, How::inside, How::outside);
-    if (!can_hold(like) || !can_pass_on(like, how)) return;
+    if (!can_hold(like) || !can_pass_on(like, how))
+        return;
     CAPTURE(text_of(how));
     home.write(".config/cuslice/cuslice.toml", "[memory]\nlimit = \"1MiB\"\n");
     Like kind = like;
@@ -116,17 +126,21 @@ TEST_CASE("a user's ledger has one name, in a container and outside") {
     const Folder books;
     const Like like = GENERATE(Like{.user = 60001}, Like{.users = true, .user = 60001});
     const How how = GENERATE(How::inside, How::outside);
-    if (std::string(kTool) == "runc" && like.users) return;  // its own user is the tests'
-    if (!can_hold(like) || !can_pass_on(like, how)) return;
+    if (std::string(kTool) == "runc" && like.users)
+        return;  // its own user is the tests'
+    if (!can_hold(like) || !can_pass_on(like, how))
+        return;
     // Nobody there can know the number: bwrap makes two user namespaces, of which it shows the inner one's map.
-    if (std::string(kTool) == "bwrap" && like.users && how == How::inside) return;
+    if (std::string(kTool) == "bwrap" && like.users && how == How::inside)
+        return;
     CAPTURE(text_of(like), text_of(how));
     Tenant tenant(like, how, books);
     REQUIRE(tenant.start() == kSuccess);
     CHECK(tenant.guest.complaints().empty());
     Words ledgers;
     for (const auto& entry : std::filesystem::directory_iterator(books.path() + "/ledger"))
-        if (entry.path().extension() == ".ledger") ledgers.push_back(entry.path().filename().string());
+        if (entry.path().extension() == ".ledger")
+            ledgers.push_back(entry.path().filename().string());
     REQUIRE(ledgers.size() == 1);
     CHECK(ledgers[0].starts_with("60001-"));
 }

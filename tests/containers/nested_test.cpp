@@ -17,7 +17,8 @@ const Words kIpc{"/usr/bin/unshare", "--ipc", "--uts", "--cgroup", "--net", "--m
 
 bool possible(const Words& words) {
     const Outcome outcome = run(joined(words, {"/bin/true"}), plain());
-    if (outcome.exit_code != 0) skip("such namespaces can't be made here: " + outcome.err);
+    if (outcome.exit_code != 0)
+        skip("such namespaces can't be made here: " + outcome.err);
     return outcome.exit_code == 0;
 }
 
@@ -27,17 +28,22 @@ TEST_CASE("a limit holds in namespaces within namespaces, with a launcher at eac
     const Folder books;
     const Words levels = GENERATE(joined(joined(kUsersAndPids, kUsersAndPids), kUsersAndPids), joined(kPids, kPids),
                                   joined(kUsers, kUsers), joined(kPids, kUsers), joined(kIpc, kPids));
-    if (!possible(levels)) return;
+    if (!possible(levels))
+        return;
     CAPTURE(levels);
     const Words launch{kLaunch, "run", "--"}, preload{"/usr/bin/env", "LD_PRELOAD=" + preload_list()};
     const int where = GENERATE(0, 1, 2, 3);
     CAPTURE(where);
     Words words = levels;
-    if (where == 0) words = joined(joined(words, preload), Guest::route("linked"));
-    if (where == 1) words = joined(joined(words, launch), Guest::route("linked"));
-    if (where == 2) words = joined(joined(launch, words), Guest::route("linked"));
+    if (where == 0)
+        words = joined(joined(words, preload), Guest::route("linked"));
+    if (where == 1)
+        words = joined(joined(words, launch), Guest::route("linked"));
+    if (where == 2)
+        words = joined(joined(launch, words), Guest::route("linked"));
     // A job within a job, in a container.
-    if (where == 3) words = joined(joined(joined(launch, words), launch), Guest::route("linked"));
+    if (where == 3)
+        words = joined(joined(joined(launch, words), launch), Guest::route("linked"));
     Guest guest(words, settings(books));
     use_device(guest);
     const uint64_t free = guest.number("info");
@@ -54,13 +60,15 @@ TEST_CASE("a limit holds in namespaces within namespaces, with a launcher at eac
 TEST_CASE("levels of namespaces share one limit") {
     const Folder books;
     const Words levels = GENERATE(joined(kUsersAndPids, kUsersAndPids), joined(kPids, kPids), joined(kUsers, kUsers));
-    if (!possible(levels)) return;
+    if (!possible(levels))
+        return;
     CAPTURE(levels);
     const Words more{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"},
         preload{"/usr/bin/env", "LD_PRELOAD=" + preload_list()};
     Guest outer(joined(preload, Guest::route("linked")), settings(books, more));
     Guest inner(joined(joined(levels, preload), Guest::route("linked")), settings(books, more));
-    for (Guest* guest : {&outer, &inner}) use_device(*guest);
+    for (Guest* guest : {&outer, &inner})
+        use_device(*guest);
     CHECK(outer.number("info") == inner.number("info"));
     CHECK(inner.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(outer.code("alloc x " + bytes(16 * kMiB)) == kOutOfMemory);

@@ -26,7 +26,8 @@ std::string cause(const Like& like) {
 TEST_CASE("where a container has no room for the ledger, a job isn't started, and a line says what to do") {
     const Folder books;
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like));
     const auto started = [&](const Words& options, const Words& more) {
         const Container container(with_books(like, books));
@@ -53,7 +54,8 @@ TEST_CASE("where a container has no room for the ledger, a job isn't started, an
 TEST_CASE("a job's process in a container that can't reach the job's ledger is granted nothing") {
     const Folder books;
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like));
     const Folder ledgers;
     Guest launched(
@@ -75,7 +77,8 @@ TEST_CASE("a job's process in a container that can't reach the job's ledger is g
 TEST_CASE("a job's process whose container has a folder of its own for ledgers is granted nothing") {
     const Folder books;
     const Like like = GENERATE(Like{}, Like{.users = true});
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like));
     Guest launched({kLaunch, "run", "--", "/bin/sh", "-c", "read line; echo $CUSLICE_JOB; read line"}, settings(books));
     const Words share{"CUSLICE_DIR=" + books.path() + "/other", "CUSLICE_JOB=" + launched.ask("go")};
@@ -93,7 +96,8 @@ TEST_CASE("a job's process that is another user in its container is granted noth
     // Both may write there. The fake GPU's books are one user's, so each has some of its own.
     std::filesystem::permissions(ledgers.path(), std::filesystem::perms(01777));
     Like like = std::string(kTool) == "runc" ? Like{.user = 60001} : Like{};
-    if (!can_hold({.user = 60001}) || !can_hold(like)) return;
+    if (!can_hold({.user = 60001}) || !can_hold(like))
+        return;
     like.writable = {books.path(), ledgers.path()};
     REQUIRE(::chown(own.path().c_str(), 60001, 60001) == 0);
     like.writable.push_back(own.path());
@@ -116,7 +120,8 @@ TEST_CASE("a job's process that is another user in its container is granted noth
 TEST_CASE("a group that has no room for its ledger grants nothing, and a line says what to do") {
     const Folder books;
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like));
     Tenant tenant(like, How::alone, books, usual({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"}));
     REQUIRE(tenant.guest.code("init") == kSuccess);

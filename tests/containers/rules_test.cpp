@@ -19,11 +19,13 @@ namespace {
 struct Ruled {
     explicit Ruled(bool share = false) {
         // Another user is one of those who begin here.
-        for (const Folder* one : {&folder, &books}) REQUIRE(::chmod(one->path().c_str(), 0777) == 0);
+        for (const Folder* one : {&folder, &books})
+            REQUIRE(::chmod(one->path().c_str(), 0777) == 0);
         folder.write("rules.d/10.toml", "[[rule]]\nname = \"mine\"\nuser = \"" + std::to_string(::getuid()) +
                                             "\"\nlimit = \"1GiB\"\n" + (share ? "share = \"user\"\n" : "") +
                                             "[[rule]]\nname = \"rest\"\nlimit = \"1GiB\"\n");
-        if (share) system = folder.write("system.toml", "dir = \"" + books.path() + "/shared\"\n");
+        if (share)
+            system = folder.write("system.toml", "dir = \"" + books.path() + "/shared\"\n");
         REQUIRE(::chmod((folder.path() + "/rules.d").c_str(), 0755) == 0);
         preload = folder.write("ld.so.preload", preload_list() + "\n");
         folder.write("cuslice/cuslice.toml", "[memory]\nlimit = \"1900MiB\"\n");
@@ -32,16 +34,20 @@ struct Ruled {
     Words command(const Words& way, Words settings, const Words& program = Guest::route("linked"),
                   bool preloaded = true) const {
         for (std::string& setting : settings)
-            if (const size_t at = setting.find('%'); at != std::string::npos) setting.replace(at, 1, folder.path());
+            if (const size_t at = setting.find('%'); at != std::string::npos)
+                setting.replace(at, 1, folder.path());
         Words words{"/usr/bin/env", "bwrap", "--die-with-parent", "--dev-bind", "/",     "/",
                     "--tmpfs",      "/etc",  "--perms",           "0755",       "--dir", "/etc/cuslice"};
         // The rules have to be root's, and whoever makes the container is root in it.
-        if (::geteuid() != 0) words = joined(words, {"--unshare-user", "--uid", "0", "--gid", "0"});
+        if (::geteuid() != 0)
+            words = joined(words, {"--unshare-user", "--uid", "0", "--gid", "0"});
         for (const char* file : {"/etc/passwd", "/etc/group", "/etc/ld.so.cache", "/etc/alternatives"})
             words = joined(words, {"--ro-bind-try", file, file});
         words = joined(words, {"--ro-bind", folder.path() + "/rules.d", "/etc/cuslice/rules.d"});
-        if (!system.empty()) words = joined(words, {"--ro-bind", system, "/etc/cuslice/cuslice.toml"});
-        if (preloaded) words = joined(words, {"--ro-bind", preload, "/etc/ld.so.preload"});
+        if (!system.empty())
+            words = joined(words, {"--ro-bind", system, "/etc/cuslice/cuslice.toml"});
+        if (preloaded)
+            words = joined(words, {"--ro-bind", preload, "/etc/ld.so.preload"});
         words.push_back("--");
         return joined(joined(joined(joined(words, way), fake()), settings), program);
     }
@@ -56,7 +62,8 @@ struct Ruled {
 
 bool possible(const Words& words) {
     const Outcome outcome = run(words, plain());
-    if (outcome.exit_code != 0) skip("this machine doesn't let tests do that: " + outcome.err);
+    if (outcome.exit_code != 0)
+        skip("this machine doesn't let tests do that: " + outcome.err);
     return outcome.exit_code == 0;
 }
 
@@ -78,16 +85,19 @@ void check_limit(const Words& words, const Folder& books) {
 
 /// True if this machine lets tests have processes share a slice by a rule.
 bool can_share(const Ruled& ruled) {
-    if (!kSanitizer.empty()) skip("a sanitizer's runtime is not preloaded by a file");
+    if (!kSanitizer.empty())
+        skip("a sanitizer's runtime is not preloaded by a file");
     // In a user namespace nobody can tell whose the processes are.
-    if (::geteuid() != 0) skip("without root a case's /etc takes a user namespace, in which no slice is shared");
+    if (::geteuid() != 0)
+        skip("without root a case's /etc takes a user namespace, in which no slice is shared");
     return kSanitizer.empty() && ::geteuid() == 0 && possible(ruled.command({"/bin/true"}, {}));
 }
 
 bool says(Guest& guest, const std::string& what) {
     for (const std::string& line : guest.complaints()) {
         UNSCOPED_INFO(line);
-        if (line.find(what) != std::string::npos) return true;
+        if (line.find(what) != std::string::npos)
+            return true;
     }
     return false;
 }
@@ -98,7 +108,8 @@ bool can_see_files_in(const std::string& folder, const Guest& guest) {
     for (const int pid : descendants(guest.child())) {
         for (const auto& file : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
             std::error_code closed;
-            if (std::filesystem::read_symlink(file, closed).string().starts_with(folder)) return true;
+            if (std::filesystem::read_symlink(file, closed).string().starts_with(folder))
+                return true;
         }
     }
     skip("in a chroot the files of containers have other names in /proc");
@@ -144,11 +155,15 @@ TEST_CASE("a rule holds whichever way a program sheds its environment") {
         Words{"/usr/bin/unshare", "--user", "--map-root-user", "--cgroup", "--ipc", "--uts", "--net", "--mount"},
         Words{"/usr/bin/setpriv", "--reuid", "1001", "--regid", "1001", "--clear-groups"},
         Words{"/usr/bin/setpriv", "--clear-groups"});
-    if (!kSanitizer.empty()) return skip("a sanitizer's runtime is not preloaded by a file");
-    if (way.size() > 1 && way[0].empty()) return skip("there is no Python");
+    if (!kSanitizer.empty())
+        return skip("a sanitizer's runtime is not preloaded by a file");
+    if (way.size() > 1 && way[0].empty())
+        return skip("there is no Python");
     const bool other_user = way.size() > 1 && way[1] == "--reuid";
-    if (other_user && (!can_be_other_users() || !can_let_others_in())) return;
-    if (!possible(ruled.command(joined(way, {"/bin/true"}), {}))) return;
+    if (other_user && (!can_be_other_users() || !can_let_others_in()))
+        return;
+    if (!possible(ruled.command(joined(way, {"/bin/true"}), {})))
+        return;
     CAPTURE(way);
     check_limit(ruled.command(way, {}), ruled.books);
 }
@@ -161,16 +176,20 @@ TEST_CASE("a rule holds whatever a user sets") {
         Words{"CUSLICE_SETTINGS=1;system-file.0 ceiling.limit 0 1900MiB /etc/cuslice/cuslice.toml:1:1"},
         Words{"CUSLICE_CONFIG=%/cuslice/cuslice.toml"}, Words{"XDG_CONFIG_HOME=%"},
         Words{"CUSLICE_PER_PROCESS=yes", "CUSLICE_LIMIT=1900MiB"}, Words{"CUSLICE_SPLIT=1", "CUSLICE_LIMIT=1900MiB"});
-    if (!kSanitizer.empty()) return skip("a sanitizer's runtime is not preloaded by a file");
-    if (!possible(ruled.command({"/bin/true"}, {}))) return;
+    if (!kSanitizer.empty())
+        return skip("a sanitizer's runtime is not preloaded by a file");
+    if (!possible(ruled.command({"/bin/true"}, {})))
+        return;
     CAPTURE(settings);
     check_limit(ruled.command({}, settings), ruled.books);
 }
 
 TEST_CASE("a program may have less than its rule") {
     const Ruled ruled;
-    if (!kSanitizer.empty()) return skip("a sanitizer's runtime is not preloaded by a file");
-    if (!possible(ruled.command({"/bin/true"}, {}))) return;
+    if (!kSanitizer.empty())
+        return skip("a sanitizer's runtime is not preloaded by a file");
+    if (!possible(ruled.command({"/bin/true"}, {})))
+        return;
     Guest guest(ruled.command({}, {"CUSLICE_LIMIT=512MiB"}), plain());
     use_device(guest);
     CHECK(guest.number("info") + 16 * kMiB + held_by_all(ruled.books.path()) == 512 * kMiB);
@@ -179,7 +198,8 @@ TEST_CASE("a program may have less than its rule") {
 
 TEST_CASE("processes of one user share the slice of a rule, and have it back after a kill") {
     const Ruled ruled(true);
-    if (!can_share(ruled)) return;
+    if (!can_share(ruled))
+        return;
     Guest first(ruled.command({}, {}), plain()), second(ruled.command({}, {}), plain());
     REQUIRE(try_device(first) == kSuccess);
     REQUIRE(try_device(second) == kSuccess);
@@ -213,19 +233,22 @@ TEST_CASE("processes of one user share the slice of a rule, and have it back aft
 
 TEST_CASE("no program has a second slice of a rule, whatever becomes of its environment") {
     const Ruled ruled(true);
-    if (!can_share(ruled)) return;
+    if (!can_share(ruled))
+        return;
     const Words way =
         GENERATE(Words{}, Words{"/usr/bin/env", "-i"}, Words{"/usr/bin/setsid", "--wait"},
                  Words{"/bin/bash", "-c", "exec -c \"$@\"", "-"}, Words{"/usr/bin/unshare", "--ipc", "--uts", "--net"},
                  Words{"/usr/bin/unshare", "--pid", "--fork"}, Words{"/usr/bin/setpriv", "--clear-groups"});
-    if (!possible(ruled.command(joined(way, {"/bin/true"}), {}))) return;
+    if (!possible(ruled.command(joined(way, {"/bin/true"}), {})))
+        return;
     CAPTURE(way);
     check_shared(ruled, ruled.command(way, {}));
 }
 
 TEST_CASE("the launcher's programs share a rule's slice with those that it didn't start") {
     const Ruled ruled(true);
-    if (!can_share(ruled)) return;
+    if (!can_share(ruled))
+        return;
     const Words fake = ruled.fake(), launch{kLaunch, "run", "--"};
     const Words run = GENERATE_COPY(
         Words(launch), joined(launch, launch), joined(joined(launch, launch), launch),
@@ -238,19 +261,22 @@ TEST_CASE("the launcher's programs share a rule's slice with those that it didn'
 
 TEST_CASE("the launcher's jobs have no more of a GPU reserved together than their rule lets them take") {
     const Ruled ruled(true);
-    if (!can_share(ruled)) return;
+    if (!can_share(ruled))
+        return;
     const Words asks{kLaunch, "run", "--limit", "900MiB", "--"};
     const auto job = [&] { return ruled.command(joined(ruled.fake(), asks), {}, Guest::route("linked"), false); };
     Guest first(job(), plain()), second(job(), plain()), third(job(), plain());
     // Together more than the GPU has; the rule's is half of it.
-    for (Guest* guest : {&first, &second, &third}) REQUIRE(try_device(*guest) == kSuccess);
+    for (Guest* guest : {&first, &second, &third})
+        REQUIRE(try_device(*guest) == kSuccess);
     REQUIRE(first.code("alloc some " + bytes(64 * kMiB)) == kSuccess);
     CHECK(third.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(peak_of_all(ruled.books.path()) <= kGiB);
     const Outcome ps = run(ruled.command({}, {}, {kLaunch, "ps", "--json"}), plain());
     REQUIRE(ps.exit_code == 0);
     unsigned in_rule = 0;
-    for (const auto& row : Json::parse(ps.out)["processes"]) in_rule += row["kind"] == "rule";
+    for (const auto& row : Json::parse(ps.out)["processes"])
+        in_rule += row["kind"] == "rule";
     CHECK(in_rule == 3);
     CHECK(third.finish() == 0);
     CHECK(second.finish() == 0);
@@ -259,7 +285,8 @@ TEST_CASE("the launcher's jobs have no more of a GPU reserved together than thei
 
 TEST_CASE("no program has a second slice of a rule, whatever a user sets") {
     const Ruled ruled(true);
-    if (!can_share(ruled)) return;
+    if (!can_share(ruled))
+        return;
     const Words settings = GENERATE(
         Words{"CUSLICE_LIMIT=1900MiB"}, Words{"CUSLICE_GROUP=other"},
         Words{"CUSLICE_GROUP=other", "CUSLICE_GROUP_LIMIT=1900MiB"}, Words{"CUSLICE_PER_PROCESS=yes"},
@@ -271,11 +298,13 @@ TEST_CASE("no program has a second slice of a rule, whatever a user sets") {
 
 TEST_CASE("no program has a second slice of a rule in place of a ledger that was removed") {
     const Ruled ruled(true);
-    if (!can_share(ruled)) return;
+    if (!can_share(ruled))
+        return;
     Guest first(ruled.command({}, {}), plain());
     REQUIRE(try_device(first) == kSuccess);
     REQUIRE(first.code(kSome) == kSuccess);
-    if (!can_see_files_in(ruled.books.path(), first)) return;
+    if (!can_see_files_in(ruled.books.path(), first))
+        return;
     REQUIRE(std::filesystem::remove_all(ruled.books.path() + "/shared") != 0);
     Guest second(ruled.command({}, {}), plain());
     REQUIRE(try_device(second) == kSuccess);
@@ -288,7 +317,8 @@ TEST_CASE("no program has a second slice of a rule in place of a ledger that was
 
 TEST_CASE("where it can't be told whose slice it is, or it can't be shared, nothing is granted") {
     const Ruled ruled(true);
-    if (!can_share(ruled)) return;
+    if (!can_share(ruled))
+        return;
     Words way, settings;
     std::string why;
     SECTION("another folder") {
@@ -297,7 +327,8 @@ TEST_CASE("where it can't be told whose slice it is, or it can't be shared, noth
     }
     SECTION("a user namespace") {
         way = {"/usr/bin/unshare", "--user", "--map-root-user"};
-        if (!possible(ruled.command(joined(way, {"/bin/true"}), {}))) return;
+        if (!possible(ruled.command(joined(way, {"/bin/true"}), {})))
+            return;
         why = "rule mine shares one slice, and the owner of this process can't be told in a user namespace";
     }
     SECTION("a folder that can't be made") {
@@ -310,7 +341,8 @@ TEST_CASE("where it can't be told whose slice it is, or it can't be shared, noth
 }
 
 TEST_CASE("dmem.max of cgroup v2 holds in a program, and its log says where the limit is from") {
-    if (read_text("/proc/self/cgroup").find("0::/") == std::string::npos) return skip("there is no cgroup v2 here");
+    if (read_text("/proc/self/cgroup").find("0::/") == std::string::npos)
+        return skip("there is no cgroup v2 here");
     const Folder folder, books;
     folder.write("cgroup.controllers", "cpu memory dmem\n");
     folder.write("dmem.max", "drm/0000:04:00.0/vram0 1073741824\n");
@@ -328,7 +360,8 @@ TEST_CASE("dmem.max of cgroup v2 holds in a program, and its log says where the 
                           "CUSLICE_FAKE=1xlaptop-2g",
                           "CUSLICE_FAKE_DIR=" + books.path(),
                           "CUSLICE_HEADROOM=16MiB"};
-    if (!possible(joined(container, {"/bin/true"}))) return;
+    if (!possible(joined(container, {"/bin/true"})))
+        return;
     const Words preloaded{"LD_PRELOAD=" + preload_list()};
     check_limit(joined(joined(container, preloaded), Guest::route("linked")), books);
     Guest guest(joined(joined(joined(container, preloaded), {"CUSLICE_LOG=info"}), Guest::route("linked")), plain());

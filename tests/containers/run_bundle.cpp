@@ -12,13 +12,15 @@
 #include <vector>
 
 int main(int count, char** words) {
-    if (count < 4) return 64;
+    if (count < 4)
+        return 64;
     const std::string folder = words[1], state = folder + "/state";
     nlohmann::json bundle = nlohmann::json::parse(std::ifstream(folder + "/template.json"));
     nlohmann::json& process = bundle["process"];
     process["args"] = std::vector<std::string>(words + 3, words + count);
     process["env"] = nlohmann::json::array();
-    for (char** line = environ; *line != nullptr; ++line) process["env"].push_back(*line);
+    for (char** line = environ; *line != nullptr; ++line)
+        process["env"].push_back(*line);
     std::ofstream(folder + "/config.json") << bundle.dump();
     ::execlp("runc", "runc", "--root", state.c_str(), "run", "--bundle", folder.c_str(), words[2], nullptr);
     std::fprintf(stderr, "runc: %s\n", std::strerror(errno));

@@ -24,7 +24,8 @@ json mounts(const Like& like) {
                    {"type", "tmpfs"},
                    {"source", "tmpfs"},
                    {"options", {"nosuid", "strictatime", "mode=755", "size=65536k"}}});
-    if (like.shm == Shm::host) all.push_back(bind("/dev/shm", "rw"));
+    if (like.shm == Shm::host)
+        all.push_back(bind("/dev/shm", "rw"));
     if (like.shm == Shm::small)
         all.push_back({{"destination", "/dev/shm"},
                        {"type", "tmpfs"},
@@ -32,15 +33,18 @@ json mounts(const Like& like) {
                        {"options", {"nosuid", "noexec", "nodev", "mode=1777", "size=64k"}}});
     all.push_back({{"destination", "/tmp"}, {"type", "tmpfs"}, {"source", "tmp"}, {"options", {"mode=1777"}}});
     for (const char* folder : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc"})
-        if (::access(folder, X_OK) == 0) all.push_back(bind(folder, "ro"));
+        if (::access(folder, X_OK) == 0)
+            all.push_back(bind(folder, "ro"));
     all.push_back(bind(CUSLICE_TEST_BUILD, "ro"));
-    for (const std::string& folder : like.writable) all.push_back(bind(folder, "rw"));
+    for (const std::string& folder : like.writable)
+        all.push_back(bind(folder, "rw"));
     return all;
 }
 
 json configuration(const Like& like, const std::string& root) {
     json spaces = json::array();
-    for (const char* type : {"pid", "mount", "ipc", "uts"}) spaces.push_back({{"type", type}});
+    for (const char* type : {"pid", "mount", "ipc", "uts"})
+        spaces.push_back({{"type", type}});
     json linux_part{{"namespaces", spaces}};
     const bool rootless = ::geteuid() != 0;
     if (like.users || rootless) {
@@ -50,7 +54,8 @@ json configuration(const Like& like, const std::string& root) {
     }
     json process{{"user", {{"uid", like.user}, {"gid", like.user}}}, {"cwd", "/"}};
     if (!like.proc)
-        for (const char* set : {"bounding", "effective", "permitted"}) process["capabilities"][set] = {"CAP_SYS_ADMIN"};
+        for (const char* set : {"bounding", "effective", "permitted"})
+            process["capabilities"][set] = {"CAP_SYS_ADMIN"};
     return {{"ociVersion", "1.0.2"},
             {"process", process},
             {"root", {{"path", root}, {"readonly", like.read_only}}},
@@ -87,7 +92,8 @@ Container::~Container() = default;
 Words Container::command(const Words& program) const {
     Words words{CUSLICE_TEST_RUN_BUNDLE, made_->bundle.path(), made_->name};
     // runc can't start without /proc. So it is hidden from within.
-    if (!like_.proc) words.insert(words.end(), {"/bin/sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"});
+    if (!like_.proc)
+        words.insert(words.end(), {"/bin/sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"});
     words.insert(words.end(), program.begin(), program.end());
     return words;
 }

@@ -50,7 +50,8 @@ inline Words command(const Container& container, How how, const Words& program) 
 /// Makes the folder of the books writable in a container of this kind, and its user's.
 inline Like with_books(Like like, const Folder& books) {
     like.writable.push_back(books.path());
-    if (like.user != 0) REQUIRE(::chown(books.path().c_str(), like.user, like.user) == 0);
+    if (like.user != 0)
+        REQUIRE(::chown(books.path().c_str(), like.user, like.user) == 0);
     return like;
 }
 
@@ -73,7 +74,8 @@ struct Tenant {
         return all;
     }
     void signal_all(int signal) const {
-        for (const int pid : family()) ::kill(pid, signal);
+        for (const int pid : family())
+            ::kill(pid, signal);
     }
 
     Container container;
@@ -92,13 +94,16 @@ inline bool can_hold(const Like& like) {
 /// A launcher outside preloads the library into the tool as well. runc takes no sanitizer's runtime; and is root's
 /// where its program is another user's, who can't open the books of fake GPUs that root's launcher has looked at.
 inline bool can_pass_on(const Like& like, How how) {
-    if (how != How::outside) return true;
+    if (how != How::outside)
+        return true;
     if (kSanitizer == "thread") {
         skip("tsan's runtime starts a thread, and who has two can't leave its namespaces");
         return false;
     }
-    if (std::string(kTool) != "runc") return true;
-    if (!kSanitizer.empty()) skip("runc doesn't run with a sanitizer's runtime preloaded");
+    if (std::string(kTool) != "runc")
+        return true;
+    if (!kSanitizer.empty())
+        skip("runc doesn't run with a sanitizer's runtime preloaded");
     return kSanitizer.empty() && like.user == 0;
 }
 

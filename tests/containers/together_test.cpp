@@ -26,7 +26,8 @@ TEST_CASE("two containers share one limit, whose processes have the same pids") 
     const Folder books;
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
     const std::string what = GENERATE("group", "job");
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like), what);
     // The job is one that a launcher outside has begun, and whose name both are given.
     std::unique_ptr<Guest> launched;
@@ -63,7 +64,8 @@ TEST_CASE("a container's slice is kept from another one's, and free when its pro
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
     // Without /proc there is no launcher in it.
     const How how = like.proc ? GENERATE(How::inside, How::outside) : How::outside;
-    if (!can_hold(like) || !can_pass_on(like, how)) return;
+    if (!can_hold(like) || !can_pass_on(like, how))
+        return;
     CAPTURE(text_of(like), text_of(how));
     auto a = std::make_unique<Tenant>(like, how, books);
     REQUIRE(a->start() == 0);
@@ -87,7 +89,8 @@ TEST_CASE("a container's slice is kept from another one's, and free when its pro
 TEST_CASE("what a killed container held of a shared limit can be had by the others") {
     const Folder books;
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like));
     Tenant a(like, How::alone, books, kGroup), b(like, How::alone, books, kGroup);
     REQUIRE(a.start() == kSuccess);
@@ -103,7 +106,8 @@ TEST_CASE("what a killed container held of a shared limit can be had by the othe
 TEST_CASE("nobody waits for a stopped container, which keeps what it holds") {
     const Folder books;
     const Like like = GENERATE(from_range(std::begin(kKinds), std::end(kKinds)));
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like));
     Tenant a(like, How::alone, books, kGroup), b(like, How::alone, books, kGroup);
     REQUIRE(a.start() == kSuccess);
@@ -111,10 +115,12 @@ TEST_CASE("nobody waits for a stopped container, which keeps what it holds") {
     a.signal_all(SIGSTOP);
     REQUIRE(b.start() == kSuccess);
     CHECK(b.guest.code("alloc x " + bytes(200 * kMiB)) == kSuccess);
-    for (int i = 0; i < 20; ++i) CHECK(b.guest.code("alloc y " + bytes(300 * kMiB)) == kOutOfMemory);
+    for (int i = 0; i < 20; ++i)
+        CHECK(b.guest.code("alloc y " + bytes(300 * kMiB)) == kOutOfMemory);
     CHECK(b.guest.code("free x") == kSuccess);
     // Refusals name memory and nobody's lock.
-    for (const std::string& line : b.guest.complaints()) CHECK(line.find("locked by") == line.npos);
+    for (const std::string& line : b.guest.complaints())
+        CHECK(line.find("locked by") == line.npos);
     a.signal_all(SIGCONT);
     CHECK(a.guest.code("alloc y " + bytes(200 * kMiB)) == kSuccess);
 }
@@ -122,7 +128,8 @@ TEST_CASE("nobody waits for a stopped container, which keeps what it holds") {
 TEST_CASE("ps lists on the host what containers hold, and in a container what others do") {
     const Folder books;
     const Like like = GENERATE(Like{}, Like{.users = true}, Like{.read_only = true}, Like{.user = 60001});
-    if (!can_hold(like)) return;
+    if (!can_hold(like))
+        return;
     CAPTURE(text_of(like));
     Tenant a(like, How::inside, books, kGroup);
     REQUIRE(a.start() == kSuccess);

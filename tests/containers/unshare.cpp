@@ -13,9 +13,11 @@ struct Container::Made {
     explicit Made(const Like& like) {
         std::string script = "set -e\nfiles=$1\nshift\n";
         if (like.read_only) {
-            for (const std::string& folder : like.writable) script += "mount -n --bind " + folder + " " + folder + "\n";
+            for (const std::string& folder : like.writable)
+                script += "mount -n --bind " + folder + " " + folder + "\n";
         }
-        if (like.shm == Shm::small) script += "mount -n -t tmpfs -o size=64k shm /dev/shm\n";
+        if (like.shm == Shm::small)
+            script += "mount -n -t tmpfs -o size=64k shm /dev/shm\n";
         if (like.shm == Shm::none) {
             script += "mkdir $files/dev\nmount -n -t tmpfs dev $files/dev\n";
             for (const char* device : {"null", "zero", "full", "random", "urandom"})
@@ -23,10 +25,12 @@ struct Container::Made {
                           " $files/dev/" + device + "\n";
             script += "mount -n --move $files/dev /dev\n";
         }
-        if (like.read_only) script += "mount -n -o remount,bind,ro /\n";
+        if (like.read_only)
+            script += "mount -n -o remount,bind,ro /\n";
         script += like.proc ? "mount -n -t proc proc /proc\n" : "mount -n -t tmpfs none /proc\n";
         path = files.write("start.sh", script + "exec \"$@\"\n");
-        if (like.user != 0 && ::chown(files.path().c_str(), like.user, like.user) != 0) path.clear();
+        if (like.user != 0 && ::chown(files.path().c_str(), like.user, like.user) != 0)
+            path.clear();
     }
     Folder files;
     std::string path;
@@ -37,7 +41,8 @@ Container::~Container() = default;
 
 Words Container::command(const Words& program) const {
     Words words{"/usr/bin/unshare", "--pid", "--fork", "--kill-child", "--mount", "--ipc", "--uts"};
-    if (like_.users) words.insert(words.end(), {"--user", "--map-root-user"});
+    if (like_.users)
+        words.insert(words.end(), {"--user", "--map-root-user"});
     // Only root may mount without a user namespace; in there nobody but itself is known by a number.
     if (like_.user != 0 || (::geteuid() != 0 && !like_.users))
         words.insert(words.end(), {"--user", "--map-current-user", "--keep-caps"});

@@ -27,13 +27,15 @@ Words names(const std::string& bytes, Elf64_Sxword tag) {
     ByteSource source(bytes);
     elf_file file;
     Words found;
-    if (!elf_open(&file, &source)) return found;
+    if (!elf_open(&file, &source))
+        return found;
     const elf_dynamic dynamic = elf_find_dynamic(&file);
     Elf64_Dyn entry;
     for (size_t i = 0; elf_dynamic_entry(&file, &dynamic, i, &entry); ++i) {
         char text[256];
         size_t length = 0;
-        if (entry.d_tag != tag) continue;
+        if (entry.d_tag != tag)
+            continue;
         const bool ends = elf_read_text(&source, elf_text_of(&dynamic, &entry), text, sizeof text, &length);
         found.push_back(ends ? std::string(text, length) : "?");
     }
@@ -50,7 +52,8 @@ TEST_CASE("a file of 64 bits, little-endian, is opened, and no other") {
         return opens(made);
     };
     CHECK(with(EI_OSABI, ELFOSABI_LINUX));
-    for (const size_t at : {EI_MAG0, EI_MAG1, EI_MAG2, EI_MAG3}) CHECK_FALSE(with(at, 'e'));
+    for (const size_t at : {EI_MAG0, EI_MAG1, EI_MAG2, EI_MAG3})
+        CHECK_FALSE(with(at, 'e'));
     CHECK_FALSE(with(EI_CLASS, ELFCLASS32));
     CHECK_FALSE(with(EI_DATA, ELFDATA2MSB));
     const std::string whole = MadeUpFile().bytes();
@@ -130,8 +133,10 @@ TEST_CASE("tables that lie outside the file, or have entries of another size, ha
         Elf64_Phdr segment;
         Elf64_Shdr section;
         int count = 0;
-        for (size_t i = 0; elf_segment(&file, i, &segment); ++i) count++;
-        for (size_t i = 0; elf_section(&file, i, &section); ++i) count += 100;
+        for (size_t i = 0; elf_segment(&file, i, &segment); ++i)
+            count++;
+        for (size_t i = 0; elf_section(&file, i, &section); ++i)
+            count += 100;
         return count;
     };
     CHECK(segments_with([](Elf64_Ehdr&) {}) == 103);
@@ -155,7 +160,8 @@ TEST_CASE("a dynamic section without an end is looked at for so long, and not fo
     const elf_dynamic dynamic = elf_find_dynamic(&file);
     Elf64_Dyn entry;
     size_t count = 0;
-    while (elf_dynamic_entry(&file, &dynamic, count, &entry)) count++;
+    while (elf_dynamic_entry(&file, &dynamic, count, &entry))
+        count++;
     CHECK(count == elf_most_dynamic_entries);
 }
 
@@ -169,7 +175,8 @@ TEST_CASE("whatever bytes there are, a file is read within its bounds", "[fuzz]"
         std::string bytes = whole;
         for (unsigned changes = 1 + random() % 6; changes; --changes)
             bytes[random() % (random() % 2 ? 512 : bytes.size())] = static_cast<char>(random());
-        if (random() % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
+        if (random() % 4 == 0)
+            bytes.resize(random() % (bytes.size() + 1));
         CHECK(names(bytes, DT_NEEDED).size() <= elf_most_dynamic_entries);
     }
 }

@@ -46,7 +46,8 @@ Paths find(const std::string& text, const char* name = "libcuda.so.1") {
     const elf_cache cache = elf_open_cache(bytes.begin(), bytes.size());
     Paths found;
     size_t place = 0;
-    while (const char* const path = elf_next_in_cache(&cache, name, &place)) found.emplace_back(path);
+    while (const char* const path = elf_next_in_cache(&cache, name, &place))
+        found.emplace_back(path);
     return found;
 }
 
@@ -106,7 +107,8 @@ TEST_CASE("whatever bytes there are, nothing outside the cache is read", "[slow]
         std::string text = random() % 2 ? made_up_cache(kRows) : with_old_table(made_up_cache(kRows), random() % 4);
         for (unsigned changes = 1 + random() % 8; changes; --changes)
             text[random() % text.size()] = static_cast<char>(random());
-        if (random() % 4 == 0) text.resize(random() % (text.size() + 1));
+        if (random() % 4 == 0)
+            text.resize(random() % (text.size() + 1));
         find(text);
     }
 }

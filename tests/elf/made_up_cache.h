@@ -20,7 +20,8 @@ struct CacheRow {
 };
 
 inline void put(std::string& out, uint64_t value, size_t size) {
-    for (size_t i = 0; i < size; ++i) out += static_cast<char>(value >> 8 * i);
+    for (size_t i = 0; i < size; ++i)
+        out += static_cast<char>(value >> 8 * i);
 }
 
 // glibc-ld.so.cache1.1, with offsets from the header's beginning.

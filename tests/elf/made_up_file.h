@@ -26,7 +26,8 @@ class ByteSource : public elf_source {
     static size_t copy(elf_source* source, uint64_t offset, void* into, size_t size) {
         auto& self = *static_cast<ByteSource*>(source);
         self.reads_++;
-        if (offset >= self.bytes_.size()) return 0;
+        if (offset >= self.bytes_.size())
+            return 0;
         size = std::min<uint64_t>(size, self.bytes_.size() - offset);
         std::memcpy(into, self.bytes_.begin() + offset, size);
         return size;

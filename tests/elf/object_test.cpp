@@ -52,7 +52,8 @@ TEST_CASE("an object holds what lies in it, and nothing else") {
 TEST_CASE("the C library's names are its own") {
     each_object([](const dl_phdr_info& info) {
         const elf_object object = elf_object_of(&info);
-        if (object.soname == nullptr || std::strcmp(object.soname, "libc.so.6") != 0) return;
+        if (object.soname == nullptr || std::strcmp(object.soname, "libc.so.6") != 0)
+            return;
         const ElfW(Sym)* const found = elf_find_symbol(&object, "puts", elf_gnu_hash("puts"));
         REQUIRE(found != nullptr);
         CHECK(elf_holds(&info, reinterpret_cast<void*>(object.base + found->st_value)));

@@ -13,7 +13,8 @@ namespace {
 
 std::string numbered(size_t size) {
     std::string bytes(size, '\0');
-    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31 >> 3);
+    for (size_t i = 0; i < size; ++i)
+        bytes[i] = static_cast<char>(i * 31 >> 3);
     return bytes;
 }
 

@@ -15,7 +15,8 @@ namespace {
 std::string read_all(int file) {
     std::string text;
     char part[4096];
-    for (ssize_t size = 0; (size = read(file, part, sizeof part)) > 0;) text.append(part, static_cast<size_t>(size));
+    for (ssize_t size = 0; (size = read(file, part, sizeof part)) > 0;)
+        text.append(part, static_cast<size_t>(size));
     close(file);
     return text;
 }
@@ -31,7 +32,8 @@ std::string in_child(const Environment& environment, const Body& body, std::stri
     const Folder folder;
     const std::string errors = folder.path() + "/stderr";
     int results[2];
-    if (pipe2(results, O_CLOEXEC) != 0) return "no pipe";
+    if (pipe2(results, O_CLOEXEC) != 0)
+        return "no pipe";
     const pid_t child = fork();
     if (child == 0) {
         close(results[0]);
@@ -53,9 +55,12 @@ std::string in_child(const Environment& environment, const Body& body, std::stri
     std::string failed = read_all(results[0]);
     int status = 0;
     waitpid(child, &status, 0);
-    if (WIFSIGNALED(status)) failed += "signal " + std::to_string(WTERMSIG(status));
-    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) failed += "exit " + std::to_string(WEXITSTATUS(status));
-    if (said != nullptr) *said += read_all(open(errors.c_str(), O_RDONLY | O_CLOEXEC));
+    if (WIFSIGNALED(status))
+        failed += "signal " + std::to_string(WTERMSIG(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        failed += "exit " + std::to_string(WEXITSTATUS(status));
+    if (said != nullptr)
+        *said += read_all(open(errors.c_str(), O_RDONLY | O_CLOEXEC));
     return failed;
 }
 

@@ -18,7 +18,8 @@ class Report {
 
     template <typename A, typename B>
     void equal(const char* file, int line, const char* text, const A& a, const B& b) const {
-        if (a == b) return;
+        if (a == b)
+            return;
         std::ostringstream out;
         out << text << ": " << a << " is not " << b;
         fail(file, line, out.str());
@@ -50,8 +51,9 @@ class Folder {
 
 }  // namespace fake_test
 
-#define EXPECT(condition)                                              \
-    do {                                                               \
-        if (!(condition)) report.fail(__FILE__, __LINE__, #condition); \
+#define EXPECT(condition)                                \
+    do {                                                 \
+        if (!(condition))                                \
+            report.fail(__FILE__, __LINE__, #condition); \
     } while (false)
 #define EXPECT_EQUAL(a, b) report.equal(__FILE__, __LINE__, #a " == " #b, a, b)

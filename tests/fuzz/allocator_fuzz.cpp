@@ -18,7 +18,8 @@ namespace {
 using Freed = TestAllocator::Freed;
 
 void expect(bool holds, int line = __builtin_LINE()) {
-    if (holds) return;
+    if (holds)
+        return;
     std::fprintf(stderr, "not so in line %d\n", line);
     std::abort();
 }
@@ -47,21 +48,26 @@ struct Gpu : MadeUpMemory {
         b.room = [](void* self) { return of(self).limit > of(self).held ? of(self).limit - of(self).held : 0; };
         b.quiesce = [](void* self, uint64_t, bool) {
             Gpu& gpu = of(self);
-            if (gpu.capturing) return kNotNow;
-            if (gpu.sync_error == 0) gpu.done = gpu.time;
+            if (gpu.capturing)
+                return kNotNow;
+            if (gpu.sync_error == 0)
+                gpu.done = gpu.time;
             return gpu.sync_error;
         };
         b.fence = [](void* self, uint64_t) -> Fence {
             Gpu& gpu = of(self);
-            if (gpu.capturing || gpu.sync_error || gpu.no_fences) return 0;
+            if (gpu.capturing || gpu.sync_error || gpu.no_fences)
+                return 0;
             gpu.out[++gpu.fences] = gpu.time;
             return gpu.fences;
         };
         b.past = [](void* self, uint64_t, Fence* fence) {
             Gpu& gpu = of(self);
             *fence = 0;
-            if (gpu.capturing || gpu.sync_error || gpu.no_fences) return false;
-            if (gpu.done >= gpu.time) return true;
+            if (gpu.capturing || gpu.sync_error || gpu.no_fences)
+                return false;
+            if (gpu.done >= gpu.time)
+                return true;
             gpu.out[*fence = ++gpu.fences] = gpu.time;
             return false;
         };
@@ -69,9 +75,12 @@ struct Gpu : MadeUpMemory {
             Gpu& gpu = of(self);
             const auto found = gpu.out.find(fence);
             expect(found != gpu.out.end());
-            if (gpu.capturing || gpu.sync_error) return false;
-            if (wait) gpu.done = std::max(gpu.done, found->second);
-            if (gpu.done < found->second) return false;
+            if (gpu.capturing || gpu.sync_error)
+                return false;
+            if (wait)
+                gpu.done = std::max(gpu.done, found->second);
+            if (gpu.done < found->second)
+                return false;
             gpu.out.erase(found);
             return true;
         };
@@ -117,7 +126,8 @@ struct Model {
         --segment;
         expect(address + bytes <= segment->first + segment->second);
         std::erase_if(freed, [&](const auto& piece) { return piece.second.freed <= gpu.done; });
-        for (const auto& [start, piece] : freed) expect(piece.end <= address || start >= address + bytes);
+        for (const auto& [start, piece] : freed)
+            expect(piece.end <= address || start >= address + bytes);
         live[address] = bytes;
         const TestAllocator::Found found = TestAllocator::find(shared_map(), address + bytes - 1);
         expect(found.address == address && found.requested == bytes && found.owner == &allocator);
@@ -131,9 +141,11 @@ struct Model {
     void allocate(uint64_t bytes) {
         AllocationError denied;
         const uint64_t address = allocator.allocate(bytes, &denied);
-        if (address) return handed_out(address, bytes);
+        if (address)
+            return handed_out(address, bytes);
         expect(denied.by != AllocationError::By::nobody);
-        if (denied.by == AllocationError::By::failure) return;
+        if (denied.by == AllocationError::By::failure)
+            return;
         const uint64_t more = std::max(bytes, bytes + SizeClass::kUnit - 1);  // no less by an overflow
         const uint64_t whole = more / SizeClass::kUnit * SizeClass::kUnit;
         const uint64_t need = bytes > SizeClass::kMax ? whole : SizeClass::span_bytes(SizeClass::of(bytes));
@@ -192,7 +204,8 @@ struct Model {
             all ? allocator.trim(bytes) : allocator.release_idle(gpu.clock, bytes >> 1 & 63, bytes & 1);
         expect(before - gpu.held == given);
         const bool nothing_left = all && bytes == ~0ull && live.empty() && !abandoned;
-        if (nothing_left && !gpu.capturing && !gpu.sync_error && !gpu.takes_nothing_back) expect(gpu.held == 0);
+        if (nothing_left && !gpu.capturing && !gpu.sync_error && !gpu.takes_nothing_back)
+            expect(gpu.held == 0);
     }
 
     void close() {
@@ -213,7 +226,8 @@ struct Model {
 
     void check() {
         uint64_t requested = 0;
-        for (const auto& [address, bytes] : live) requested += bytes;
+        for (const auto& [address, bytes] : live)
+            requested += bytes;
         const Statistics told = allocator.statistics();
         expect(told.requested.current == requested);
         expect(told.allocated.current >= requested && told.active.current >= told.allocated.current);
@@ -224,15 +238,18 @@ struct Model {
 
 uint64_t size_of(Input& input) {
     const uint64_t kind = input.byte(), word = input.word();
-    if (kind == 255) return ~0ull - word;
-    if (kind < 150) return word % (SizeClass::kMax >> kind % 8) + 1;
+    if (kind == 255)
+        return ~0ull - word;
+    if (kind < 150)
+        return word % (SizeClass::kMax >> kind % 8) + 1;
     return ((word % 256 + 1) << (10 + kind % 15)) - (kind % 3);
 }
 
 void act(Model& model, Input& input) {
     model.gpu.time++;
     const uint64_t what = input.byte() % 32;
-    if (what < 12) return model.allocate(size_of(input));
+    if (what < 12)
+        return model.allocate(size_of(input));
     switch (what) {
         default:
             return model.free(model.some_block(input.byte()));
@@ -279,7 +296,8 @@ void act(Model& model, Input& input) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    if (size < 4) return 0;
+    if (size < 4)
+        return 0;
     // Their records are for good, so that they are, too. One that has seen a driver that aligns badly remembers it.
     static auto* aligned = new TestAllocator;
     static auto* unaligned = new TestAllocator;

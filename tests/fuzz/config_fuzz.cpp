@@ -23,7 +23,8 @@ namespace {
 constexpr uint64_t kTotal = 2002ull << 20;
 
 void expect(bool holds) {
-    if (!holds) std::abort();
+    if (!holds)
+        std::abort();
 }
 
 GpuIdentity gpu() {
@@ -54,7 +55,8 @@ void read_visible(std::string_view text) {
     ConfigError error;
     GpuPlaces chosen;
     if (text != kAnyGpu && parse_gpus(text, why))
-        if (resolve_gpus({"--gpus", text, gpus, read_cuda_list({}, gpus), {}}, chosen, error)) check(chosen);
+        if (resolve_gpus({"--gpus", text, gpus, read_cuda_list({}, gpus), {}}, chosen, error))
+            check(chosen);
     VisibleText list, again;
     if (count_in_chosen("GPU-5f1c0d12,GPU-5f1c0d10", text, list))
         expect(!count_in_chosen("GPU-5f1c0d12,GPU-5f1c0d10", list.view(), again));
@@ -75,7 +77,8 @@ void split(const Settings& settings) {
     }
     VirtualParts parts;
     ConfigError error;
-    if (!plan_split(settings, gpus, totals, parts, error)) return expect(!error.reason.empty());
+    if (!plan_split(settings, gpus, totals, parts, error))
+        return expect(!error.reason.empty());
     const Entry* over = find(settings, Key::oversubscribe);
     std::vector<std::string> names;
     unsigned there = 0;
@@ -84,10 +87,12 @@ void split(const Settings& settings) {
         expect(std::find(names.begin(), names.end(), identity.uuid) == names.end());
         names.emplace_back(identity.uuid);
         there |= 1u << part.gpu;
-        if (!part.split) continue;
+        if (!part.split)
+            continue;
         expect(part.bytes >= kMinPart && part.part < part.parts && part.bytes <= left[part.gpu]);
         expect(!part.priority || std::abs(*part.priority) <= static_cast<int>(kFarthestPriority));
-        if (over == nullptr || over->number == 0) left[part.gpu] -= part.bytes;
+        if (over == nullptr || over->number == 0)
+            left[part.gpu] -= part.bytes;
     }
     expect(there == 7);
     expect(splits_any(settings) || names.size() == 3);
@@ -118,7 +123,8 @@ void read(unsigned which, std::string_view text, Settings& settings) {
                 at = end + 1;
             }
             std::vector<const char*> pointers;
-            for (const std::string& line : lines) pointers.push_back(line.c_str());
+            for (const std::string& line : lines)
+                pointers.push_back(line.c_str());
             pointers.push_back(nullptr);
             if (which % 6 == 3)
                 load_environment(settings, pointers.data(), error);
@@ -134,7 +140,8 @@ void read(unsigned which, std::string_view text, Settings& settings) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    if (size == 0) return 0;
+    if (size == 0)
+        return 0;
     const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
     static Settings* settings = nullptr;
     delete settings;
@@ -146,15 +153,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ConfigError error;
     const GpuIdentity here = gpu();
     split(*settings);
-    if (!check_against(*settings, {&here, 1}, true, error)) return 0;
+    if (!check_against(*settings, {&here, 1}, true, error))
+        return 0;
 
     static char handed[512 * 1024];
     const size_t length = write_handover(*settings, handed);
-    if (length == 0) return 0;
+    if (length == 0)
+        return 0;
     bool others = false;  // other tools' variables are left for the next to read
-    for (const Entry& entry : settings->entries()) others = others || entry.rank.source == Source::other_tools;
+    for (const Entry& entry : settings->entries())
+        others = others || entry.rank.source == Source::other_tools;
     Settings again;
     expect(read_handover(again, {handed, length}, HandOverPart::all, error));
-    if (!others) expect(amount_for(again, here, kTotal).bytes == amount.bytes);
+    if (!others)
+        expect(amount_for(again, here, kTotal).bytes == amount.bytes);
     return 0;
 }

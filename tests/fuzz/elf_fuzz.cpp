@@ -14,7 +14,8 @@
 namespace {
 
 void expect(bool holds) {
-    if (!holds) std::abort();
+    if (!holds)
+        std::abort();
 }
 
 struct Bytes : elf_source {
@@ -24,7 +25,8 @@ struct Bytes : elf_source {
     Bytes(const uint8_t* from, size_t count) : elf_source{&copy}, data(from), size(count) {}
     static size_t copy(elf_source* source, uint64_t offset, void* into, size_t wanted) {
         const auto& bytes = *static_cast<Bytes*>(source);
-        if (offset >= bytes.size) return 0;
+        if (offset >= bytes.size)
+            return 0;
         wanted = std::min<uint64_t>(wanted, bytes.size - offset);
         std::memcpy(into, bytes.data + offset, wanted);
         return wanted;
@@ -44,7 +46,8 @@ void read_cache(const uint8_t* data, size_t size) {
 
 size_t read_names(elf_source& source) {
     elf_file file;
-    if (!elf_open(&file, &source)) return 0;
+    if (!elf_open(&file, &source))
+        return 0;
     const elf_dynamic dynamic = elf_find_dynamic(&file);
     Elf64_Dyn entry;
     Elf64_Shdr section;
@@ -52,18 +55,21 @@ size_t read_names(elf_source& source) {
     for (size_t i = 0; elf_dynamic_entry(&file, &dynamic, i, &entry); i++) {
         char text[300];
         size_t length = 0;
-        if (!elf_read_text(&source, elf_text_of(&dynamic, &entry), text, sizeof text, &length)) continue;
+        if (!elf_read_text(&source, elf_text_of(&dynamic, &entry), text, sizeof text, &length))
+            continue;
         expect(std::string_view(text).size() == length);
         sum = sum * 31 + length;
     }
-    for (size_t i = 0; elf_section(&file, i, &section); i++) sum = sum * 31 + section.sh_type;
+    for (size_t i = 0; elf_section(&file, i, &section); i++)
+        sum = sum * 31 + section.sh_type;
     return sum;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    if (size == 0) return 0;
+    if (size == 0)
+        return 0;
     if (data[0] % 2 == 0) {
         read_cache(data + 1, size - 1);
         return 0;

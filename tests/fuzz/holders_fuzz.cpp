@@ -23,7 +23,8 @@ using namespace cuslice;
 namespace {
 
 void expect(bool holds) {
-    if (!holds) std::abort();
+    if (!holds)
+        std::abort();
 }
 
 const std::string& folder() {
@@ -77,14 +78,17 @@ class OwnLedger {
 
 // A line of the text format: a comment, or a name, labels whose quotes are closed, and a number.
 void check_line(const std::string& line, std::set<std::string>& series) {
-    if (line.empty() || line[0] == '#') return;
+    if (line.empty() || line[0] == '#')
+        return;
     size_t at = line.find_first_of("{ ");
     expect(at != std::string::npos && at > 0);
     if (line[at] == '{') {
         bool quoted = false;
         for (at++; at < line.size() && (quoted || line[at] != '}'); at++) {
-            if (line[at] == '"') quoted = !quoted;
-            if (line[at] == '\\') at++;
+            if (line[at] == '"')
+                quoted = !quoted;
+            if (line[at] == '\\')
+                at++;
         }
         expect(at + 1 < line.size() && line[at + 1] == ' ');
         at++;
@@ -100,7 +104,8 @@ void show(const cli::Holder& holder) {
         if (column.kind.cell != nullptr)
             for (const cli::Form form : {cli::Form::line, cli::Form::whole, cli::Form::tight})
                 column.kind.cell(holder, form);
-        if (column.kind.write != nullptr) cli::json_text(column.kind.write(holder));
+        if (column.kind.write != nullptr)
+            cli::json_text(column.kind.write(holder));
     }
 }
 
@@ -112,9 +117,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const cli::Holders found = cli::read_holders(folder());
     std::istringstream text(cli::prometheus_text(found));
     std::set<std::string> series;
-    for (std::string line; std::getline(text, line);) check_line(line, series);
-    for (const cli::Holder& holder : found.holding) show(holder);
+    for (std::string line; std::getline(text, line);)
+        check_line(line, series);
+    for (const cli::Holder& holder : found.holding)
+        show(holder);
     std::vector<std::string> failures;
-    for (const cli::JobPeak& peak : cli::read_peaks(folder(), "job", failures)) cli::json_text(cli::json_of(peak));
+    for (const cli::JobPeak& peak : cli::read_peaks(folder(), "job", failures))
+        cli::json_text(cli::json_of(peak));
     return 0;
 }

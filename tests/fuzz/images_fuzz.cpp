@@ -19,7 +19,8 @@ using namespace cuslice;
 namespace {
 
 void expect(bool holds) {
-    if (!holds) std::abort();
+    if (!holds)
+        std::abort();
 }
 
 // The image as a file, as cuModuleLoad has it.
@@ -39,7 +40,8 @@ class File {
 
 uint64_t bytes_of(const fake::Image& image) {
     uint64_t bytes = 0;
-    for (const fake::VariableInfo& variable : image.variables) bytes = std::max(bytes, bytes + variable.size);
+    for (const fake::VariableInfo& variable : image.variables)
+        bytes = std::max(bytes, bytes + variable.size);
     return bytes;
 }
 
@@ -55,9 +57,11 @@ bool all_known(const fake::Image& image) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const uint64_t least = least_size_of_image_file(File(data, size).path().c_str());
     fake::Image image;
-    if (fake::read_image(data, 0, image, size) != CUDA_SUCCESS || !all_known(image)) return 0;
+    if (fake::read_image(data, 0, image, size) != CUDA_SUCCESS || !all_known(image))
+        return 0;
     uint64_t most = bytes_of(image);
-    for (const auto& part : image.parts) most = std::max(most, bytes_of(*part));
+    for (const auto& part : image.parts)
+        most = std::max(most, bytes_of(*part));
     expect(least <= most);
     return 0;
 }

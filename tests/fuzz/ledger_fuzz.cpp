@@ -21,7 +21,8 @@ constexpr const char* kUuid = "GPU-fuzz";
 constexpr uint64_t kCapacity = 16ull << 30, kBytes = 1 << 20;
 
 void expect(bool holds) {
-    if (!holds) std::abort();
+    if (!holds)
+        std::abort();
 }
 
 const std::string& folder() {
@@ -41,7 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // Before the file is removed: what a member of it holds would be carried over to the next one.
     static Ledger* ledger = nullptr;
     static Membership* place = nullptr;
-    if (ledger) ledger->close();
+    if (ledger)
+        ledger->close();
     delete ledger;
     delete place;
     ledger = nullptr;
@@ -69,7 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ledger = new Ledger;
     place = new Membership;
     LedgerError failure;
-    if (!ledger->open(folder().c_str(), kUuid, kCapacity, false, &failure)) return 0;
+    if (!ledger->open(folder().c_str(), kUuid, kCapacity, false, &failure))
+        return 0;
     static Committed committed;
     static Watched watched;
     uint64_t available = 0;
@@ -88,9 +91,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ledger->watch(AccountKind::job, "job", &watched);
     expect(joined != Joined::yes || !ledger->queued());
     ledger->leave_queue();
-    if (joined != Joined::yes) return 0;
+    if (joined != Joined::yes)
+        return 0;
     const uint64_t before = place->used(), limit = place->limit();
-    if (place->reserve(kBytes, 0, nullptr)) expect(before <= limit && limit - before >= kBytes);
+    if (place->reserve(kBytes, 0, nullptr))
+        expect(before <= limit && limit - before >= kBytes);
     place->change(-static_cast<int64_t>(kBytes));
     ledger->set_limit(AccountKind::job, "job", kBytes);
     ledger->take_back_dead();

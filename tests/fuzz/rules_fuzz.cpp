@@ -13,7 +13,8 @@ using namespace cuslice;
 namespace {
 
 void expect(bool holds) {
-    if (!holds) std::abort();
+    if (!holds)
+        std::abort();
 }
 
 const rules::Identity& process() {
@@ -38,7 +39,8 @@ bool match(void* context, const rules::Rule& rule, ConfigError&) {
     expect(!rule.name.view().empty());
     expect(found.fits == again.fits && found.decided_by == again.decided_by);
     expect(rule.limit_count <= rules::Rule::kMaxLimits);
-    if (!rules::fitting_cgroup(rule, process()).empty()) expect(!rule.cgroup.empty());
+    if (!rules::fitting_cgroup(rule, process()).empty())
+        expect(!rule.cgroup.empty());
     ++*static_cast<unsigned*>(context);
     return true;
 }

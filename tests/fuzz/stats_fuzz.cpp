@@ -17,7 +17,8 @@ using namespace cuslice;
 namespace {
 
 void expect(bool holds) {
-    if (!holds) std::abort();
+    if (!holds)
+        std::abort();
 }
 
 const std::string& folder() {

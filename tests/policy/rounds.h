@@ -24,7 +24,8 @@ class Meeting {
             return;
         }
         for (unsigned spins = 0; round_.load() == round; ++spins)
-            if (spins > 200) std::this_thread::yield();
+            if (spins > 200)
+                std::this_thread::yield();
     }
 
   private:
@@ -58,7 +59,8 @@ inline void on_threads(unsigned threads, const std::function<void(unsigned)>& wo
             start.wait();
             work(i);
         });
-    for (std::thread& thread : running) thread.join();
+    for (std::thread& thread : running)
+        thread.join();
 }
 
 }  // namespace cuslice::tests

@@ -29,7 +29,8 @@ TEST_CASE("what was made and ended is given back, however often, whether NVML li
     CHECK(free == kGiB - 16 * kMiB - used);
     for (int round = 0; round < 80; round++) {
         CAPTURE(round);
-        for (const std::string& step : how) REQUIRE(scene.guest.code(step) == kSuccess);
+        for (const std::string& step : how)
+            REQUIRE(scene.guest.code(step) == kSuccess);
     }
     REQUIRE(scene.held().used == used);
     CHECK(scene.free() == free);
@@ -98,7 +99,8 @@ TEST_CASE("a module is given back to its own GPU, whatever context is current at
     CHECK(scene.free() == free - (split ? 52 : 104) * kMiB);  // each part is charged its share
     REQUIRE(scene.guest.code(current) == kSuccess);
     REQUIRE(scene.guest.code("unload m") == kSuccess);
-    if (current == "retain 1" && !split) CHECK(scene.guest.number("info") == free);
+    if (current == "retain 1" && !split)
+        CHECK(scene.guest.number("info") == free);
     REQUIRE(scene.guest.code("current 0") == kSuccess);
     CHECK(scene.free() == free);
 }
@@ -129,14 +131,16 @@ TEST_CASE("what the driver loads lazily is seen, however much was in use before 
     const Words before = GENERATE(Words{}, Words{"fill 10485760", "freeall"}, Words{"array a 100000 100000 10"},
                                   Words{"alloc a 524288000", "free a"});
     // One segment of which a part is in use can't be given back.
-    if (allocator == "growth" && before == Words{"alloc a 524288000", "free a"}) return;
+    if (allocator == "growth" && before == Words{"alloc a 524288000", "free a"})
+        return;
     CAPTURE(allocator, before.empty() ? "" : before[0]);
     const Folder files;
     Scene scene(listing(files, "listed", "lazy-load = \"32MiB\""),
                 // A refusal may be the first to see the last launch's memory.
                 {"CUSLICE_ALLOCATOR=" + allocator, "GUEST_LETS_FREE_CHANGE=1"});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
-    for (const std::string& step : before) scene.guest.code(step);
+    for (const std::string& step : before)
+        scene.guest.code(step);
     const bool fits = scene.guest.code("kernels m 10") == kSuccess;  // 320 MiB that nobody asks for
     REQUIRE(fits);
     const std::string block = GENERATE("10485760", "400000000");
@@ -221,7 +225,8 @@ TEST_CASE("what the driver rounds up stays within the limit, also where NVML doe
     CHECK(scene.held().peak <= kGiB);
     CHECK(scene.held().used > kGiB - 64 * kMiB);
     CHECK(scene.guest.code("freeall") == kSuccess);
-    if (allocator == "direct") CHECK(scene.held().used == before);
+    if (allocator == "direct")
+        CHECK(scene.held().used == before);
 }
 
 TEST_CASE("a program that NVML can no longer look at keeps its context's charge") {

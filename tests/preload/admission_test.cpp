@@ -48,7 +48,8 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 bool says(Guest& guest, const std::string& part) {
     for (const std::string& line : guest.complaints())
-        if (contains(line, part)) return true;
+        if (contains(line, part))
+            return true;
     return false;
 }
 
@@ -63,7 +64,8 @@ TEST_CASE("a program without a launcher is refused its first context where other
     REQUIRE(first->code("retain 0") == kSuccess);
     CHECK(second->code("retain 0") == (when == "first-context" ? kOutOfMemory : kSuccess));
     CHECK(says(*second, "1200.0 MiB requested, ") == (when == "first-context"));
-    if (when == "launch") return;
+    if (when == "launch")
+        return;
     CHECK(says(*second, "Held: pid " + std::to_string(first->pid()) + " ("));
     CHECK(says(*second, ". Try CUSLICE_WAIT=yes or CUSLICE_LIMIT="));
     CHECK(books_of(books.path(), second->pid()).used == 0);

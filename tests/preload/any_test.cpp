@@ -100,7 +100,8 @@ TEST_CASE("any waits for the first GPU that has room") {
 TEST_CASE("launchers at the same moment never share what only one of them can have") {
     const Machine machine("4xlaptop-2g");
     std::vector<std::unique_ptr<Guest>> guests;
-    for (int i = 0; i < 6; ++i) guests.push_back(machine.start({"--gpus", "any", "--fraction", "0.6"}));
+    for (int i = 0; i < 6; ++i)
+        guests.push_back(machine.start({"--gpus", "any", "--fraction", "0.6"}));
     std::string taken;
     unsigned refused = 0;
     for (const auto& guest : guests) {
@@ -156,7 +157,8 @@ TEST_CASE("no descriptor of a ledger that was only looked at reaches the program
         const std::string self = guest->ask("self");
         const auto count = [&](const std::string& end) {
             unsigned found = 0;
-            for (size_t at = self.find(end); at != self.npos; at = self.find(end, at + 1)) ++found;
+            for (size_t at = self.find(end); at != self.npos; at = self.find(end, at + 1))
+                ++found;
             return found;
         };
         CHECK(count(".ledger") == count(".alive"));

@@ -95,7 +95,8 @@ TEST_CASE("memory that a pool keeps after a free stays counted, until the pool g
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const uint64_t free = scene.free(), used = scene.held().used;
-    if (how == "pool=mine") REQUIRE(scene.guest.code("pool mine 0") == kSuccess);
+    if (how == "pool=mine")
+        REQUIRE(scene.guest.code("pool mine 0") == kSuccess);
     REQUIRE(scene.guest.code("pool default 0") == kSuccess);
     const std::string pool = how == "pool=mine" ? "mine" : "default";
     REQUIRE(scene.guest.code("keep " + pool + " " + bytes(~0ull)) == kSuccess);
@@ -119,7 +120,8 @@ TEST_CASE("memory that a pool keeps after a free stays counted, until the pool g
     CHECK(scene.guest.code("alloc large " + bytes(free)) == kSuccess);
     CHECK(scene.held().peak <= kGiB);
     CHECK(scene.guest.code("free large") == kSuccess);
-    if (how == "pool=mine") CHECK(scene.guest.code("unpool mine") == kSuccess);
+    if (how == "pool=mine")
+        CHECK(scene.guest.code("unpool mine") == kSuccess);
     CHECK(scene.held().used == used);
     CHECK(scene.free() == free);
 }
@@ -147,12 +149,14 @@ TEST_CASE("a pool that grows in large chunks is refused before the GPU holds mor
         CHECK(scene.guest.code("sync") == kSuccess);
     }
     // A pool of which nothing is known yet, and which takes more than was believed possible, gives it back.
-    if (known || chunk <= 32 * kMiB) CHECK(scene.held().peak <= kGiB);
+    if (known || chunk <= 32 * kMiB)
+        CHECK(scene.held().peak <= kGiB);
     CHECK(scene.held().used <= kGiB);
     CHECK(scene.free() == free);
     CHECK(scene.guest.code("free most") == kSuccess);
     CHECK(scene.guest.code("fill " + bytes(kMiB) + " async") == kOutOfMemory);
-    if (known || chunk <= 32 * kMiB) CHECK(scene.held().peak <= kGiB);
+    if (known || chunk <= 32 * kMiB)
+        CHECK(scene.held().peak <= kGiB);
     CHECK(scene.held().used <= kGiB);
     CHECK(scene.guest.finish() == 0);
 }

@@ -40,7 +40,8 @@ void check_rows(const std::map<std::string, std::string>& rows, const std::map<s
     CHECK(rows.size() == drivers.size());
     for (const auto& [name, drivers_row] : drivers) {
         CAPTURE(name);
-        if (name == "neighbours") continue;
+        if (name == "neighbours")
+            continue;
         // If the fake driver lacks a function, cuslice still refuses bad ranges, as the driver would if it had the
         // function.
         CHECK(rows.at(name) == (drivers_row == kNotInTheFake ? kCheckedBefore : drivers_row));
@@ -58,7 +59,8 @@ TEST_CASE("the driver's own memory: every copy and memset stays within its alloc
     std::set<std::string> symbols;
     unsigned working = 0;
     for (const auto& [name, row] : rows) {
-        if (name == "neighbours" || name == "child") continue;
+        if (name == "neighbours" || name == "child")
+            continue;
         CAPTURE(name);
         CHECK((row == kRight || row == kNotInTheFake));
         working += row == kRight;
@@ -72,8 +74,9 @@ TEST_CASE("cached memory: every copy and memset stays within its block, and answ
     const std::string allocator = GENERATE("growth", "prealloc"), free = GENERATE("strict", "deferred");
     const unsigned which = GENERATE(0u, 1u, 2u);
     if (which == 2 && (allocator == "prealloc" || free == "deferred"))
-        return;                                        // it takes its time, and is no different
-    if (which != 0 && kSanitizer == "thread") return;  // one thread, whatever the size, and a minute each
+        return;  // it takes its time, and is no different
+    if (which != 0 && kSanitizer == "thread")
+        return;  // one thread, whatever the size, and a minute each
     const Size size = kSizes[which];
     CAPTURE(allocator, free, size.extent);
     const Folder books;
@@ -90,7 +93,8 @@ TEST_CASE("what a block's size was rounded up by hits nobody, and is not refused
     CHECK(rows.at("neighbours") == "yes");
     for (const auto& [name, row] : rows) {
         CAPTURE(name);
-        if (name != "neighbours" && name != "child") CHECK((row == kRight || row == kCheckedBefore));
+        if (name != "neighbours" && name != "child")
+            CHECK((row == kRight || row == kCheckedBefore));
     }
 }
 
@@ -105,7 +109,8 @@ TEST_CASE("where nothing is cached the driver alone answers") {
     for (auto& [name, row] : drivers) {
         CAPTURE(name);
         // One GPU that caches is enough for all to be looked at; what is not a cache's is the driver's all the same.
-        if (name != "neighbours") CHECK(rows.at(name) == row);
+        if (name != "neighbours")
+            CHECK(rows.at(name) == row);
     }
 }
 

@@ -26,12 +26,15 @@ static_assert(kStarts > ledger::kAccounts);
 
 pid_t start(const Words& words, const Words& environment, const std::string& errors) {
     std::vector<char*> arguments, lines;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    for (const std::string& line : environment) lines.push_back(const_cast<char*>(line.c_str()));
+    for (const std::string& word : words)
+        arguments.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& line : environment)
+        lines.push_back(const_cast<char*>(line.c_str()));
     arguments.push_back(nullptr);
     lines.push_back(nullptr);
     const pid_t child = fork();
-    if (child != 0) return child;
+    if (child != 0)
+        return child;
     const int said = open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     dup2(said, STDERR_FILENO);
     execve(arguments[0], arguments.data(), lines.data());
@@ -50,15 +53,18 @@ class Burst {
         }
     }
     ~Burst() {
-        for (const auto& [pid, errors] : unknown_) end(pid);
-        for (const pid_t pid : running_) end(pid);
+        for (const auto& [pid, errors] : unknown_)
+            end(pid);
+        for (const pid_t pid : running_)
+            end(pid);
     }
     Burst(const Burst&) = delete;
     Burst& operator=(const Burst&) = delete;
 
     /// True once each has become its program or ended.
     bool decided() {
-        for (auto i = unknown_.begin(); i != unknown_.end();) i = decide(i->first, i->second) ? unknown_.erase(i) : ++i;
+        for (auto i = unknown_.begin(); i != unknown_.end();)
+            i = decide(i->first, i->second) ? unknown_.erase(i) : ++i;
         return unknown_.empty();
     }
     const std::vector<pid_t>& running() const { return running_; }
@@ -72,7 +78,8 @@ class Burst {
         std::vector<pid_t> pids;
         const Json answer = Json::parse(outcome.out);
         for (const Json process : answer["processes"])
-            if (process["reserved"] == kSlice) pids.push_back(process["pid"].get<pid_t>());
+            if (process["reserved"] == kSlice)
+                pids.push_back(process["pid"].get<pid_t>());
         std::sort(pids.begin(), pids.end());
         return pids;
     }
@@ -100,7 +107,8 @@ class Burst {
             ended_.emplace_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(errors));
             return true;
         }
-        if (read_text("/proc/" + std::to_string(pid) + "/comm") != "sleep\n") return false;
+        if (read_text("/proc/" + std::to_string(pid) + "/comm") != "sleep\n")
+            return false;
         running_.push_back(pid);
         return true;
     }

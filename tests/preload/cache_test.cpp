@@ -127,7 +127,8 @@ TEST_CASE("wrong frees get the driver's answer, and the cache lives on") {
     Scene scene(kLaptop, cached("growth"));
     Guest plain_guest(Guest::route("linked"), raw(kLaptop, scene.books.path()));
     for (Guest* guest : {&scene.guest, &plain_guest}) {
-        if (guest == &plain_guest) REQUIRE(guest->code("init") == kSuccess);
+        if (guest == &plain_guest)
+            REQUIRE(guest->code("init") == kSuccess);
         enter_device(*guest);
         const uint64_t small = guest->number("alloc a 5000"), large = guest->number("alloc b " + bytes(5 * kMiB));
         CHECK(guest->code("freeat " + bytes(small + 512)) == kInvalidValue);
@@ -205,7 +206,8 @@ TEST_CASE("each GPU has a mode of its own") {
         const std::string uuid = split_words(guest.ask("uuid " + std::to_string(ordinal))).at(1);
         return books_of(books.path(), guest.pid(), uuid).used;
     };
-    for (unsigned i : {0, 1}) REQUIRE(guest.code("retain " + std::to_string(i)) == kSuccess);
+    for (unsigned i : {0, 1})
+        REQUIRE(guest.code("retain " + std::to_string(i)) == kSuccess);
     CHECK(used(0) > 1900 * kMiB);
     CHECK(used(1) < 1000 * kMiB);
 }
@@ -258,8 +260,10 @@ constexpr std::chrono::seconds kNotAgain{1};
 bool granted_after_wait(Guest& guest, const std::string& line) {
     guest.let_change("free", "a neighbour gives back at the same time");
     const uint64_t before = naps(guest);
-    if (guest.code(line) == kSuccess) return true;
-    if (naps(guest) - before < kWait) return false;
+    if (guest.code(line) == kSuccess)
+        return true;
+    if (naps(guest) - before < kWait)
+        return false;
     return soon([&] { return guest.code(line) == kSuccess; });
 }
 
@@ -271,7 +275,8 @@ TEST_CASE("what one program of a group has cached, another one gets before it is
                          "CUSLICE_IDLE_RELEASE=1h"};
     Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
     Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
-    for (Guest* guest : {&first, &second}) use_device(*guest);
+    for (Guest* guest : {&first, &second})
+        use_device(*guest);
     REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == kSuccess);
     CHECK(second.code("alloc a " + bytes(500 * kMiB)) == kOutOfMemory);
     REQUIRE(first.code("free a") == kSuccess);
@@ -285,11 +290,13 @@ TEST_CASE("what one program has cached, another one's context or module gets bef
     const std::string sharing = GENERATE("job", "group"), known = GENERATE("", "the context's size is known, ");
     const std::string line = GENERATE("retain 0", "module m 524288000");
     const std::string release = GENERATE("1h", "");
-    if (!known.empty() && line != "retain 0") return;
+    if (!known.empty() && line != "retain 0")
+        return;
     CAPTURE(sharing, known, line, release);
     const Folder books, ledger;
     Words settings{"CUSLICE_DIR=" + ledger.path()};
-    if (!release.empty()) settings.push_back("CUSLICE_IDLE_RELEASE=" + release);
+    if (!release.empty())
+        settings.push_back("CUSLICE_IDLE_RELEASE=" + release);
     if (sharing == "group")
         settings.insert(settings.end(), {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1500MiB"});
     else
@@ -330,15 +337,18 @@ TEST_CASE("a refusal names the sibling with a cache that holds most, and how it 
         settings.insert(settings.end(), {"CUSLICE_JOB=shared", "CUSLICE_LIMIT=1500MiB"});
     Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
     Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
-    for (Guest* guest : {&first, &second}) use_device(*guest);
+    for (Guest* guest : {&first, &second})
+        use_device(*guest);
     REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == kSuccess);
     const auto last_refusal = [&] {
         Words lines = second.complaints();
-        while (!lines.empty() && lines.back().find("by other processes") == std::string::npos) lines.pop_back();
+        while (!lines.empty() && lines.back().find("by other processes") == std::string::npos)
+            lines.pop_back();
         return lines.empty() ? std::string() : lines.back();
     };
     REQUIRE(first.code("free a") == kSuccess);
-    if (then == "is stopped") first.kill(SIGSTOP);
+    if (then == "is stopped")
+        first.kill(SIGSTOP);
     REQUIRE(second.code("alloc b " + bytes(500 * kMiB)) == kOutOfMemory);
     const std::string line = last_refusal();
     CAPTURE(line);
@@ -348,7 +358,8 @@ TEST_CASE("a refusal names the sibling with a cache that holds most, and how it 
            std::string::npos) == (then == "is stopped"));
     CHECK((line.find("which gives back what its cache doesn't need at its next allocation, or by itself with "
                      "--idle-release") != std::string::npos) == (then == "sleeps"));
-    if (then == "is stopped") first.kill(SIGCONT);
+    if (then == "is stopped")
+        first.kill(SIGCONT);
     // As the line says.
     REQUIRE(first.code("alloc small 1000") == kSuccess);
     CHECK(soon([&] { return second.code("alloc b " + bytes(500 * kMiB)) == kSuccess; }));
@@ -360,7 +371,8 @@ TEST_CASE("a refusal waits for no program of the group that could not help, and 
                          "CUSLICE_IDLE_RELEASE=1h"};
     Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
     Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
-    for (Guest* guest : {&first, &second}) use_device(*guest);
+    for (Guest* guest : {&first, &second})
+        use_device(*guest);
     REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == kSuccess);
     // It naps as it waits for the next command: soon, on a machine with nothing else to do.
     REQUIRE(soon([&] { return naps(second) > 0; }));
@@ -372,8 +384,10 @@ TEST_CASE("a refusal waits for no program of the group that could not help, and 
             const uint64_t before = naps(second);
             const auto asked = std::chrono::steady_clock::now();
             CHECK(second.code("alloc b " + bytes(size)) == kOutOfMemory);
-            if (naps(second) - before < kWait) continue;
-            if (count++) CHECK(std::chrono::steady_clock::now() - last > kNotAgain);
+            if (naps(second) - before < kWait)
+                continue;
+            if (count++)
+                CHECK(std::chrono::steady_clock::now() - last > kNotAgain);
             last = asked;
         }
         return count;
@@ -413,7 +427,8 @@ TEST_CASE("a block in the middle of a segment opens in another program at the sa
     CHECK(other.code("ipcclose first") == kSuccess);
     // An exported block may still be open in other processes, so it is not used again.
     CHECK(owner.guest.code("free second") == kSuccess);
-    for (int i = 0; i < 50; ++i) CHECK(owner.guest.number("alloc again" + std::to_string(i) + " 5000") != second);
+    for (int i = 0; i < 50; ++i)
+        CHECK(owner.guest.number("alloc again" + std::to_string(i) + " 5000") != second);
     // A program without cuslice can't open such a handle, and doesn't get other bytes instead.
     Guest plain_guest(Guest::route("linked"), raw("1xt4", owner.books.path()));
     use_device(plain_guest);

@@ -27,8 +27,10 @@ inline Traced count_calls(const std::vector<std::string>& words, const std::vect
     const Folder folder;
     const std::string errors = folder.write("errors", "");
     std::vector<char*> arguments, lines;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    for (const std::string& line : environment) lines.push_back(const_cast<char*>(line.c_str()));
+    for (const std::string& word : words)
+        arguments.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& line : environment)
+        lines.push_back(const_cast<char*>(line.c_str()));
     arguments.push_back(nullptr), lines.push_back(nullptr);
     const pid_t child = fork();
     if (child == 0) {
@@ -48,10 +50,12 @@ inline Traced count_calls(const std::vector<std::string>& words, const std::vect
     std::set<pid_t> known{child};
     while (!known.empty()) {
         const pid_t one = waitpid(-1, &status, __WALL);
-        if (one < 0) break;
+        if (one < 0)
+            break;
         if (!WIFSTOPPED(status)) {
             known.erase(one);
-            if (one == child) traced.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+            if (one == child)
+                traced.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
             continue;
         }
         const bool is_new = known.insert(one).second;  // it begins with a stop of its own

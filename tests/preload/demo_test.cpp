@@ -76,7 +76,8 @@ TEST_CASE("demo without settings limits itself, and without a GPU takes a fake o
     const Folder books;
     const Outcome fake = run({kLaunch, "demo", "--json"}, plain({"CUSLICE_FAKE_DIR=" + books.path()}));
     INFO(fake.err);
-    if (fake.err.find("as with --fake laptop-2g") == fake.err.npos) skip("there is an NVIDIA driver here");
+    if (fake.err.find("as with --fake laptop-2g") == fake.err.npos)
+        skip("there is an NVIDIA driver here");
     CHECK(fake.exit_code == 0);
     const Json gpu = Json::parse(fake.out).at("gpus").at(0);
     CHECK(gpu.at("name") == "NVIDIA GeForce 940MX");

@@ -28,7 +28,8 @@ inline void use_device(Guest& guest) {
 /// The same without an assertion: the first result that isn't kSuccess, if there is one.
 inline int try_device(Guest& guest) {
     for (const char* line : {"init", "retain 0", "current 0"})
-        if (const int result = guest.code(line); result != kSuccess) return result;
+        if (const int result = guest.code(line); result != kSuccess)
+            return result;
     return kSuccess;
 }
 

@@ -20,8 +20,10 @@ std::string machine(const Folder& folder, const std::string& driver_keys) {
 }
 
 Words allocator_settings(const std::string& allocator) {
-    if (allocator == "direct") return {};
-    if (allocator == "prealloc") return {"CUSLICE_ALLOCATOR=prealloc"};
+    if (allocator == "direct")
+        return {};
+    if (allocator == "prealloc")
+        return {"CUSLICE_ALLOCATOR=prealloc"};
     return {"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=" + allocator};
 }
 
@@ -86,7 +88,8 @@ TEST_CASE("an older driver lacks the newer functions, and look-ups are its own")
             CHECK(ours.v2 == theirs.v2);
             CHECK(ours.status == theirs.status);
         }
-        if (look_ups[i].name == "cuCtxRecordEvent") CHECK(theirs.v1 == 500);
+        if (look_ups[i].name == "cuCtxRecordEvent")
+            CHECK(theirs.v1 == 500);
     }
     CHECK(found > 500);
     CHECK(missing > 100);
@@ -111,7 +114,8 @@ TEST_CASE("the limit holds whatever NVML tells of processes") {
 }
 
 TEST_CASE("before driver 545 a container's process is not charged for what NVML lists under its own pid") {
-    if (!Container::possible()) return;
+    if (!Container::possible())
+        return;
     Container container;
     auto& [files, books, other, guest] = container;
     REQUIRE(other.code("retain 0") == kSuccess);
@@ -123,13 +127,16 @@ TEST_CASE("before driver 545 a container's process is not charged for what NVML 
 }
 
 TEST_CASE("before driver 545 another's memory may come to stand under a container's pid at any time") {
-    if (!Container::possible()) return;
+    if (!Container::possible())
+        return;
     Container container;
     auto& [files, books, other, guest] = container;
     const bool late = GENERATE(false, true);
-    if (late) REQUIRE(guest.code("retain 0") == kSuccess);
+    if (late)
+        REQUIRE(guest.code("retain 0") == kSuccess);
     REQUIRE(other.code("retain 0") == kSuccess);
-    if (!late) REQUIRE(guest.code("retain 0") == kSuccess);
+    if (!late)
+        REQUIRE(guest.code("retain 0") == kSuccess);
     // The other's figure is smaller than what this one holds, and says nothing of it.
     CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
     CHECK(books_of(books.path(), 1).peak <= kGiB);

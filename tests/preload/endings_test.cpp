@@ -15,7 +15,8 @@ void check_endings(Guest& guest, const Folder& books, const std::string& command
     REQUIRE(wrong.size() == 3);
     CHECK(wrong[1] == "0");
     // With prealloc a new context may need what was just given back for another one's memory.
-    if (grows) CHECK(wrong[2] == "0");
+    if (grows)
+        CHECK(wrong[2] == "0");
     CHECK(guest.code("alloc a " + bytes(kGiB)) == kSuccess);
     CHECK(guest.code("free a") == kSuccess);
     CHECK(guest.code("release 0") == kSuccess);

@@ -81,7 +81,8 @@ TEST_CASE("misuse gets the driver's own answer, and the count stays") {
     // Everything fits, so that what is answered differently is ours.
     const Words expected = answers(raw("1xa100-40g", books.path()));
     const Words given = answers(sliced("1xa100-40g", books.path(), {"CUSLICE_LIMIT=8GiB"}));
-    for (size_t i = 0; i < expected.size(); ++i) CHECK(given[i] == expected[i]);
+    for (size_t i = 0; i < expected.size(); ++i)
+        CHECK(given[i] == expected[i]);
 }
 
 TEST_CASE("frees that are refused change nothing in the count") {
@@ -91,7 +92,8 @@ TEST_CASE("frees that are refused change nothing in the count") {
     const uint64_t free = guest.number("info");
     REQUIRE(guest.code("alloc a " + bytes(64 * kMiB)) == kSuccess);
     REQUIRE(guest.code("free a") == kSuccess);
-    for (int i = 0; i < 3; ++i) CHECK(guest.code("free a") != kSuccess);
+    for (int i = 0; i < 3; ++i)
+        CHECK(guest.code("free a") != kSuccess);
     CHECK(guest.number("info") == free);
     REQUIRE(guest.code("alloc b " + bytes(64 * kMiB)) == kSuccess);
     const uint64_t inside = guest.number("alloc c 2097152") + 512;  // not a block's beginning
@@ -138,10 +140,12 @@ TEST_CASE("what the driver itself refuses is given back to the slice, exactly") 
                              {"cuMemAllocPitch_v2", "pitch a 1000 1000", "free a"},
                              {"cuModuleLoadData", "module m 1000000", "unload m"},
                              {"cuCtxCreate_v2", "create own 0", "destroy own"}}) {
-        if (function != step.function) continue;
+        if (function != step.function)
+            continue;
         for (const int expected : {kSuccess, kLaunchFailed, kOutOfMemory, kUnknown, kSuccess}) {
             CHECK(guest.code(step.line) == expected);
-            if (expected == kSuccess) CHECK(guest.code(step.undo) == kSuccess);
+            if (expected == kSuccess)
+                CHECK(guest.code(step.undo) == kSuccess);
             CHECK(guest.code("current 0") == kSuccess);
             CHECK(guest.number("info") == free);
         }
@@ -248,7 +252,8 @@ TEST_CASE("bad configuration fails closed: cuInit is an invalid value, and one l
         CHECK(guest.code("alloc a 512") == kNotInitialized);
         const Words said = guest.complaints();
         REQUIRE(said.size() >= 1);
-        if (!one.line.empty()) CHECK(said[0] == one.line);
+        if (!one.line.empty())
+            CHECK(said[0] == one.line);
         CHECK(said.size() == 1);
         CHECK(said[0].ends_with("; no GPU will be used"));
         const std::string& name = one.settings[0].substr(0, one.settings[0].find('='));

@@ -106,7 +106,8 @@ TEST_CASE("memory that another process imported is charged to its maker until bo
     CHECK(other.held().used == 104 * kMiB);
     CHECK(other.free() == other_free);
     SECTION("the maker imports it again") {
-        if (external) return;
+        if (external)
+            return;
         REQUIRE(other.guest.code("piece x " + bytes(2 * kMiB)) == kSuccess);
         const std::string again = second_word(other.guest.ask("export b"));
         REQUIRE(owner.guest.code("import c " + again) == kSuccess);

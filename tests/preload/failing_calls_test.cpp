@@ -156,14 +156,16 @@ Course run_through(const Situation& situation, const Folder& books, const Words&
     books.write("cuslice.toml", "fraction = 0.5\n");
     Words settings{"CUSLICE_HEADROOM=16MiB"};
     for (std::string setting : situation.settings) {
-        if (const auto at = setting.find("FOLDER"); at != setting.npos) setting.replace(at, 6, books.path());
+        if (const auto at = setting.find("FOLDER"); at != setting.npos)
+            setting.replace(at, 6, books.path());
         settings.push_back(setting);
     }
     settings.insert(settings.end(), more.begin(), more.end());
     Words words{"/usr/bin/timeout", "-s", "KILL", "20"};
     const bool launched = !situation.launch.empty();
     words.insert(words.end(), situation.launch.begin(), situation.launch.end());
-    for (const std::string& word : Guest::route("linked")) words.push_back(word);
+    for (const std::string& word : Guest::route("linked"))
+        words.push_back(word);
     Guest guest(words, launched ? raw(kGpu, books.path(), settings) : sliced(kGpu, books.path(), settings));
     Course course;
     const int pid = number_in(guest.ask("pid"), 0);
@@ -193,7 +195,8 @@ bool is_told(const Course& course, const Course& whole) {
 
 std::string joined(const std::vector<int>& codes) {
     std::string text;
-    for (const int code : codes) text += std::to_string(code) + " ";
+    for (const int code : codes)
+        text += std::to_string(code) + " ";
     return text;
 }
 
@@ -205,12 +208,16 @@ bool is_refused_start(const Course& course) {
 
 // Empty: as it is to be.
 std::string fault_of(const Situation& situation, const Course& course, const Course& whole) {
-    if (course.gone && is_refused_start(course)) return "";
-    if (course.gone) return "the program hung or died";
-    if (course.exit_code != whole.exit_code) return "the program ended with " + std::to_string(course.exit_code);
+    if (course.gone && is_refused_start(course))
+        return "";
+    if (course.gone)
+        return "the program hung or died";
+    if (course.exit_code != whole.exit_code)
+        return "the program ended with " + std::to_string(course.exit_code);
     if (course.peak > (situation.split ? kLimit + kHalfOfContext : kLimit))
         return "held more than its limit: " + std::to_string(course.peak) + " bytes";
-    if (course.codes != whole.codes && !is_told(course, whole)) return "was refused without a word";
+    if (course.codes != whole.codes && !is_told(course, whole))
+        return "was refused without a word";
     return "";
 }
 
@@ -219,7 +226,8 @@ std::vector<uint64_t> calls_of(const FailingCall& counted) {
     std::vector<uint64_t> numbers;
     std::map<uint64_t, int> seen;
     for (uint64_t i = 0; i < std::min(counted.calls, FailingCall::kNoted); i++)
-        if (seen[counted.places[i]]++ < kOfEachPlace) numbers.push_back(i + 1);
+        if (seen[counted.places[i]]++ < kOfEachPlace)
+            numbers.push_back(i + 1);
     return numbers;
 }
 
@@ -237,7 +245,8 @@ std::string fault_of_call(const Situation& situation, const Course& whole, uint6
     std::string fault = fault_of(situation, course, whole);
     if (fault.empty() && situation.shares && run_through(situation, books, {}).codes != whole.codes)
         fault = "the next program misses something";
-    if (fault.empty()) return "";
+    if (fault.empty())
+        return "";
     char place[96];
     std::snprintf(place, sizeof place, "%s, call %llu at %#llx: ", plan.call().name,
                   static_cast<unsigned long long>(number),
@@ -246,7 +255,8 @@ std::string fault_of_call(const Situation& situation, const Course& whole, uint6
 }
 
 void check_each_call(const Situation& situation) {
-    if (!kSanitizer.empty()) return skip("a sanitizer's runtime stands between the library and the C library");
+    if (!kSanitizer.empty())
+        return skip("a sanitizer's runtime stands between the library and the C library");
     CAPTURE(situation.name);
     const Folder books;
     const Plan counting(situation, 0);
@@ -256,7 +266,8 @@ void check_each_call(const Situation& situation) {
     CHECK(calls.size() > 5);
     std::string faults;
     size_t failed = 0;
-    for (const uint64_t number : calls) faults += fault_of_call(situation, whole, number, &failed);
+    for (const uint64_t number : calls)
+        faults += fault_of_call(situation, whole, number, &failed);
     CHECK(faults == "");
     // Other processes of the machine and the clock decide about some calls.
     CHECK(failed * 2 > calls.size());

@@ -21,8 +21,10 @@ Words machines(const Machine& machine) {
     Words names;
     for (const auto& entry : std::filesystem::directory_iterator(machine.books.path())) {
         const std::string name = entry.path().filename();
-        if (name.starts_with("new.")) names.push_back("new.");
-        if (name.starts_with("machine.")) names.push_back(name);
+        if (name.starts_with("new."))
+            names.push_back("new.");
+        if (name.starts_with("machine."))
+            names.push_back(name);
     }
     std::sort(names.begin(), names.end());
     return names;

@@ -30,8 +30,10 @@ struct Pair {
     Pair(const std::string& sharing, const std::string& mode) {
         Words settings{"CUSLICE_HEADROOM=16MiB", "CUSLICE_ALLOCATOR=" + mode, "CUSLICE_SUMMARY=yes"};
         const std::string limit = bytes(kLimit / kMiB) + "MiB";
-        if (sharing == "job") settings.insert(settings.end(), {"CUSLICE_JOB=shared", "CUSLICE_LIMIT=" + limit});
-        if (sharing == "group") settings.insert(settings.end(), {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=" + limit});
+        if (sharing == "job")
+            settings.insert(settings.end(), {"CUSLICE_JOB=shared", "CUSLICE_LIMIT=" + limit});
+        if (sharing == "group")
+            settings.insert(settings.end(), {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=" + limit});
         if (sharing == "split")
             settings.insert(settings.end(), {"CUSLICE_JOB=shared", "CUSLICE_SPLIT=0=" + limit + "+2000MiB"});
         for (auto& one : programs) {
@@ -70,7 +72,8 @@ Shown shown_of(const Json& processes, Guest& program) {
 uint64_t used_in_all(const Json& processes, Guest& program) {
     uint64_t used = 0;
     for (const Json& row : processes)
-        if (row["pid"] == program.pid() && !row["limit"].is_null()) used += row["used"].get<uint64_t>();
+        if (row["pid"] == program.pid() && !row["limit"].is_null())
+            used += row["used"].get<uint64_t>();
     return used;
 }
 
@@ -78,7 +81,8 @@ uint64_t used_in_all(const Json& processes, Guest& program) {
 std::vector<double> gauges(const std::string& text, const std::string& name) {
     std::vector<double> values;
     for (const std::string& line : split_lines(text))
-        if (line.rfind(name + "{", 0) == 0) values.push_back(std::stod(line.substr(line.rfind(' ') + 1)));
+        if (line.rfind(name + "{", 0) == 0)
+            values.push_back(std::stod(line.substr(line.rfind(' ') + 1)));
     return values;
 }
 
@@ -188,7 +192,8 @@ TEST_CASE("figures add up wherever they are shown, in every mode and way of shar
     one.code("alloc most " + bytes(kLimit));
     all_figures_add_up(pair);
     Words said = one.complaints();
-    while (!said.empty() && said.back().find("tried to allocate") == std::string::npos) said.pop_back();
+    while (!said.empty() && said.back().find("tried to allocate") == std::string::npos)
+        said.pop_back();
     REQUIRE_FALSE(said.empty());
     refusal_adds_up(said.back());
 
@@ -209,7 +214,8 @@ TEST_CASE("what is said to be free can be had as one block") {
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("alloc before " + bytes(before) + " " + how) == kSuccess);
     // A cache's free memory lies in pieces while blocks are in use: see docs/allocator.md.
-    if (mode != "direct" && how == "plain") REQUIRE(scene.guest.code("free before") == kSuccess);
+    if (mode != "direct" && how == "plain")
+        REQUIRE(scene.guest.code("free before") == kSuccess);
     for (int i = 0; i < 2; i++) {
         CHECK(scene.guest.code("alloc all " + bytes(scene.free() - less) + " " + how) == kSuccess);
         CHECK(scene.held().used <= 1001 * kMiB);

@@ -36,14 +36,16 @@ void copy(T& to, const T& from) {
 
 Account& real_account(File& file) {
     for (Account& account : file.accounts)
-        if (account.state.load() == AccountState::open && account.reserved.load() == kReal) return account;
+        if (account.state.load() == AccountState::open && account.reserved.load() == kReal)
+            return account;
     _exit(1);
 }
 
 Member& real_member(File& file) {
     const auto index = static_cast<uint32_t>(&real_account(file) - file.accounts);
     for (Member& member : file.members)
-        if (member.state.load() == MemberState::live && member.account == index) return member;
+        if (member.state.load() == MemberState::live && member.account == index)
+            return member;
     _exit(1);
 }
 
@@ -59,7 +61,8 @@ void forge_jobs(File& file, unsigned count, uint64_t reserved, uint64_t used) {
     unsigned made = 0;
     for (uint32_t i = 0; i < ledger::kAccounts && made < count; i++) {
         Account& account = file.accounts[i];
-        if (&account == &real) continue;
+        if (&account == &real)
+            continue;
         copy(account, real);
         account.reserved.store(reserved);
         account.total.bytes = used;
@@ -88,7 +91,8 @@ void forge_tickets(File& file, const std::vector<uint64_t>& orders, const std::v
 
 // That others were granted since, time and again: who waits was passed by as often as he may be.
 void forge_passed(File& file) {
-    for (uint64_t& order : file.header.granted) order = now_realtime();
+    for (uint64_t& order : file.header.granted)
+        order = now_realtime();
 }
 
 // All places, in all accounts, of processes of which there are none: or of those of others.
@@ -116,7 +120,8 @@ void change(const Town& town, const std::function<void(File&)>& forge) {
     const Neighbour bob(kBob, [&] {
         const int file = ::open(path.c_str(), O_RDWR);
         void* const memory = ::mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        if (memory == MAP_FAILED) return 0;
+        if (memory == MAP_FAILED)
+            return 0;
         forge(*static_cast<File*>(memory));
         return 1;
     });
@@ -158,9 +163,11 @@ struct Forgery {
 }  // namespace
 
 TEST_CASE("a user's ledger that promises more than there is gets no more than the system lets anybody have") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const Etc etc("fraction = 0.25");
-    if (!etc.possible()) return;
+    if (!etc.possible())
+        return;
     const Forgery forgery =
         GENERATE(Forgery{"nothing", [](File&) {}},
                  Forgery{"more than the GPU", [](File& file) { real_account(file).reserved.store(64 * kGiB); }},
@@ -184,7 +191,8 @@ TEST_CASE("a user's ledger that promises more than there is gets no more than th
 }
 
 TEST_CASE("promises of a user whose sum is more than a number holds are no room for others") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const Forgery forgery = GENERATE(Forgery{"two halves", [](File& file) { forge_jobs(file, 2, kHalf, 0); }},
                                      Forgery{"two that are used", [](File& file) { forge_jobs(file, 2, 0, kHalf); }},
                                      Forgery{"127 of the most", [](File& file) { forge_jobs(file, 127, kAll, kAll); }},
@@ -209,7 +217,8 @@ TEST_CASE("promises of a user whose sum is more than a number holds are no room 
 }
 
 TEST_CASE("a claim of another user that is never decided holds nobody up") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const uint64_t ticket = GENERATE(0ull, 1ull, kAll, kAll - 1);
     CAPTURE(ticket);
     const Town town;
@@ -230,7 +239,8 @@ TEST_CASE("a claim of another user that is never decided holds nobody up") {
 }
 
 TEST_CASE("tickets with numbers that can't be keep nothing from others") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const uint64_t now = now_realtime(), hour = 3600ull * 1'000'000'000;
     const Forgery forgery = GENERATE_COPY(Forgery{"more than there is",
                                                   [&](File& f) {
@@ -257,7 +267,8 @@ TEST_CASE("tickets with numbers that can't be keep nothing from others") {
     const auto bob = real_job(town);
     change(town, [&](File& file) {
         forgery.forge(file);
-        if (passed) forge_passed(file);
+        if (passed)
+            forge_passed(file);
         file.header.last_order = kAll;
     });
     const Ended alice = town.start(kAlice, {"--limit", "1500MiB"});
@@ -267,7 +278,8 @@ TEST_CASE("tickets with numbers that can't be keep nothing from others") {
 }
 
 TEST_CASE("a ledger full of processes that don't live promises nothing, and is looked at in bounded steps") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const Forgery forgery = GENERATE(Forgery{"no such process",
                                              [](File& file) {
                                                  forge_crowd(file, [](Member& member, uint32_t i) {
@@ -321,14 +333,16 @@ TEST_CASE("a ledger full of processes that don't live promises nothing, and is l
     const Ended listed = town.ps(kAlice);
     CHECK(listed.exit_code == 0);
     CHECK(Json::parse(listed.out)["processes"].size() == 0);
-    if (!can_trace()) return;
+    if (!can_trace())
+        return;
     const Traced traced = count_calls(town.launch(kAlice, {"--limit", "1900MiB"}, {"/bin/true"}), town.outside());
     CHECK(traced.exit_code == 0);
     CHECK(traced.calls <= 40l * ledger::kMembers);
 }
 
 TEST_CASE("a ledger that its own user shortens ends no program of another user's") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const long length = GENERATE(0l, 1l, 255l, 4096l, static_cast<long>(offsetof(File, members)),
                                  static_cast<long>(sizeof(File)) - 1, -1l);
     CAPTURE(length);
@@ -341,7 +355,8 @@ TEST_CASE("a ledger that its own user shortens ends no program of another user's
         kBob, [&] { return ::truncate(path.c_str(), length < 0 ? 0 : length) == 0; },
         [&] {
             for (long i = 0; length < 0; i++)
-                if (::truncate(path.c_str(), i % 2 ? static_cast<long>(sizeof(File)) : i % 5 * 100'000) != 0) break;
+                if (::truncate(path.c_str(), i % 2 ? static_cast<long>(sizeof(File)) : i % 5 * 100'000) != 0)
+                    break;
         });
     REQUIRE(shortener.done() == 1);
     for (int i = 0; i < 10; i++) {

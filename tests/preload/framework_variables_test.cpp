@@ -11,7 +11,8 @@ const std::string kPython = CUSLICE_TEST_PYTHON;
 const std::string kGuest = CUSLICE_TEST_GUESTS "/guest_frameworks";
 
 void need_python() {
-    if (kPython.empty()) skip("there is no python3 here");
+    if (kPython.empty())
+        skip("there is no python3 here");
 }
 
 Words script(const Words& words = {}) {
@@ -104,7 +105,8 @@ TEST_CASE("TensorFlow finds the same variables by the environment or a file as u
         const Ways ways(row.gpus);
         INFO(row.gpus << ": " << (row.variables.empty() ? "nothing" : row.variables[0]));
         const std::string launched = of_tensorflow(ways.by_launcher(row.options));
-        if (row.told) CHECK(launched == row.told);
+        if (row.told)
+            CHECK(launched == row.told);
         CHECK(launched == of_tensorflow(ways.by_environment(row.variables)));
         CHECK(launched == of_tensorflow(ways.by_file(row.file)));
     }

@@ -35,8 +35,10 @@ void never_falls(const std::string& profile, const std::string& how) {
     const Machine machine("1x" + profile);
     uint64_t before = 0;
     for (const unsigned mib : kLimits) {
-        if (profile == "laptop-2g" && mib > 2002) break;
-        if (profile == "t4" && mib > 15109) break;
+        if (profile == "laptop-2g" && mib > 2002)
+            break;
+        if (profile == "t4" && mib > 15109)
+            break;
         const Got got = ask(machine, limit(mib), how);
         INFO(profile << " " << mib << " MiB, " << how << ": " << got.pool / kMiB << " MiB got, " << got.held / kMiB
                      << " held, context " << got.context / kMiB);
@@ -50,16 +52,19 @@ void never_falls(const std::string& profile, const std::string& how) {
 }  // namespace
 
 TEST_CASE("what a pool like TensorFlow's gets never falls when the limit rises") {
-    for (const char* profile : {"laptop-2g", "t4", "a100-40g", "h200"}) never_falls(profile, "tensorflow");
+    for (const char* profile : {"laptop-2g", "t4", "a100-40g", "h200"})
+        never_falls(profile, "tensorflow");
 }
 
 TEST_CASE("what a pool like JAX's gets never falls when the limit rises") {
-    for (const char* profile : {"laptop-2g", "t4", "h200"}) never_falls(profile, "jax");
+    for (const char* profile : {"laptop-2g", "t4", "h200"})
+        never_falls(profile, "jax");
 }
 
 TEST_CASE("memory pools and mapped memory fill a slice") {
     for (const char* profile : {"t4", "h200"})
-        for (const char* how : {"pool", "mapped"}) never_falls(profile, how);
+        for (const char* how : {"pool", "mapped"})
+            never_falls(profile, how);
 }
 
 TEST_CASE("left to itself, a pool like TensorFlow's gets less of a larger limit") {
@@ -89,7 +94,8 @@ TEST_CASE("each part of a split gives a pool like TensorFlow's its share") {
     const Machine machine("1xh200");
     const auto guest =
         machine.start({"--limit", "24GiB", "--split", "0=8"}, {}, {CUSLICE_TEST_GUESTS "/guest_frameworks"});
-    for (int part = 0; part < 8; ++part) REQUIRE(guest->code("open " + std::to_string(part)) == kSuccess);
+    for (int part = 0; part < 8; ++part)
+        REQUIRE(guest->code("open " + std::to_string(part)) == kSuccess);
     const uint64_t context = machine.held(*guest, 0).used;
     uint64_t sum = 0;
     for (int part = 0; part < 8; ++part) {

@@ -34,7 +34,8 @@ struct Two {
         Words settings = kScopes.at(scope);
         settings.push_back("CUSLICE_HEADROOM=16MiB");
         for (auto* one : {&other, &owner}) {
-            if (one == &owner) settings.insert(settings.end(), of_owner.begin(), of_owner.end());
+            if (one == &owner)
+                settings.insert(settings.end(), of_owner.begin(), of_owner.end());
             *one = std::make_unique<Guest>(Guest::route("linked"), sliced("1xt4", books.path(), settings));
             retain_device(**one);
         }
@@ -50,7 +51,8 @@ struct Two {
     }
     /// True if the other one gets `most` bytes, to 2 %: half of them as one block, and blocks of 16 MiB.
     bool other_gets(uint64_t most) {
-        if (other->code("alloc most " + bytes(most / 2)) != kSuccess) return false;
+        if (other->code("alloc most " + bytes(most / 2)) != kSuccess)
+            return false;
         const uint64_t blocks = other->number("fill " + bytes(kBlock));
         return most / 2 + blocks * kBlock >= most - most / 50;
     }
@@ -114,11 +116,13 @@ const std::vector<std::string> kStates{"waits", "is inside a CUDA call", "is sto
 bool page_says_yes(const std::string& row, const std::string& state) {
     std::ifstream page(CUSLICE_TEST_SOURCES "/../../docs/sharing.md");
     for (std::string line; std::getline(page, line);) {
-        if (line.rfind("| " + row + " |", 0) != 0) continue;
+        if (line.rfind("| " + row + " |", 0) != 0)
+            continue;
         size_t cell = 1;
         for (const std::string& one : kStates) {
             cell = line.find('|', cell) + 1;
-            if (one == state) return line.compare(cell, 4, " yes") == 0;
+            if (one == state)
+                return line.compare(cell, 4, " yes") == 0;
         }
     }
     FAIL("docs/sharing.md has no row for " << row);
@@ -127,14 +131,19 @@ bool page_says_yes(const std::string& row, const std::string& state) {
 
 /// From then on.
 void let_owner(Two& two, const std::string& state) {
-    if (state == "is inside a CUDA call") two.owner_does({"stream busy", "hold busy", "aside sync"});
-    if (state == "is stopped") two.owner->kill(SIGSTOP);
-    if (state == "has ended") two.owner->finish();
+    if (state == "is inside a CUDA call")
+        two.owner_does({"stream busy", "hold busy", "aside sync"});
+    if (state == "is stopped")
+        two.owner->kill(SIGSTOP);
+    if (state == "has ended")
+        two.owner->finish();
 }
 
 void check_owner_goes_on(Two& two, const std::string& state) {
-    if (state == "has ended" || two.scope == "per process") return;
-    if (state == "is stopped") two.owner->kill(SIGCONT);
+    if (state == "has ended" || two.scope == "per process")
+        return;
+    if (state == "is stopped")
+        two.owner->kill(SIGCONT);
     if (state == "is inside a CUDA call") {
         CHECK(two.owner->ask("letgo") == "0 1");
         CHECK(two.owner->code("joined") == kSuccess);
@@ -157,7 +166,8 @@ TEST_CASE("what a process that doesn't call has given back is had by the others 
     const Kind& kind = kKinds[i];
     const bool first_of_row = i == 0 || kind.row != kKinds[i - 1].row;
     const bool usual = scope == "job" || scope == "partition";
-    if (!usual && (!first_of_row || state == "is inside a CUDA call")) return;
+    if (!usual && (!first_of_row || state == "is inside a CUDA call"))
+        return;
     CAPTURE(scope, kind.row, kind.takes, kind.gives_back, state);
     Two two(scope, kind.settings);
     two.owner_does(kind.takes);
@@ -168,7 +178,8 @@ TEST_CASE("what a process that doesn't call has given back is had by the others 
     const uint64_t most = kLimit - kHeadroom - two.contexts;
     if (scope == "per process" || page_says_yes(kind.row, state)) {
         CHECK(soon([&] { return two.other_gets(most); }));
-        if (scope != "per process") CHECK(two.together() <= two.limit());
+        if (scope != "per process")
+            CHECK(two.together() <= two.limit());
         check_owner_goes_on(two, state);
     } else {
         CHECK(two.other->code("alloc most " + bytes(most / 2)) == kOutOfMemory);
@@ -199,7 +210,8 @@ TEST_CASE("what a process still holds, or may be about to take, is nobody else's
         CHECK(two.other->code("alloc most " + bytes(kGiB)) == kOutOfMemory);
     }
     SECTION("what the driver is about to take for a call under way") {
-        if (scope == "partition") return;  // it is charged to all of them
+        if (scope == "partition")
+            return;  // it is charged to all of them
         two.owner_does({"alloc x " + bytes(64 * kMiB) + " async"});
         two.owner_does({"aside module x " + bytes(kGiB), "freeasync x", "sync"});
         CHECK(two.other->code("alloc most " + bytes(kGiB)) == kOutOfMemory);
@@ -207,7 +219,8 @@ TEST_CASE("what a process still holds, or may be about to take, is nobody else's
         CHECK(two.owner->code("joined") == kSuccess);
     }
     SECTION("what another process of the job opened") {
-        if (scope == "partition") return;
+        if (scope == "partition")
+            return;
         two.owner_does({"alloc x " + kBytes});
         const std::string handle = split_words(two.owner->ask("ipcget x")).at(1);
         REQUIRE(two.other->code("ipcopen y " + handle) == kSuccess);

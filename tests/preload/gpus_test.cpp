@@ -92,7 +92,8 @@ TEST_CASE("the slice is reserved at once on every GPU that gpus names") {
     REQUIRE(guest->code("retain 1") == kSuccess);
     CHECK(machine.held(*guest, 2).used > 0);
     for (const auto& holder : machine.holders())
-        if (holder["gpu"] == machine.uuids[2]) CHECK(holder["used"] == machine.held(*guest, 2).used);
+        if (holder["gpu"] == machine.uuids[2])
+            CHECK(holder["used"] == machine.held(*guest, 2).used);
 }
 
 TEST_CASE("what the program sets itself counts in the list, and its children see the same") {
@@ -175,7 +176,8 @@ TEST_CASE("a nested run chooses within the outer one's list, and without a choic
     const auto nested = [&](const std::string& between, const Words& inner) {
         const Words program = machine.launch(inner, Guest::route("linked"));
         std::string line = between + " exec";
-        for (const std::string& word : program) line += " '" + word + "'";
+        for (const std::string& word : program)
+            line += " '" + word + "'";
         auto guest = machine.start({"--gpus", "3,2,0"}, {}, {"/bin/sh", "-c", line});
         return machine.seen(*guest);
     };
@@ -196,7 +198,8 @@ TEST_CASE("a nested run chooses within the outer one's list, and without a choic
     SECTION("the user's") { here.write("cuslice/cuslice.toml", "gpus = \"3,2\"\n"); }
     const Words inner = machine.launch({}, {"/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
     std::string line = "CUDA_VISIBLE_DEVICES=0 exec";
-    for (const std::string& word : inner) line += " '" + word + "'";
+    for (const std::string& word : inner)
+        line += " '" + word + "'";
     const Outcome again = run(machine.launch({}, {"/bin/sh", "-c", line}),
                               machine.outside({"XDG_CONFIG_HOME=" + here.path()}), here.path());
     CHECK(again.err.empty());
@@ -274,7 +277,8 @@ TEST_CASE("devices shows the GPUs that are visible, in their order") {
             run(joined({kLaunch, "devices", "--json", "--fake", machine.fake}, options), machine.outside(more));
         std::string text;
         const auto answer = Json::parse(outcome.out);
-        for (const auto& device : answer["devices"]) text += std::to_string(device["index"].get<int>());
+        for (const auto& device : answer["devices"])
+            text += std::to_string(device["index"].get<int>());
         return text;
     };
     CHECK(indices({"--gpus", "3,2"}) == "32");

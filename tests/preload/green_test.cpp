@@ -10,7 +10,8 @@ TEST_CASE("what is allocated in a green context is the primary context's, and en
     Scene scene(gpu_file(folder, "compute-capability = \"9.0\"\ncontext = \"100MiB\""), {});
     const bool retained = GENERATE(true, false);
     CAPTURE(retained);
-    if (retained) REQUIRE(scene.guest.code("retain 0") == kSuccess);
+    if (retained)
+        REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("green g 0") == kSuccess);
     REQUIRE(scene.guest.code("current g") == kSuccess);
     CHECK(scene.held().used == 200 * kMiB);
@@ -26,7 +27,8 @@ TEST_CASE("what is allocated in a green context is the primary context's, and en
         CHECK(scene.guest.code("ungreen g") == kSuccess);
         CHECK(scene.held().contexts == (retained ? 1 : 0));
         CHECK(scene.held().used == (retained ? 400 * kMiB : 0));
-        if (!retained) REQUIRE(scene.guest.code("retain 0") == kSuccess);
+        if (!retained)
+            REQUIRE(scene.guest.code("retain 0") == kSuccess);
         CHECK(scene.guest.code("current 0") == kSuccess);
         CHECK(scene.free() == kGiB - 116 * kMiB - (retained ? 300 * kMiB : 0));
         CHECK(scene.guest.code("free a") == (retained ? kSuccess : kInvalidValue));
@@ -42,7 +44,8 @@ TEST_CASE("what is allocated in a green context is the primary context's, and en
     // All that was in it went with it: the whole slice can be had, and goes with the primary context's end.
     CHECK(scene.free() == kGiB - 116 * kMiB);
     CHECK(scene.guest.code("alloc all " + bytes(kGiB - 116 * kMiB)) == kSuccess);
-    for (int i = 0; i < 3 && scene.held().contexts; i++) CHECK(scene.guest.code("release 0") == kSuccess);
+    for (int i = 0; i < 3 && scene.held().contexts; i++)
+        CHECK(scene.guest.code("release 0") == kSuccess);
     CHECK(scene.held().used == 0);
     CHECK(scene.guest.code("retain 0") == kSuccess);
     CHECK(scene.free() == kGiB - 116 * kMiB);

@@ -35,14 +35,18 @@ struct Lab {
     }
     /// One that names the group alone, in one of the ways in which it can be named.
     std::unique_ptr<Guest> named(const std::string& way) const {
-        if (way == "variable") return preloaded({"CUSLICE_GROUP=lab"});
+        if (way == "variable")
+            return preloaded({"CUSLICE_GROUP=lab"});
         if (way == "file") {
             const std::string file = machine.books.write("lab.toml", "group = \"lab\"\n");
             return preloaded({"CUSLICE_CONFIG=" + file});
         }
-        if (way == "option") return launched({"--group", "lab"});
-        if (way == "launcher's variable") return launched({}, {"CUSLICE_GROUP=lab"});
-        if (way == "each process") return launched({"--group", "lab", "--per-process"});
+        if (way == "option")
+            return launched({"--group", "lab"});
+        if (way == "launcher's variable")
+            return launched({}, {"CUSLICE_GROUP=lab"});
+        if (way == "each process")
+            return launched({"--group", "lab", "--per-process"});
         // A variable that is set inside a job, which the launcher has not seen.
         return machine.start(
             {}, {}, joined({"/usr/bin/env", "CUSLICE_GROUP=lab", "CUSLICE_HEADROOM=16MiB"}, Guest::route("linked")));
@@ -57,7 +61,8 @@ struct Lab {
 /// Every line that has been written so far.
 std::string said(Guest& guest) {
     std::string text;
-    for (const std::string& line : guest.complaints()) text += line + "\n";
+    for (const std::string& line : guest.complaints())
+        text += line + "\n";
     return text;
 }
 

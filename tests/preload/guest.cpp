@@ -45,7 +45,8 @@ Words plain(const Words& more) {
                       "use_sigaltstack=0",
                       "TSAN_OPTIONS=exitcode=66:report_signal_unsafe=0", "UBSAN_OPTIONS=print_stacktrace=1"};
     environment.insert(environment.end(), more.begin(), more.end());
-    if (!names(more, "CUSLICE_FAKE_DIR")) environment.push_back(own_books());
+    if (!names(more, "CUSLICE_FAKE_DIR"))
+        environment.push_back(own_books());
     return environment;
 }
 
@@ -53,7 +54,8 @@ namespace {
 
 Words on_fake_gpus(const std::string& fake, const std::string& folder, const std::string& how, const Words& more) {
     Words own{"CUSLICE_FAKE=" + fake, how};
-    if (!folder.empty()) own.push_back("CUSLICE_FAKE_DIR=" + folder);
+    if (!folder.empty())
+        own.push_back("CUSLICE_FAKE_DIR=" + folder);
     Words environment = plain(own);
     for (const std::string& line : more) {
         // The loader takes the later of two values, and a program's start may change their order, as under qemu-user.
@@ -83,10 +85,13 @@ void each_holding(const std::string& folder, int pid, const std::string& uuid, F
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
         fake::Books books;
         std::string error;
-        if (!books.open_existing(file.path().string(), error)) continue;  // a lock file
-        if (std::string(books.header().uuid).rfind(uuid, 0) != 0) continue;
+        if (!books.open_existing(file.path().string(), error))
+            continue;  // a lock file
+        if (std::string(books.header().uuid).rfind(uuid, 0) != 0)
+            continue;
         for (const fake::Holder& holder : books.holders())
-            if (holder.pid == pid) f(holder);
+            if (holder.pid == pid)
+                f(holder);
     }
 }
 
@@ -113,12 +118,14 @@ namespace {
 
 // A race is only written down, and the program goes on.
 void fail_if_reported(const std::string& err) {
-    if (err.find("WARNING: ThreadSanitizer") != std::string::npos) throw std::runtime_error(err);
+    if (err.find("WARNING: ThreadSanitizer") != std::string::npos)
+        throw std::runtime_error(err);
 }
 
 // So says a guest of which a refused call has left something behind: see guest/refusal_check.h.
 void fail_if_changed(const std::string& line, const std::string& answer) {
-    if (answer.rfind("changed: ", 0) == 0) throw std::runtime_error(line + ": " + answer.substr(9));
+    if (answer.rfind("changed: ", 0) == 0)
+        throw std::runtime_error(line + ": " + answer.substr(9));
 }
 
 }  // namespace
@@ -133,7 +140,8 @@ Piped spawn_on_pipes(const Words& words, const Words& environment) {
         throw std::runtime_error("no pipe");
     const auto pointers = [](const Words& texts) {
         std::vector<char*> all;
-        for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+        for (const std::string& text : texts)
+            all.push_back(const_cast<char*>(text.c_str()));
         all.push_back(nullptr);
         return all;
     };
@@ -164,7 +172,8 @@ Guest::Guest(const Words& words, const Words& environment) {
 }
 
 Guest::~Guest() {
-    if (child_ > 0) ::kill(child_, SIGKILL);
+    if (child_ > 0)
+        ::kill(child_, SIGKILL);
     end();
 }
 
@@ -176,7 +185,8 @@ void Guest::drain() {
 
 std::string Guest::ask(const std::string& line) {
     const std::string whole = line + "\n";
-    if (write(in_, whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) return "(gone)";
+    if (write(in_, whole.data(), whole.size()) != static_cast<ssize_t>(whole.size()))
+        return "(gone)";
     for (;;) {
         const size_t end = pending_.find('\n');
         if (end != std::string::npos) {
@@ -188,12 +198,16 @@ std::string Guest::ask(const std::string& line) {
             return answer;
         }
         pollfd ends[] = {{out_, POLLIN, 0}, {error_, POLLIN, 0}};
-        if (poll(ends, 2, -1) < 0 && errno != EINTR) return "(gone)";
-        if (ends[1].revents) drain();
+        if (poll(ends, 2, -1) < 0 && errno != EINTR)
+            return "(gone)";
+        if (ends[1].revents)
+            drain();
         char buffer[4096];
-        if (!ends[0].revents) continue;
+        if (!ends[0].revents)
+            continue;
         const ssize_t count = read(out_, buffer, sizeof buffer);
-        if (count <= 0) return "(gone)";
+        if (count <= 0)
+            return "(gone)";
         pending_.append(buffer, static_cast<size_t>(count));
     }
 }
@@ -209,7 +223,8 @@ int Guest::code(const std::string& line) {
 uint64_t Guest::number(const std::string& line, unsigned place) {
     const std::string answer = ask(line);
     const Words words = split_words(answer);
-    if (place >= words.size()) throw std::runtime_error(line + " was answered: " + answer + "; stderr: " + err_);
+    if (place >= words.size())
+        throw std::runtime_error(line + " was answered: " + answer + "; stderr: " + err_);
     return std::stoull(words[place]);
 }
 
@@ -222,9 +237,11 @@ int Guest::finish() {
 }
 
 int Guest::end() {
-    if (in_ >= 0) close(in_);
+    if (in_ >= 0)
+        close(in_);
     in_ = -1;
-    if (child_ < 0) return -1;
+    if (child_ < 0)
+        return -1;
     fcntl(error_, F_SETFL, 0);
     drain();  // to its end: whoever still holds it is part of the guest
     int status = 0;
@@ -241,21 +258,24 @@ Words Guest::complaints() {
     drain();
     Words found;
     for (const std::string& line : split_lines(err_))
-        if (line.rfind("cuslice: ", 0) == 0) found.push_back(line);
+        if (line.rfind("cuslice: ", 0) == 0)
+            found.push_back(line);
     return found;
 }
 
 Words split_words(const std::string& text) {
     std::istringstream in(text);
     Words words;
-    for (std::string word; in >> word;) words.push_back(word);
+    for (std::string word; in >> word;)
+        words.push_back(word);
     return words;
 }
 
 Words split_lines(const std::string& text) {
     std::istringstream in(text);
     Words lines;
-    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    for (std::string line; std::getline(in, line);)
+        lines.push_back(line);
     return lines;
 }
 

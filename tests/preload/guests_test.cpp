@@ -23,16 +23,19 @@ Outcome shell(const std::string& script, const std::string& folder, bool preload
     // Only what the script starts is preloaded, and the shell itself: as a user has it who exports the variable.
     Words environment = plain({"HOME=" + folder});
     environment.insert(environment.end(), kBad.begin(), kBad.end());
-    if (preloaded) environment.push_back("LD_PRELOAD=" + preload_list());
+    if (preloaded)
+        environment.push_back("LD_PRELOAD=" + preload_list());
     return run({"/bin/bash", "-c", script}, environment, folder);
 }
 
 // Where two texts differ first, for a message that a person can read; empty if they are the same byte for byte.
 std::string first_difference(const std::string& expected, const std::string& text) {
-    if (expected == text) return "";
+    if (expected == text)
+        return "";
     const Words a = split_lines(expected), b = split_lines(text);
     for (size_t i = 0; i < a.size() && i < b.size(); ++i)
-        if (a[i] != b[i]) return "line " + std::to_string(i) + ": '" + a[i] + "' became '" + b[i] + "'";
+        if (a[i] != b[i])
+            return "line " + std::to_string(i) + ": '" + a[i] + "' became '" + b[i] + "'";
     return std::to_string(expected.size()) + " bytes became " + std::to_string(text.size());
 }
 
@@ -95,14 +98,16 @@ TEST_CASE("a process that never calls CUDA leaves no trace of us but the mapping
         // Each line that doesn't count or identify the process itself.
         const auto read = [&](bool preloaded) {
             Words environment = plain(kBad);
-            if (preloaded) environment.push_back("LD_PRELOAD=" + preload_list());
+            if (preloaded)
+                environment.push_back("LD_PRELOAD=" + preload_list());
             std::string kept;
             for (const std::string& line : split_lines(run({"/bin/cat", where}, environment).out)) {
                 bool counts = !kSanitizer.empty() && line.rfind("SigCgt", 0) == 0;  // a sanitizer catches signals
                 for (const char* name : {"Pid", "Tgid", "Ngid", "PPid", "Vm", "Rss", "NSpid", "NSpgid", "NStgid",
                                          "NSsid", "SigQ", "volun", "nonvol", "Cpus_", "Mems_", "Huge"})
                     counts = counts || line.rfind(name, 0) == 0;
-                if (!counts) kept += line + "\n";
+                if (!counts)
+                    kept += line + "\n";
             }
             return kept;
         };
@@ -138,7 +143,8 @@ TEST_CASE("stdout is never written to, whatever is said") {
     CHECK(outcome.out.substr(0, 5) == "0\n0\n2");
     CHECK(split_lines(outcome.out).size() == 3);
     CHECK(outcome.err.find("cuslice: ") != std::string::npos);
-    for (const std::string& line : split_lines(outcome.err)) CHECK(line.rfind("cuslice", 0) == 0);
+    for (const std::string& line : split_lines(outcome.err))
+        CHECK(line.rfind("cuslice", 0) == 0);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ struct Launched {
                 environment(books)) {}
     static Words environment(const Folder& books) {
         Words all = plain({"CUSLICE_FAKE_DIR=" + books.path()});
-        if (!kSanitizerRuntime.empty()) all.push_back("LD_PRELOAD=" + kSanitizerRuntime);
+        if (!kSanitizerRuntime.empty())
+            all.push_back("LD_PRELOAD=" + kSanitizerRuntime);
         return all;
     }
 
@@ -67,7 +68,8 @@ TEST_CASE("a message that nobody can read is lost, and the program goes on") {
 TEST_CASE("a file that a program opens in place of its stderr gets no message of ours") {
     Host host;
     const std::string file = host.folder.write("data", "the program's own");
-    if (GENERATE(false, true)) host.start();
+    if (GENERATE(false, true))
+        host.start();
     REQUIRE(host.guest.code("reuse " + file) == 0);
     host.start();
     CHECK(host.refused() == kOutOfMemory);
@@ -115,7 +117,8 @@ TEST_CASE("handles of blocks are never written into a file of the program's") {
             answers.push_back(host.guest.ask(command + " block" + bytes(static_cast<unsigned>(i)) + more));
         return answers;
     };
-    for (const std::string& answer : each("alloc", " 300000")) REQUIRE(answer.rfind("0 ", 0) == 0);
+    for (const std::string& answer : each("alloc", " 300000"))
+        REQUIRE(answer.rfind("0 ", 0) == 0);
     REQUIRE(host.guest.code("ipcget block1") == kSuccess);
     const std::string file = host.folder.path() + "/other";
     REQUIRE(host.guest.code("usurp " + file) == kSuccess);
@@ -125,9 +128,11 @@ TEST_CASE("handles of blocks are never written into a file of the program's") {
     // The handles are good: what they lead to is there, under a number that programs don't count on.
     const std::string ours = "cuslice block 1";
     std::string magic;
-    for (const char c : ours) magic += "0123456789abcdef"[c >> 4 & 15], magic += "0123456789abcdef"[c & 15];
+    for (const char c : ours)
+        magic += "0123456789abcdef"[c >> 4 & 15], magic += "0123456789abcdef"[c & 15];
     unsigned of_blocks = 0;
-    for (const std::string& handle : handles) of_blocks += handle.rfind("0 " + magic, 0) == 0;
+    for (const std::string& handle : handles)
+        of_blocks += handle.rfind("0 " + magic, 0) == 0;
     CHECK(of_blocks > 2);
 }
 
@@ -185,7 +190,8 @@ TEST_CASE("of two copies of the library the first one counts, and a line says so
     std::filesystem::copy_file(kPreloaded, copy);
     Words environment = sliced(kLaptop, books.path(), kLimit);
     for (std::string& line : environment)
-        if (line.rfind("LD_PRELOAD=", 0) == 0) line += ":" + copy;
+        if (line.rfind("LD_PRELOAD=", 0) == 0)
+            line += ":" + copy;
     Guest guest(Guest::route("linked"), environment);
     retain_device(guest);
     CHECK(guest.number("total 0") == kGiB);
@@ -204,7 +210,8 @@ TEST_CASE("a program that was built with AddressSanitizer runs under the launche
     for (const char* options : {"", "detect_leaks=0"}) {
         Words environment = Launched::environment(books);
         for (std::string& line : environment)
-            if (line.rfind("ASAN_OPTIONS=", 0) == 0) line = std::string("ASAN_OPTIONS=") + options;
+            if (line.rfind("ASAN_OPTIONS=", 0) == 0)
+                line = std::string("ASAN_OPTIONS=") + options;
         const Outcome outcome = run(
             {launcher, "run", "--fake", kLaptop, "--limit", "1GiB", "--", kGuests + "/guest_sanitized"}, environment);
         CHECK(outcome.exit_code == 0);

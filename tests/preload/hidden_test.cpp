@@ -83,7 +83,8 @@ TEST_CASE("two processes of a group share its slice, though no hook saw their co
 Words environment_of(int pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
     Words words;
-    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    for (std::string word; std::getline(file, word, '\0');)
+        words.push_back(word);
     return words;
 }
 
@@ -147,7 +148,8 @@ TEST_CASE("a program on the runtime stays in its slice, whichever way the runtim
     CAPTURE(way, allocator, runtime);
     const Folder books;
     Words settings{"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + allocator, "LD_LIBRARY_PATH=" + kFakeFolder};
-    if (way == "public") settings.push_back("CUSLICE_FAKE_RUNTIME=public");
+    if (way == "public")
+        settings.push_back("CUSLICE_FAKE_RUNTIME=public");
     Guest guest({kGuests + "/guest_runtime" + runtime}, sliced("1xt4", books.path(), settings));
     CHECK(guest.code("fill") == kOutOfMemory);
     const Held held = books_of(books.path(), guest.pid());

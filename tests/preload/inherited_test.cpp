@@ -45,7 +45,8 @@ const char* const kScript =
 }  // namespace
 
 TEST_CASE("by no descriptor that a program inherits it can change, shorten or lock what others of that user's use") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const std::string mode = GENERATE("here", "drop", "join", "fork", "send");
     CAPTURE(mode);
     const Town town;
@@ -65,14 +66,16 @@ TEST_CASE("by no descriptor that a program inherits it can change, shorten or lo
         const Words words = split_words(line);
         REQUIRE(words.size() == 2);
         tried = tried || (words[0] == "tried" && std::stoi(words[1]) > 0);
-        if (is_harmless(words[0])) continue;
+        if (is_harmless(words[0]))
+            continue;
         CAPTURE(line);
         // The launcher's own, which shows that its reservation lives and nothing else; it is gone by now.
         CHECK(words[1].ends_with(".alive"));
         CHECK(std::find(files.begin(), files.end(), town.ledgers + "/" + words[1]) == files.end());
     }
     CHECK(tried);
-    for (const std::string& path : files) CHECK(std::filesystem::exists(path));
+    for (const std::string& path : files)
+        CHECK(std::filesystem::exists(path));
     CHECK(std::filesystem::file_size(ledgers[0]) == size);
     CHECK(town.start(kRoot, {"--limit", "400MiB"}).out == "started\n");
     CHECK(Json::parse(town.ps(kAlice).out)["processes"].size() == 2);
@@ -82,7 +85,8 @@ TEST_CASE("by no descriptor that a program inherits it can change, shorten or lo
 }
 
 TEST_CASE("the locks of a program that has given its rights up hold nobody up, as long as it lives") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const Town town;
     const Ended alone = town.start(kRoot, {"--limit", "400MiB"});
     TwoProcesses job(town, kRoot);
@@ -99,7 +103,8 @@ TEST_CASE("the locks of a program that has given its rights up hold nobody up, a
 }
 
 TEST_CASE("a ledger that is removed again and again takes no more room than two files do") {
-    if (!has_users() || !has_own_mounts()) return;
+    if (!has_users() || !has_own_mounts())
+        return;
     const bool idle = GENERATE(false, true);
     CAPTURE(idle);
     const Town town("1xlaptop-2g", "1m");
@@ -111,7 +116,8 @@ TEST_CASE("a ledger that is removed again and again takes no more room than two 
         REQUIRE(::unlink((town.stem_of(kAlice) + ".ledger").c_str()) == 0);
         // A member that is refused looks for the ledger, and puts it back.
         for (Guest* member : {job.first.get(), job.second.get()}) {
-            if (idle && member == job.second.get()) continue;
+            if (idle && member == job.second.get())
+                continue;
             CHECK(member->code("alloc large " + bytes(2 * kGiB)) == kOutOfMemory);
             CHECK(member->code("alloc small " + bytes(kMiB)) == kSuccess);
             CHECK(member->code("freeall") == kSuccess);
@@ -124,9 +130,11 @@ TEST_CASE("a ledger that is removed again and again takes no more room than two 
 }
 
 TEST_CASE("root of a user namespace can do nothing to the files of others in the folder") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const Words inside = joined(as(kBob), {"unshare", "--map-root-user", "--mount", "/bin/sh", "-c"});
-    if (!can_unshare(CLONE_NEWUSER | CLONE_NEWNS, kBob)) return;
+    if (!can_unshare(CLONE_NEWUSER | CLONE_NEWNS, kBob))
+        return;
     const Town town;
     TwoProcesses hers(town, kAlice);
     const auto bob = town.guest(kBob, {"--limit", "400MiB"});
@@ -134,7 +142,8 @@ TEST_CASE("root of a user namespace can do nothing to the files of others in the
     const auto root = town.guest(kRoot, {"--limit", "400MiB"});
     REQUIRE(root->pid() > 0);
     std::set<std::string> his;
-    for (const std::string& path : town.files("", kBob)) his.insert(name_of(path));
+    for (const std::string& path : town.files("", kBob))
+        his.insert(name_of(path));
     REQUIRE(!his.empty());
     const auto others = joined(town.files("", kAlice), town.files("", kRoot));
     const Ended done = run_counted(joined(inside, {kScript, town.ledgers}), town.outside());
@@ -143,21 +152,25 @@ TEST_CASE("root of a user namespace can do nothing to the files of others in the
     unsigned to_his = 0;
     for (const std::string& line : split_lines(done.out)) {
         const Words words = split_words(line);
-        if (words.size() != 2) continue;
+        if (words.size() != 2)
+            continue;
         to_his += his.count(words[1]);
         CAPTURE(line);
         CHECK(his.count(words[1]) == 1);
     }
     CHECK(to_his > 0);
-    for (const std::string& path : others) CHECK(std::filesystem::exists(path));
+    for (const std::string& path : others)
+        CHECK(std::filesystem::exists(path));
     hers.check();
     CHECK(town.start(kAlice, {"--limit", "400MiB"}).out == "started\n");
 }
 
 TEST_CASE("where the machine's root in a container empties the folder, a limit that is shared is kept") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const Words inside{"/usr/bin/unshare", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c"};
-    if (!has_pid_namespaces()) return;
+    if (!has_pid_namespaces())
+        return;
     // A program survives these; docs/boundaries.md has what it doesn't.
     const std::string script = GENERATE("rm -f \"$0\"/*", "for one in \"$0\"/*; do mv \"$one\" \"$one.gone\"; done",
                                         "rm -f \"$0\"/*.alive", "chmod 0 \"$0\"/*");
@@ -169,10 +182,12 @@ TEST_CASE("where the machine's root in a container empties the folder, a limit t
 }
 
 TEST_CASE("the machine's root without capabilities writes to no ledger of another user's") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const Words inside{"/usr/bin/env",    "setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner,-chown",
                        "--inh-caps=-all", "/bin/sh", "-c"};
-    if (run(joined(inside, {"true"}), plain()).exit_code != 0) return skip("setpriv can't take capabilities away here");
+    if (run(joined(inside, {"true"}), plain()).exit_code != 0)
+        return skip("setpriv can't take capabilities away here");
     const Town town;
     TwoProcesses job(town, kAlice);
     const Ended done = run_counted(joined(inside, {kScript, town.ledgers}), town.outside());

@@ -112,7 +112,8 @@ TEST_CASE("processes that use the same part of a GPU share its limit, and not an
     const Words job{"CUSLICE_SPLIT=0=1200MiB+512MiB", "CUSLICE_JOB=shared"};
     auto a = in_job(books, job), b = in_job(books, job);
     for (Guest* guest : {a.get(), b.get()})
-        for (const char* part : {"0", "1"}) REQUIRE(guest->code(std::string("retain ") + part) == kSuccess);
+        for (const char* part : {"0", "1"})
+            REQUIRE(guest->code(std::string("retain ") + part) == kSuccess);
     REQUIRE(a->code("current 0") == kSuccess);
     REQUIRE(b->code("current 0") == kSuccess);
     REQUIRE(a->code("alloc most " + bytes(600 << 20)) == kSuccess);
@@ -142,7 +143,8 @@ TEST_CASE("what the parts of a GPU hold is the job's on the whole GPU, and in it
     uint64_t parts = 0, whole = 0;
     for (const auto& row : holders(books)) {
         const bool is_whole = row["limit"] == 1500 * kMiB;
-        if (row["pid"] == a->pid() || row["pid"] == b->pid()) (is_whole ? whole : parts) += row["used"].get<uint64_t>();
+        if (row["pid"] == a->pid() || row["pid"] == b->pid())
+            (is_whole ? whole : parts) += row["used"].get<uint64_t>();
     }
     CHECK(whole == parts);
     CHECK(whole >= 800 * kMiB);
@@ -217,7 +219,8 @@ TEST_CASE("a process that has a limit of its own keeps to it in a group that has
     const bool launched = GENERATE(false, true);
     CAPTURE(launched);
     const auto begin = [&] {
-        if (!launched) return in_job(books, group);
+        if (!launched)
+            return in_job(books, group);
         auto guest = std::make_unique<Guest>(launch(options, Guest::route("linked")), outside(books));
         REQUIRE(guest->code("init") == kSuccess);
         return guest;
@@ -379,7 +382,8 @@ TEST_CASE("the reservation lives as long as its program, and the program's child
     }
     CHECK(soon([&] { return reserved() == 0; }));
     CHECK(run(launch({"--fraction", "1"}, {"/bin/true"}), outside(books)).exit_code == 0);
-    if (left_behind) CHECK(kill(left_behind, SIGKILL) == 0);  // it was there all the time
+    if (left_behind)
+        CHECK(kill(left_behind, SIGKILL) == 0);  // it was there all the time
 }
 
 TEST_CASE("on several GPUs a slice is reserved where a context is made, and nowhere else") {
@@ -422,12 +426,14 @@ TEST_CASE("NVML shows the job's processes and nobody else's, and what they hold 
     auto a = in_job(books, job), b = in_job(books, job), watcher = in_job(books, job);
     Guest stranger(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
     REQUIRE(stranger.code("init") == kSuccess);
-    for (Guest* guest : {a.get(), b.get(), &stranger}) REQUIRE(guest->code("retain 0") == kSuccess);
+    for (Guest* guest : {a.get(), b.get(), &stranger})
+        REQUIRE(guest->code("retain 0") == kSuccess);
     REQUIRE(a->code("alloc x " + bytes(100 * kMiB)) == kSuccess);
     const auto pids = [](std::vector<int> sorted) {
         std::sort(sorted.begin(), sorted.end());
         std::string text = "0";
-        for (const int pid : sorted) text += " " + std::to_string(pid);
+        for (const int pid : sorted)
+            text += " " + std::to_string(pid);
         return text;
     };
     const std::string together = std::to_string(held(books, *a) + held(books, *b));

@@ -44,16 +44,19 @@ std::map<pid_t, std::vector<pid_t>> sessions() {
     std::map<pid_t, std::vector<pid_t>> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
         const std::string name = entry.path().filename();
-        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        if (name.find_first_not_of("0123456789") != std::string::npos)
+            continue;
         std::string text;
         std::getline(std::ifstream(entry.path() / "stat"), text);
         const size_t end = text.rfind(')');
-        if (end == std::string::npos) continue;
+        if (end == std::string::npos)
+            continue;
         std::istringstream fields(text.substr(end + 1));
         char state = 0;
         pid_t parent = 0, group = 0, session = 0;
         fields >> state >> parent >> group >> session;
-        if (state != 'Z' && state != 'X') found[session].push_back(std::stoi(name));
+        if (state != 'Z' && state != 'X')
+            found[session].push_back(std::stoi(name));
     }
     return found;
 }
@@ -61,11 +64,14 @@ std::map<pid_t, std::vector<pid_t>> sessions() {
 /// A program in a session of its own, with all that it starts.
 pid_t start(const Words& words, const Words& environment, const std::string& errors) {
     std::vector<char*> arguments, lines;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    for (const std::string& line : environment) lines.push_back(const_cast<char*>(line.c_str()));
+    for (const std::string& word : words)
+        arguments.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& line : environment)
+        lines.push_back(const_cast<char*>(line.c_str()));
     arguments.push_back(nullptr), lines.push_back(nullptr);
     const pid_t child = fork();
-    if (child != 0) return child;
+    if (child != 0)
+        return child;
     setsid();
     const int none = open("/dev/null", O_RDWR), said = open(errors.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     dup2(none, STDIN_FILENO), dup2(none, STDOUT_FILENO), dup2(said, STDERR_FILENO);
@@ -78,7 +84,8 @@ std::set<ledger::AccountKind> check_ledger(const Folder& books) {
     std::set<ledger::AccountKind> kinds;
     unsigned ledgers = 0;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(books.path())) {
-        if (entry.path().extension() != ".ledger") continue;
+        if (entry.path().extension() != ".ledger")
+            continue;
         ledgers++;
         const int descriptor = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
         void* const memory = mmap(nullptr, sizeof(ledger::File), PROT_READ, MAP_SHARED, descriptor, 0);
@@ -89,7 +96,8 @@ std::set<ledger::AccountKind> check_ledger(const Folder& books) {
             CAPTURE(std::string(account.name));
             CHECK(account.total.bytes == 0);
             CHECK(account.reserved.load() == 0);
-            if (account.peak.load() != 0) kinds.insert(account.kind);
+            if (account.peak.load() != 0)
+                kinds.insert(account.kind);
         }
         const LeftOver left = left_over(file);
         CHECK(left.members == 0);
@@ -109,7 +117,8 @@ class Storm {
         const char* const seed = std::getenv("CUSLICE_TEST_SEED");
         random_.seed(seed ? static_cast<unsigned>(std::stoul(seed)) : 1);
         // Only root can give a job an /etc of its own, and nobody where namespaces are forbidden.
-        for (const char* folder : {"/answers", "/ends"}) std::filesystem::create_directories(books_.path() + folder);
+        for (const char* folder : {"/answers", "/ends"})
+            std::filesystem::create_directories(books_.path() + folder);
         rules_ = etc_.path() + "/etc";
         for (const char* file : {"passwd", "group", "ld.so.cache", "nsswitch.conf"}) {
             std::error_code none;
@@ -128,25 +137,30 @@ class Storm {
     /// Jobs until so many have been started and so many processes killed, of which `at_once` are there at a time.
     void rage(int jobs, int kills, int at_once) {
         while (started_ < jobs || killed_ < kills) {
-            while (static_cast<int>(running_.size()) < at_once) begin();
+            while (static_cast<int>(running_.size()) < at_once)
+                begin();
             usleep(random_() % 4000);
             const auto now = sessions();
             reap(now);
-            if (running_.empty()) continue;
+            if (running_.empty())
+                continue;
             Running& job = running_[random_() % running_.size()];
             // How far it comes is drawn, not left to how fast this machine is.
-            if (answers_of(job) < job.answers_before_kill) continue;
+            if (answers_of(job) < job.answers_before_kill)
+                continue;
             if (const auto found = now.find(job.leader); found != now.end()) {
                 const pid_t victim = found->second[random_() % found->second.size()];
                 kill(victim, victim == job.leader);
             }
             // After two of them on average it may end by itself.
-            if (random_() % 2) let_end(job);
+            if (random_() % 2)
+                let_end(job);
         }
     }
     /// All are there at once: waits until so many processes have memory.
     void gather(unsigned jobs, unsigned holding) {
-        while (running_.size() < jobs) begin();
+        while (running_.size() < jobs)
+            begin();
         CHECK(soon([&] { return holders().size() >= holding; }));
     }
     /// Kills one in `part` of all processes, at one moment.
@@ -156,19 +170,22 @@ class Storm {
                              [&, at = leader](auto& job) { return job.leader == at; }))
                 continue;
             for (const pid_t pid : pids)
-                if (random_() % part == 0) kill(pid, pid == leader);
+                if (random_() % part == 0)
+                    kill(pid, pid == leader);
         }
     }
     /// Lets all jobs go on to their ends.
     void calm() {
-        for (Running& job : running_) let_end(job);
+        for (Running& job : running_)
+            let_end(job);
         const bool ended = soon([&] {
             reap(sessions());
             return running_.empty();
         });
         INFO("still there: " << running_.size());
         if (!ended)
-            for (const Running& job : running_) ::kill(-job.leader, SIGKILL);
+            for (const Running& job : running_)
+                ::kill(-job.leader, SIGKILL);
         CHECK(ended);
     }
 
@@ -180,14 +197,17 @@ class Storm {
         CHECK(now["waiting"].size() == 0);
         const std::set<ledger::AccountKind> kinds = check_ledger(books_);
         CHECK(kinds.count(ledger::AccountKind::job) == 1);
-        if (!plain_jobs) CHECK(kinds.count(ledger::AccountKind::group) == 1);
-        if (!plain_jobs && rules_possible_) CHECK(kinds.count(ledger::AccountKind::rule) == 1);
+        if (!plain_jobs)
+            CHECK(kinds.count(ledger::AccountKind::group) == 1);
+        if (!plain_jobs && rules_possible_)
+            CHECK(kinds.count(ledger::AccountKind::rule) == 1);
         // No process has died of anything but what it was killed by, and no call has had another answer than it may.
         const auto first_words = [&](const std::string& folder) {
             std::map<std::string, int> found;
             for (const auto& entry : std::filesystem::directory_iterator(books_.path() + "/" + folder)) {
                 std::ifstream log(entry.path());
-                for (std::string line; std::getline(log, line);) found[line.substr(0, line.find(' '))]++;
+                for (std::string line; std::getline(log, line);)
+                    found[line.substr(0, line.find(' '))]++;
             }
             return found;
         };
@@ -259,10 +279,13 @@ class Storm {
             std::string lines = "letchange free\ninit\nretain 0\n";
             for (int k = static_cast<int>(random_() % 12); k >= 0 && !plain_jobs; k--) {
                 lines += "alloc x" + std::to_string(k) + " " + size(1, 64 * kMiB) + "\n";
-                if (random_() % 4 == 0) lines += "fill " + size(128 * kMiB, 512 * kMiB) + "\n";
-                if (random_() % 3 == 0) lines += "freeall\n";
+                if (random_() % 4 == 0)
+                    lines += "fill " + size(128 * kMiB, 512 * kMiB) + "\n";
+                if (random_() % 3 == 0)
+                    lines += "freeall\n";
             }
-            if (plain_jobs) lines += "alloc x " + size(1, 8 * kMiB) + "\n";
+            if (plain_jobs)
+                lines += "alloc x " + size(1, 8 * kMiB) + "\n";
             REQUIRE(write(feed, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size()));
             answers += static_cast<size_t>(std::count(lines.begin(), lines.end(), '\n'));
             job.feeds.push_back(feed);
@@ -271,7 +294,8 @@ class Storm {
                     "/ends/" + name + ") & ";
         }
         // Every second one may be killed from its first instruction on, before its launcher has reserved anything.
-        if (random_() % 2) job.answers_before_kill = random_() % (answers + 1);
+        if (random_() % 2)
+            job.answers_before_kill = random_() % (answers + 1);
         return text + "wait";
     }
 
@@ -301,8 +325,10 @@ class Storm {
                 launch = with(with(launch, wait), {"--", kLaunch, "run", "--limit", "1GiB", "--"});
                 break;
             default:
-                if (rules_possible_) launch = ruled({});
-                if (!rules_possible_) launch.clear();
+                if (rules_possible_)
+                    launch = ruled({});
+                if (!rules_possible_)
+                    launch.clear();
                 environment = with(environment, preloaded);
         }
         job.leader = start(with(launch, program), plain(environment), books_.path() + "/errors");
@@ -315,12 +341,14 @@ class Storm {
             std::count(std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>(), '\n'));
     }
     void kill(pid_t pid, bool leader) {
-        if (::kill(pid, SIGKILL) != 0) return;
+        if (::kill(pid, SIGKILL) != 0)
+            return;
         killed_++;
         killed_leaders_ += leader;
     }
     static void let_end(Running& job) {
-        for (const int feed : job.feeds) close(feed);
+        for (const int feed : job.feeds)
+            close(feed);
         job.feeds.clear();
     }
     /// Removes the jobs of which no process is left.
@@ -330,10 +358,13 @@ class Storm {
             job.reaped = job.reaped || waitpid(job.leader, nullptr, WNOHANG) == job.leader;
             // A shell that came to its fifo after that was closed here waits for somebody to open it.
             if (job.feeds.empty())
-                for (const std::string& file : job.files) close(open(file.c_str(), O_RDWR | O_CLOEXEC));
-            if (!job.reaped || now.count(job.leader)) continue;
+                for (const std::string& file : job.files)
+                    close(open(file.c_str(), O_RDWR | O_CLOEXEC));
+            if (!job.reaped || now.count(job.leader))
+                continue;
             let_end(job);
-            for (const std::string& file : job.files) unlink(file.c_str());
+            for (const std::string& file : job.files)
+                unlink(file.c_str());
             running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
         }
     }
@@ -350,7 +381,8 @@ class Storm {
 }  // namespace
 
 TEST_CASE("of jobs whose processes are killed at random nothing is left over", "[slow]") {
-    if (!kSanitizer.empty()) return skip("shells would have the sanitizer's runtime preloaded, too");
+    if (!kSanitizer.empty())
+        return skip("shells would have the sanitizer's runtime preloaded, too");
     Storm storm("1xt4");
     const uint64_t whole = storm.whole();
     storm.rage(rounds(50, 500), rounds(100, 1000), kSlower > 1 ? 4 : 8);
@@ -361,7 +393,8 @@ TEST_CASE("of jobs whose processes are killed at random nothing is left over", "
 }
 
 TEST_CASE("of many processes at once, a third of them killed at one moment, nothing is left over", "[slow]") {
-    if (!kSanitizer.empty()) return skip("shells would have the sanitizer's runtime preloaded, too");
+    if (!kSanitizer.empty())
+        return skip("shells would have the sanitizer's runtime preloaded, too");
     // So that the contexts of all fit.
     const Folder machine;
     Storm storm(machine.write("gpus.toml", "[[gpu]]\nprofile = \"h200\"\ncontext = \"16MiB\"\n"));

@@ -36,12 +36,14 @@ void claim(const Folder& books, uint64_t bytes) {
         uint64_t kind, bytes;
     } sizes[2];
     for (const auto& entry : std::filesystem::recursive_directory_iterator(books.path())) {
-        if (entry.path().extension() != ".ledger") continue;
+        if (entry.path().extension() != ".ledger")
+            continue;
         std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
         file.seekg(kContexts);
         file.read(reinterpret_cast<char*>(sizes), sizeof sizes);
         CHECK(sizes[0].kind != 0);
-        for (auto& size : sizes) size.bytes = bytes;
+        for (auto& size : sizes)
+            size.bytes = bytes;
         file.seekp(kContexts);
         file.write(reinterpret_cast<const char*>(sizes), sizeof sizes);
     }
@@ -74,7 +76,8 @@ TEST_CASE("a context that is known not to fit is refused before the driver makes
 TEST_CASE("a context that just fits is made, whether its size is known or not") {
     Folder books;
     const bool known = GENERATE(true, false);
-    if (known) learn(books);
+    if (known)
+        learn(books);
     const auto guest = in_job(books, "second", std::to_string(kContext / kMiB + 16) + "MiB");
     CHECK(guest->code("retain 0") == kSuccess);
     CHECK(peak(books, *guest) == kContext);

@@ -12,7 +12,8 @@ namespace {
 /// Takes all that is to be had in blocks of 64 MiB. How much that was.
 uint64_t fill(Guest& guest) {
     uint64_t blocks = 0;
-    while (guest.code("alloc f" + bytes(blocks) + " " + bytes(64 * kMiB)) == kSuccess) blocks++;
+    while (guest.code("alloc f" + bytes(blocks) + " " + bytes(64 * kMiB)) == kSuccess)
+        blocks++;
     return blocks * 64 * kMiB;
 }
 
@@ -63,10 +64,12 @@ TEST_CASE("a thread that leaves a call leaves no lock of NVML's behind") {
     const int signal = GENERATE(SIGUSR1, SIGALRM, SIGINT);
     CAPTURE(mode, what, signal);
     Scene scene("1xt4", {"CUSLICE_ALLOCATOR=" + mode});
-    if (what == "alloc") REQUIRE(scene.guest.code("retain 0") == kSuccess);
+    if (what == "alloc")
+        REQUIRE(scene.guest.code("retain 0") == kSuccess);
     const std::string argument = what == "retain" ? "0" : bytes(200 * kMiB);
     REQUIRE(scene.guest.ask("leavenvml " + what + " " + argument + " " + bytes(signal)) == "0 1 0");
-    if (what == "retain") REQUIRE(scene.guest.code("retain 0") == kSuccess);
+    if (what == "retain")
+        REQUIRE(scene.guest.code("retain 0") == kSuccess);
     CHECK(fill(scene.guest) > 0);
     CHECK(scene.held().peak <= kGiB);
     CHECK(scene.guest.code("free f0") == kSuccess);
@@ -82,7 +85,8 @@ TEST_CASE("a thread that leaves a context's beginning or end finds no lock held"
     const Folder books;
     Words settings{slow(function), "CUSLICE_HEADROOM=16MiB",
                    split ? "CUSLICE_SPLIT=0=1GiB+1GiB" : "CUSLICE_LIMIT=1GiB"};
-    if (!split) settings.push_back("CUSLICE_ALLOCATOR=growth");
+    if (!split)
+        settings.push_back("CUSLICE_ALLOCATOR=growth");
     Guest guest(Guest::route("linked"), sliced("1xt4", books.path(), settings));
     REQUIRE(guest.code("init") == kSuccess);
     if (what == "destroy") {

@@ -48,7 +48,8 @@ Json holders(const Folder& books) { return Json::parse(ps(books).out)["processes
 // The user's only ledger.
 std::string ledger_in(const Folder& books) {
     for (const auto& entry : std::filesystem::directory_iterator(books.path() + "/ledger"))
-        if (entry.path().extension() == ".ledger") return entry.path().string();
+        if (entry.path().extension() == ".ledger")
+            return entry.path().string();
     return "";
 }
 
@@ -58,16 +59,19 @@ TEST_CASE("what a program held is no more charged once it has become another one
     const Folder books;
     const std::string group = GENERATE("", "lab");
     Words options{"--limit", "1GiB"};
-    if (!group.empty()) options.insert(options.end(), {"--group", group});
+    if (!group.empty())
+        options.insert(options.end(), {"--group", group});
     Guest guest(launch(options, Guest::route("linked")), outside(books));
     uint64_t free = 0;
     for (int image = 0; image < 6; image++) {
         CAPTURE(image);
         use_device(guest);
-        if (image == 0) free = guest.number("info");
+        if (image == 0)
+            free = guest.number("info");
         CHECK(guest.number("info") == free);
         CHECK(guest.code("alloc x " + bytes(300 << 20)) == kSuccess);
-        for (const auto& row : holders(books)) CHECK(row["used"] == books_of(books.path(), guest.pid()).used);
+        for (const auto& row : holders(books))
+            CHECK(row["used"] == books_of(books.path(), guest.pid()).used);
         REQUIRE(guest.code("exec linked") == kSuccess);
     }
     // Its job's slice is its own all the while.
@@ -76,7 +80,8 @@ TEST_CASE("what a program held is no more charged once it has become another one
 }
 
 TEST_CASE("strangers in the ledgers' folder keep nobody waiting, and ps says what it could not look at") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const Folder books;
     REQUIRE(run(launch({"--limit", "1GiB"}, {"/bin/true"}), outside(books)).exit_code == 0);
     const std::filesystem::path own = ledger_in(books);
@@ -85,7 +90,8 @@ TEST_CASE("strangers in the ledgers' folder keep nobody waiting, and ps says wha
     const std::string name = own.filename().string();
     const std::string path =
         mine ? own.string() : (own.parent_path() / ("60002" + name.substr(name.find('-')))).string();
-    if (mine) std::filesystem::remove(own);
+    if (mine)
+        std::filesystem::remove(own);
     REQUIRE(mkfifo(path.c_str(), 0666) == 0);
     REQUIRE(chown(path.c_str(), 60002, 60002) == 0);
     const Outcome started = run_guarded(launch({"--limit", "1GiB"}, {"/bin/echo", "started"}), outside(books));
@@ -142,7 +148,8 @@ TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever
     use_device(newcomer);
     const auto together = [&] {
         uint64_t sum = 0;
-        for (Guest* guest : {&idle, &active, &newcomer}) sum += books_of(books.path(), guest->pid()).used;
+        for (Guest* guest : {&idle, &active, &newcomer})
+            sum += books_of(books.path(), guest->pid()).used;
         return sum;
     };
     CHECK(newcomer.code("fill " + bytes(1 << 20)) == kOutOfMemory);
@@ -171,7 +178,8 @@ TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever
         CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == kSuccess);
     }
     for (Guest* guest : {&idle, &active, &newcomer})
-        for (const std::string& line : guest->complaints()) CHECK(line.find("ledger") == line.npos);
+        for (const std::string& line : guest->complaints())
+            CHECK(line.find("ledger") == line.npos);
 }
 
 TEST_CASE("a program that takes and frees all the time notices by itself that its ledger was removed") {
@@ -212,13 +220,15 @@ TEST_CASE("no descriptor of a ledger is one that programs take for a stream") {
     const Folder books;
     Words words = launch({"--limit", "1GiB"}, {"/bin/ls", "-l", "/proc/self/fd"});
     std::string line = "exec";
-    for (const std::string& word : words) line += " '" + word + "'";
+    for (const std::string& word : words)
+        line += " '" + word + "'";
     const Outcome outcome = run({"/bin/sh", "-c", line + " <&- 2>&-"}, outside(books));
     CAPTURE(outcome.out);
     REQUIRE(outcome.out.find(".ledger") != std::string::npos);
     for (const std::string& one : split_lines(outcome.out)) {
         const size_t arrow = one.find(" -> ");
-        if (arrow == one.npos || one.find(".ledger") == one.npos) continue;
+        if (arrow == one.npos || one.find(".ledger") == one.npos)
+            continue;
         CHECK(std::stoi(one.substr(one.rfind(' ', arrow - 1) + 1)) >= 10);
     }
 }
@@ -232,7 +242,8 @@ TEST_CASE("users of rootless containers have ledgers of their own, named as outs
         words.insert(words.end(), program.begin(), program.end());
         return words;
     };
-    if (!can_be_other_users() || !can_unshare(CLONE_NEWUSER, 60001) || !can_let_others_in()) return;
+    if (!can_be_other_users() || !can_unshare(CLONE_NEWUSER, 60001) || !can_let_others_in())
+        return;
     std::filesystem::create_directory(books.path() + "/shared");
     std::filesystem::permissions(books.path() + "/shared", std::filesystem::perms(01777));
     // Each with books of its own: what is shared is the ledgers' folder alone.

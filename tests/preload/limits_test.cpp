@@ -19,7 +19,8 @@ std::unique_ptr<Guest> start(const std::string& fake, const Folder& books, const
     auto guest = std::make_unique<Guest>(Guest::route("linked"), sliced(fake, books.path(), settings));
     REQUIRE(guest->code("init") == kSuccess);
     REQUIRE(guest->number("count") == gpus);
-    for (unsigned i = 0; i < gpus; ++i) REQUIRE(guest->code("retain " + std::to_string(i)) == kSuccess);
+    for (unsigned i = 0; i < gpus; ++i)
+        REQUIRE(guest->code("retain " + std::to_string(i)) == kSuccess);
     return guest;
 }
 
@@ -213,7 +214,8 @@ TEST_CASE("a refusal names the limit, however much was asked for") {
 TEST_CASE("of many refusals few have a line, and the one that ended the program has") {
     const Folder books;
     auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB"}, 1);
-    for (unsigned i = 0; i < 20; i++) CHECK(guest->code("alloc a " + bytes(kGiB + i)) == kOutOfMemory);
+    for (unsigned i = 0; i < 20; i++)
+        CHECK(guest->code("alloc a " + bytes(kGiB + i)) == kOutOfMemory);
     CHECK(guest->complaints().size() < 10);
     CHECK(guest->code("alloc a " + bytes(1500 * kMiB)) == kOutOfMemory);
     CHECK(guest->finish() == 0);
@@ -228,7 +230,8 @@ TEST_CASE("a program that probes for what fits gets one line and a count, and de
     const auto refusals = [&] {
         Words found;
         for (const std::string& line : guest->complaints())
-            if (line.find("tried to allocate") != std::string::npos) found.push_back(line);
+            if (line.find("tried to allocate") != std::string::npos)
+                found.push_back(line);
         return found;
     };
     // 300 MiB are the context's. 512 MiB fit, and 128 MiB beside them; nothing is freed meanwhile.
@@ -248,7 +251,8 @@ TEST_CASE("a program that probes for what fits gets one line and a count, and de
     REQUIRE(all.size() == (level == "CUSLICE_LOG=warn" ? 4 : 8));
     CHECK((all[1].find(". Before this, 4 refusals on this GPU were not logged") != std::string::npos) ==
           (level == "CUSLICE_LOG=warn"));
-    for (size_t i = 2; i < all.size(); i++) CHECK(all[i].find("not logged") == std::string::npos);
+    for (size_t i = 2; i < all.size(); i++)
+        CHECK(all[i].find("not logged") == std::string::npos);
 }
 
 TEST_CASE("log = info introduces each GPU once, with where the limit came from") {
@@ -280,7 +284,8 @@ TEST_CASE("log = info names the variables that JAX has read already, once, where
         auto guest = start("2xt4", books, all, gpus);
         Words found;
         for (const std::string& line : guest->complaints())
-            if (line.find("XLA_") != std::string::npos) found.push_back(line);
+            if (line.find("XLA_") != std::string::npos)
+                found.push_back(line);
         return found;
     };
     const auto line = [](const std::string& missed) {
@@ -302,7 +307,8 @@ TEST_CASE("the launcher does the same") {
     const Folder books;
     const std::string launcher = std::string(CUSLICE_TEST_BUILD) + "/bin/cuslice";
     Words environment = plain({"CUSLICE_FAKE_DIR=" + books.path()});
-    if (!kSanitizerRuntime.empty()) environment.push_back("LD_PRELOAD=" + kSanitizerRuntime);
+    if (!kSanitizerRuntime.empty())
+        environment.push_back("LD_PRELOAD=" + kSanitizerRuntime);
     Guest guest(
         {launcher, "run", "--fake", "1xlaptop-2g", "--limit", "1024MiB", "--", kGuests + "/guest_linked", "linked"},
         environment);
@@ -319,12 +325,15 @@ TEST_CASE("at its end a process says how much of its limit it used at most, wher
     const auto said = [](const Words& settings, uint64_t taken) {
         const Folder books;
         auto guest = start("1xlaptop-2g", books, settings, 1);
-        if (taken) REQUIRE(guest->code("alloc a " + bytes(taken)) == kSuccess);
-        if (taken) REQUIRE(guest->code("freeall") == kSuccess);
+        if (taken)
+            REQUIRE(guest->code("alloc a " + bytes(taken)) == kSuccess);
+        if (taken)
+            REQUIRE(guest->code("freeall") == kSuccess);
         CHECK(guest->finish() == 0);
         Words lines;
         for (const std::string& line : guest->complaints())
-            if (line.find("used at most") != std::string::npos) lines.push_back(line);
+            if (line.find("used at most") != std::string::npos)
+                lines.push_back(line);
         return lines;
     };
     const std::string limit = "CUSLICE_LIMIT=1024MiB", summary = "CUSLICE_SUMMARY=yes";
@@ -349,10 +358,12 @@ TEST_CASE("the summary says what held most while most was held, and how much was
     const auto said = [](const std::string& setting, const Words& commands) {
         const Folder books;
         auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB", "CUSLICE_SUMMARY=yes", setting}, 1);
-        for (const std::string& command : commands) guest->code(command);
+        for (const std::string& command : commands)
+            guest->code(command);
         CHECK(guest->finish() == 0);
         for (const std::string& line : guest->complaints())
-            if (const size_t at = line.find("what held most: "); at != line.npos) return line.substr(at + 16);
+            if (const size_t at = line.find("what held most: "); at != line.npos)
+                return line.substr(at + 16);
         return std::string();
     };
     const std::string large = bytes(512 * kMiB), small = bytes(32 * kMiB), context = "contexts and modules 300.0 MiB";

@@ -54,8 +54,10 @@ class Host {
         Words all = plain({"CUSLICE_FAKE_DIR=" + books_.path(), "CUSLICE_LIMIT=1GiB", "CUSLICE_LOG=info",
                            "GUEST_FAKE=1xlaptop-2g", "GUEST_STORE=" + at("store"), "GUEST_PREFIX=" + prefix_});
         bool preloads = false;
-        for (const std::string& one : more) preloads = preloads || one.rfind("LD_PRELOAD=", 0) == 0;
-        if (!preloads) all.push_back("LD_PRELOAD=" + preload_list());
+        for (const std::string& one : more)
+            preloads = preloads || one.rfind("LD_PRELOAD=", 0) == 0;
+        if (!preloads)
+            all.push_back("LD_PRELOAD=" + preload_list());
         all.insert(all.end(), more.begin(), more.end());
         return all;
     }
@@ -73,7 +75,8 @@ Words module_route(const std::string& module, const std::string& route, const ch
 // The line that says which driver was taken.
 std::string driver_line(Guest& guest) {
     for (const std::string& line : guest.complaints())
-        if (line.rfind("cuslice: the driver is ", 0) == 0) return line;
+        if (line.rfind("cuslice: the driver is ", 0) == 0)
+            return line;
     return guest.err();
 }
 
@@ -93,7 +96,8 @@ void check_limit(const Host& host, Guest& guest) {
 bool has_loaded(Guest& guest, const std::string& path) {
     std::ifstream maps("/proc/" + std::to_string(guest.pid()) + "/maps");
     for (std::string line; std::getline(maps, line);)
-        if (line.size() > path.size() && line.compare(line.size() - path.size(), path.size(), path) == 0) return true;
+        if (line.size() > path.size() && line.compare(line.size() - path.size(), path.size(), path) == 0)
+            return true;
     return false;
 }
 
@@ -183,7 +187,8 @@ TEST_CASE("the driver is the one that the loader would have taken for whoever op
 }
 
 TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's compat drivers need it") {
-    if (!can_unshare(CLONE_NEWNS)) return;
+    if (!can_unshare(CLONE_NEWNS))
+        return;
     const Host host;
     const std::string compat = host.put_driver("compat");
     host.put_driver("usual");
@@ -214,8 +219,10 @@ TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's comp
     for (const bool listed : {true, false}) {
         CAPTURE(listed);
         Words words = inside;
-        for (const std::string& word : Guest::route("dlopen=libcuda.so.1")) words.push_back(word);
-        if (listed) environment.push_back("LISTED=1");
+        for (const std::string& word : Guest::route("dlopen=libcuda.so.1"))
+            words.push_back(word);
+        if (listed)
+            environment.push_back("LISTED=1");
         fs::remove_all(host.at("up"));
         Guest guest(words, environment);
         check_limit(host, guest);

@@ -13,16 +13,19 @@ namespace {
 Place parse_place(const std::string& text) {
     std::smatch parts;
     static const std::regex form("([^:]+):([^:]+):([^:]+)");
-    if (!std::regex_match(text, parts, form)) return {text, "", ""};
+    if (!std::regex_match(text, parts, form))
+        return {text, "", ""};
     return {parts[1], parts[2], parts[3]};
 }
 
 Answer parse_answer(const std::string& line) {
     const Words words = split_words(line);
-    if (words.size() < 5) throw std::runtime_error("not an answer: " + line);
+    if (words.size() < 5)
+        throw std::runtime_error("not an answer: " + line);
     Answer answer{std::stoi(words[0]), parse_place(words[1]), std::stoi(words[2]),
                   std::stoi(words[3]), parse_place(words[4]), ""};
-    for (size_t i = 5; i < words.size(); ++i) answer.more += " " + words[i];
+    for (size_t i = 5; i < words.size(); ++i)
+        answer.more += " " + words[i];
     return answer;
 }
 
@@ -30,7 +33,8 @@ std::set<std::string> symbols_of_route(const std::string& route) {
     std::set<std::string> all;
     const std::string text = read_text(CUSLICE_TEST_FUNCTIONS);
     const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, " + route + ", \\w+\\)");
-    for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) all.insert((*it)[1]);
+    for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it)
+        all.insert((*it)[1]);
     return all;
 }
 
@@ -43,8 +47,10 @@ std::vector<LookUp> of_typedefs() {
     std::set<std::pair<std::string, int>> known;
     for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) {
         const std::pair<std::string, int> entry{(*it)[1], std::stoi((*it)[2])};
-        if (!known.insert(entry).second) continue;
-        for (const unsigned long flags : {0ul, 1ul, 2ul}) all.push_back({entry.first, entry.second, flags});
+        if (!known.insert(entry).second)
+            continue;
+        for (const unsigned long flags : {0ul, 1ul, 2ul})
+            all.push_back({entry.first, entry.second, flags});
     }
     return all;
 }
@@ -66,14 +72,17 @@ std::vector<Answer> ask(const std::vector<LookUp>& look_ups, const Words& enviro
                         std::string* err) {
     const Folder folder;
     std::string questions;
-    for (const LookUp& look_up : look_ups) questions += look_up.text() + "\n";
+    for (const LookUp& look_up : look_ups)
+        questions += look_up.text() + "\n";
     const std::string file = folder.write("questions", questions);
     const Outcome outcome = run(
         {"/bin/sh", "-c", "exec \"$1\" $2 <\"$3\"", "sh", kGuests + "/guest_lookups", after_init ? "init" : "", file},
         environment);
-    if (err) *err = outcome.err;
+    if (err)
+        *err = outcome.err;
     std::vector<Answer> answers;
-    for (const std::string& line : split_lines(outcome.out)) answers.push_back(parse_answer(line));
+    for (const std::string& line : split_lines(outcome.out))
+        answers.push_back(parse_answer(line));
     if (answers.size() != look_ups.size())
         throw std::runtime_error(std::to_string(answers.size()) + " answers, exit code " +
                                  std::to_string(outcome.exit_code) + ": " + outcome.err);

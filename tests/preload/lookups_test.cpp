@@ -50,7 +50,8 @@ std::vector<LookUp> all_look_ups() {
     // Versions too low, ahead of their time or senseless, flags that there aren't, names that there aren't.
     for (const std::string name : {"cuMemAlloc", "cuMemAllocAsync", "cuLaunchKernel", "cuGetProcAddress"})
         for (const int version : {-1, 0, 1, 1999, 2000, 3019, 3020, 11019, 11020, 12999, 20000, 2147483647})
-            for (const unsigned long flags : {0ul, 1ul, 2ul, 3ul, 4ul, ~0ul}) all.push_back({name, version, flags});
+            for (const unsigned long flags : {0ul, 1ul, 2ul, 3ul, 4ul, ~0ul})
+                all.push_back({name, version, flags});
     for (const std::string name : {"cuMemAlloc_v2", "cuMemAlloc_v3", "cuNoSuchFunction", "CUMEMALLOC", "nvmlInit_v2"})
         all.push_back({name, 13000, 0});
     return all;

@@ -26,7 +26,8 @@ struct Machine {
             run({kLaunch, "devices", "--json", "--fake", fake}, plain({"CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
         REQUIRE(listed.exit_code == 0);
         const auto answer = Json::parse(listed.out);
-        for (const auto& device : answer["devices"]) uuids.push_back(device["uuid"]);
+        for (const auto& device : answer["devices"])
+            uuids.push_back(device["uuid"]);
     }
 
     /// The environment of a launcher on this machine.
@@ -41,12 +42,14 @@ struct Machine {
     /// "21": the machine's indices of the GPUs that a guest sees; failed_init() if cuInit failed.
     std::string seen(Guest& guest) const {
         const int started = guest.code("init");
-        if (started != kSuccess) return failed_init(started);
+        if (started != kSuccess)
+            return failed_init(started);
         std::string indices;
         for (uint64_t i = 0, count = guest.number("count"); i < count; ++i) {
             const std::string uuid = split_words(guest.ask("uuid " + std::to_string(i))).at(1);
             for (size_t k = 0; k < uuids.size(); ++k)
-                if (uuids[k] == uuid) indices += std::to_string(k);
+                if (uuids[k] == uuid)
+                    indices += std::to_string(k);
         }
         return indices;
     }

@@ -19,7 +19,8 @@ inline uint64_t naps_of(int pid, int thread) {
     std::ifstream status("/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread) + "/status");
     const std::string key = "voluntary_ctxt_switches:";
     for (std::string line; std::getline(status, line);)
-        if (line.rfind(key, 0) == 0) return std::stoull(line.substr(key.size()));
+        if (line.rfind(key, 0) == 0)
+            return std::stoull(line.substr(key.size()));
     return 0;
 }
 
@@ -34,7 +35,8 @@ inline std::map<int, uint64_t> naps_of_others(int pid) {
     std::map<int, uint64_t> all;
     for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
         const int thread = std::stoi(task.path().filename());
-        if (thread != pid) all[thread] = naps_of(pid, thread);
+        if (thread != pid)
+            all[thread] = naps_of(pid, thread);
     }
     return all;
 }

@@ -26,7 +26,8 @@ std::string text_of(const Lock& lock) {
 
 // For reading, which is all that a neighbour can have. `waits`: until it can be had.
 bool lock(int file, const Lock& lock, bool waits = false) {
-    if (lock.kind == Lock::whole_file) return ::flock(file, LOCK_SH | (waits ? 0 : LOCK_NB)) == 0;
+    if (lock.kind == Lock::whole_file)
+        return ::flock(file, LOCK_SH | (waits ? 0 : LOCK_NB)) == 0;
     struct flock bytes_of {};
     bytes_of.l_type = F_RDLCK;
     bytes_of.l_whence = SEEK_SET;
@@ -65,11 +66,15 @@ long attack_names(const std::vector<std::string>& files, const std::string& own)
 }
 
 int by_number(const std::string& path, const std::string& what) {
-    if (what == "fifo") return ::mkfifo(path.c_str(), 0666);
-    if (what == "folder") return ::mkdir(path.c_str(), 0777);
-    if (what == "link") return ::symlink("/dev/zero", path.c_str());
+    if (what == "fifo")
+        return ::mkfifo(path.c_str(), 0666);
+    if (what == "folder")
+        return ::mkdir(path.c_str(), 0777);
+    if (what == "link")
+        return ::symlink("/dev/zero", path.c_str());
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0666);
-    if (file < 0 || what == "file") return file < 0 ? -1 : ::close(file);
+    if (file < 0 || what == "file")
+        return file < 0 ? -1 : ::close(file);
     ::signal(SIGIO, SIG_IGN);  // told to give its lease up
     return ::fcntl(file, F_SETLEASE, F_WRLCK);
 }
@@ -85,7 +90,8 @@ long take_names(const std::string& stem, const std::string& what, unsigned count
 }  // namespace
 
 TEST_CASE("no lock that a neighbour takes switches a limit off, keeps a job waiting or is spoken of") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const Lock how =
         GENERATE(Lock{Lock::of_process, 0, 1}, Lock{Lock::of_process, 0, 0}, Lock{Lock::of_process, 1, 4000},
                  Lock{Lock::of_open_file, 0, 1}, Lock{Lock::of_open_file, 0, 0}, Lock{Lock::of_open_file, 1, 4000},
@@ -100,9 +106,11 @@ TEST_CASE("no lock that a neighbour takes switches a limit off, keeps a job wait
         bob = std::make_unique<Neighbour>(kBob, [&] { return lock_all(town, how); });
         REQUIRE(bob->done() > 0);
     };
-    if (before) lock_now();
+    if (before)
+        lock_now();
     TwoProcesses job(town, kAlice);
-    if (!before) lock_now();
+    if (!before)
+        lock_now();
     job.check();
     const Ended again = town.start(kAlice, {"--limit", "400MiB"});
     CHECK(again.out == "started\n");
@@ -120,9 +128,11 @@ TEST_CASE("no lock that a neighbour takes switches a limit off, keeps a job wait
 }
 
 TEST_CASE("the job of a user that was killed is over for all, whoever has waited to lock its files") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const bool elsewhere = GENERATE(false, true);
-    if (elsewhere && !has_pid_namespaces()) return;
+    if (elsewhere && !has_pid_namespaces())
+        return;
     const Lock how = GENERATE(Lock{Lock::of_process}, Lock{Lock::of_open_file}, Lock{Lock::whole_file});
     CAPTURE(elsewhere, text_of(how));
     const Town town;
@@ -142,16 +152,19 @@ TEST_CASE("the job of a user that was killed is over for all, whoever has waited
     CHECK(refused.err.find("user 60001") != std::string::npos);
     alice->kill(SIGKILL);
     alice->finish();
-    for (const auto& bob : bobs) bob->stands_still();
+    for (const auto& bob : bobs)
+        bob->stands_still();
     CHECK(town.start(kCarol, {"--limit", "1500MiB"}).out == "started\n");
     CHECK(Json::parse(town.ps(kCarol).out)["processes"].size() == 0);
     CHECK(town.start(kAlice, {"--limit", "1500MiB"}).out == "started\n");
 }
 
 TEST_CASE("by no file of his a neighbour makes a job that has ended look alive") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const bool elsewhere = GENERATE(false, true);
-    if (elsewhere && !has_pid_namespaces()) return;
+    if (elsewhere && !has_pid_namespaces())
+        return;
     const std::string what = GENERATE("locked", "closed", "fifo", "folder", "link", "lease");
     CAPTURE(elsewhere, what);
     const Town town;
@@ -161,29 +174,36 @@ TEST_CASE("by no file of his a neighbour makes a job that has ended look alive")
     alice->kill(SIGKILL);
     alice->finish();
     // A cleaner of the machine's removes them before anybody has looked, and he is quicker than she.
-    for (const std::string& path : presences) std::filesystem::remove(path);
+    for (const std::string& path : presences)
+        std::filesystem::remove(path);
     const Neighbour bob(kBob, [&] {
         long made = 0;
         for (const std::string& path : presences) {
-            if (by_number(path, what == "locked" || what == "closed" ? "file" : what) != 0) continue;
+            if (by_number(path, what == "locked" || what == "closed" ? "file" : what) != 0)
+                continue;
             made++;
-            if (what == "closed" && ::chmod(path.c_str(), 0) != 0) made--;
+            if (what == "closed" && ::chmod(path.c_str(), 0) != 0)
+                made--;
             struct flock all {};
             all.l_type = F_WRLCK;
             const int file = what == "locked" ? ::open(path.c_str(), O_RDWR) : -1;
-            if (file >= 0 && ::fcntl(file, F_OFD_SETLK, &all) != 0) made--;
+            if (file >= 0 && ::fcntl(file, F_OFD_SETLK, &all) != 0)
+                made--;
         }
         return made;
     });
     REQUIRE(bob.done() == static_cast<long>(presences.size()));
     CHECK(town.start(kCarol, {"--limit", "1500MiB"}).out == "started\n");
-    if (!elsewhere) CHECK(town.start(kAlice, {"--limit", "1500MiB"}).out == "started\n");
+    if (!elsewhere)
+        CHECK(town.start(kAlice, {"--limit", "1500MiB"}).out == "started\n");
 }
 
 TEST_CASE("by nothing that he may do to its files a neighbour makes a job that lives look dead") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const bool elsewhere = GENERATE(false, true);
-    if (elsewhere && !has_pid_namespaces()) return;
+    if (elsewhere && !has_pid_namespaces())
+        return;
     CAPTURE(elsewhere);
     const Town town;
     TwoProcesses job(town, kAlice, elsewhere ? in_own_pids() : Words{});
@@ -200,21 +220,25 @@ TEST_CASE("by nothing that he may do to its files a neighbour makes a job that l
     CHECK(town.files("", kAlice) == files);
     CHECK(town.start(kCarol, {"--limit", "1500MiB"}).exit_code == 75);
     CHECK(Json::parse(town.ps(kCarol).out)["processes"].size() == 2);
-    if (!elsewhere) job.check();
+    if (!elsewhere)
+        job.check();
 }
 
 TEST_CASE("where a cleaner has removed a living job's presence, what a neighbour puts there changes nothing") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const std::string what = GENERATE("file", "fifo", "folder", "link");
     CAPTURE(what);
     const Town town;
     TwoProcesses job(town, kAlice);
     const auto presences = town.files(".alive", kAlice);
     REQUIRE(!presences.empty());
-    for (const std::string& path : presences) std::filesystem::remove(path);
+    for (const std::string& path : presences)
+        std::filesystem::remove(path);
     const Neighbour bob(kBob, [&] {
         long made = 0;
-        for (const std::string& path : presences) made += by_number(path, what) == 0;
+        for (const std::string& path : presences)
+            made += by_number(path, what) == 0;
         return made;
     });
     REQUIRE(bob.done() == static_cast<long>(presences.size()));
@@ -224,7 +248,8 @@ TEST_CASE("where a cleaner has removed a living job's presence, what a neighbour
 }
 
 TEST_CASE("what a neighbour puts under the name of another user's ledger is passed by") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const std::string what = GENERATE("file", "fifo", "folder", "link", "lease");
     const unsigned count = GENERATE(1u, 3u);
     CAPTURE(what, count);
@@ -244,7 +269,8 @@ TEST_CASE("what a neighbour puts under the name of another user's ledger is pass
 }
 
 TEST_CASE("where a neighbour has every name nothing is granted alone, and it is said by whom") {
-    if (!has_users()) return;
+    if (!has_users())
+        return;
     const std::string what = GENERATE("file", "fifo", "folder", "link", "lease");
     CAPTURE(what);
     const Town town;
@@ -276,8 +302,10 @@ TEST_CASE("where a neighbour has every name nothing is granted alone, and it is 
 
 TEST_CASE("a flood of names keeps no job from its limit, and a start is let in or refused with the flooder's name",
           "[slow]") {
-    if (!has_users() || !has_own_mounts()) return;
-    if (!can_trace()) return;
+    if (!has_users() || !has_own_mounts())
+        return;
+    if (!can_trace())
+        return;
     const std::string what = GENERATE("others", "hers", "his", "presences", "many");
     CAPTURE(what);
     const Town town("1xlaptop-2g", "64m");
@@ -291,15 +319,19 @@ TEST_CASE("a flood of names keeps no job from its limit, and a start is let in o
     // The end of the number says which GPU a process's presence is for.
     const auto known = town.files(".alive");
     std::string mark = "0000";
-    if (!known.empty()) mark = known[0].substr(known[0].size() - 10, 4);
+    if (!known.empty())
+        mark = known[0].substr(known[0].size() - 10, 4);
     const long count = what == "many" ? 150'000 : 20'000;
     const auto name_of = [&](long i) -> std::string {
         char id[17];
         const std::string number = std::to_string(i);
         snprintf(id, sizeof id, "%012lx", static_cast<unsigned long>(i));
-        if (what == "presences") return "60001-" + (id + mark) + ".alive";
-        if (what == "hers") return "60001" + behind + (i < 255 ? "-" + std::to_string(i + 1) : number) + ".ledger";
-        if (what == "his") return "60002" + behind + (i < 255 ? "-" + std::to_string(i + 1) : number) + ".ledger";
+        if (what == "presences")
+            return "60001-" + (id + mark) + ".alive";
+        if (what == "hers")
+            return "60001" + behind + (i < 255 ? "-" + std::to_string(i + 1) : number) + ".ledger";
+        if (what == "his")
+            return "60002" + behind + (i < 255 ? "-" + std::to_string(i + 1) : number) + ".ledger";
         return std::to_string(100'000 + i) + behind + ".ledger";
     };
     const Neighbour bob(kBob, [&] {
@@ -313,8 +345,10 @@ TEST_CASE("a flood of names keeps no job from its limit, and a start is let in o
     REQUIRE(bob.done() == count);
     const auto let_in_or_named = [&](int exit_code, const std::string& err) {
         CHECK((exit_code == 0 || exit_code == 75));
-        if (exit_code == 75) CHECK(err.find("user 60002") != std::string::npos);
-        if (exit_code == 0) CHECK(err.empty());
+        if (exit_code == 75)
+            CHECK(err.find("user 60002") != std::string::npos);
+        if (exit_code == 0)
+            CHECK(err.empty());
     };
     const Traced flooded = count_calls(launcher, town.outside());
     let_in_or_named(flooded.exit_code, flooded.err);
@@ -329,7 +363,8 @@ TEST_CASE("a flood of names keeps no job from its limit, and a start is let in o
     CHECK((claimed == kSuccess || claimed == kOutOfMemory));
     const Words said = claims->complaints();
     REQUIRE(said.empty() == (claimed == kSuccess));
-    if (claimed == kOutOfMemory) CHECK(said[0].find("user 60002") != std::string::npos);
+    if (claimed == kOutOfMemory)
+        CHECK(said[0].find("user 60002") != std::string::npos);
     claims.reset();
     // A group reserves nothing, so it looks at nobody's names.
     const Words group{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"};

@@ -69,7 +69,8 @@ TEST_CASE("figures add up: used, free and reserved are the total, in every mode,
                 const uint64_t free = add_up(guest);
                 CHECK(guest.number("info") == free);
                 // As one block, unless a cache's segments are in use: their free bytes lie apart.
-                if (!caches || std::string(command) == "free b") can_be_had(free);
+                if (!caches || std::string(command) == "free b")
+                    can_be_had(free);
             }
         }
 }
@@ -186,7 +187,8 @@ TEST_CASE("a shutdown of NVML too many leaves the limit in place") {
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
     REQUIRE(guest.code("init") == kSuccess);
     REQUIRE(guest.code("create one 0") == kSuccess);
-    if (initialises) REQUIRE(guest.code("nvml") == kSuccess);
+    if (initialises)
+        REQUIRE(guest.code("nvml") == kSuccess);
     guest.ask("nvmlshutdown");
     guest.ask("nvmlshutdown");
     guest.code("create other 0");

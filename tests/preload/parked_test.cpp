@@ -14,7 +14,8 @@ Words growth(const std::string& free, const Words& more = {}) {
 }
 
 void create_contexts(Scene& scene, unsigned count) {
-    for (unsigned i = 0; i < count; ++i) REQUIRE(scene.guest.code("create c" + std::to_string(i) + " 0") == kSuccess);
+    for (unsigned i = 0; i < count; ++i)
+        REQUIRE(scene.guest.code("create c" + std::to_string(i) + " 0") == kSuccess);
     REQUIRE(scene.guest.code("current 0") == kSuccess);
 }
 
@@ -28,8 +29,10 @@ TEST_CASE("deferred: where the driver has no fences, no more than 64 MiB or a qu
     Scene scene("1xt4", growth("deferred", many_contexts ? Words{} : no_fences), "12GiB");
     REQUIRE(scene.guest.code("retain 0") == kSuccess);
     REQUIRE(scene.guest.code("stream s") == kSuccess);
-    if (many_contexts) create_contexts(scene, 16);
-    if (live) REQUIRE(scene.guest.code("alloc live " + bytes(live)) == kSuccess);
+    if (many_contexts)
+        create_contexts(scene, 16);
+    if (live)
+        REQUIRE(scene.guest.code("alloc live " + bytes(live)) == kSuccess);
     const uint64_t before = scene.held().used, most = std::max(64 * kMiB, live / 4);
     for (int i = 0; i < 100; ++i) {
         REQUIRE(scene.guest.code("alloc a " + bytes(8 * kMiB)) == kSuccess);
@@ -99,7 +102,8 @@ TEST_CASE("blocks of sizes that were exported come out of the cache where there 
     REQUIRE(scene.guest.code("fill 1048576") == kOutOfMemory);
     REQUIRE(scene.guest.code("ipcget a") == kSuccess);
     // Every other one, so that no segment is idle.
-    for (int i = 2; i < 400; i += 2) REQUIRE(scene.guest.code("free fill" + std::to_string(i)) == kSuccess);
+    for (int i = 2; i < 400; i += 2)
+        REQUIRE(scene.guest.code("free fill" + std::to_string(i)) == kSuccess);
     CHECK(scene.guest.number("fill 1048576") >= 199);
 }
 

@@ -27,7 +27,8 @@ struct Parts {
     }
     Held held() { return books_of(books.path(), guest.pid()); }
     void retain_all() {
-        for (unsigned i = 0; i < count; i++) REQUIRE(guest.code("retain " + text(i)) == kSuccess);
+        for (unsigned i = 0; i < count; i++)
+            REQUIRE(guest.code("retain " + text(i)) == kSuccess);
     }
     // Bytes charged to one partition. One of its contexts is the guest's current one afterwards.
     uint64_t used(unsigned part) {
@@ -36,7 +37,8 @@ struct Parts {
     }
     uint64_t used_by_all() {
         uint64_t sum = 0;
-        for (unsigned i = 0; i < count; i++) sum += used(i);
+        for (unsigned i = 0; i < count; i++)
+            sum += used(i);
         return sum;
     }
     static uint64_t total() {

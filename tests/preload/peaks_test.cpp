@@ -40,7 +40,8 @@ struct Pair {
     uint64_t peak() {
         const Json now = holders(books);
         REQUIRE_FALSE(now.empty());
-        for (const Json& one : now) CHECK(one["peak"] == now[0]["peak"]);
+        for (const Json& one : now)
+            CHECK(one["peak"] == now[0]["peak"]);
         return now[0]["peak"].get<uint64_t>();
     }
 
@@ -163,7 +164,8 @@ TEST_CASE("what the driver refuses is in no job's peak") {
     Guest other(Guest::route("linked"), raw(kGpu, books.path()));
     Guest guest(Guest::route("linked"),
                 sliced(kGpu, books.path(), {"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared", "CUSLICE_HEADROOM=16MiB"}));
-    for (Guest* one : {&other, &guest}) retain_device(*one);
+    for (Guest* one : {&other, &guest})
+        retain_device(*one);
     REQUIRE(other.code("alloc x " + bytes(kGiB)) == kSuccess);
     const auto peak = [&] { return holders(books).at(0)["peak"].get<uint64_t>(); };
     const uint64_t before = peak();

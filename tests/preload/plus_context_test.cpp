@@ -16,7 +16,8 @@ struct Beside {
     explicit Beside(const Words& settings, unsigned gpus = 1)
         : guest(Guest::route("linked"), sliced(kGpu, books.path(), settings)) {
         REQUIRE(guest.code("init") == kSuccess);
-        for (unsigned i = 0; i < gpus; i++) REQUIRE(guest.code("retain " + text(i)) == kSuccess);
+        for (unsigned i = 0; i < gpus; i++)
+            REQUIRE(guest.code("retain " + text(i)) == kSuccess);
     }
     // How many bytes the current GPU gives, in blocks.
     uint64_t fill() { return std::stoull(split_words(guest.ask("fill " + text(kBlock))).at(1)) * kBlock; }

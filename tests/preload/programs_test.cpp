@@ -90,14 +90,16 @@ struct Machine {
 // The first CUresult that isn't success.
 int all_of(Guest& guest, const Words& commands, unsigned number) {
     for (const std::string& command : commands)
-        if (const int code = guest.code(numbered(command, number))) return code;
+        if (const int code = guest.code(numbered(command, number)))
+            return code;
     return kSuccess;
 }
 
 // Takes until it is refused; with what, and how many there are.
 int take_all(Guest& guest, const Kind& kind, unsigned* count) {
     for (*count = 0;; ++*count)
-        if (const int code = all_of(guest, kind.take, *count)) return code;
+        if (const int code = all_of(guest, kind.take, *count))
+            return code;
 }
 
 // Takes and gives back twice what there is of a kind.
@@ -117,12 +119,14 @@ void check_kind(const Kind& kind, const Machine& machine) {
         CHECK(full.used + kind.most + 16 * kMiB > 1000 * kMiB);
         const uint64_t taken = full.used - used;  // what is measured may go into the headroom
         CHECK(scene.free() == (taken < free ? free - taken : 0));
-        for (unsigned i = 0; i < count; i++) REQUIRE(all_of(scene.guest, kind.give_back, i) == kSuccess);
+        for (unsigned i = 0; i < count; i++)
+            REQUIRE(all_of(scene.guest, kind.give_back, i) == kSuccess);
         CHECK(scene.held().used == used);
         CHECK(scene.free() == free);
 
         // The same with no limit but the GPU's.
-        if (round != 0) continue;
+        if (round != 0)
+            continue;
         const Folder books;
         Guest raw_guest(Guest::route("linked"), raw(machine.gpus, books.path()));
         retain_device(raw_guest);
@@ -136,8 +140,10 @@ void check_kind(const Kind& kind, const Machine& machine) {
 std::string newest_driver() {
     constexpr int kUsual = 13000;
     int newest = kUsual;
-    for (const FunctionRow& row : kFunctionRows) newest = std::max(newest, row.version);
-    if (newest == kUsual) return "";
+    for (const FunctionRow& row : kFunctionRows)
+        newest = std::max(newest, row.version);
+    if (newest == kUsual)
+        return "";
     return "[driver]\ncuda = \"" + std::to_string(newest / 1000) + "." + std::to_string(newest % 1000 / 10) + "\"";
 }
 
@@ -145,7 +151,8 @@ std::string newest_driver() {
 Words ways_on(const Machine& machine, bool refused) {
     Words ways;
     for (const std::string& way : split_words(Scene(machine.gpus, {}).guest.ask("ways")))
-        if (way.starts_with("refused-") == refused) ways.push_back(way);
+        if (way.starts_with("refused-") == refused)
+            ways.push_back(way);
     return ways;
 }
 
@@ -281,7 +288,8 @@ TEST_CASE("memory that is bound to a multicast object is counted until it is unb
     for (const std::string& command : end) {
         CHECK(scene.held().used == used + 100 * kMiB);
         CHECK(scene.guest.code(command) == kSuccess);
-        if (command.starts_with("unbind")) break;
+        if (command.starts_with("unbind"))
+            break;
     }
     CHECK(scene.held().used == used);
     CHECK(scene.free() == free);
@@ -312,12 +320,14 @@ class Reader {
     explicit Reader(const std::string& folder) {
         std::string error;
         for (const auto& file : std::filesystem::directory_iterator(folder))
-            if (books_.open_existing(file.path().string(), error)) return;
+            if (books_.open_existing(file.path().string(), error))
+                return;
         FAIL("no books in " << folder);
     }
     fake::Holder of(int pid) {
         for (const fake::Holder& holder : books_.holders())
-            if (holder.pid == pid) return holder;
+            if (holder.pid == pid)
+                return holder;
         return {};
     }
 

@@ -54,13 +54,16 @@ std::unique_ptr<Guest> queue_up(const Machine& machine, const Words& options, si
 // Someone who waits for several GPUs has nothing kept on one of them, and says so in its ledger.
 bool somebody_steps_aside(const Machine& machine) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(machine.books.path())) {
-        if (entry.path().extension() != ".ledger") continue;
+        if (entry.path().extension() != ".ledger")
+            continue;
         ledger::Ticket tickets[ledger::kTickets];
         std::ifstream file(entry.path(), std::ios::binary);
         file.seekg(offsetof(ledger::File, tickets));
-        if (!file.read(reinterpret_cast<char*>(tickets), sizeof tickets)) continue;
+        if (!file.read(reinterpret_cast<char*>(tickets), sizeof tickets))
+            continue;
         for (const ledger::Ticket& ticket : tickets)
-            if (ticket.state.load() == ledger::TicketState::waiting && ticket.aside.load() != 0) return true;
+            if (ticket.state.load() == ledger::TicketState::waiting && ticket.aside.load() != 0)
+                return true;
     }
     return false;
 }
@@ -83,7 +86,8 @@ TEST_CASE("a launcher that doesn't wait looks again while what is in its way may
     // Each look is a child of the launcher.
     std::set<int> looks;
     REQUIRE(soon([&] {
-        for (const int child : children_of(late->child())) looks.insert(child);
+        for (const int child : children_of(late->child()))
+            looks.insert(child);
         return looks.size() > 4;
     }));
     stranger.kill(SIGKILL);
@@ -99,7 +103,8 @@ TEST_CASE("of one large job and a stream of small ones the large one starts afte
     const bool small_ones_wait = GENERATE(false, true);
     CAPTURE(small_ones_wait);
     Words options{"--fraction", "0.3"};
-    if (small_ones_wait) options.push_back("--wait");
+    if (small_ones_wait)
+        options.push_back("--wait");
     // Each begins before the one before it has ended, so that the large one never fits.
     for (unsigned passed = 0; passed < kMaxPast; passed++) {
         CHECK(waiting(machine).at(0)["passed"] == passed);
@@ -117,11 +122,13 @@ TEST_CASE("of one large job and a stream of small ones the large one starts afte
     CHECK(contains(refused.err, " s. Held: pid " + std::to_string(first->pid()) + " ("));
     CHECK(contains(refused.err, ". Try --wait\n"));
     std::unique_ptr<Guest> later;
-    if (small_ones_wait) later = queue_up(machine, options, 2);
+    if (small_ones_wait)
+        later = queue_up(machine, options, 2);
     CHECK(first->finish() == 0);
     CHECK(large->code("init") == kSuccess);
     CHECK(large->code("retain 0") == kSuccess);
-    if (!later) return;
+    if (!later)
+        return;
     CHECK(waiting(machine).at(0)["position"] == 1);
     CHECK(large->finish() == 0);
     CHECK(later->code("init") == kSuccess);
@@ -152,7 +159,8 @@ TEST_CASE("ps shows who waits: at which place, for how much, and nobody who has 
     CHECK(all[1]["command"] == "\x1b[31mred\n");
     const std::string table = run({kLaunch, "ps", "--fake", machine.fake}, machine.outside()).out;
     const Words lines = split_lines(table);
-    for (const std::string& line : lines) CHECK(line.size() <= 80);
+    for (const std::string& line : lines)
+        CHECK(line.size() <= 80);
     Words wide = machine.outside();
     wide.push_back("COLUMNS=200");
     const Words whole = split_lines(run({kLaunch, "ps", "--fake", machine.fake}, wide).out);
@@ -205,7 +213,8 @@ TEST_CASE("who waits is told what for when it begins, and when it is through or 
 TEST_CASE("any waits in the queue of each GPU, and leaves the others when it has one") {
     const Machine machine("3xlaptop-2g");
     std::vector<std::unique_ptr<Guest>> holders;
-    for (const char* gpu : {"0", "1", "2"}) holders.push_back(start(machine, {"--gpus", gpu, "--fraction", "0.5"}));
+    for (const char* gpu : {"0", "1", "2"})
+        holders.push_back(start(machine, {"--gpus", gpu, "--fraction", "0.5"}));
     auto any = queue_up(machine, {"--gpus", "any", "--fraction", "0.9", "--wait"}, 3);
     auto behind = queue_up(machine, {"--gpus", "1", "--fraction", "0.8", "--wait"}, 4);
     CHECK(holders[1]->finish() == 0);

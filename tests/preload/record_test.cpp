@@ -102,7 +102,8 @@ TEST_CASE("rows name the GPU that the memory is on, its limit, and what counts a
     const bool limited = GENERATE(true, false);
     const std::string file = folder.path() + GENERATE("/a.csv", "/a.trace");
     Words options{"--record", file, "--gpus", "2,0"};
-    if (limited) options = joined(options, {"--limit", "0=512MiB,2=1GiB"});
+    if (limited)
+        options = joined(options, {"--limit", "0=512MiB,2=1GiB"});
     const auto guest = machine.start(options);
     retain_device(*guest);
     REQUIRE(guest->code("retain 1") == kSuccess);
@@ -115,18 +116,23 @@ TEST_CASE("rows name the GPU that the memory is on, its limit, and what counts a
     CHECK(guest->code("pool p 1") == kSuccess);
     CHECK(guest->code("alloc d 4194304 pool=p") == kSuccess);
     CHECK(guest->code("alloc e 99999999999") == kOutOfMemory);
-    for (const char* block : {"free a", "freeasync b", "freeasync d"}) CHECK(guest->code(block) == kSuccess);
+    for (const char* block : {"free a", "freeasync b", "freeasync d"})
+        CHECK(guest->code(block) == kSuccess);
     REQUIRE(guest->code("release 0") == kSuccess);  // which frees c
     const Recorded recorded(file);
     const std::string first = machine.uuids[2], second = machine.uuids[0];
     std::string gpus;
-    for (const Row& row : recorded.rows) gpus += row.gpu == first ? '0' : row.gpu == second ? '1' : '?';
+    for (const Row& row : recorded.rows)
+        gpus += row.gpu == first ? '0' : row.gpu == second ? '1' : '?';
     CHECK(gpus == "1110101110");
     for (const Row& row : recorded.rows) {
-        if (!limited) CHECK(row.limit + row.held == "");
-        if (limited) CHECK(row.limit == (row.gpu == first ? "1073741824" : "536870912"));
+        if (!limited)
+            CHECK(row.limit + row.held == "");
+        if (limited)
+            CHECK(row.limit == (row.gpu == first ? "1073741824" : "536870912"));
     }
-    if (!limited) return;
+    if (!limited)
+        return;
     // The first block, and what its context takes; a free is written before it is one.
     const auto held = [&](size_t row) { return std::stoull(recorded.rows.at(row).held); };
     CHECK(held(0) > 1048576);
@@ -179,7 +185,8 @@ TEST_CASE("a context's end frees what is in it") {
         CHECK(Recorded(session.file).live.size() == 1);
         REQUIRE(session.guest.code(round == 2 ? "reset 0" : "release 0") == kSuccess);
         CHECK(Recorded(session.file).live.empty());
-        if (round != 2) REQUIRE(session.guest.code("retain 0") == kSuccess);
+        if (round != 2)
+            REQUIRE(session.guest.code("retain 0") == kSuccess);
     }
     CHECK(Recorded(session.file).rows.size() == 18);
 }
@@ -201,7 +208,8 @@ TEST_CASE("cancelled threads leave whole rows, and none too few") {
     const Words& settings = GENERATE(kNothing, kGrowth);
     // As in threads_test.cpp: an asynchronous one can only be met where it may strike, computing in the driver.
     const bool anywhere = how == "deferred";
-    if (!anywhere && settings == kGrowth) return;
+    if (!anywhere && settings == kGrowth)
+        return;
     if (!anywhere && !kSanitizer.empty()) {
         skip("asynchronous cancellation under a sanitizer");
         return;
@@ -267,7 +275,8 @@ TEST_CASE("a program that ends leaves its rows alone, and one that is killed has
     CHECK(session.guest.ask("storm 4 300 3000") == "0 0");
     REQUIRE(session.guest.code("alloc a 1000") == kSuccess);
     const auto size = std::filesystem::file_size(session.file);
-    if (killed) session.guest.kill(SIGKILL);
+    if (killed)
+        session.guest.kill(SIGKILL);
     CHECK(session.guest.finish() == (killed ? 128 + SIGKILL : 0));
     const Recorded recorded(session.file);
     CHECK(recorded.rows.back().bytes == 1000);
@@ -314,7 +323,8 @@ TEST_CASE("where space ends, or the file can't be made, one line says so and the
     use_device(guest);
     const std::string begin = "cuslice: recording has stopped, and the program goes on: can't ";
     std::string why = "write to /dev/full: No space left on device";
-    if (what == "/nowhere/out.csv") why = "make /nowhere/out.csv: No such file or directory";
+    if (what == "/nowhere/out.csv")
+        why = "make /nowhere/out.csv: No such file or directory";
     uint64_t size = 0;
     if (what == "limit") {
         // The kernel's signal would end the program, were the file to grow.
@@ -356,7 +366,8 @@ TEST_CASE("cuslice run records into the folder that it was started in, wherever 
         CHECK(outcome.exit_code == 0);
         CHECK(outcome.err.empty());
         std::string expected = name;
-        if (const auto at = name.find("%p"); at != name.npos) expected.replace(at, 2, std::to_string(outcome.pid));
+        if (const auto at = name.find("%p"); at != name.npos)
+            expected.replace(at, 2, std::to_string(outcome.pid));
         CHECK(Recorded(folder.path() + "/" + expected).text() == "allocate 1000; ");
     }
     // A second time it would be overwritten.

@@ -55,7 +55,8 @@ struct Recorded {
             R"((\d+),([01]\d|2[0-3])(?::[0-5]\d){2}\.\d{6},(allocate|free|allocate failure),0x([0-9a-f]+),(\d+),0x([0-9a-f]+),([^,]*),(\d*),(\d*))");
         while (std::getline(lines, line)) {
             std::smatch parts;
-            if (line.empty()) continue;
+            if (line.empty())
+                continue;
             if (!std::regex_match(line, parts, form)) {
                 FAIL_CHECK(line);
                 continue;
@@ -75,12 +76,14 @@ struct Recorded {
     }
     std::string text() const {
         std::string all;
-        for (const Row& row : rows) all += row.action + " " + std::to_string(row.bytes) + "; ";
+        for (const Row& row : rows)
+            all += row.action + " " + std::to_string(row.bytes) + "; ";
         return all;
     }
     std::set<std::string> threads() const {
         std::set<std::string> all;
-        for (const Row& row : rows) all.insert(row.thread);
+        for (const Row& row : rows)
+            all.insert(row.thread);
         return all;
     }
     std::vector<Row> rows;

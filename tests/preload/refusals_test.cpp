@@ -18,7 +18,8 @@ std::string two_gpus(const Folder& folder) {
 
 /// No context fits on the program's GPU 1.
 Words settings(const std::string& mode) {
-    if (mode == "split") return {"CUSLICE_LIMIT=0=1200MiB", "CUSLICE_SPLIT=1=100MiB+100MiB", "CUSLICE_HEADROOM=16MiB"};
+    if (mode == "split")
+        return {"CUSLICE_LIMIT=0=1200MiB", "CUSLICE_SPLIT=1=100MiB+100MiB", "CUSLICE_HEADROOM=16MiB"};
     return {"CUSLICE_LIMIT=0=1200MiB,1=200MiB", "CUSLICE_HEADROOM=16MiB", "CUSLICE_ALLOCATOR=" + mode};
 }
 
@@ -40,7 +41,8 @@ struct Place {
         const Held before = all_books_of(folder.path(), guest.pid());
         CHECK(guest.code(call) == kOutOfMemory);
         const Held after = all_books_of(folder.path(), guest.pid());
-        if (!caches) CHECK(after.used == before.used);
+        if (!caches)
+            CHECK(after.used == before.used);
         CHECK(after.contexts == before.contexts);
     }
 
@@ -70,7 +72,8 @@ TEST_CASE("after refused memory the thread and its books are as before") {
 }
 
 TEST_CASE("memory that there is no host memory to note is refused, and the thread and its books are as before") {
-    if (!kSanitizer.empty()) return skip("the guest's mmap would take the place of the sanitizer's");
+    if (!kSanitizer.empty())
+        return skip("the guest's mmap would take the place of the sanitizer's");
     const std::string mode = GENERATE("direct", "split");
     Place place(mode, "stacked");
     for (int round = 0; round < 2; round++)

@@ -22,7 +22,8 @@ Counts counts_of(const Words& words, const Words& environment) {
     REQUIRE(outcome.exit_code == 0);
     const Words pairs = split_words(outcome.out);
     Counts counts;
-    for (size_t i = 0; i + 1 < pairs.size(); i += 2) counts[pairs[i]] = std::stoull(pairs[i + 1]);
+    for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+        counts[pairs[i]] = std::stoull(pairs[i + 1]);
     return counts;
 }
 
@@ -110,7 +111,8 @@ TEST_CASE("cached memory is not handed out while a stream may still use it", "[s
     CHECK(counts.at("frees") == counts.at("allocations"));
     CHECK(counts.at("allocations") > churned.operations / 10);
     CHECK(counts.at("looked_at") > churned.operations * 10);
-    if (kind.captures) CHECK(counts.at("captures") > 0);
+    if (kind.captures)
+        CHECK(counts.at("captures") > 0);
 }
 
 TEST_CASE("cached memory of a part of a GPU is not handed out while another part's stream may still use it", "[slow]") {
@@ -146,7 +148,8 @@ TEST_CASE("an allocator that doesn't wait for the GPU, or only for its own conte
     CHECK(cached(churned, free, "all", kGiB).at("wrong") == 0);
     CHECK(cached(churned, free, "none", kGiB).at("wrong") > 1000);
     // A batch is mostly old enough; strict hands the block out at once.
-    if (free == "strict") CHECK(cached(churned, free, "own", kGiB).at("wrong") > 0);
+    if (free == "strict")
+        CHECK(cached(churned, free, "own", kGiB).at("wrong") > 0);
 }
 
 TEST_CASE("deferred: at least nine in ten batches of freed blocks come back without a wait for the GPU") {

@@ -28,7 +28,8 @@ struct Figures {
         const std::regex one(size);
         for (std::sregex_iterator part(parts.begin(), parts.end(), one); part != std::sregex_iterator(); ++part)
             held += std::stod((*part)[1]);
-        if (std::regex_search(line, found, std::regex(size + " by other processes"))) others = std::stod(found[1]);
+        if (std::regex_search(line, found, std::regex(size + " by other processes")))
+            others = std::stod(found[1]);
         if (std::regex_search(line, found, std::regex(size + " are kept for the driver")))
             headroom = std::stod(found[1]);
     }
@@ -106,7 +107,8 @@ TEST_CASE("the figures of a refusal add up, whatever the driver has taken and gi
     const Machine machine("1xlaptop-2g");
     auto guest = machine.start(one.options);
     use_device(*guest);
-    for (const std::string& call : one.before) REQUIRE(guest->code(call) == kSuccess);
+    for (const std::string& call : one.before)
+        REQUIRE(guest->code(call) == kSuccess);
     CHECK(guest->code(one.refused) == kOutOfMemory);
     const auto peak = machine.holders().at(0).at("peak").get<uint64_t>() / kMiB;
     const Held held = machine.held(*guest, 0);

@@ -55,7 +55,8 @@ std::vector<Route> routes() {
         {"mipmap", guest("linked"), {}, "", {}, kGiB, {}, {"mipmap # 3500 3500 0 1"}, true},
         {"child: look-up, then fork", guest("v2"), {"fork"}},
     };
-    if (!kPython.empty()) all.push_back({"ctypes", {kPython, kSources + "/guest/ctypes_guest.py"}, {}});
+    if (!kPython.empty())
+        all.push_back({"ctypes", {kPython, kSources + "/guest/ctypes_guest.py"}, {}});
     for (const std::string major : {"12", "13"})
         all.push_back({major == "12" ? "shared runtime 12" : "shared runtime 13",
                        {kGuests + "/guest_runtime" + major},
@@ -68,21 +69,26 @@ std::vector<Route> routes() {
 // Takes one block after the other by commands; the refusal and how many there were, as `fill` answers.
 Words take(Guest& guest, const Route& route) {
     for (const char* line : {"init", "retain 0"})
-        if (guest.code(line) != kSuccess) return {line, "failed"};
+        if (guest.code(line) != kSuccess)
+            return {line, "failed"};
     for (const std::string& line : route.setup)
-        if (guest.code(line) != kSuccess) return {line, "failed"};
+        if (guest.code(line) != kSuccess)
+            return {line, "failed"};
     for (int n = 0;; n++)
         for (std::string line : route.take) {
             line.replace(line.find('#'), 1, "b" + std::to_string(n));
-            if (const int code = guest.code(line)) return {std::to_string(code), std::to_string(n)};
+            if (const int code = guest.code(line))
+                return {std::to_string(code), std::to_string(n)};
         }
 }
 
 // Allocates until it is refused; the answer.
 Words fill(Guest& guest, const std::string& how) {
-    if (how == "runtime") return split_words(guest.ask("fill"));
+    if (how == "runtime")
+        return split_words(guest.ask("fill"));
     for (const char* line : {"init", "retain 0"})
-        if (guest.code(line) != kSuccess) return {line, "failed"};
+        if (guest.code(line) != kSuccess)
+            return {line, "failed"};
     // A pitched row of one byte takes 512.
     const uint64_t bytes = how == "pitch" ? kBlock / 512 : kBlock;
     const std::string line = "fill " + std::to_string(bytes) + (how == "thread" ? "" : " " + how);
@@ -101,14 +107,17 @@ void run_route(const Route& route, bool limited) {
     const std::string gpu = "1xlaptop-2g";
     Folder books;
     Words settings;
-    if (limited) settings.push_back("CUSLICE_LIMIT=" + std::to_string(route.limit / kMiB) + "MiB");
+    if (limited)
+        settings.push_back("CUSLICE_LIMIT=" + std::to_string(route.limit / kMiB) + "MiB");
     settings.insert(settings.end(), route.environment.begin(), route.environment.end());
     Guest guest(route.words, limited ? sliced(gpu, books.path(), settings) : raw(gpu, books.path(), settings));
-    for (const std::string& line : route.before) REQUIRE(guest.code(line) == kSuccess);
+    for (const std::string& line : route.before)
+        REQUIRE(guest.code(line) == kSuccess);
     const Words answer = route.take.empty() ? fill(guest, route.fill) : take(guest, route);
     INFO("stderr: " << guest.err());
     CHECK(answer.size() == 2);
-    if (answer.size() != 2) return;
+    if (answer.size() != 2)
+        return;
     const Held held = books_of(books.path(), guest.pid());
     print_row(route, answer, held);
     CHECK(answer[0] == std::to_string(kOutOfMemory));
@@ -119,12 +128,14 @@ void run_route(const Route& route, bool limited) {
         return;
     }
     CHECK(held.used <= route.limit);
-    if (!route.afterwards) CHECK(held.peak <= route.limit);
+    if (!route.afterwards)
+        CHECK(held.peak <= route.limit);
     // It was refused for its limit and not before: one more block wouldn't have fit, with what is kept for the driver.
     CHECK(held.used + kBlock + route.limit / 10 > route.limit);
     const Words said = guest.complaints();
     CHECK(said.size() == 1);
-    if (said.size() != 1) return;
+    if (said.size() != 1)
+        return;
     CHECK(said[0].rfind("cuslice: out of memory on GPU ", 0) == 0);
     CHECK(said[0].find("(NVIDIA GeForce 940MX): cu") != std::string::npos);
     CHECK(said[0].find("of the " + std::to_string(route.limit / kMiB) + ".0 MiB limit are in use") !=
@@ -143,7 +154,8 @@ TEST_CASE("route table: each is refused one allocation past its limit") {
     // The control: the same guest without cuslice takes the whole GPU.
     Route control{"(without cuslice: linked)", guest("linked"), {}};
     run_route(control, false);
-    if (kPython.empty()) skip("ctypes, as there is no python3 here");
+    if (kPython.empty())
+        skip("ctypes, as there is no python3 here");
 }
 
 TEST_CASE("a guest on the shared runtime has the version that it was linked to") {

@@ -63,7 +63,8 @@ void on_machine_of(const Words& names, size_t copies) {
 }  // namespace
 
 TEST_CASE("two halves, three thirds, four quarters and a whole fit on one GPU of every profile") {
-    for (const std::string& name : profiles()) all_shares_fit(Machine("1x" + name), {0});
+    for (const std::string& name : profiles())
+        all_shares_fit(Machine("1x" + name), {0});
 }
 
 TEST_CASE("two halves, three thirds, four quarters and a whole fit on two GPUs of every profile") {

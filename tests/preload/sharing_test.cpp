@@ -31,11 +31,13 @@ TEST_CASE("memory of another program is counted where it was made, as long as it
         CHECK(other.guest.code(form.close) == kSuccess);
         CHECK(owner.free() == free - 300 * kMiB);
         CHECK(owner.guest.code(form.end) == kSuccess);
-        if (descriptor) CHECK(owner.guest.code("unexport a") == kSuccess);
+        if (descriptor)
+            CHECK(owner.guest.code("unexport a") == kSuccess);
         CHECK(owner.free() == free);
         CHECK(other.free() == other_free);
     }
-    if (descriptor) return;
+    if (descriptor)
+        return;
     SECTION("its owner gives it back first, and then it is the other's") {
         CHECK(owner.guest.code(form.end) == kSuccess);
         CHECK(owner.held().used == 104 * kMiB);
@@ -125,13 +127,15 @@ TEST_CASE("growth: memory that another device may have been given is not used ag
     REQUIRE(scene.guest.code("alloc keep " + size) == kSuccess);
     std::vector<uint64_t> given{scene.guest.number("alloc a " + size)};
     // The driver may grant or refuse it: any answer will do.
-    if (how != "none") CHECK(scene.guest.ask(how) != "");
+    if (how != "none")
+        CHECK(scene.guest.ask(how) != "");
     CHECK(scene.guest.code("free a") == kSuccess);
     bool again = false;
     for (int i = 0; i < 600; i++) {
         const std::string name = "b" + std::to_string(i);
         again |= scene.guest.number("alloc " + name + " " + size) == given[0];
-        if (i % 2) CHECK(scene.guest.code("free " + name) == kSuccess);
+        if (i % 2)
+            CHECK(scene.guest.code("free " + name) == kSuccess);
     }
     CHECK(again == (how == "none"));
 }

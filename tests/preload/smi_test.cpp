@@ -20,7 +20,8 @@ Outcome smi(const Machine& machine, const Words& words, const Words& options = {
 std::vector<std::pair<uint64_t, uint64_t>> sums(const std::string& csv) {
     std::vector<std::pair<uint64_t, uint64_t>> rows;
     std::string text = csv;
-    for (char& letter : text) letter = letter == ',' ? ' ' : letter;
+    for (char& letter : text)
+        letter = letter == ',' ? ' ' : letter;
     const Words numbers = split_words(text);
     for (size_t i = 0; i + 3 < numbers.size(); i += 4)
         rows.emplace_back(std::stoull(numbers[i]) + std::stoull(numbers[i + 1]) + std::stoull(numbers[i + 2]),
@@ -38,7 +39,8 @@ TEST_CASE("nvidia-smi lists a fake machine's GPUs, and scripts read their fields
         list += "GPU " + index + ": Tesla T4 (UUID: " + machine.uuids[i] + ")\n";
         fields += index + ", " + machine.uuids[i] + ", Tesla T4, 7.5\n";
     }
-    for (const char* option : {"-L", "--list-gpus"}) CHECK(smi(machine, {option}).out == list);
+    for (const char* option : {"-L", "--list-gpus"})
+        CHECK(smi(machine, {option}).out == list);
     const std::string query = "--query-gpu=index,uuid,name,compute_cap";
     CHECK(smi(machine, {query, "--format=csv,noheader"}).out == fields);
     CHECK(smi(machine, {query, "--format=csv"}).out == "index, uuid, name, compute_cap\n" + fields);
@@ -70,8 +72,10 @@ TEST_CASE("nvidia-smi's figures are the fake's and add up, on a GPU and in a sli
         const auto rows = sums(smi(machine, memory, options).out);
         REQUIRE(rows.size() == (options.empty() || options[0] == "--limit" ? 1u : 2u));
         // Each figure is cut to whole MiB.
-        for (const auto& [parts, total] : rows) CHECK((parts <= total && total - parts <= 3));
-        if (!options.empty() && options[0] == "--limit") CHECK(rows[0].second == 1024);
+        for (const auto& [parts, total] : rows)
+            CHECK((parts <= total && total - parts <= 3));
+        if (!options.empty() && options[0] == "--limit")
+            CHECK(rows[0].second == 1024);
     }
 }
 

@@ -86,7 +86,8 @@ std::vector<Line> lines_of(const std::string& section, const Words& settings, st
     *all += outcome.out + outcome.err;
     std::vector<Line> lines;
     for (const std::string& line : split_lines(outcome.out)) {
-        if (line.rfind("raw ", 0) == 0) continue;
+        if (line.rfind("raw ", 0) == 0)
+            continue;
         const size_t end = line.rfind(") = ");
         if (end == std::string::npos)
             lines.push_back({line, ""});
@@ -113,7 +114,8 @@ std::set<std::string> functions_of(const std::vector<Line>& lines) {
     std::set<std::string> found;
     for (const Line& line : lines) {
         const size_t end = line.call.find('('), start = line.call.rfind(' ', end) + 1;
-        if (line.call.compare(start, 2, "cu") == 0) found.insert(line.call.substr(start, end - start));
+        if (line.call.compare(start, 2, "cu") == 0)
+            found.insert(line.call.substr(start, end - start));
     }
     return found;
 }
@@ -124,7 +126,8 @@ std::set<std::string> translated_functions() {
     std::ifstream list(CUSLICE_TEST_FUNCTIONS);
     for (std::string line; std::getline(list, line);) {
         std::smatch match;
-        if (std::regex_search(line, match, entry)) names.insert(match[1]);
+        if (std::regex_search(line, match, entry))
+            names.insert(match[1]);
     }
     return names;
 }
@@ -138,17 +141,20 @@ std::string lowered(std::string text) {
 
 // The fake driver has no room for two GPUs of this size beside a sanitizer's shadow of every address.
 bool room_for_two() {
-    if (kSanitizer != "thread") return true;
+    if (kSanitizer != "thread")
+        return true;
     skip("two large GPUs, for which a sanitizer leaves no addresses");
     return false;
 }
 
 TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
-    if (!room_for_two()) return;
+    if (!room_for_two())
+        return;
     CHECK(kKnown.size() <= 13);
     const std::string limit = "CUSLICE_LIMIT=" + text_of_limit();
     std::vector<std::regex> known;
-    for (const Difference& difference : kKnown) known.emplace_back(difference.calls);
+    for (const Difference& difference : kKnown)
+        known.emplace_back(difference.calls);
     std::vector<unsigned> excused(kKnown.size());
     std::set<std::string> functions, differing;
     std::string separate_said, split_said;
@@ -170,10 +176,12 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
             }
             differing.merge(functions_of({separate[i]}));
             size_t which = 0;
-            while (which < known.size() && !std::regex_match(separate[i].call, known[which])) which++;
+            while (which < known.size() && !std::regex_match(separate[i].call, known[which]))
+                which++;
             INFO(separate[i].call << "\n  separate: " << separate[i].answer << "\n  split:    " << split[i].answer);
             CHECK(which < known.size());
-            if (which < known.size()) excused[which]++;
+            if (which < known.size())
+                excused[which]++;
         }
     }
 
@@ -190,7 +198,8 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
                         std::inserter(missing, missing.end()));
     std::printf("  %zu of the %zu functions that are translated are called. Not:", translated.size() - missing.size(),
                 translated.size());
-    for (const std::string& name : missing) std::printf(" %s", name.c_str());
+    for (const std::string& name : missing)
+        std::printf(" %s", name.c_str());
     std::printf("\n");
 
     // No answer contains the driver's own UUID or PCI id of the physical GPU.
@@ -208,7 +217,8 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
 }
 
 TEST_CASE("two parts and a GPU beside them answer as three GPUs do") {
-    if (!room_for_two()) return;
+    if (!room_for_two())
+        return;
     const std::string limit = text_of_limit();
     std::string said;
     const std::vector<Line> separate =

@@ -30,9 +30,11 @@ struct SplitMachine : Machine {
             const std::string uuid = list.substr(at, comma - at);
             std::string name = "?";
             for (size_t gpu = 0; gpu < uuids.size(); ++gpu) {
-                if (uuid == uuids[gpu]) name = std::to_string(gpu);
+                if (uuid == uuids[gpu])
+                    name = std::to_string(gpu);
                 for (unsigned number = 0; number < 8; ++number)
-                    if (uuid == part(gpu, number)) name = std::to_string(gpu) + static_cast<char>('a' + number);
+                    if (uuid == part(gpu, number))
+                        name = std::to_string(gpu) + static_cast<char>('a' + number);
             }
             text += name;
             at = comma + 1;
@@ -61,7 +63,8 @@ struct SplitMachine : Machine {
         std::string line = between + " exec";
         for (const std::string& word : inner) {
             line += " '";
-            for (const char letter : word) line += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+            for (const char letter : word)
+                line += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
             line += "'";
         }
         return launch(outer, {"/bin/sh", "-c", line});

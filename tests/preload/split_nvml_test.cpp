@@ -17,7 +17,8 @@ const std::string kOk = "0", kInvalid = std::to_string(NVML_ERROR_INVALID_ARGUME
                   kTooShort = std::to_string(NVML_ERROR_INSUFFICIENT_SIZE);
 
 std::string lower(std::string text) {
-    for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    for (char& letter : text)
+        letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
     return text;
 }
 
@@ -68,7 +69,8 @@ TEST_CASE("NVML counts the parts of a GPU that is split, before CUDA starts and 
     REQUIRE(physical.size() == 2);
     CHECK(std::find(before.begin(), before.end(), physical[0]) == before.end());
     CHECK(before[3] == physical[1]);
-    for (unsigned i = 0; i < 4; i++) CHECK(s.guest->ask(of("nvmlindex", i)) == "0 " + std::to_string(i));
+    for (unsigned i = 0; i < 4; i++)
+        CHECK(s.guest->ask(of("nvmlindex", i)) == "0 " + std::to_string(i));
 
     REQUIRE(s.guest->code("init") == kSuccess);
     CHECK(s.cuda_uuids(*s.guest) == before);
@@ -149,7 +151,8 @@ TEST_CASE("a choice of GPUs that no launcher has read counts for NVML before CUD
     for (const bool nvml_first : {true, false}) {
         const Folder books;
         Guest guest(Guest::route("linked"), sliced("3xh200", books.path(), {"CUSLICE_SPLIT=0=3", "CUSLICE_GPUS=0,2"}));
-        if (!nvml_first) REQUIRE(guest.code("init") == kSuccess);
+        if (!nvml_first)
+            REQUIRE(guest.code("init") == kSuccess);
         REQUIRE(guest.ask("nvml") == kOk);
         REQUIRE(guest.ask("nvmlcount") == "0 4 0 4");
         const std::string last = guest.ask("nvmluuid 3");
@@ -174,7 +177,8 @@ TEST_CASE("settings that don't fit the GPUs fail in NVML as in CUDA, and are sai
     for (const bool nvml_first : {true, false}) {
         const Folder books;
         Guest guest(Guest::route("linked"), sliced("2xh200", books.path(), {"CUSLICE_SPLIT=0=3", "CUSLICE_GPUS=7"}));
-        if (nvml_first) CHECK(guest.ask("nvml") == kInvalid);
+        if (nvml_first)
+            CHECK(guest.ask("nvml") == kInvalid);
         CHECK(guest.code("init") == kInvalidValue);
         CHECK(guest.ask("nvml") == kInvalid);
         CHECK(split_words(guest.ask("nvmlcount")).at(0) != kOk);
@@ -197,7 +201,8 @@ TEST_CASE("NVML finds a part by whatever it says of it") {
             CHECK(s.guest->ask("nvmlby PciBusId " + forms[form]) == index);
             CHECK(s.guest->ask("nvmlby PciBusId_v2 " + lower(forms[form])) == index);
         }
-        for (unsigned form = 6; form < 10; form++) CHECK(s.guest->ask("nvmlby PciBusId_v2 " + forms[form]) == index);
+        for (unsigned form = 6; form < 10; form++)
+            CHECK(s.guest->ask("nvmlby PciBusId_v2 " + forms[form]) == index);
     }
     // The whole board's serial number, and the UUID and PCI id of the physical GPU, lead to its first partition.
     CHECK(s.guest->ask("nvmlby Serial " + word(*s.guest, "nvmlserial 2")) == "0 0");
@@ -242,7 +247,8 @@ TEST_CASE("NVML's memory of each part is the part's, as CUDA has it") {
 TEST_CASE("NVML lists a process with the parts that it is charged on, and with what it holds of each") {
     SplitScene s;
     REQUIRE(s.guest->code("init") == kSuccess);
-    for (const char* part : {"0", "1", "2"}) CHECK(s.guest->ask("nvmlprocesses " + std::string(part)) == kOk);
+    for (const char* part : {"0", "1", "2"})
+        CHECK(s.guest->ask("nvmlprocesses " + std::string(part)) == kOk);
     REQUIRE(s.guest->code("retain 1") == kSuccess);
     REQUIRE(s.guest->code("alloc a 1073741824") == kSuccess);
     REQUIRE(s.guest->code("retain 2") == kSuccess);
@@ -281,7 +287,8 @@ TEST_CASE("parts of one GPU are next to each other, and as near to another GPU a
 
 TEST_CASE("what NVML says of a part that no function of ours looks at is the physical GPU's") {
     SplitScene s;
-    for (unsigned i = 0; i < 3; i++) CHECK(s.guest->ask(of("nvmlabout", i)) == s.outside->ask("nvmlabout 0"));
+    for (unsigned i = 0; i < 3; i++)
+        CHECK(s.guest->ask(of("nvmlabout", i)) == s.outside->ask("nvmlabout 0"));
     CHECK(s.guest->ask("nvmlabout 3") == s.outside->ask("nvmlabout 1"));
     CHECK(split_words(s.guest->ask("nvmlabout 0")).at(0) == "0");
     // The fake library answers INVALID_ARGUMENT to a handle that isn't its own.
@@ -295,7 +302,8 @@ TEST_CASE("what NVML says of a part that no function of ours looks at is the phy
 TEST_CASE("a part has its GPU's NVLinks, which don't say what they lead to") {
     SplitScene s;
     REQUIRE(s.outside->ask("nvmllinks 0") == "0 18 " + std::to_string(NVML_NVLINK_VERSION_4_0) + " 0 18 0");
-    for (unsigned i = 0; i < 4; i++) CHECK(s.guest->ask(of("nvmllinks", i)) == s.outside->ask("nvmllinks 0"));
+    for (unsigned i = 0; i < 4; i++)
+        CHECK(s.guest->ask(of("nvmllinks", i)) == s.outside->ask("nvmllinks 0"));
     for (const char* function : {"nvmlDeviceGetNvLinkRemotePciInfo", "nvmlDeviceGetNvLinkRemotePciInfo_v2"})
         CHECK(s.guest->ask("nvmlcall " + std::string(function) + " 0") == kRefused);
     for (const char* function : {"nvmlDeviceGetNvLinkState", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetFieldValues"})
@@ -314,7 +322,8 @@ TEST_CASE("functions that name physical GPUs are refused where one is split") {
     REQUIRE(s.guest->finish() == 0);
     Words asked;
     for (const std::string& line : split_lines(s.guest->err()))
-        if (line.find("nvml") != line.npos) asked.push_back(line);
+        if (line.find("nvml") != line.npos)
+            asked.push_back(line);
     REQUIRE(asked.size() == 1);
     CHECK(asked[0].find("nvmlDeviceGetInforomConfigurationChecksum") != std::string::npos);
 }
@@ -341,7 +350,8 @@ std::string everything(Guest& guest, unsigned count) {
         for (const char* command : {"nvmluuid", "nvmlindex", "nvmlpci", "nvmlserial", "nvmlmemory", "nvmlmemory2",
                                     "nvmlprocesses", "nvmlabout", "nvmllinks", "uuid", "pci"})
             ask(of(command, i));
-        for (unsigned k = 0; k < count; k++) ask(of(of("nvmlpair", i), k));
+        for (unsigned k = 0; k < count; k++)
+            ask(of(of("nvmlpair", i), k));
     }
     return lower(all);
 }
@@ -364,7 +374,8 @@ TEST_CASE("no answer of NVML's names a GPU that is split") {
         CHECK(all.find(uuid.substr(4)) == all.npos);
         const Words words = split_words(all);
         const std::set<std::string> said(words.begin(), words.end());
-        for (size_t form = 1; form < forms.size(); form++) CHECK(said.count(forms[form]) == 0);
+        for (size_t form = 1; form < forms.size(); form++)
+            CHECK(said.count(forms[form]) == 0);
     }
 }
 

@@ -41,13 +41,15 @@ const Way kWays[] = {{"guest_split_runtime12", {}},
 Words lines_that_begin(const std::string& word, const Words& lines) {
     Words all;
     for (const std::string& line : lines)
-        if (line.rfind(word + " ", 0) == 0) all.push_back(line);
+        if (line.rfind(word + " ", 0) == 0)
+            all.push_back(line);
     return all;
 }
 
 std::set<std::string> column(const Words& lines, size_t place) {
     std::set<std::string> all;
-    for (const std::string& line : lines) all.insert(split_words(line).at(place));
+    for (const std::string& line : lines)
+        all.insert(split_words(line).at(place));
     return all;
 }
 
@@ -130,7 +132,8 @@ TEST_CASE("every name of the runtime resolves behind its shim, linked and opened
     std::string names;
     unsigned count = 0;
     for (const Export& one : kExports) {
-        if (one.versions != "both" && one.versions != "only_" + major) continue;
+        if (one.versions != "both" && one.versions != "only_" + major)
+            continue;
         names += std::string(one.name) + "\n";
         count++;
     }

@@ -13,7 +13,8 @@ TEST_CASE("parts are charged the context that they share alike, whichever of the
         const unsigned first = GENERATE(0u, 1u);
         Parts parts(count);
         REQUIRE(parts.guest.code("retain " + text(first)) == kSuccess);
-        for (unsigned i = 0; i < count; i++) REQUIRE(parts.guest.code("retain " + text(i)) == kSuccess);
+        for (unsigned i = 0; i < count; i++)
+            REQUIRE(parts.guest.code("retain " + text(i)) == kSuccess);
         const uint64_t each = parts.used(0);
         CHECK(each > 0);
         for (unsigned i = 1; i < count; i++) {
@@ -53,7 +54,8 @@ TEST_CASE("a part that is full refuses what the driver would take for another on
     const Words settings{"CUSLICE_SPLIT=0=800MiB+800MiB", "CUSLICE_HEADROOM=0MiB"};
     Guest guest(Guest::route("linked"), sliced(kGpu, books.path(), settings));
     REQUIRE(guest.code("init") == kSuccess);
-    for (const char* part : {"0", "1"}) REQUIRE(guest.code("retain " + std::string(part)) == kSuccess);
+    for (const char* part : {"0", "1"})
+        REQUIRE(guest.code("retain " + std::string(part)) == kSuccess);
     REQUIRE(guest.code("current 1") == kSuccess);
     REQUIRE(guest.code("alloc all " + text(guest.number("info"))) == kSuccess);
     REQUIRE(guest.code("current 0") == kSuccess);

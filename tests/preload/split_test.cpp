@@ -50,12 +50,14 @@ TEST_CASE("each part allocates to its own limit and no further") {
         const Words answer = split_words(parts.guest.ask("fill " + text(block)));
         CHECK(answer == Words{"2", text(free[i] / block)});
         // The others have what they had.
-        for (unsigned k = 0; k < 3; k++) CHECK(parts.used(k) == before[k] + (k <= i ? free[k] / block * block : 0));
+        for (unsigned k = 0; k < 3; k++)
+            CHECK(parts.used(k) == before[k] + (k <= i ? free[k] / block * block : 0));
         CHECK(parts.held().used == parts.used_by_all());
         CHECK(parts.held().contexts == 1);
     }
     CHECK(parts.guest.code("freeall") == kSuccess);
-    for (unsigned i = 0; i < 3; i++) CHECK(parts.used(i) == before[i]);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK(parts.used(i) == before[i]);
     CHECK(parts.held().used == parts.used_by_all());
     CHECK(parts.guest.finish() == 0);
     CHECK(parts.guest.complaints().size() == 3);
@@ -74,7 +76,8 @@ TEST_CASE("parts that are more than their GPU together are refused by the GPU's 
     const uint64_t free = guest.number("info");
     REQUIRE(free < 400 * kMiB);
     // Within the part, and not within the GPU; and the refusal leaves nothing behind.
-    for (int i = 0; i < 3; i++) CHECK(guest.code("alloc more " + text(400 * kMiB)) == kOutOfMemory);
+    for (int i = 0; i < 3; i++)
+        CHECK(guest.code("alloc more " + text(400 * kMiB)) == kOutOfMemory);
     CHECK(guest.number("info") == free);
     CHECK(books_of(books.path(), guest.pid()).peak <= 1200 * kMiB);
     CHECK(guest.code("alloc rest " + text(free)) == kSuccess);
@@ -198,13 +201,15 @@ TEST_CASE("the end of a context frees what was in it, and nothing of the others"
     };
     REQUIRE(parts.guest.code("destroy own") == kSuccess);
     still("own", false);
-    for (const char* name : {"0", "1", "2"}) still(name, true);
+    for (const char* name : {"0", "1", "2"})
+        still(name, true);
     CHECK(parts.held().used == full - (full - context) / 4);
     CHECK(parts.held().used == parts.used_by_all());
 
     REQUIRE(parts.guest.code("reset 1") == kSuccess);
     still("1", false);
-    for (const char* name : {"0", "2"}) still(name, true);
+    for (const char* name : {"0", "2"})
+        still(name, true);
     CHECK(parts.held().used == full - (full - context) / 2);
     CHECK(parts.held().contexts == 1);
     // It is retained still, and begins anew with the next retain.
@@ -261,7 +266,8 @@ TEST_CASE("one that is retained still after its reset keeps nothing of the GPU")
 
 TEST_CASE("contexts that several threads begin and end leave none") {
     Parts parts(3);
-    for (unsigned i = 0; i < 3; i++) CHECK(parts.guest.ask("lifetimes 4 300 3") == "0 0");
+    for (unsigned i = 0; i < 3; i++)
+        CHECK(parts.guest.ask("lifetimes 4 300 3") == "0 0");
     CHECK(parts.held().contexts == 0);
     CHECK(parts.held().used == 0);
     parts.retain_all();
@@ -299,11 +305,13 @@ TEST_CASE("beside a GPU that is whole, parts are counted before it and have one 
     CHECK(guest.number("total 1") == part);
     CHECK(guest.number("total 2") == Parts::total());
     const std::string whole = split_words(guest.ask("uuid 2")).at(1);
-    for (const char* name : {"0", "1", "2"}) REQUIRE(guest.code(std::string("retain ") + name) == kSuccess);
+    for (const char* name : {"0", "1", "2"})
+        REQUIRE(guest.code(std::string("retain ") + name) == kSuccess);
     REQUIRE(guest.code("alloc x " + text(kGiB)) == kSuccess);
     CHECK(books_of(books.path(), guest.pid(), whole).used > kGiB);
     CHECK(books_of(books.path(), guest.pid(), whole).contexts == 1);
-    for (const char* name : {"0", "1", "2"}) REQUIRE(guest.code(std::string("release ") + name) == kSuccess);
+    for (const char* name : {"0", "1", "2"})
+        REQUIRE(guest.code(std::string("release ") + name) == kSuccess);
     CHECK(books_of(books.path(), guest.pid(), whole).used == 0);
 }
 
@@ -318,7 +326,8 @@ TEST_CASE("a fork before the start and one after it: parts are the same in the c
     REQUIRE(child.code("fork") == kSuccess);
     REQUIRE(child.code("init") == kSuccess);
     CHECK(child.ask("count") == "0 3");
-    for (unsigned i = 0; i < 3; i++) REQUIRE(child.code("retain " + text(i)) == kSuccess);
+    for (unsigned i = 0; i < 3; i++)
+        REQUIRE(child.code("retain " + text(i)) == kSuccess);
     CHECK(child.code("alloc x " + text(kMiB)) == kSuccess);
     CHECK(books_of(books.path(), child.pid()).contexts == 1);
 }
@@ -370,7 +379,8 @@ TEST_CASE("each partition has a cache of its own, in every mode") {
         REQUIRE(parts.guest.code("current 0") == kSuccess);
         // A reset takes one cache with it, and leaves the others'.
         REQUIRE(parts.guest.code("reset 1") == kSuccess);
-        for (unsigned i : {0u, 2u}) CHECK(parts.guest.ask("look keep" + text(i)) == "0 " + text(100 + i));
+        for (unsigned i : {0u, 2u})
+            CHECK(parts.guest.ask("look keep" + text(i)) == "0 " + text(100 + i));
         CHECK(parts.guest.code("look keep1") != kSuccess);
         CHECK(parts.held().used <= 2 * parts.limit() + context / 3);
         REQUIRE(parts.guest.code("retain 1") == kSuccess);
@@ -399,7 +409,8 @@ TEST_CASE("linked, by dlsym and by cuGetProcAddress it is the same view") {
         seen.push_back(parts.guest.ask("reset 2"));
         seen.push_back(text(parts.guest.code("current 2")));
         CHECK(parts.held().contexts == 1);
-        if (first.empty()) first = seen;
+        if (first.empty())
+            first = seen;
         CHECK(seen == first);
     }
 }
@@ -442,7 +453,8 @@ TEST_CASE("without a split what is translated where there is one is the driver's
         if (line.rfind("CUSLICE_FUNCTION(", 0) == 0 && line.find(", none)") == std::string::npos)
             translated.insert(line.substr(start + 1, line.find(',', start) - start - 1));
     }
-    for (const std::string& hooked : hooked_symbols()) translated.erase(hooked);
+    for (const std::string& hooked : hooked_symbols())
+        translated.erase(hooked);
     CHECK(translated.size() > 80);
 
     std::vector<LookUp> look_ups = of_typedefs();
@@ -454,7 +466,8 @@ TEST_CASE("without a split what is translated where there is one is the driver's
     const std::vector<Answer> split = ask(look_ups, sliced(kGpu, books.path(), {"CUSLICE_SPLIT=0=2"}));
     std::set<std::string> seen;
     for (size_t i = 0; i < look_ups.size(); i++) {
-        if (!translated.count(own[i].v2_pointer.symbol)) continue;
+        if (!translated.count(own[i].v2_pointer.symbol))
+            continue;
         INFO(look_ups[i].text());
         seen.insert(own[i].v2_pointer.symbol);
         CHECK(limited[i].v1_pointer == own[i].v1_pointer);

@@ -27,7 +27,8 @@ struct Stats {
         REQUIRE(words.size() == 26);
         REQUIRE(words[0] == std::to_string(kSuccess));
         std::vector<uint64_t> n;
-        for (size_t i = 2; i < words.size(); ++i) n.push_back(std::stoull(words[i]));
+        for (size_t i = 2; i < words.size(); ++i)
+            n.push_back(std::stoull(words[i]));
         const auto tally = [&](size_t at) { return Tally{n[at], n[at + 1], n[at + 2], n[at + 3]}; };
         allocated = tally(0), requested = tally(4), active = tally(8), reserved = tally(12);
         allocations = n[16], frees = n[17], segments = n[18], retries = n[19], ooms = n[20], syncs = n[21];
@@ -58,7 +59,8 @@ Tally tally_of(const Json& json) { return {json["current"], json["peak"], json["
 std::vector<std::string> files_in(const std::string& books) {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(books + "/ledger"))
-        if (entry.path().extension() == ".figures") names.push_back(entry.path().filename());
+        if (entry.path().extension() == ".figures")
+            names.push_back(entry.path().filename());
     return names;
 }
 
@@ -112,7 +114,8 @@ TEST_CASE("cuslice_memory_stats: exact figures after a known sequence, and cusli
     std::string row;
     for (const std::string& line : split_lines(table.out))
         if (line.find("  reserved ") != line.npos)
-            for (const std::string& word : split_words(line)) row += " " + word;
+            for (const std::string& word : split_words(line))
+                row += " " + word;
     CHECK(row.find(" reserved 108.0 MiB 108.0 MiB 108.0 MiB 0 bytes") != row.npos);
     CHECK(table.out.find(" s ago\n") != std::string::npos);
 }
@@ -148,7 +151,8 @@ TEST_CASE("figures that are read while threads are at it are of one moment, and 
         while (!over || looks == 0) {
             const Outcome outcome = ask_stats(pid, scene.books.path(), {"--json"});
             const Json gpus = Json::parse(outcome.out)["gpus"];
-            if (gpus.empty() && !over) continue;
+            if (gpus.empty() && !over)
+                continue;
             ++looks;
             for (const char* name : {"allocated", "requested", "active", "reserved"}) {
                 const Tally tally = tally_of(gpus.at(0)[name]);
@@ -274,7 +278,8 @@ TEST_CASE("figures are shown of the process and the program that they are of, an
     const std::string space = own.substr(0, own.find('-'));
     std::istringstream stat(read_text("/proc/" + std::to_string(plain_one.pid()) + "/stat"));
     std::string word;
-    for (int field = 0; field < 22; ++field) stat >> word;  // its command has no blank in it
+    for (int field = 0; field < 22; ++field)
+        stat >> word;  // its command has no blank in it
     const std::string forged = space + "-" + std::to_string(plain_one.pid()) + "-" + word + ".figures";
     std::filesystem::copy_file(books.path() + "/ledger/" + own, books.path() + "/ledger/" + forged);
     CHECK(ask_stats(plain_one.pid(), books.path()).exit_code == 69);
@@ -353,7 +358,8 @@ TEST_CASE("a refusal is followed by what the cache holds, once, and log = debug 
     const std::string log = folder.path() + "/log";
     const bool debug = GENERATE(false, true);
     Words settings{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"};
-    if (debug) settings.push_back("CUSLICE_LOG=debug:" + log);
+    if (debug)
+        settings.push_back("CUSLICE_LOG=debug:" + log);
     Scene scene(kLaptop, settings);
     enter_device(scene.guest);
     REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == kSuccess);
@@ -378,7 +384,8 @@ TEST_CASE("a refusal is followed by what the cache holds, once, and log = debug 
     unsigned dumps = 0;
     std::istringstream lines(said);
     for (std::string text; std::getline(lines, text);) {
-        if (text.rfind("cuslice: {", 0) != 0) continue;
+        if (text.rfind("cuslice: {", 0) != 0)
+            continue;
         ++dumps;
         const Json dump = Json::parse(text.substr(9));
         REQUIRE(dump["caches"].size() == 1);
@@ -387,9 +394,12 @@ TEST_CASE("a refusal is followed by what the cache holds, once, and log = debug 
             uint64_t sum = 0;
             for (const Json& block : segment["blocks"]) {
                 sum += block["bytes"].get<uint64_t>();
-                if (block["state"] == "used") used += block["bytes"].get<uint64_t>();
-                if (block["state"] == "used") requested += block["requested"].get<uint64_t>();
-                if (block["state"] == "span") spans += block["cut_into"] == 1024;
+                if (block["state"] == "used")
+                    used += block["bytes"].get<uint64_t>();
+                if (block["state"] == "used")
+                    requested += block["requested"].get<uint64_t>();
+                if (block["state"] == "span")
+                    spans += block["cut_into"] == 1024;
             }
             CHECK(sum == segment["bytes"]);
             segments += sum;

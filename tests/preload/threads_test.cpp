@@ -39,7 +39,8 @@ struct Counted {
 
 Words settings(const std::string& inject = "") {
     Words all{"CUSLICE_LIMIT=1024MiB", "CUSLICE_HEADROOM=16MiB"};
-    if (!inject.empty()) all.push_back("CUSLICE_FAKE_INJECT=" + inject);
+    if (!inject.empty())
+        all.push_back("CUSLICE_FAKE_INJECT=" + inject);
     return all;
 }
 
@@ -90,7 +91,8 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
     CHECK(guest.number("storm 8 50 65536") == 0);  // nobody holds a lock that the dead have left
     CHECK(guest.code("fill " + bytes(16 * kMiB)) == kOutOfMemory);
     CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
-    while (guest.code("release 0") == kSuccess) continue;
+    while (guest.code("release 0") == kSuccess)
+        continue;
     CHECK(guest.code("retain 0") == kSuccess);
     const Counted anew(guest, books);
     CHECK(anew.used <= before.used);  // less by the pool's, unless a pool outlives its context
@@ -140,11 +142,13 @@ TEST_CASE("a thread that can be cancelled at any time can't be while it has a lo
     else
         chosen.insert(chosen.end(), {"CUSLICE_GROUP=asynchronous", "CUSLICE_GROUP_LIMIT=1400MiB",
                                      "CUSLICE_ALLOCATOR=" + (mode == "deferred" ? "growth" : mode)});
-    if (mode == "deferred") chosen.push_back("CUSLICE_FREE=deferred");
+    if (mode == "deferred")
+        chosen.push_back("CUSLICE_FREE=deferred");
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), chosen));
     // A refusal looks at who else holds something.
     Words small = chosen;
-    if (mode != "split") small.push_back("CUSLICE_LIMIT=400MiB");
+    if (mode != "split")
+        small.push_back("CUSLICE_LIMIT=400MiB");
     Guest other(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), small));
     retain_device(other);
     REQUIRE(other.code("alloc its 1048576") == kSuccess);
@@ -158,7 +162,8 @@ TEST_CASE("a thread that can be cancelled at any time can't be while it has a lo
     }
     REQUIRE(guest.ask("exchange 100 33554432 relaxed") == "0 0 0");
     for (std::string symbol : split_words(guest.ask("firsts"))) {
-        if (symbol.back() == '+') symbol.pop_back();
+        if (symbol.back() == '+')
+            symbol.pop_back();
         CAPTURE(symbol);
         REQUIRE(guest.ask("first " + symbol + " 1048576 2") != "(gone)");
     }
@@ -222,7 +227,8 @@ TEST_CASE("threads that allocate from a pool are in the driver at the same time"
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings(meeting("cuMemAllocAsync", 8))));
     retain_device(guest);
-    for (int round = 0; round < 3; round++) REQUIRE(guest.ask("crowd async 8 65536") == "0 0");
+    for (int round = 0; round < 3; round++)
+        REQUIRE(guest.ask("crowd async 8 65536") == "0 0");
     const Counted after(guest, books);
     CHECK(after.free + after.used == kGiB - 16 * kMiB);
 }
@@ -239,7 +245,8 @@ TEST_CASE("threads that take segments are in the driver at the same time") {
 
 // A cache that still grows as its context ends meets the first context that another thread is making.
 TEST_CASE("threads begin and end a program's first contexts at once, in each way of caching") {
-    if (kSanitizer == "thread") return skip("ThreadSanitizer, which doesn't see the locks that the loader has itself");
+    if (kSanitizer == "thread")
+        return skip("ThreadSanitizer, which doesn't see the locks that the loader has itself");
     const std::string mode = GENERATE("direct", "growth", "prealloc");
     CAPTURE(mode);
     for (int round = 0; round < 20; round++) {

@@ -41,10 +41,12 @@ TEST_CASE("top shows jobs, partitions, waiters and caches of the GPUs that they 
     for (const Json& row : now["processes"]) {
         job = job || (row["pid"] == cached->pid() && row["index"] == 0 && row["partition"].is_null() &&
                       row["used"] == used && row["limit"] == kGiB);
-        if (row["pid"] != split->pid()) continue;
+        if (row["pid"] != split->pid())
+            continue;
         CHECK(row["index"] == 1);
         whole = whole || row["partition"].is_null();
-        if (!row["partition"].is_null()) of_parts |= uint64_t{1} << row["partition"].get<unsigned>();
+        if (!row["partition"].is_null())
+            of_parts |= uint64_t{1} << row["partition"].get<unsigned>();
     }
     CHECK(job);
     CHECK(whole);

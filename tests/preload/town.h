@@ -34,7 +34,8 @@ constexpr unsigned kRoot = 0, kAlice = 60001, kBob = 60002, kCarol = 60003;
 
 /// The words that make a program another user's.
 inline Words as(unsigned user) {
-    if (user == kRoot) return {"/usr/bin/env"};
+    if (user == kRoot)
+        return {"/usr/bin/env"};
     const std::string number = std::to_string(user);
     return {"/usr/bin/env", "setpriv", "--reuid", number, "--regid", number, "--clear-groups"};
 }
@@ -52,7 +53,8 @@ inline bool has_pid_namespaces() { return can_unshare(CLONE_NEWPID | CLONE_NEWNS
 
 /// A mount namespace of this process's own, once; false if there can be none.
 inline bool has_own_mounts() {
-    if (!can_unshare(CLONE_NEWNS)) return false;
+    if (!can_unshare(CLONE_NEWNS))
+        return false;
     static const bool own =
         ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0;
     return own;
@@ -104,18 +106,23 @@ class Neighbour {
         if (pid_ == 0) {
             // Nothing that a guest waits to see closed stays open here.
             for (int file = 3; file < 1024; file++)
-                if (file != out[1]) ::close(file);
+                if (file != out[1])
+                    ::close(file);
             const bool other = user == kRoot || (::setgroups(0, nullptr) == 0 && ::setresgid(user, user, user) == 0 &&
                                                  ::setresuid(user, user, user) == 0);
             const long done = other ? act() : -1;
-            if (::write(out[1], &done, sizeof done) != sizeof done) ::_exit(1);
-            if (later) later();
-            for (;;) ::raise(SIGSTOP);
+            if (::write(out[1], &done, sizeof done) != sizeof done)
+                ::_exit(1);
+            if (later)
+                later();
+            for (;;)
+                ::raise(SIGSTOP);
         }
         ::close(out[1]);
         REQUIRE(::read(out[0], &done_, sizeof done_) == sizeof done_);
         ::close(out[0]);
-        if (!later) stands_still();
+        if (!later)
+            stands_still();
     }
     ~Neighbour() {
         ::kill(pid_, SIGKILL);
@@ -138,18 +145,22 @@ struct Town {
         : fake(gpus), books(folder.path() + "/books"), ledgers(folder.path() + "/ledgers"), mounted_(!room.empty()) {
         namespace fs = std::filesystem;
         fs::permissions(folder.path(), fs::perms(0755));
-        for (const std::string& made : {books, ledgers}) fs::create_directory(made);
+        for (const std::string& made : {books, ledgers})
+            fs::create_directory(made);
         fs::permissions(books, fs::perms(0777));
         fs::permissions(ledgers, fs::perms(01777));
-        if (mounted_) REQUIRE(::mount("town", ledgers.c_str(), "tmpfs", 0, ("mode=1777,size=" + room).c_str()) == 0);
+        if (mounted_)
+            REQUIRE(::mount("town", ledgers.c_str(), "tmpfs", 0, ("mode=1777,size=" + room).c_str()) == 0);
         // The driver's accounting is everybody's.
         Guest first(Guest::route("linked"), raw(fake, books));
         retain_device(first);
         REQUIRE(first.finish() == 0);
-        for (const auto& entry : fs::directory_iterator(books)) fs::permissions(entry.path(), fs::perms(0666));
+        for (const auto& entry : fs::directory_iterator(books))
+            fs::permissions(entry.path(), fs::perms(0666));
     }
     ~Town() {
-        if (mounted_) ::umount2(ledgers.c_str(), MNT_DETACH);
+        if (mounted_)
+            ::umount2(ledgers.c_str(), MNT_DETACH);
     }
     Town(const Town&) = delete;
     Town& operator=(const Town&) = delete;
@@ -186,8 +197,10 @@ struct Town {
         for (const auto& entry : std::filesystem::directory_iterator(ledgers)) {
             struct stat info {};
             const std::string path = entry.path().string();
-            if (!path.ends_with(ending) || ::lstat(path.c_str(), &info) != 0) continue;
-            if (user < 0 || info.st_uid == static_cast<uid_t>(user)) found.push_back(path);
+            if (!path.ends_with(ending) || ::lstat(path.c_str(), &info) != 0)
+                continue;
+            if (user < 0 || info.st_uid == static_cast<uid_t>(user))
+                found.push_back(path);
         }
         return found;
     }

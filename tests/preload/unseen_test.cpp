@@ -103,7 +103,8 @@ std::string machine_file(const Folder& folder, const std::string& keys) {
 bool afterwards(const std::string& symbol) {
     for (const char* family :
          {"cuArray", "cuMipmapped", "cuCtx", "cuDevicePrimary", "cuGreen", "cuModule", "cuLibrary"})
-        if (symbol.starts_with(family)) return true;
+        if (symbol.starts_with(family))
+            return true;
     return false;
 }
 
@@ -119,7 +120,8 @@ struct Program {
             guest = machine.start({"--limit", "1GiB", "--headroom", "16MiB"}, {kNoQuestion});
         } else {
             Words settings = joined(mode.settings, {kNoQuestion, "CUSLICE_HEADROOM=16MiB"});
-            if (mode.limit == kGiB) settings.push_back("CUSLICE_LIMIT=1GiB");
+            if (mode.limit == kGiB)
+                settings.push_back("CUSLICE_LIMIT=1GiB");
             guest =
                 std::make_unique<Guest>(Guest::route("linked"), sliced(machine.fake, machine.books.path(), settings));
         }
@@ -138,14 +140,16 @@ void check_first(const std::string& symbol, const Mode& mode, const Machine& mac
     // The driver footprint is charged to all partitions.
     const bool by_driver = afterwards(symbol) && !symbol.starts_with("cuArray") && !symbol.starts_with("cuMipmapped");
     const uint64_t most = mode.limit == kGiB || !by_driver ? mode.most : 2 * mode.limit;
-    for (const std::string& command : before) REQUIRE(program.guest->code(command) == kSuccess);
+    for (const std::string& command : before)
+        REQUIRE(program.guest->code(command) == kSuccess);
     const std::string once = "first " + symbol + " " + bytes(mode.limit - kContext / 2) + " 1";
     const int refused = program.guest->code(once);
     const Held first = program.held();
     CHECK(first.used <= most);
     const bool takes_bytes = !symbol.starts_with("cuCtxCreate") && symbol != "cuDevicePrimaryCtxRetain" &&
                              symbol != "cuGreenCtxCreate" && symbol != "cuCtxSetLimit";
-    if (takes_bytes && mode.limit == kGiB) CHECK(refused != kSuccess);
+    if (takes_bytes && mode.limit == kGiB)
+        CHECK(refused != kSuccess);
     program.guest->ask("first " + symbol + " " + bytes(48 * kMiB) + " 40");
     const Held full = program.held();
     CHECK(full.used <= most);
@@ -157,12 +161,14 @@ TEST_CASE("each hooked function is known to take memory, or to take none") {
     std::set<std::string> known = kTakeNothing;
     known.insert(kOfOthers.begin(), kOfOthers.end());
     for (std::string symbol : firsts()) {
-        if (symbol.back() == '+') symbol.pop_back();
+        if (symbol.back() == '+')
+            symbol.pop_back();
         CHECK(known.insert(symbol).second);
     }
     for (const FunctionRow& row : kFunctionRows) {
         // The forms for the other default stream are the same templates.
-        if (row.route != Route::hook || row.per_thread) continue;
+        if (row.route != Route::hook || row.per_thread)
+            continue;
         CAPTURE(row.symbol);
         CHECK(known.contains(std::string(row.symbol)));
     }
@@ -174,9 +180,11 @@ TEST_CASE("whatever takes memory first, a context that no hook saw is charged be
     const Machine machine(machine_file(folder, ""));
     for (std::string symbol : firsts()) {
         const bool anywhere = symbol.back() == '+';
-        if (anywhere) symbol.pop_back();
+        if (anywhere)
+            symbol.pop_back();
         check_first(symbol, kModes[which], machine, {"hidden 0"});
-        if (anywhere) check_first(symbol, kModes[which], machine, {"hidden 0", "current none"});
+        if (anywhere)
+            check_first(symbol, kModes[which], machine, {"hidden 0", "current none"});
     }
 }
 
@@ -186,9 +194,11 @@ TEST_CASE("the same where the context is known, and where NVML lists no process"
     const Machine machine(machine_file(folder, "process-list = \"" + list + "\""));
     for (std::string symbol : firsts()) {
         const bool anywhere = symbol.back() == '+';
-        if (anywhere) symbol.pop_back();
+        if (anywhere)
+            symbol.pop_back();
         check_first(symbol, kModes[0], machine, {list == "empty" ? "hidden 0" : "retain 0"});
-        if (anywhere && list == "empty") check_first(symbol, kModes[0], machine, {"hidden 0", "current none"});
+        if (anywhere && list == "empty")
+            check_first(symbol, kModes[0], machine, {"hidden 0", "current none"});
     }
 }
 

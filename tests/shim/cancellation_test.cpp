@@ -42,7 +42,8 @@ struct Victim {
 
     // Without a place where a cancellation strikes.
     void await_asked() const {
-        while (!asked) sched_yield();
+        while (!asked)
+            sched_yield();
     }
     void hold_and_pause(const std::function<void()>& within = pause) {
         HeldCancellation hold;
@@ -70,7 +71,8 @@ pthread_t start(Victim& victim) {
 }
 
 void* ask_and_join(pthread_t thread, Victim& victim) {
-    while (!victim.ready) sched_yield();
+    while (!victim.ready)
+        sched_yield();
     CHECK(pthread_cancel(thread) == 0);
     victim.asked = true;
     void* result = nullptr;
@@ -124,7 +126,8 @@ TEST_CASE("a thread that is asked to end while its cancellation is held back end
 TEST_CASE("a thread that was asked to end before is not ended in a hook that it begins then") {
     const bool had_one = GENERATE(false, true);
     check_ended_behind([=](Victim& victim) {
-        if (had_one) victim.hold_and_pause();
+        if (had_one)
+            victim.hold_and_pause();
         victim.left = false;
         victim.ready = true;
         victim.await_asked();
@@ -165,7 +168,8 @@ TEST_CASE("a thread that ended in a hook leaves nothing to the next one of its n
         // In no hook at all.
         Victim outside{[](Victim& victim) {
             victim.ready = true;
-            for (;;) pause();
+            for (;;)
+                pause();
         }};
         CHECK(ask_and_join(start(outside), outside) == PTHREAD_CANCELED);
     }
@@ -233,8 +237,10 @@ TEST_CASE("whenever a thread is asked, it never ends inside") {
             }
         }};
         const pthread_t thread = start(victim);
-        while (!victim.ready) sched_yield();
-        for (volatile int spin = i % 97; spin > 0;) spin = spin - 1;
+        while (!victim.ready)
+            sched_yield();
+        for (volatile int spin = i % 97; spin > 0;)
+            spin = spin - 1;
         CHECK(cancel(thread) == 0);
         CHECK(pthread_join(thread, nullptr) == 0);
         CHECK(victim.inside == 0);
@@ -244,7 +250,8 @@ TEST_CASE("whenever a thread is asked, it never ends inside") {
 // Last: from here on the process can signal no thread, which an asynchronous cancellation takes.
 TEST_CASE("a thread of which a sandbox doesn't tell whether it lives is not ended in a hook") {
     const bool refused = tests::refuse_call(SYS_tgkill, EPERM);
-    if (!refused) return tests::skip("this kernel refuses no calls");
+    if (!refused)
+        return tests::skip("this kernel refuses no calls");
     check_ended_behind(asked_inside);
 }
 

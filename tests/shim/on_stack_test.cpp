@@ -47,7 +47,8 @@ struct Pages {
         REQUIRE(at != MAP_FAILED);
     }
     void unmap() {
-        if (at) munmap(at, size);
+        if (at)
+            munmap(at, size);
         at = nullptr;
     }
     ~Pages() { unmap(); }
@@ -70,7 +71,8 @@ std::jmp_buf out;
 // A hook that is left by a longjmp.
 [[gnu::noinline]] void jump_out_of_hook() {
     const HookEntry entry;
-    if (entry.counts() && is_inside()) std::longjmp(out, 1);
+    if (entry.counts() && is_inside())
+        std::longjmp(out, 1);
 }
 
 }  // namespace
@@ -146,7 +148,8 @@ TEST_CASE("a stack that is gone was left, and is not read") {
 
 TEST_CASE("calls inside a hook are not the program's") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     CHECK_FALSE(is_inside());
     {
         const HookEntry outer;
@@ -162,7 +165,8 @@ TEST_CASE("calls inside a hook are not the program's") {
 
 TEST_CASE("a hook that was left by a longjmp is forgotten, and what it reserved stays charged") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     Budget& budget = process().gpu(0).budget();
     const uint64_t before = budget.used();

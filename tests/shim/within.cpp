@@ -40,11 +40,14 @@ Within::Within(const Variables& settings, const std::string& gpus) {
     static std::optional<std::pair<Variables, std::string>> first;
     const auto now = std::pair(settings, gpus);
     fits_ = !first || *first == now;
-    if (!fits_) skip("another case has set this process up in another way");
-    if (first) return;
+    if (!fits_)
+        skip("another case has set this process up in another way");
+    if (first)
+        return;
     first = now;
     std::string machine = gpus;
-    if (gpus.find('\n') != std::string::npos) std::ofstream(machine = folder().path + "/gpus.toml") << gpus;
+    if (gpus.find('\n') != std::string::npos)
+        std::ofstream(machine = folder().path + "/gpus.toml") << gpus;
     Variables all = {{"CUSLICE_FAKE", machine},
                      {"CUSLICE_FAKE_DIR", folder().path},
                      {"CUSLICE_LIMIT", "1GiB"},
@@ -52,7 +55,8 @@ Within::Within(const Variables& settings, const std::string& gpus) {
                      {"CUSLICE_LOG", "info:" + log_file()}};
     all.insert(all.end(), settings.begin(), settings.end());
     for (auto& [name, value] : all) {
-        if (name == "CUSLICE_RECORD") value = folder().path + "/" + value;
+        if (name == "CUSLICE_RECORD")
+            value = folder().path + "/" + value;
         value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
     }
     REQUIRE(cuInit(0) == CUDA_SUCCESS);
@@ -77,7 +81,8 @@ std::vector<std::string> Within::said() {
     std::ifstream in(log_file());
     size_t count = 0;
     for (std::string line; std::getline(in, line); count++)
-        if (count >= known) lines.push_back(line.substr(line.find(": ") + 2));
+        if (count >= known)
+            lines.push_back(line.substr(line.find(": ") + 2));
     known = count;
     return lines;
 }

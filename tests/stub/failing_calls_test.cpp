@@ -61,7 +61,8 @@ TEST_CASE("a program that opens the driver has its limit or no CUDA, whichever c
                  Way{kModules + "/libstub_module_bare.so", kModules + "/below"}, Way{"libcuda.so.1", ""});
     CAPTURE(way.name);
     const Trial trial({kOpen + "plain", way.name}, way.path);
-    if (!trial.possible()) return;
+    if (!trial.possible())
+        return;
     const Outcome whole = trial.run_failing(0, 0);
     CAPTURE(whole.out, whole.err);
     REQUIRE(whole.out.ends_with("limited\n"));
@@ -73,7 +74,8 @@ TEST_CASE("a program that opens the driver has its limit or no CUDA, whichever c
             CAPTURE(number, error, outcome.out, outcome.err);
             CHECK(outcome.exit_code == 0);
             CHECK(outcome.out.find("2048 MiB") == std::string::npos);
-            if (!outcome.out.ends_with("limited\n")) CHECK(outcome.out.find("refuses CUDA") != std::string::npos);
+            if (!outcome.out.ends_with("limited\n"))
+                CHECK(outcome.out.find("refuses CUDA") != std::string::npos);
         }
 }
 
@@ -81,13 +83,15 @@ TEST_CASE("a program that comes to no GPU runs as without the stub, whichever of
     const std::string name = GENERATE(kModules + "/libstub_module_plain.so", std::string("libnot-there.so"));
     CAPTURE(name);
     const Trial trial({kOpen + "plain", name}, "");
-    if (!trial.possible()) return;
+    if (!trial.possible())
+        return;
     REQUIRE(trial.run_failing(0, 0).exit_code == 0);
     const int calls = trial.calls();
     CHECK(calls > 0);
     std::vector<Outcome> outcomes;
     for (int number = 1; number <= calls; ++number)
-        for (const int error : kErrors) outcomes.push_back(trial.run_failing(number, error));
+        for (const int error : kErrors)
+            outcomes.push_back(trial.run_failing(number, error));
     const Outcome without = trial.run_without();
     for (const Outcome& outcome : outcomes) {
         CAPTURE(outcome.out, outcome.err);
@@ -98,7 +102,8 @@ TEST_CASE("a program that comes to no GPU runs as without the stub, whichever of
 
 TEST_CASE("a program that is linked to the driver has its limit or ends, whichever call of the stub fails", "[slow]") {
     const Trial trial({std::string(CUSLICE_TEST_LINKED) + "now"}, "");
-    if (!trial.possible()) return;
+    if (!trial.possible())
+        return;
     const std::string limited = "constructor 0 1024\nmain 0 1024\n";
     REQUIRE(trial.run_failing(0, 0).out.starts_with(limited));
     const int calls = trial.calls();
@@ -110,7 +115,8 @@ TEST_CASE("a program that is linked to the driver has its limit or ends, whichev
             const bool ended = outcome.exit_code == 127 && outcome.out.empty();
             const bool without_gpus = outcome.out.starts_with("constructor 100 0\nmain 100 0\n");
             CHECK((ended || without_gpus || outcome.out.starts_with(limited)));
-            if (ended || without_gpus) CHECK(outcome.err.starts_with("cuslice: "));
+            if (ended || without_gpus)
+                CHECK(outcome.err.starts_with("cuslice: "));
         }
 }
 

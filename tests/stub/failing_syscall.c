@@ -41,10 +41,13 @@ static struct range find_stub(void) {
     while (maps && !found.end && fgets(line, sizeof(line), maps)) {
         unsigned long begin, end;
         char access[5];
-        if (sscanf(line, "%lx-%lx %4s", &begin, &end, access) != 3 || access[2] != 'x') continue;
-        if (strstr(line, "/libcuslice-preload.so")) found = (struct range){begin, end};
+        if (sscanf(line, "%lx-%lx %4s", &begin, &end, access) != 3 || access[2] != 'x')
+            continue;
+        if (strstr(line, "/libcuslice-preload.so"))
+            found = (struct range){begin, end};
     }
-    if (maps) fclose(maps);
+    if (maps)
+        fclose(maps);
     return found;
 }
 
@@ -76,7 +79,8 @@ static void answer(long value) {
 }
 
 int main(int count, char** words) {
-    if (count < 5) return 64;
+    if (count < 5)
+        return 64;
     const long wanted = atol(words[1]), error = atol(words[2]);
     program = fork();
     if (program == 0) {
@@ -95,7 +99,8 @@ int main(int count, char** words) {
     bool failing = false;
     for (int signal = 0;;) {
         ptrace(PTRACE_SYSCALL, program, 0, signal);
-        if (waitpid(program, &status, 0) != program || WIFEXITED(status) || WIFSIGNALED(status)) break;
+        if (waitpid(program, &status, 0) != program || WIFEXITED(status) || WIFSIGNALED(status))
+            break;
         signal = 0;
         if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
             stub = (struct range){0, 0};
@@ -107,15 +112,20 @@ int main(int count, char** words) {
         }
         struct __ptrace_syscall_info info;
         ptrace(PTRACE_GET_SYSCALL_INFO, program, sizeof(info), &info);
-        if (info.op == PTRACE_SYSCALL_INFO_EXIT && failing) answer(-error);
+        if (info.op == PTRACE_SYSCALL_INFO_EXIT && failing)
+            answer(-error);
         failing = false;
-        if (info.op != PTRACE_SYSCALL_INFO_ENTRY) continue;
-        if (!stub.end) stub = find_stub();
-        if (!is_in(&stub, info.instruction_pointer) || ++calls != wanted) continue;
+        if (info.op != PTRACE_SYSCALL_INFO_ENTRY)
+            continue;
+        if (!stub.end)
+            stub = find_stub();
+        if (!is_in(&stub, info.instruction_pointer) || ++calls != wanted)
+            continue;
         failing = true;
         skip_call();
     }
     FILE* const file = fopen(words[3], "w");
-    if (file) fprintf(file, "%ld\n", calls), fclose(file);
+    if (file)
+        fprintf(file, "%ld\n", calls), fclose(file);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 std::string loader() {
     for (const char* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"})
-        if (fs::exists(path)) return path;
+        if (fs::exists(path))
+            return path;
     return "";
 }
 
@@ -48,14 +49,16 @@ class Forging : public System {
             {"{libc}", libc()},
             {"{at}", at("")}};
         for (const auto& [word, value] : words)
-            for (size_t place; (place = text.find(word)) != text.npos;) text.replace(place, word.size(), value);
+            for (size_t place; (place = text.find(word)) != text.npos;)
+                text.replace(place, word.size(), value);
         return text;
     }
 
   private:
     static std::string libc() {
         for (const std::string& word : split_words(run({"/usr/bin/ldd", "/bin/true"}, plain()).out))
-            if (word.starts_with("/") && word.ends_with("/libc.so.6")) return word;
+            if (word.starts_with("/") && word.ends_with("/libc.so.6"))
+                return word;
         return "";
     }
 
@@ -100,7 +103,8 @@ TEST_CASE("whatever is preloaded, a program is in its slice") {
     const std::string program = GENERATE("{opens}", "{opens by path}", "{linked}");
     CAPTURE(preload, program);
     const Forging system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = system.run_text("LD_PRELOAD=" + preload + " exec " + program);
     CAPTURE(outcome.out, outcome.err);
     CHECK(is_limited(outcome));
@@ -108,7 +112,8 @@ TEST_CASE("whatever is preloaded, a program is in its slice") {
 
 TEST_CASE("a library that has the driver's name is none, whatever it says") {
     const Forging system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = system.run_text("LD_PRELOAD={forged}named.so exec {opens by path}");
     CAPTURE(outcome.out, outcome.err);
     CHECK(!has_line(outcome, "0 " + std::to_string(2002 * kMiB)));
@@ -121,7 +126,8 @@ TEST_CASE("of several LD_PRELOAD the one counts that the loader heeds") {
     const std::string program = GENERATE("{opens}", "{linked}");
     CAPTURE(entries, program);
     const Forging system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = system.run_text("exec {way} twice " + entries + " " + program);
     CAPTURE(outcome.out, outcome.err);
     CHECK(is_limited(outcome));
@@ -129,7 +135,8 @@ TEST_CASE("of several LD_PRELOAD the one counts that the loader heeds") {
 
 TEST_CASE("a preloaded C library is left out, and the rest of the list is kept") {
     const Forging system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const std::string rest = system.filled("{forged}between.so");
     const auto seen = [&](const std::string& preload) {
         return system.run_text("LD_PRELOAD=" + preload +
@@ -148,7 +155,8 @@ TEST_CASE("where the loader is told to preload the C library, a program is ended
     const std::string how = GENERATE(as<std::string>{}, "libc.so.6", "{libc}", "libm.so.6:libc.so.6");
     CAPTURE(how);
     const Forging system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     for (const char* program : {"{opens}", "/bin/true"}) {
         const Outcome outcome = system.run_text("exec {loader} --preload " + how + " " + program);
         CAPTURE(outcome.out, outcome.err);
@@ -166,7 +174,8 @@ TEST_CASE("a forged mark of a second start gives no program the whole GPU") {
     const std::string more = GENERATE(as<std::string>{}, "", "CUDA_VISIBLE_DEVICES= ", "LD_PRELOAD={library} ");
     CAPTURE(mark, more);
     const Forging system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     for (const char* program : {"{opens}", "{linked}"}) {
         const Outcome outcome =
             system.run_text("export CUSLICE_STUB=\"" + mark + "\"; " + more + "exec timeout 60 " + program);
@@ -178,7 +187,8 @@ TEST_CASE("a forged mark of a second start gives no program the whole GPU") {
 
 TEST_CASE("two forged marks give no program the whole GPU") {
     const Forging system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome =
         system.run_text("exec timeout 60 {way} twice \"CUSLICE_STUB=$$ n x\" \"CUSLICE_STUB=1 n x\" {linked}");
     CAPTURE(outcome.out, outcome.err);
@@ -188,7 +198,8 @@ TEST_CASE("two forged marks give no program the whole GPU") {
 TEST_CASE("a library that was exchanged after it was loaded is not taken for cuslice's") {
     const std::string forged = GENERATE("marker", "entrance");
     const Forging system;
-    if (!system.possible() || kPython.empty()) return;
+    if (!system.possible() || kPython.empty())
+        return;
     const std::string link = system.at("exchanged.so");
     fs::create_symlink(CUSLICE_TEST_FORGED + forged + ".so", link);
     const std::string script =
@@ -209,7 +220,8 @@ TEST_CASE("a library that was exchanged after it was loaded is not taken for cus
 
 TEST_CASE("a program of another installation's cuslice run is in the slice that it was given") {
     const Forging system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const std::string other = system.at("other");
     fs::create_directories(other + "/bin");
     fs::create_directories(other + "/lib");

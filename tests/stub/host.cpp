@@ -68,7 +68,8 @@ void Host::make_users() const {
     root_.write("etc/group", groups);
     root_.write("etc/shadow", shadow, 0640);
     for (const char* name : {"pam.d", "security", "login.defs", "alternatives", "nsswitch.conf", "ld.so.conf.d"})
-        if (fs::exists("/etc/" + std::string(name))) copy_readable("/etc/" + std::string(name), at("/etc/") + name);
+        if (fs::exists("/etc/" + std::string(name)))
+            copy_readable("/etc/" + std::string(name), at("/etc/") + name);
 }
 
 // The installation has the files that this build has made.
@@ -77,7 +78,8 @@ void Host::make_programs() const {
     fs::copy_file(kLaunch, at("/opt/cuslice/bin/cuslice"));
     fs::copy(fs::path(kPreloaded).parent_path(), at("/opt/cuslice/lib/cuslice"), all);
     fs::copy(kFakeFolder, at("/opt/gpu"), all | fs::copy_options::overwrite_existing);
-    for (const char* name : {"guest", "guest_linked"}) fs::copy_file(kGuests + "/" + name, at("/opt/lab/") + name);
+    for (const char* name : {"guest", "guest_linked"})
+        fs::copy_file(kGuests + "/" + name, at("/opt/lab/") + name);
     fs::copy_file(CUSLICE_TEST_STATIC_WAY, at("/opt/lab/static"));
     fs::copy_file(CUSLICE_TEST_TENANT, at("/opt/lab/tenant.py"));
     root_.write("opt/lab/on", "#!/bin/sh\nexport CUSLICE_FAKE=1xt4 CUSLICE_FAKE_DIR=/books\nexec \"$@\"\n", 0755);
@@ -112,7 +114,8 @@ exec chroot . /bin/cat
 bool Host::possible() {
     if (!kSanitizer.empty())
         return skip("the stub is built without the sanitizer, whose runtime it comes before"), false;
-    if (!can_be_other_users() || !can_unshare(CLONE_NEWNS)) return false;
+    if (!can_be_other_users() || !can_unshare(CLONE_NEWNS))
+        return false;
     keeper_ = std::make_unique<Guest>(Words{"/usr/bin/unshare", "--mount", "/bin/sh", "-c", mounts()}, plain());
     if (keeper_->ask("here") != "here") {
         keeper_->finish();
@@ -122,15 +125,18 @@ bool Host::possible() {
     const auto first = start(kRoot, kOpens);
     if (first->code("init") != kSuccess || first->code("retain 0") != kSuccess)
         return skip("there is no fake GPU here"), false;
-    for (const auto& file : fs::directory_iterator(at("/books"))) fs::permissions(file, fs::perms(0666));
+    for (const auto& file : fs::directory_iterator(at("/books")))
+        fs::permissions(file, fs::perms(0666));
     const Outcome entered = shell(kBob, "test $(id -u) = " + std::to_string(kBob) + " -a -x /opt/lab/guest");
-    if (entered.exit_code == 0) return true;
+    if (entered.exit_code == 0)
+        return true;
     return skip("another user can't be in a namespace here: " + entered.err), false;
 }
 
 bool Host::has_python() const {
     const Outcome outcome = shell(kBob, "exec /usr/bin/python3 -c 'import ctypes, fcntl'");
-    if (outcome.exit_code == 0) return true;
+    if (outcome.exit_code == 0)
+        return true;
     return skip("there is no Python for every user: " + outcome.err), false;
 }
 
@@ -172,7 +178,8 @@ std::map<std::string, std::string> Host::files() const {
     std::map<std::string, std::string> all;
     for (const auto& entry : fs::recursive_directory_iterator(root_.path())) {
         const std::string path = entry.path().string().substr(root_.path().size());
-        if (path.starts_with("/books/")) continue;
+        if (path.starts_with("/books/"))
+            continue;
         if (entry.is_symlink())
             all[path] = "-> " + fs::read_symlink(entry).string();
         else
@@ -186,11 +193,13 @@ uint64_t Host::held_by(unsigned user) const {
     for (const auto& file : fs::directory_iterator(at("/books"))) {
         fake::Books books;
         std::string error;
-        if (!books.open_existing(file.path().string(), error)) continue;  // a lock file
+        if (!books.open_existing(file.path().string(), error))
+            continue;  // a lock file
         for (const fake::Holder& holder : books.holders()) {
             struct stat info {};
             const std::string process = "/proc/" + std::to_string(holder.pid);
-            if (stat(process.c_str(), &info) == 0 && info.st_uid == user) held += holder.used;
+            if (stat(process.c_str(), &info) == 0 && info.st_uid == user)
+                held += holder.used;
         }
     }
     return held;
@@ -198,7 +207,8 @@ uint64_t Host::held_by(unsigned user) const {
 
 std::string command_of_page(const std::string& begin) {
     for (const std::string& line : split_lines(page()))
-        if (line.starts_with(begin)) return line.substr(0, line.find(" #"));
+        if (line.starts_with(begin))
+            return line.substr(0, line.find(" #"));
     FAIL("docs/administrators.md has no line that begins with " + begin);
     return {};
 }

@@ -27,7 +27,8 @@ class Root {
             fs::create_directories(at(folder));
         copy("/bin/true");
         for (const std::string& word : split_words(run({"/usr/bin/ldd", "/bin/true"}, plain()).out))
-            if (word.starts_with("/")) copy(word);
+            if (word.starts_with("/"))
+                copy(word);
         fs::copy_file(kLaunch, at("opt/cuslice/bin/cuslice"));
         for (const char* name : {"libcuslice.so", "libcuslice-preload.so"})
             fs::copy_file(libraries / name, at("opt/cuslice/lib/cuslice/") + name);
@@ -44,12 +45,15 @@ class Root {
     // Runs the root's own /bin/true, with the list as it is.
     Outcome true_inside() const {
         Words words{"/usr/sbin/chroot", folder_.path(), "/bin/true"};
-        if (geteuid() != 0) words = joined({"/usr/bin/unshare", "--user", "--map-root-user"}, words);
+        if (geteuid() != 0)
+            words = joined({"/usr/bin/unshare", "--user", "--map-root-user"}, words);
         return run(words, plain());
     }
     bool possible() const {
-        if (!kSanitizer.empty()) return skip("the sanitizer's runtime is not in the root"), false;
-        if (true_inside().exit_code == 0) return true;
+        if (!kSanitizer.empty())
+            return skip("the sanitizer's runtime is not in the root"), false;
+        if (true_inside().exit_code == 0)
+            return true;
         return skip("no other root can be used here"), false;
     }
     Words files() const {
@@ -75,11 +79,14 @@ class Root {
 TEST_CASE("install --system puts the stub into a root, and uninstall leaves it as it was") {
     const std::string before = GENERATE("", "# ours\n/opt/other.so\n");
     const Root root;
-    if (!root.possible()) return;
+    if (!root.possible())
+        return;
     fs::create_directories(root.at("usr/lib"));
     // The loader says so of a library that isn't there, and that is no reason to leave the stub out.
-    if (!before.empty()) fs::copy_file(kGuests + "/libguest_clock.so", root.at("opt/other.so"));
-    if (!before.empty()) root.write("etc/ld.so.preload", before);
+    if (!before.empty())
+        fs::copy_file(kGuests + "/libguest_clock.so", root.at("opt/other.so"));
+    if (!before.empty())
+        root.write("etc/ld.so.preload", before);
     const Words files = root.files();
 
     for (int i = 0; i < 2; ++i) {  // again is an update
@@ -108,16 +115,24 @@ TEST_CASE("a stub that the loader can't take is not installed, and all is as it 
                                       "no place for the list", "no program runs with the list");
     CAPTURE(what);
     const Root root;
-    if (!root.possible()) return;
+    if (!root.possible())
+        return;
     fs::create_directories(root.at("usr/lib"));
     const std::string libraries = "opt/cuslice/lib/cuslice/";
-    if (what == "a text") fs::remove(root.at(libraries + "libcuslice-preload.so"));
-    if (what == "a text") root.write(libraries + "libcuslice-preload.so", "text");
-    if (what == "no library") fs::remove(root.at(libraries + "libcuslice.so"));
-    if (what == "no true") fs::remove(root.at("bin/true"));
-    if (what == "a list that is a link") fs::create_symlink("other", root.list());
-    if (what == "broken list") root.write("etc/ld.so.preload", "/not/there.so\n");
-    if (what == "no place for the list") fs::create_directory(root.at("etc/ld.so.preload.cuslice-new"));
+    if (what == "a text")
+        fs::remove(root.at(libraries + "libcuslice-preload.so"));
+    if (what == "a text")
+        root.write(libraries + "libcuslice-preload.so", "text");
+    if (what == "no library")
+        fs::remove(root.at(libraries + "libcuslice.so"));
+    if (what == "no true")
+        fs::remove(root.at("bin/true"));
+    if (what == "a list that is a link")
+        fs::create_symlink("other", root.list());
+    if (what == "broken list")
+        root.write("etc/ld.so.preload", "/not/there.so\n");
+    if (what == "no place for the list")
+        fs::create_directory(root.at("etc/ld.so.preload.cuslice-new"));
     if (what == "no program runs with the list") {
         fs::remove(root.at("bin/true"));
         fs::copy_file(CUSLICE_TEST_PICKY_TRUE, root.at("bin/true"));
@@ -134,7 +149,8 @@ TEST_CASE("a stub that the loader can't take is not installed, and all is as it 
 
 TEST_CASE("a broken update leaves the stub that is there") {
     const Root root;
-    if (!root.possible()) return;
+    if (!root.possible())
+        return;
     REQUIRE(root.cuslice({"install", "--system"}).exit_code == 0);
     const std::string stub = read_text(root.at(kStub + 1));
     fs::remove(root.at("opt/cuslice/lib/cuslice/libcuslice-preload.so"));
@@ -151,7 +167,8 @@ TEST_CASE("an image whose links lead out of it is left alone, and so is what the
     const bool within = GENERATE(false, true);
     CAPTURE(link, within);
     const Root root;
-    if (!root.possible()) return;
+    if (!root.possible())
+        return;
     const Folder outside;
     const std::string real = within ? root.at("real") : outside.path();
     fs::create_directories(real);
@@ -166,7 +183,8 @@ TEST_CASE("an image whose links lead out of it is left alone, and so is what the
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == (within ? 0 : 69));
     CHECK(fs::is_empty(outside.path()));
-    if (within) return;
+    if (within)
+        return;
     CHECK(outcome.err.find("which is not in ") != std::string::npos);
     CHECK((root.files() == files));  // their contents are long
     const std::string stub = outside.write("libcuslice-preload.so", "the machine's own");
@@ -176,7 +194,8 @@ TEST_CASE("an image whose links lead out of it is left alone, and so is what the
 
 TEST_CASE("the stub's folder is not for others to write to, whatever the umask") {
     const Root root;
-    if (!root.possible()) return;
+    if (!root.possible())
+        return;
     const Outcome outcome = root.cuslice({"install", "--system"}, {"/bin/sh", "-c", "umask 0; exec \"$@\"", "sh"});
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 0);
@@ -219,8 +238,10 @@ TEST_CASE("an installation that others than root can change is not taken") {
         Change{"a link upwards", "mkdir -m 1777 tmp; mv opt tmp/; ln -s ./etc/../tmp/opt opt", "/tmp", false});
     CAPTURE(change.name);
     const Root root;
-    if (!root.possible()) return;
-    if (change.others && !can_be_other_users()) return;
+    if (!root.possible())
+        return;
+    if (change.others && !can_be_other_users())
+        return;
     const Outcome changed = run({"/bin/sh", "-ec", "cd " + root.at(".") + "; " + std::string(change.text)}, plain());
     REQUIRE(changed.exit_code == 0);
     const Words files = root.files();
@@ -234,8 +255,10 @@ TEST_CASE("an installation that others than root can change is not taken") {
 
 TEST_CASE("an installation that only root can change takes the place of one that was another's") {
     const Root root;
-    if (!root.possible()) return;
-    if (!can_be_other_users()) return;
+    if (!root.possible())
+        return;
+    if (!can_be_other_users())
+        return;
     REQUIRE(root.cuslice({"install", "--system"}).exit_code == 0);
     const std::string link = root.at("usr/lib/cuslice-system/library");
     fs::remove(link);

@@ -26,7 +26,9 @@ int main(int count, char** words) {
     prctl(PR_GET_NAME, name);
     printf("constructor %d %zu\nmain %d %zu\nname %s\n", early, early_total >> 20, late, bytes >> 20, name);
     printf("file %s\n", (const char*)getauxval(AT_EXECFN));
-    for (int i = 0; i < count; i++) printf("word %s\n", words[i]);
-    for (char** entry = environ; *entry; entry++) printf("variable %s\n", *entry);
+    for (int i = 0; i < count; i++)
+        printf("word %s\n", words[i]);
+    for (char** entry = environ; *entry; entry++)
+        printf("variable %s\n", *entry);
     return 0;
 }

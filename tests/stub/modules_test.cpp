@@ -48,7 +48,8 @@ TEST_CASE("a library that needs the driver is in the slice, however it needs it"
     CAPTURE(way.program, way.name, way.path);
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = run(system.command({kOpen + way.program, way.name}), limited(books, way.path));
     CAPTURE(outcome.err);
     CHECK(outcome.out == kLimited);
@@ -61,15 +62,18 @@ TEST_CASE("a library that needs the driver is in the slice, wherever the loader 
     CAPTURE(where);
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     std::string script = "echo " + kModules + "/below > /etc/ld.so.conf && /sbin/ldconfig";
     std::string kind = "bare";
     if (where == "in a default folder") {
         // A library of the C library's that nobody uses lends its place.
         std::string place;
         for (const char* folder : {"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64"})
-            if (fs::exists(folder + std::string("/libBrokenLocale.so.1"))) place = folder;
-        if (place.empty()) return skip("there is no libBrokenLocale.so.1");
+            if (fs::exists(folder + std::string("/libBrokenLocale.so.1")))
+                place = folder;
+        if (place.empty())
+            return skip("there is no libBrokenLocale.so.1");
         script = "mount --bind " + kModules + "/below/libstub_below.so " + place +
                  "/libBrokenLocale.so.1 && rm /etc/ld.so.cache";
         kind = "default";
@@ -91,7 +95,8 @@ TEST_CASE("a library that needs no driver brings nothing in") {
     CAPTURE(way.name, way.path);
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Words command{kOpen + "plain", way.name};
     const Outcome outcome = run(system.command(command), limited(books, way.path));
     system.write("etc/ld.so.preload", "");
@@ -104,7 +109,8 @@ TEST_CASE("a library that needs no driver brings nothing in") {
 TEST_CASE("a library that is only asked for brings nothing in") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = run(system.command({kOpen + "plain", "--noload", module("direct")}), limited(books));
     CHECK(outcome.out == "not loaded\nwithout\n");
 }
@@ -112,18 +118,23 @@ TEST_CASE("a library that is only asked for brings nothing in") {
 TEST_CASE("to open what is loaded already makes no system call for the stub") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const std::string strace = "/usr/bin/strace";
-    if (!fs::exists(strace)) return skip("there is no strace");
+    if (!fs::exists(strace))
+        return skip("there is no strace");
     const auto calls = [&] {
         const Words command{strace, "-e", "signal=none", kOpen + "plain", "libc.so.6"};
         Words kept;
         bool before = true;  // what the loader does with the list and the file in it
         for (const std::string& line : split_lines(run(system.command(command), limited(books)).err)) {
-            if (line.find("ld.so.cache") != std::string::npos) before = false;
+            if (line.find("ld.so.cache") != std::string::npos)
+                before = false;
             // How often the program reads its map follows from the length of the paths in it.
-            if (line.find("/proc/self/maps") != std::string::npos) break;
-            if (!before) kept.push_back(line.substr(0, line.find('(')));
+            if (line.find("/proc/self/maps") != std::string::npos)
+                break;
+            if (!before)
+                kept.push_back(line.substr(0, line.find('(')));
         }
         return kept;
     };
@@ -136,14 +147,16 @@ TEST_CASE("to open what is loaded already makes no system call for the stub") {
 TEST_CASE("a library that needs NVML alone is under the limits too") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     CHECK(run(system.command({kOpen + "plain", module("nvml")}), limited(books)).out == "0 MiB\nlimited\n");
 }
 
 TEST_CASE("where the library can't be had, what needs the driver is not opened, and all else is") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     system.put_library(kPreloaded);
     fs::remove(system.library());
     const std::string error =
@@ -161,7 +174,8 @@ TEST_CASE("whatever file a program opens, the loader says what it says without t
     CAPTURE(size);
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const std::string file = system.at("short.so");
     fs::copy_file(module("plain"), file);
     fs::resize_file(file, static_cast<uintmax_t>(size));

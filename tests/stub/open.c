@@ -15,10 +15,12 @@ int main(int count, char** words) {
         }
         void* (*open)(const char*, int) = dlopen;
         const int other = strncmp(words[i], "by:", 3) == 0;
-        if (other) *(void**)&open = dlsym(dlopen("$ORIGIN/modules/libstub_opener.so", RTLD_NOW), "stub_open");
+        if (other)
+            *(void**)&open = dlsym(dlopen("$ORIGIN/modules/libstub_opener.so", RTLD_NOW), "stub_open");
         void* const library = open(words[i] + (other ? 3 : 0), flags);
         unsigned long (*total)(void) = NULL;
-        if (library) *(void**)&total = dlsym(library, "stub_module_total");
+        if (library)
+            *(void**)&total = dlsym(library, "stub_module_total");
         const char* error = library ? NULL : dlerror();
         if (total)
             printf("%lu MiB\n", total());
@@ -27,7 +29,8 @@ int main(int count, char** words) {
     }
     char line[4096];
     FILE* maps = fopen("/proc/self/maps", "r");
-    while (maps && fgets(line, sizeof(line), maps)) limited |= strstr(line, "/libcuslice.so") != NULL;
+    while (maps && fgets(line, sizeof(line), maps))
+        limited |= strstr(line, "/libcuslice.so") != NULL;
     puts(limited ? "limited" : "without");
     return 0;
 }

@@ -53,12 +53,15 @@ class Privileged : public System {
             {"{race}", at("race")},
             {"{home}", at("home")}};
         for (const auto& [word, value] : words)
-            for (size_t place; (place = text.find(word)) != text.npos;) text.replace(place, word.size(), value);
+            for (size_t place; (place = text.find(word)) != text.npos;)
+                text.replace(place, word.size(), value);
         return text;
     }
     bool possible() const {
-        if (!System::possible() || !can_be_other_users() || !can_let_others_in()) return false;
-        if (run_by_root("exit 0").exit_code == 0) return true;
+        if (!System::possible() || !can_be_other_users() || !can_let_others_in())
+            return false;
+        if (run_by_root("exit 0").exit_code == 0)
+            return true;
         return skip("rights can't be given to files here"), false;
     }
 
@@ -82,7 +85,8 @@ TEST_CASE("a program with more rights than its user is ended where it is linked 
         "mount -t tmpfs none /proc && exec {user} {program}");
     CAPTURE(rights.name, way);
     const Privileged system(rights);
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = system.run_by_root(way);
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 127);
@@ -100,7 +104,8 @@ TEST_CASE("who exchanges what a name leads to gets no rights of a program that i
                                      "ln {program} hard && {user} {race} {home}/hard 500");
     CAPTURE(rights.name, way);
     const Privileged system(rights);
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = system.run_by_root(way);
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
@@ -108,7 +113,8 @@ TEST_CASE("who exchanges what a name leads to gets no rights of a program that i
 
 TEST_CASE("a program with more rights than its user is ended where the library is broken too") {
     const Privileged system(kUser);
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     system.put_library(kPreloaded);
     fs::resize_file(system.library(), 100);
     const Outcome outcome = system.run_by_root("exec {user} {program}");
@@ -119,7 +125,8 @@ TEST_CASE("a program with more rights than its user is ended where the library i
 
 TEST_CASE("a program that root starts has no more rights than root, and its slice") {
     const Privileged system(kUser);
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = system.run_by_root("exec {program}");
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);

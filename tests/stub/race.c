@@ -21,12 +21,14 @@ static int fail(const char* what) {
 static void exchange(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;)
-        if (renameat2(AT_FDCWD, "name", AT_FDCWD, "other", RENAME_EXCHANGE) != 0) _exit(fail("exchange"));
+        if (renameat2(AT_FDCWD, "name", AT_FDCWD, "other", RENAME_EXCHANGE) != 0)
+            _exit(fail("exchange"));
 }
 
 static void start(char** words, char** environment) {
     const int nowhere = open("/dev/null", O_RDWR);
-    for (int descriptor = 0; descriptor < 3; descriptor++) dup2(nowhere, descriptor);
+    for (int descriptor = 0; descriptor < 3; descriptor++)
+        dup2(nowhere, descriptor);
     execve("name", words, environment);
     _exit(126);
 }
@@ -37,22 +39,28 @@ int main(int count, char** words, char** environment) {
         fclose(fopen("gained", "w"));
         return 0;
     }
-    if (count < 3) return 0;  // started as this user: nothing is gained
+    if (count < 3)
+        return 0;  // started as this user: nothing is gained
     char own[4096] = "";
-    if (readlink("/proc/self/exe", own, sizeof own - 1) < 0) return fail("own path");
-    if (symlink(words[1], "name") != 0 || symlink(own, "other") != 0) return fail("links");
+    if (readlink("/proc/self/exe", own, sizeof own - 1) < 0)
+        return fail("own path");
+    if (symlink(words[1], "name") != 0 || symlink(own, "other") != 0)
+        return fail("links");
     const pid_t exchanger = fork();
-    if (exchanger == 0) exchange();
+    if (exchanger == 0)
+        exchange();
     int tries = atoi(words[2]);
     char* none[] = {"name", NULL};
     for (; tries > 0 && stat("gained", &about) != 0; tries--) {
         const pid_t child = fork();
-        if (child == 0) start(none, environment);
+        if (child == 0)
+            start(none, environment);
         waitpid(child, NULL, 0);
     }
     kill(exchanger, SIGKILL);
     waitpid(exchanger, NULL, 0);
-    if (stat("gained", &about) != 0) return 0;
+    if (stat("gained", &about) != 0)
+        return 0;
     printf("started with more rights, %d tries before the last\n", tries);
     return 1;
 }

@@ -60,9 +60,12 @@ Read read(const std::string& path, size_t memory_size = 1 << 20) {
     CHECK(work.end == memory.data() + memory_size);  // what was lent is back
     CHECK(work.next <= work.end);
     CHECK(std::string(work.end, kBehind) == std::string(kBehind, 'x'));
-    if (file.rpath != nullptr) result.rpath = file.rpath;
-    if (file.runpath != nullptr) result.runpath = file.runpath;
-    for (size_t i = 0; i < file.needs_count; ++i) result.needs.emplace_back(file.needs[i]);
+    if (file.rpath != nullptr)
+        result.rpath = file.rpath;
+    if (file.runpath != nullptr)
+        result.runpath = file.runpath;
+    for (size_t i = 0; i < file.needs_count; ++i)
+        result.needs.emplace_back(file.needs[i]);
     return result;
 }
 
@@ -118,7 +121,8 @@ TEST_CASE("a library of any length is read as far as it goes") {
         const Read got = read(Bytes(text.substr(0, size)).path());
         CHECK(got.needs.size() <= all);
         CHECK((got.needs.size() == all || got.unknown || !got.library));
-        for (const std::string& name : got.needs) CHECK(text.find(name + '\0') != std::string::npos);
+        for (const std::string& name : got.needs)
+            CHECK(text.find(name + '\0') != std::string::npos);
     }
 }
 
@@ -136,7 +140,8 @@ TEST_CASE("working memory of any size is enough or isn't, and no more is written
 
 TEST_CASE("a library with more than is looked at may need what was not seen") {
     MadeUpFile made;
-    for (int i = 0; i < 40; ++i) made.add(DT_DEBUG, 0);
+    for (int i = 0; i < 40; ++i)
+        made.add(DT_DEBUG, 0);
     made.name(DT_NEEDED, "libcuda.so.1");
     CHECK(read(Bytes(made.bytes()).path()).needs == Words{"libcuda.so.1"});
     CHECK_FALSE(read(Bytes(made.bytes()).path()).unknown);
@@ -164,7 +169,8 @@ TEST_CASE("a library whose needs lie where the reader does not look may need any
     name.add(DT_NEEDED, MadeUpFile::kSize);
     folders.add(DT_RUNPATH, MadeUpFile::kSize);
     CHECK_FALSE(read(Bytes(made.bytes()).path()).unknown);
-    for (const MadeUpFile& odd : {beside, texts, name, folders}) CHECK(read(Bytes(odd.bytes()).path()).unknown);
+    for (const MadeUpFile& odd : {beside, texts, name, folders})
+        CHECK(read(Bytes(odd.bytes()).path()).unknown);
 }
 
 TEST_CASE("a library with any bytes changed is read or not, and that is all", "[fuzz]") {
@@ -177,7 +183,8 @@ TEST_CASE("a library with any bytes changed is read or not, and that is all", "[
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         Elf64_Phdr segment;
         std::memcpy(&segment, text.data() + header.e_phoff + i * sizeof(segment), sizeof(segment));
-        if (segment.p_type == PT_DYNAMIC) dynamic = segment.p_offset;
+        if (segment.p_type == PT_DYNAMIC)
+            dynamic = segment.p_offset;
     }
     REQUIRE(dynamic != 0);
     constexpr char kBytes[] = {0, 1, 2, 7, 8, 0x7f, char(0x80), char(0xff)};

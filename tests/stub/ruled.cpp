@@ -35,7 +35,8 @@ Ruled::Ruled(const std::string& share) {
     append(at("etc/group"), "alice:x:" + kUser + ":\n");
     write("etc/shadow", "root:*:19000:0:99999:7:::\nalice:*:19000:0:99999:7:::\n");
     for (const char* name : {"pam.d", "security", "login.defs"})  // of this machine's su
-        if (fs::exists("/etc/" + std::string(name))) copy_readable("/etc/" + std::string(name), at("etc/") + name);
+        if (fs::exists("/etc/" + std::string(name)))
+            copy_readable("/etc/" + std::string(name), at("etc/") + name);
     write("etc/cuslice/cuslice.toml", "dir = \"" + at("ledger") + "\"\n[memory]\nheadroom = \"16MiB\"\n");
     if (!share.empty())
         write("etc/cuslice/rules.d/10.toml",
@@ -46,7 +47,8 @@ Ruled::Ruled(const std::string& share) {
                        "/guest dlopen=libcuda.so.1 < questions > opened 2> errors\n\"$@\" " + kGuests +
                        "/guest_linked linked < questions > linked 2>> errors\n: > over\n");
     fs::permissions(at("probe"), fs::perms(0755));
-    for (const char* folder : {"etc/cuslice/rules.d", "alice"}) fs::permissions(at(folder), fs::perms(0755));
+    for (const char* folder : {"etc/cuslice/rules.d", "alice"})
+        fs::permissions(at(folder), fs::perms(0755));
     fs::permissions(at("ledger"), fs::perms(01777));
     fs::permissions(books(), fs::perms(0777));
     // The loader finds the driver as on a machine that has one.
@@ -54,7 +56,8 @@ Ruled::Ruled(const std::string& share) {
 }
 
 bool Ruled::possible() const {
-    if (!System::possible() || !can_be_other_users() || !can_let_others_in()) return false;
+    if (!System::possible() || !can_be_other_users() || !can_let_others_in())
+        return false;
     REQUIRE(chown(at("alice").c_str(), kAlice, kAlice) == 0);
     const Outcome made =
         run({"/sbin/ldconfig", "-X", "-C", at("etc/ld.so.cache"), "-f", at("etc/ld.so.conf")}, plain());
@@ -67,7 +70,8 @@ bool Ruled::possible() const {
 std::string Ruled::machine() const { return "CUSLICE_FAKE=1xlaptop-2g CUSLICE_FAKE_DIR=" + books(); }
 
 bool Ruled::has(const std::string& text) const {
-    if (text.find("{python}") == text.npos || run(shell("{alice} {python} -c ''"), plain()).exit_code == 0) return true;
+    if (text.find("{python}") == text.npos || run(shell("{alice} {python} -c ''"), plain()).exit_code == 0)
+        return true;
     return skip("there is no Python for every user"), false;
 }
 
@@ -75,7 +79,8 @@ std::string Ruled::filled(std::string text) const {
     const std::string alice = "setpriv --reuid " + kUser + " --regid " + kUser + " --clear-groups --";
     std::string loader;
     for (const char* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"})
-        if (fs::exists(path)) loader = path;
+        if (fs::exists(path))
+            loader = path;
     const std::pair<std::string, std::string> words[] = {
         {"{machine}", machine()}, {"{guest}", kGuests + "/guest"},   {"{fake}", kFakeFolder},
         {"{loader}", loader},     {"{clears}", CUSLICE_TEST_CLEARS}, {"{alice}", alice},
@@ -83,7 +88,8 @@ std::string Ruled::filled(std::string text) const {
         {"{at}", at("alice")},    {"{library}", kPreloaded},         {"{python}", python_of_machine()},
         {"{user}", kUser}};
     for (const auto& [word, value] : words)
-        for (size_t place; (place = text.find(word)) != std::string::npos;) text.replace(place, word.size(), value);
+        for (size_t place; (place = text.find(word)) != std::string::npos;)
+            text.replace(place, word.size(), value);
     return text;
 }
 
@@ -92,12 +98,14 @@ Words Ruled::shell(const std::string& text) const { return command({"/bin/sh", "
 Words Ruled::guest() const { return shell("exec {alice} env {machine} " + kGuests + "/guest dlopen=libcuda.so.1"); }
 
 void Ruled::write_questions(const std::string& lines) const {
-    for (const char* name : {"opened", "linked", "errors", "over"}) fs::remove(at("alice/") + name);
+    for (const char* name : {"opened", "linked", "errors", "over"})
+        fs::remove(at("alice/") + name);
     write("alice/questions", lines);
 }
 
 Ruled::Answers Ruled::take_answers() const {
-    if (!soon([&] { return fs::exists(at("alice/over")); })) return {};
+    if (!soon([&] { return fs::exists(at("alice/over")); }))
+        return {};
     return {split_lines(read_text(at("alice/opened"))), split_lines(read_text(at("alice/linked"))),
             read_text(at("alice/errors"))};
 }

@@ -131,7 +131,8 @@ std::vector<Asked> answers(const Ruled& ruled, const Holder& holder, const Way& 
     REQUIRE(outcome.exit_code == 0);
     const Ruled::Answers answers = ruled.take_answers();
     std::vector<Asked> all{{answers.opened, answers.errors}};
-    if (!way.python) all.push_back({answers.linked, answers.errors});
+    if (!way.python)
+        all.push_back({answers.linked, answers.errors});
     return all;
 }
 
@@ -140,7 +141,8 @@ void check_way(const Way& way) {
     for (const char* share : {"user", "cgroup"}) {
         CAPTURE(share);
         const Ruled ruled(share);
-        if (!ruled.possible() || !ruled.has(way.text)) return;
+        if (!ruled.possible() || !ruled.has(way.text))
+            return;
         Holder holder(ruled);
         CHECK(holder.total == kGiB);
         for (const Asked& asked : answers(ruled, holder, way, plain({"CUSLICE_LIMIT=1900MiB"})))
@@ -149,10 +151,12 @@ void check_way(const Way& way) {
         CHECK(holder.guest.finish() == 0);
     }
     const Ruled ruled("");
-    if (!ruled.possible()) return;
+    if (!ruled.possible())
+        return;
     Holder holder(ruled);
     CHECK(holder.total > kGiB);
-    for (const Asked& asked : answers(ruled, holder, way, plain())) check_free(asked);
+    for (const Asked& asked : answers(ruled, holder, way, plain()))
+        check_free(asked);
     CHECK(holder.guest.finish() == 0);
 }
 
@@ -166,16 +170,20 @@ TEST_CASE("on 20 ways to shed an environment a program stays in the slice that i
 TEST_CASE("through su a program stays in the slice that its rule shares") {
     const std::string su = GENERATE("su alice -c {probe}", "su -l alice -c {probe}", "su -s {probe} alice");
     const Ruled ruled("user");
-    if (!ruled.possible()) return;
+    if (!ruled.possible())
+        return;
     const Outcome tried = run(ruled.shell("su alice -c 'test $(id -u) = {user}'"), plain());
-    if (tried.exit_code != 0) return skip("there is no su here, or it doesn't work in a namespace: " + tried.err);
+    if (tried.exit_code != 0)
+        return skip("there is no su here, or it doesn't work in a namespace: " + tried.err);
     check_way({"su", su});
 }
 
 TEST_CASE("a job of at's stays in the slice that its rule shares") {
     const Ruled ruled("user");
-    if (!ruled.possible()) return;
-    if (run(ruled.shell("command -v at && command -v atd"), plain()).exit_code != 0) return skip("there is no at here");
+    if (!ruled.possible())
+        return;
+    if (run(ruled.shell("command -v at && command -v atd"), plain()).exit_code != 0)
+        return skip("there is no at here");
     // Its daemon's folders and leave to be asked are this namespace's own. at tells it of a job by a signal.
     check_way({"at",
                "set -e; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/spool; mkdir /var/spool/cron;"
@@ -209,12 +217,14 @@ TEST_CASE("where it can't be told whose slice a program has, it is granted nothi
     CAPTURE(place.name, place.share);
     for (const char* share : {place.share, ""}) {
         const Ruled ruled(share);
-        if (!ruled.possible()) return;
+        if (!ruled.possible())
+            return;
         Holder holder(ruled);
         holder.write_questions(ruled);
         const Outcome outcome = run(ruled.shell(place.text), plain());
         const Ruled::Answers answers = outcome.exit_code == 0 ? ruled.take_answers() : Ruled::Answers{};
-        if (answers.opened.empty()) return skip("this machine doesn't let tests do that: " + outcome.err);
+        if (answers.opened.empty())
+            return skip("this machine doesn't let tests do that: " + outcome.err);
         const Asked asked{answers.opened, answers.errors};
         CAPTURE(asked.words, asked.errors);
         if (*share == '\0') {

@@ -45,9 +45,12 @@ const Broken kBroken[] = {{"missing", "is not there"},
 
 void break_library(const System& system, const std::string& how) {
     system.put_library(how == "older" ? CUSLICE_TEST_OLDER : kPreloaded);
-    if (how == "missing") fs::remove(system.library());
-    if (how == "cut short") fs::resize_file(system.library(), fs::file_size(system.library()) / 2);
-    if (how == "a text") fs::resize_file(system.library(), 0), system.write("system/library/libcuslice.so", "text");
+    if (how == "missing")
+        fs::remove(system.library());
+    if (how == "cut short")
+        fs::resize_file(system.library(), fs::file_size(system.library()) / 2);
+    if (how == "a text")
+        fs::resize_file(system.library(), 0), system.write("system/library/libcuslice.so", "text");
 }
 
 }  // namespace
@@ -58,7 +61,8 @@ TEST_CASE("a program that opens the driver is in its slice, whatever name it ope
     CAPTURE(route);
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     Guest guest(system.command(Guest::route(route)), limited(books));
     retain_device(guest);
     CHECK(guest.number("total 0") == kGiB);
@@ -76,7 +80,8 @@ TEST_CASE("a program that is linked to the driver is in its slice before its fir
     CAPTURE(kind, more);
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Outcome outcome = run(system.command({kLinked + kind}), limited(books, more));
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
@@ -88,7 +93,8 @@ TEST_CASE("a program that is linked to the driver is in its slice before its fir
 TEST_CASE("a linked program sees nothing of having been started once more") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const std::string empty = CUSLICE_TEST_OLDER;  // any library that does nothing
     const Words preloaded = GENERATE_COPY(Words{}, Words{"LD_PRELOAD=" + empty}, Words{"LD_PRELOAD="});
     const std::string link = system.at("a-name-of-mine");
@@ -107,7 +113,8 @@ TEST_CASE("a linked program sees nothing of having been started once more") {
 TEST_CASE("a linked program whose file can't be told is ended") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     // Somebody's own folder in the place of /proc, whose link leads to another program.
     const std::string way = GENERATE("", "mkdir /proc/self && ln -s /bin/echo /proc/self/exe && ");
     const std::string script = "mount -t tmpfs none /proc && " + std::string(way) + "exec " + kLinked + "lazy";
@@ -121,7 +128,8 @@ TEST_CASE("a linked program whose file can't be told is ended") {
 TEST_CASE("a script whose interpreter is linked to the driver keeps its name and its words") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     system.write("script-of-mine", "#!" + kLinked + "lazy option\n");
     fs::permissions(system.at("script-of-mine"), fs::perms(0755));
     const Outcome outcome = run(system.command({system.at("script-of-mine"), "one"}), limited(books));
@@ -135,10 +143,12 @@ TEST_CASE("a script whose interpreter is linked to the driver keeps its name and
 TEST_CASE("a linked program that the loader was asked to run keeps its words") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     std::string loader;
     for (const char* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"})
-        if (fs::exists(path)) loader = path;
+        if (fs::exists(path))
+            loader = path;
     const Outcome outcome = run(system.command({loader, kLinked + "lazy", "one", "two"}), limited(books));
     CAPTURE(outcome.out, outcome.err);
     CHECK(says(outcome, "constructor 0 1024"));
@@ -150,7 +160,8 @@ TEST_CASE("a program that cuslice run started stays in the slice that it was giv
     CAPTURE(route);
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const Words launch{CUSLICE_TEST_LAUNCH, "run", "--fake", kLaptop, "--limit", "768MiB", "--"};
     Guest guest(system.command(joined(launch, Guest::route(route))),
                 plain({"CUSLICE_FAKE_DIR=" + books.path(), "LD_LIBRARY_PATH=" + kFakeFolder}));
@@ -163,7 +174,8 @@ TEST_CASE("a program that cuslice run started stays in the slice that it was giv
 TEST_CASE("the system's file holds for a program that has shed its environment") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     system.write("etc/cuslice/cuslice.toml", "[ceiling]\nlimit = \"640MiB\"\n");
     const std::string own =
         "CUSLICE_FAKE_DIR=" + books.path() + " CUSLICE_FAKE=" + kLaptop + " LD_LIBRARY_PATH=" + kFakeFolder + " ";
@@ -176,7 +188,8 @@ TEST_CASE("the system's file holds for a program that has shed its environment")
         "timeout 60 env -i " + own + program, "echo '" + own + program + "' | env -i /bin/sh",
         "env -i unshare --user --map-root-user " + std::string("env ") + own + program,
         "xargs -a /dev/null env -i " + own + program);
-    if (way.find("unshare --user") != way.npos && !can_unshare(CLONE_NEWUSER)) return;
+    if (way.find("unshare --user") != way.npos && !can_unshare(CLONE_NEWUSER))
+        return;
     CAPTURE(way);
     const Outcome outcome = run(system.command({"/bin/sh", "-c", way}), plain());
     CAPTURE(outcome.out, outcome.err);
@@ -188,7 +201,8 @@ TEST_CASE("where the library can't be had, a program that opens the driver is to
     CAPTURE(broken.how);
     const System system;
     const Folder books;
-    if (!system.possible() || kPython.empty()) return;
+    if (!system.possible() || kPython.empty())
+        return;
     break_library(system, broken.how);
     const std::string script =
         "import ctypes\n"
@@ -211,7 +225,8 @@ TEST_CASE("where the library can't be had, a linked program finds no GPU from it
     CAPTURE(broken.how);
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     break_library(system, broken.how);
     const Outcome outcome = run(system.command({kLinked + "lazy", "word"}), limited(books));
     CAPTURE(outcome.out, outcome.err);
@@ -228,7 +243,8 @@ TEST_CASE("where the library can't be had, a linked program finds no GPU from it
 TEST_CASE("a program with more rights than its user that opens the driver heeds the system's file alone") {
     const System system;
     const Folder books;
-    if (!system.possible() || !can_be_other_users() || !can_let_others_in()) return;
+    if (!system.possible() || !can_be_other_users() || !can_let_others_in())
+        return;
     system.write("etc/cuslice/cuslice.toml", "[ceiling]\nlimit = \"640MiB\"\n");
     const std::string program = system.at("set-user-id");
     fs::copy_file(kGuests + "/guest", program);
@@ -242,7 +258,8 @@ TEST_CASE("a program with more rights than its user that opens the driver heeds 
 TEST_CASE("the launcher sees the GPUs as they are where the list names the library itself") {
     const System system;
     const Folder books;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     fs::create_directory(system.at("driver"));
     fs::copy_file(CUSLICE_TEST_NAMED_DRIVER, system.at("driver/libcuda.so.1"));
     system.write("etc/cuslice/cuslice.toml", "[ceiling]\nlimit = \"640MiB\"\n");
@@ -271,15 +288,21 @@ TEST_CASE("the launcher sees the GPUs as they are where the list names the libra
 
 TEST_CASE("whatever the stub or the library is, programs without CUDA run as ever") {
     const System system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const std::string what =
         GENERATE("whole", "library", "stub cut short", "stub missing", "stub a text", "empty list");
     CAPTURE(what);
-    if (what == "library") break_library(system, "missing");
-    if (what == "stub cut short") fs::resize_file(system.stub(), 100);
-    if (what == "stub missing") fs::remove(system.stub());
-    if (what == "stub a text") fs::resize_file(system.stub(), 0), system.write("system/libcuslice-preload.so", "text");
-    if (what == "empty list") system.write("etc/ld.so.preload", "\n");
+    if (what == "library")
+        break_library(system, "missing");
+    if (what == "stub cut short")
+        fs::resize_file(system.stub(), 100);
+    if (what == "stub missing")
+        fs::remove(system.stub());
+    if (what == "stub a text")
+        fs::resize_file(system.stub(), 0), system.write("system/libcuslice-preload.so", "text");
+    if (what == "empty list")
+        system.write("etc/ld.so.preload", "\n");
     const Outcome outcome =
         run(system.command({"/bin/sh", "-c", "/bin/true && /bin/echo on && ls / | head -1"}), plain());
     CHECK(outcome.exit_code == 0);
@@ -290,16 +313,20 @@ TEST_CASE("whatever the stub or the library is, programs without CUDA run as eve
 
 TEST_CASE("a program without CUDA makes no system call for the stub but the loader's own") {
     const System system;
-    if (!system.possible()) return;
+    if (!system.possible())
+        return;
     const std::string strace = "/usr/bin/strace";
-    if (!fs::exists(strace)) return skip("there is no strace");
+    if (!fs::exists(strace))
+        return skip("there is no strace");
     const auto calls = [&](const Words& program) {
         const Outcome outcome = run(system.command(joined({strace, "-e", "signal=none"}, program)), plain());
         Words kept;
         bool before = true;  // what the loader does with the list and the file in it
         for (const std::string& line : split_lines(outcome.err)) {
-            if (line.find("ld.so.cache") != std::string::npos) before = false;
-            if (!before) kept.push_back(line.substr(0, line.find('(')));
+            if (line.find("ld.so.cache") != std::string::npos)
+                before = false;
+            if (!before)
+                kept.push_back(line.substr(0, line.find('(')));
         }
         return kept;
     };

@@ -19,7 +19,8 @@ System::System() {
     fs::create_directories(at("etc/cuslice"));
     fs::create_directory(at("system"));
     for (const char* file : {"ld.so.cache", "passwd", "group", "nsswitch.conf"})
-        if (fs::exists("/etc/" + std::string(file))) fs::copy_file("/etc/" + std::string(file), at("etc/") + file);
+        if (fs::exists("/etc/" + std::string(file)))
+            fs::copy_file("/etc/" + std::string(file), at("etc/") + file);
     fs::copy_file(CUSLICE_TEST_STUB, stub());
     fs::create_directory_symlink(fs::path(kPreloaded).parent_path(), at("system/library"));
     folder_.write("etc/ld.so.preload", stub() + "\n");
@@ -30,7 +31,8 @@ System::System() {
 Words System::command(const Words& program) const {
     const std::string script = "mount --bind " + at("etc") + " /etc && exec \"$@\"";
     Words words{"/usr/bin/unshare", "--mount", "/bin/sh", "-c", script, "sh"};
-    if (geteuid() != 0) words.insert(words.begin() + 1, {"--user", "--map-root-user"});
+    if (geteuid() != 0)
+        words.insert(words.begin() + 1, {"--user", "--map-root-user"});
     return joined(words, program);
 }
 

@@ -55,7 +55,8 @@ void check_fill(const Host& host, unsigned user, const std::vector<Guest*>& prog
         CHECK(host.held_by(user) <= limit);
     }
     CHECK(host.held_by(user) > limit - kLeft);
-    for (Guest* const program : programs) CHECK(program->code("freeall") == kSuccess);
+    for (Guest* const program : programs)
+        CHECK(program->code("freeall") == kSuccess);
 }
 
 /// A job of root's and a group of alice's, who want to be left alone.
@@ -66,7 +67,8 @@ class Others {
           job_(host.start(kRoot, joined({"cuslice", "run", "--limit", "2GiB", "--"}, Host::kOpens))),
           first_(member()),
           second_(member()) {
-        for (Guest* const one : {job_.get(), first_.get(), second_.get()}) start_well(*one);
+        for (Guest* const one : {job_.get(), first_.get(), second_.get()})
+            start_well(*one);
     }
     /// They have their limits still, and whoever comes anew is let in.
     void check() {
@@ -91,7 +93,8 @@ class Others {
         check_fill(host_, kAlice, {first_.get(), second_.get()}, kJob);
     }
     void finish() {
-        for (Guest* const one : {job_.get(), first_.get(), second_.get()}) CHECK(one->finish() == 0);
+        for (Guest* const one : {job_.get(), first_.get(), second_.get()})
+            CHECK(one->finish() == 0);
     }
 
   private:
@@ -143,7 +146,8 @@ Words by_way(const std::string& way, const Words& program) {
 
 std::string loader() {
     for (const char* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"})
-        if (fs::exists(path)) return path;
+        if (fs::exists(path))
+            return path;
     return "";
 }
 
@@ -162,12 +166,15 @@ void check_rules(const Host& host) {
     REQUIRE(holder->code("alloc some " + bytes(320 * kMiB)) == kSuccess);
     std::vector<Words> commands;
     for (const std::string way : kWays) {
-        if (way.find("python3") != way.npos && !host.has_python()) continue;
-        for (const Words& program : {Host::kOpens, Host::kLinked}) commands.push_back(by_way(way, program));
+        if (way.find("python3") != way.npos && !host.has_python())
+            continue;
+        for (const Words& program : {Host::kOpens, Host::kLinked})
+            commands.push_back(by_way(way, program));
     }
     for (const Words& program : {Host::kOpens, Host::kLinked})
         commands.push_back(by_way("exec \"$@\"", joined({loader()}, program)));
-    if (host.has_python()) commands.push_back(by_way("exec env -i \"$@\"", Host::kPython));
+    if (host.has_python())
+        commands.push_back(by_way("exec env -i \"$@\"", Host::kPython));
     for (const Words& command : commands) {
         CAPTURE(command);
         const Tenant other = host.start(kBob, command);
@@ -196,7 +203,8 @@ void check_rules(const Host& host) {
         CHECK(books_of(host.at("/books"), each->pid()).used <= kAlone);
         CHECK(books_of(host.at("/books"), each->pid()).used > kAlone - kLeft);
     }
-    for (Guest* const each : {one.get(), two.get()}) CHECK(each->finish() == 0);
+    for (Guest* const each : {one.get(), two.get()})
+        CHECK(each->finish() == 0);
     // And nobody else has the rules of bob's.
     const Tenant free = host.start(kCarol, Host::kLinked);
     start_well(*free);
@@ -207,7 +215,8 @@ void check_rules(const Host& host) {
 /// Services that root starts in a slice: one gives its rights up before it becomes a program of bob's, the other one
 /// while it runs.
 void check_services(const Host& host, Others& others) {
-    if (!host.has_python()) return;
+    if (!host.has_python())
+        return;
     const Words before{"cuslice", "run", "--limit", "1GiB", "--"};
     const Words dropped{"setpriv", "--reuid", std::to_string(kBob), "--regid", std::to_string(kBob), "--clear-groups"};
     // Its job is root's, whose ledger bob can't be in: it has no other limit in that one's place.
@@ -280,7 +289,8 @@ void attack_by_environment(const Host& host) {
     REQUIRE(holder->code("alloc some " + bytes(320 * kMiB)) == kSuccess);
     for (const Words& program : {Host::kOpens, Host::kLinked}) {
         const bool opens = program == Host::kOpens;
-        for (const Words& more : heeded) check_no_more(host, program, more, true);
+        for (const Words& more : heeded)
+            check_no_more(host, program, more, true);
         // Where the ledger can't be that of the system, there is no slice at all.
         check_no_more(host, program, {"CUSLICE_DIR=/tmp/bob"}, false);
         check_no_more(host, program, {"HOME=/home/bob/other"}, false);
@@ -330,7 +340,8 @@ void attack_by_names(const Host& host, Others& others) {
     const Words member =
         joined({"cuslice", "run", "--group", "own", "--group-limit", "1GiB", "--limit", "1GiB", "--"}, Host::kOpens);
     const Tenant one = host.start(kCarol, member), two = host.start(kCarol, member);
-    for (Guest* const each : {one.get(), two.get()}) start_well(*each);
+    for (Guest* const each : {one.get(), two.get()})
+        start_well(*each);
     check_fill(host, kCarol, {one.get(), two.get()}, kGiB);
 
     host.done(kBob, names + "i=0; while [ $i -lt 3000 ]; do : > $((70000 + i))${own#" + std::to_string(kAlice) +
@@ -341,7 +352,8 @@ void attack_by_names(const Host& host, Others& others) {
     const Tenant late = host.start(kCarol, member);
     start_well(*late);
     check_fill(host, kCarol, {one.get(), late.get()}, kGiB);
-    for (Guest* const each : {one.get(), two.get(), late.get()}) CHECK(each->finish() == 0);
+    for (Guest* const each : {one.get(), two.get(), late.get()})
+        CHECK(each->finish() == 0);
     host.done(kBob, "cd /run/cuslice; find . -user bob ! -name '" + std::to_string(kBob) + "-*' -exec rm -r {} +");
 }
 
@@ -363,7 +375,8 @@ void attack_by_forging(const Host& host, Others& others) {
             CHECK(books_of(host.at("/books"), each->pid()).used <= kShared);
         }
         others.check();
-        for (Guest* const each : {one.get(), two.get()}) each->finish();
+        for (Guest* const each : {one.get(), two.get()})
+            each->finish();
     }
     writer->finish();
 }
@@ -390,7 +403,8 @@ void attack_by_installation(const Host& host) {
     host.done(kBob, "cp -r /opt/cuslice ~/cuslice");
     for (const char* name : {"/home/bob/cuslice", "/opt/link"}) {
         CAPTURE(name);
-        if (std::string(name) == "/opt/link") host.done(kRoot, "ln -s /home/bob/cuslice /opt/link");
+        if (std::string(name) == "/opt/link")
+            host.done(kRoot, "ln -s /home/bob/cuslice /opt/link");
         const Outcome outcome = host.shell(kRoot, "exec " + std::string(name) + "/bin/cuslice install --system");
         CHECK(outcome.exit_code == 78);
         CHECK(outcome.err.starts_with("cuslice: /home/bob"));
@@ -436,7 +450,8 @@ void check_upgrade(const Host& host, Others& others) {
 
 TEST_CASE("two users share a machine as the page for administrators tells it, and one of them wants more", "[slow]") {
     Host host;
-    if (!host.possible()) return;
+    if (!host.possible())
+        return;
     const auto before = host.files();
     install(host);
     check_rules(host);
@@ -464,8 +479,10 @@ TEST_CASE("two users share a machine as the page for administrators tells it, an
     auto after = host.files();
     for (const auto& [name, text] : before) {
         CAPTURE(name);
-        if (!name.starts_with("/opt/")) CHECK(after.count(name) == 1);
-        if (!name.starts_with("/opt/")) CHECK((after[name] == text));
+        if (!name.starts_with("/opt/"))
+            CHECK(after.count(name) == 1);
+        if (!name.starts_with("/opt/"))
+            CHECK((after[name] == text));
     }
     for (const auto& [name, text] : after) {
         CAPTURE(name);

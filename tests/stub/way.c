@@ -40,7 +40,8 @@ static int become(char** program, char* const* environment) {
 
 static int wait_for(pid_t child) {
     int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child) return fail("child");
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return fail("child");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -52,25 +53,31 @@ static int spawn(char** program) {
 
 static int in_child(char** program) {
     const pid_t child = fork();
-    if (child == 0) _exit(become(program, none));
+    if (child == 0)
+        _exit(become(program, none));
     return wait_for(child);
 }
 
 static int in_daemon(char** program) {
     const pid_t child = fork();
-    if (child != 0) return wait_for(child);
+    if (child != 0)
+        return wait_for(child);
     setsid();
-    if (fork() != 0) _exit(0);
+    if (fork() != 0)
+        _exit(0);
     const int nowhere = open("/dev/null", O_RDWR);
-    if (chdir("/") != 0 || nowhere < 0) _exit(126);
-    for (int descriptor = 0; descriptor < 3; descriptor++) dup2(nowhere, descriptor);
+    if (chdir("/") != 0 || nowhere < 0)
+        _exit(126);
+    for (int descriptor = 0; descriptor < 3; descriptor++)
+        dup2(nowhere, descriptor);
     _exit(become(program, none));
 }
 
 static int with_both(char** entries, char** program) {
     char* environment[1024];
     size_t count = 0;
-    for (char** entry = environ; *entry && count < 1000; entry++) environment[count++] = *entry;
+    for (char** entry = environ; *entry && count < 1000; entry++)
+        environment[count++] = *entry;
     environment[count++] = entries[0];
     environment[count++] = entries[1];
     environment[count] = NULL;
@@ -93,12 +100,15 @@ static int be(uid_t user) {
 }
 
 static int serve_jobs(uid_t user, const char* fifo) {
-    if (mkfifo(fifo, 0622) != 0) return fail(fifo);
+    if (mkfifo(fifo, 0622) != 0)
+        return fail(fifo);
     FILE* const jobs = fopen(fifo, "r+");
     char line[4096];
-    if (!jobs) return fail(fifo);
+    if (!jobs)
+        return fail(fifo);
     while (fgets(line, sizeof line, jobs)) {
-        if (fork() != 0) continue;
+        if (fork() != 0)
+            continue;
         prctl(PR_SET_PDEATHSIG, 0);
         char* shell[] = {"/bin/sh", "-c", line, NULL};
         _exit(be(user) ? become(shell, of_a_daemon) : fail("rights"));
@@ -121,13 +131,16 @@ static int serve_shells(uid_t user, const char* path) {
         rename(early, path) != 0)
         return fail(path);
     for (int guest; (guest = accept(door, NULL, NULL)) >= 0; close(guest)) {
-        if (fork() != 0) continue;
+        if (fork() != 0)
+            continue;
         prctl(PR_SET_PDEATHSIG, 0);
-        for (int descriptor = 0; descriptor < 3; descriptor++) dup2(guest, descriptor);
+        for (int descriptor = 0; descriptor < 3; descriptor++)
+            dup2(guest, descriptor);
         close(guest);
         close(door);
         char* shell[] = {"-sh", NULL};
-        if (be(user)) execve("/bin/sh", shell, of_a_daemon);
+        if (be(user))
+            execve("/bin/sh", shell, of_a_daemon);
         _exit(fail("shell"));
     }
     return 0;
@@ -140,25 +153,35 @@ static int ask(const char* path, const char* text) {
     if (line < 0 || connect(line, (const struct sockaddr*)&address, sizeof address) != 0 ||
         write(line, text, strlen(text)) != (ssize_t)strlen(text) || shutdown(line, SHUT_WR) != 0)
         return fail(path);
-    for (ssize_t got; (got = read(line, answer, sizeof answer)) > 0;) fwrite(answer, 1, (size_t)got, stdout);
+    for (ssize_t got; (got = read(line, answer, sizeof answer)) > 0;)
+        fwrite(answer, 1, (size_t)got, stdout);
     return 0;
 }
 
 int main(int count, char** words) {
     const char* const way = count > 2 ? words[1] : "";
-    if (!strcmp(way, "exec")) return become(words + 2, none);
-    if (!strcmp(way, "spawn")) return spawn(words + 2);
-    if (!strcmp(way, "fork")) return in_child(words + 2);
-    if (!strcmp(way, "daemon")) return in_daemon(words + 2);
-    if (!strcmp(way, "drop")) return drop(words + 2);
-    if (count > 4 && !strcmp(way, "twice")) return with_both(words + 2, words + 4);
-    if (count == 4 && !strcmp(way, "ask")) return ask(words[2], words[3]);
+    if (!strcmp(way, "exec"))
+        return become(words + 2, none);
+    if (!strcmp(way, "spawn"))
+        return spawn(words + 2);
+    if (!strcmp(way, "fork"))
+        return in_child(words + 2);
+    if (!strcmp(way, "daemon"))
+        return in_daemon(words + 2);
+    if (!strcmp(way, "drop"))
+        return drop(words + 2);
+    if (count > 4 && !strcmp(way, "twice"))
+        return with_both(words + 2, words + 4);
+    if (count == 4 && !strcmp(way, "ask"))
+        return ask(words[2], words[3]);
     // Nobody has to look for a daemon where whoever started it has been killed.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     umask(0);
     signal(SIGCHLD, SIG_IGN);
-    if (count == 4 && !strcmp(way, "jobs")) return serve_jobs((uid_t)atoi(words[2]), words[3]);
-    if (count == 4 && !strcmp(way, "shells")) return serve_shells((uid_t)atoi(words[2]), words[3]);
+    if (count == 4 && !strcmp(way, "jobs"))
+        return serve_jobs((uid_t)atoi(words[2]), words[3]);
+    if (count == 4 && !strcmp(way, "shells"))
+        return serve_shells((uid_t)atoi(words[2]), words[3]);
     fprintf(stderr, "way: there is no way %s\n", way);
     return 64;
 }

@@ -53,8 +53,10 @@ class MadeUpDriver {
 #undef CUSLICE_PUT
     }
     ~MadeUpDriver() {
-        for (const Function function : filled_) slot(function) = nullptr;
-        for (const CUcontext one : known_) gpu_state().contexts.ended(one);
+        for (const Function function : filled_)
+            slot(function) = nullptr;
+        for (const CUcontext one : known_)
+            gpu_state().contexts.ended(one);
         stack().clear();
         now() = nullptr;
     }
@@ -85,7 +87,8 @@ class MadeUpDriver {
             ended_.insert(one);
             std::erase_if(events, [&](const auto& event) { return event.second.context == one; });
         }
-        if (told) gpu_state().contexts.ended(one);
+        if (told)
+            gpu_state().contexts.ended(one);
     }
     /// The thread's stack of contexts; what is current is its back.
     static std::vector<CUcontext>& stack() {
@@ -121,7 +124,8 @@ class MadeUpDriver {
     /// The GPU comes past all that has been given to it.
     void pass_all() {
         const std::lock_guard lock(mutex);
-        for (auto& [event, known] : events) known.passed = true;
+        for (auto& [event, known] : events)
+            known.passed = true;
     }
 
   private:
@@ -142,10 +146,12 @@ class MadeUpDriver {
             const std::lock_guard lock(driver.mutex);
             driver.counts_[function]++;
         }
-        if (driver.meanwhile) driver.meanwhile(function);
+        if (driver.meanwhile)
+            driver.meanwhile(function);
         const std::lock_guard lock(driver.mutex);
         const auto said = driver.say.find(function);
-        if (said != driver.say.end() && said->second != CUDA_SUCCESS) return said->second;
+        if (said != driver.say.end() && said->second != CUDA_SUCCESS)
+            return said->second;
         return body(driver);
     }
     // The state of an event, which has to be of context `in` if that is given; null, and counted as a misuse, if there
@@ -163,8 +169,10 @@ class MadeUpDriver {
         return CUDA_SUCCESS;
     }
     static CUresult CUDAAPI cuCtxSetCurrent(CUcontext one) {
-        if (!stack().empty()) stack().pop_back();
-        if (one) stack().push_back(one);
+        if (!stack().empty())
+            stack().pop_back();
+        if (one)
+            stack().push_back(one);
         return CUDA_SUCCESS;
     }
     static CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext one) {
@@ -178,14 +186,16 @@ class MadeUpDriver {
         });
     }
     static CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* into) {
-        if (stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+        if (stack().empty())
+            return CUDA_ERROR_INVALID_CONTEXT;
         *into = stack().back();
         stack().pop_back();
         return CUDA_SUCCESS;
     }
     static CUresult synchronize(CUcontext one) {
         return call("cuCtxSynchronize", [&](MadeUpDriver& driver) -> CUresult {
-            if (driver.ended_.count(one)) driver.misuses++;
+            if (driver.ended_.count(one))
+                driver.misuses++;
             driver.waited_for.push_back(one);
             return CUDA_SUCCESS;
         });
@@ -195,7 +205,8 @@ class MadeUpDriver {
 
     static CUresult CUDAAPI cuEventCreate(CUevent* into, unsigned) {
         return call("cuEventCreate", [&](MadeUpDriver& driver) -> CUresult {
-            if (!top()) return CUDA_ERROR_INVALID_CONTEXT;
+            if (!top())
+                return CUDA_ERROR_INVALID_CONTEXT;
             *into = handle<CUevent>(0x100 + ++driver.events_made);
             driver.events[*into].context = top();
             return CUDA_SUCCESS;
@@ -203,7 +214,8 @@ class MadeUpDriver {
     }
     static CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
         return call("cuEventDestroy", [&](MadeUpDriver& driver) -> CUresult {
-            if (!driver.find(event)) return CUDA_ERROR_INVALID_HANDLE;
+            if (!driver.find(event))
+                return CUDA_ERROR_INVALID_HANDLE;
             driver.events.erase(event);
             return CUDA_SUCCESS;
         });
@@ -211,7 +223,8 @@ class MadeUpDriver {
     static CUresult CUDAAPI cuCtxRecordEvent(CUcontext one, CUevent event) {
         return call("cuCtxRecordEvent", [&](MadeUpDriver& driver) -> CUresult {
             Event* known = driver.find(event, one);
-            if (!known) return CUDA_ERROR_INVALID_HANDLE;
+            if (!known)
+                return CUDA_ERROR_INVALID_HANDLE;
             known->recorded = true;
             known->passed = driver.instant;
             return CUDA_SUCCESS;
@@ -220,14 +233,16 @@ class MadeUpDriver {
     static CUresult CUDAAPI cuEventQuery(CUevent event) {
         return call("cuEventQuery", [&](MadeUpDriver& driver) -> CUresult {
             const Event* known = driver.find(event);
-            if (!known) return CUDA_ERROR_INVALID_HANDLE;
+            if (!known)
+                return CUDA_ERROR_INVALID_HANDLE;
             return known->passed || !known->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
         });
     }
     static CUresult CUDAAPI cuEventSynchronize(CUevent event) {
         return call("cuEventSynchronize", [&](MadeUpDriver& driver) -> CUresult {
             Event* known = driver.find(event);
-            if (!known) return CUDA_ERROR_INVALID_HANDLE;
+            if (!known)
+                return CUDA_ERROR_INVALID_HANDLE;
             known->passed = true;
             return CUDA_SUCCESS;
         });
@@ -256,7 +271,8 @@ class MadeUpDriver {
     }
     static CUresult CUDAAPI cuPointerGetAttribute(void* into, CUpointer_attribute, CUdeviceptr address) {
         return call("cuPointerGetAttribute", [&](MadeUpDriver& driver) -> CUresult {
-            if (!driver.reaches.count(top())) return CUDA_ERROR_INVALID_VALUE;
+            if (!driver.reaches.count(top()))
+                return CUDA_ERROR_INVALID_VALUE;
             *static_cast<CUdeviceptr*>(into) = address;
             return CUDA_SUCCESS;
         });
@@ -265,9 +281,12 @@ class MadeUpDriver {
     static CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* into, size_t bytes) {
         return call("cuMemAlloc", [&](MadeUpDriver& driver) -> CUresult {
             size_t held = 0;
-            for (const auto& [address, size] : driver.memory) held += size;
-            if (!top()) return CUDA_ERROR_INVALID_CONTEXT;
-            if (bytes > driver.room - held) return CUDA_ERROR_OUT_OF_MEMORY;
+            for (const auto& [address, size] : driver.memory)
+                held += size;
+            if (!top())
+                return CUDA_ERROR_INVALID_CONTEXT;
+            if (bytes > driver.room - held)
+                return CUDA_ERROR_OUT_OF_MEMORY;
             *into = driver.next_address_;
             driver.next_address_ += (bytes + (size_t{4} << 20)) >> 21 << 21;
             driver.memory[*into] = bytes;
@@ -276,7 +295,8 @@ class MadeUpDriver {
     }
     static CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
         return call("cuMemFree", [&](MadeUpDriver& driver) -> CUresult {
-            if (!driver.memory.erase(address)) return CUDA_ERROR_INVALID_VALUE;
+            if (!driver.memory.erase(address))
+                return CUDA_ERROR_INVALID_VALUE;
             return CUDA_SUCCESS;
         });
     }

@@ -13,7 +13,8 @@
 namespace {
 
 void check(CUresult result, const char* what) {
-    if (result == CUDA_SUCCESS) return;
+    if (result == CUDA_SUCCESS)
+        return;
     std::fprintf(stderr, "walk_guest: %s answers %d\n", what, result);
     std::exit(1);
 }
@@ -49,9 +50,11 @@ int main(int count, char** words) {
         const size_t bytes = std::strtoull(words[i], nullptr, 10);
         CUdeviceptr address = 0;
         const bool walked = i == count - 1;
-        if (walked) begin();
+        if (walked)
+            begin();
         const CUresult result = cuMemAlloc(&address, bytes);
-        if (walked && !end()) check(CUDA_ERROR_UNKNOWN, "walk_end");
+        if (walked && !end())
+            check(CUDA_ERROR_UNKNOWN, "walk_end");
         check(result, "cuMemAlloc");
         held.push_back(address);
     }

@@ -23,8 +23,10 @@ size_t count = 0;
 constinit thread_local bool walking = false;
 
 NOT_WALKED __attribute__((target("general-regs-only"))) void note(Event::Kind kind, uintptr_t what) {
-    if (!walking) return;
-    if (count < kMax) events[count] = {kind, what};
+    if (!walking)
+        return;
+    if (count < kMax)
+        events[count] = {kind, what};
     count++;
 }
 
@@ -142,7 +144,8 @@ NOT_WALKED __attribute__((visibility("default"))) void walk_begin() {
         driver_slot(i);  // so that none is looked up on the way
         void** const place = driver_place(i);
         driver_functions[i] = *place;
-        if (*place) *place = const_cast<char*>(walk_driver_entries + i * kEntrySize);
+        if (*place)
+            *place = const_cast<char*>(walk_driver_entries + i * kEntrySize);
     }
     walking = true;
 }

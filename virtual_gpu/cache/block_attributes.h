@@ -43,9 +43,11 @@ class BlockAttributes {
     template <typename Map>
     uint64_t note(Map& map, uint64_t block, uint16_t context, uint8_t kind) CUSLICE_REQUIRES(mutex_) {
         Allocation known = attributes_.erase(block);
-        if (!known.address) known = {block, ++last_ * AllocationTable::kUnit, context, 0, 0};
+        if (!known.address)
+            known = {block, ++last_ * AllocationTable::kUnit, context, 0, 0};
         known.kind |= kind;
-        if (!attributes_.insert(known)) return 0;
+        if (!attributes_.insert(known))
+            return 0;
         if (!Map::Allocator::mark(map, block)) {
             attributes_.erase(block);
             return 0;

@@ -26,14 +26,17 @@ void sleep_for(uint64_t milliseconds) {
 
 ContextAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
     const CUcontext context = gpu.caches() ? gpu_state().contexts.handle_of(id) : nullptr;
-    if (!context) return nullptr;
+    if (!context)
+        return nullptr;
     const DisableCancellation uncancelled;
     LockGuard lock(mutex_);
     ContextCache* closed = nullptr;
     for (unsigned i = 0; i < count_.load(std::memory_order_relaxed); i++) {
         ContextCache* cache = caches_[i];
-        if (!cache->allocator.is_open() && !cache->visitors.load(std::memory_order_seq_cst)) closed = cache;
-        if (cache->allocator.is_open() && cache->context == context) return &cache->allocator;
+        if (!cache->allocator.is_open() && !cache->visitors.load(std::memory_order_seq_cst))
+            closed = cache;
+        if (cache->allocator.is_open() && cache->context == context)
+            return &cache->allocator;
     }
     const unsigned count = count_.load(std::memory_order_relaxed);
     if (!closed && count < kMax) {
@@ -47,7 +50,8 @@ ContextAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
             count_.store(count + 1, std::memory_order_release);
         }
     }
-    if (!closed) return nullptr;
+    if (!closed)
+        return nullptr;
     closed->open(*this, gpu, context, id);
     publisher_.open(gpu_state().sharing.folder.c_str());
     watch_idle(gpu);
@@ -56,7 +60,8 @@ ContextAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
 
 bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, uint64_t* missing) {
     ContextAllocator* allocator = of(gpu, id);
-    if (!allocator) return true;
+    if (!allocator)
+        return true;
     AllocationError denied;
     const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
@@ -75,7 +80,8 @@ void Caches::context_ended(CUcontext context) {
     {
         LockGuard lock(mutex_);
         each([&](ContextCache& cache) {
-            if (cache.context != context) return;
+            if (cache.context != context)
+                return;
             gpu = cache.gpu;
             // Up to now its peaks were among those of all the contexts that there are.
             const Statistics until = statistics(*gpu), done = cache.allocator.close();
@@ -86,21 +92,25 @@ void Caches::context_ended(CUcontext context) {
             any_ended_.store(true, std::memory_order_release);
         });
     }
-    if (gpu) changed(*gpu);
+    if (gpu)
+        changed(*gpu);
 }
 
 Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) const {
     Statistics sum;
     unsigned count = 0;
     each([&](ContextCache& cache) {
-        if (cache.gpu != &gpu) return;
+        if (cache.gpu != &gpu)
+            return;
         if (count++)
             sum.add(cache.allocator.statistics());
         else
             sum = cache.allocator.statistics();
     });
-    if (open) *open = count;
-    if (!any_ended_.load(std::memory_order_acquire)) return sum;
+    if (open)
+        *open = count;
+    if (!any_ended_.load(std::memory_order_acquire))
+        return sum;
     LockGuard lock(ended_mutex_);
     const Statistics& ended = ended_[gpu.ordinal()];
     Statistics all = ended;
@@ -113,20 +123,24 @@ Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) const {
 Contexts::Id Caches::context_of(const ContextAllocator::Found& block) const {
     Contexts::Id id = 0;
     each([&](const ContextCache& cache) {
-        if (&cache.allocator == block.owner) id = cache.id;
+        if (&cache.allocator == block.owner)
+            id = cache.id;
     });
     return id;
 }
 
 bool Caches::exported(const ContextAllocator::Found& block) {
-    if (!block_attributes().exported(map(), block.address, context_of(block))) return false;
+    if (!block_attributes().exported(map(), block.address, context_of(block)))
+        return false;
     exported_sizes_.add(block.requested);
     return true;
 }
 
 bool Caches::room_beside(VirtualGpu& gpu, uint64_t bytes) {
-    if (gpu.slice().allocator == AllocatorMode::prealloc) return false;
-    if (gpu.room() >= Budget::charged(bytes)) return true;
+    if (gpu.slice().allocator == AllocatorMode::prealloc)
+        return false;
+    if (gpu.room() >= Budget::charged(bytes))
+        return true;
     const DisableCancellation uncancelled;
     return trim(gpu, bytes) && gpu.room() >= Budget::charged(bytes);
 }
@@ -142,24 +156,28 @@ uint64_t Caches::trim(VirtualGpu& gpu, uint64_t bytes, const ContextCache* excep
     uint64_t given = 0;
     const RelaxedCaptures relaxed;
     each([&](ContextCache& cache) {
-        if (cache.gpu == &gpu && &cache != except && given < bytes) given += cache.allocator.trim(bytes - given);
+        if (cache.gpu == &gpu && &cache != except && given < bytes)
+            given += cache.allocator.trim(bytes - given);
     });
     return given;
 }
 
 void Caches::top_up(VirtualGpu& gpu) {
-    if (quiescence.captures.any_for_sure()) return;
+    if (quiescence.captures.any_for_sure())
+        return;
     AllocationError denied;
     const RelaxedCaptures relaxed;
     each([&](ContextCache& cache) {
-        if (cache.gpu == &gpu) cache.allocator.top_up(&denied);
+        if (cache.gpu == &gpu)
+            cache.allocator.top_up(&denied);
     });
 }
 
 uint64_t Caches::unused(const VirtualGpu& gpu) const {
     uint64_t bytes = 0;
     each([&](const ContextCache& cache) {
-        if (cache.gpu == &gpu) bytes += cache.allocator.unused();
+        if (cache.gpu == &gpu)
+            bytes += cache.allocator.unused();
     });
     return bytes;
 }
@@ -167,18 +185,21 @@ uint64_t Caches::unused(const VirtualGpu& gpu) const {
 // A thread that ends is a visitor of all of them: none becomes another context's meanwhile.
 void Caches::thread_ends() {
     const unsigned count = count_.load(std::memory_order_acquire);
-    for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_add(1, std::memory_order_seq_cst);
+    for (unsigned i = 0; i < count; i++)
+        caches_[i]->visitors.fetch_add(1, std::memory_order_seq_cst);
     ContextAllocator::thread_ends();
     quiescence.captures.thread_ends();
     quiescence.fences.thread_ends();
-    for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_sub(1, std::memory_order_release);
+    for (unsigned i = 0; i < count; i++)
+        caches_[i]->visitors.fetch_sub(1, std::memory_order_release);
 }
 
 // Four looks in the time that memory may lie idle; and often enough for another process that waits for some of it.
 uint64_t Caches::look_after() const {
     uint64_t shortest = ~0ull;
     each([&](const ContextCache& cache) {
-        if (const uint64_t idle = cache.gpu->slice().idle_release) shortest = std::min(shortest, idle);
+        if (const uint64_t idle = cache.gpu->slice().idle_release)
+            shortest = std::min(shortest, idle);
     });
     return std::clamp<uint64_t>(shortest / 4, 10, 100);
 }
@@ -191,8 +212,10 @@ void Caches::release_idle() {
         const bool capturing = quiescence.captures.any_for_sure();
         each([capturing](ContextCache& cache) {
             const uint64_t idle = cache.gpu->slice().idle_release * 1'000'000, now = coarse_clock();
-            if (!idle || capturing) return;
-            if (cache.gpu->siblings().trim_requested()) return cache.allocator.help_out();
+            if (!idle || capturing)
+                return;
+            if (cache.gpu->siblings().trim_requested())
+                return cache.allocator.help_out();
             // Threads keep their own blocks as long as any operation goes on.
             const uint64_t operations = cache.allocator.operations();
             const bool asleep = operations == cache.operations_seen;
@@ -204,7 +227,8 @@ void Caches::release_idle() {
 
 // The only feature that needs a thread of ours, and only where it is asked for.
 void Caches::watch_idle(const VirtualGpu& gpu) {
-    if (!gpu.slice().idle_release || idle_thread_.exchange(true)) return;
+    if (!gpu.slice().idle_release || idle_thread_.exchange(true))
+        return;
     const auto run = [](void* self) -> void* {
         static_cast<Caches*>(self)->release_idle();
         return nullptr;
@@ -214,7 +238,8 @@ void Caches::watch_idle(const VirtualGpu& gpu) {
 
 void Caches::leave() {
     quiescence.captures.forget_own();
-    for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++) caches_[i]->allocator.leave();
+    for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++)
+        caches_[i]->allocator.leave();
 }
 
 void Caches::forget() {

@@ -69,7 +69,8 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
         for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++) {
             ContextCache& cache = *caches_[i];
             cache.visitors.fetch_add(1, std::memory_order_seq_cst);
-            if (cache.allocator.is_open()) f(cache);
+            if (cache.allocator.is_open())
+                f(cache);
             cache.visitors.fetch_sub(1, std::memory_order_release);
         }
     }

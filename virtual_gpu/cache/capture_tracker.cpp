@@ -28,7 +28,8 @@ bool CaptureTracker::Entry::is(const Entry& other) const {
 // The legacy stream can't be captured: by whatever default handle, it is the thread's.
 CaptureTracker::Entry CaptureTracker::entry_of(CUstream stream) {
     Entry entry{stream, nullptr, &this_thread, 0, By::known};
-    if (is_default(stream)) entry.stream = CU_STREAM_PER_THREAD;
+    if (is_default(stream))
+        entry.stream = CU_STREAM_PER_THREAD;
     if (is_default(stream) || CUSLICE_REAL(cuStreamGetCtx)(stream, &entry.context) != CUDA_SUCCESS)
         CUSLICE_REAL(cuCtxGetCurrent)(&entry.context);
     return entry;
@@ -46,19 +47,23 @@ void CaptureTracker::may_begin(CUstream stream, By function) {
         note(&entry);
         unsure = askers_.keep_out();
     }
-    if (unsure) CaptureAskers::wait_for_barrier();
+    if (unsure)
+        CaptureAskers::wait_for_barrier();
     wait_for_askers();
 }
 
 void CaptureTracker::note(Entry* entry) {
     entry->moment = ++last_;
     for (Entry& there : streams_) {
-        if (!there.is(*entry)) continue;
+        if (!there.is(*entry))
+            continue;
         there.moment = entry->moment;
-        if (entry->function == By::unknown) there.function = entry->function;
+        if (entry->function == By::unknown)
+            there.function = entry->function;
         return;
     }
-    if (streams_.push_back(*entry)) count_.store(streams_.size(), std::memory_order_release);
+    if (streams_.push_back(*entry))
+        count_.store(streams_.size(), std::memory_order_release);
 }
 
 bool CaptureTracker::others_inside() {
@@ -70,7 +75,8 @@ bool CaptureTracker::others_inside() {
 void CaptureTracker::wait_for_askers() {
     constexpr unsigned kYields = 100;
     constexpr long kPause = 100'000;  // nanoseconds
-    if (!others_inside()) return;
+    if (!others_inside())
+        return;
     const int saved_errno = errno;
     const uint64_t since = kernel_clock(CLOCK_MONOTONIC);
     for (unsigned tries = 0; others_inside(); tries++) {
@@ -87,14 +93,16 @@ void CaptureTracker::wait_for_askers() {
 
 bool CaptureTracker::enter_if_none() {
     LockGuard lock(mutex_);
-    if (streams_.size() != 0) return false;
+    if (streams_.size() != 0)
+        return false;
     askers_.enter();
     return true;
 }
 
 bool CaptureTracker::enter(Asking::Sure sure) {
     while (!enter_if_none())
-        if (any_still(sure == Asking::Sure::yes)) return false;
+        if (any_still(sure == Asking::Sure::yes))
+            return false;
     return true;
 }
 
@@ -104,10 +112,13 @@ void CaptureTracker::leave() {
 }
 
 bool CaptureTracker::list_thread() {
-    if (CaptureAskers::is_listed()) return false;
+    if (CaptureAskers::is_listed())
+        return false;
     LockGuard lock(mutex_);
-    if (!askers_.list()) return false;
-    if (streams_.size() == 0) askers_.let_in();
+    if (!askers_.list())
+        return false;
+    if (streams_.size() == 0)
+        askers_.let_in();
     return true;
 }
 
@@ -121,12 +132,14 @@ void CaptureTracker::began(CUstream stream) { note_seen(entry_of(stream)); }
 void CaptureTracker::failed(CUstream stream) {
     Entry entry = entry_of(stream);
     entry.moment = moment();
-    if (!goes_on(entry)) ended(stream, entry.moment);
+    if (!goes_on(entry))
+        ended(stream, entry.moment);
 }
 
 // The stream may be no more: only of the default ones anything is asked.
 void CaptureTracker::ended(CUstream stream, uint64_t moment) {
-    if (none_known()) return;
+    if (none_known())
+        return;
     const Entry ended = is_default(stream) ? entry_of(stream) : Entry{stream, nullptr, nullptr, 0, By::known};
     remove([&](const Entry& entry) { return entry.is(ended) && entry.moment <= moment; });
 }
@@ -137,11 +150,14 @@ bool CaptureTracker::any_still(bool for_sure) {
         {
             LockGuard lock(mutex_);
             drop_own();
-            if (streams_.size() == 0) return false;
+            if (streams_.size() == 0)
+                return false;
             first = streams_[0];
-            if (first.ending || (first.function == By::known && !for_sure)) return true;
+            if (first.ending || (first.function == By::known && !for_sure))
+                return true;
             // Without memory to write it down in, whoever ends the stream doesn't wait: nothing is asked then.
-            if (!asked_.push_back({first.stream, own_thread()})) return true;
+            if (!asked_.push_back({first.stream, own_thread()}))
+                return true;
             asking_.store(asked_.size(), std::memory_order_release);
         }
         const bool still = goes_on(first);
@@ -149,7 +165,8 @@ bool CaptureTracker::any_still(bool for_sure) {
             LockGuard lock(mutex_);
             drop_own();
         }
-        if (still) return true;
+        if (still)
+            return true;
         remove([&](const Entry& entry) { return entry.is(first) && entry.moment == first.moment; });
     }
 }
@@ -158,8 +175,10 @@ bool CaptureTracker::any_still(bool for_sure) {
 void CaptureTracker::drop_own() {
     const size_t before = asked_.size();
     for (size_t i = before; i-- > 0;)
-        if (asked_[i].thread == own_thread()) asked_.remove_at(i);
-    if (asked_.size() == before) return;
+        if (asked_[i].thread == own_thread())
+            asked_.remove_at(i);
+    if (asked_.size() == before)
+        return;
     asking_.store(asked_.size(), std::memory_order_release);
     answers_.happened();
 }
@@ -184,10 +203,13 @@ void CaptureTracker::ends(CUstream stream) {
             LockGuard lock(mutex_);
             drop_own();
             for (Entry& entry : streams_)
-                if (entry.stream == stream) entry.ending = true;
+                if (entry.stream == stream)
+                    entry.ending = true;
             bool asked = false;
-            for (const Asked& one : asked_) asked = asked || one.stream == stream;
-            if (!asked) return;
+            for (const Asked& one : asked_)
+                asked = asked || one.stream == stream;
+            if (!asked)
+                return;
             since = answers_.now();
         }
         answers_.wait(since);
@@ -195,16 +217,19 @@ void CaptureTracker::ends(CUstream stream) {
 }
 
 void CaptureTracker::ended_or_not(CUstream stream, bool has_ended, uint64_t moment) {
-    if (has_ended) return ended(stream, moment);
+    if (has_ended)
+        return ended(stream, moment);
     LockGuard lock(mutex_);
     for (Entry& entry : streams_)
-        if (entry.stream == stream) entry.ending = false;
+        if (entry.stream == stream)
+            entry.ending = false;
 }
 
 void CaptureTracker::note_seen(const Entry& entry) {
     LockGuard lock(mutex_);
     for (Entry& there : streams_)
-        if (there.is(entry)) there.seen = true;
+        if (there.is(entry))
+            there.seen = true;
 }
 
 // Without the lock, as the driver is asked: it documents that this ends no capture. The stream is kept from ending
@@ -212,13 +237,17 @@ void CaptureTracker::note_seen(const Entry& entry) {
 // failed.
 bool CaptureTracker::goes_on(const Entry& entry) {
     const bool own = entry.thread == &this_thread;
-    if (is_default(entry.stream) && !own) return true;  // another thread has another stream by this handle
+    if (is_default(entry.stream) && !own)
+        return true;  // another thread has another stream by this handle
     const CurrentContext during(entry.context);
-    if (!during) return false;
+    if (!during)
+        return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     const CUresult result = CUSLICE_REAL(cuStreamIsCapturing)(entry.stream, &status);
-    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE) return !own && !entry.seen;
-    if (result == CUDA_SUCCESS && !entry.seen) note_seen(entry);
+    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
+        return !own && !entry.seen;
+    if (result == CUDA_SUCCESS && !entry.seen)
+        note_seen(entry);
     return result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 

@@ -62,7 +62,8 @@ class CaptureTracker {
         enum class Sure : bool { no, yes };  // as any() or any_for_sure()
         Asking(CaptureTracker& captures, Sure sure) : captures_(captures), is_in_(captures.enter(sure)) {}
         ~Asking() {
-            if (is_in_) captures_.leave();
+            if (is_in_)
+                captures_.leave();
         }
         Asking(const Asking&) = delete;
         Asking& operator=(const Asking&) = delete;
@@ -115,12 +116,15 @@ class CaptureTracker {
     void note_seen(const Entry& entry);
     template <typename Which>
     void remove(Which which) {
-        if (count_.load(std::memory_order_acquire) == 0) return;
+        if (count_.load(std::memory_order_acquire) == 0)
+            return;
         LockGuard lock(mutex_);
         for (size_t i = streams_.size(); i-- > 0;)
-            if (which(streams_[i])) streams_.remove_at(i);
+            if (which(streams_[i]))
+                streams_.remove_at(i);
         count_.store(streams_.size(), std::memory_order_release);
-        if (streams_.size() == 0) askers_.let_in();
+        if (streams_.size() == 0)
+            askers_.let_in();
     }
     Mutex mutex_{LockRank::captures};
     PageVector<Entry> streams_ CUSLICE_GUARDED_BY(mutex_);

@@ -46,14 +46,16 @@ inline bool ContextBacking::enter_if_sole(CaptureTracker::Inside** inside) const
 
 [[gnu::noinline]] int ContextBacking::quiesce_slowly(uint64_t address, bool for_program, CUresult in_context) {
     const DisableCancellation uncancelled;  // others wait for who is asking
-    if (for_program && in_context != CUDA_SUCCESS) return in_context;
+    if (for_program && in_context != CUDA_SUCCESS)
+        return in_context;
     return quiescence().quiesce(context, address, for_program);
 }
 
 // From now on this thread can be counted in by a store, unless it could already.
 Quiescence& ContextBacking::quiescence() {
     Quiescence& work = commons->quiescence;
-    if (work.captures.list_thread()) commons->thread_began(*commons);
+    if (work.captures.list_thread())
+        commons->thread_began(*commons);
     return work;
 }
 
@@ -127,7 +129,8 @@ uint64_t ContextBacking::take(uint64_t bytes, AllocationError* denied) {
     CUdeviceptr address = 0;
     // Preallocated memory is the program's already: to take it again, cut anew, ends no capture.
     std::optional<RelaxedCaptures> relaxed;
-    if (on.slice().allocator == AllocatorMode::prealloc) relaxed.emplace();
+    if (on.slice().allocator == AllocatorMode::prealloc)
+        relaxed.emplace();
     // Until it is written down whose the segment is.
     const CurrentContext current(context, CurrentContext::Of::known, true);
     const bool lives = current && cache.allocator.is_open();
@@ -145,7 +148,8 @@ uint64_t ContextBacking::take(uint64_t bytes, AllocationError* denied) {
             CUSLICE_REAL(cuMemFree_v2)
             (address);
         });
-    if (result == CUDA_SUCCESS) return address;
+    if (result == CUDA_SUCCESS)
+        return address;
     denied->by = made                                 ? AllocationError::By::host
                  : result == CUDA_ERROR_OUT_OF_MEMORY ? AllocationError::By::driver
                                                       : AllocationError::By::failure;
@@ -158,12 +162,15 @@ bool ContextBacking::give_back(uint64_t address, uint64_t) {
     const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
     std::optional<CaptureTracker::Asking> asking;
-    if (!relaxed && !asking.emplace(quiescence().captures, CaptureTracker::Asking::Sure::yes)) return false;
+    if (!relaxed && !asking.emplace(quiescence().captures, CaptureTracker::Asking::Sure::yes))
+        return false;
     const CurrentContext current(context, CurrentContext::Of::known);
     // If it has ended, so have its memory and the charge for it; there may be another one by its handle.
-    if (!current || !cache.allocator.is_open()) return true;
+    if (!current || !cache.allocator.is_open())
+        return true;
     const auto release = [&](CUresult, const Allocation& freed) {
-        if (freed.address) release_freed(*gpu, freed);
+        if (freed.address)
+            release_freed(*gpu, freed);
     };
     return charged_free(
                address, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); }, release) == CUDA_SUCCESS;

@@ -21,7 +21,8 @@ class ExportedSizes {
     // Four steps to a doubling, as small blocks are rounded; what is of 1 MiB and more is one size, as it varies.
     static constexpr uint64_t bit(uint64_t bytes) {
         constexpr uint64_t kMin = 511, kLarge = 1 << 20;
-        if (bytes >= kLarge) return 1ull << 63;
+        if (bytes >= kLarge)
+            return 1ull << 63;
         const uint64_t last = (bytes - 1) | kMin;
         const uint64_t log = static_cast<uint64_t>(std::bit_width(last)) - 1;
         const uint64_t step = last >> (log - 2) & 3;

@@ -8,7 +8,8 @@ namespace cuslice {
 // With the lock held. Null if there is none to spare.
 CUevent Fences::spare_event(CUcontext context) {
     for (size_t i = spare_.size(); i-- > 0;) {
-        if (spare_[i].context != context) continue;
+        if (spare_[i].context != context)
+            continue;
         const CUevent event = spare_[i].event;
         spare_.remove_at(i);
         return event;
@@ -21,7 +22,8 @@ CUevent Fences::spare_event(CUcontext context) {
 bool Fences::record_new(Point* point, CUcontext context) {
     const CurrentContext during(context, CurrentContext::Of::known);
     CUevent event = nullptr;
-    if (!during || CUSLICE_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
+    if (!during || CUSLICE_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        return false;
     const bool recorded = CUSLICE_REAL(cuCtxRecordEvent)(context, event) == CUDA_SUCCESS;
     UncancelledLockGuard lock(mutex_);
     point->add({context, event});
@@ -31,30 +33,36 @@ bool Fences::record_new(Point* point, CUcontext context) {
 // The same with one that the point has already, unless it has ended with its context.
 bool Fences::record_spare(Point* point, const Mark& mark) {
     const NamedContext during(mark.context);
-    if (!during) return false;
+    if (!during)
+        return false;
     if (during.visiting()) {
         UncancelledLockGuard lock(mutex_);
-        if (!point->has(mark.event)) return false;
+        if (!point->has(mark.event))
+            return false;
     }
     return CUSLICE_REAL(cuCtxRecordEvent)(mark.context, mark.event) == CUDA_SUCCESS;
 }
 
 Fence Fences::make(const CUcontext* contexts, size_t count) {
-    if (!driver_slot(Function::cuCtxRecordEvent) || count == 0) return 0;
+    if (!driver_slot(Function::cuCtxRecordEvent) || count == 0)
+        return 0;
     Mark marks[kMaxContexts];
     Point* point = nullptr;
     {
         UncancelledLockGuard lock(mutex_);
-        if (!(point = points_.take())) return 0;
+        if (!(point = points_.take()))
+            return 0;
         // With what it will have, for context_ended() to find.
         for (size_t i = 0; i < count; i++) {
             marks[i] = {contexts[i], spare_event(contexts[i])};
-            if (marks[i].event) point->add(marks[i]);
+            if (marks[i].event)
+                point->add(marks[i]);
         }
         link(point);
     }
     for (size_t i = 0; i < count; i++) {
-        if (marks[i].event ? record_spare(point, marks[i]) : record_new(point, marks[i].context)) continue;
+        if (marks[i].event ? record_spare(point, marks[i]) : record_new(point, marks[i].context))
+            continue;
         drop(reinterpret_cast<Fence>(point));
         return 0;
     }
@@ -71,7 +79,8 @@ bool Fences::keep(ThreadEvents::Place* place, const Mark& mark, uint64_t ended) 
         return false;
     }
     UncancelledLockGuard lock(mutex_);
-    if (ended != ended_.load(std::memory_order_relaxed)) return false;
+    if (ended != ended_.load(std::memory_order_relaxed))
+        return false;
     spare_.push_back(mark);
     return true;
 }
@@ -83,7 +92,8 @@ bool Fences::past(CUcontext context, Fence* fence) {
     ThreadEvents::Place* const place = own_events_.place();
     CUevent event = nullptr;
     if (is_own(context)) {
-        if (place) event = place->take(context);
+        if (place)
+            event = place->take(context);
         if (!event) {
             UncancelledLockGuard lock(mutex_);
             event = spare_event(context);
@@ -91,15 +101,18 @@ bool Fences::past(CUcontext context, Fence* fence) {
     }
     if (!event) {
         *fence = make(&context, 1);
-        if (!*fence || !passed(*fence, false)) return false;
+        if (!*fence || !passed(*fence, false))
+            return false;
         *fence = 0;
         return true;
     }
     const bool recorded = CUSLICE_REAL(cuCtxRecordEvent)(context, event) == CUDA_SUCCESS;
     *fence = 0;
-    if (recorded && CUSLICE_REAL(cuEventQuery)(event) == CUDA_SUCCESS) return keep(place, {context, event}, ended);
+    if (recorded && CUSLICE_REAL(cuEventQuery)(event) == CUDA_SUCCESS)
+        return keep(place, {context, event}, ended);
     UncancelledLockGuard lock(mutex_);
-    if (ended != ended_.load(std::memory_order_relaxed)) return false;
+    if (ended != ended_.load(std::memory_order_relaxed))
+        return false;
     if (Point* const point = recorded ? points_.take() : nullptr) {
         point->add({context, event});
         link(point);
@@ -118,14 +131,17 @@ std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait) {
     CUcontext context = nullptr;
     {
         UncancelledLockGuard lock(mutex_);
-        if (point->last.load(std::memory_order_relaxed) != event) return {};
+        if (point->last.load(std::memory_order_relaxed) != event)
+            return {};
         context = point->marks[point->count - 1].context;
     }
     const NamedContext during(context);
-    if (!during) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (!during)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     {
         UncancelledLockGuard lock(mutex_);
-        if (!point->has(event)) return {};
+        if (!point->has(event))
+            return {};
     }
     return ask();
 }
@@ -137,13 +153,17 @@ bool Fences::passed(Fence fence, bool wait) {
         const std::optional<CUresult> result = event ? ask(point, event, wait) : CUDA_SUCCESS;
         UncancelledLockGuard lock(mutex_);
         // Its context may have ended meanwhile.
-        if (!result || point->last.load(std::memory_order_relaxed) != event) continue;
-        if (*result != CUDA_SUCCESS) return false;
+        if (!result || point->last.load(std::memory_order_relaxed) != event)
+            continue;
+        if (*result != CUDA_SUCCESS)
+            return false;
         if (event) {
-            if (!spare_.push_back(point->marks[point->count - 1])) CUSLICE_REAL(cuEventDestroy_v2)(event);
+            if (!spare_.push_back(point->marks[point->count - 1]))
+                CUSLICE_REAL(cuEventDestroy_v2)(event);
             point->remove_at(point->count - 1);
         }
-        if (point->count) continue;
+        if (point->count)
+            continue;
         recycle(point);
         return true;
     }
@@ -157,14 +177,17 @@ void Fences::drop(Fence fence) {
 // With the lock held.
 void Fences::link(Point* point) {
     point->next = first_;
-    if (first_) first_->previous = point;
+    if (first_)
+        first_->previous = point;
     first_ = point;
 }
 
 // With the lock held. Events that the GPU has not come past can be recorded again all the same.
 void Fences::recycle(Point* point) {
-    for (size_t i = 0; i < point->count; i++) spare_.push_back(point->marks[i]);
-    if (point->next) point->next->previous = point->previous;
+    for (size_t i = 0; i < point->count; i++)
+        spare_.push_back(point->marks[i]);
+    if (point->next)
+        point->next->previous = point->previous;
     (point->previous ? point->previous->next : first_) = point->next;
     points_.give_back(point);
 }
@@ -175,10 +198,12 @@ void Fences::context_ended(CUcontext context) {
     own_events_.context_ended(context);
     for (Point* point = first_; point; point = point->next) {
         for (size_t i = point->count; i-- > 0;)
-            if (point->marks[i].context == context) point->remove_at(i);
+            if (point->marks[i].context == context)
+                point->remove_at(i);
     }
     for (size_t i = spare_.size(); i-- > 0;)
-        if (spare_[i].context == context) spare_.remove_at(i);
+        if (spare_[i].context == context)
+            spare_.remove_at(i);
 }
 
 void Fences::thread_ends() {

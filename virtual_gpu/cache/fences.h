@@ -47,7 +47,8 @@ class Fences {
         }
         bool has(CUevent event) const {
             for (size_t i = 0; i < count; i++)
-                if (marks[i].event == event) return true;
+                if (marks[i].event == event)
+                    return true;
             return false;
         }
         // Order is not kept.

@@ -49,17 +49,20 @@ class SavedErrno {
 }  // namespace
 
 bool IpcBlocks::make_file() {
-    if (!file_may_have(sizeof(Page))) return false;
+    if (!file_may_have(sizeof(Page)))
+        return false;
     const int file =
         keep_descriptor(static_cast<int>(syscall(SYS_memfd_create, "cuslice", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
-    if (file < 0) return false;
+    if (file < 0)
+        return false;
     // All of its space first, and nobody may cut it off: a page that isn't there would be a SIGBUS.
     const bool whole = posix_fallocate(file, 0, sizeof(Page)) == 0;
     fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK);
     void* const memory = whole ? mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
     auto* const page = static_cast<Page*>(memory);
     if (memory == MAP_FAILED || !files_.push_back({file, identity_of(file), page, 0})) {
-        if (memory != MAP_FAILED) munmap(memory, sizeof(Page));
+        if (memory != MAP_FAILED)
+            munmap(memory, sizeof(Page));
         close(file);
         return false;
     }
@@ -71,16 +74,19 @@ bool IpcBlocks::make_file() {
 // One place for each segment's handle, however many of its blocks are given.
 IpcBlocks::File* IpcBlocks::place_of(const CUipcMemHandle& handle, uint32_t* slot) {
     for (size_t i = files_.size(); i-- > 0;) {
-        if (files_[i].is_open()) continue;
+        if (files_[i].is_open())
+            continue;
         munmap(files_[i].page, sizeof(Page));
         files_.remove_at(i);
     }
     for (File& file : files_)
         for (*slot = 0; *slot < file.used; (*slot)++)
-            if (std::memcmp(&file.page->handles[*slot], &handle, sizeof handle) == 0) return &file;
+            if (std::memcmp(&file.page->handles[*slot], &handle, sizeof handle) == 0)
+                return &file;
     File* last = files_.size() ? files_.end() - 1 : nullptr;
     if (!last || last->used == Page::kSlots) {
-        if (!make_file()) return nullptr;
+        if (!make_file())
+            return nullptr;
         last = files_.end() - 1;
     }
     *slot = last->used++;
@@ -93,7 +99,8 @@ bool IpcBlocks::give(CUipcMemHandle* handle, uint64_t offset, uint64_t bytes) {
     LockGuard lock(mutex_);
     Token token{};
     const File* const file = place_of(*handle, &token.slot);
-    if (!file) return false;
+    if (!file)
+        return false;
     std::memcpy(token.magic, kMagic, sizeof kMagic);
     token.nonce = file->page->nonce;
     token.pid = getpid();
@@ -108,7 +115,8 @@ bool IpcBlocks::give(CUipcMemHandle* handle, uint64_t offset, uint64_t bytes) {
 void IpcBlocks::forget() {
     LockGuard lock(mutex_);
     for (const File& file : files_)
-        if (file.is_open()) close(file.descriptor);
+        if (file.is_open())
+            close(file.descriptor);
     files_.release();
 }
 
@@ -118,12 +126,14 @@ IpcBlocks::Given IpcBlocks::read(const CUipcMemHandle& handle) {
     std::memcpy(&token, &handle, sizeof token);
     given.ours = std::memcmp(token.magic, kMagic, sizeof kMagic) == 0;
     given.handle = handle;
-    if (!given.ours) return given;
+    if (!given.ours)
+        return given;
     const SavedErrno saved;
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/fd/%d", token.pid, token.descriptor);
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // whatever lies there by now
-    if (file < 0) return given;
+    if (file < 0)
+        return given;
     uint64_t nonce = 0;
     given.readable = pread(file, &nonce, sizeof nonce, 0) == sizeof nonce && nonce == token.nonce &&
                      pread(file, &given.handle, sizeof given.handle, offset_of(token.slot)) == sizeof given.handle;
@@ -135,7 +145,8 @@ IpcBlocks::Given IpcBlocks::read(const CUipcMemHandle& handle) {
 
 IpcBlocks::Open* IpcBlocks::find(CUdeviceptr address) {
     for (Open& open : open_)
-        if (open.address == address) return &open;
+        if (open.address == address)
+            return &open;
     return nullptr;
 }
 
@@ -151,9 +162,11 @@ bool IpcBlocks::opened(CUdeviceptr address, uint64_t offset, uint64_t bytes) {
 CUdeviceptr IpcBlocks::closed(CUdeviceptr address) {
     LockGuard lock(mutex_);
     Open* open = find(address);
-    if (!open) return address;
+    if (!open)
+        return address;
     const CUdeviceptr base = address - open->offset;
-    if (--open->uses == 0) open_.remove_at(static_cast<size_t>(open - open_.begin()));
+    if (--open->uses == 0)
+        open_.remove_at(static_cast<size_t>(open - open_.begin()));
     return base;
 }
 

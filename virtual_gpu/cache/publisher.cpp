@@ -11,30 +11,35 @@
 namespace cuslice {
 
 void Publisher::open(const char* folder) {
-    if (tried_.exchange(true, std::memory_order_acq_rel)) return;
+    if (tried_.exchange(true, std::memory_order_acq_rel))
+        return;
     const int saved_errno = errno;
     file_.store(stats::make_own(folder, &failure_), std::memory_order_release);
     errno = saved_errno;
 }
 
 const stats::LedgerError* Publisher::failure() {
-    if (!tried_.load(std::memory_order_acquire) || file_.load(std::memory_order_acquire)) return nullptr;
+    if (!tried_.load(std::memory_order_acquire) || file_.load(std::memory_order_acquire))
+        return nullptr;
     return told_.exchange(true, std::memory_order_relaxed) ? nullptr : &failure_;
 }
 
 void Publisher::changed(const Source& caches, const VirtualGpu& gpu) {
     stats::File* file = file_.load(std::memory_order_acquire);
     const auto ordinal = static_cast<unsigned>(gpu.ordinal());
-    if (!file || ordinal >= stats::kGpus) return;
+    if (!file || ordinal >= stats::kGpus)
+        return;
     // A thread that finds another one writing leaves the rest to that one, which checks again.
     std::atomic<unsigned>& pending = pending_[ordinal];
-    if (pending.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+    if (pending.fetch_add(1, std::memory_order_acq_rel) != 0)
+        return;
     // The others don't stop for this thread: in the end a change of theirs may have to wait for the next one.
     constexpr int kMaxRounds = 8;
     unsigned seen = 1;
     for (int round = 0; round < kMaxRounds; round++) {
         write(file->gpus[ordinal], caches, gpu);
-        if (pending.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
+        if (pending.compare_exchange_strong(seen, 0, std::memory_order_acq_rel))
+            return;
     }
     pending.store(0, std::memory_order_release);
 }
@@ -57,7 +62,8 @@ void Publisher::write(stats::Gpu& into, const Source& caches, const VirtualGpu& 
 }
 
 void Publisher::remove(const char* folder) const {
-    if (!file_.load(std::memory_order_acquire)) return;
+    if (!file_.load(std::memory_order_acquire))
+        return;
     const int saved_errno = errno;
     stats::remove_own(folder);
     errno = saved_errno;
@@ -66,7 +72,8 @@ void Publisher::remove(const char* folder) const {
 void Publisher::forget() {
     file_.store(nullptr, std::memory_order_relaxed);
     tried_.store(false, std::memory_order_relaxed);
-    for (auto& pending : pending_) pending.store(0, std::memory_order_relaxed);
+    for (auto& pending : pending_)
+        pending.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace cuslice

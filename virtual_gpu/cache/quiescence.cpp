@@ -32,7 +32,8 @@ Fence Quiescence::fence_now(CUcontext context, CUdeviceptr address) {
 bool Quiescence::past(CUcontext context, CUdeviceptr address, Fence* made) {
     const CaptureTracker::Asking asking(captures, Sure::no);
     *made = asking ? fence_now(context, address) : 0;
-    if (!*made || !fences.passed(*made, false)) return false;
+    if (!*made || !fences.passed(*made, false))
+        return false;
     *made = 0;
     return true;
 }
@@ -40,7 +41,8 @@ bool Quiescence::past(CUcontext context, CUdeviceptr address, Fence* made) {
 // A thread whose mode is relaxed may ask for events, and wait for them, in the midst of captures; only to record them
 // it may not.
 bool Quiescence::passed(Fence fence, bool wait) {
-    if (const RelaxedCaptures relaxed; relaxed) return fences.passed(fence, wait);
+    if (const RelaxedCaptures relaxed; relaxed)
+        return fences.passed(fence, wait);
     const CaptureTracker::Asking asking(captures, wait ? Sure::yes : Sure::no);
     return asking && fences.passed(fence, wait);
 }
@@ -63,7 +65,8 @@ bool has_ended(int result) { return result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
 int wait_for_work_in_capture(CUcontext context) {
     const DisableCancellation uncancelled;
     const CurrentContext during(context, CurrentContext::Of::known);
-    if (!during) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (!during)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     const CUresult result = wait_by_free();
     return result == CUDA_ERROR_OUT_OF_MEMORY ? kNotNow : result;
 }
@@ -75,11 +78,14 @@ template <typename Wait>
 int Quiescence::wait_for_all(CUcontext context, CUdeviceptr address, Wait wait) {
     CUcontext all[Reach::kMaxContexts];
     const size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
-    if (count > std::size(all)) return kNotNow;
+    if (count > std::size(all))
+        return kNotNow;
     for (size_t i = 0; i < count; i++) {
         const int result = wait(all[i]);
-        if (is_of_capture(result)) return kNotNow;
-        if (result != CUDA_SUCCESS && !has_ended(result)) return result;
+        if (is_of_capture(result))
+            return kNotNow;
+        if (result != CUDA_SUCCESS && !has_ended(result))
+            return result;
     }
     return 0;
 }
@@ -90,7 +96,8 @@ int Quiescence::quiesce(CUcontext context, CUdeviceptr address, bool for_program
     {
         const CaptureTracker::Asking asking(captures, for_program ? Sure::no : Sure::yes);
         const int result = asking ? wait_for_all(context, address, wait_for_work_of) : kNotNow;
-        if (for_program || result != kNotNow) return result;
+        if (for_program || result != kNotNow)
+            return result;
     }
     const RelaxedCaptures relaxed;
     return relaxed ? wait_for_all(context, address, wait_for_work_in_capture) : kNotNow;

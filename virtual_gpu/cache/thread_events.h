@@ -23,14 +23,16 @@ class ThreadEvents {
       public:
         /// Takes the kept event out, if it is of the context; else null.
         CUevent take(CUcontext context) {
-            if (context_.load(std::memory_order_relaxed) != context) return nullptr;
+            if (context_.load(std::memory_order_relaxed) != context)
+                return nullptr;
             const CUevent event = event_.load(std::memory_order_relaxed);
             event_.store(nullptr, std::memory_order_relaxed);
             return event;
         }
         /// False: there is one.
         bool keep(CUcontext context, CUevent event) {
-            if (event_.load(std::memory_order_relaxed)) return false;
+            if (event_.load(std::memory_order_relaxed))
+                return false;
             context_.store(context, std::memory_order_relaxed);
             event_.store(event, std::memory_order_seq_cst);
             return true;
@@ -62,7 +64,8 @@ class ThreadEvents {
     template <typename Use>
     void thread_ends(Use use) {
         Place* const place = own_;
-        if (!place || !is_own(*place)) return;
+        if (!place || !is_own(*place))
+            return;
         if (const CUevent event = place->event_.exchange(nullptr, std::memory_order_relaxed))
             use(place->context_.load(std::memory_order_relaxed), event);
         place->thread_.store(0, std::memory_order_release);

@@ -32,12 +32,14 @@ void start_background_thread(void* (*body)(void*), void* argument) {
     const auto create = CUSLICE_LIBPTHREAD(pthread_create);
     const auto detach = CUSLICE_LIBPTHREAD(pthread_detach);
     const auto mask = CUSLICE_LIBPTHREAD(pthread_sigmask);
-    if (!create || !detach || !mask) return;
+    if (!create || !detach || !mask)
+        return;
     sigset_t all, before;
     sigfillset(&all);
     mask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    if (create(&thread, nullptr, body, argument) == 0) detach(thread);
+    if (create(&thread, nullptr, body, argument) == 0)
+        detach(thread);
     mask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -56,7 +58,8 @@ void at_thread_end(void (*last)(void*), void* argument) {
             key_state.store(there ? 1 : 2, std::memory_order_release);
         }
     }
-    if (key_state.load(std::memory_order_acquire) == 1) set(key.load(std::memory_order_relaxed), argument);
+    if (key_state.load(std::memory_order_acquire) == 1)
+        set(key.load(std::memory_order_relaxed), argument);
 }
 
 }  // namespace cuslice

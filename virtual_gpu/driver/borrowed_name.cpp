@@ -28,8 +28,10 @@ enum class Match { none, name, versioned };
 
 Match match(const char* file, const char* name) {
     const size_t length = std::strlen(name) - kVersion;
-    if (std::strncmp(file, name, length) != 0) return Match::none;
-    if (file[length] == '\0' || std::strcmp(file, name) == 0) return Match::name;
+    if (std::strncmp(file, name, length) != 0)
+        return Match::none;
+    if (file[length] == '\0' || std::strcmp(file, name) == 0)
+        return Match::name;
     const bool version = file[length] == '.' && file[length + 1] >= '0' && file[length + 1] <= '9';
     return version ? Match::versioned : Match::none;
 }
@@ -50,10 +52,12 @@ constinit Usual usuals[2]{};
 void look_for(size_t which) {
     Usual& usual = usuals[which];
     int nothing = 0;
-    if (!usual.state.compare_exchange_strong(nothing, 1)) return;
+    if (!usual.state.compare_exchange_strong(nothing, 1))
+        return;
     const bool found = visit_candidates(nullptr, kNames[which], [&](const char* path, const char*) {
         struct stat info;
-        if (!is_library(path) || !about(path, &info)) return false;
+        if (!is_library(path) || !about(path, &info))
+            return false;
         usual.device = info.st_dev;
         usual.inode = info.st_ino;
         return true;
@@ -69,7 +73,8 @@ bool is_at(const struct stat& file, const char* path) {
 bool is_usual(const struct stat& file, size_t which) {
     look_for(which);
     const Usual& usual = usuals[which];
-    if (usual.state.load(std::memory_order_acquire) != 2) return false;
+    if (usual.state.load(std::memory_order_acquire) != 2)
+        return false;
     return usual.inode == file.st_ino && usual.device == file.st_dev;
 }
 
@@ -77,7 +82,8 @@ bool is_usual(const struct stat& file, size_t which) {
 bool is_beside(const struct stat& file, const char* name) {
     char folder[1024];
     PathBuffer path;
-    if (!folder_of(kOwnPlace, folder, sizeof(folder))) return false;
+    if (!folder_of(kOwnPlace, folder, sizeof(folder)))
+        return false;
     return path.join(folder, "/fake/", name) && is_at(file, path.text());
 }
 
@@ -89,37 +95,46 @@ bool is_opened(const struct stat& file, const char* name) {
 // A path whose last component says nothing: a link, or one of several names of a file.
 const char* by_file(const char* path) {
     struct stat info;
-    if (!about(path, &info, AT_SYMLINK_NOFOLLOW)) return nullptr;
+    if (!about(path, &info, AT_SYMLINK_NOFOLLOW))
+        return nullptr;
     const bool is_link = S_ISLNK(info.st_mode);
-    if (!is_link && info.st_nlink < 2) return nullptr;
-    if (is_link && !about(path, &info)) return nullptr;
-    if (!S_ISREG(info.st_mode)) return nullptr;
+    if (!is_link && info.st_nlink < 2)
+        return nullptr;
+    if (is_link && !about(path, &info))
+        return nullptr;
+    if (!S_ISREG(info.st_mode))
+        return nullptr;
     for (size_t i = 0; i < 2; i++) {
         const bool is_it = is_opened(info, kNames[i]) || is_beside(info, kNames[i]) || is_usual(info, i);
-        if (is_it) return kNames[i];
+        if (is_it)
+            return kNames[i];
     }
     return nullptr;
 }
 
 // True if the loader would find it for the caller.
 bool is_there(const char* name, const void* caller) {
-    if (std::strchr(name, '/')) return is_library(name);
+    if (std::strchr(name, '/'))
+        return is_library(name);
     const char* const opener_path = object_at(caller).path();
     void* const opener = real_dlopen()(*opener_path ? opener_path : nullptr, RTLD_LAZY | RTLD_NOLOAD);
     const bool found = visit_candidates(opener, name, [](const char* path, const char*) { return is_library(path); });
-    if (opener) dlclose(opener);
+    if (opener)
+        dlclose(opener);
     return found;
 }
 
 const char* matching(const char* file) {
     for (const char* const own : kNames)
-        if (match(file, own) != Match::none) return own;
+        if (match(file, own) != Match::none)
+            return own;
     return nullptr;
 }
 
 // A name with a version is left to NVIDIA's libraries where one of them asks, and means nothing without such a file.
 bool is_borrowed(Match how, const char* name, const void* caller) {
-    if (how == Match::name) return true;
+    if (how == Match::name)
+        return true;
     return !in_real_library(caller) && is_there(name, caller);
 }
 

@@ -19,7 +19,8 @@ class InsideNvml {
     // Inlined, so that the place is the caller's, above everything that it calls.
     [[gnu::always_inline]] InsideNvml() : before_(cuslice_inside_nvml) {
         const void* here = static_cast<const char*>(__builtin_frame_address(0)) + kToFrame;
-        if (before_ < here) cuslice_inside_nvml = here;
+        if (before_ < here)
+            cuslice_inside_nvml = here;
     }
     ~InsideNvml() { cuslice_inside_nvml = before_; }
     InsideNvml(const InsideNvml&) = delete;

@@ -18,7 +18,8 @@ constinit void* opened_driver = nullptr;
 
 bool load_driver(const char* explicit_path, char* text, size_t size, const char** where) {
     void* handle = open_real_library("libcuda.so.1", explicit_path, text, size, where);
-    if (!handle) return false;
+    if (!handle)
+        return false;
     open_driver_table(object_of(handle));
     opened_driver = handle;
     return true;
@@ -32,8 +33,10 @@ void* open_nvml(const char* folder, bool first, char* text, size_t size) {
     PathBuffer beside;
     const char* const path = folder && beside.join(folder, "/", kName) ? beside.text() : nullptr;
     void* handle = path && first ? open_real_library(kName, path, text, size) : nullptr;
-    if (!handle) handle = open_real_library(kName, nullptr, text, size);
-    if (!handle && path && !first) handle = open_real_library(kName, path, text, size);
+    if (!handle)
+        handle = open_real_library(kName, nullptr, text, size);
+    if (!handle && path && !first)
+        handle = open_real_library(kName, path, text, size);
     return handle;
 }
 

@@ -19,14 +19,18 @@ LoadedObject::LoadedObject(const dl_phdr_info& info) : info_(info), object_(elf_
     const auto is_code = [](const ElfW(Phdr) & segment) { return segment.p_type == PT_LOAD && segment.p_flags & PF_X; };
     const auto segments = segments_of(info);
     const auto code = std::find_if(segments.begin(), segments.end(), is_code);
-    if (code != segments.end()) code_ = &*code;
+    if (code != segments.end())
+        code_ = &*code;
 }
 
 bool LoadedObject::needs(const char* soname) const {
-    if (!object_.texts) return false;
+    if (!object_.texts)
+        return false;
     for (const ElfW(Dyn)* entry = object_.dynamic; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag != DT_NEEDED) continue;
-        if (std::strcmp(elf_object_text(&object_, entry), soname) == 0) return true;
+        if (entry->d_tag != DT_NEEDED)
+            continue;
+        if (std::strcmp(elf_object_text(&object_, entry), soname) == 0)
+            return true;
     }
     return false;
 }
@@ -40,7 +44,8 @@ bool LoadedObject::holds(const void* address) const {
 ModuleRange LoadedObject::range() const {
     uintptr_t begin = ~uintptr_t{0}, end = 0;
     for (const ElfW(Phdr) & segment : segments_of(info_)) {
-        if (segment.p_type != PT_LOAD) continue;
+        if (segment.p_type != PT_LOAD)
+            continue;
         begin = std::min(begin, object_.base + segment.p_vaddr);
         end = std::max(end, object_.base + segment.p_vaddr + segment.p_memsz);
     }
@@ -51,8 +56,10 @@ ModuleRange LoadedObject::range() const {
 void* LoadedObject::find(const char* symbol, uint32_t hash) const {
     const ElfW(Sym)* const found = elf_find_symbol(&object_, symbol, hash);
     void* const address = found ? reinterpret_cast<void*>(object_.base + found->st_value) : nullptr;
-    if (!found || !holds(address)) return nullptr;
-    if (ELF64_ST_TYPE(found->st_info) != STT_GNU_IFUNC) return address;
+    if (!found || !holds(address))
+        return nullptr;
+    if (ELF64_ST_TYPE(found->st_info) != STT_GNU_IFUNC)
+        return address;
     return reinterpret_cast<void* (*)()>(address)();
 }
 
@@ -76,7 +83,8 @@ LoadedObject object_at(const void* address) {
     } wanted{address, {}};
     const auto visit = [](dl_phdr_info* info, size_t, void* argument) {
         auto& search = *static_cast<Wanted*>(argument);
-        if (!elf_holds(info, search.address)) return 0;
+        if (!elf_holds(info, search.address))
+            return 0;
         search.found = LoadedObject(*info);
         return 1;
     };
@@ -86,7 +94,8 @@ LoadedObject object_at(const void* address) {
 
 LoadedObject object_of(void* handle) {
     link_map* map = nullptr;
-    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map) return {};
+    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map)
+        return {};
     return object_at(map->l_ld);  // of each object, its dynamic section alone is known to lie in it
 }
 
@@ -94,9 +103,11 @@ bool folder_of(const void* address, char* folder, size_t size) {
     // Not dladdr, which looks through all symbols for the one that the address belongs to. But it knows the program's.
     const char* path = object_at(address).path();
     Dl_info info{};
-    if (!*path) path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+    if (!*path)
+        path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
     const char* slash = std::strrchr(path, '/');
-    if (!slash || static_cast<size_t>(slash - path) >= size) return false;
+    if (!slash || static_cast<size_t>(slash - path) >= size)
+        return false;
     std::memcpy(folder, path, static_cast<size_t>(slash - path));
     folder[slash - path] = '\0';
     return true;

@@ -21,7 +21,8 @@ class LoaderCache {
     bool any(const char* name, Visit visit) const {
         size_t place = 0;
         while (const char* const path = elf_next_in_cache(&entries_, name, &place))
-            if (visit(path)) return true;
+            if (visit(path))
+                return true;
         return false;
     }
 

@@ -47,14 +47,16 @@ struct Search {
         opening_now = true;
         void* handle = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL | more_flags);
         opening_now = outer;
-        if (!handle) return false;
+        if (!handle)
+            return false;
         const LoadedObject object = object_of(handle);
         if (!object || object.find(kMarker)) {
             dlclose(handle);
             return false;
         }
         std::snprintf(text, size, "%s", path);
-        if (where) *where = how;
+        if (where)
+            *where = how;
         found = handle;
         return true;
     }
@@ -66,7 +68,8 @@ struct Search {
 
 bool copy_path(char (&to)[4096], const char* path) {
     const size_t length = std::strlen(path);
-    if (length >= sizeof(to)) return false;
+    if (length >= sizeof(to))
+        return false;
     std::memcpy(to, path, length + 1);
     return true;
 }
@@ -81,7 +84,8 @@ class Ours {
     Ours() : path_(object_at(kOwnPlace).path()) {}
 
     bool include(const LoadedObject& object) const {
-        if (object.find(kMarker) || object.holds(kOwnPlace)) return true;
+        if (object.find(kMarker) || object.holds(kOwnPlace))
+            return true;
         const char *const ours = std::strrchr(path_, '/'), *const theirs = std::strrchr(object.path(), '/');
         return ours && theirs && ours - path_ == theirs - object.path() &&
                std::strncmp(path_, object.path(), static_cast<size_t>(ours - path_)) == 0;
@@ -102,11 +106,14 @@ bool any_needing(const char* soname, Use use) {
         const bool more = any_object([&](const LoadedObject& object) {
             return object.needs(soname) && !ours.include(object) && seen++ == turn && path.set(object.path());
         });
-        if (!more) return false;
+        if (!more)
+            return false;
         void* const object = hold(path.text());
         const bool done = object && use(object);
-        if (object) dlclose(object);
-        if (done) return true;
+        if (object)
+            dlclose(object);
+        if (done)
+            return true;
     }
 }
 
@@ -121,14 +128,17 @@ bool loaded_already(Search& search) {
 
 Opened* opening_of(const char* soname) {
     for (Opened& opening : openings)
-        if (std::strcmp(opening.soname, soname) == 0) return &opening;
+        if (std::strcmp(opening.soname, soname) == 0)
+            return &opening;
     return nullptr;
 }
 
 // The path as it will be valid when the program has gone to another folder.
 bool make_absolute(const char* path, char (&to)[4096]) {
-    if (*path == '/') return copy_path(to, path);
-    if (!getcwd(to, sizeof(to))) return false;
+    if (*path == '/')
+        return copy_path(to, path);
+    if (!getcwd(to, sizeof(to)))
+        return false;
     const size_t folder = std::strlen(to);
     const int length = std::snprintf(to + folder, sizeof(to) - folder, "/%s", path);
     return length > 0 && static_cast<size_t>(length) < sizeof(to) - folder;
@@ -144,10 +154,12 @@ bool find_for(const char* soname, const char* name, const void* caller, Opened& 
         return is_library(path) && make_absolute(path, to.path);
     };
     // Where somebody needs it by name it would have been loaded with that one already.
-    if (any_needing(soname, [&](void* object) { return visit_candidates(object, soname, keep); })) return true;
+    if (any_needing(soname, [&](void* object) { return visit_candidates(object, soname, keep); }))
+        return true;
     void* const opener = hold(object_at(caller).path());
     const bool found = visit_candidates(opener, name, keep);
-    if (opener) dlclose(opener);
+    if (opener)
+        dlclose(opener);
     return found;
 }
 
@@ -156,7 +168,8 @@ bool find_for(const char* soname, const char* name, const void* caller, Opened& 
 bool is_library(const char* path) {
     ElfW(Ehdr) header;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
+    if (fd < 0)
+        return false;
     const bool whole = read(fd, &header, sizeof(header)) == sizeof(header);
     close(fd);
     return whole && elf_is_native(&header);
@@ -172,15 +185,20 @@ StartingReal::StartingReal() : outer_(starting_now) { starting_now = true; }
 StartingReal::~StartingReal() { starting_now = outer_; }
 
 bool in_real_library(const void* address) {
-    if (opening_now) return true;
+    if (opening_now)
+        return true;
     const LoadedObject object = object_at(address);
-    if (starting_now && object.find("dlopen")) return true;
+    if (starting_now && object.find("dlopen"))
+        return true;
     for (const auto& real : real_libraries)
-        if (const void* place = real.load(std::memory_order_acquire); place && object.holds(place)) return true;
+        if (const void* place = real.load(std::memory_order_acquire); place && object.holds(place))
+            return true;
     const char* const slash = std::strrchr(object.path(), '/');
-    if (!slash || Ours().include(object)) return false;
+    if (!slash || Ours().include(object))
+        return false;
     for (const char* family : {"/libcuda.so", "/libcuda_loader.", "/libnvidia-ml.so", "/libnvidia-ml_loader."})
-        if (std::strncmp(slash, family, std::strlen(family)) == 0) return true;
+        if (std::strncmp(slash, family, std::strlen(family)) == 0)
+            return true;
     return false;
 }
 
@@ -223,7 +241,8 @@ bool find_other_copy(char* path, size_t size) {
     return any_object([&](const LoadedObject& object) {
         const bool found =
             object.find(kMarker) && !object.holds(kOwnPlace) && !std::strcmp(object.soname(), "libcuda.so.1");
-        if (found) std::snprintf(path, size, "%s", object.path());
+        if (found)
+            std::snprintf(path, size, "%s", object.path());
         return found;
     });
 }
@@ -236,7 +255,8 @@ bool find_opened_past_us(const char* soname, char* path, size_t size) {
     return any_object([&](const LoadedObject& object) {
         const bool found = opened && std::strcmp(object.soname(), soname) == 0 && !ours.include(object);
         opened = opened || object.holds(c_library);
-        if (found) std::snprintf(path, size, "%s", object.path());
+        if (found)
+            std::snprintf(path, size, "%s", object.path());
         return found;
     });
 }

@@ -17,7 +17,8 @@ class Names {
         size_t at = 0;
         for (size_t i = 0; i < kCount; i++) {
             begin_[i] = static_cast<uint16_t>(at);
-            for (const char letter : all[i]) text_[at++] = letter;
+            for (const char letter : all[i])
+                text_[at++] = letter;
             text_[at++] = 0;
         }
     }
@@ -34,7 +35,8 @@ consteval auto names() {
     constexpr auto views = all();
     constexpr size_t bytes = [=] {
         size_t sum = 0;
-        for (const std::string_view name : views) sum += name.size() + 1;
+        for (const std::string_view name : views)
+            sum += name.size() + 1;
         return sum;
     }();
     return Names<bytes, views.size()>(views);

@@ -63,7 +63,8 @@ struct RealNvmlFunction {
     void* slot;
 
     nvmlReturn_t operator()(Arguments... arguments) const {
-        if (!slot) return NVML_ERROR_FUNCTION_NOT_FOUND;
+        if (!slot)
+            return NVML_ERROR_FUNCTION_NOT_FOUND;
         const InsideNvml inside;
         return reinterpret_cast<nvmlReturn_t (*)(Arguments...)>(slot)(arguments...);
     }

@@ -22,11 +22,13 @@ class PathBuffer {
     // False if it doesn't fit: the path is as it was.
     bool set(const char* text) { return join(text, "", ""); }
     bool join(const char* first, const char* second, const char* third) {
-        if (!text_) return false;
+        if (!text_)
+            return false;
         size_t whole = 0;
         for (const char* part : {first, second, third}) {
             const size_t length = std::strlen(part);
-            if (length >= kSize - whole) return false;
+            if (length >= kSize - whole)
+                return false;
             whole += length;
         }
         char* at = text_;

@@ -14,10 +14,12 @@ constexpr uint64_t ptx_type_bytes(std::string_view word) {
         uint64_t bytes;
     } kWidths[] = {{"8", 1}, {"16", 2}, {"32", 4}, {"64", 8}, {"128", 16}};
     constexpr std::string_view kKinds = "busf";
-    if (word.size() < 3 || word[0] != '.' || kKinds.find(word[1]) == kKinds.npos) return 0;
+    if (word.size() < 3 || word[0] != '.' || kKinds.find(word[1]) == kKinds.npos)
+        return 0;
     word.remove_prefix(2);
     for (const auto& width : kWidths)
-        if (word == width.bits) return width.bytes;
+        if (word == width.bits)
+            return width.bytes;
     return 0;
 }
 

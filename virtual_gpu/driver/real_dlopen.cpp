@@ -26,7 +26,8 @@ void* next_function(const char* name) {
             return false;
         }
         void* const symbol = object.find(kMarker) ? nullptr : object.find(name);
-        if (!any) any = symbol;
+        if (!any)
+            any = symbol;
         next = past ? symbol : nullptr;
         return next != nullptr;
     });
@@ -35,7 +36,8 @@ void* next_function(const char* name) {
 
 DlopenFunction real_dlopen() {
     DlopenFunction known = __atomic_load_n(&found, __ATOMIC_RELAXED);
-    if (known) return known;
+    if (known)
+        return known;
     known = reinterpret_cast<DlopenFunction>(next_function("dlopen"));
     __atomic_store_n(&found, known, __ATOMIC_RELAXED);
     return known;

@@ -23,7 +23,8 @@ class ScratchPages {
     // Null if there is no such run.
     static void* take(size_t bytes) {
         const size_t count = pages_of(bytes);
-        if (count > kPages) return nullptr;
+        if (count > kPages)
+            return nullptr;
         uint32_t taken = taken_.load(std::memory_order_relaxed);
         for (size_t first = 0; first + count <= kPages;) {
             if (taken & run(first, count)) {
@@ -38,7 +39,8 @@ class ScratchPages {
     // False if it is not from here.
     static bool give_back(void* memory, size_t bytes) {
         const uintptr_t offset = reinterpret_cast<uintptr_t>(memory) - reinterpret_cast<uintptr_t>(pages_);
-        if (offset >= sizeof(pages_)) return false;
+        if (offset >= sizeof(pages_))
+            return false;
         taken_.fetch_and(~run(offset / kPage, pages_of(bytes)), std::memory_order_release);
         return true;
     }
@@ -53,14 +55,16 @@ class ScratchPages {
 
 // Null if the kernel gives none.
 inline void* take_scratch(size_t bytes) {
-    if (void* const memory = ScratchPages::take(bytes)) return memory;
+    if (void* const memory = ScratchPages::take(bytes))
+        return memory;
     const int saved_errno = errno;
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     errno = saved_errno;
     return memory == MAP_FAILED ? nullptr : memory;
 }
 inline void give_back_scratch(void* memory, size_t bytes) {
-    if (memory && !ScratchPages::give_back(memory, bytes)) munmap(memory, bytes);
+    if (memory && !ScratchPages::give_back(memory, bytes))
+        munmap(memory, bytes);
 }
 
 // The same for one large value. False if there is no memory.

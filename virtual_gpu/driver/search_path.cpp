@@ -40,13 +40,16 @@ constexpr Level kLevels[] = {
 int level_of_cpu() {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0, more = 0;
     constexpr unsigned kV2 = bit_SSE4_2 | bit_POPCNT, kV3 = bit_AVX2 | bit_BMI2, kV4 = bit_AVX512VL | bit_AVX512BW;
-    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & kV2) != kV2) return 1;
-    if (!(ecx & bit_OSXSAVE) || !__get_cpuid_count(7, 0, &eax, &more, &ecx, &edx) || (more & kV3) != kV3) return 2;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & kV2) != kV2)
+        return 1;
+    if (!(ecx & bit_OSXSAVE) || !__get_cpuid_count(7, 0, &eax, &more, &ecx, &edx) || (more & kV3) != kV3)
+        return 2;
     // Register sets that the kernel saves for each thread.
     constexpr unsigned kAvx = 0x06, kAvx512 = 0xe6;
     unsigned kept = 0, high = 0;
     asm("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
-    if ((kept & kAvx) != kAvx) return 2;
+    if ((kept & kAvx) != kAvx)
+        return 2;
     return (more & kV4) == kV4 && (kept & kAvx512) == kAvx512 ? 4 : 3;
 }
 #elif defined(__aarch64__)
@@ -59,7 +62,8 @@ int level_of_cpu() { return 1; }
 bool Level::fits() const {
     static int known = 0;  // the same value whoever writes it
     int level = is_folder_itself() ? number : __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (!level) __atomic_store_n(&known, level = level_of_cpu(), __ATOMIC_RELAXED);
+    if (!level)
+        __atomic_store_n(&known, level = level_of_cpu(), __ATOMIC_RELAXED);
     return number <= level;
 }
 
@@ -99,9 +103,11 @@ class Folders {
   public:
     explicit Folders(void* handle) {
         Dl_serinfo need{};
-        if (dlinfo(handle, RTLD_DI_SERINFOSIZE, &need) != 0) return;
+        if (dlinfo(handle, RTLD_DI_SERINFOSIZE, &need) != 0)
+            return;
         void* memory = take_scratch(need.dls_size);
-        if (!memory) return;
+        if (!memory)
+            return;
         info_ = static_cast<Dl_serinfo*>(memory);
         size_ = need.dls_size;
         info_->dls_size = need.dls_size;
@@ -128,7 +134,8 @@ class Folders {
 // the facade for libcuda.so is such an object (shim/CMakeLists.txt). Without it, none is known to be a default.
 size_t count_defaults() {
     void* const facade = real_dlopen()("libcuda.so", RTLD_LAZY | RTLD_NOLOAD);
-    if (!facade) return 0;
+    if (!facade)
+        return 0;
     size_t count = 0;
     const char* const path = object_of(facade).path();
     const char* const slash = std::strrchr(path, '/');
@@ -136,7 +143,8 @@ size_t count_defaults() {
     const Folders folders(facade);
     for (size_t i = folders.all().size(); i-- > 0 && length > 0 && count == 0;) {
         const char* const folder = folders.all()[i].dls_name;
-        if (std::strncmp(folder, path, length) == 0 && folder[length] == '\0') count = folders.all().size() - 1 - i;
+        if (std::strncmp(folder, path, length) == 0 && folder[length] == '\0')
+            count = folders.all().size() - 1 - i;
     }
     dlclose(facade);
     return count;
@@ -149,12 +157,15 @@ bool visit_candidates(std::span<const Dl_serpath> folders, size_t defaults, cons
     Search search{name, visit, argument, {}, {}};
     const size_t before_cache = folders.size() - std::min(defaults, folders.size());
     for (const Dl_serpath& folder : folders.first(before_cache))
-        if (search.in_folder(folder.dls_name, kInSearchPath)) return true;
+        if (search.in_folder(folder.dls_name, kInSearchPath))
+            return true;
     const LoaderCache cache(cache_path);
     for (const Level& level : kLevels)
-        if (cache.any(name, CacheSearch{search, level})) return true;
+        if (cache.any(name, CacheSearch{search, level}))
+            return true;
     for (const Dl_serpath& folder : folders.subspan(before_cache))
-        if (search.in_folder(folder.dls_name, kInDefaults)) return true;
+        if (search.in_folder(folder.dls_name, kInDefaults))
+            return true;
     return false;
 }
 

@@ -23,7 +23,8 @@ constexpr auto kDriverHashes =
     table_of_functions([](const FunctionRow& row) { return elf_gnu_hash(row.symbol.data()); });
 constexpr auto kNvmlHashes = [] {
     std::array<uint32_t, kNvmlFunctionCount> all{};
-    for (size_t i = 0; i < all.size(); i++) all[i] = elf_gnu_hash(kNvmlFunctionRows[i].data());
+    for (size_t i = 0; i < all.size(); i++)
+        all[i] = elf_gnu_hash(kNvmlFunctionRows[i].data());
     return all;
 }();
 
@@ -53,7 +54,8 @@ constinit bool nvml_published = false;
 
 // Other threads may be jumping through the table already, and look up the same; hence the atomic store.
 void* keep(void** slot, void* found) {
-    if (found) __atomic_store_n(slot, found, __ATOMIC_RELEASE);
+    if (found)
+        __atomic_store_n(slot, found, __ATOMIC_RELEASE);
     return found;
 }
 
@@ -79,7 +81,8 @@ void publish_nvml() { __atomic_store_n(&nvml_published, true, __ATOMIC_RELEASE);
 }
 
 [[gnu::cold, gnu::noinline]] void* look_up_nvml_function(size_t function) {
-    if (!__atomic_load_n(&nvml_published, __ATOMIC_ACQUIRE)) return nullptr;
+    if (!__atomic_load_n(&nvml_published, __ATOMIC_ACQUIRE))
+        return nullptr;
     return keep(&cuslice_nvml_slots[function], physical_nvml_slot(function));
 }
 

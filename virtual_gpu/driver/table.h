@@ -42,7 +42,8 @@ inline constexpr size_t kFunctionCount = kFunctionRows.size();
 template <typename Of>
 consteval auto table_of_functions(Of of) {
     std::array<decltype(of(FunctionRow{})), kFunctionCount> all{};
-    for (size_t i = 0; i < kFunctionCount; i++) all[i] = of(kFunctionRows[i]);
+    for (size_t i = 0; i < kFunctionCount; i++)
+        all[i] = of(kFunctionRows[i]);
     return all;
 }
 
@@ -51,13 +52,15 @@ template <Route kRoute>
 consteval auto functions_of_route() {
     constexpr auto count = [] {
         size_t all = 0;
-        for (const FunctionRow& row : kFunctionRows) all += row.route == kRoute;
+        for (const FunctionRow& row : kFunctionRows)
+            all += row.route == kRoute;
         return all;
     }();
     std::array<Function, count> found{};
     size_t next = 0;
     for (size_t i = 0; i < kFunctionCount; i++)
-        if (kFunctionRows[i].route == kRoute) found[next++] = static_cast<Function>(i);
+        if (kFunctionRows[i].route == kRoute)
+            found[next++] = static_cast<Function>(i);
     return found;
 }
 

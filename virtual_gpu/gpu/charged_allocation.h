@@ -23,7 +23,8 @@ namespace cuslice {
 template <typename Held, typename Call, typename Record, typename Undo>
 CUresult charged_allocation(Held& reservation, Call call, Record record, Undo undo) {
     CUresult result = call();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if ((result = record()) == CUDA_SUCCESS)
         reservation.commit();
     else

@@ -20,7 +20,8 @@ uint64_t mixed(uint64_t hash, uint64_t value) {
 
 uint64_t hash_of(std::string_view text) {
     uint64_t hash = kSeed;
-    for (const char character : text) hash = mixed(hash, static_cast<unsigned char>(character));
+    for (const char character : text)
+        hash = mixed(hash, static_cast<unsigned char>(character));
     return hash;
 }
 
@@ -29,7 +30,8 @@ uint64_t hash_of(std::string_view text) {
 bool may_change_contexts(std::string_view line) {
     constexpr std::string_view kHarmless[] = {"CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER=", "CUDA_CACHE_"};
     for (const std::string_view prefix : kHarmless)
-        if (starts_with(line, prefix)) return false;
+        if (starts_with(line, prefix))
+            return false;
     return starts_with(line, "CUDA_") || starts_with(line, "CUDBG_");
 }
 
@@ -44,7 +46,8 @@ uint64_t never_0(uint64_t hash) { return hash ? hash : 1; }
 uint64_t context_kind(const char* const* environment) {
     uint64_t sum = has_mps();
     for (const char* const* line = environment; *line; line++)
-        if (may_change_contexts(*line)) sum += hash_of(*line);
+        if (may_change_contexts(*line))
+            sum += hash_of(*line);
     return never_0(mixed(kSeed, sum));
 }
 

@@ -5,7 +5,8 @@ namespace cuslice {
 
 Contexts::Entry* Contexts::find(CUcontext context) {
     for (Entry& entry : entries_)
-        if (entry.context == context) return &entry;
+        if (entry.context == context)
+            return &entry;
     return nullptr;
 }
 
@@ -22,14 +23,16 @@ Contexts::Entry* Contexts::add(const Entry& entry) {
 }
 
 Contexts::Id Contexts::number_of(const Entry* entry) const {
-    if (!entry) return 0;
+    if (!entry)
+        return 0;
     return entry->number ? entry->number : static_cast<Id>(entry - entries_.begin() + 1);
 }
 
 Contexts::Id Contexts::id_of(CUcontext context, CUdevice device) {
     LockGuard lock(mutex_);
     const Entry* entry = find(context);
-    if (!entry) entry = add({context, device, 1, 0});
+    if (!entry)
+        entry = add({context, device, 1, 0});
     count();
     return number_of(entry);
 }
@@ -38,8 +41,10 @@ Contexts::Id Contexts::id_of(CUcontext context, CUdevice device) {
 void Contexts::count() {
     CUcontext sole = nullptr;
     for (const Entry& entry : entries_) {
-        if (!entry.is_context()) continue;
-        if (sole) return sole_.store(nullptr, std::memory_order_release);
+        if (!entry.is_context())
+            continue;
+        if (sole)
+            return sole_.store(nullptr, std::memory_order_release);
         sole = entry.context;
     }
     sole_.store(sole, std::memory_order_release);
@@ -49,11 +54,14 @@ size_t Contexts::list(CUcontext* into, size_t most, CUdevice* devices) {
     LockGuard lock(mutex_);
     size_t there = 0;
     for (const Entry& entry : entries_) {
-        if (!entry.is_context()) continue;
+        if (!entry.is_context())
+            continue;
         const size_t place = there++;
-        if (place >= most) continue;
+        if (place >= most)
+            continue;
         into[place] = entry.context;
-        if (devices) devices[place] = entry.device;
+        if (devices)
+            devices[place] = entry.device;
     }
     return there;
 }
@@ -61,7 +69,8 @@ size_t Contexts::list(CUcontext* into, size_t most, CUdevice* devices) {
 bool Contexts::any_on(CUdevice device) {
     LockGuard lock(mutex_);
     for (const Entry& entry : entries_)
-        if (entry.context && entry.device == device) return true;
+        if (entry.context && entry.device == device)
+            return true;
     return false;
 }
 
@@ -79,13 +88,15 @@ Contexts::Id Contexts::known_id(CUcontext context) {
 void Contexts::add_name(CUcontext name, CUcontext context, CUdevice device) {
     LockGuard lock(mutex_);
     const Id number = number_of(find(context));
-    if (number && !find(name)) add({name, device, 1, number});
+    if (number && !find(name))
+        add({name, device, 1, number});
 }
 
 void Contexts::name_ended(CUcontext name) {
     LockGuard lock(mutex_);
     Entry* const entry = find_known(name);
-    if (entry && entry->number) *entry = {};
+    if (entry && entry->number)
+        *entry = {};
 }
 
 bool Contexts::is_name(CUcontext context) {
@@ -96,7 +107,8 @@ bool Contexts::is_name(CUcontext context) {
 
 void Contexts::attached(CUcontext context) {
     LockGuard lock(mutex_);
-    if (Entry* entry = find(context)) entry->uses++;
+    if (Entry* entry = find(context))
+        entry->uses++;
 }
 
 bool Contexts::last_use(CUcontext context) {
@@ -107,12 +119,14 @@ bool Contexts::last_use(CUcontext context) {
 
 void Contexts::detached(CUcontext context) {
     LockGuard lock(mutex_);
-    if (Entry* entry = find(context)) entry->uses--;
+    if (Entry* entry = find(context))
+        entry->uses--;
 }
 
 void Contexts::ended(CUcontext context) {
     LockGuard lock(mutex_);
-    if (Entry* entry = find_known(context)) *entry = {};
+    if (Entry* entry = find_known(context))
+        *entry = {};
     count();
 }
 

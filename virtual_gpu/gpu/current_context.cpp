@@ -10,9 +10,11 @@ bool is_known(CUcontext context) { return gpu_state().contexts.known_id(context)
 }  // namespace
 
 bool is_own(CUcontext context) {
-    if (!context) return false;
+    if (!context)
+        return false;
     CUcontext now = nullptr;
-    if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS) return false;
+    if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS)
+        return false;
     return now == context;
 }
 
@@ -20,14 +22,17 @@ CurrentContext::CurrentContext(CUcontext context, Of of, bool takes) {
     const bool own = is_own(context);
     if (!own || takes) {
         visit_.emplace(context, takes);
-        if (!*visit_) return;
-        if (of == Of::known && !is_known(context)) return;
+        if (!*visit_)
+            return;
+        if (of == Of::known && !is_known(context))
+            return;
     }
     is_current_ = own || pushed_.push(context);
 }
 
 NamedContext::NamedContext(CUcontext context) : is_there_(is_own(context)) {
-    if (is_there_) return;
+    if (is_there_)
+        return;
     visit_.emplace(context);
     is_there_ = *visit_ && is_known(context);
 }

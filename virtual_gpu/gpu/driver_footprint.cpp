@@ -14,16 +14,19 @@ constexpr uint64_t kMaxBytes = 1ull << 62;
 class Moment {
   public:
     explicit Moment(const DriverFootprint::Budgets& budgets) : budgets_(budgets) {
-        for (size_t i = 0; i < budgets.shares.size(); i++) then_[i] = budgets.shares[i].budget->snapshot();
+        for (size_t i = 0; i < budgets.shares.size(); i++)
+            then_[i] = budgets.shares[i].budget->snapshot();
     }
     uint64_t used() const {
         uint64_t bytes = 0;
-        for (size_t i = 0; i < budgets_.shares.size(); i++) bytes += then_[i].used();
+        for (size_t i = 0; i < budgets_.shares.size(); i++)
+            bytes += then_[i].used();
         return bytes;
     }
     bool settled() const {
         for (size_t i = 0; i < budgets_.shares.size(); i++)
-            if (!budgets_.shares[i].budget->settled(then_[i])) return false;
+            if (!budgets_.shares[i].budget->settled(then_[i]))
+                return false;
         return true;
     }
 
@@ -47,9 +50,11 @@ void DriverFootprint::open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_me
 }
 
 bool DriverFootprint::used_by_all(uint64_t* bytes) const {
-    if (nvml_.used_by_all(bytes) == Reading::ok) return true;
+    if (nvml_.used_by_all(bytes) == Reading::ok)
+        return true;
     uint64_t free = 0, total = 0;
-    if (!free_memory_(&free, &total)) return false;
+    if (!free_memory_(&free, &total))
+        return false;
     *bytes = total - free;
     return true;
 }
@@ -66,7 +71,8 @@ void DriverFootprint::charge(uint64_t bytes, std::span<const Share> shares, cons
     for (const Share& share : shares) {
         const uint64_t old_end = share.up_to(old), end = share.up_to(now);
         const uint64_t was = old_end - old_begin + (moved && share.budget == from ? Budget::charged(moved) : 0);
-        if (was != end - begin) share.budget->adjust(was, end - begin);
+        if (was != end - begin)
+            share.budget->adjust(was, end - begin);
         old_begin = old_end, begin = end;
     }
     bytes_.store(bytes, std::memory_order_relaxed);
@@ -74,7 +80,8 @@ void DriverFootprint::charge(uint64_t bytes, std::span<const Share> shares, cons
 
 bool DriverFootprint::take_over(uint64_t bytes, const Budget& from, const Budgets& budgets) {
     is_locked();
-    if (!exact() && !marked_) return false;
+    if (!exact() && !marked_)
+        return false;
     charge(this->bytes() + bytes, budgets.shares, &from, bytes);
     taken_over_ += bytes;
     return true;
@@ -88,10 +95,13 @@ DriverFootprint::Look DriverFootprint::at_rest(const Budgets& budgets, Use use) 
         const uint64_t frees = frees_->snapshot();
         const Moment now(budgets);
         uint64_t used = 0;
-        if (!used_by_all(&used)) return Look::unreadable;
-        if (budgets.reread) budgets.reread(budgets.self);
+        if (!used_by_all(&used))
+            return Look::unreadable;
+        if (budgets.reread)
+            budgets.reread(budgets.self);
         const LockGuard lock(*mutex_);
-        if (!now.settled() || !frees_->settled(frees)) continue;
+        if (!now.settled() || !frees_->settled(frees))
+            continue;
         use(static_cast<int64_t>(used) - static_cast<int64_t>(now.used() - Budget::charged(charged_of(bytes()))));
         return Look::settled;
     }
@@ -142,16 +152,19 @@ void DriverFootprint::attribute_context(int64_t rest, uint64_t at_most, const St
 
 // With the lock held.
 void DriverFootprint::made_context(uint64_t before) {
-    if (measured() <= before) return;
+    if (measured() <= before)
+        return;
     contexts_bytes_ += std::min(measured() - before, first_context_at_most_);
     contexts_made_++;
 }
 
 // Nothing was there before it, and no other step has begun or ended since.
 void DriverFootprint::note_first_context(const Step& step) {
-    if (!step.makes_context_ || !step.known_ || step.before_ != 0) return;
+    if (!step.makes_context_ || !step.known_ || step.before_ != 0)
+        return;
     const LockGuard lock(*mutex_);
-    if (unsettled_ || step_count() != step.count_ + 1) return;
+    if (unsettled_ || step_count() != step.count_ + 1)
+        return;
     first_context_.store(measured(), std::memory_order_relaxed);
 }
 
@@ -160,22 +173,27 @@ DriverFootprint::Step DriverFootprint::before(const Budgets& budgets, bool makes
     step.part_ = this;
     step.shares_ = budgets.shares;
     step.makes_context_ = makes_context;
-    if (exact()) return step;  // the figure afterwards says it all
+    if (exact())
+        return step;  // the figure afterwards says it all
     step.open_ = true;
     const Look look = at_rest(budgets, [&](int64_t rest) {
         is_locked();
-        if (!marked_) base_ = measured(), mark_ = rest, marked_ = true;
+        if (!marked_)
+            base_ = measured(), mark_ = rest, marked_ = true;
         contexts_least_ = 0;
         attribute(rest, kMaxBytes, budgets.shares);
         step.before_ = measured();
         count_step(true);
-        if (open_steps_ == 1) step.count_ = step_count();
+        if (open_steps_ == 1)
+            step.count_ = step_count();
     });
     step.known_ = look != Look::unreadable;
-    if (look == Look::settled) return step;
+    if (look == Look::settled)
+        return step;
     const LockGuard lock(*mutex_);
     count_step(true);
-    if (open_steps_ == 1 && !marked_) step.count_ = step_count();  // the first of all has nothing before it
+    if (open_steps_ == 1 && !marked_)
+        step.count_ = step_count();  // the first of all has nothing before it
     return step;
 }
 
@@ -197,7 +215,8 @@ void DriverFootprint::take_back(Step& step) {
     for (const Share& share : step.shares_) {
         const uint64_t old_end = share.up_to(old), end = share.up_to(now);
         const uint64_t was = old_end - old_begin;
-        if (was != end - begin) share.budget->undo(was, end - begin);
+        if (was != end - begin)
+            share.budget->undo(was, end - begin);
         old_begin = old_end, begin = end;
     }
     bytes_.store(left, std::memory_order_relaxed);
@@ -206,7 +225,8 @@ void DriverFootprint::take_back(Step& step) {
 void DriverFootprint::cancel(Step& step) {
     const LockGuard lock(*mutex_);
     take_back(step);
-    if (step.open_) count_step(false);
+    if (step.open_)
+        count_step(false);
 }
 
 void DriverFootprint::after(Step& step, const State& state, const Budgets& budgets) {
@@ -215,41 +235,50 @@ void DriverFootprint::after(Step& step, const State& state, const Budgets& budge
         // The foreseen bytes count as taken until more is known.
         const LockGuard lock(*mutex_);
         foreseen_.fetch_sub(std::exchange(step.foreseen_, 0), std::memory_order_relaxed);
-        if (step.open_) count_step(false);
+        if (step.open_)
+            count_step(false);
         unsettled_ = unsettled_ || step.open_;
     }
-    if (read_process(state, budgets) || exact()) return note_first_context(step);
+    if (read_process(state, budgets) || exact())
+        return note_first_context(step);
     const Look look = at_rest(budgets, [&](int64_t rest) {
         is_locked();
         const bool known = step.known_ && marked_;
         know_contexts(state, step.open_);
         attribute_context(rest, known ? kMaxBytes : measured() + first_context_at_most_, state, budgets.shares);
         // Growth of the driver's footprint is the context's if no other step has begun or ended since.
-        if (step.makes_context_ && step_count() == step.count_ + 1) made_context(step.before_);
+        if (step.makes_context_ && step_count() == step.count_ + 1)
+            made_context(step.before_);
     });
-    if (look == Look::settled) look_past_nvml(budgets.shares);
+    if (look == Look::settled)
+        look_past_nvml(budgets.shares);
 }
 
 void DriverFootprint::meet(const State& state, const Budgets& budgets) {
-    if (read_process(state, budgets) || exact()) return;
+    if (read_process(state, budgets) || exact())
+        return;
     const Look look = at_rest(budgets, [&](int64_t rest) {
         is_locked();
         const uint64_t before = measured();
         const bool alone = open_steps_ == 0 && !unsettled_;
         know_contexts(state, 0);
         attribute_context(rest, before + first_context_at_most_, state, budgets.shares);
-        if (alone) made_context(before);
+        if (alone)
+            made_context(before);
     });
-    if (look == Look::settled) look_past_nvml(budgets.shares);
+    if (look == Look::settled)
+        look_past_nvml(budgets.shares);
 }
 
 // A context takes memory. Where NVML's sum shows none, as it may not see this process's, CUDA's own is asked.
 void DriverFootprint::look_past_nvml(std::span<const Share> shares) {
     uint64_t free = 0, total = 0, seen = 0;
-    if (bytes() != 0 || nvml_.used_by_all(&seen) != Reading::ok || !free_memory_(&free, &total)) return;
+    if (bytes() != 0 || nvml_.used_by_all(&seen) != Reading::ok || !free_memory_(&free, &total))
+        return;
     const uint64_t used = total - free;
     const LockGuard lock(*mutex_);
-    if (bytes() != 0 || used <= seen) return;
+    if (bytes() != 0 || used <= seen)
+        return;
     base_ = std::min(used - seen, first_context_at_most_);
     set(base_, shares);
     made_context(0);
@@ -257,10 +286,12 @@ void DriverFootprint::look_past_nvml(std::span<const Share> shares) {
 
 bool DriverFootprint::refresh(const State& state, const Budgets& budgets) {
     bool compared = true;
-    if (read_process(state, budgets, &compared) || exact()) return compared;
+    if (read_process(state, budgets, &compared) || exact())
+        return compared;
     {
         const LockGuard lock(*mutex_);
-        if (!marked_) return true;
+        if (!marked_)
+            return true;
     }
     const Look look = at_rest(budgets, [&](int64_t rest) {
         is_locked();
@@ -273,8 +304,10 @@ bool DriverFootprint::refresh(const State& state, const Budgets& budgets) {
 // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a busy
 // program keeps the last figure and is measured at the next occasion. True if NVML has a figure of this process.
 bool DriverFootprint::read_process(const State& state, const Budgets& budgets, bool* compared) {
-    if (!pid_) return false;
-    if (compared) *compared = false;
+    if (!pid_)
+        return false;
+    if (compared)
+        *compared = false;
     unlisted_.look();
     for (int i = 0; i < kTries; i++) {
         const uint64_t frees = frees_->snapshot();
@@ -285,13 +318,16 @@ bool DriverFootprint::read_process(const State& state, const Budgets& budgets, b
         // nothing if it had listed us, and no context of ours is there.
         const bool gone = reading == Reading::absent && exact() && !state.contexts;
         if (reading != Reading::ok && !gone) {
-            if (compared) *compared = true;
+            if (compared)
+                *compared = true;
             return false;
         }
-        if (budgets.reread) budgets.reread(budgets.self);
+        if (budgets.reread)
+            budgets.reread(budgets.self);
         source_.store(Source::process, std::memory_order_relaxed);
         const LockGuard lock(*mutex_);
-        if (!now.settled() || !frees_->settled(frees)) continue;
+        if (!now.settled() || !frees_->settled(frees))
+            continue;
         const uint64_t counted = now.used() - Budget::charged(charged_of(bytes())) - unlisted_.bytes();
         // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
         const uint64_t least = process > counted ? process - counted : 0;
@@ -299,7 +335,8 @@ bool DriverFootprint::read_process(const State& state, const Budgets& budgets, b
         const uint64_t kept = measured() - std::min(measured(), taken_over_);
         taken_over_ = 0;
         unsettled_ = false;
-        if (compared) *compared = true;
+        if (compared)
+            *compared = true;
         set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budgets.shares);
         return true;
     }

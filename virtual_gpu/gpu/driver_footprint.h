@@ -82,7 +82,8 @@ class DriverFootprint {
       private:
         friend DriverFootprint;
         void close() {
-            if (part_) std::exchange(part_, nullptr)->cancel(*this);
+            if (part_)
+                std::exchange(part_, nullptr)->cancel(*this);
         }
         DriverFootprint* part_ = nullptr;
         std::span<const Share> shares_;

@@ -21,9 +21,12 @@ constexpr uint64_t kMiB = 1 << 20;
 uint64_t first_context_at_most(CUdevice device) {
     int major = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-    if (major <= 6) return 500 * kMiB;
-    if (major == 7) return 1050 * kMiB;
-    if (major == 8) return 1536 * kMiB;
+    if (major <= 6)
+        return 500 * kMiB;
+    if (major == 7)
+        return 1050 * kMiB;
+    if (major == 8)
+        return 1536 * kMiB;
     return 1800 * kMiB;
 }
 
@@ -32,9 +35,11 @@ uint64_t missing(const LimitError& over) { return over.used - std::min(over.used
 
 // The partition whose limit is exceeded: one of those beside `gpu`, or itself.
 VirtualGpu& partition_of(const LimitError& over, VirtualGpu& gpu) {
-    if (over.of != LimitOf::other_part) return gpu;
+    if (over.of != LimitOf::other_part)
+        return gpu;
     for (VirtualGpu* part : gpu.physical().parts())
-        if (part->ordinal() == over.part) return *part;
+        if (part->ordinal() == over.part)
+            return *part;
     return gpu;
 }
 
@@ -46,16 +51,19 @@ bool is_shared_by_partitions(LimitOf of) { return of == LimitOf::process || of =
 
 // Not before the first context: a process that only counts GPUs does not pay for NVML.
 void DriverSteps::open_footprint() const {
-    if (gpu_.measured()) return;
+    if (gpu_.measured())
+        return;
     NvmlGpu nvml;
     const bool there = gpu_state().start_nvml() && nvml.open(physical_.identity().uuid);
     const unsigned pid = there ? pid_in_nvml(pid_facts()) : 0;
     const uint64_t at_most = first_context_at_most(gpu_.device());
     const uint64_t on_top_at_most = gpu_.slice().plus_context ? at_most : 0;
     const LockGuard lock(physical_.mutex());
-    if (gpu_.measured()) return;
+    if (gpu_.measured())
+        return;
     footprint().open(nvml, pid, free_memory, at_most, on_top_at_most, gpu_state().frees, physical_.mutex());
-    for (VirtualGpu* part : physical_.parts()) part->begin_measured();
+    for (VirtualGpu* part : physical_.parts())
+        part->begin_measured();
 }
 
 DriverFootprint::State DriverSteps::state() const { return physical_.state(gpu_state().contexts); }
@@ -64,7 +72,8 @@ DriverFootprint::State DriverSteps::state() const { return physical_.state(gpu_s
 uint64_t DriverSteps::used_by_others() const {
     ledger::Watched all;
     GpuSharing& sharing = physical_.is_split() ? physical_.sharing() : gpu_.siblings().sharing();
-    if (footprint().exact() || !sharing.watch(gpu_state().sharing, physical_.identity().uuid, &all)) return 0;
+    if (footprint().exact() || !sharing.watch(gpu_state().sharing, physical_.identity().uuid, &all))
+        return 0;
     const uint64_t own = sharing.joined() ? physical_.charged() : 0;
     return all.used - std::min(all.used, own);
 }
@@ -86,11 +95,15 @@ DriverFootprint::Step DriverSteps::before(bool makes_context) const {
 }
 
 bool DriverSteps::within_limits(LimitError* why) const {
-    if (!gpu_.within_limit(why)) return false;
-    if (!physical_.is_split()) return true;
+    if (!gpu_.within_limit(why))
+        return false;
+    if (!physical_.is_split())
+        return true;
     for (const VirtualGpu* part : physical_.parts()) {
-        if (part == &gpu_ || part->within_limit(why)) continue;
-        if (!why) return false;
+        if (part == &gpu_ || part->within_limit(why))
+            continue;
+        if (!why)
+            return false;
         // A limit that they share is the same for this part.
         if (is_shared_by_partitions(why->of)) {
             why->of = LimitOf::other_part;
@@ -99,8 +112,10 @@ bool DriverSteps::within_limits(LimitError* why) const {
         return false;
     }
     const uint64_t most = physical_.limit_of_all(), used = most ? physical_.counted_of_all() : 0;
-    if (used <= most) return true;
-    if (why) *why = {.used = used, .ceiling = most, .limit = most, .of = LimitOf::whole_gpu};
+    if (used <= most)
+        return true;
+    if (why)
+        *why = {.used = used, .ceiling = most, .limit = most, .of = LimitOf::whole_gpu};
     return false;
 }
 
@@ -108,7 +123,8 @@ bool DriverSteps::within_limits(LimitError* why) const {
 bool DriverSteps::within_given_back() const {
     for (VirtualGpu* part : physical_.parts()) {
         const bool within = part->within_limit(nullptr) || part->siblings().given_back().within_limit();
-        if (!within) return false;
+        if (!within)
+            return false;
     }
     const uint64_t most = physical_.limit_of_all();
     return !most || physical_.counted_of_all() <= most;
@@ -132,7 +148,8 @@ void DriverSteps::restate(LimitError& over, uint64_t bytes) const {
 // The ledger is believed up to what a context can plausibly take.
 uint64_t DriverSteps::known_context(uint64_t kind) const {
     const uint64_t bytes = gpu_.siblings().known_by().least_context(kind);
-    if (!bytes) return 0;
+    if (!bytes)
+        return 0;
     open_footprint();
     const bool plausible = bytes <= footprint().context_at_most();
     const bool none_yet = footprint().bytes() == 0 && state().contexts == 0;
@@ -141,7 +158,8 @@ uint64_t DriverSteps::known_context(uint64_t kind) const {
 }
 
 void DriverSteps::note_context(uint64_t kind) const {
-    if (const uint64_t bytes = footprint().take_first_context()) gpu_.siblings().known_by().note_context(kind, bytes);
+    if (const uint64_t bytes = footprint().take_first_context())
+        gpu_.siblings().known_by().note_context(kind, bytes);
 }
 
 // The same as reserve_lower_bound() with what others have given back. NVML is asked for that, so without the lock.
@@ -150,7 +168,8 @@ bool DriverSteps::fits_given_back(DriverFootprint::Step& step, uint64_t bytes) c
         const LockGuard lock(physical_.mutex());
         footprint().foresee(step, bytes);
     }
-    if (within_given_back()) return true;
+    if (within_given_back())
+        return true;
     const LockGuard lock(physical_.mutex());
     footprint().take_back(step);
     return false;
@@ -162,24 +181,30 @@ bool DriverSteps::reserve_lower_bound(DriverFootprint::Step& step, uint64_t byte
     const auto fits = [&] {
         const LockGuard lock(physical_.mutex());
         footprint().foresee(step, bytes);
-        if (within_limits(&over)) return true;
+        if (within_limits(&over))
+            return true;
         footprint().take_back(step);
         return false;
     };
     Siblings& siblings = gpu_.siblings();
     siblings.follow_file();
-    if (fits()) return true;
+    if (fits())
+        return true;
     gpu_state().look_for_ended(gpu_);
     gpu_.refresh(gpu_.pools().any());
     siblings.take_back_dead();
     // Each partition may have something cached.
     for (size_t tries = physical_.parts().size() + 1; tries > 0; tries--) {
-        if (fits()) return true;
-        if (!trim_for_driver(over)) break;
+        if (fits())
+            return true;
+        if (!trim_for_driver(over))
+            break;
     }
-    if (fits_given_back(step, bytes) || siblings.wait_until(bytes, fits)) return true;
+    if (fits_given_back(step, bytes) || siblings.wait_until(bytes, fits))
+        return true;
     restate(over, bytes);
-    if (why) *why = over;
+    if (why)
+        *why = over;
     return false;
 }
 
@@ -187,13 +212,15 @@ bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
     gpu_.pools().refresh(gpu_.budget(), false);
     const uint64_t before = footprint().bytes();
     DriverFootprint::State now = state();
-    if (!step.known()) now.of_others = used_by_others();
+    if (!step.known())
+        now.of_others = used_by_others();
     footprint().after(step, now, physical_.budgets());
     uint64_t more = 0;
     {
         const LockGuard lock(physical_.mutex());
         physical_.publish_footprint();
-        if (footprint().unsettled()) gpu_.driver_gave_back();
+        if (footprint().unsettled())
+            gpu_.driver_gave_back();
         more = footprint().measured() - std::min(footprint().measured(), before);
     }
     LimitError over;
@@ -207,10 +234,13 @@ bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
         fits = within_limits(&over);
     fits = fits || within_given_back();
     const bool waits = !fits && why;
-    if (waits) fits = gpu_.siblings().wait_until(missing(over), [&] { return within_limits(&over); });
+    if (waits)
+        fits = gpu_.siblings().wait_until(missing(over), [&] { return within_limits(&over); });
     for (VirtualGpu* part : physical_.parts())
-        if (fits && part->caches()) gpu_state().reclaimer->top_up(*part);
-    if (fits || !why) return fits;
+        if (fits && part->caches())
+            gpu_state().reclaimer->top_up(*part);
+    if (fits || !why)
+        return fits;
     restate(over, more);
     *why = over;
     return fits;
@@ -223,10 +253,12 @@ void DriverSteps::after_context_end(DriverFootprint::Step& step) const {
     const bool none_made = gpu_state().contexts_being_made.load() == 0 && state().contexts == 0;
     const bool none = none_made && !footprint().exact() && !physical_primary_is_active(gpu_.device());
     after(step, nullptr);
-    if (!none) return;
+    if (!none)
+        return;
     const LockGuard lock(physical_.mutex());
     const bool undisturbed = footprint().step_count() == steps + 1 && footprint().at_rest();
-    if (footprint().exact() || !undisturbed) return;
+    if (footprint().exact() || !undisturbed)
+        return;
     footprint().none_left(physical_.budgets());
     physical_.publish_footprint();
 }

@@ -80,7 +80,8 @@ class alignas(64) FootprintPolling {
     static constexpr bool one_of(unsigned times, unsigned vain) { return vain < kLong || vain % times == 0; }
 
     void note_use(uint64_t bytes) {
-        if (bytes > most_used_.load(std::memory_order_relaxed)) most_used_.store(bytes, std::memory_order_relaxed);
+        if (bytes > most_used_.load(std::memory_order_relaxed))
+            most_used_.store(bytes, std::memory_order_relaxed);
     }
 
     std::atomic<uint64_t> mark_{0};           // bytes in use from which on the footprint is polled

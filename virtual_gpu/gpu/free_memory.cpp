@@ -15,7 +15,8 @@ bool free_memory(uint64_t* free, uint64_t* total) {
         CUSLICE_REAL(cuDeviceGetAttribute)(&shared_with_host, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) == CUDA_SUCCESS &&
         shared_with_host)
         return false;
-    if (CUSLICE_REAL(cuMemGetInfo_v2)(&free_now, &total_now) != CUDA_SUCCESS) return false;
+    if (CUSLICE_REAL(cuMemGetInfo_v2)(&free_now, &total_now) != CUDA_SUCCESS)
+        return false;
     *free = free_now;
     *total = total_now;
     return true;

@@ -12,9 +12,11 @@ namespace {
 
 // NVML's figures of the processes in this one's pid namespace. False where NVML lists them by other numbers.
 bool open_figures(const char* uuid, bool (*start_nvml)(), NvmlGpu* nvml, ledger::Figures* figures) {
-    if (!start_nvml() || !nvml->open(uuid)) return false;
+    if (!start_nvml() || !nvml->open(uuid))
+        return false;
     const PidFacts facts = pid_facts();
-    if (pid_in_nvml(facts) != facts.own) return false;
+    if (pid_in_nvml(facts) != facts.own)
+        return false;
     figures->self = nvml;
     figures->pid_namespace = ledger::own_pid_namespace();
     figures->read = [](void* self, int32_t pid, uint64_t* bytes) {
@@ -43,7 +45,8 @@ bool open_figures(const char* uuid, bool (*start_nvml)(), NvmlGpu* nvml, ledger:
 [[gnu::cold]] bool GivenBack::within_limit() {
     NvmlGpu nvml;
     ledger::Figures figures;
-    if (!sharing_.joined() || budget_.used() > process_limit_.load(std::memory_order_relaxed)) return false;
+    if (!sharing_.joined() || budget_.used() > process_limit_.load(std::memory_order_relaxed))
+        return false;
     return open_figures(physical_.identity().uuid, start_nvml_, &nvml, &figures) &&
            sharing_.budget().within_given_back(figures);
 }
@@ -51,13 +54,15 @@ bool open_figures(const char* uuid, bool (*start_nvml)(), NvmlGpu* nvml, ledger:
 // Managed memory is charged wherever it is: less on the GPU doesn't mean that it was given back. Nor does less in
 // NVML's figure, where others keep what was exported. A context that is being made is charged before it is there.
 [[gnu::cold]] void GivenBack::publish_settled() {
-    if (!sharing_.joined()) return;
+    if (!sharing_.joined())
+        return;
     const DisableCancellation locked;
     const Budget::Snapshot now = budget_.snapshot();
     const SharedBudget::Operations operations = sharing_.budget().operations();
     const bool settled = physical_.figure_has_all() && budget_.settled(now);
     settled ? sharing_.budget().settled_after(operations) : sharing_.budget().not_settled();
-    if (physical_.is_split()) publish_settled_of_all();
+    if (physical_.is_split())
+        publish_settled_of_all();
 }
 
 // The same of all partitions together, in the GPU's accounts.
@@ -65,17 +70,21 @@ void GivenBack::publish_settled_of_all() {
     SharedBudget& all = physical_.sharing().budget();
     const std::span<const DriverFootprint::Share> shares = physical_.shares();
     Budget::Snapshot now[PhysicalGpu::kMaxParts];
-    for (size_t i = 0; i < shares.size(); i++) now[i] = shares[i].budget->snapshot();
+    for (size_t i = 0; i < shares.size(); i++)
+        now[i] = shares[i].budget->snapshot();
     const SharedBudget::Operations operations = all.operations();
     bool settled = physical_.figure_has_all();
-    for (size_t i = 0; i < shares.size(); i++) settled = settled && shares[i].budget->settled(now[i]);
+    for (size_t i = 0; i < shares.size(); i++)
+        settled = settled && shares[i].budget->settled(now[i]);
     settled ? all.settled_after(operations) : all.not_settled();
 }
 
 [[gnu::cold]] void GivenBack::publish_unsettled() {
-    if (!sharing_.joined()) return;
+    if (!sharing_.joined())
+        return;
     sharing_.budget().not_settled();
-    if (physical_.is_split()) physical_.sharing().budget().not_settled();
+    if (physical_.is_split())
+        physical_.sharing().budget().not_settled();
 }
 
 }  // namespace cuslice

@@ -14,8 +14,10 @@ bool GraphNeeds::instantiated(CUgraphExec graph, const Bytes& bytes) {
     ended(graph);  // a handle that came back without our having seen its end
     LockGuard lock(mutex_);
     for (int gpu = 0; gpu < kMaxGpus; gpu++) {
-        if (!bytes.on[gpu]) continue;
-        if (!needs_.insert_at(first_of(graph), {graph, gpu, bytes.on[gpu]})) return false;
+        if (!bytes.on[gpu])
+            continue;
+        if (!needs_.insert_at(first_of(graph), {graph, gpu, bytes.on[gpu]}))
+            return false;
         count_.store(needs_.size(), std::memory_order_relaxed);
     }
     return true;
@@ -23,7 +25,8 @@ bool GraphNeeds::instantiated(CUgraphExec graph, const Bytes& bytes) {
 
 void GraphNeeds::ended(CUgraphExec graph) {
     LockGuard lock(mutex_);
-    for (const size_t i = first_of(graph); i < needs_.size() && needs_[i].graph == graph;) needs_.erase_at(i);
+    for (const size_t i = first_of(graph); i < needs_.size() && needs_[i].graph == graph;)
+        needs_.erase_at(i);
     count_.store(needs_.size(), std::memory_order_relaxed);
 }
 

@@ -27,16 +27,20 @@ constexpr size_t kPage = 4096;
 // point.
 size_t read_by_pipe(uintptr_t memory, void* into, size_t size) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return 0;
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return 0;
     size_t done = 0;
     while (done < size) {
         // A write that reaches into a page that isn't mapped may write nothing of the pages before.
         const size_t part = std::min(size - done, kPage - (memory + done) % kPage);
         const long written = syscall(SYS_write, ends[1], memory + done, part);
-        if (written <= 0) break;
+        if (written <= 0)
+            break;
         const long got = syscall(SYS_read, ends[0], static_cast<char*>(into) + done, written);
-        if (got > 0) done += static_cast<size_t>(got);
-        if (got < static_cast<long>(part)) break;
+        if (got > 0)
+            done += static_cast<size_t>(got);
+        if (got < static_cast<long>(part))
+            break;
     }
     syscall(SYS_close, ends[0]);
     syscall(SYS_close, ends[1]);
@@ -47,7 +51,8 @@ size_t read_by_pipe(uintptr_t memory, void* into, size_t size) {
 size_t read_memory(uintptr_t memory, void* into, size_t size) {
     const iovec here{into, size}, there{reinterpret_cast<void*>(memory), size};
     const ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-    if (got > 0) return static_cast<size_t>(got);
+    if (got > 0)
+        return static_cast<size_t>(got);
     // Sandboxes refuse it, and emulators don't know it.
     const bool refused = got < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
     return refused ? read_by_pipe(memory, into, size) : 0;
@@ -63,7 +68,8 @@ class Source : public elf_source {
 
     // How many bytes were read.
     size_t read(uint64_t offset, void* into, size_t size) const {
-        if (offset >= end_) return 0;
+        if (offset >= end_)
+            return 0;
         size = std::min<uint64_t>(size, end_ - offset);
         if (file_ >= 0) {
             const ssize_t got = pread(file_, into, size, static_cast<off_t>(start_ + offset));
@@ -115,7 +121,8 @@ uint64_t add_up_symbols(const Source& source, const Elf64_Shdr& table, const Sec
         const uint64_t left = table.sh_size - at;
         const size_t got =
             source.read(table.sh_offset + at, symbols, std::min<uint64_t>(sizeof symbols, left)) / sizeof(Elf64_Sym);
-        if (!got) break;
+        if (!got)
+            break;
         for (size_t i = 0; i < got; i++)
             if (ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT && !(symbols[i].st_other & kManagedSymbol) &&
                 sections.has(symbols[i].st_shndx))
@@ -140,7 +147,8 @@ uint64_t size_of_cubin(Source source) {
     }
     uint64_t bytes = 0;
     for (unsigned i = 0; sections.count && elf_section(&file, i, &section); i++)
-        if (section.sh_type == SHT_SYMTAB) bytes += add_up_symbols(source, section, sections);
+        if (section.sh_type == SHT_SYMTAB)
+            bytes += add_up_symbols(source, section, sections);
     return bytes;
 }
 
@@ -151,15 +159,18 @@ uint64_t size_of_ptx(const Source& source, uint64_t size) {
         const size_t got = source.read(at, text, std::min<uint64_t>(source.to_page_end(at), size - at));
         const size_t length = strnlen(text, got);
         ptx.add({text, length});
-        if (!got || length < got) break;
+        if (!got || length < got)
+            break;
         at += got;
     }
     return ptx.bytes();
 }
 
 uint64_t size_of_entry(const Source& code, const Entry& entry) {
-    if (entry.is_compressed()) return 0;
-    if (entry.kind == Entry::kPtx) return size_of_ptx(code, entry.size);
+    if (entry.is_compressed())
+        return 0;
+    if (entry.kind == Entry::kPtx)
+        return size_of_ptx(code, entry.size);
     return entry.kind == Entry::kCubin ? size_of_cubin(code) : 0;
 }
 
@@ -170,10 +181,12 @@ uint64_t size_of_container(const Source& source) {
         return 0;
     uint64_t least = ~0ull;
     uint64_t end;
-    if (__builtin_add_overflow(container.size, container.header_size, &end)) return 0;
+    if (__builtin_add_overflow(container.size, container.header_size, &end))
+        return 0;
     for (uint64_t at = container.header_size; at + sizeof(Entry) <= end && least;) {
         Entry entry;
-        if (!source.read(at, &entry) || !entry.fits(end - at)) return 0;
+        if (!source.read(at, &entry) || !entry.fits(end - at))
+            return 0;
         least = std::min(least, size_of_entry(source.part(at + entry.header_size, entry.size), entry));
         at += entry.bytes();
     }
@@ -182,13 +195,17 @@ uint64_t size_of_container(const Source& source) {
 
 uint64_t size_of(const Source& source) {
     unsigned char first[4];
-    if (source.read(0, first, sizeof first) < 2) return 0;
-    if (std::memcmp(first, ELFMAG, SELFMAG) == 0) return size_of_cubin(source);
+    if (source.read(0, first, sizeof first) < 2)
+        return 0;
+    if (std::memcmp(first, ELFMAG, SELFMAG) == 0)
+        return size_of_cubin(source);
     uint32_t magic;
     std::memcpy(&magic, first, sizeof magic);
     Wrapper wrapper;
-    if (magic == Wrapper::kMagic) return source.read(0, &wrapper) ? size_of_container(Source(wrapper.container)) : 0;
-    if (magic == Container::kMagic) return size_of_container(source);
+    if (magic == Wrapper::kMagic)
+        return source.read(0, &wrapper) ? size_of_container(Source(wrapper.container)) : 0;
+    if (magic == Container::kMagic)
+        return size_of_container(source);
     return size_of_ptx(source, ~0ull);
 }
 

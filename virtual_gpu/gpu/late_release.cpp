@@ -12,7 +12,8 @@ namespace {
 // Hands the charge over to the driver's footprint. With the lock held; false where that can't be read.
 bool take_over(VirtualGpu& gpu, uint64_t bytes) {
     PhysicalGpu& physical = gpu.physical();
-    if (!physical.driver_footprint().take_over(bytes, gpu.budget(), physical.budgets())) return false;
+    if (!physical.driver_footprint().take_over(bytes, gpu.budget(), physical.budgets()))
+        return false;
     physical.publish_footprint();
     gpu.driver_gave_back();
     return true;
@@ -22,7 +23,8 @@ bool take_over(VirtualGpu& gpu, uint64_t bytes) {
 
 void release_later(VirtualGpu& gpu, uint64_t bytes) {
     const LockGuard lock(gpu.physical().mutex());
-    if (!take_over(gpu, bytes)) gpu.budget().release(bytes);
+    if (!take_over(gpu, bytes))
+        gpu.budget().release(bytes);
 }
 
 void release_shared(VirtualGpu& gpu, uint64_t bytes) {
@@ -35,7 +37,8 @@ void release_shared(VirtualGpu& gpu, uint64_t bytes) {
     const DisableCancellation locked;
     PhysicalGpu& physical = gpu.physical();
     DriverFootprint& footprint = physical.driver_footprint();
-    for (VirtualGpu* part : physical.parts()) part->siblings().given_back().publish_unsettled();
+    for (VirtualGpu* part : physical.parts())
+        part->siblings().given_back().publish_unsettled();
     uint64_t own = 0;
     {
         const LockGuard lock(physical.mutex());
@@ -46,7 +49,8 @@ void release_shared(VirtualGpu& gpu, uint64_t bytes) {
 
 [[gnu::cold]] void release_exported(VirtualGpu& gpu, uint64_t bytes, uint64_t before) {
     DriverFootprint& footprint = gpu.physical().driver_footprint();
-    if (!footprint.exact()) return release_shared(gpu, bytes);
+    if (!footprint.exact())
+        return release_shared(gpu, bytes);
     const LockGuard lock(gpu.physical().mutex());
     footprint.unlisted().keep(bytes, gpu.budget(), before);
 }
@@ -56,7 +60,8 @@ void release_shared(VirtualGpu& gpu, uint64_t bytes) {
     const DisableCancellation locked;
     gpu.physical().driver_footprint().unlisted().end();
     gpu.refresh();
-    for (VirtualGpu* part : gpu.physical().parts()) part->siblings().given_back().publish_settled();
+    for (VirtualGpu* part : gpu.physical().parts())
+        part->siblings().given_back().publish_settled();
 }
 
 }  // namespace cuslice

@@ -14,7 +14,8 @@ class ManagedPools {
     void add(CUmemoryPool pool) {
         for (auto& place : pools_) {
             CUmemoryPool nothing = nullptr;
-            if (place.compare_exchange_strong(nothing, pool, std::memory_order_acq_rel) || nothing == pool) return;
+            if (place.compare_exchange_strong(nothing, pool, std::memory_order_acq_rel) || nothing == pool)
+                return;
         }
     }
     void remove(CUmemoryPool pool) {
@@ -25,7 +26,8 @@ class ManagedPools {
     }
     bool has(CUmemoryPool pool) const {
         for (const auto& place : pools_)
-            if (place.load(std::memory_order_acquire) == pool) return true;
+            if (place.load(std::memory_order_acquire) == pool)
+                return true;
         return false;
     }
 

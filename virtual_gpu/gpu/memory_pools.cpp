@@ -34,18 +34,21 @@ inline CUresult MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribu
                   device_, reserved ? CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT : CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
                   &value)
             : CUSLICE_REAL(cuMemPoolGetAttribute)(pool, attribute, &value);
-    if (result == CUDA_SUCCESS) *bytes = value;
+    if (result == CUDA_SUCCESS)
+        *bytes = value;
     return result;
 }
 
 inline MemoryPools::Pool* MemoryPools::find(CUmemoryPool handle) {
     for (Pool& pool : pools_)
-        if (pool.handle == handle) return &pool;
+        if (pool.handle == handle)
+            return &pool;
     return nullptr;
 }
 
 void MemoryPools::charge(Pool& pool, uint64_t bytes, Budget& budget) {
-    if (bytes == pool.charged) return;  // as mostly
+    if (bytes == pool.charged)
+        return;  // as mostly
     budget.adjust(pool.charged, bytes);
     total_.fetch_add(bytes - pool.charged, std::memory_order_relaxed);
     pool.charged = bytes;
@@ -53,13 +56,15 @@ void MemoryPools::charge(Pool& pool, uint64_t bytes, Budget& budget) {
 
 // False if it can't be had, or one that began later has been charged.
 bool MemoryPools::charge(Pool& pool, const Reading& reading, Budget& budget) {
-    if (!note(pool, reading)) return false;
+    if (!note(pool, reading))
+        return false;
     charge(pool, reading.bytes, budget);
     return true;
 }
 
 bool MemoryPools::note(Pool& pool, const Reading& reading) {
-    if (!reading.known || reading.number < pool.read) return false;
+    if (!reading.known || reading.number < pool.read)
+        return false;
     pool.read = reading.number;
     pool.told = true;
     return true;
@@ -98,12 +103,14 @@ MemoryPools::Growing::Growing(MemoryPools& pools, CUmemoryPool handle, uint64_t 
     LockGuard lock(pools.mutex_);
     Pool* pool = pools.find_or_add(handle);
     at_most_ = up_to_steps(bytes_, pool ? pool->step : kBelievedStep);
-    if (pool && !pool->on_spare) pools.begin(pool, *this, Where::reserved);
+    if (pool && !pool->on_spare)
+        pools.begin(pool, *this, Where::reserved);
 }
 
 // With the lock held. Where a pool can't be written down, its allocations rely on their reservations alone.
 bool MemoryPools::begin(Pool* pool, Growing& growing, Growing::Where where) {
-    if (!pool) return where == Growing::Where::reserved;
+    if (!pool)
+        return where == Growing::Where::reserved;
     pool->inside++;
     pool->asked += growing.bytes_;
     pool->at_most += growing.at_most_;
@@ -122,7 +129,8 @@ bool MemoryPools::Growing::enter_now() {
 void MemoryPools::Growing::enter_when_free() {
     for (;;) {
         const uint32_t seen = pools_.ended_.now();
-        if (enter()) return;
+        if (enter())
+            return;
         pools_.ended_.wait(seen);
     }
 }
@@ -138,7 +146,8 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
         {
             LockGuard lock(pools_.mutex_);
             const Pool* pool = pools_.find(pool_);
-            if (!pool) return false;
+            if (!pool)
+                return false;
             ended = pool->ended;
         }
         if (pools_.read(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS ||
@@ -148,11 +157,15 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
         {
             LockGuard lock(pools_.mutex_);
             Pool* pool = pools_.find(pool_);
-            if (!pool) return false;
-            if (pool->ended != ended) continue;  // what that one took may not be in the figure
-            if (pool->asked <= kept - used - bytes_) return pools_.begin(pool, *this, Where::on_spare);
+            if (!pool)
+                return false;
+            if (pool->ended != ended)
+                continue;  // what that one took may not be in the figure
+            if (pool->asked <= kept - used - bytes_)
+                return pools_.begin(pool, *this, Where::on_spare);
         }
-        if (waits-- == 0) return false;
+        if (waits-- == 0)
+            return false;
         pools_.ended_.wait(seen);
     }
 }
@@ -160,7 +173,8 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
 // With the lock held: this thread has come out of the driver.
 void MemoryPools::come_out(Pool* pool, const Inside& ended) {
     left_behind = {};
-    if (!pool || !pool->inside) return;  // or in a child that the driver has forked here
+    if (!pool || !pool->inside)
+        return;  // or in a child that the driver has forked here
     pool->inside--;
     pool->asked -= ended.bytes;
     pool->at_most -= ended.at_most;
@@ -170,12 +184,14 @@ void MemoryPools::come_out(Pool* pool, const Inside& ended) {
 
 // With the lock held.
 void MemoryPools::Growing::end(Pool* pool) {
-    if (where_ != Where::outside) pools_.come_out(pool, inside());
+    if (where_ != Where::outside)
+        pools_.come_out(pool, inside());
     where_ = Where::outside;
 }
 
 void MemoryPools::Growing::leave() {
-    if (where_ == Where::outside) return;
+    if (where_ == Where::outside)
+        return;
     {
         LockGuard lock(pools_.mutex_);
         end(pools_.find(pool_));
@@ -184,7 +200,8 @@ void MemoryPools::Growing::leave() {
 }
 
 void MemoryPools::leave() {
-    if (left_behind.pools != this) return;
+    if (left_behind.pools != this)
+        return;
     {
         LockGuard lock(mutex_);
         const Inside inside = left_behind.inside;
@@ -204,7 +221,8 @@ void MemoryPools::Growing::allocated(uint64_t reserved, Budget& budget) {
         } else {
             const uint64_t before = pool->charged;
             const bool charged = pools_.note(*pool, now);
-            if (!now.known) pool->read = std::max(pool->read, now.number);
+            if (!now.known)
+                pool->read = std::max(pool->read, now.number);
             const uint64_t unread = now.known ? before : before + reserved, after = charged ? now.bytes : unread;
             if (after == before) [[likely]]
                 budget.roll_back(reserved);
@@ -227,14 +245,17 @@ void MemoryPools::await_growth() {
     uint64_t inside = 0;
     {
         LockGuard lock(mutex_);
-        for (const Pool& pool : pools_) inside += pool.inside;
+        for (const Pool& pool : pools_)
+            inside += pool.inside;
     }
     for (; inside; inside--) {
         {
             LockGuard lock(mutex_);
             bool any = false;
-            for (const Pool& pool : pools_) any = any || pool.inside;
-            if (!any) return;
+            for (const Pool& pool : pools_)
+                any = any || pool.inside;
+            if (!any)
+                return;
         }
         ended_.wait(seen);
         seen = ended_.now();
@@ -248,7 +269,8 @@ void MemoryPools::refresh(Budget& budget, bool trim) {
         bool may_trim = trim;
         {
             LockGuard lock(mutex_);
-            if (i >= pools_.size()) return;
+            if (i >= pools_.size())
+                return;
             handle = pools_[i].handle;
             may_trim = trim && !pools_[i].on_spare;
         }
@@ -259,10 +281,12 @@ void MemoryPools::refresh(Budget& budget, bool trim) {
         const Reading now = read_reserved(handle);
         LockGuard lock(mutex_);
         Pool* pool = find(handle);
-        if (!pool) continue;
+        if (!pool)
+            continue;
         charge(*pool, now, budget);
         // It ended with the last context of its GPU, and what it had in reserve with it.
-        if (!now.gone || !pool->told || pool->inside || now.number < pool->read) continue;
+        if (!now.gone || !pool->told || pool->inside || now.number < pool->read)
+            continue;
         charge(*pool, 0, budget);
         pools_.remove_at(static_cast<size_t>(pool - pools_.begin()));
         i--;
@@ -271,7 +295,8 @@ void MemoryPools::refresh(Budget& budget, bool trim) {
 
 void MemoryPools::forget() {
     LockGuard lock(mutex_);
-    for (Pool& pool : pools_) pool.inside = pool.asked = pool.at_most = pool.on_spare = 0;
+    for (Pool& pool : pools_)
+        pool.inside = pool.asked = pool.at_most = pool.on_spare = 0;
 }
 
 void MemoryPools::created(CUmemoryPool handle) {
@@ -292,7 +317,8 @@ bool MemoryPools::has_allocations(CUmemoryPool handle) const {
 uint64_t MemoryPools::destroyed(CUmemoryPool handle) {
     LockGuard lock(mutex_);
     Pool* pool = find(handle);
-    if (!pool) return 0;
+    if (!pool)
+        return 0;
     const uint64_t charged = pool->charged;
     total_.fetch_sub(charged, std::memory_order_relaxed);
     pools_.remove_at(static_cast<size_t>(pool - pools_.begin()));

@@ -41,7 +41,8 @@ class MemoryPools {
         // Enters, if it may.
         Growing(MemoryPools& pools, CUmemoryPool pool, uint64_t bytes);
         ~Growing() {
-            if (where_ != Where::outside) leave();
+            if (where_ != Where::outside)
+                leave();
         }
         Growing(const Growing&) = delete;
         Growing& operator=(const Growing&) = delete;

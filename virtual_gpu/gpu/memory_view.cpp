@@ -27,7 +27,8 @@ uint64_t room_after(VirtualGpu& gpu, uint64_t given_back) {
         room = std::min({room, in_accounts, left(physical.total(), used)});
     }
     const uint64_t whole = physical.limit_of_all();
-    if (!whole) return room;
+    if (!whole)
+        return room;
     const uint64_t margin = physical.headroom();
     return std::min(room, left(whole - std::min(whole, margin), physical.counted_of_all()));
 }
@@ -52,13 +53,15 @@ MemoryView memory_view(VirtualGpu& gpu, uint64_t physical_free) {
         const DisableCancellation locked;
         gpu.pools().refresh(gpu.budget(), false);
     }
-    if (gpu.caches()) return cached_view(gpu, physical_free);
+    if (gpu.caches())
+        return cached_view(gpu, physical_free);
     return {std::min(gpu.room(), physical_free), gpu.limit()};
 }
 
 uint64_t limit_to_come(VirtualGpu& gpu) {
     Siblings& siblings = gpu.siblings();
-    if (siblings.joined() || !gpu.slice().in_group || gpu.physical().is_split()) return gpu.limit();
+    if (siblings.joined() || !gpu.slice().in_group || gpu.physical().is_split())
+        return gpu.limit();
     return std::min(gpu.limit(), siblings.sharing().group_limit(gpu_state().sharing, gpu.identity().uuid));
 }
 

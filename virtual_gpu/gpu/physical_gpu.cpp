@@ -33,7 +33,8 @@ void PhysicalGpu::add(const Part& part) {
     details_[count_] = part;
     shares_[count_++].budget = part.budget;
     uint64_t all = 0, so_far = 0;
-    for (size_t i = 0; i < count_; i++) all += details_[i].slice->limit / Budget::kUnit;
+    for (size_t i = 0; i < count_; i++)
+        all += details_[i].slice->limit / Budget::kUnit;
     for (size_t i = 0; i < count_; i++) {
         so_far += details_[i].slice->limit / Budget::kUnit;
         shares_[i].end = i + 1 == count_ || !all ? Share::kWhole : so_far * Share::kWhole / all;
@@ -44,7 +45,8 @@ uint64_t PhysicalGpu::share_of(const VirtualGpu& part, uint64_t bytes) const {
     uint64_t begin = 0;
     for (size_t i = 0; i < count_; i++) {
         const uint64_t end = shares_[i].up_to(bytes);
-        if (parts_[i] == &part) return end - begin;
+        if (parts_[i] == &part)
+            return end - begin;
         begin = end;
     }
     return 0;
@@ -52,7 +54,8 @@ uint64_t PhysicalGpu::share_of(const VirtualGpu& part, uint64_t bytes) const {
 
 uint64_t PhysicalGpu::charged() const {
     uint64_t bytes = 0;
-    for (const DriverFootprint::Share& share : shares()) bytes += share.budget->used();
+    for (const DriverFootprint::Share& share : shares())
+        bytes += share.budget->used();
     return bytes;
 }
 
@@ -69,9 +72,11 @@ DriverFootprint::State PhysicalGpu::state(Contexts& contexts) const {
     CUdevice devices[kMaxContexts];
     const size_t there = std::min(contexts.list(all, kMaxContexts, devices), kMaxContexts);
     for (size_t part = 0; part < count_; part++)
-        for (size_t i = 0; i < there; i++) state.contexts += devices[i] == details_[part].device;
+        for (size_t i = 0; i < there; i++)
+            state.contexts += devices[i] == details_[part].device;
     // All partitions of a GPU share one real context.
-    if (is_split()) state.contexts = std::min(state.contexts, 1u);
+    if (is_split())
+        state.contexts = std::min(state.contexts, 1u);
     return state;
 }
 
@@ -79,7 +84,8 @@ DriverFootprint::Budgets PhysicalGpu::budgets() {
     DriverFootprint::Budgets all{shares()};
     all.reread = [](void* self) {
         const PhysicalGpu& gpu = *static_cast<PhysicalGpu*>(self);
-        for (size_t i = 0; i < gpu.count_; i++) gpu.details_[i].pools->refresh(*gpu.details_[i].budget, false);
+        for (size_t i = 0; i < gpu.count_; i++)
+            gpu.details_[i].pools->refresh(*gpu.details_[i].budget, false);
     };
     all.self = this;
     return all;

@@ -40,61 +40,73 @@ bool PhysicalMemory::created(Handle handle, uint64_t bytes, int gpu) {
 
 void PhysicalMemory::retained(Handle handle) {
     LockGuard lock(mutex_);
-    if (Allocation* allocation = find(handle)) allocation->handles++;
+    if (Allocation* allocation = find(handle))
+        allocation->handles++;
 }
 
 void PhysicalMemory::kept_elsewhere(Handle handle, Kept by) {
     LockGuard lock(mutex_);
-    if (Allocation* allocation = find(handle)) allocation->kept = std::max(allocation->kept, by);
+    if (Allocation* allocation = find(handle))
+        allocation->kept = std::max(allocation->kept, by);
 }
 
 // With the lock held. As soon as no handle is left, whatever mappings there are: of a release and an unmapping at once
 // neither knows which one the driver does last.
 uint64_t PhysicalMemory::exported_that_may_end(Handle handle) {
     const Allocation* const ending = find(handle);
-    if (!ending || ending->handles) return 0;
+    if (!ending || ending->handles)
+        return 0;
     uint64_t gpus = 0;
     const auto add = [&](const Allocation* one) {
-        if (one && one->kept == Kept::exported && one->gpu >= 0 && one->gpu < kMaxGpus) gpus |= 1ull << one->gpu;
+        if (one && one->kept == Kept::exported && one->gpu >= 0 && one->gpu < kMaxGpus)
+            gpus |= 1ull << one->gpu;
     };
     add(ending);
     if (ending->gpu < 0)
         for (const Binding& binding : bindings_)
-            if (binding.object == handle) add(find(binding.memory));
+            if (binding.object == handle)
+                add(find(binding.memory));
     return gpus;
 }
 
 PhysicalMemory::Change PhysicalMemory::release(Handle handle) {
     LockGuard lock(mutex_);
     Allocation* allocation = find(handle);
-    if (!allocation || !allocation->handles) return {};
+    if (!allocation || !allocation->handles)
+        return {};
     allocation->handles--;
     return {handle, 0, 0, true, exported_that_may_end(handle)};
 }
 
 void PhysicalMemory::release_failed(const Change& change) {
-    if (change.noted) retained(change.handle);
+    if (change.noted)
+        retained(change.handle);
 }
 
 void PhysicalMemory::release_done(const Change& change, OnFreed on_freed) {
-    if (change.noted) end_if_unused(change.handle, on_freed);
+    if (change.noted)
+        end_if_unused(change.handle, on_freed);
 }
 
 void PhysicalMemory::end_if_unused(Handle handle, OnFreed on_freed) {
     Allocation ended{};
     {
         LockGuard lock(mutex_);
-        if (!take_if_unused(handle, &ended)) return;
+        if (!take_if_unused(handle, &ended))
+            return;
     }
-    if (ended.gpu < 0) return end_bindings_of(ended, on_freed);
+    if (ended.gpu < 0)
+        return end_bindings_of(ended, on_freed);
     on_freed.call(on_freed.self, ended.gpu, ended.bytes, ended.kept);
 }
 
 bool PhysicalMemory::mapped(CUdeviceptr address, uint64_t bytes, Handle handle) {
     LockGuard lock(mutex_);
     Allocation* allocation = find(handle);
-    if (!allocation) return true;
-    if (!mappings_.insert_at(mapping_at(address), {address, bytes, handle})) return false;
+    if (!allocation)
+        return true;
+    if (!mappings_.insert_at(mapping_at(address), {address, bytes, handle}))
+        return false;
     allocation->mappings++;
     return true;
 }
@@ -103,7 +115,8 @@ uint64_t PhysicalMemory::held_on(int gpu, uint64_t* allocations) {
     LockGuard lock(mutex_);
     uint64_t bytes = 0;
     for (const Allocation& allocation : allocations_) {
-        if (allocation.gpu != gpu) continue;
+        if (allocation.gpu != gpu)
+            continue;
         bytes += allocation.bytes;
         ++*allocations;
     }
@@ -115,7 +128,8 @@ void PhysicalMemory::unmap(CUdeviceptr address, uint64_t bytes, Unmapping* gone)
     const size_t i = mapping_at(address);
     while (i < mappings_.size() && mappings_[i].address - address < bytes) {
         const Mapping mapping = mappings_[i];
-        if (!gone->mappings.push_back({mapping.handle, mapping.address, mapping.bytes, true})) return;
+        if (!gone->mappings.push_back({mapping.handle, mapping.address, mapping.bytes, true}))
+            return;
         mappings_.erase_at(i);
         gone->exported |= exported_that_may_end(mapping.handle);
     }
@@ -123,7 +137,8 @@ void PhysicalMemory::unmap(CUdeviceptr address, uint64_t bytes, Unmapping* gone)
 
 void PhysicalMemory::unmap_failed(Unmapping* gone) {
     LockGuard lock(mutex_);
-    for (const Change& m : gone->mappings) mappings_.insert_at(mapping_at(m.address), {m.address, m.bytes, m.handle});
+    for (const Change& m : gone->mappings)
+        mappings_.insert_at(mapping_at(m.address), {m.address, m.bytes, m.handle});
     gone->mappings.release();
 }
 
@@ -131,7 +146,8 @@ void PhysicalMemory::unmap_done(Unmapping* gone, OnFreed on_freed) {
     for (const Change& mapping : gone->mappings) {
         {
             LockGuard lock(mutex_);
-            if (Allocation* allocation = find(mapping.handle)) allocation->mappings--;
+            if (Allocation* allocation = find(mapping.handle))
+                allocation->mappings--;
         }
         end_if_unused(mapping.handle, on_freed);
     }
@@ -141,12 +157,14 @@ void PhysicalMemory::unmap_done(Unmapping* gone, OnFreed on_freed) {
 // With the lock held.
 bool PhysicalMemory::insert_binding(const Binding& binding) {
     Allocation* allocation = find(binding.memory);
-    if (!allocation) return true;
+    if (!allocation)
+        return true;
     if (!find(binding.object)) {
         allocation->kept = std::max(allocation->kept, Kept::by_array);
         return true;
     }
-    if (!bindings_.push_back(binding)) return false;
+    if (!bindings_.push_back(binding))
+        return false;
     allocation->mappings++;
     return true;
 }
@@ -159,7 +177,8 @@ bool PhysicalMemory::bound(Handle object, uint64_t offset, uint64_t bytes, Handl
 bool PhysicalMemory::bound_at(Handle object, uint64_t offset, uint64_t bytes, CUdeviceptr address) {
     LockGuard lock(mutex_);
     const size_t i = mapping_at(address + 1);
-    if (i == 0 || address - mappings_[i - 1].address >= mappings_[i - 1].bytes) return true;
+    if (i == 0 || address - mappings_[i - 1].address >= mappings_[i - 1].bytes)
+        return true;
     return insert_binding({object, mappings_[i - 1].handle, offset, bytes});
 }
 
@@ -168,7 +187,8 @@ PhysicalMemory::Unbinding PhysicalMemory::unbind(Handle object, int gpu, uint64_
     for (size_t i = 0; i < bindings_.size(); i++) {
         const Binding binding = bindings_[i];
         const Allocation* allocation = find(binding.memory);
-        if (binding.object != object || binding.offset != offset || !allocation || allocation->gpu != gpu) continue;
+        if (binding.object != object || binding.offset != offset || !allocation || allocation->gpu != gpu)
+            continue;
         bindings_.remove_at(i);
         return {object, binding.memory, offset, binding.bytes, true, exported_that_may_end(binding.memory)};
     }
@@ -177,14 +197,17 @@ PhysicalMemory::Unbinding PhysicalMemory::unbind(Handle object, int gpu, uint64_
 
 void PhysicalMemory::unbind_failed(const Unbinding& binding) {
     LockGuard lock(mutex_);
-    if (binding.noted) bindings_.push_back({binding.object, binding.memory, binding.offset, binding.bytes});
+    if (binding.noted)
+        bindings_.push_back({binding.object, binding.memory, binding.offset, binding.bytes});
 }
 
 void PhysicalMemory::unbind_done(const Unbinding& binding, OnFreed on_freed) {
-    if (!binding.noted) return;
+    if (!binding.noted)
+        return;
     {
         LockGuard lock(mutex_);
-        if (Allocation* allocation = find(binding.memory)) allocation->mappings--;
+        if (Allocation* allocation = find(binding.memory))
+            allocation->mappings--;
     }
     end_if_unused(binding.memory, on_freed);
 }
@@ -195,12 +218,15 @@ void PhysicalMemory::end_bindings_of(const Allocation& object, OnFreed on_freed)
         {
             LockGuard lock(mutex_);
             size_t i = 0;
-            while (i < bindings_.size() && bindings_[i].object != object.handle) i++;
-            if (i == bindings_.size()) return;
+            while (i < bindings_.size() && bindings_[i].object != object.handle)
+                i++;
+            if (i == bindings_.size())
+                return;
             memory = bindings_[i].memory;
             bindings_.remove_at(i);
             Allocation* allocation = find(memory);
-            if (!allocation) continue;
+            if (!allocation)
+                continue;
             allocation->mappings--;
             allocation->kept = std::max(allocation->kept, object.kept);
         }

@@ -10,7 +10,8 @@ namespace cuslice {
 class PtxSize {
   public:
     void add(std::string_view text) {
-        for (const char c : text) take(c);
+        for (const char c : text)
+            take(c);
     }
     uint64_t bytes() const { return bytes_; }
 

@@ -13,7 +13,8 @@ class RelaxedCaptures {
   public:
     RelaxedCaptures() { exchanged_ = possible() && exchange(); }
     ~RelaxedCaptures() {
-        if (exchanged_) exchange();
+        if (exchanged_)
+            exchange();
     }
     RelaxedCaptures(const RelaxedCaptures&) = delete;
     RelaxedCaptures& operator=(const RelaxedCaptures&) = delete;

@@ -28,7 +28,8 @@ bool may_fit_soon(const Refusal& refusal, uint64_t capacity) {
 // The limit of one of the jobs: of the process's own, or of one around it, which may not have begun on this GPU. Of
 // more jobs than accounts are joined, not all limits are handed on.
 uint64_t limit_of_job(const SharingPlan& plan, unsigned job, const GpuSharing::Slice& slice) {
-    if (job + 1 == plan.job_count) return slice.job_limit;
+    if (job + 1 == plan.job_count)
+        return slice.job_limit;
     static_assert(std::size(OuterLimits{}.bytes) == SharingPlan::kMaxJobs - 1);
     return plan.depth <= SharingPlan::kMaxJobs ? slice.outer_limits.bytes[plan.job_count - 2 - job]
                                                : ledger::kNoLimitBytes;
@@ -36,7 +37,8 @@ uint64_t limit_of_job(const SharingPlan& plan, unsigned job, const GpuSharing::S
 
 bool limits_any_job(const SharingPlan& plan, const GpuSharing::Slice& slice) {
     for (unsigned job = 0; job < plan.job_count; job++)
-        if (limit_of_job(plan, job, slice) != ledger::kNoLimitBytes) return true;
+        if (limit_of_job(plan, job, slice) != ledger::kNoLimitBytes)
+            return true;
     return false;
 }
 
@@ -51,7 +53,8 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     SharingPlan plan;
     plan.group = group_name(settings);
     plan.context_kind = context_kind(environment);
-    if (const Entry* wait = find(settings, Key::wait)) plan.wait = wait->number;
+    if (const Entry* wait = find(settings, Key::wait))
+        plan.wait = wait->number;
     plan.rule.assign(settings.shared_rule());
     plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
     std::string_view jobs = variable(environment, kJobVariable);
@@ -60,23 +63,27 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
         std::string_view job = jobs.substr(0, comma);
         const std::string_view name = job.substr(0, job.find('@'));
         job.remove_prefix(name.size());
-        if (plan.job_count == 0) plan.made_in.assign(job);
+        if (plan.job_count == 0)
+            plan.made_in.assign(job);
         plan.depth++;
-        if (plan.job_count < SharingPlan::kMaxJobs) plan.jobs[plan.job_count++].assign(name);
+        if (plan.job_count < SharingPlan::kMaxJobs)
+            plan.jobs[plan.job_count++].assign(name);
         jobs.remove_prefix(std::min(comma + 1, jobs.size()));
     }
     plan.launched = !variable(environment, kHandOver).empty();
     plan.begins_job = plan.job_count == 0 && admits_at_first_context(settings);
     if (plan.begins_job) {
         plan.job_count = plan.depth = 1;
-        if (shares_container(settings)) plan.jobs[0].assign(plan.group);
+        if (shares_container(settings))
+            plan.jobs[0].assign(plan.group);
     }
     return plan;
 }
 
 // Also in another container a process has another name. The launcher's have one hyphen.
 FixedText<64> SharingPlan::job(unsigned number) const {
-    if (!jobs[number].empty()) return jobs[number];
+    if (!jobs[number].empty())
+        return jobs[number];
     const ledger::ProcessIdentity self = ledger::this_process();
     FixedText<64> name;
     name.append(static_cast<unsigned>(self.pid), "-", self.start_time);
@@ -91,12 +98,15 @@ uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
         std::string_view one = made_in.substr(0, made_in.find('@'));
         made_in.remove_prefix(one.size());
         const size_t equals = one.find('=');
-        if (one.substr(0, equals) != uuid) continue;
+        if (one.substr(0, equals) != uuid)
+            continue;
         one.remove_prefix(uuid.size());
-        if (one.size() != 1 + kDigits) continue;
+        if (one.size() != 1 + kDigits)
+            continue;
         one.remove_prefix(1);
         uint64_t id = 0;
-        for (const char digit : one) id = id * 16 + digit_value(digit);
+        for (const char digit : one)
+            id = id * 16 + digit_value(digit);
         return id;
     }
     return 0;
@@ -146,20 +156,25 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, uint64_t 
         return !closed;
     }
     ledger_.believes_others(slice.ceiling_for_all);
-    if (rule) ledger_.reserves_under(plan.rule.c_str(), slice.rule_limit);
+    if (rule)
+        ledger_.reserves_under(plan.rule.c_str(), slice.rule_limit);
     refusal->how = ledger::Joined::unavailable;
     refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;
     const unsigned accounts = plan.job_count + (group ? 1 : 0) + (rule ? 1 : 0);
     for (; joined_ < accounts; joined_++) {
         const FixedText<64> job = joined_ < plan.job_count ? plan.job(joined_) : FixedText<64>();
         ledger::Request request = request_for(plan, slice, joined_, job);
-        if (!request.inner) request.made_in = made_in;
+        if (!request.inner)
+            request.made_in = made_in;
         refusal->asked = request.reserved;
         refusal->how =
             budget_.join(ledger_, request, in_use, &refusal->committed, &refusal->available, &refusal->failure);
-        if (refusal->how == ledger::Joined::refused || refusal->how == ledger::Joined::lost) return false;
-        if (refusal->how != ledger::Joined::unavailable) continue;
-        if (closed) refusal->how = ledger::Joined::unreachable;
+        if (refusal->how == ledger::Joined::refused || refusal->how == ledger::Joined::lost)
+            return false;
+        if (refusal->how != ledger::Joined::unavailable)
+            continue;
+        if (closed)
+            refusal->how = ledger::Joined::unreachable;
         return !closed;
     }
     return true;
@@ -171,18 +186,22 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
     refusal->how = ledger::Joined::yes;
     if (!plan.any()) {
         const DisablingLockGuard lock(mutex_);
-        if (outer && outer->joined() && !budget_.joined()) budget_.lies_in(*outer);
+        if (outer && outer->joined() && !budget_.joined())
+            budget_.lies_in(*outer);
         return true;
     }
     for (uint64_t waited = 0;; waited += kPoll) {
-        if (state_.load(std::memory_order_acquire) == State::done) return true;
+        if (state_.load(std::memory_order_acquire) == State::done)
+            return true;
         refusal->in_use = in_use(argument);
         {
             const DisablingLockGuard lock(mutex_);
-            if (state_.load(std::memory_order_relaxed) == State::done) return true;
+            if (state_.load(std::memory_order_relaxed) == State::done)
+                return true;
             if (try_join(plan, slice, refusal->in_use, refusal)) {
                 ledger_.leave_queue();  // where it goes on without a reservation
-                if (outer && outer->joined()) budget_.lies_in(*outer);
+                if (outer && outer->joined())
+                    budget_.lies_in(*outer);
                 state_.store(State::done, std::memory_order_release);
                 return true;
             }
@@ -201,24 +220,31 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
 
 // The file stays open: closing it would give up the place that this process may have in it, or take later.
 bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched) {
-    if (!plan.any()) return false;
+    if (!plan.any())
+        return false;
     const bool open = ledger_.opened() || ledger_.open_existing(plan.folder.c_str(), uuid, nullptr);
-    if (!open) return false;
+    if (!open)
+        return false;
     bool any = false;
     const auto watch = [&](ledger::AccountKind kind, const FixedText<64>& name) {
         any |= ledger_.watch(kind, name.c_str(), watched);
     };
-    for (unsigned i = 0; i < plan.job_count; i++) watch(ledger::AccountKind::job, plan.job(i));
-    if (!plan.group.empty()) watch(ledger::AccountKind::group, plan.group);
-    if (!plan.rule.empty()) watch(ledger::AccountKind::rule, plan.rule);
+    for (unsigned i = 0; i < plan.job_count; i++)
+        watch(ledger::AccountKind::job, plan.job(i));
+    if (!plan.group.empty())
+        watch(ledger::AccountKind::group, plan.group);
+    if (!plan.rule.empty())
+        watch(ledger::AccountKind::rule, plan.rule);
     return any;
 }
 
 uint64_t GpuSharing::group_limit(const SharingPlan& plan, const char* uuid) {
     ledger::GroupTerms terms;
-    if (plan.group.empty()) return ledger::kNoLimitBytes;
+    if (plan.group.empty())
+        return ledger::kNoLimitBytes;
     const bool open = ledger_.opened() || ledger_.open_existing(plan.folder.c_str(), uuid, nullptr);
-    if (!open) return ledger::kNoLimitBytes;
+    if (!open)
+        return ledger::kNoLimitBytes;
     return ledger_.look_at_group(plan.group.c_str(), &terms) ? terms.limit : ledger::kNoLimitBytes;
 }
 

@@ -73,7 +73,8 @@ class GpuSharing {
     /// has. `kind` isn't 0.
     uint64_t least_context(uint64_t kind) const { return joined() ? ledger_.least_context(kind) : 0; }
     void note_context(uint64_t kind, uint64_t bytes) {
-        if (joined()) ledger_.note_context(kind, bytes);
+        if (joined())
+            ledger_.note_context(kind, bytes);
     }
 
     bool joined() const { return budget_.joined(); }
@@ -83,7 +84,8 @@ class GpuSharing {
     bool take_back_dead() { return joined() && ledger_.opened() && ledger_.take_back_dead(); }
     // The same before a figure is shown, which programs may ask for all the time: ten times a second at most.
     void take_back_dead_now_and_then() {
-        if (joined()) take_back_dead_each_tenth();
+        if (joined())
+            take_back_dead_each_tenth();
     }
 
     // In a forked child: all of it is the parent's.

@@ -28,7 +28,8 @@ bool Siblings::join(const SharingPlan& plan, const char* uuid, bool caches, Refu
         return physical.is_split() ? 0 : physical.used_by_all();
     };
     SharingPlan own = plan;
-    if (is_part) own.group.clear(), own.rule.clear();
+    if (is_part)
+        own.group.clear(), own.rule.clear();
     GpuSharing::Slice shared{uuid,
                              physical_->total(),
                              slice_->job_limit,
@@ -36,15 +37,19 @@ bool Siblings::join(const SharingPlan& plan, const char* uuid, bool caches, Refu
                              slice_->rule_limit,
                              slice_->outer_limits,
                              slice_->ceiling_for_all};
-    if (is_part) shared.outer_limits = {};
+    if (is_part)
+        shared.outer_limits = {};
     SharedBudget* outer = is_part ? &physical_->sharing().budget() : nullptr;
-    if (!sharing_.join(own, shared, outer, in_use, physical_, refusal)) return false;
-    if (caches && joined()) publish_reclaimable(0);
+    if (!sharing_.join(own, shared, outer, in_use, physical_, refusal))
+        return false;
+    if (caches && joined())
+        publish_reclaimable(0);
     return true;
 }
 
 bool Siblings::share_budget(const SharingPlan& plan) {
-    if (std::exchange(shares_budget_, true)) return false;
+    if (std::exchange(shares_budget_, true))
+        return false;
     if (joined()) {
         budget_->share(sharing_.budget());
         any_joined_.store(true, std::memory_order_relaxed);
@@ -80,14 +85,17 @@ bool Siblings::wait(uint64_t bytes, bool (*fits)(void*), void* asked) {
     constexpr int64_t kNotAgain = 1000;  // milliseconds
     uint64_t state = 0;
     // One may have given back since the last charge was refused, and then there is nobody left to ask.
-    if (!sharing_.budget().want(Budget::charged(bytes), &state)) return fits(asked);
+    if (!sharing_.budget().want(Budget::charged(bytes), &state))
+        return fits(asked);
     requests_seen_.store(sharing_.budget().wanted(), std::memory_order_relaxed);
     const bool in_vain = waited_for_.load(std::memory_order_relaxed) == state;
-    if (in_vain && coarse_milliseconds() < no_wait_until_.load(std::memory_order_relaxed)) return false;
+    if (in_vain && coarse_milliseconds() < no_wait_until_.load(std::memory_order_relaxed))
+        return false;
     for (int i = 0; i < kTries; i++) {
         timespec pause{0, kPause};
         nanosleep(&pause, nullptr);
-        if (fits(asked)) return true;
+        if (fits(asked))
+            return true;
     }
     sharing_.budget().want(Budget::charged(bytes), &state);
     waited_for_.store(state, std::memory_order_relaxed);
@@ -99,7 +107,8 @@ bool Siblings::wait(uint64_t bytes, bool (*fits)(void*), void* asked) {
 GivenBack Siblings::given_back() { return {sharing_, *physical_, *budget_, process_limit_, start_nvml_}; }
 
 void Siblings::follow_file() {
-    if (!joined() || !sharing_.budget().retired()) return;
+    if (!joined() || !sharing_.budget().retired())
+        return;
     const DisableCancellation locked;
     take_back_dead();
 }

@@ -37,16 +37,19 @@ struct Slice {
 
     // Bytes to keep free for what the driver takes unasked, beside `taken` bytes that it has taken so far.
     uint64_t headroom_for(uint64_t taken) const {
-        if (own_headroom) return headroom;
+        if (own_headroom)
+            return headroom;
         return plus_context ? 0 : derived_headroom(taken);
     }
 
     // Where the limit came from, of so many bytes, that has refused something, for people. `whole`: the slice of the
     // whole GPU, which is this one where the GPU isn't split.
     std::string_view origin_of(LimitOf of, uint64_t bytes, const Slice& whole) const {
-        if (of == LimitOf::rule) return whole.rule_origin.view();
+        if (of == LimitOf::rule)
+            return whole.rule_origin.view();
         // Another member may have brought it.
-        if (of == LimitOf::group) return bytes == whole.group_limit ? whole.group_origin.view() : "the group";
+        if (of == LimitOf::group)
+            return bytes == whole.group_limit ? whole.group_origin.view() : "the group";
         return of == LimitOf::whole_gpu ? whole.origin.view() : origin.view();
     }
 

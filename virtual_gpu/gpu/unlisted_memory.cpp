@@ -15,7 +15,8 @@ void UnlistedMemory::open(const NvmlGpu& nvml, unsigned pid, const InFlight& fre
 uint64_t UnlistedMemory::begin(uint64_t own) {
     under_way_.fetch_add(1, std::memory_order_acq_rel);
     NvmlGpu::Unlisted now;
-    if (!nvml_.unlisted(pid_, &now)) return 0;
+    if (!nvml_.unlisted(pid_, &now))
+        return 0;
     // Without a context this process is in no list, and all that it has is among the rest.
     return now.lists_self ? now.bytes : now.bytes - std::min(now.bytes, own);
 }
@@ -25,9 +26,11 @@ uint64_t UnlistedMemory::begin(uint64_t own) {
 void UnlistedMemory::keep(uint64_t bytes, Budget& from, uint64_t before) {
     before_ = this->bytes() ? std::min(before_, before) : before;
     unsigned at = 0;
-    while (at < count_ && parts_[at].budget != &from) at++;
+    while (at < count_ && parts_[at].budget != &from)
+        at++;
     if (at == count_) {
-        if (count_ == kMaxBudgets) return;  // there are no more partitions than that
+        if (count_ == kMaxBudgets)
+            return;  // there are no more partitions than that
         parts_[count_++] = {&from, 0};
     }
     parts_[at].bytes += Budget::charged(bytes);
@@ -39,10 +42,12 @@ void UnlistedMemory::look() {
     for (int i = 0; i < kTries && bytes(); i++) {
         const uint64_t frees = frees_->snapshot();
         NvmlGpu::Unlisted now;
-        if (!nvml_.unlisted(pid_, &now)) return;
+        if (!nvml_.unlisted(pid_, &now))
+            return;
         const LockGuard lock(*mutex_);
         // The figure hasn't yet what was kept meanwhile.
-        if (!frees_->settled(frees)) continue;
+        if (!frees_->settled(frees))
+            continue;
         return let_go(now.bytes - std::min(now.bytes, before_));
     }
 }
@@ -52,7 +57,8 @@ void UnlistedMemory::let_go(uint64_t left) {
     uint64_t gone = bytes() - std::min(bytes(), Budget::charged(left));
     for (unsigned i = 0; i < count_ && gone; i++) {
         const uint64_t here = std::min(gone, parts_[i].bytes);
-        if (!here) continue;
+        if (!here)
+            continue;
         parts_[i].budget->release(here);
         parts_[i].bytes -= here;
         bytes_.store(bytes() - here, std::memory_order_relaxed);

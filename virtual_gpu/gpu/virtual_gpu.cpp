@@ -42,7 +42,8 @@ void VirtualGpu::open(int ordinal, const GpuIdentity& identity, PhysicalGpu& phy
                   .budget = &budget_,
                   .pools = &pools_,
                   .publish = [](VirtualGpu& part, uint64_t bytes) { part.publish(bytes); }});
-    if (limited()) publish(0);
+    if (limited())
+        publish(0);
 }
 
 uint64_t VirtualGpu::headroom(LimitOf of) const {
@@ -65,9 +66,11 @@ void VirtualGpu::publish(uint64_t driver_bytes) {
 [[gnu::cold, gnu::noinline]] void VirtualGpu::poll_at_mark(uint64_t used, uint64_t bytes) {
     const uint64_t at_most = std::min(bytes, physical_->total());
     const FootprintPolling::Mark mark = polling_.reach(used, bytes, at_most);
-    if (mark == FootprintPolling::Mark::moved) return;
+    if (mark == FootprintPolling::Mark::moved)
+        return;
     const bool may_wait = mark == FootprintPolling::Mark::near;
-    if (may_wait && (!polling_.due() || !worth_polling(bytes))) return;
+    if (may_wait && (!polling_.due() || !worth_polling(bytes)))
+        return;
     poll_footprint();
     polling_.advance(at_most);
 }
@@ -78,7 +81,8 @@ bool VirtualGpu::worth_polling(uint64_t bytes) {
     const uint64_t left = room();
     const bool far_from_limit = bytes <= left && left - bytes >= polling_.margin();
     const FootprintPolling::Answer answer = polling_.ask(far_from_limit, coarse_milliseconds());
-    if (answer != FootprintPolling::Answer::if_unseen_changed) return answer == FootprintPolling::Answer::yes;
+    if (answer != FootprintPolling::Answer::if_unseen_changed)
+        return answer == FootprintPolling::Answer::yes;
     return polling_.changed(unseen_on(*physical_));
 }
 
@@ -97,28 +101,36 @@ void VirtualGpu::refresh(bool trim_pools) {
     const bool compared =
         !measured() || footprint.refresh(physical_->state(gpu_state().contexts), physical_->budgets());
     // And what others keep may go at any time.
-    if ((!compared && stale) || footprint.unlisted().any()) polling_.set_stale();
+    if ((!compared && stale) || footprint.unlisted().any())
+        polling_.set_stale();
     const LockGuard lock(physical_->mutex());
     physical_->publish_footprint();
 }
 
 void VirtualGpu::refresh_if_stale() {
-    if (!polling_.stale()) return;
+    if (!polling_.stale())
+        return;
     const DisableCancellation locked;
     refresh();
 }
 
 void VirtualGpu::poll_cached() {
-    if (!measured()) return;
+    if (!measured())
+        return;
     const bool due = polling_.due();
-    if (!due && !siblings_.joined() && within_limit(nullptr)) return;
-    if (giving_back_.exchange(true, std::memory_order_acquire)) return;
+    if (!due && !siblings_.joined() && within_limit(nullptr))
+        return;
+    if (giving_back_.exchange(true, std::memory_order_acquire))
+        return;
     const DisableCancellation locked;
-    if (due && worth_polling(0)) poll_footprint();
+    if (due && worth_polling(0))
+        poll_footprint();
     LimitError over;
     const bool fits = within_limit(&over) || siblings_.given_back().within_limit();
-    if (!fits) gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
-    if (siblings_.joined()) siblings_.publish_reclaimable(gpu_state().reclaimer->unused(*this));
+    if (!fits)
+        gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
+    if (siblings_.joined())
+        siblings_.publish_reclaimable(gpu_state().reclaimer->unused(*this));
     giving_back_.store(false, std::memory_order_release);
 }
 
@@ -126,7 +138,8 @@ void VirtualGpu::poll_cached() {
 // so that two partitions at once can both be refused, and never both be served.
 bool VirtualGpu::fits_in_whole(uint64_t bytes, LimitError* why) {
     const uint64_t used = physical_->counted_of_all();
-    if (used + physical_->headroom() <= physical_->limit_of_all()) return true;
+    if (used + physical_->headroom() <= physical_->limit_of_all())
+        return true;
     budget_.roll_back(bytes);
     if (why) {
         const uint64_t room = physical_->headroom(), most = physical_->limit_of_all();
@@ -146,11 +159,13 @@ bool VirtualGpu::fits_in_whole(uint64_t bytes, LimitError* why) {
     if (!siblings_.is_member()) {
         const Scratch<Refusal> refusal;
         if (!refusal || !join(gpu_state().sharing, &*refusal)) {
-            if (why) *why = {.requested = bytes, .no_place = true};
+            if (why)
+                *why = {.requested = bytes, .no_place = true};
             return false;
         }
     }
-    if (gpu_state().charge_unseen(*this, cache)) entered_.store(true, std::memory_order_release);
+    if (gpu_state().charge_unseen(*this, cache))
+        entered_.store(true, std::memory_order_release);
     return true;
 }
 
@@ -158,20 +173,25 @@ bool VirtualGpu::fits_in_whole(uint64_t bytes, LimitError* why) {
 // refused join.
 bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
-    if (siblings_.is_member()) return true;
+    if (siblings_.is_member())
+        return true;
     if (!slice_.can_be_shared() || !plan.any()) {
         siblings_.become_member();
         return true;
     }
     gpu_state().start_nvml();
-    if (physical_->is_split() && !physical_->join(plan, refusal)) return false;
+    if (physical_->is_split() && !physical_->join(plan, refusal))
+        return false;
     for (VirtualGpu* part : physical_->parts()) {
-        if (!part->siblings_.join(plan, part->identity_.uuid, part->caches(), refusal)) return false;
+        if (!part->siblings_.join(plan, part->identity_.uuid, part->caches(), refusal))
+            return false;
         // The driver's footprint may have been charged already, and changes only under this lock.
         const LockGuard lock(physical_->mutex());
-        if (part->siblings_.share_budget(plan)) physical_->publish_footprint();
+        if (part->siblings_.share_budget(plan))
+            physical_->publish_footprint();
     }
-    for (VirtualGpu* part : physical_->parts()) part->siblings_.become_member();
+    for (VirtualGpu* part : physical_->parts())
+        part->siblings_.become_member();
     return true;
 }
 
@@ -181,24 +201,32 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     gpu_state().look_for_ended(*this);
     refresh();
     siblings_.take_back_dead();
-    if (charge(bytes)) return true;
-    if (pools_.any()) refresh(true);
-    if (charge(bytes, why)) return true;
-    if (caches() && gpu_state().reclaimer->trim(*this, bytes, segment_of) && charge(bytes, why)) return true;
+    if (charge(bytes))
+        return true;
+    if (pools_.any())
+        refresh(true);
+    if (charge(bytes, why))
+        return true;
+    if (caches() && gpu_state().reclaimer->trim(*this, bytes, segment_of) && charge(bytes, why))
+        return true;
     if (!segment_of) {
         // A pool that is growing has more than it needs for the moment.
         pools_.await_growth();
-        if (charge(bytes, why)) return true;
+        if (charge(bytes, why))
+            return true;
     }
-    if (siblings_.given_back().reserve(bytes, why)) return true;
+    if (siblings_.given_back().reserve(bytes, why))
+        return true;
     return siblings_.wait_until(bytes, [&] { return charge(bytes, why); });
 }
 
 uint64_t VirtualGpu::room() const {
     const uint64_t used = budget_.used(), ceiling = budget_.ceiling();
     uint64_t own = less(ceiling, used);
-    if (siblings_.joined()) own = std::min(own, siblings_.room(used));
-    if (!physical_->limit_of_all()) return own;
+    if (siblings_.joined())
+        own = std::min(own, siblings_.room(used));
+    if (!physical_->limit_of_all())
+        return own;
     const uint64_t all = physical_->counted_of_all() + physical_->headroom(), whole = physical_->limit_of_all();
     return std::min(own, less(whole, all));
 }

@@ -63,7 +63,8 @@ class VirtualGpu {
     }
     // A context has ended: the next one may begin where no hook is, and is looked for before anything is granted.
     void context_gone() {
-        for (VirtualGpu* part : physical_->parts()) part->entered_.store(false, std::memory_order_release);
+        for (VirtualGpu* part : physical_->parts())
+            part->entered_.store(false, std::memory_order_release);
     }
     // In a forked child: all of it is the parent's.
     void forget_sharing() {
@@ -78,17 +79,21 @@ class VirtualGpu {
 
     // Bytes that may be held: this process's own, or what it shares with others, as it is now.
     uint64_t limit() const {
-        if (!siblings_.joined()) return slice_.limit;
+        if (!siblings_.joined())
+            return slice_.limit;
         return std::min({siblings_.sharing().budget().limit(), physical_->total(), siblings_.process_limit()});
     }
     // Bytes that can be reserved as things stand.
     uint64_t room() const;
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
     bool within_limit(LimitError* why) const {
-        if (siblings_.joined() && siblings_.sharing().budget().over(why)) return false;
+        if (siblings_.joined() && siblings_.sharing().budget().over(why))
+            return false;
         const uint64_t used = budget_.used(), most = siblings_.own_limit(slice_.limit);
-        if (used <= most) return true;
-        if (why) *why = {.used = used, .ceiling = most, .limit = most};
+        if (used <= most)
+            return true;
+        if (why)
+            *why = {.used = used, .ceiling = most, .limit = most};
         return false;
     }
     // Bytes that the driver takes by itself; for a partition, its share.
@@ -100,12 +105,14 @@ class VirtualGpu {
     // (which are told to give back what they keep in reserve) and the driver's own footprint; and has cached memory
     // given back.
     bool reserve(uint64_t bytes, LimitError* why) {
-        if (!ready_for(bytes, why)) return false;
+        if (!ready_for(bytes, why))
+            return false;
         return charge(bytes) || reserve_what_shrank(bytes, why);
     }
     // The same for a segment of a cache, which does what it can with its own memory.
     bool reserve_segment(uint64_t bytes, const ContextCache& cache, LimitError* why) {
-        if (!ready_for(bytes, why, CacheOfUnseen::left)) return false;
+        if (!ready_for(bytes, why, CacheOfUnseen::left))
+            return false;
         return charge(bytes) || reserve_what_shrank(bytes, why, &cache);
     }
     // The same without telling pools to give anything back.
@@ -114,7 +121,8 @@ class VirtualGpu {
     // The driver's footprint has become smaller: it is read again before anybody sees a figure or is refused, on
     // whichever part of the GPU.
     void driver_gave_back() {
-        for (VirtualGpu* part : physical_->parts()) part->polling_.set_stale();
+        for (VirtualGpu* part : physical_->parts())
+            part->polling_.set_stale();
         siblings_.given_back().publish_settled();
     }
     // Reads pools and the driver's footprint again.
@@ -139,7 +147,8 @@ class VirtualGpu {
     // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
     bool charge(uint64_t bytes, LimitError* why = nullptr) {
         if (!budget_.reserve(bytes, why)) [[unlikely]] {
-            if (why && !why->limit) why->limit = limit();
+            if (why && !why->limit)
+                why->limit = limit();
             return false;
         }
         return !physical_->limit_of_all() || fits_in_whole(bytes, why);

@@ -9,7 +9,8 @@ class Visit {
   public:
     explicit Visit(const void* what, bool takes = false) : inside_(gpu_state().visits.enter(what, takes)) {}
     ~Visit() {
-        if (inside_) gpu_state().visits.leave();
+        if (inside_)
+            gpu_state().visits.leave();
     }
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
@@ -26,10 +27,12 @@ class ContextEnd {
   public:
     // Null: of nothing.
     explicit ContextEnd(const void* what) : what_(what) {
-        if (what_) gpu_state().visits.begin_end(what_);
+        if (what_)
+            gpu_state().visits.begin_end(what_);
     }
     ~ContextEnd() {
-        if (what_) gpu_state().visits.finish_end(what_);
+        if (what_)
+            gpu_state().visits.finish_end(what_);
     }
     ContextEnd(const ContextEnd&) = delete;
     ContextEnd& operator=(const ContextEnd&) = delete;

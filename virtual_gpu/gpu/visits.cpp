@@ -8,7 +8,8 @@ namespace {
 template <typename Row, typename Which>
 bool any(const PageVector<Row>& rows, Which which) {
     for (const Row& row : rows)
-        if (which(row)) return true;
+        if (which(row))
+            return true;
     return false;
 }
 
@@ -16,7 +17,8 @@ template <typename Row, typename Which>
 bool remove(PageVector<Row>& rows, Which which) {
     const size_t before = rows.size();
     for (size_t i = before; i-- > 0;)
-        if (which(rows[i])) rows.remove_at(i);
+        if (which(rows[i]))
+            rows.remove_at(i);
     return rows.size() != before;
 }
 
@@ -24,7 +26,8 @@ bool remove(PageVector<Row>& rows, Which which) {
 
 // With the lock held.
 void Visits::drop_pin(uintptr_t thread) {
-    if (remove(pins_, [&](const Pin& pin) { return pin.thread == thread; }) && ends_.size()) changes_.happened();
+    if (remove(pins_, [&](const Pin& pin) { return pin.thread == thread; }) && ends_.size())
+        changes_.happened();
 }
 
 bool Visits::enter(const void* what, bool takes) {
@@ -40,7 +43,8 @@ bool Visits::enter(const void* what, bool takes) {
                 pins_.push_back({what, self, takes});
                 return true;
             }
-            if (any(ends_, [&](const End& end) { return end.thread == self && stands_in_the_way(end); })) return false;
+            if (any(ends_, [&](const End& end) { return end.thread == self && stands_in_the_way(end); }))
+                return false;
             since = changes_.now();
         }
         changes_.wait(since);
@@ -85,7 +89,8 @@ void Visits::forget_own() {
     const LockGuard lock(mutex_);
     const uintptr_t self = own_thread();
     drop_pin(self);
-    if (remove(ends_, [&](const End& end) { return end.thread == self; })) changes_.happened();
+    if (remove(ends_, [&](const End& end) { return end.thread == self; }))
+        changes_.happened();
 }
 
 void Visits::forget_all() {

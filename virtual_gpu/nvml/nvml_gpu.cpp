@@ -28,21 +28,26 @@ bool each_process(void* slot, nvmlDevice_t gpu, F f) {
         nvmlProcessInfo_t processes[kMaxProcesses];
     };
     const Scratch<List> all;
-    if (!slot || !all) return false;
+    if (!slot || !all)
+        return false;
     unsigned count = kMaxProcesses;
     const auto list = detail::real_nvml_function(static_cast<ListProcesses*>(nullptr), slot);
-    if (list(gpu, &count, all->processes) != NVML_SUCCESS) return false;
+    if (list(gpu, &count, all->processes) != NVML_SUCCESS)
+        return false;
     for (unsigned i = 0; i < count && i < kMaxProcesses; i++)
-        if (f(all->processes[i])) break;
+        if (f(all->processes[i]))
+            break;
     return true;
 }
 
 Reading find_process(void* slot, nvmlDevice_t gpu, unsigned pid, uint64_t* bytes) {
     Reading found = Reading::absent;
     const bool listed = each_process(slot, gpu, [&](const nvmlProcessInfo_t& process) {
-        if (process.pid != pid) return false;
+        if (process.pid != pid)
+            return false;
         const bool known = process.usedGpuMemory != nvml::kValueNotAvailable;
-        if (known) *bytes = process.usedGpuMemory;
+        if (known)
+            *bytes = process.usedGpuMemory;
         found = known ? Reading::ok : Reading::failed;
         return true;
     });
@@ -61,17 +66,21 @@ struct Everybody {
     void add(const nvmlProcessInfo_t& process) {
         const uint64_t bytes = process.usedGpuMemory == nvml::kValueNotAvailable ? 0 : process.usedGpuMemory;
         for (unsigned i = 0; i < count; i++)
-            if (list[i].pid == process.pid) return void(list[i].bytes = std::max(list[i].bytes, bytes));
-        if (count < kMaxProcesses) list[count++] = {process.pid, bytes};
+            if (list[i].pid == process.pid)
+                return void(list[i].bytes = std::max(list[i].bytes, bytes));
+        if (count < kMaxProcesses)
+            list[count++] = {process.pid, bytes};
     }
     bool has(unsigned pid) const {
         for (unsigned i = 0; i < count; i++)
-            if (list[i].pid == pid) return true;
+            if (list[i].pid == pid)
+                return true;
         return false;
     }
     uint64_t bytes() const {
         uint64_t sum = 0;
-        for (unsigned i = 0; i < count; i++) sum += list[i].bytes;
+        for (unsigned i = 0; i < count; i++)
+            sum += list[i].bytes;
         return sum;
     }
 };
@@ -92,7 +101,8 @@ bool list_everybody(nvmlDevice_t gpu, Everybody* all) {
     const auto list = [&](NvmlFunction newest, NvmlFunction older) {
         return each_process(first_of(newest, older), gpu, add);
     };
-    if (!list(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDeviceGetComputeRunningProcesses_v2)) return false;
+    if (!list(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDeviceGetComputeRunningProcesses_v2))
+        return false;
     list(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlDeviceGetMPSComputeRunningProcesses_v2);
     list(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlDeviceGetGraphicsRunningProcesses_v2);
     return true;
@@ -115,10 +125,12 @@ struct PhysicalNvml {
 // down more often than it has initialised (shim/nvml/hooks_init.cpp). Threads that come at once may each initialise it,
 // which needs no lock and does no harm.
 bool nvml_initialise() {
-    if (nvml_initialised()) return true;
+    if (nvml_initialised())
+        return true;
     const HeldSignals held;
     const StartingReal starting;
-    if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != NVML_SUCCESS) return false;
+    if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != NVML_SUCCESS)
+        return false;
     __atomic_store_n(&initialised, true, __ATOMIC_RELEASE);
     return true;
 }
@@ -133,12 +145,14 @@ bool NvmlGpu::open(const char* uuid) {
 }
 
 Reading NvmlGpu::used_by_process(unsigned pid, uint64_t* bytes) const {
-    if (!handle_) return Reading::failed;
+    if (!handle_)
+        return Reading::failed;
     const HeldSignals held;
     const Reading compute = find_process(first_of(NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v3,
                                                   NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v2),
                                          handle_, pid, bytes);
-    if (compute != Reading::absent) return compute;
+    if (compute != Reading::absent)
+        return compute;
     // A client of MPS is in a list of its own.
     const Reading mps = find_process(first_of(NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v3,
                                               NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v2),
@@ -149,9 +163,11 @@ Reading NvmlGpu::used_by_process(unsigned pid, uint64_t* bytes) const {
 Reading NvmlGpu::used_by_all(uint64_t* bytes, uint64_t* total) const {
     GpuMemory memory;
     const HeldSignals held;
-    if (!handle_ || query_memory(PhysicalNvml(), handle_, memory) != NVML_SUCCESS) return Reading::failed;
+    if (!handle_ || query_memory(PhysicalNvml(), handle_, memory) != NVML_SUCCESS)
+        return Reading::failed;
     *bytes = memory.used;
-    if (total) *total = memory.total;
+    if (total)
+        *total = memory.total;
     return Reading::ok;
 }
 
@@ -159,13 +175,16 @@ bool NvmlGpu::unlisted(unsigned pid, Unlisted* now) const {
     constexpr int kTries = 4;
     const HeldSignals held;
     const Scratch<Everybody> all;
-    if (!handle_ || !all || !list_everybody(handle_, &*all)) return false;
+    if (!handle_ || !all || !list_everybody(handle_, &*all))
+        return false;
     for (int i = 0; i < kTries; i++) {
         const uint64_t before = all->bytes();
         uint64_t used = 0;
-        if (used_by_all(&used) != Reading::ok || !list_everybody(handle_, &*all)) return false;
+        if (used_by_all(&used) != Reading::ok || !list_everybody(handle_, &*all))
+            return false;
         const uint64_t listed = all->bytes();
-        if (listed != before) continue;
+        if (listed != before)
+            continue;
         *now = {used - std::min(used, listed), all->has(pid)};
         return true;
     }
@@ -185,8 +204,10 @@ bool NvmlGpu::name(char* text, unsigned size) const {
 NvmlGpus::NvmlGpus() {
     const HeldSignals held;
     nvmlDevice_t handles[kMax];
-    if (nvml_initialise()) count_ = query_devices(PhysicalNvml(), handles);
-    for (size_t i = 0; i < count_; i++) list_[i] = NvmlGpu(handles[i]);
+    if (nvml_initialise())
+        count_ = query_devices(PhysicalNvml(), handles);
+    for (size_t i = 0; i < count_; i++)
+        list_[i] = NvmlGpu(handles[i]);
 }
 
 bool nvml_one_model() {
@@ -194,7 +215,8 @@ bool nvml_one_model() {
     const NvmlGpus gpus;
     for (const NvmlGpu& gpu : gpus.view()) {
         char(&name)[96] = &gpu == gpus.view().data() ? first : other;
-        if (!gpu.name(name, sizeof(name)) || std::strcmp(first, name) != 0) return false;
+        if (!gpu.name(name, sizeof(name)) || std::strcmp(first, name) != 0)
+            return false;
     }
     return !gpus.view().empty();
 }

@@ -47,10 +47,12 @@ nvmlReturn_t query_memory(const Nvml& nvml, nvmlDevice_t gpu, GpuMemory& memory)
         memory = {now.total - now.reserved, now.used};
         return result;
     }
-    if (result != NVML_ERROR_FUNCTION_NOT_FOUND) return result;
+    if (result != NVML_ERROR_FUNCTION_NOT_FOUND)
+        return result;
     nvmlMemory_t old{};
     result = nvml.nvmlDeviceGetMemoryInfo(gpu, &old);
-    if (result == NVML_SUCCESS) memory = {old.total, old.used};
+    if (result == NVML_SUCCESS)
+        memory = {old.total, old.used};
     return result;
 }
 
@@ -61,11 +63,15 @@ bool query_identity(const Nvml& nvml, nvmlDevice_t gpu, GpuIdentity& identity) {
     nvmlPciInfo_t pci{};
     nvmlDevice_t whole = gpu;
     unsigned index = 0;
-    if (nvml.nvmlDeviceGetUUID(gpu, uuid, sizeof uuid) != NVML_SUCCESS) return false;
+    if (nvml.nvmlDeviceGetUUID(gpu, uuid, sizeof uuid) != NVML_SUCCESS)
+        return false;
     const bool instance = is_mig_uuid(uuid);
-    if (instance && nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(gpu, &whole) != NVML_SUCCESS) return false;
-    if (!instance && nvml.nvmlDeviceGetIndex(gpu, &index) != NVML_SUCCESS) return false;
-    if (nvml.nvmlDeviceGetPciInfo_v3(whole, &pci) != NVML_SUCCESS) return false;
+    if (instance && nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(gpu, &whole) != NVML_SUCCESS)
+        return false;
+    if (!instance && nvml.nvmlDeviceGetIndex(gpu, &index) != NVML_SUCCESS)
+        return false;
+    if (nvml.nvmlDeviceGetPciInfo_v3(whole, &pci) != NVML_SUCCESS)
+        return false;
     identity.index = instance ? -1 : static_cast<int>(index);
     if (std::strlen(uuid) >= sizeof identity.uuid || strnlen(pci.busId, sizeof pci.busId) >= sizeof identity.pci)
         return false;
@@ -80,13 +86,15 @@ template <typename Nvml>
 size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvmlDevice_t> devices) {
     nvmlDevice_t gpu = nullptr, instance = nullptr;
     unsigned mig = 0, pending = 0, places = 0;
-    if (devices.empty() || nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu) != NVML_SUCCESS) return 0;
+    if (devices.empty() || nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu) != NVML_SUCCESS)
+        return 0;
     if (nvml.nvmlDeviceGetMigMode(gpu, &mig, &pending) != NVML_SUCCESS || mig == 0) {
         devices[0] = gpu;
         return 1;
     }
     size_t count = 0;
-    if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu, &places) != NVML_SUCCESS) places = 0;
+    if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu, &places) != NVML_SUCCESS)
+        places = 0;
     for (unsigned place = 0; place < places && count < devices.size(); place++)
         if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place, &instance) == NVML_SUCCESS)
             devices[count++] = instance;
@@ -98,8 +106,10 @@ template <typename Nvml>
 size_t query_devices(const Nvml& nvml, std::span<nvmlDevice_t> devices) {
     size_t count = 0;
     unsigned gpus = 0;
-    if (nvml.nvmlDeviceGetCount_v2(&gpus) != NVML_SUCCESS) return 0;
-    for (unsigned i = 0; i < gpus; i++) count += query_devices_of(nvml, i, devices.subspan(count));
+    if (nvml.nvmlDeviceGetCount_v2(&gpus) != NVML_SUCCESS)
+        return 0;
+    for (unsigned i = 0; i < gpus; i++)
+        count += query_devices_of(nvml, i, devices.subspan(count));
     return count;
 }
 

@@ -39,7 +39,8 @@ CUSLICE_AT_LOAD bool has(const char* const* environment, std::string_view name) 
 
 void put_record(const FrameworkRecord& before, const FrameworkRecord& now, LastingLine& line) {
     const auto text = now.text();
-    if (text.view() == before.text()) return;
+    if (text.view() == before.text())
+        return;
     if (text.empty()) {
         unsetenv(kFrameworkRecord.data());
     } else {
@@ -67,8 +68,10 @@ class Plan {
         for (const FrameworkVariable& one : framework_variables()) {
             const auto place = static_cast<size_t>(one.key);
             const Step& step = steps_[place];
-            if (step.change == FrameworkChange::set) the_lines[place].put(one.name, step.value);
-            if (step.change == FrameworkChange::remove) unsetenv(one.name.data());
+            if (step.change == FrameworkChange::set)
+                the_lines[place].put(one.name, step.value);
+            if (step.change == FrameworkChange::remove)
+                unsetenv(one.name.data());
         }
         put_record(before_, record_, record);
     }
@@ -86,26 +89,32 @@ class Plan {
 };
 
 void note_missed(const FrameworkVariable& variable, std::string_view value, MissedVariables& missed) {
-    if (!missed.empty()) missed.append(' ');
+    if (!missed.empty())
+        missed.append(' ');
     missed.append(variable.name, '=', value);
 }
 
 }  // namespace
 
 CUSLICE_AT_LOAD void set_growth_at_start() {
-    if (environ == nullptr || has_more_rights() || has(environ, kHandOver)) return;
+    if (environ == nullptr || has_more_rights() || has(environ, kHandOver))
+        return;
     const bool grows = grows_by_environment(environ);
-    if (!grows && !has(environ, kFrameworkRecord)) return;
+    if (!grows && !has(environ, kFrameworkRecord))
+        return;
     FrameworkValues values;
-    if (grows) values.grow();
+    if (grows)
+        values.grow();
     Plan plan(environ);
     for (const FrameworkVariable& one : framework_variables())
-        if (one.read == FrameworkRead::at_start) plan.add(one, values);
+        if (one.read == FrameworkRead::at_start)
+            plan.add(one, values);
     plan.carry_out(the_first_record);
 }
 
 void set_framework_variables(const FrameworkValues& values, MissedVariables& missed) {
-    if (has_more_rights()) return;
+    if (has_more_rights())
+        return;
     const HostEnvironment environment;
     const bool launched = has(environment.lines(), kHandOver);
     Plan plan(environment.lines());

@@ -23,7 +23,8 @@ const char* const* now() { return environ ? environ : kNothing; }
 bool keep(std::string_view line) {
     const size_t start = kept_text.size();
     for (const char c : line)
-        if (!kept_text.push_back(c)) return false;
+        if (!kept_text.push_back(c))
+            return false;
     return kept_text.push_back('\0') && kept_lines.push_back(start);
 }
 
@@ -34,11 +35,14 @@ bool is_set(const char* const* lines, std::string_view name) { return variable(l
 // `lines`, then what was kept and isn't among them. False if there is no memory for it.
 bool merge(const char* const* lines, PageVector<const char*>& merged) {
     for (const char* const* line = lines; *line; line++)
-        if (!merged.push_back(*line)) return false;
+        if (!merged.push_back(*line))
+            return false;
     for (const size_t start : kept_lines) {
         const char* const line = kept_text.begin() + start;
-        if (is_set(lines, name_of(line))) continue;
-        if (!merged.push_back(line)) return false;
+        if (is_set(lines, name_of(line)))
+            continue;
+        if (!merged.push_back(line))
+            return false;
     }
     return merged.push_back(nullptr);
 }
@@ -48,16 +52,19 @@ bool merge(const char* const* lines, PageVector<const char*>& merged) {
 CUSLICE_AT_LOAD bool has_more_rights() { return getauxval(AT_SECURE) != 0; }
 
 CUSLICE_AT_LOAD void keep_handed_on() {
-    if (has_more_rights() || !is_set(now(), kHandOver)) return;
+    if (has_more_rights() || !is_set(now(), kHandOver))
+        return;
     for (const char* const* line = now(); *line; line++)
-        if (starts_with(*line, "CUSLICE_")) keep(*line);
+        if (starts_with(*line, "CUSLICE_"))
+            keep(*line);
 }
 
 bool was_cleared() { return kept_lines.size() != 0 && !is_set(now(), kHandOver); }
 
 HostEnvironment::HostEnvironment() : lines_(has_more_rights() ? kNothing : now()) {
     const bool merges = !has_more_rights() && was_cleared();
-    if (merges && merge(lines_, merged_)) lines_ = merged_.begin();
+    if (merges && merge(lines_, merged_))
+        lines_ = merged_.begin();
 }
 
 }  // namespace cuslice

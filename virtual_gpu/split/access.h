@@ -10,7 +10,8 @@ namespace cuslice {
 class PhysicalAccess {
   public:
     PhysicalAccess(const CUmemAccessDesc* wishes, size_t count) : given_(wishes) {
-        for (size_t i = 0; wishes && i < count; i++) add(wishes[i]);
+        for (size_t i = 0; wishes && i < count; i++)
+            add(wishes[i]);
     }
     ~PhysicalAccess() { real_.release(); }
     PhysicalAccess(const PhysicalAccess&) = delete;
@@ -27,8 +28,10 @@ class PhysicalAccess {
     void add(CUmemAccessDesc wish) {
         to_physical(wish.location);
         for (CUmemAccessDesc& other : real_) {
-            if (other.location.type != wish.location.type || other.location.id != wish.location.id) continue;
-            if (wish.flags > other.flags) other.flags = wish.flags;
+            if (other.location.type != wish.location.type || other.location.id != wish.location.id)
+                continue;
+            if (wish.flags > other.flags)
+                other.flags = wish.flags;
             return;
         }
         complete_ = complete_ && real_.push_back(wish);

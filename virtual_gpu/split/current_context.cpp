@@ -25,11 +25,14 @@ class Below {
         return true;
     }
     VirtualContext* pop() {
-        if (depth_ == 0) return nullptr;
-        if (--depth_ < first_.size()) return first_[depth_];
+        if (depth_ == 0)
+            return nullptr;
+        if (--depth_ < first_.size())
+            return first_[depth_];
         VirtualContext* context = rest_[depth_ - first_.size()];
         rest_.remove_at(depth_ - first_.size());
-        if (rest_.size() == 0) rest_.release();
+        if (rest_.size() == 0)
+            rest_.release();
         return context;
     }
 
@@ -52,8 +55,10 @@ CUcontext real_current() {
 // Others may have made another real context current meanwhile, beneath us; then that one counts.
 VirtualContexts::Resolved CurrentVirtual::get() {
     const CUcontext now = real_current();
-    if (!now) return {};
-    if (on_top && on_top->real == now) return {on_top, now};
+    if (!now)
+        return {};
+    if (on_top && on_top->real == now)
+        return {on_top, now};
     return {virtual_contexts().find(now), now};
 }
 
@@ -64,8 +69,10 @@ CUcontext CurrentVirtual::handle() {
 
 int CurrentVirtual::device() {
     const VirtualContexts::Resolved now = get();
-    if (!now.real) return -1;
-    if (now.context) return now.context->device;
+    if (!now.real)
+        return -1;
+    if (now.context)
+        return now.context->device;
     if (const HandleOwner made = handle_registry().find(now.real, HandleKind::green_context); made.known)
         return made.device;
     CUdevice physical = -1;
@@ -75,12 +82,14 @@ int CurrentVirtual::device() {
 CUresult CurrentVirtual::set(VirtualContexts::Resolved resolved) {
     const CUresult result = CUSLICE_PHYSICAL(cuCtxSetCurrent)(resolved.real);
     // None is what lies beneath the one on top.
-    if (result == CUDA_SUCCESS) on_top = resolved.real ? resolved.context : below.pop();
+    if (result == CUDA_SUCCESS)
+        on_top = resolved.real ? resolved.context : below.pop();
     return result;
 }
 
 CUresult CurrentVirtual::push(VirtualContexts::Resolved resolved) {
-    if (!below.push(on_top)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!below.push(on_top))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(resolved.real);
     if (result == CUDA_SUCCESS)
         on_top = resolved.context;
@@ -93,16 +102,20 @@ CUresult CurrentVirtual::pop(CUcontext* popped) {
     const CUcontext was = handle();
     CUcontext real = nullptr;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&real);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     on_top = below.pop();
-    if (popped) *popped = was;
+    if (popped)
+        *popped = was;
     return result;
 }
 
 CUcontext to_virtual(CUcontext real) {
-    if (!real) return nullptr;
+    if (!real)
+        return nullptr;
     const VirtualContexts::Resolved now = CurrentVirtual::get();
-    if (now.context && now.context->real == real) return now.context->handle();
+    if (now.context && now.context->real == real)
+        return now.context->handle();
     const VirtualContext* context = virtual_contexts().find(real);
     return context ? context->handle() : real;
 }

@@ -17,7 +17,8 @@ bool pci_of(const Split::Device& device, PciAddress* address) { return read_pci(
 void read_uuid(const char* text, CUuuid* uuid) {
     unsigned count = 0, high = 16;
     for (const char* letter = text + 4; *letter && count < 16; letter++) {
-        if (!std::isxdigit(static_cast<unsigned char>(*letter))) continue;
+        if (!std::isxdigit(static_cast<unsigned char>(*letter)))
+            continue;
         const auto digit = static_cast<unsigned>(*letter <= '9' ? *letter - '0' : (*letter | 32) - 'a' + 10);
         if (high == 16) {
             high = digit;
@@ -34,7 +35,8 @@ CUresult own_uuid(CUuuid* uuid, CUdevice ordinal, Call call) {
     to_physical(physical);
     const CUresult result = call(physical);
     const Split::Device* device = split().device(ordinal);
-    if (result == CUDA_SUCCESS && device && device->part.split) read_uuid(device->identity.uuid, uuid);
+    if (result == CUDA_SUCCESS && device && device->part.split)
+        read_uuid(device->identity.uuid, uuid);
     return result;
 }
 
@@ -44,7 +46,8 @@ namespace split_driver {
 
 CUSLICE_SPLIT(cuDeviceGetCount, count) {
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetCount)(count);
-    if (result == CUDA_SUCCESS && split().is_open()) *count = split().count();
+    if (result == CUDA_SUCCESS && split().is_open())
+        *count = split().count();
     return result;
 }
 
@@ -52,7 +55,8 @@ CUSLICE_SPLIT(cuDeviceGet, device, ordinal) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGet)(device, physical);
-    if (result == CUDA_SUCCESS) *device = ordinal;
+    if (result == CUDA_SUCCESS)
+        *device = ordinal;
     return result;
 }
 
@@ -78,11 +82,14 @@ CUSLICE_SPLIT(cuDeviceGetPCIBusId, text, size, ordinal) {
 }
 
 CUSLICE_SPLIT(cuDeviceGetByPCIBusId, device, text) {
-    if (!split().is_open() || !device || !text) return CUSLICE_PHYSICAL(cuDeviceGetByPCIBusId)(device, text);
+    if (!split().is_open() || !device || !text)
+        return CUSLICE_PHYSICAL(cuDeviceGetByPCIBusId)(device, text);
     PciAddress wanted, here;
-    if (!read_pci(text, &wanted)) return CUDA_ERROR_INVALID_VALUE;
+    if (!read_pci(text, &wanted))
+        return CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; i < split().count(); i++) {
-        if (!pci_of(*split().device(i), &here) || here != wanted) continue;
+        if (!pci_of(*split().device(i), &here) || here != wanted)
+            continue;
         *device = i;
         return CUDA_SUCCESS;
     }
@@ -95,7 +102,8 @@ CUSLICE_SPLIT(cuDeviceGetAttribute, value, attribute, ordinal) {
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetAttribute)(value, attribute, physical);
     const Split::Device* device = split().device(ordinal);
     PciAddress pci;
-    if (result != CUDA_SUCCESS || !device || !device->part.split || !pci_of(*device, &pci)) return result;
+    if (result != CUDA_SUCCESS || !device || !device->part.split || !pci_of(*device, &pci))
+        return result;
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
             *value = static_cast<int>(pci.domain);

@@ -28,7 +28,8 @@ void* with_real_of(CUresult(CUDAAPI*)(Arguments...)) {
 // Refuses a call of the function, whatever its arguments are.
 template <Function kFunction>
 CUresult CUDAAPI refused() {
-    if (split().on_refusal) split().on_refusal(kFunctions[static_cast<size_t>(kFunction)].symbol);
+    if (split().on_refusal)
+        split().on_refusal(kFunctions[static_cast<size_t>(kFunction)].symbol);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -36,7 +37,8 @@ CUresult CUDAAPI refused() {
 void take_place(Function function, void* ours) {
     const auto i = static_cast<size_t>(function);
     void* const real = driver_slot(function);
-    if (!real) return;
+    if (!real)
+        return;
     split_from_slots[i] = real;
     __atomic_store_n(&cuslice_driver_slots[i], ours, __ATOMIC_RELEASE);
 }

@@ -17,7 +17,8 @@ template <typename Real>
 CUresult elapsed(Real real, float* milliseconds, CUevent start, CUevent end) {
     const HandleOwner first = handle_registry().find(start, HandleKind::event);
     const HandleOwner last = handle_registry().find(end, HandleKind::event);
-    if (first.known && last.known && first.device != last.device) return CUDA_ERROR_INVALID_HANDLE;
+    if (first.known && last.known && first.device != last.device)
+        return CUDA_ERROR_INVALID_HANDLE;
     return real(milliseconds, start, end);
 }
 

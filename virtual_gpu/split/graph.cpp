@@ -36,7 +36,8 @@ bool translate(CUgraphNodeParams& node) {
 
 template <typename Params>
 void use(PhysicalAccess& access, Params& wish) {
-    if (!wish.accessDescs) return;
+    if (!wish.accessDescs)
+        return;
     wish.accessDescs = access.get();
     wish.accessDescCount = access.size();
 }
@@ -49,7 +50,8 @@ void remember(CUgraphNode node, const CUmemLocation& location) {
 
 template <typename Node, typename Call>
 CUresult with_node(const Node* node, Call call) {
-    if (!node) return call(node);
+    if (!node)
+        return call(node);
     Node real = *node;
     return translate(real) ? call(&real) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -57,17 +59,24 @@ CUresult with_node(const Node* node, Call call) {
 // The driver writes into these what it has made: everything but what was exchanged is the program's to see.
 template <typename Call>
 CUresult with_node_written(CUgraphNodeParams* node, Call call) {
-    if (!node) return call(node);
+    if (!node)
+        return call(node);
     CUgraphNodeParams real = *node;
-    if (!translate(real)) return CUDA_ERROR_INVALID_VALUE;
+    if (!translate(real))
+        return CUDA_ERROR_INVALID_VALUE;
     const bool allocates = real.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
     PhysicalAccess access(allocates ? real.alloc.accessDescs : nullptr, allocates ? real.alloc.accessDescCount : 0);
-    if (!access.complete()) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (allocates) use(access, real.alloc);
+    if (!access.complete())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (allocates)
+        use(access, real.alloc);
     const CUresult result = call(&real);
-    if (result != CUDA_SUCCESS) return result;
-    if (real.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) node->alloc.dptr = real.alloc.dptr;
-    if (real.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) node->conditional.phGraph_out = real.conditional.phGraph_out;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (real.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        node->alloc.dptr = real.alloc.dptr;
+    if (real.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        node->conditional.phGraph_out = real.conditional.phGraph_out;
     return result;
 }
 
@@ -85,7 +94,8 @@ constexpr auto add_node = [](auto call, CUgraphNode* node, CUgraph graph, const 
 };
 constexpr auto get_node = [](auto call, CUgraphNode node, auto* params) {
     const CUresult result = call(node, params);
-    if (result == CUDA_SUCCESS) params->ctx = to_virtual(params->ctx);
+    if (result == CUDA_SUCCESS)
+        params->ctx = to_virtual(params->ctx);
     return result;
 };
 constexpr auto set_node = [](auto call, CUgraphNode node, const auto* params) {
@@ -109,14 +119,17 @@ CUSLICE_SPLIT_FORM(cuGraphBatchMemOpNodeSetParams, set_node, node, batch)
 CUSLICE_SPLIT_FORM(cuGraphExecBatchMemOpNodeSetParams, set_exec_node, graph, node, batch)
 
 CUSLICE_SPLIT(cuGraphAddMemAllocNode, node, graph, after, count, wish) {
-    if (!wish) return CUSLICE_PHYSICAL(cuGraphAddMemAllocNode)(node, graph, after, count, wish);
+    if (!wish)
+        return CUSLICE_PHYSICAL(cuGraphAddMemAllocNode)(node, graph, after, count, wish);
     CUDA_MEM_ALLOC_NODE_PARAMS real = *wish;
     PhysicalAccess access(real.accessDescs, real.accessDescCount);
-    if (!access.complete()) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!access.complete())
+        return CUDA_ERROR_OUT_OF_MEMORY;
     to_physical(real.poolProps.location);
     use(access, real);
     const CUresult result = CUSLICE_PHYSICAL(cuGraphAddMemAllocNode)(node, graph, after, count, &real);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     wish->dptr = real.dptr;
     remember(*node, wish->poolProps.location);
     return result;
@@ -124,7 +137,8 @@ CUSLICE_SPLIT(cuGraphAddMemAllocNode, node, graph, after, count, wish) {
 
 CUSLICE_SPLIT(cuGraphMemAllocNodeGetParams, node, wish) {
     const CUresult result = CUSLICE_PHYSICAL(cuGraphMemAllocNodeGetParams)(node, wish);
-    if (result != CUDA_SUCCESS || wish->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
+    if (result != CUDA_SUCCESS || wish->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return result;
     const HandleOwner owner = handle_registry().find(node, HandleKind::node);
     wish->poolProps.location.id = owner.known ? owner.device : to_virtual(wish->poolProps.location.id);
     return result;

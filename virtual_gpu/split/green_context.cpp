@@ -13,12 +13,14 @@ CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CUdevi
     to_physical(physical);
     OutParameter<CUgreenCtx> made(green);
     CUresult result = CUSLICE_PHYSICAL(cuGreenCtxCreate)(made.place(), resources, physical, flags);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (split().is_open()) {
         CUcontext primary = nullptr;
         result = split_driver::cuDevicePrimaryCtxRetain(&primary, ordinal);
         if (result != CUDA_SUCCESS || !handle_registry().add(*made, HandleKind::green, ordinal, 0)) {
-            if (result == CUDA_SUCCESS) split_driver::cuDevicePrimaryCtxRelease_v2(ordinal);
+            if (result == CUDA_SUCCESS)
+                split_driver::cuDevicePrimaryCtxRelease_v2(ordinal);
             CUSLICE_PHYSICAL(cuGreenCtxDestroy)(*made);
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -31,11 +33,13 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green) {
     CUcontext context = nullptr;
     CUSLICE_PHYSICAL(cuCtxFromGreenCtx)(&context, green);
     const CUresult result = CUSLICE_PHYSICAL(cuGreenCtxDestroy)(green);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     const HandleOwner owner = handle_registry().find(green, HandleKind::green);
     handle_registry().remove(green, HandleKind::green);
     handle_registry().remove(context, HandleKind::green_context);
-    if (owner.known) split_driver::cuDevicePrimaryCtxRelease_v2(owner.device);
+    if (owner.known)
+        split_driver::cuDevicePrimaryCtxRelease_v2(owner.device);
     return result;
 }
 
@@ -50,7 +54,8 @@ CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
 CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx green, unsigned flags, int priority) {
     const CUresult result = CUSLICE_PHYSICAL(cuGreenCtxStreamCreate)(stream, green, flags, priority);
     const HandleOwner owner = handle_registry().find(green, HandleKind::green);
-    if (result == CUDA_SUCCESS && owner.known) handle_registry().add(*stream, HandleKind::stream, owner.device, 0);
+    if (result == CUDA_SUCCESS && owner.known)
+        handle_registry().add(*stream, HandleKind::stream, owner.device, 0);
     return result;
 }
 

@@ -24,17 +24,20 @@ bool HandleRegistry::grow() {
     PageVector<Row> old = rows_, larger;
     const size_t rows = old.size() ? old.size() * 2 : 128;
     while (larger.size() < rows)
-        if (!larger.push_back({})) return larger.release(), false;
+        if (!larger.push_back({}))
+            return larger.release(), false;
     rows_ = larger;
     for (const Row& row : old)
-        if (row.handle) put(row);
+        if (row.handle)
+            put(row);
     old.release();
     return true;
 }
 
 bool HandleRegistry::add(const void* handle, HandleKind kind, int device, uint64_t context, PoolAccess access) {
     LockGuard lock(mutex_);
-    if ((count_ + 1) * 2 > rows_.size() && !grow()) return false;
+    if ((count_ + 1) * 2 > rows_.size() && !grow())
+        return false;
     const size_t i = find_row(handle, kind);
     count_ += !rows_[i].handle;
     rows_[i] = {handle, context, kind, static_cast<uint8_t>(device), access};
@@ -43,16 +46,19 @@ bool HandleRegistry::add(const void* handle, HandleKind kind, int device, uint64
 
 HandleOwner HandleRegistry::find(const void* handle, HandleKind kind) {
     LockGuard lock(mutex_);
-    if (!count_) return {};
+    if (!count_)
+        return {};
     const Row& row = rows_[find_row(handle, kind)];
     return row.handle ? HandleOwner{true, row.device, row.context, row.access} : HandleOwner{};
 }
 
 void HandleRegistry::set_access(const void* pool, int device, bool reads, bool writes) {
     LockGuard lock(mutex_);
-    if (!count_) return;
+    if (!count_)
+        return;
     Row& row = rows_[find_row(pool, HandleKind::pool)];
-    if (!row.handle) return;
+    if (!row.handle)
+        return;
     const uint64_t bit = 1ull << device;
     row.access.reads = reads ? row.access.reads | bit : row.access.reads & ~bit;
     row.access.writes = writes ? row.access.writes | bit : row.access.writes & ~bit;
@@ -60,10 +66,13 @@ void HandleRegistry::set_access(const void* pool, int device, bool reads, bool w
 
 HandleOwner HandleRegistry::claim(const void* pool, int device) {
     LockGuard lock(mutex_);
-    if (!count_) return {};
+    if (!count_)
+        return {};
     Row& row = rows_[find_row(pool, HandleKind::pool)];
-    if (!row.handle) return {};
-    if (row.device & HandleOwner::kUnclaimed) row.device = static_cast<uint8_t>(device);
+    if (!row.handle)
+        return {};
+    if (row.device & HandleOwner::kUnclaimed)
+        row.device = static_cast<uint8_t>(device);
     return {true, row.device, row.context, row.access};
 }
 
@@ -71,7 +80,8 @@ HandleOwner HandleRegistry::claim(const void* pool, int device) {
 void HandleRegistry::remove_row(size_t i) {
     const size_t mask = rows_.size() - 1;
     for (size_t next = (i + 1) & mask; rows_[next].handle; next = (next + 1) & mask) {
-        if (((next - home(rows_[next].handle)) & mask) < ((next - i) & mask)) continue;
+        if (((next - home(rows_[next].handle)) & mask) < ((next - i) & mask))
+            continue;
         rows_[i] = rows_[next];
         i = next;
     }
@@ -81,15 +91,18 @@ void HandleRegistry::remove_row(size_t i) {
 
 void HandleRegistry::remove(const void* handle, HandleKind kind) {
     LockGuard lock(mutex_);
-    if (!count_) return;
+    if (!count_)
+        return;
     const size_t i = find_row(handle, kind);
-    if (rows_[i].handle) remove_row(i);
+    if (rows_[i].handle)
+        remove_row(i);
 }
 
 void* HandleRegistry::take_of(uint64_t context, HandleKind kind) {
     LockGuard lock(mutex_);
     for (size_t i = 0; i < rows_.size(); i++) {
-        if (!rows_[i].handle || rows_[i].context != context || rows_[i].kind != kind) continue;
+        if (!rows_[i].handle || rows_[i].context != context || rows_[i].kind != kind)
+            continue;
         void* handle = const_cast<void*>(rows_[i].handle);
         remove_row(i);
         return handle;

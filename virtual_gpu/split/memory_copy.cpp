@@ -40,17 +40,21 @@ CUDA_MEMCPY3D within_one(const CUDA_MEMCPY3D_PEER& copy) {
 template <typename Between, typename Within>
 CUresult copy(Between between, Within within, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
               CUcontext from_context, size_t bytes, auto... stream) {
-    if (!to_real(to_context) || !to_real(from_context)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!to_real(to_context) || !to_real(from_context))
+        return CUDA_ERROR_INVALID_CONTEXT;
     return to_context && to_context == from_context ? within(to, from, bytes, stream...)
                                                     : between(to, to_context, from, from_context, bytes, stream...);
 }
 
 template <typename Between, typename Within>
 CUresult copy_box(Between between, Within within, const CUDA_MEMCPY3D_PEER* box, auto... stream) {
-    if (!box) return between(box, stream...);
+    if (!box)
+        return between(box, stream...);
     CUDA_MEMCPY3D_PEER real = *box;
-    if (!to_real(real.dstContext) || !to_real(real.srcContext)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!real.dstContext || real.dstContext != real.srcContext) return between(&real, stream...);
+    if (!to_real(real.dstContext) || !to_real(real.srcContext))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!real.dstContext || real.dstContext != real.srcContext)
+        return between(&real, stream...);
     const CUDA_MEMCPY3D one = within_one(real);
     return within(&one, stream...);
 }
@@ -61,7 +65,8 @@ void translate_hints(CUmemcpyAttributes& attributes) {
 }
 
 void translate_operand(CUmemcpy3DOperand& operand) {
-    if (operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER) to_physical(operand.op.ptr.locHint);
+    if (operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER)
+        to_physical(operand.op.ptr.locHint);
 }
 void translate_box(CUDA_MEMCPY3D_BATCH_OP& box) {
     translate_operand(box.src);

@@ -24,7 +24,8 @@ CUresult allocate_host(Real real, void** address, size_t bytes) {
 template <typename Real>
 CUresult register_host(Real real, void* address, size_t bytes, unsigned flags) {
     const CUresult result = real(address, bytes, flags);
-    if (result != CUDA_SUCCESS || note_as_current(address, HandleKind::host_memory)) return result;
+    if (result != CUDA_SUCCESS || note_as_current(address, HandleKind::host_memory))
+        return result;
     CUSLICE_PHYSICAL(cuMemHostUnregister)(address);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }

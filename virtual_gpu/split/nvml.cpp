@@ -33,7 +33,8 @@ nvmlReturn_t refused() { return NVML_ERROR_NOT_SUPPORTED; }
 
 // Where the library lacks a function, so do we.
 void take_place(size_t i, void* ours) {
-    if (physical_nvml_slot(i)) __atomic_store_n(&cuslice_nvml_slots[i], ours, __ATOMIC_RELEASE);
+    if (physical_nvml_slot(i))
+        __atomic_store_n(&cuslice_nvml_slots[i], ours, __ATOMIC_RELEASE);
 }
 
 }  // namespace
@@ -48,7 +49,8 @@ void VirtualNvml::install() {
     ours[static_cast<size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&split_nvml::name);
 #define CUSLICE_PLACE_refused(name) ours[static_cast<size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&refused);
 #include "virtual_gpu/driver/nvml_functions.def"
-    for (size_t i = 0; i < kNvmlFunctionCount; i++) take_place(i, ours[i]);
+    for (size_t i = 0; i < kNvmlFunctionCount; i++)
+        take_place(i, ours[i]);
 }
 
 void VirtualNvml::open(const ProgramGpus& gpus, const VirtualParts& parts) {
@@ -79,7 +81,8 @@ const VirtualNvmlDevice* VirtualNvml::first_of(nvmlDevice_t physical) const {
     const VirtualNvmlDevice* first = nullptr;
     for (unsigned i = 0; i < count_; i++) {
         const VirtualNvmlDevice& here = cuslice_virtual_nvml_devices[i];
-        if (here.physical == physical && (!first || here.part.part < first->part.part)) first = &here;
+        if (here.physical == physical && (!first || here.part.part < first->part.part))
+            first = &here;
     }
     return first;
 }

@@ -12,16 +12,20 @@ namespace cuslice {
 namespace {
 
 nvmlReturn_t count_of(unsigned* count) {
-    if (!virtual_nvml().is_open()) return NVML_ERROR_UNINITIALIZED;
-    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!virtual_nvml().is_open())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
     *count = virtual_nvml().count();
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t by_index(unsigned index, nvmlDevice_t* handle) {
-    if (!virtual_nvml().is_open()) return NVML_ERROR_UNINITIALIZED;
+    if (!virtual_nvml().is_open())
+        return NVML_ERROR_UNINITIALIZED;
     const VirtualNvmlDevice* device = virtual_nvml().device(index);
-    if (!device || !handle) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!device || !handle)
+        return NVML_ERROR_INVALID_ARGUMENT;
     *handle = device->handle();
     return NVML_SUCCESS;
 }
@@ -30,26 +34,33 @@ nvmlReturn_t by_index(unsigned index, nvmlDevice_t* handle) {
 // it, as NCCL does) knows them by their own names: such a name stands for the GPU's first part. It is never an answer.
 template <typename Is>
 nvmlReturn_t by(nvmlDevice_t* handle, Is is) {
-    if (!virtual_nvml().is_open()) return NVML_ERROR_UNINITIALIZED;
-    if (!handle) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!virtual_nvml().is_open())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!handle)
+        return NVML_ERROR_INVALID_ARGUMENT;
     const VirtualNvmlDevice* found = nullptr;
     for (unsigned i = 0; i < virtual_nvml().count() && !found; i++)
-        if (is(virtual_nvml().device(i)->identity)) found = virtual_nvml().device(i);
+        if (is(virtual_nvml().device(i)->identity))
+            found = virtual_nvml().device(i);
     for (unsigned i = 0; i < virtual_nvml().count() && !found; i++)
-        if (is(*virtual_nvml().device(i)->gpu)) found = virtual_nvml().first_of(virtual_nvml().device(i)->physical);
-    if (!found) return NVML_ERROR_NOT_FOUND;
+        if (is(*virtual_nvml().device(i)->gpu))
+            found = virtual_nvml().first_of(virtual_nvml().device(i)->physical);
+    if (!found)
+        return NVML_ERROR_NOT_FOUND;
     *handle = found->handle();
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t by_uuid(const char* uuid, nvmlDevice_t* handle) {
-    if (!uuid) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!uuid)
+        return NVML_ERROR_INVALID_ARGUMENT;
     return by(handle, [&](const GpuIdentity& gpu) { return std::strcmp(gpu.uuid, uuid) == 0; });
 }
 
 nvmlReturn_t by_pci(const char* text, nvmlDevice_t* handle) {
     PciAddress wanted;
-    if (!text || !read_pci(text, &wanted)) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!text || !read_pci(text, &wanted))
+        return NVML_ERROR_INVALID_ARGUMENT;
     return by(handle, [&](const GpuIdentity& gpu) {
         PciAddress here;
         return read_pci(gpu.pci, &here) && here == wanted;
@@ -78,7 +89,8 @@ nvmlDevice_t physical(nvmlDevice_t handle) {
 // Puts a part's address into any of NVML's structures.
 template <typename Info>
 bool put_address(const VirtualNvmlDevice& device, Info* info, PciAddress* pci) {
-    if (!read_pci(device.identity.pci, pci)) return false;
+    if (!read_pci(device.identity.pci, pci))
+        return false;
     info->domain = pci->domain;
     info->bus = pci->bus;
     info->device = pci->device;
@@ -114,11 +126,14 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* pci, nvmlDevice_t* handle
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* pci, nvmlDevice_t* handle) { return by_pci(pci, handle); }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_v1_t* uuid, nvmlDevice_t* handle) {
-    if (!uuid) return NVML_ERROR_INVALID_ARGUMENT;
-    if (uuid->version != nvml::struct_version<nvmlUUID_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (!uuid)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (uuid->version != nvml::struct_version<nvmlUUID_v1_t>(1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (uuid->type == NVML_UUID_TYPE_BINARY)
         return by(handle, [&](const GpuIdentity& gpu) { return has_bytes(gpu, uuid->value.bytes); });
-    if (uuid->type != NVML_UUID_TYPE_ASCII) return NVML_ERROR_INVALID_ARGUMENT;
+    if (uuid->type != NVML_UUID_TYPE_ASCII)
+        return NVML_ERROR_INVALID_ARGUMENT;
     char text[sizeof(uuid->value.str) + 1] = {};
     std::memcpy(text, uuid->value.str, sizeof(uuid->value.str));
     return by_uuid(text, handle);
@@ -127,11 +142,14 @@ nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_v1_t* uuid, nvmlDevice_t*
 // A serial number is the board's, which all parts share.
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char* serial, nvmlDevice_t* handle) {
     nvmlDevice_t found = nullptr;
-    if (!handle) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!handle)
+        return NVML_ERROR_INVALID_ARGUMENT;
     const nvmlReturn_t result = CUSLICE_PHYSICAL_NVML(nvmlDeviceGetHandleBySerial)(serial, &found);
-    if (result != NVML_SUCCESS) return result;
+    if (result != NVML_SUCCESS)
+        return result;
     const VirtualNvmlDevice* first = virtual_nvml().first_of(found);
-    if (!first) return NVML_ERROR_NOT_FOUND;
+    if (!first)
+        return NVML_ERROR_NOT_FOUND;
     *handle = first->handle();
     return NVML_SUCCESS;
 }
@@ -139,16 +157,20 @@ nvmlReturn_t nvmlDeviceGetHandleBySerial(const char* serial, nvmlDevice_t* handl
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned* index) {
     const nvmlReturn_t result = CUSLICE_PHYSICAL_NVML(nvmlDeviceGetIndex)(physical(handle), index);
     const VirtualNvmlDevice* device = virtual_nvml().find(handle);
-    if (result == NVML_SUCCESS && device) *index = device->index;
+    if (result == NVML_SUCCESS && device)
+        *index = device->index;
     return result;
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t handle, char* text, unsigned size) {
     const VirtualNvmlDevice* part = part_of(handle, NVML_SUCCESS);
-    if (!part) return CUSLICE_PHYSICAL_NVML(nvmlDeviceGetUUID)(physical(handle), text, size);
-    if (!text) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!part)
+        return CUSLICE_PHYSICAL_NVML(nvmlDeviceGetUUID)(physical(handle), text, size);
+    if (!text)
+        return NVML_ERROR_INVALID_ARGUMENT;
     const size_t length = std::strlen(part->identity.uuid);
-    if (size <= length) return NVML_ERROR_INSUFFICIENT_SIZE;
+    if (size <= length)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
     std::memcpy(text, part->identity.uuid, length + 1);
     return NVML_SUCCESS;
 }

@@ -12,15 +12,19 @@ class Pair {
   public:
     Pair(nvmlDevice_t a, nvmlDevice_t b) : a_(a), b_(b) {
         const VirtualNvmlDevice *one = virtual_nvml().find(a), *other = virtual_nvml().find(b);
-        if (one) a_ = one->physical;
-        if (other) b_ = other->physical;
+        if (one)
+            a_ = one->physical;
+        if (other)
+            b_ = other->physical;
         siblings_ = one && other && one->part.split && one->physical == other->physical;
     }
     bool are_siblings() const { return siblings_; }
     template <typename Answer, typename Ask>
     nvmlReturn_t answer(Answer* place, Answer of_siblings, Ask ask) const {
-        if (!siblings_) return ask(a_, b_);
-        if (!place) return NVML_ERROR_INVALID_ARGUMENT;
+        if (!siblings_)
+            return ask(a_, b_);
+        if (!place)
+            return NVML_ERROR_INVALID_ARGUMENT;
         *place = of_siblings;
         return NVML_SUCCESS;
     }
@@ -34,7 +38,8 @@ class Pair {
 template <typename Data, typename Call>
 nvmlReturn_t wait(Data* data, Call call) {
     const nvmlReturn_t result = call();
-    if (result != NVML_SUCCESS || !data->device) return result;
+    if (result != NVML_SUCCESS || !data->device)
+        return result;
     const VirtualNvmlDevice* first = virtual_nvml().first_of(data->device);
     data->device = first ? first->handle() : nullptr;
     return result;
@@ -69,19 +74,23 @@ nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int* same) {
 // A GPU that is split has no MIG devices to show: what is cut is the whole of it.
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t handle, unsigned index, nvmlDevice_t* mig) {
     const VirtualNvmlDevice* device = virtual_nvml().find(handle);
-    if (device && device->part.split) return NVML_ERROR_NOT_SUPPORTED;
+    if (device && device->part.split)
+        return NVML_ERROR_NOT_SUPPORTED;
     return CUSLICE_PHYSICAL_NVML(nvmlDeviceGetMigDeviceHandleByIndex)(device ? device->physical : handle, index, mig);
 }
 
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t* handle) {
-    if (!handle) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!handle)
+        return NVML_ERROR_INVALID_ARGUMENT;
     const VirtualNvmlDevice* device = virtual_nvml().find(mig);
     nvmlDevice_t parent = nullptr;
     const nvmlReturn_t result =
         CUSLICE_PHYSICAL_NVML(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(device ? device->physical : mig, &parent);
-    if (result != NVML_SUCCESS) return result;
+    if (result != NVML_SUCCESS)
+        return result;
     const VirtualNvmlDevice* shown = virtual_nvml().first_of(parent);
-    if (!shown || shown->part.split) return NVML_ERROR_NOT_SUPPORTED;
+    if (!shown || shown->part.split)
+        return NVML_ERROR_NOT_SUPPORTED;
     *handle = shown->handle();
     return NVML_SUCCESS;
 }

@@ -15,7 +15,8 @@ namespace detail {
 
 // A hexadecimal number of at most 32 bits, which `*text` then points behind.
 inline bool read_hexadecimal(const char** text, unsigned* number) {
-    if (digit_value(**text) >= 16) return false;
+    if (digit_value(**text) >= 16)
+        return false;
     const uint64_t value = read_number(*text, text, 16);
     *number = static_cast<unsigned>(value);
     return value <= 0xffffffff;
@@ -30,15 +31,20 @@ inline bool read_pci(const char* text, PciAddress* address) {
     PciAddress read;
     while (count < kMost && detail::read_hexadecimal(&text, &numbers[count])) {
         count++;
-        if (*text != ':') break;
+        if (*text != ':')
+            break;
         text++;
     }
-    if (count < 2 || text[-1] == ':') return false;
-    if (*text == '.' && !detail::read_hexadecimal(&++text, &read.function)) return false;
-    if (*text) return false;
+    if (count < 2 || text[-1] == ':')
+        return false;
+    if (*text == '.' && !detail::read_hexadecimal(&++text, &read.function))
+        return false;
+    if (*text)
+        return false;
     read.device = numbers[count - 1];
     read.bus = numbers[count - 2];
-    if (count == kMost) read.domain = numbers[0];
+    if (count == kMost)
+        read.domain = numbers[0];
     *address = read;
     return true;
 }

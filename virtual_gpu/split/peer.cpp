@@ -47,10 +47,13 @@ struct Ends {
 };
 
 CUresult check_ends(const Ends& ends, unsigned flags) {
-    if (!ends.peer.real) return CUDA_ERROR_INVALID_CONTEXT;
-    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!ends.peer.real)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
     const VirtualContext &peer = *ends.peer.context, &here = *ends.here.context;
-    if (&peer == &here) return CUDA_ERROR_INVALID_CONTEXT;
+    if (&peer == &here)
+        return CUDA_ERROR_INVALID_CONTEXT;
     return peer.device == here.device ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_SUCCESS;
 }
 
@@ -68,7 +71,8 @@ CUSLICE_SPLIT(cuDeviceCanAccessPeer, can, device, peer) {
 }
 
 CUSLICE_SPLIT(cuDeviceGetP2PAttribute, value, attribute, from, to) {
-    if (value && one_gpu(from, to)) return attribute_within_gpu(value, attribute);
+    if (value && one_gpu(from, to))
+        return attribute_within_gpu(value, attribute);
     to_physical(from, to);
     return CUSLICE_PHYSICAL(cuDeviceGetP2PAttribute)(value, attribute, from, to);
 }
@@ -77,24 +81,30 @@ CUSLICE_SPLIT(cuDeviceGetP2PAtomicCapabilities, capabilities, operations, count,
     const bool one = one_gpu(from, to);
     to_physical(from, to);
     // Within one GPU it can do what it can in its own memory.
-    if (one) return CUSLICE_PHYSICAL(cuDeviceGetHostAtomicCapabilities)(capabilities, operations, count, from);
+    if (one)
+        return CUSLICE_PHYSICAL(cuDeviceGetHostAtomicCapabilities)(capabilities, operations, count, from);
     return CUSLICE_PHYSICAL(cuDeviceGetP2PAtomicCapabilities)(capabilities, operations, count, from, to);
 }
 
 CUSLICE_SPLIT(cuCtxEnablePeerAccess, handle, flags) {
     const Ends ends(handle);
     CUcontext const real = ends.peer.real;
-    if (!ends.are_virtual()) return CUSLICE_PHYSICAL(cuCtxEnablePeerAccess)(real, flags);
+    if (!ends.are_virtual())
+        return CUSLICE_PHYSICAL(cuCtxEnablePeerAccess)(real, flags);
     const CUresult wrong = check_ends(ends, flags);
-    if (wrong != CUDA_SUCCESS) return wrong;
+    if (wrong != CUDA_SUCCESS)
+        return wrong;
     const PeerAccess::Pair pair{ends.here.context->number, ends.peer.context->number, ends.here.real, real};
     bool first = false;
-    if (!the_peer_access.allow(pair, &first)) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    if (ends.are_one_for_driver() || !first) return CUDA_SUCCESS;
+    if (!the_peer_access.allow(pair, &first))
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    if (ends.are_one_for_driver() || !first)
+        return CUDA_SUCCESS;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxEnablePeerAccess)(real, flags);
     // A context that has ended since, of the same GPU, was the first to be told of.
     const bool enabled = result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    if (enabled) return CUDA_SUCCESS;
+    if (enabled)
+        return CUDA_SUCCESS;
     bool last = false;
     the_peer_access.forbid(pair.from, pair.to, &last);
     return result;
@@ -103,12 +113,15 @@ CUSLICE_SPLIT(cuCtxEnablePeerAccess, handle, flags) {
 CUSLICE_SPLIT(cuCtxDisablePeerAccess, handle) {
     const Ends ends(handle);
     CUcontext const real = ends.peer.real;
-    if (!ends.are_virtual()) return CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(real);
-    if (!real) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!ends.are_virtual())
+        return CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(real);
+    if (!real)
+        return CUDA_ERROR_INVALID_CONTEXT;
     bool last = false;
     if (!the_peer_access.forbid(ends.here.context->number, ends.peer.context->number, &last))
         return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-    if (ends.are_one_for_driver() || !last) return CUDA_SUCCESS;
+    if (ends.are_one_for_driver() || !last)
+        return CUDA_SUCCESS;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(real);
     return result == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED ? CUDA_SUCCESS : result;
 }

@@ -10,7 +10,8 @@ template <typename Item>
 class PhysicalCopy {
   public:
     PhysicalCopy(const Item* items, size_t count) {
-        for (size_t i = 0; items && i < count && complete_; i++) complete_ = copy_.push_back(items[i]);
+        for (size_t i = 0; items && i < count && complete_; i++)
+            complete_ = copy_.push_back(items[i]);
         given_ = items;
     }
     ~PhysicalCopy() { copy_.release(); }
@@ -31,8 +32,10 @@ class PhysicalCopy {
 template <typename Item, typename Translate, typename Call>
 CUresult with_copy(const Item* items, size_t count, Translate translate, Call call) {
     PhysicalCopy<Item> copy(items, count);
-    if (!copy.complete()) return CUDA_ERROR_OUT_OF_MEMORY;
-    for (Item& item : copy) translate(item);
+    if (!copy.complete())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (Item& item : copy)
+        translate(item);
     return call(copy.get());
 }
 

@@ -14,7 +14,8 @@ namespace {
 // The last use. `call` gives up the real one, which this held once if it has lived until now.
 template <typename Call>
 CUresult end(VirtualContext& context, Call call) {
-    if (!context.lives) return virtual_contexts().end(context), CUDA_SUCCESS;
+    if (!context.lives)
+        return virtual_contexts().end(context), CUDA_SUCCESS;
     if (virtual_contexts().has_company(context)) {
         end_what_was_made(context);
         virtual_contexts().end(context);
@@ -22,7 +23,8 @@ CUresult end(VirtualContext& context, Call call) {
         return CUDA_SUCCESS;
     }
     const CUresult result = call();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     virtual_contexts().end(context);
     forget_pools_if_ended(split().device(context.device)->physical);
     return result;
@@ -31,11 +33,14 @@ CUresult end(VirtualContext& context, Call call) {
 template <typename Call>
 CUresult release(CUdevice ordinal, Call call) {
     const Split::Device* device = split().device(ordinal);
-    if (!device) return to_physical(ordinal), call(ordinal);
+    if (!device)
+        return to_physical(ordinal), call(ordinal);
     DisablingLockGuard lock(lifetimes_mutex());
     VirtualContext& context = virtual_contexts().primary(ordinal);
-    if (!context.uses) return CUDA_ERROR_INVALID_CONTEXT;
-    if (virtual_contexts().give_up(context)) return CUDA_SUCCESS;
+    if (!context.uses)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (virtual_contexts().give_up(context))
+        return CUDA_SUCCESS;
     return end(context, [&] { return call(device->physical); });
 }
 
@@ -44,10 +49,12 @@ CUresult release(CUdevice ordinal, Call call) {
 template <typename Call>
 CUresult reset(CUdevice ordinal, Call call) {
     const Split::Device* device = split().device(ordinal);
-    if (!device) return to_physical(ordinal), call(ordinal);
+    if (!device)
+        return to_physical(ordinal), call(ordinal);
     DisablingLockGuard lock(lifetimes_mutex());
     VirtualContext& context = virtual_contexts().primary(ordinal);
-    if (!context.lives) return CUDA_SUCCESS;
+    if (!context.lives)
+        return CUDA_SUCCESS;
     if (virtual_contexts().has_company(context)) {
         end_what_was_made(context);
         virtual_contexts().interrupt(context);
@@ -55,7 +62,8 @@ CUresult reset(CUdevice ordinal, Call call) {
         return CUDA_SUCCESS;
     }
     const CUresult result = call(device->physical);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     forget_pools_of(device->physical);
     CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
     virtual_contexts().interrupt(context);
@@ -65,11 +73,13 @@ CUresult reset(CUdevice ordinal, Call call) {
 template <typename Call>
 CUresult set_flags(CUdevice ordinal, unsigned flags, Call call) {
     const Split::Device* device = split().device(ordinal);
-    if (!device) return to_physical(ordinal), call(ordinal);
+    if (!device)
+        return to_physical(ordinal), call(ordinal);
     // The driver says what it takes; the real context has those that were set last.
     const CUresult result = call(device->physical);
     VirtualContext& context = virtual_contexts().primary(ordinal);
-    if (result == CUDA_SUCCESS) context.preset = flags, context.flags = flags;
+    if (result == CUDA_SUCCESS)
+        context.preset = flags, context.flags = flags;
     return result;
 }
 
@@ -79,16 +89,19 @@ namespace split_driver {
 
 CUSLICE_SPLIT(cuDevicePrimaryCtxRetain, handle, ordinal) {
     const Split::Device* device = split().device(ordinal);
-    if (!device) return to_physical(ordinal), CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(handle, ordinal);
+    if (!device)
+        return to_physical(ordinal), CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(handle, ordinal);
     VirtualContext& context = virtual_contexts().primary(ordinal);
-    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
     DisablingLockGuard lock(lifetimes_mutex());
     if (context.lives) {
         virtual_contexts().use(context);
     } else {
         CUcontext real = nullptr;
         CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
-        if (result != CUDA_SUCCESS) return result;
+        if (result != CUDA_SUCCESS)
+            return result;
         result = check_priority(*device, real);
         if (result != CUDA_SUCCESS) {
             CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
@@ -128,7 +141,8 @@ CUSLICE_SPLIT(cuDevicePrimaryCtxGetState, ordinal, flags, active) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxGetState)(physical, flags, active);
-    if (result != CUDA_SUCCESS || !split().is_open()) return result;
+    if (result != CUDA_SUCCESS || !split().is_open())
+        return result;
     const VirtualContext& context = virtual_contexts().primary(ordinal);
     *flags = context.preset;
     *active = context.lives;

@@ -21,7 +21,8 @@ template <typename Handle, typename Call, typename Destroy>
 CUresult make_registered(HandleKind kind, Handle* handle, Call call, Destroy destroy) {
     OutParameter<Handle> made(handle);
     const CUresult result = call(made.place());
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!note_as_current(*made, kind)) {
         destroy(*made);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -36,7 +37,8 @@ CUresult destroy_registered(HandleKind kind, Handle handle, Call call) {
     const HandleOwner owner = handle_registry().find(handle, kind);
     handle_registry().remove(handle, kind);
     const CUresult result = call();
-    if (result != CUDA_SUCCESS && owner.known) handle_registry().add(handle, kind, owner.device, owner.context);
+    if (result != CUDA_SUCCESS && owner.known)
+        handle_registry().add(handle, kind, owner.device, owner.context);
     return result;
 }
 

@@ -7,7 +7,8 @@ constinit Split the_split;
 
 int Split::first_of(CUdevice physical) const {
     for (int i = 0; i < count_; i++)
-        if (devices_[i].physical == physical) return i;
+        if (devices_[i].physical == physical)
+            return i;
     return -1;
 }
 

@@ -35,16 +35,21 @@ std::optional<int> current_priority() {
 }
 
 CUresult check_priority(const Split::Device& part, CUcontext real) {
-    if (!part.part.priority) return CUDA_SUCCESS;
+    if (!part.part.priority)
+        return CUDA_SUCCESS;
     CUresult result = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(real);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     int least = 0, greatest = 0;
     result = CUSLICE_PHYSICAL(cuCtxGetStreamPriorityRange)(&least, &greatest);
     CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&real);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     // The most urgent is the lowest number.
-    if (greatest <= *part.part.priority && *part.part.priority <= least) return CUDA_SUCCESS;
-    if (split().on_bad_priority) split().on_bad_priority(part, least, greatest);
+    if (greatest <= *part.part.priority && *part.part.priority <= least)
+        return CUDA_SUCCESS;
+    if (split().on_bad_priority)
+        split().on_bad_priority(part, least, greatest);
     return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -64,12 +69,14 @@ constexpr auto destroy = [](auto real, CUstream stream) {
 // The newer form answers null for the context of a green one.
 constexpr auto get_context = [](auto real, CUstream stream, CUcontext* context, auto... green) {
     const CUresult result = real(stream, context, green...);
-    if (result == CUDA_SUCCESS && (*context || !sizeof...(green))) *context = context_of(stream, *context);
+    if (result == CUDA_SUCCESS && (*context || !sizeof...(green)))
+        *context = context_of(stream, *context);
     return result;
 };
 constexpr auto get_device = [](auto real, CUstream stream, CUdevice* device) {
     const CUresult result = real(stream, device);
-    if (result == CUDA_SUCCESS) *device = device_of(stream);
+    if (result == CUDA_SUCCESS)
+        *device = device_of(stream);
     return result;
 };
 

@@ -30,7 +30,8 @@ CUresult preset_of(int ordinal, CUmemoryPool* pool) CUSLICE_REQUIRES(pools_mutex
         properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, split().device(ordinal)->physical};
         const CUresult result = CUSLICE_PHYSICAL(cuMemPoolCreate)(&pools.preset, &properties);
-        if (result != CUDA_SUCCESS) return result;
+        if (result != CUDA_SUCCESS)
+            return result;
         handle_registry().add(pools.preset, HandleKind::pool, ordinal, 0);
     }
     *pool = pools.preset;
@@ -39,7 +40,8 @@ CUresult preset_of(int ordinal, CUmemoryPool* pool) CUSLICE_REQUIRES(pools_mutex
 
 CUresult chosen_of(int ordinal, CUmemoryPool* pool) {
     DisablingLockGuard lock(pools_mutex);
-    if (!pools_of[ordinal].chosen) return preset_of(ordinal, pool);
+    if (!pools_of[ordinal].chosen)
+        return preset_of(ordinal, pool);
     *pool = pools_of[ordinal].chosen;
     return CUDA_SUCCESS;
 }
@@ -47,7 +49,8 @@ CUresult chosen_of(int ordinal, CUmemoryPool* pool) {
 bool is_preset(CUmemoryPool pool) {
     DisablingLockGuard lock(pools_mutex);
     for (const Pools& pools : pools_of)
-        if (pool && pools.preset == pool) return true;
+        if (pool && pools.preset == pool)
+            return true;
     return false;
 }
 
@@ -64,7 +67,8 @@ bool is_on(CUmemoryPool pool, CUdevice physical) {
 // that is current when somebody asks.
 HandleOwner owner_of(CUmemoryPool pool) {
     const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
-    if (!owner.is_unclaimed()) return owner;
+    if (!owner.is_unclaimed())
+        return owner;
     const int part = CurrentVirtual::device();
     const bool on_it = part >= 0 && (split().device(part)->physical | HandleOwner::kUnclaimed) == owner.device;
     return on_it ? handle_registry().claim(pool, part) : HandleOwner{};
@@ -82,7 +86,8 @@ bool note_imported(CUmemoryPool pool) {
 
 CUresult choose(int ordinal, CUmemoryPool pool) {
     const HandleOwner owner = owner_of(pool);
-    if (!owner.known || owner.device != ordinal) return CUDA_ERROR_INVALID_VALUE;
+    if (!owner.known || owner.device != ordinal)
+        return CUDA_ERROR_INVALID_VALUE;
     DisablingLockGuard lock(pools_mutex);
     pools_of[ordinal].chosen = pool;
     return CUDA_SUCCESS;
@@ -101,7 +106,8 @@ bool names_managed(const CUmemLocation* location, CUmemAllocationType type) {
 // A function that names a pool by its place, with the place that the driver knows.
 template <typename Call>
 CUresult at_physical(CUmemLocation* location, CUmemAllocationType type, Call call) {
-    if (!names_managed(location, type)) return call(location);
+    if (!names_managed(location, type))
+        return call(location);
     CUmemLocation real = *location;
     to_physical(real);
     return call(&real);
@@ -117,8 +123,10 @@ template <typename FromPool>
 CUresult allocate(FromPool from_pool, CUdeviceptr* address, size_t bytes, CUstream stream) {
     const int ordinal = device_of(stream);
     CUmemoryPool pool = nullptr;
-    if (ordinal < 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!address) return CUDA_ERROR_INVALID_VALUE;
+    if (ordinal < 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = chosen_of(ordinal, &pool);
     return result == CUDA_SUCCESS ? from_pool(address, bytes, pool, stream) : result;
 }
@@ -128,8 +136,10 @@ CUresult allocate(FromPool from_pool, CUdeviceptr* address, size_t bytes, CUstre
 void forget_pools_of(CUdevice physical) {
     DisablingLockGuard lock(pools_mutex);
     for (int i = 0; i < split().count(); i++) {
-        if (split().device(i)->physical != physical) continue;
-        if (pools_of[i].preset) handle_registry().remove(pools_of[i].preset, HandleKind::pool);
+        if (split().device(i)->physical != physical)
+            continue;
+        if (pools_of[i].preset)
+            handle_registry().remove(pools_of[i].preset, HandleKind::pool);
         pools_of[i] = {};
     }
 }
@@ -144,47 +154,56 @@ void forget_pools_if_ended(CUdevice physical) {
 namespace split_driver {
 
 CUSLICE_SPLIT(cuDeviceGetDefaultMemPool, pool, ordinal) {
-    if (!split().is_open() || !pool) return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, ordinal);
-    if (!split().device(ordinal)) return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, CU_DEVICE_INVALID);
+    if (!split().is_open() || !pool)
+        return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, ordinal);
+    if (!split().device(ordinal))
+        return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, CU_DEVICE_INVALID);
     DisablingLockGuard lock(pools_mutex);
     return preset_of(ordinal, pool);
 }
 
 CUSLICE_SPLIT(cuDeviceGetMemPool, pool, ordinal) {
-    if (!split().is_open() || !pool) return CUSLICE_PHYSICAL(cuDeviceGetMemPool)(pool, ordinal);
+    if (!split().is_open() || !pool)
+        return CUSLICE_PHYSICAL(cuDeviceGetMemPool)(pool, ordinal);
     return split().device(ordinal) ? chosen_of(ordinal, pool) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUSLICE_SPLIT(cuDeviceSetMemPool, ordinal, pool) {
-    if (!split().is_open()) return CUSLICE_PHYSICAL(cuDeviceSetMemPool)(ordinal, pool);
+    if (!split().is_open())
+        return CUSLICE_PHYSICAL(cuDeviceSetMemPool)(ordinal, pool);
     return split().device(ordinal) ? choose(ordinal, pool) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUSLICE_SPLIT(cuMemGetDefaultMemPool, pool, location, type) {
-    if (names_gpu(location, type)) return split_driver::cuDeviceGetDefaultMemPool(pool, location->id);
+    if (names_gpu(location, type))
+        return split_driver::cuDeviceGetDefaultMemPool(pool, location->id);
     return at_physical(location, type,
                        [&](CUmemLocation* real) { return CUSLICE_PHYSICAL(cuMemGetDefaultMemPool)(pool, real, type); });
 }
 
 CUSLICE_SPLIT(cuMemGetMemPool, pool, location, type) {
-    if (names_gpu(location, type)) return split_driver::cuDeviceGetMemPool(pool, location->id);
+    if (names_gpu(location, type))
+        return split_driver::cuDeviceGetMemPool(pool, location->id);
     return at_physical(location, type,
                        [&](CUmemLocation* real) { return CUSLICE_PHYSICAL(cuMemGetMemPool)(pool, real, type); });
 }
 
 CUSLICE_SPLIT(cuMemSetMemPool, location, type, pool) {
-    if (names_gpu(location, type)) return split_driver::cuDeviceSetMemPool(location->id, pool);
+    if (names_gpu(location, type))
+        return split_driver::cuDeviceSetMemPool(location->id, pool);
     return at_physical(location, type,
                        [&](CUmemLocation* real) { return CUSLICE_PHYSICAL(cuMemSetMemPool)(real, type, pool); });
 }
 
 CUSLICE_SPLIT(cuMemPoolCreate, pool, wish) {
-    if (!wish) return CUSLICE_PHYSICAL(cuMemPoolCreate)(pool, wish);
+    if (!wish)
+        return CUSLICE_PHYSICAL(cuMemPoolCreate)(pool, wish);
     CUmemPoolProps real = *wish;
     to_physical(real.location);
     OutParameter<CUmemoryPool> made(pool);
     const CUresult result = CUSLICE_PHYSICAL(cuMemPoolCreate)(made.place(), &real);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (wish->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
         !handle_registry().add(*made, HandleKind::pool, wish->location.id, 0)) {
         CUSLICE_PHYSICAL(cuMemPoolDestroy)(*made);
@@ -197,7 +216,8 @@ CUSLICE_SPLIT(cuMemPoolCreate, pool, wish) {
 CUSLICE_SPLIT(cuMemPoolImportFromShareableHandle, pool, handle, type, flags) {
     OutParameter<CUmemoryPool> made(pool);
     const CUresult result = CUSLICE_PHYSICAL(cuMemPoolImportFromShareableHandle)(made.place(), handle, type, flags);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!note_imported(*made)) {
         CUSLICE_PHYSICAL(cuMemPoolDestroy)(*made);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -208,19 +228,23 @@ CUSLICE_SPLIT(cuMemPoolImportFromShareableHandle, pool, handle, type, flags) {
 }
 
 CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
-    if (is_preset(pool)) return CUDA_ERROR_INVALID_VALUE;
+    if (is_preset(pool))
+        return CUDA_ERROR_INVALID_VALUE;
     const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
     handle_registry().remove(pool, HandleKind::pool);
     const CUresult result = CUSLICE_PHYSICAL(cuMemPoolDestroy)(pool);
-    if (!owner.known) return result;
+    if (!owner.known)
+        return result;
     if (result != CUDA_SUCCESS) {
         handle_registry().add(pool, HandleKind::pool, owner.device, 0, owner.access);
         return result;
     }
-    if (owner.is_unclaimed()) return result;
+    if (owner.is_unclaimed())
+        return result;
     // Where it was the chosen one the preset one is, from now on.
     DisablingLockGuard lock(pools_mutex);
-    if (pools_of[owner.device].chosen == pool) pools_of[owner.device].chosen = nullptr;
+    if (pools_of[owner.device].chosen == pool)
+        pools_of[owner.device].chosen = nullptr;
     return result;
 }
 
@@ -236,13 +260,15 @@ CUSLICE_SPLIT(cuMemPoolSetAccess, pool, wishes, count) {
         }
         to_physical(wish.location);
         const CUresult result = CUSLICE_PHYSICAL(cuMemPoolSetAccess)(pool, &wish, 1);
-        if (result != CUDA_SUCCESS) return result;
+        if (result != CUDA_SUCCESS)
+            return result;
     }
     return wishes && count ? CUDA_SUCCESS : CUSLICE_PHYSICAL(cuMemPoolSetAccess)(pool, wishes, count);
 }
 
 CUSLICE_SPLIT(cuMemPoolGetAccess, flags, pool, location) {
-    if (!location) return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, location);
+    if (!location)
+        return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, location);
     const HandleOwner owner = owner_of(pool);
     if (flags && is_sibling(owner, *location)) {
         const uint64_t bit = 1ull << location->id;

@@ -22,13 +22,15 @@ inline void to_physical(CUdevice& device) {
 
 // False if there is no such context.
 inline bool to_real(CUcontext& context) {
-    if (!context) return true;
+    if (!context)
+        return true;
     context = virtual_contexts().resolve(context).real;
     return context;
 }
 
 inline void to_physical(CUmemLocation& location) {
-    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) to_physical(location.id);
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        to_physical(location.id);
 }
 
 // A function whose argument at kPlace is a GPU's ordinal.

@@ -24,9 +24,12 @@ class Owner {
   public:
     explicit Owner(CUdeviceptr address) {
         CUdeviceptr base = 0;
-        if (!ask(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address)) return;
-        if (split().find_owner && split().find_owner(base, &device_, &context_)) return;
-        if (take(reinterpret_cast<const void*>(base), HandleKind::host_memory)) return;
+        if (!ask(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address))
+            return;
+        if (split().find_owner && split().find_owner(base, &device_, &context_))
+            return;
+        if (take(reinterpret_cast<const void*>(base), HandleKind::host_memory))
+            return;
         CUmemoryPool pool = nullptr;
         const bool of_pool = ask(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) && pool;
         if (of_pool)
@@ -36,33 +39,42 @@ class Owner {
     }
 
     void correct(CUpointer_attribute attribute, void* data) const {
-        if (!data) return;
-        if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) correct(*static_cast<int*>(data));
-        if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) correct(*static_cast<CUcontext*>(data));
+        if (!data)
+            return;
+        if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+            correct(*static_cast<int*>(data));
+        if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+            correct(*static_cast<CUcontext*>(data));
     }
 
   private:
     bool take(const void* handle, HandleKind kind) {
         const HandleOwner owner = handle_registry().find(handle, kind);
-        if (!owner.known || !split().device(owner.device)) return false;
+        if (!owner.known || !split().device(owner.device))
+            return false;
         device_ = owner.device;
         const VirtualContext* const made_in = owner.context ? virtual_contexts().numbered(owner.context) : nullptr;
-        if (made_in) context_ = made_in->handle();
+        if (made_in)
+            context_ = made_in->handle();
         return true;
     }
     void take_physical_memory(void* address) {
-        if (!driver_slot(Function::cuMemRetainAllocationHandle)) return;
+        if (!driver_slot(Function::cuMemRetainAllocationHandle))
+            return;
         CUmemGenericAllocationHandle handle = 0;
-        if (CUSLICE_PHYSICAL(cuMemRetainAllocationHandle)(&handle, address) != CUDA_SUCCESS) return;
+        if (CUSLICE_PHYSICAL(cuMemRetainAllocationHandle)(&handle, address) != CUDA_SUCCESS)
+            return;
         take(reinterpret_cast<const void*>(handle), HandleKind::physical_memory);
         CUSLICE_PHYSICAL(cuMemRelease)(handle);
     }
     void correct(int& ordinal) const {
-        if (ordinal < 0) return;
+        if (ordinal < 0)
+            return;
         ordinal = device_ >= 0 ? device_ : to_virtual(CUdevice{ordinal});
     }
     void correct(CUcontext& context) const {
-        if (!context) return;
+        if (!context)
+            return;
         context = context_ ? context_ : to_virtual(context);
     }
     int device_ = -1;
@@ -86,9 +98,11 @@ bool about_place(CUmem_range_attribute attribute) {
 
 // Places of managed memory. Which part it was that advised is not kept: all of a GPU's are one place.
 void correct(CUmem_range_attribute attribute, void* data, size_t size) {
-    if (!data || !about_place(attribute)) return;
+    if (!data || !about_place(attribute))
+        return;
     for (int& place : std::span(static_cast<int*>(data), size / sizeof(int)))
-        if (place >= 0) place = to_virtual(CUdevice{place});
+        if (place >= 0)
+            place = to_virtual(CUdevice{place});
 }
 
 bool is_gpu(CUmem_range_attribute type_of, CUdeviceptr address, size_t bytes) {
@@ -111,7 +125,8 @@ bool id_is_gpus(CUmem_range_attribute attribute, CUdeviceptr address, size_t byt
 
 // An id is a GPU's only if the type beside it says so.
 void correct_id(CUmem_range_attribute attribute, void* data, CUdeviceptr address, size_t bytes) {
-    if (!data || !id_is_gpus(attribute, address, bytes)) return;
+    if (!data || !id_is_gpus(attribute, address, bytes))
+        return;
     auto& id = *static_cast<int*>(data);
     id = to_virtual(CUdevice{id});
 }
@@ -122,22 +137,27 @@ namespace split_driver {
 
 CUSLICE_SPLIT(cuPointerGetAttribute, data, attribute, address) {
     const CUresult result = CUSLICE_PHYSICAL(cuPointerGetAttribute)(data, attribute, address);
-    if (result == CUDA_SUCCESS && about_owner(attribute)) Owner(address).correct(attribute, data);
+    if (result == CUDA_SUCCESS && about_owner(attribute))
+        Owner(address).correct(attribute, data);
     return result;
 }
 
 CUSLICE_SPLIT(cuPointerGetAttributes, count, attributes, data, address) {
     const CUresult result = CUSLICE_PHYSICAL(cuPointerGetAttributes)(count, attributes, data, address);
-    if (result != CUDA_SUCCESS) return result;
-    if (std::none_of(attributes, attributes + count, about_owner)) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (std::none_of(attributes, attributes + count, about_owner))
+        return result;
     const Owner owner(address);
-    for (unsigned i = 0; i < count; i++) owner.correct(attributes[i], data[i]);
+    for (unsigned i = 0; i < count; i++)
+        owner.correct(attributes[i], data[i]);
     return result;
 }
 
 CUSLICE_SPLIT(cuMemRangeGetAttribute, data, size, attribute, address, bytes) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemRangeGetAttribute)(data, size, attribute, address, bytes);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     correct(attribute, data, size);
     correct_id(attribute, data, address, bytes);
     return result;
@@ -145,7 +165,8 @@ CUSLICE_SPLIT(cuMemRangeGetAttribute, data, size, attribute, address, bytes) {
 
 CUSLICE_SPLIT(cuMemRangeGetAttributes, data, sizes, attributes, count, address, bytes) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemRangeGetAttributes)(data, sizes, attributes, count, address, bytes);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     for (size_t i = 0; i < count; i++) {
         correct(attributes[i], data[i], sizes[i]);
         correct_id(attributes[i], data[i], address, bytes);

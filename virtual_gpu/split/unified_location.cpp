@@ -10,7 +10,8 @@ namespace {
 
 // The host stands beside the GPUs in the old forms.
 void to_physical_or_host(CUdevice& device) {
-    if (device != CU_DEVICE_CPU) to_physical(device);
+    if (device != CU_DEVICE_CPU)
+        to_physical(device);
 }
 
 constexpr auto prefetch_to = [](auto call, CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream) {

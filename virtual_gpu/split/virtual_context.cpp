@@ -21,14 +21,16 @@ VirtualContext* VirtualContexts::find(CUcontext handle) {
     if (address - first < sizeof(contexts_))
         return (address - first) % sizeof(VirtualContext) == 0 ? reinterpret_cast<VirtualContext*>(handle) : nullptr;
     for (int i = 0; handle && i < split().count(); i++)
-        if (contexts_[i].real == handle && contexts_[i].handle() == handle) return &contexts_[i];
+        if (contexts_[i].real == handle && contexts_[i].handle() == handle)
+            return &contexts_[i];
     return nullptr;
 }
 
 VirtualContext* VirtualContexts::numbered(uint64_t number) {
     LockGuard lock(mutex_);
     for (VirtualContext& context : contexts_)
-        if (context.number == number && context.lives.load(std::memory_order_relaxed)) return &context;
+        if (context.number == number && context.lives.load(std::memory_order_relaxed))
+            return &context;
     return nullptr;
 }
 
@@ -36,8 +38,10 @@ VirtualContexts::Resolved VirtualContexts::resolve(CUcontext handle) {
     const auto address = reinterpret_cast<uintptr_t>(handle), first = reinterpret_cast<uintptr_t>(contexts_);
     const bool ours = address - first < sizeof(contexts_);
     VirtualContext* context = find(handle);
-    if (context && context->lives.load(std::memory_order_acquire)) return {context, context->real};
-    if (ours) return {context, nullptr};
+    if (context && context->lives.load(std::memory_order_acquire))
+        return {context, context->real};
+    if (ours)
+        return {context, nullptr};
     // The real one that the first part stands for, which nobody has asked for as that part's: a runtime's.
     return {nullptr, handle};
 }
@@ -55,7 +59,8 @@ VirtualContext* VirtualContexts::create(int device, CUcontext real, unsigned fla
     for (size_t tried = kPrimary; tried < kMax; tried++) {
         VirtualContext& context = contexts_[next_];
         next_ = next_ + 1 < kMax ? next_ + 1 : kPrimary;
-        if (context.lives.load(std::memory_order_relaxed)) continue;
+        if (context.lives.load(std::memory_order_relaxed))
+            continue;
         context.device = device;
         context.flags = flags;
         context.version = 0;
@@ -78,7 +83,8 @@ void VirtualContexts::use(VirtualContext& context) {
 
 bool VirtualContexts::give_up(VirtualContext& context) {
     LockGuard lock(mutex_);
-    if (context.uses <= 1) return false;
+    if (context.uses <= 1)
+        return false;
     context.uses = context.uses - 1;
     return true;
 }

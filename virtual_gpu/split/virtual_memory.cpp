@@ -27,8 +27,10 @@ void keep_access(CUdeviceptr address, size_t bytes, CUmemAccessDesc& wish) {
     constexpr size_t kStep = 2 << 20;
     for (size_t at = 0; at < bytes && wish.flags < CU_MEM_ACCESS_FLAGS_PROT_READWRITE; at += kStep) {
         unsigned long long now = 0;
-        if (CUSLICE_PHYSICAL(cuMemGetAccess)(&now, &wish.location, address + at) != CUDA_SUCCESS) return;
-        if (now > static_cast<unsigned long long>(wish.flags)) wish.flags = static_cast<CUmemAccess_flags>(now);
+        if (CUSLICE_PHYSICAL(cuMemGetAccess)(&now, &wish.location, address + at) != CUDA_SUCCESS)
+            return;
+        if (now > static_cast<unsigned long long>(wish.flags))
+            wish.flags = static_cast<CUmemAccess_flags>(now);
     }
 }
 
@@ -37,11 +39,13 @@ void translate_tiles(CUarrayMapInfo& tiles) {
     constexpr unsigned kBits = 32;
     unsigned real = 0;
     for (unsigned i = 0; i < kBits; i++) {
-        if (!(tiles.deviceBitMask >> i & 1)) continue;
+        if (!(tiles.deviceBitMask >> i & 1))
+            continue;
         const Split::Device* device = split().device(static_cast<int>(i));
         real |= 1u << (device ? static_cast<unsigned>(device->physical) : kBits - 1);
     }
-    if (split().is_open()) tiles.deviceBitMask = real;
+    if (split().is_open())
+        tiles.deviceBitMask = real;
 }
 
 constexpr auto map_tiles = [](auto call, CUarrayMapInfo* tiles, unsigned count, CUstream stream) {
@@ -53,12 +57,14 @@ constexpr auto map_tiles = [](auto call, CUarrayMapInfo* tiles, unsigned count, 
 namespace split_driver {
 
 CUSLICE_SPLIT(cuMemCreate, handle, bytes, wish, flags) {
-    if (!wish) return CUSLICE_PHYSICAL(cuMemCreate)(handle, bytes, wish, flags);
+    if (!wish)
+        return CUSLICE_PHYSICAL(cuMemCreate)(handle, bytes, wish, flags);
     CUmemAllocationProp real = *wish;
     to_physical(real.location);
     OutParameter<CUmemGenericAllocationHandle> made(handle);
     const CUresult result = CUSLICE_PHYSICAL(cuMemCreate)(made.place(), bytes, &real, flags);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (wish->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
         !handle_registry().add(as_handle(*made), HandleKind::physical_memory, wish->location.id, 0)) {
         CUSLICE_PHYSICAL(cuMemRelease)(*made);
@@ -81,21 +87,25 @@ CUSLICE_SPLIT(cuMemRelease, handle) {
 // A partition keeps its access when another one is given less, or none.
 CUSLICE_SPLIT(cuMemSetAccess, address, bytes, wishes, count) {
     PhysicalAccess real(wishes, count);
-    if (!real.complete()) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!real.complete())
+        return CUDA_ERROR_OUT_OF_MEMORY;
     for (CUmemAccessDesc& wish : real)
-        if (names_parts(wish.location)) keep_access(address, bytes, wish);
+        if (names_parts(wish.location))
+            keep_access(address, bytes, wish);
     return CUSLICE_PHYSICAL(cuMemSetAccess)(address, bytes, real.get(), wishes ? real.size() : count);
 }
 
 CUSLICE_SPLIT(cuMemGetAccess, flags, location, address) {
-    if (!location) return CUSLICE_PHYSICAL(cuMemGetAccess)(flags, location, address);
+    if (!location)
+        return CUSLICE_PHYSICAL(cuMemGetAccess)(flags, location, address);
     CUmemLocation real = *location;
     to_physical(real);
     return CUSLICE_PHYSICAL(cuMemGetAccess)(flags, &real, address);
 }
 
 CUSLICE_SPLIT(cuMemGetAllocationGranularity, granularity, wish, which) {
-    if (!wish) return CUSLICE_PHYSICAL(cuMemGetAllocationGranularity)(granularity, wish, which);
+    if (!wish)
+        return CUSLICE_PHYSICAL(cuMemGetAllocationGranularity)(granularity, wish, which);
     CUmemAllocationProp real = *wish;
     to_physical(real.location);
     return CUSLICE_PHYSICAL(cuMemGetAllocationGranularity)(granularity, &real, which);
@@ -103,7 +113,8 @@ CUSLICE_SPLIT(cuMemGetAllocationGranularity, granularity, wish, which) {
 
 CUSLICE_SPLIT(cuMemGetAllocationPropertiesFromHandle, properties, handle) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemGetAllocationPropertiesFromHandle)(properties, handle);
-    if (result != CUDA_SUCCESS || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
+    if (result != CUDA_SUCCESS || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return result;
     const HandleOwner owner = handle_registry().find(as_handle(handle), HandleKind::physical_memory);
     properties->location.id = owner.known ? owner.device : to_virtual(properties->location.id);
     return result;

@@ -53,7 +53,8 @@ inline bool step(const std::vector<Sums>& of_towers, size_t examples, int number
         all.squares += sums.squares;
         all.ran += sums.ran;
     }
-    if (all.ran == 0) return false;
+    if (all.ran == 0)
+        return false;
     const float count = static_cast<float>(examples), rate = 0.5f;
     if (number % 10 == 0)
         std::printf("step %d: loss %.4f, y = %.3f x + %.3f\n", number, all.squares / count, variables->weight,

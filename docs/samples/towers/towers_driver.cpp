@@ -7,7 +7,8 @@
 namespace {
 
 void check(CUresult result, const char* what) {
-    if (result == CUDA_SUCCESS) return;
+    if (result == CUDA_SUCCESS)
+        return;
     const char* name = nullptr;
     cuGetErrorName(result, &name);
     std::fprintf(stderr, "%s: %s\n", what, name ? name : "?");
@@ -71,7 +72,8 @@ int main() {
     towers::Variables variables;
     bool ran = true;
     for (int number = 0; number < towers::kSteps && ran; number++) {
-        for (Tower& tower : all) start(tower, variables);
+        for (Tower& tower : all)
+            start(tower, variables);
         std::vector<towers::Sums> sums(all.size());
         for (size_t i = 0; i < all.size(); i++) {
             CHECK(cuCtxSetCurrent(all[i].context));
@@ -83,7 +85,8 @@ int main() {
     for (int i = 0; i < count; i++) {
         Tower& tower = all[static_cast<size_t>(i)];
         CHECK(cuCtxSetCurrent(tower.context));
-        for (const CUdeviceptr memory : {tower.x, tower.y, tower.variables, tower.sums}) CHECK(cuMemFree(memory));
+        for (const CUdeviceptr memory : {tower.x, tower.y, tower.variables, tower.sums})
+            CHECK(cuMemFree(memory));
         CHECK(cuModuleUnload(tower.module));
         CHECK(cuDevicePrimaryCtxRelease(i));
     }

@@ -7,7 +7,8 @@
 namespace {
 
 void check(cudaError_t result, const char* what) {
-    if (result == cudaSuccess) return;
+    if (result == cudaSuccess)
+        return;
     std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));
     std::exit(1);
 }
@@ -75,7 +76,8 @@ int main() {
     towers::Variables variables;
     bool ran = true;
     for (int number = 0; number < towers::kSteps && ran; number++) {
-        for (Tower& tower : all) start(tower, gradient, variables);
+        for (Tower& tower : all)
+            start(tower, gradient, variables);
         std::vector<towers::Sums> sums(all.size());
         for (size_t i = 0; i < all.size(); i++) {
             CHECK(cudaSetDevice(all[i].device));

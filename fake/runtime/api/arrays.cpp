@@ -8,7 +8,8 @@ using namespace cuslice::fake;
 cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* description, cudaExtent extent,
                               unsigned int flags) {
     CUDA_ARRAY3D_DESCRIPTOR wanted{};
-    if (array == nullptr || description == nullptr) return record(cudaErrorInvalidValue);
+    if (array == nullptr || description == nullptr)
+        return record(cudaErrorInvalidValue);
     if (const cudaError_t error = to_driver_format(*description, &wanted.Format, &wanted.NumChannels);
         error != cudaSuccess) {
         return record(error);
@@ -20,7 +21,8 @@ cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* d
     return in_context([&] {
         CUarray made = nullptr;
         const CUresult result = CU(cuArray3DCreate, 3020)(&made, &wanted);
-        if (result == CUDA_SUCCESS) *array = reinterpret_cast<cudaArray_t>(made);
+        if (result == CUDA_SUCCESS)
+            *array = reinterpret_cast<cudaArray_t>(made);
         return result;
     });
 }
@@ -42,13 +44,15 @@ cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* description, cudaExtent* ext
     if (extent != nullptr) {
         *extent = {found.Width, found.Height, found.Depth};
     }
-    if (flags != nullptr) *flags = found.Flags;
+    if (flags != nullptr)
+        *flags = found.Flags;
     return description == nullptr ? cudaSuccess
                                   : record(from_driver_format(found.Format, found.NumChannels, description));
 }
 
 cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* description, cudaArray_const_t array) {
-    if (description == nullptr) return record(cudaErrorInvalidValue);
+    if (description == nullptr)
+        return record(cudaErrorInvalidValue);
     return cudaArrayGetInfo(description, nullptr, nullptr, const_cast<cudaArray_t>(array));
 }
 

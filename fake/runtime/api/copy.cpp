@@ -38,12 +38,14 @@ CUresult run(void* destination, const void* source, size_t count, cudaMemcpyKind
 /// Finds `count` bytes at `offset` in a symbol, and hands their address to `copy`.
 template <class Copy>
 cudaError_t with_symbol(const void* symbol, size_t offset, size_t count, bool allowed, Copy copy) {
-    if (!allowed) return record(cudaErrorInvalidMemcpyDirection);
+    if (!allowed)
+        return record(cudaErrorInvalidMemcpyDirection);
     return in_context([&] {
         CUdeviceptr base = 0;
         size_t bytes = 0;
         CUSLICE_TRY(address_of(symbol, &base, &bytes));
-        if (offset > bytes || count > bytes - offset) return cudaErrorInvalidValue;
+        if (offset > bytes || count > bytes - offset)
+            return cudaErrorInvalidValue;
         return count == 0 ? cudaSuccess : as_error(copy(reinterpret_cast<void*>(base + offset)));
     });
 }
@@ -59,7 +61,8 @@ constexpr bool may_come_from_symbol(cudaMemcpyKind kind) {
 
 template <class... Stream>
 cudaError_t copy(void* to, const void* from, size_t count, cudaMemcpyKind kind, Stream... stream) {
-    if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
+    if (!is_direction(kind))
+        return record(cudaErrorInvalidMemcpyDirection);
     return in_context([&] { return count == 0 ? CUDA_SUCCESS : run(to, from, count, kind, stream...); });
 }
 

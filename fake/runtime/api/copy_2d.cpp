@@ -40,14 +40,17 @@ void to_array(CUDA_MEMCPY2D& copy, cudaArray_t destination, size_t x, size_t y) 
 /// Checks what the runtime checks before the driver, and copies: at once where there is no stream.
 template <class... Stream>
 cudaError_t run(CUDA_MEMCPY2D& copy, size_t width, size_t height, cudaMemcpyKind kind, Stream... stream) {
-    if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
+    if (!is_direction(kind))
+        return record(cudaErrorInvalidMemcpyDirection);
     const bool pitches = (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.srcPitch >= width) &&
                          (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstPitch >= width);
-    if (!pitches) return record(cudaErrorInvalidPitchValue);
+    if (!pitches)
+        return record(cudaErrorInvalidPitchValue);
     copy.WidthInBytes = width;
     copy.Height = height;
     return in_context([&] {
-        if (width == 0 || height == 0) return CUDA_SUCCESS;
+        if (width == 0 || height == 0)
+            return CUDA_SUCCESS;
         if constexpr (sizeof...(stream) == 0) {
             return CU_STREAM(cuMemcpy2DUnaligned, 3020)(&copy);
         } else {

@@ -23,12 +23,15 @@ cudaError_t copy_box(const cudaMemcpy3DParms* parameters, Run run) {
 
 template <class Run>
 cudaError_t copy_box_between(const cudaMemcpy3DPeerParms* parameters, Run run) {
-    if (parameters == nullptr) return record(cudaErrorInvalidValue);
+    if (parameters == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_MEMCPY3D_PEER copy{};
         cudaError_t error = describe_box(copy, *parameters, cudaMemcpyDeviceToDevice);
-        if (error == cudaSuccess) error = primary_context(parameters->srcDevice, &copy.srcContext);
-        if (error == cudaSuccess) error = primary_context(parameters->dstDevice, &copy.dstContext);
+        if (error == cudaSuccess)
+            error = primary_context(parameters->srcDevice, &copy.srcContext);
+        if (error == cudaSuccess)
+            error = primary_context(parameters->dstDevice, &copy.dstContext);
         return error != cudaSuccess || is_empty(parameters->extent) ? error : as_error(run(&copy));
     });
 }

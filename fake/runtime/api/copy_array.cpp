@@ -20,7 +20,8 @@ cudaError_t rows_of(cudaArray_const_t array, Rows* rows) {
     size_t element = 0;
     auto* const handle = reinterpret_cast<CUarray>(const_cast<cudaArray_t>(array));
     cudaError_t error = as_error(CU(cuArray3DGetDescriptor, 3020)(&found, handle));
-    if (error == cudaSuccess) error = element_bytes(const_cast<cudaArray_t>(array), &element);
+    if (error == cudaSuccess)
+        error = element_bytes(const_cast<cudaArray_t>(array), &element);
     *rows = {found.Width * element, std::max<size_t>(found.Height, 1)};
     return error;
 }
@@ -29,7 +30,8 @@ cudaError_t rows_of(cudaArray_const_t array, Rows* rows) {
 /// how far the run has got, and the size of the box.
 template <class Copy>
 cudaError_t along_rows(cudaArray_const_t array, size_t x, size_t y, size_t count, cudaMemcpyKind kind, Copy copy) {
-    if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
+    if (!is_direction(kind))
+        return record(cudaErrorInvalidMemcpyDirection);
     return in_context([&] {
         Rows rows;
         cudaError_t error = rows_of(array, &rows);

@@ -14,7 +14,8 @@ cudaError_t between(int destination, int source, size_t count, Copy copy) {
         CUcontext to = nullptr;
         CUcontext from = nullptr;
         cudaError_t error = primary_context(destination, &to);
-        if (error == cudaSuccess) error = primary_context(source, &from);
+        if (error == cudaSuccess)
+            error = primary_context(source, &from);
         return error != cudaSuccess || count == 0 ? error : as_error(copy(to, from));
     });
 }

@@ -13,8 +13,10 @@ cudaError_t cudaDeviceReset() {
     return started([] {
         int device = 0;
         cudaError_t error = current_device(&device);
-        if (error == cudaSuccess) error = reset_device(device);
-        if (error == cudaSuccess) forget_last_error();
+        if (error == cudaSuccess)
+            error = reset_device(device);
+        if (error == cudaSuccess)
+            forget_last_error();
         return error;
     });
 }
@@ -46,7 +48,8 @@ CUSLICE_FORWARD(cudaDeviceGetLimit, cuCtxGetLimit, 3010, value, limit)
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
     CUfunc_cache found = CU_FUNC_CACHE_PREFER_NONE;
     const cudaError_t error = in_context(CU(cuCtxGetCacheConfig, 3020), &found);
-    if (error == cudaSuccess && config != nullptr) *config = static_cast<cudaFuncCache>(found);
+    if (error == cudaSuccess && config != nullptr)
+        *config = static_cast<cudaFuncCache>(found);
     return config == nullptr ? record(cudaErrorInvalidValue) : error;
 }
 
@@ -55,7 +58,8 @@ CUSLICE_FORWARD(cudaDeviceSetCacheConfig, cuCtxSetCacheConfig, 3020, config)
 cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
     CUsharedconfig found = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
     const cudaError_t error = in_context(CU(cuCtxGetSharedMemConfig, 4020), &found);
-    if (error == cudaSuccess && config != nullptr) *config = static_cast<cudaSharedMemConfig>(found);
+    if (error == cudaSuccess && config != nullptr)
+        *config = static_cast<cudaSharedMemConfig>(found);
     return config == nullptr ? record(cudaErrorInvalidValue) : error;
 }
 

@@ -6,7 +6,8 @@
 using namespace cuslice::fake;
 
 cudaError_t cudaGetDeviceCount(int* count) {
-    if (count == nullptr) return record(cudaErrorInvalidValue);
+    if (count == nullptr)
+        return record(cudaErrorInvalidValue);
     const cudaError_t error = start();
     *count = error == cudaSuccess ? device_count() : 0;
     return record(error);
@@ -19,11 +20,13 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) { return started(choose_device, device); }
 
 cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags) {
-    if ((flags & ~cudaInitDeviceFlagsAreValid) != 0) return record(cudaErrorInvalidValue);
+    if ((flags & ~cudaInitDeviceFlagsAreValid) != 0)
+        return record(cudaErrorInvalidValue);
     return on_device(device, [&](CUdevice handle) {
         if ((flags & cudaInitDeviceFlagsAreValid) != 0) {
             const CUresult result = CU(cuDevicePrimaryCtxSetFlags, 11000)(handle, device_flags);
-            if (result != CUDA_SUCCESS) return as_error(result);
+            if (result != CUDA_SUCCESS)
+                return as_error(result);
         }
         CUcontext context = nullptr;
         return primary_context(device, &context);
@@ -48,11 +51,13 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pci_bus_id) {
 CUSLICE_FORWARD_DEVICE(cudaDeviceGetPCIBusId, cuDeviceGetPCIBusId, 4010, pci_bus_id, length, device)
 
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t* width, const cudaChannelFormatDesc* format, int device) {
-    if (format == nullptr || width == nullptr) return record(cudaErrorInvalidValue);
+    if (format == nullptr || width == nullptr)
+        return record(cudaErrorInvalidValue);
     // The driver's answer depends on the texel's size alone.
     const int bits[] = {format->x, format->y, format->z, format->w};
     unsigned channels = 0;
-    for (const int depth : bits) channels += depth != 0;
+    for (const int depth : bits)
+        channels += depth != 0;
     const CUarray_format as_format = bits[0] == 8    ? CU_AD_FORMAT_UNSIGNED_INT8
                                      : bits[0] == 16 ? CU_AD_FORMAT_UNSIGNED_INT16
                                                      : CU_AD_FORMAT_UNSIGNED_INT32;

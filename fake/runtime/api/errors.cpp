@@ -19,7 +19,8 @@ constexpr Text kTexts[] = {
 
 const Text* find(cudaError_t code) {
     for (const Text& text : kTexts) {
-        if (text.code == code) return &text;
+        if (text.code == code)
+            return &text;
     }
     return nullptr;
 }

@@ -33,7 +33,8 @@ cudaError_t with_function(const void* kernel, Call call) {
     }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
-    if (attributes == nullptr) return record(cudaErrorInvalidValue);
+    if (attributes == nullptr)
+        return record(cudaErrorInvalidValue);
     return with_function(kernel, [&](CUfunction function) {
         cudaFuncAttributes found{};
         int shared = 0;
@@ -64,7 +65,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
             CUSLICE_TRY(CU(cuFuncGetAttribute, 2020)(one.value, one.attribute, function));
         }
         // PTX of ours is loaded, whatever the program's code is.
-        if (const int cubin = cubin_capability_of(kernel); cubin != 0) found.binaryVersion = cubin;
+        if (const int cubin = cubin_capability_of(kernel); cubin != 0)
+            found.binaryVersion = cubin;
         found.sharedSizeBytes = static_cast<size_t>(shared);
         found.constSizeBytes = static_cast<size_t>(constant);
         found.localSizeBytes = static_cast<size_t>(local);
@@ -78,16 +80,19 @@ CUSLICE_FORWARD_KERNEL(cudaFuncSetCacheConfig, cuFuncSetCacheConfig, 3000, kerne
 CUSLICE_FORWARD_KERNEL(cudaFuncSetSharedMemConfig, cuFuncSetSharedMemConfig, 4020, kernel, config)
 
 cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
-    if (name == nullptr) return record(cudaErrorInvalidValue);
+    if (name == nullptr)
+        return record(cudaErrorInvalidValue);
     Lock held;
     const RegisteredKernel* const found = find_kernel(kernel);
-    if (found == nullptr) return record(cudaErrorInvalidDeviceFunction);
+    if (found == nullptr)
+        return record(cudaErrorInvalidDeviceFunction);
     *name = found->name;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
-    if (function == nullptr) return record(cudaErrorInvalidValue);
+    if (function == nullptr)
+        return record(cudaErrorInvalidValue);
     return with_function(symbol, [&](CUfunction found) {
         *function = found;
         return CUDA_SUCCESS;
@@ -108,7 +113,8 @@ CUSLICE_FORWARD_KERNEL(cudaOccupancyAvailableDynamicSMemPerBlock, cuOccupancyAva
                        kernel, blocks, block_size)
 
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* kernel, const cudaLaunchConfig_t* config) {
-    if (config == nullptr) return record(cudaErrorInvalidValue);
+    if (config == nullptr)
+        return record(cudaErrorInvalidValue);
     return with_function(kernel, [&](CUfunction function) {
         const CUlaunchConfig wanted = driver_config(*config);
         return CU(cuOccupancyMaxPotentialClusterSize, 11070)(size, function, &wanted);
@@ -116,7 +122,8 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* kernel, 
 }
 
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config) {
-    if (config == nullptr) return record(cudaErrorInvalidValue);
+    if (config == nullptr)
+        return record(cudaErrorInvalidValue);
     return with_function(kernel, [&](CUfunction function) {
         const CUlaunchConfig wanted = driver_config(*config);
         return CU(cuOccupancyMaxActiveClusters, 11070)(clusters, function, &wanted);

@@ -28,7 +28,8 @@ CUDA_MEMSET_NODE_PARAMS driver_fill(const cudaMemsetParams& fill) {
 
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaKernelNodeParams* parameters) {
-    if (parameters == nullptr) return record(cudaErrorInvalidValue);
+    if (parameters == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_KERNEL_NODE_PARAMS launch{};
         CUSLICE_TRY(function_of(parameters->func, &launch.func));
@@ -72,7 +73,8 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, c
 
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaMemsetParams* parameters) {
-    if (parameters == nullptr) return record(cudaErrorInvalidValue);
+    if (parameters == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         return in_this_context([&](CUcontext context) {
             const CUDA_MEMSET_NODE_PARAMS fill = driver_fill(*parameters);
@@ -90,10 +92,12 @@ CUSLICE_FORWARD(cudaGraphMemFreeNodeGetParams, cuGraphMemFreeNodeGetParams, 1104
 cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                           const cudaGraphEdgeData* edges, size_t count,
                                           cudaGraphNodeParams* parameters) {
-    if (parameters == nullptr) return record(cudaErrorInvalidValue);
+    if (parameters == nullptr)
+        return record(cudaErrorInvalidValue);
     static constexpr cudaGraphEdgeData kPlain{};
     for (size_t i = 0; edges != nullptr && i < count; ++i) {
-        if (std::memcmp(&edges[i], &kPlain, sizeof kPlain) != 0) return record(cudaErrorNotSupported);
+        if (std::memcmp(&edges[i], &kPlain, sizeof kPlain) != 0)
+            return record(cudaErrorNotSupported);
     }
     switch (parameters->type) {
         case cudaGraphNodeTypeKernel: {
@@ -103,7 +107,8 @@ cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t gra
             return cudaGraphAddKernelNode(node, graph, dependencies, count, &launch);
         }
         case cudaGraphNodeTypeMemcpy:
-            if (parameters->memcpy.flags != 0) return record(cudaErrorInvalidValue);
+            if (parameters->memcpy.flags != 0)
+                return record(cudaErrorInvalidValue);
             return cudaGraphAddMemcpyNode(node, graph, dependencies, count, &parameters->memcpy.copyParams);
         case cudaGraphNodeTypeMemset:
             return cudaGraphAddMemsetNode(node, graph, dependencies, count,

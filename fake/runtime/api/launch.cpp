@@ -22,9 +22,11 @@ namespace {
 /// The driver has one error for all that can be wrong with a launch; the runtime tells a wrong shape from the rest
 /// (cudaErrorInvalidConfiguration).
 cudaError_t launch_error(CUresult result, dim3 grid, dim3 block, size_t shared_bytes) {
-    if (result != CUDA_ERROR_INVALID_VALUE) return as_error(result);
+    if (result != CUDA_ERROR_INVALID_VALUE)
+        return as_error(result);
     CUdevice device = 0;
-    if (CU(cuCtxGetDevice, 2000)(&device) != CUDA_SUCCESS) return as_error(result);
+    if (CU(cuCtxGetDevice, 2000)(&device) != CUDA_SUCCESS)
+        return as_error(result);
     const auto at_most = [&](CUdevice_attribute attribute, size_t value) {
         int limit = 0;
         return CU(cuDeviceGetAttribute, 2000)(&limit, attribute, device) == CUDA_SUCCESS &&
@@ -75,7 +77,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
-    if (config == nullptr) return record(cudaErrorInvalidValue);
+    if (config == nullptr)
+        return record(cudaErrorInvalidValue);
     const CUlaunchConfig wanted = driver_config(*config);
     return launch(kernel, config->gridDim, config->blockDim, config->dynamicSmemBytes, [&](CUfunction function) {
         return CU_STREAM(cuLaunchKernelEx, 11060)(&wanted, function, arguments, nullptr);

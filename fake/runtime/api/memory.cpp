@@ -10,11 +10,13 @@ namespace {
 /// Runs `call` with a place for a device address, and hands the address on as a pointer if it succeeds.
 template <class Call>
 cudaError_t allocate(void** pointer, Call call) {
-    if (pointer == nullptr) return record(cudaErrorInvalidValue);
+    if (pointer == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUdeviceptr found = 0;
         const cudaError_t error = as_error(call(&found));
-        if (error == cudaSuccess) *pointer = reinterpret_cast<void*>(found);
+        if (error == cudaSuccess)
+            *pointer = reinterpret_cast<void*>(found);
         return error;
     });
 }
@@ -31,7 +33,8 @@ cudaError_t cudaMalloc(void** pointer, size_t size) {
 }
 
 cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
-    if (pitch == nullptr) return record(cudaErrorInvalidValue);
+    if (pitch == nullptr)
+        return record(cudaErrorInvalidValue);
     return allocate(pointer, [&](CUdeviceptr* found) {
         if (width == 0 || height == 0) {
             *pitch = 0;
@@ -67,7 +70,8 @@ cudaError_t cudaFree(void* pointer) {
 CUSLICE_FORWARD(cudaMemGetInfo, cuMemGetInfo, 3020, free, total)
 
 cudaError_t cudaHostAlloc(void** pointer, size_t size, unsigned int flags) {
-    if (pointer == nullptr) return record(cudaErrorInvalidValue);
+    if (pointer == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         if (size == 0) {
             *pointer = nullptr;

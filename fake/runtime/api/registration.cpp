@@ -33,7 +33,8 @@ extern "C" {
 void** __cudaRegisterFatBinary(void* device_code) {
     Lock held;
     Binary* const binary = add_binary(device_code);
-    if (binary == nullptr) log_no_memory("device code");
+    if (binary == nullptr)
+        log_no_memory("device code");
     return reinterpret_cast<void**>(binary);
 }
 
@@ -51,17 +52,20 @@ void __cudaUnregisterFatBinary(void** handle) {
 void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
                             int*) {
     Lock held;
-    if (handle == nullptr || !add_kernel(binary_of(handle), host, name)) log_no_memory(name);
+    if (handle == nullptr || !add_kernel(binary_of(handle), host, name))
+        log_no_memory(name);
 }
 
 void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t size, int, int) {
     Lock held;
-    if (handle == nullptr || !add_variable(binary_of(handle), host, name, size, nullptr)) log_no_memory(name);
+    if (handle == nullptr || !add_variable(binary_of(handle), host, name, size, nullptr))
+        log_no_memory(name);
 }
 
 void __cudaRegisterManagedVar(void** handle, void** shadow, char*, const char* name, int, size_t size, int, int) {
     Lock held;
-    if (handle == nullptr || !add_variable(binary_of(handle), shadow, name, size, shadow)) log_no_memory(name);
+    if (handle == nullptr || !add_variable(binary_of(handle), shadow, name, size, shadow))
+        log_no_memory(name);
 }
 
 char __cudaInitModule(void** handle) {
@@ -70,7 +74,8 @@ char __cudaInitModule(void** handle) {
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void* stream) {
     auto* const made = static_cast<Configuration*>(std::malloc(sizeof(Configuration)));
-    if (made == nullptr) return record(cudaErrorMemoryAllocation);
+    if (made == nullptr)
+        return record(cudaErrorMemoryAllocation);
     *made = {configurations, grid, block, shared_bytes, stream};
     configurations = made;
     return cudaSuccess;
@@ -78,7 +83,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
 
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes, void* stream) {
     Configuration* const top = configurations;
-    if (top == nullptr) return record(cudaErrorMissingConfiguration);
+    if (top == nullptr)
+        return record(cudaErrorMissingConfiguration);
     *grid = top->grid;
     *block = top->block;
     *shared_bytes = top->shared_bytes;
@@ -92,8 +98,10 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
 // doesn't know it.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
     Lock held;
-    if (kernel == nullptr) return record(cudaErrorInvalidValue);
-    if (find_kernel(host) == nullptr) return record(cudaErrorInvalidDeviceFunction);
+    if (kernel == nullptr)
+        return record(cudaErrorInvalidValue);
+    if (find_kernel(host) == nullptr)
+        return record(cudaErrorInvalidDeviceFunction);
     *kernel = static_cast<cudaKernel_t>(const_cast<void*>(host));
     return cudaSuccess;
 }

@@ -14,7 +14,8 @@ cudaError_t set_box(cudaPitchedPtr box, cudaExtent extent, Set set) {
     return in_context([&] {
         CUresult result = CUDA_SUCCESS;
         size_t slice_bytes = 0;
-        if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return result;
+        if (extent.width == 0 || extent.height == 0 || extent.depth == 0)
+            return result;
         // ysize is the height that the box was allocated with: slices lie that many rows apart.
         if (__builtin_mul_overflow(box.pitch, box.ysize, &slice_bytes) || extent.height > box.ysize) {
             return CUDA_ERROR_INVALID_VALUE;

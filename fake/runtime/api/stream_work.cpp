@@ -32,13 +32,15 @@ CUSLICE_FORWARD_STREAM(cudaStreamGetPriority, cuStreamGetPriority, 5050, stream,
 CUSLICE_FORWARD_STREAM(cudaStreamGetId, cuStreamGetId, 12000, stream, id)
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
-    if (device == nullptr) return record(cudaErrorInvalidValue);
+    if (device == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUdevice found = 0;
         const CUresult result = CU_STREAM(cuStreamGetDevice, 12080)(stream, &found);
         for (int ordinal = 0; result == CUDA_SUCCESS && ordinal < device_count(); ++ordinal) {
             CUdevice handle = 0;
-            if (device_handle(ordinal, &handle) == cudaSuccess && handle == found) *device = ordinal;
+            if (device_handle(ordinal, &handle) == cudaSuccess && handle == found)
+                *device = ordinal;
         }
         return result;
     });
@@ -47,13 +49,16 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
 CUSLICE_FORWARD_STREAM(cudaStreamAttachMemAsync, cuStreamAttachMemAsync, 6000, stream, pointer, length, flags)
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data, unsigned int flags) {
-    if (function == nullptr) return record(cudaErrorInvalidValue);
+    if (function == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         auto* const callback = static_cast<Callback*>(std::malloc(sizeof(Callback)));
-        if (callback == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (callback == nullptr)
+            return CUDA_ERROR_OUT_OF_MEMORY;
         *callback = {function, data};
         const CUresult result = CU_STREAM(cuStreamAddCallback, 5000)(stream, call_back, callback, flags);
-        if (result != CUDA_SUCCESS) std::free(callback);
+        if (result != CUDA_SUCCESS)
+            std::free(callback);
         return result;
     });
 }

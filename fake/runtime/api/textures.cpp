@@ -106,7 +106,8 @@ void copy_view(const From& from, To& to) {
 /// Asks for a description in the driver's form, and hands it to `give`.
 template <class Description, class Ask, class Give>
 cudaError_t described(const void* out, Ask ask, Give give) {
-    if (out == nullptr) return record(cudaErrorInvalidValue);
+    if (out == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         Description found{};
         const CUresult result = ask(&found);
@@ -118,13 +119,15 @@ cudaError_t described(const void* out, Ask ask, Give give) {
 
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
                                     const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
-    if (object == nullptr || resource == nullptr || texture == nullptr) return record(cudaErrorInvalidValue);
+    if (object == nullptr || resource == nullptr || texture == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_RESOURCE_DESC what{};
         CUSLICE_TRY(to_driver(*resource, what));
         const CUDA_TEXTURE_DESC how = to_driver(*texture);
         CUDA_RESOURCE_VIEW_DESC seen{};
-        if (view != nullptr) copy_view(*view, seen);
+        if (view != nullptr)
+            copy_view(*view, seen);
         return as_error(CU(cuTexObjectCreate, 5000)(object, &what, &how, view != nullptr ? &seen : nullptr));
     });
 }
@@ -156,7 +159,8 @@ cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* out, cuda
 }
 
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* object, const cudaResourceDesc* resource) {
-    if (object == nullptr || resource == nullptr) return record(cudaErrorInvalidValue);
+    if (object == nullptr || resource == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_RESOURCE_DESC what{};
         const cudaError_t error = to_driver(*resource, what);

@@ -10,13 +10,16 @@ namespace {
 
 cudaError_t find(const char* symbol, void** function, int version, unsigned long long flags,
                  cudaDriverEntryPointQueryResult* status) {
-    if (symbol == nullptr || function == nullptr) return record(cudaErrorInvalidValue);
-    if (kPerThreadUnit && flags == cudaEnableDefault) flags = cudaEnablePerThreadDefaultStream;
+    if (symbol == nullptr || function == nullptr)
+        return record(cudaErrorInvalidValue);
+    if (kPerThreadUnit && flags == cudaEnableDefault)
+        flags = cudaEnablePerThreadDefaultStream;
     return started([&] {
         CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
         const CUresult result = ask_driver(symbol, function, version, flags, &found);
         // "return cudaSuccess and set the returned funcPtr to NULL" where there is none (cuda_runtime_api.h).
-        if (status != nullptr) *status = static_cast<cudaDriverEntryPointQueryResult>(found);
+        if (status != nullptr)
+            *status = static_cast<cudaDriverEntryPointQueryResult>(found);
         return result;
     });
 }

@@ -40,14 +40,16 @@ CUresult inspect(const void* pointer, PointerAttributes* found) {
         *found = {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, const_cast<void*>(pointer)};
         return CUDA_SUCCESS;
     }
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     unsigned managed = 0;
     CUdeviceptr on_device = 0;
     void* on_host = nullptr;
     // Each of these may be refused for memory that doesn't have it; then it stays empty.
     ask(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer);
     ask(&on_device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, pointer);
-    if (managed != 0 || type == CU_MEMORYTYPE_HOST) ask(&on_host, CU_POINTER_ATTRIBUTE_HOST_POINTER, pointer);
+    if (managed != 0 || type == CU_MEMORYTYPE_HOST)
+        ask(&on_host, CU_POINTER_ATTRIBUTE_HOST_POINTER, pointer);
     int device = 0;
     const CUresult ordinal = ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer);
     *found = {managed != 0                 ? cudaMemoryTypeManaged
@@ -60,7 +62,8 @@ CUresult inspect(const void* pointer, PointerAttributes* found) {
 }  // namespace
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-    if (attributes == nullptr) return record(cudaErrorInvalidValue);
+    if (attributes == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         PointerAttributes found{};
         const CUresult result = inspect(pointer, &found);

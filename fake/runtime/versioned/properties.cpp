@@ -19,14 +19,17 @@ using Properties = DeviceProperties12;
 CUresult fill(Properties* properties, CUdevice device) {
     CUuuid uuid{};
     CUresult result = CU(cuDeviceGetName, 2000)(properties->name, int{sizeof properties->name}, device);
-    if (result == CUDA_SUCCESS) result = CU(cuDeviceGetUuid, 11040)(&uuid, device);
-    if (result == CUDA_SUCCESS) result = CU(cuDeviceTotalMem, 3020)(&properties->totalGlobalMem, device);
+    if (result == CUDA_SUCCESS)
+        result = CU(cuDeviceGetUuid, 11040)(&uuid, device);
+    if (result == CUDA_SUCCESS)
+        result = CU(cuDeviceTotalMem, 3020)(&properties->totalGlobalMem, device);
     static_assert(sizeof properties->uuid == sizeof uuid);
     std::memcpy(&properties->uuid, &uuid, sizeof uuid);
     // luid is Windows' identity of an adapter; on Linux it stays zero.
     const auto set = [&](auto& member, CUdevice_attribute attribute) {
         int value = 0;
-        if (result == CUDA_SUCCESS) result = CU(cuDeviceGetAttribute, 2000)(&value, attribute, device);
+        if (result == CUDA_SUCCESS)
+            result = CU(cuDeviceGetAttribute, 2000)(&value, attribute, device);
         if (result == CUDA_ERROR_INVALID_VALUE) {
             result = CUDA_SUCCESS;  // an older driver doesn't know a newer attribute
         }
@@ -48,11 +51,13 @@ CUresult fill(Properties* properties, CUdevice device) {
 }
 
 cudaError_t tell(void* destination, size_t bytes, int ordinal) {
-    if (destination == nullptr) return record(cudaErrorInvalidValue);
+    if (destination == nullptr)
+        return record(cudaErrorInvalidValue);
     return on_device(ordinal, [&](CUdevice device) {
         Properties properties{};
         const CUresult result = fill(&properties, device);
-        if (result == CUDA_SUCCESS) std::memcpy(destination, &properties, bytes);
+        if (result == CUDA_SUCCESS)
+            std::memcpy(destination, &properties, bytes);
         return result;
     });
 }
@@ -96,7 +101,8 @@ cudaError_t properties_of_12(void* properties, int device) { return tell(propert
 /// "Returns the device which has properties that best match prop": here the one that has most of those which are set,
 /// the first where several have.
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
-    if (device == nullptr || wanted == nullptr) return record(cudaErrorInvalidValue);
+    if (device == nullptr || wanted == nullptr)
+        return record(cudaErrorInvalidValue);
     return started([&] {
         Properties asked{};
         std::memcpy(static_cast<void*>(&asked), wanted, sizeof asked);
@@ -105,8 +111,10 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
             Properties has{};
             CUdevice handle = 0;
             cudaError_t error = device_handle(ordinal, &handle);
-            if (error == cudaSuccess) error = as_error(fill(&has, handle));
-            if (error != cudaSuccess) return error;
+            if (error == cudaSuccess)
+                error = as_error(fill(&has, handle));
+            if (error != cudaSuccess)
+                return error;
             if (const int count = matches(asked, has); count > best) {
                 best = count;
                 *device = ordinal;

@@ -15,7 +15,8 @@ enum { kBlock = 64 << 20, kMax = 64 };
 
 static void* open_or_end(const char* name) {
     void* library = dlopen(name, RTLD_NOW);
-    if (library != NULL) return library;
+    if (library != NULL)
+        return library;
     printf("%s\n", dlerror());
     exit(1);
 }
@@ -60,21 +61,26 @@ static void take(int is_first, int shared) {
     printf("cuInit %d\n", cuInit(0));
     status = cuDeviceGetCount(&count);
     printf("cuDeviceGetCount %d: %d\n", status, count);
-    if (!is_first) meet(places[kFirstContext]);
+    if (!is_first)
+        meet(places[kFirstContext]);
     status = cuDevicePrimaryCtxRetain(&context, 0);
     printf("context %d %d\n", status, cuCtxSetCurrent(context));
     status = cuMemGetInfo_v2(&free_bytes, &total);
     printf("cuMemGetInfo %d, total %zu MiB\n", status, total >> 20);
     fflush(stdout);
-    if (is_first) meet(places[kFirstContext]);
+    if (is_first)
+        meet(places[kFirstContext]);
     meet(places[kContexts]);
-    while (taken < kMax && (status = cuMemAlloc_v2(&blocks[taken], kBlock)) == 0) ++taken;
+    while (taken < kMax && (status = cuMemAlloc_v2(&blocks[taken], kBlock)) == 0)
+        ++taken;
     meet(places[kFilled]);
     printf("blocks: %s, then %d\n", taken == kMax ? "all" : "not all", status);
     // Two processes know their contexts' sizes roughly: one may have taken what the other would keep free for the
     // driver.
-    if (!shared) printf("one freed %d, ", cuMemFree_v2(blocks[0]));
-    if (!shared) printf("and taken again %d\n", cuMemAlloc_v2(&blocks[0], kBlock));
+    if (!shared)
+        printf("one freed %d, ", cuMemFree_v2(blocks[0]));
+    if (!shared)
+        printf("and taken again %d\n", cuMemAlloc_v2(&blocks[0], kBlock));
     printf("nvmlInit_v2 %d\n", nvmlInit_v2());
     fflush(stdout);
 }
@@ -82,9 +88,11 @@ static void take(int is_first, int shared) {
 int main(int count, char** words) {
     int order[2];
     const int processes = count > 1 ? atoi(words[1]) : 1;
-    if (pipe(order) != 0) return 1;
+    if (pipe(order) != 0)
+        return 1;
     for (int i = 0; i < kPlaces; ++i)
-        if (pipe(places[i]) != 0) return 1;
+        if (pipe(places[i]) != 0)
+            return 1;
     if (processes == 2 && fork() == 0) {
         dup2(order[1], STDOUT_FILENO);
         take(1, 1);
@@ -93,7 +101,8 @@ int main(int count, char** words) {
     close(order[1]);
     take(0, processes == 2);
     char text[4096];
-    for (ssize_t size; (size = read(order[0], text, sizeof text)) > 0;) fwrite(text, 1, (size_t)size, stdout);
+    for (ssize_t size; (size = read(order[0], text, sizeof text)) > 0;)
+        fwrite(text, 1, (size_t)size, stdout);
     while (wait(NULL) > 0) {
     }
     return 0;

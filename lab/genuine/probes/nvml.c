@@ -31,7 +31,8 @@ static void show_all(void) {
     SHOW(nvmlInitWithFlags, 0);
     SHOW(nvmlInitWithFlags, 1);
     SHOW(nvmlInit);
-    for (int status = 0; status <= 30; ++status) printf("%d: %s\n", status, CALL(nvmlErrorString, status));
+    for (int status = 0; status <= 30; ++status)
+        printf("%d: %s\n", status, CALL(nvmlErrorString, status));
     SHOW(nvmlSystemGetDriverVersion, text, sizeof text);
     SHOW(nvmlSystemGetNVMLVersion, text, sizeof text);
     printf("text \"%s\"\n", text);
@@ -44,7 +45,8 @@ static void show_all(void) {
 }
 
 static void* initialise(void* failures) {
-    for (int i = 0; i < 5; ++i) *(int*)failures += CALL(nvmlInit_v2) != 0;
+    for (int i = 0; i < 5; ++i)
+        *(int*)failures += CALL(nvmlInit_v2) != 0;
     return NULL;
 }
 
@@ -52,9 +54,12 @@ int main(void) {
     show_all();
     pthread_t threads[4];
     int failures[4] = {0};
-    for (int i = 0; i < 4; ++i) pthread_create(&threads[i], NULL, initialise, &failures[i]);
-    for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
-    for (int i = 0; i < 4; ++i) printf("thread %d: nvmlInit_v2 failed %d times of 5\n", i, failures[i]);
+    for (int i = 0; i < 4; ++i)
+        pthread_create(&threads[i], NULL, initialise, &failures[i]);
+    for (int i = 0; i < 4; ++i)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 4; ++i)
+        printf("thread %d: nvmlInit_v2 failed %d times of 5\n", i, failures[i]);
     fflush(stdout);
     if (fork() == 0) {
         show_all();

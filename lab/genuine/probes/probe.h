@@ -17,7 +17,8 @@
 #else
 static inline void* find(const char* name) {
     static void* library;
-    if (library == NULL) library = dlopen(PROBE_LIBRARY, RTLD_NOW);
+    if (library == NULL)
+        library = dlopen(PROBE_LIBRARY, RTLD_NOW);
     if (library == NULL) {
         printf("dlopen: %s\n", dlerror());
         exit(1);

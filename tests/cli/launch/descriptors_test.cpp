@@ -34,7 +34,8 @@ std::vector<Open> open_in_program(const std::string& closing, const Words& optio
     CHECK(run(with(shell, words), plain_environment(folder.path())).exit_code == 0);
     std::vector<Open> found;
     std::istringstream lines(read_text(list));
-    for (Open one; lines >> one.number && std::getline(lines >> std::ws, one.file);) found.push_back(one);
+    for (Open one; lines >> one.number && std::getline(lines >> std::ws, one.file);)
+        found.push_back(one);
     return found;
 }
 
@@ -44,7 +45,8 @@ bool is_ours(const Open& one) { return is_presence(one) || one.file.ends_with(".
 std::vector<int> numbers_above_standard(const std::vector<Open>& open) {
     std::vector<int> numbers;
     for (const Open& one : open)
-        if (one.number > 2 && !is_ours(one)) numbers.push_back(one.number);
+        if (one.number > 2 && !is_ours(one))
+            numbers.push_back(one.number);
     return numbers;
 }
 
@@ -62,9 +64,12 @@ TEST_CASE(
             return std::any_of(open.begin(), open.end(),
                                [&](const Open& one) { return one.number == number && one.file == "/dev/null"; });
         };
-        if (closing.find('<') != closing.npos) CHECK(is_null(0));
-        if (closing.starts_with(">") || closing.find(" >") != closing.npos) CHECK(is_null(1));
-        if (closing.find("2>") != closing.npos) CHECK(is_null(2));
+        if (closing.find('<') != closing.npos)
+            CHECK(is_null(0));
+        if (closing.starts_with(">") || closing.find(" >") != closing.npos)
+            CHECK(is_null(1));
+        if (closing.find("2>") != closing.npos)
+            CHECK(is_null(2));
         // The files that filled the low numbers meanwhile are closed, and those that the program was started with are
         // open.
         CHECK(numbers_above_standard(open) == numbers_above_standard(open_in_program("", {})));

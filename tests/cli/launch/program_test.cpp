@@ -168,7 +168,8 @@ TEST_CASE("the loader as the program, and a loader by another name, are no reaso
 }
 
 TEST_CASE("a set-user-ID program is started, with a line that says that it gets no slice") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const Folder folder;
     const std::string program = folder.path() + "/true";
     std::filesystem::copy_file("/bin/true", program);

@@ -26,12 +26,14 @@ namespace {
 struct MemoryFolder {
     MemoryFolder() {
         char name[] = "/dev/shm/cuslice-test-XXXXXX";
-        if (mkdtemp(name) != nullptr) path = name;
+        if (mkdtemp(name) != nullptr)
+            path = name;
         struct statfs system {};
         in_memory = !path.empty() && statfs(path.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
     }
     ~MemoryFolder() {
-        if (!path.empty()) std::filesystem::remove_all(path);
+        if (!path.empty())
+            std::filesystem::remove_all(path);
     }
     std::string path;
     bool in_memory = false;
@@ -51,11 +53,16 @@ pid_t writer(const std::string& path, bool keep_open) {
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-        if (ftruncate(file, 4096) != 0) _exit(1);
-        if (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) == MAP_FAILED) _exit(1);
-        if (!keep_open) close(file);
-        if (write(ready[1], "x", 1) != 1) _exit(1);
-        for (;;) pause();
+        if (ftruncate(file, 4096) != 0)
+            _exit(1);
+        if (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) == MAP_FAILED)
+            _exit(1);
+        if (!keep_open)
+            close(file);
+        if (write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
     }
     char byte = 0;
     REQUIRE(read(ready[0], &byte, 1) == 1);
@@ -75,7 +82,8 @@ TEST_CASE("dead stats: the file of a process in another pid namespace goes once 
     const bool keep_open = GENERATE(false, true);
     CAPTURE(keep_open);
     const MemoryFolder folder;
-    if (!folder.in_memory) return skip("/dev/shm is no file system in memory here");
+    if (!folder.in_memory)
+        return skip("/dev/shm is no file system in memory here");
     const std::string path = file_of(folder.path, ledger::read_pid_namespace() + 1, 7);
     const pid_t child = writer(path, keep_open);
     cli::remove_dead_stats(folder.path);
@@ -90,7 +98,8 @@ TEST_CASE("dead stats: the file of a process in another pid namespace goes once 
 
 TEST_CASE("dead stats: files of the dead here go, and nothing that only lies in the folder") {
     const MemoryFolder folder;
-    if (!folder.in_memory) return skip("/dev/shm is no file system in memory here");
+    if (!folder.in_memory)
+        return skip("/dev/shm is no file system in memory here");
     const uint64_t here = ledger::read_pid_namespace();
     const std::string dead = file_of(folder.path, here, 0x7fffffff), fifo = file_of(folder.path, here + 1, 2),
                       link = file_of(folder.path, here + 1, 3), other = folder.path + "/1000-GPU-5f.ledger";
@@ -108,17 +117,20 @@ TEST_CASE("dead stats: files of the dead here go, and nothing that only lies in 
 
 TEST_CASE("dead stats: whoever wants to write to a file while it is looked at ends nobody by a signal") {
     const MemoryFolder folder;
-    if (!folder.in_memory) return skip("/dev/shm is no file system in memory here");
+    if (!folder.in_memory)
+        return skip("/dev/shm is no file system in memory here");
     const std::string path = file_of(folder.path, ledger::read_pid_namespace() + 1, 7);
     const pid_t child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
             const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-            if (file >= 0) close(file);
+            if (file >= 0)
+                close(file);
         }
     }
-    for (int round = 0; round < 2000; ++round) cli::remove_dead_stats(folder.path);
+    for (int round = 0; round < 2000; ++round)
+        cli::remove_dead_stats(folder.path);
     kill_and_wait(child);
 }
 

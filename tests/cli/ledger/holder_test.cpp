@@ -28,8 +28,10 @@ Outcome ps(const Folder& folder, const Words& options) {
 
 // Another value of the same kind.
 cli::Json other_than(const cli::Json& value) {
-    if (value.is_string()) return value.get<std::string>() + "x";
-    if (value.is_number_unsigned() || value.is_number_integer()) return value.get<uint64_t>() + 1000;
+    if (value.is_string())
+        return value.get<std::string>() + "x";
+    if (value.is_number_unsigned() || value.is_number_integer())
+        return value.get<uint64_t>() + 1000;
     return cli::Json::array({"another", "value"});
 }
 
@@ -44,7 +46,8 @@ TEST_CASE("ps: each column has its own key, heading and place, and words for doc
         CHECK_FALSE(column.meaning.empty());
         CHECK_FALSE(column.kind.unit.empty());
         REQUIRE(column.kind.write != nullptr);
-        if (column.heading.empty()) continue;
+        if (column.heading.empty())
+            continue;
         CHECK(headings.insert(column.heading).second);
         CHECK(places.insert(column.place).second);
         CHECK(column.kind.cell != nullptr);
@@ -56,7 +59,8 @@ TEST_CASE("ps: a value that another machine says comes back as it was, and one o
     holder.since = now_realtime();
     const cli::Json row = cli::Json::parse(cli::json_of(holder).dump());  // as it comes from elsewhere
     for (const cli::HolderColumn& column : cli::holder_columns()) {
-        if (column.kind.read == nullptr) continue;
+        if (column.kind.read == nullptr)
+            continue;
         const std::string key(column.key);
         CAPTURE(key);
         cli::Json changed = row;
@@ -87,8 +91,10 @@ TEST_CASE("ps: the table, its JSON and help have all columns, in their orders") 
     }
     const cli::Json process = cli::Json::parse(ps(folder, {"--json"}).out)["processes"][0];
     std::vector<std::string> keys, expected;
-    for (const auto& [key, value] : process.items()) keys.push_back(key);
-    for (const cli::HolderColumn& column : cli::holder_columns()) expected.emplace_back(column.key);
+    for (const auto& [key, value] : process.items())
+        keys.push_back(key);
+    for (const cli::HolderColumn& column : cli::holder_columns())
+        expected.emplace_back(column.key);
     CHECK(keys == expected);
     std::string words = help;
     std::ranges::replace(words, '\n', ' ');
@@ -100,7 +106,8 @@ TEST_CASE("ps: the rows of the columns are there for scripts") {
     const cli::Json rows =
         cli::Json::parse(run({kLauncher, "help", "options", "--json"}, plain_environment("/nowhere")).out)["columns"];
     REQUIRE(rows.size() == cli::holder_columns().size());
-    for (size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["key"] == cli::holder_columns()[i].key);
+    for (size_t i = 0; i < rows.size(); ++i)
+        CHECK(rows[i]["key"] == cli::holder_columns()[i].key);
 }
 
 }  // namespace cuslice::tests

@@ -54,7 +54,8 @@ cli::Holders busy() {
 
 std::string promtool() {
     for (const char* path : {"/usr/bin/promtool", "/usr/local/bin/promtool"})
-        if (::access(path, X_OK) == 0) return path;
+        if (::access(path, X_OK) == 0)
+            return path;
     return {};
 }
 
@@ -93,7 +94,8 @@ TEST_CASE("ps --prometheus has no fake GPU, unless fake GPUs are asked for, and 
     found.capacities[fake] = 1000;
     found.holding.push_back(process("job", "on a fake one", 300, 400));
     found.holding.back().gpu = fake;
-    for (cli::Holder& row : found.holding) row.command_line = {"python", "--token=secret"};
+    for (cli::Holder& row : found.holding)
+        row.command_line = {"python", "--token=secret"};
     found.waiting.push_back(found.waiting[0]);
     found.waiting.back().gpu = fake;
     found.waiting.back().command_line = {"cuslice", "--token=secret"};
@@ -121,7 +123,8 @@ TEST_CASE("ps --wide prints whole command lines, and has no meaning but for the 
     };
     const auto own = cli::Json::parse(ask({"--json"}).out)["processes"][0]["command_line"];
     std::string command;
-    for (const std::string word : own) command += (command.empty() ? "" : " ") + word;
+    for (const std::string word : own)
+        command += (command.empty() ? "" : " ") + word;
     REQUIRE(!command.empty());
     const std::string wide = ask({"--wide"}).out;
     CHECK(std::count(wide.begin(), wide.end(), '\n') == 2);
@@ -164,12 +167,14 @@ TEST_CASE("ps --prometheus: what other users write into their ledgers doesn't sp
         const std::string line = text.substr(at, end - at);
         INFO(line);
         CHECK((line[0] == '#' || line.starts_with("cuslice_")));
-        if (line[0] != '#') CHECK(text.find("\n" + line.substr(0, line.rfind(' ') + 1), end) == std::string::npos);
+        if (line[0] != '#')
+            CHECK(text.find("\n" + line.substr(0, line.rfind(' ') + 1), end) == std::string::npos);
     }
 }
 
 TEST_CASE("ps --prometheus is what promtool takes") {
-    if (promtool().empty()) return skip("there is no promtool here");
+    if (promtool().empty())
+        return skip("there is no promtool here");
     cli::Holders found = busy();
     found.holding.push_back(process("job", "a\"b\\c\nd\xff", 1, 0));
     const Folder folder;

@@ -75,7 +75,8 @@ TEST_CASE("help explains every option, variable and exit code, with examples") {
         CHECK(contains(cuslice({"--help"}).out, std::string("cuslice ") + command));
         CHECK(cuslice({command, "--limit", "4GiB", "-h"}).out == help.out);
     }
-    for (const char* code : {"64", "75", "78", "126", "127"}) CHECK(contains(cuslice({"run", "-h"}).out, code));
+    for (const char* code : {"64", "75", "78", "126", "127"})
+        CHECK(contains(cuslice({"run", "-h"}).out, code));
 
     const Outcome options = cuslice({"help", "options"});
     CHECK(options.exit_code == 0);
@@ -101,14 +102,16 @@ TEST_CASE("a command's help is no longer than 40 lines, and names its own settin
                          command != cli::Command::completion && command != cli::Command::version;
         for (const KeyTraits& traits : all_keys()) {
             const std::string word = " --" + std::string(traits.name) + " ";
-            if (own && !cli::takes(command, traits.key)) CHECK_FALSE(contains(unwrapped(settings_of(help)), word));
+            if (own && !cli::takes(command, traits.key))
+                CHECK_FALSE(contains(unwrapped(settings_of(help)), word));
         }
     }
 }
 
 TEST_CASE("--help-all explains the settings that a command takes, and no others") {
     for (const auto& [name, command, summary] : cli::command_names()) {
-        if (command == cli::Command::completion || command == cli::Command::version) continue;
+        if (command == cli::Command::completion || command == cli::Command::version)
+            continue;
         const bool plain = command == cli::Command::plot || command == cli::Command::install ||
                            command == cli::Command::uninstall || command == cli::Command::help;
         const Outcome all = cuslice({std::string(name), "--help-all"});
@@ -275,7 +278,8 @@ TEST_CASE("a word that is no command gets the one that was meant, or run if it i
 
 TEST_CASE("no line of a help or a table is longer than 80 columns") {
     check_width(cuslice({"--help"}).out);
-    for (const char* command : kCommands) check_width(cuslice({command, "--help"}).out);
+    for (const char* command : kCommands)
+        check_width(cuslice({command, "--help"}).out);
     const std::string name(200, 'x');
     const Folder folder;
     const std::string path = folder.write(name + "/" + name + "/cuslice.toml", "[memory]\nlimit = \"2GiB\"\n");
@@ -338,8 +342,10 @@ TEST_CASE("a time, a number or no behind a space is the value of an option that 
 TEST_CASE("a command takes the options that mean something to it, and no others") {
     for (const char* command : {"ps", "stats", "set"}) {
         const Outcome help = cuslice({command, "--help"});
-        for (const char* option : {"--dir ", "--fake ", "--config "}) CHECK(contains(unwrapped(help.out), option));
-        for (const char* option : {"--gpus", "--split", "--wait", "--record"}) CHECK_FALSE(contains(help.out, option));
+        for (const char* option : {"--dir ", "--fake ", "--config "})
+            CHECK(contains(unwrapped(help.out), option));
+        for (const char* option : {"--gpus", "--split", "--wait", "--record"})
+            CHECK_FALSE(contains(help.out, option));
         const Outcome refused = cuslice({command, "--gpus", "1"});
         CHECK(refused.err == "cuslice: --gpus: not an option of cuslice " + std::string(command) + "; cuslice " +
                                  command + " --help lists what it takes\n");

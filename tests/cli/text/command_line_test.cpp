@@ -29,7 +29,8 @@ class Still {
     explicit Still(const std::vector<const char*>& words) : pid_(::fork()) {
         if (pid_ == 0) {
             std::vector<char*> pointers;
-            for (const char* word : words) pointers.push_back(const_cast<char*>(word));
+            for (const char* word : words)
+                pointers.push_back(const_cast<char*>(word));
             pointers.push_back(nullptr);
             ::execv("/bin/sh", pointers.data());
             ::_exit(127);

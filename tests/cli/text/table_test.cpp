@@ -38,7 +38,8 @@ TEST_CASE("no table is wider than a terminal, and nothing is lost, whatever its 
         for (size_t row = 0; row < rows.size(); ++row)
             for (size_t i = 0; i < columns; ++i) {
                 rows[row].emplace_back(std::string(1 + draw(draw(4) == 0 ? 120 : 14), i < keys ? 'k' : 'v'));
-                if (i >= keys) letters += rows[row].back().text.size();
+                if (i >= keys)
+                    letters += rows[row].back().text.size();
             }
         cli::TableStyle style;
         style.keys = keys;
@@ -48,7 +49,8 @@ TEST_CASE("no table is wider than a terminal, and nothing is lost, whatever its 
         for (const char c : table) {
             width = c == '\n' ? 0 : width + 1;
             found += c == 'v';
-            if (width > style.width) FAIL(table);
+            if (width > style.width)
+                FAIL(table);
         }
         CHECK(found == letters);
     }

@@ -18,8 +18,10 @@ std::vector<std::string> lines_of(const Folder& folder, unsigned columns, const 
     CHECK(terminal.status() == 0);
     std::vector<std::string> lines(1);
     for (const char c : terminal.printed()) {
-        if (c == '\n') lines.emplace_back();
-        if (c != '\n' && c != '\r') lines.back() += c;
+        if (c == '\n')
+            lines.emplace_back();
+        if (c != '\n' && c != '\r')
+            lines.back() += c;
     }
     lines.pop_back();
     return lines;
@@ -34,7 +36,8 @@ TEST_CASE("ps is as wide as its terminal, or as COLUMNS says") {
     const Words plain = {"TERM=dumb", "LANG=C.UTF-8"};
     const auto narrow = lines_of(folder, 80, plain), wide = lines_of(folder, 300, plain);
     CHECK(narrow.size() > 2);
-    for (const std::string& line : narrow) CHECK(line.size() <= 82);  // an ellipsis has three bytes in one column
+    for (const std::string& line : narrow)
+        CHECK(line.size() <= 82);  // an ellipsis has three bytes in one column
     REQUIRE(wide.size() == 2);
     CHECK(wide[0].ends_with(cli::ps_columns().back()->heading));
     CHECK(wide[1].find("  python ") != std::string::npos);

@@ -133,7 +133,8 @@ TEST_CASE("a process that closes all its files keeps what it holds") {
               EXPECT(dup2(closes[1], kLast) == kLast);
               close(closes[1]);
               const pid_t child = holder(report, 700 * MiB, [](Books&) {
-                  for (int file = 3; file <= kLast; file++) close(file);
+                  for (int file = 3; file <= kLast; file++)
+                      close(file);
                   pause();
               });
               close(kLast);
@@ -152,7 +153,8 @@ TEST_CASE("a process that closes all its files keeps what it holds") {
 // A process gets no answer from its own lock, so looks from inside the holder fall back on /proc.
 TEST_CASE("a process whose /proc is another pid namespace's keeps what it holds") {
     const int namespaces = CLONE_NEWPID | CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
-    if (!cuslice::tests::can_unshare(namespaces)) return;
+    if (!cuslice::tests::can_unshare(namespaces))
+        return;
     CHECK(in_child({}, [&](const Report& report) {
               // The process that unshares ends by _exit: LeakSanitizer can't start its thread after that.
               const pid_t outermost = fork();
@@ -170,7 +172,8 @@ TEST_CASE("a process whose /proc is another pid namespace's keeps what it holds"
                           open_books(report, books);
                           EXPECT(books.charge(300 * MiB));
                           open_books(report, others, false);
-                          for (int look = 0; look < 2; ++look) EXPECT_EQUAL(others.used_by_all(), 300 * MiB);
+                          for (int look = 0; look < 2; ++look)
+                              EXPECT_EQUAL(others.used_by_all(), 300 * MiB);
                           EXPECT(others.holders().at(0).live);
                           _exit(0);
                       }
@@ -226,9 +229,11 @@ TEST_CASE("of two that want what only one can have, one gets it") {
               constexpr int rounds = 300;
               int go[2][2], got[2];
               EXPECT(pipe(got) == 0);
-              for (auto& pair : go) EXPECT(pipe(pair) == 0);
+              for (auto& pair : go)
+                  EXPECT(pipe(pair) == 0);
               for (int i = 0; i < 2; i++) {
-                  if (fork() != 0) continue;
+                  if (fork() != 0)
+                      continue;
                   auto& books = *new Books;
                   open_books(report, books);
                   char byte = 0;
@@ -236,27 +241,31 @@ TEST_CASE("of two that want what only one can have, one gets it") {
                       const bool mine = books.charge(600 * MiB);
                       EXPECT(write(got[1], mine ? "y" : "n", 1) == 1);
                       EXPECT(read(go[i][0], &byte, 1) == 1);
-                      if (mine) books.release(600 * MiB);
+                      if (mine)
+                          books.release(600 * MiB);
                       EXPECT(write(got[1], "d", 1) == 1);
                   }
                   _exit(0);
               }
               int winners = 0;
               for (int round = 0; round < rounds; round++) {
-                  for (auto& pair : go) EXPECT(write(pair[1], "t", 1) == 1);
+                  for (auto& pair : go)
+                      EXPECT(write(pair[1], "t", 1) == 1);
                   for (int i = 0; i < 2; i++) {
                       char byte = 0;
                       EXPECT(read(got[0], &byte, 1) == 1);
                       winners += byte == 'y';
                   }
-                  for (auto& pair : go) EXPECT(write(pair[1], "r", 1) == 1);
+                  for (auto& pair : go)
+                      EXPECT(write(pair[1], "r", 1) == 1);
                   for (int i = 0; i < 2; i++) {
                       char byte = 0;
                       EXPECT(read(got[0], &byte, 1) == 1);
                   }
               }
               EXPECT_EQUAL(winners, rounds);
-              for (auto& pair : go) EXPECT(write(pair[1], "e", 1) == 1);
+              for (auto& pair : go)
+                  EXPECT(write(pair[1], "e", 1) == 1);
               while (wait(nullptr) > 0) {
               }
           }) == "");
@@ -308,7 +317,8 @@ int lock_file() { return open((books_folder() + "/" + uuid_text(small_gpu()) + "
 
 /// Stands still here, until it is killed or goes on.
 void stop_here(int ready) {
-    if (write(ready, "x", 1) != 1) _exit(1);
+    if (write(ready, "x", 1) != 1)
+        _exit(1);
     raise(SIGSTOP);
 }
 
@@ -334,8 +344,10 @@ TEST_CASE("a process that is stopped anywhere in the books holds up no other") {
                       open_books(report, own);
                       EXPECT(own.charge(200 * MiB));
                   }
-                  if (where == "the first free slot's byte") EXPECT(set_lock(lock_file(), 2, F_WRLCK, F_SETLK) == 0);
-                  if (where == "a claim") file.slots[1].claim = Claim::pending(900 * MiB, 1);
+                  if (where == "the first free slot's byte")
+                      EXPECT(set_lock(lock_file(), 2, F_WRLCK, F_SETLK) == 0);
+                  if (where == "a claim")
+                      file.slots[1].claim = Claim::pending(900 * MiB, 1);
                   if (where == "the making of shared memory") {
                       EXPECT(own.share(11, MiB));
                       file.shared[0].id = 1ULL << 63 | 1;
@@ -391,7 +403,8 @@ TEST_CASE("slots are used again, the least recently ended first, and a thousand 
               EXPECT(holders.size() >= kBooksKeptEnded);
               uint64_t oldest = ~0ULL;
               for (const Holder& one : holders) {
-                  if (!one.live) oldest = std::min(oldest, one.order);
+                  if (!one.live)
+                      oldest = std::min(oldest, one.order);
               }
               EXPECT_EQUAL(oldest, uint64_t{200 - kBooksKeptEnded + 2});
           }) == "");

@@ -50,11 +50,13 @@ void expect_refused(const Report& report) {
 /// Lets `make` put something of another user's in the place of the usual folder, and checks that the books refuse it.
 /// Checks nothing if `make` returns false.
 std::string in_folder_of_others(const std::function<bool(const Report&)>& make) {
-    if (!cuslice::tests::can_unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS)) return "";
+    if (!cuslice::tests::can_unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS))
+        return "";
     return in_child({{"CUSLICE_FAKE_DIR", ""}}, [&](const Report& report) {
         EXPECT(enter_own_shared_memory());
         std::ofstream(victim) << "precious";
-        if (make(report)) expect_refused(report);
+        if (make(report))
+            expect_refused(report);
     });
 }
 
@@ -65,7 +67,8 @@ TEST_CASE("books are not kept in a usual folder that somebody else has made firs
     CHECK(in_folder_of_others([&](const Report& report) {  // with links to the user's own files
               EXPECT(mkdir(usual.c_str(), 0777) == 0);
               EXPECT(symlink(victim.c_str(), (usual + accounting).c_str()) == 0);
-              if (!cuslice::tests::can_be_other_users()) return false;
+              if (!cuslice::tests::can_be_other_users())
+                  return false;
               EXPECT(chown(usual.c_str(), 1234, 1234) == 0);
               return true;
           }) == "");
@@ -82,6 +85,7 @@ TEST_CASE("books are not kept in a usual folder that somebody else has made firs
     CHECK(in_child({{"CUSLICE_FAKE_DIR", ""}}, [](const Report& report) {
               Books books;
               std::string error;
-              if (enter_own_shared_memory()) EXPECT(books.open(small_gpu(), error));
+              if (enter_own_shared_memory())
+                  EXPECT(books.open(small_gpu(), error));
           }) == "");
 }

@@ -24,7 +24,8 @@ inline cuslice::fake::GpuSpec small_gpu() {
 inline void open_books(const Report& report, cuslice::fake::Books& books, bool slot = true) {
     std::string error;
     EXPECT(books.open(small_gpu(), error));
-    if (slot) EXPECT(books.claim_slot(error));
+    if (slot)
+        EXPECT(books.claim_slot(error));
     EXPECT_EQUAL(error, std::string());
 }
 

@@ -56,7 +56,8 @@ TEST_CASE("looks at processes that are stopped at any moment are answered, and r
                           const uint64_t id = 1 + 10 * round + static_cast<uint64_t>(i);
                           own.share(id, MiB);
                           for (int pair = 0; pair < 50; pair++) {
-                              if (own.charge(150 * MiB)) own.release(150 * MiB);
+                              if (own.charge(150 * MiB))
+                                  own.release(150 * MiB);
                           }
                           own.holders();
                           own.drop(id, false);
@@ -64,16 +65,19 @@ TEST_CASE("looks at processes that are stopped at any moment are answered, and r
                   }));
               }
               for (int look = 0; look < 100; look++) {
-                  for (const pid_t child : children) kill(child, SIGSTOP);
+                  for (const pid_t child : children)
+                      kill(child, SIGSTOP);
                   const uint64_t used = books.used_by_all();
                   EXPECT(used >= count * 100 * MiB && used <= capacity);
                   size_t live = 0;
-                  for (const Holder& one : books.holders()) live += one.live;
+                  for (const Holder& one : books.holders())
+                      live += one.live;
                   EXPECT_EQUAL(live, size_t{count + 1});
                   EXPECT(books.charge(capacity - used));
                   EXPECT(!books.charge(1));
                   books.release(capacity - used);
-                  for (const pid_t child : children) kill(child, SIGCONT);
+                  for (const pid_t child : children)
+                      kill(child, SIGCONT);
               }
               for (const pid_t child : children) {
                   kill(child, SIGKILL);

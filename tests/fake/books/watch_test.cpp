@@ -23,7 +23,8 @@ std::string output_of(const std::string& command, int& status) {
     std::string text;
     std::FILE* pipe = popen(command.c_str(), "r");
     char part[4096];
-    for (size_t size = 0; (size = std::fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, size);
+    for (size_t size = 0; (size = std::fread(part, 1, sizeof part, pipe)) > 0;)
+        text.append(part, size);
     const int ended = pclose(pipe);
     status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
     return text;
@@ -32,13 +33,15 @@ std::string output_of(const std::string& command, int& status) {
 /// This program again, as the one that is watched: takes 100 MiB, gives back 60.
 const struct Watched {
     Watched() {
-        if (std::getenv(program_mark) == nullptr) return;
+        if (std::getenv(program_mark) == nullptr)
+            return;
         CUcontext context = nullptr;
         CUdeviceptr a = 0, b = 0;
         const bool good = cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
                           cuCtxSetCurrent(context) == CUDA_SUCCESS && cuMemAlloc(&a, 40 << 20) == CUDA_SUCCESS &&
                           cuMemAlloc(&b, 60 << 20) == CUDA_SUCCESS && cuMemFree(b) == CUDA_SUCCESS;
-        if (std::getenv("CUSLICE_WATCHED_KILLS_ITSELF") != nullptr) abort();
+        if (std::getenv("CUSLICE_WATCHED_KILLS_ITSELF") != nullptr)
+            abort();
         _exit(good ? 42 : 1);
     }
 } watched;

@@ -17,7 +17,8 @@ namespace {
 
 std::vector<unsigned char> random_bytes(std::mt19937& random, size_t size) {
     std::vector<unsigned char> bytes(size);
-    for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
+    for (auto& byte : bytes)
+        byte = static_cast<unsigned char>(random());
     return bytes;
 }
 
@@ -80,14 +81,16 @@ TEST_CASE("ten thousand random copies and fills leave what they would in plain m
                           const auto value = static_cast<unsigned short>(random());
                           const size_t even = to & ~size_t{1}, count = length / 2;
                           EXPECT_EQUAL(cuMemsetD16(device[a] + even, value, count), CUDA_SUCCESS);
-                          for (size_t i = 0; i < count; i++) std::memcpy(&model[a][even + 2 * i], &value, 2);
+                          for (size_t i = 0; i < count; i++)
+                              std::memcpy(&model[a][even + 2 * i], &value, 2);
                           break;
                       }
                       default: {
                           const auto value = static_cast<unsigned>(random());
                           const size_t aligned = to & ~size_t{3}, count = length / 4;
                           EXPECT_EQUAL(cuMemsetD32(device[a] + aligned, value, count), CUDA_SUCCESS);
-                          for (size_t i = 0; i < count; i++) std::memcpy(&model[a][aligned + 4 * i], &value, 4);
+                          for (size_t i = 0; i < count; i++)
+                              std::memcpy(&model[a][aligned + 4 * i], &value, 4);
                           break;
                       }
                   }

@@ -14,7 +14,8 @@ TEST_CASE("a box goes to the device and back where it belongs") {
               use_device(report);
               constexpr size_t pitch = 64, height = 8, depth = 4, width = 20;
               std::vector<unsigned char> in(pitch * height * depth), out(in.size(), 0xee);
-              for (size_t i = 0; i < in.size(); i++) in[i] = static_cast<unsigned char>(i * 7);
+              for (size_t i = 0; i < in.size(); i++)
+                  in[i] = static_cast<unsigned char>(i * 7);
               CUdeviceptr device = 0;
               EXPECT_EQUAL(cuMemAlloc(&device, in.size()), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemsetD8(device, 0x11, in.size()), CUDA_SUCCESS);
@@ -103,7 +104,8 @@ TEST_CASE("arrays are charged, described, filled and read") {
               EXPECT_EQUAL(got.Width, size_t{33});
               EXPECT_EQUAL(got.NumChannels, 2U);
               std::vector<unsigned char> in(33 * 8 * 5), out(in.size());
-              for (size_t i = 0; i < in.size(); i++) in[i] = static_cast<unsigned char>(i);
+              for (size_t i = 0; i < in.size(); i++)
+                  in[i] = static_cast<unsigned char>(i);
               EXPECT_EQUAL(cuMemcpyHtoA(array, 0, in.data(), in.size()), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemcpyAtoH(out.data(), array, 0, out.size()), CUDA_SUCCESS);
               EXPECT(in == out);

@@ -55,7 +55,8 @@ void read_all_ways(Guarded& memory, const std::string& bytes, std::vector<CUresu
     const char* const at = memory.put(bytes);
     for (const int capability : {0, 86, 90}) {
         Image image, sized;
-        if (by_beginning) results.push_back(read_image(at, capability, image));
+        if (by_beginning)
+            results.push_back(read_image(at, capability, image));
         results.push_back(read_image(at, capability, sized, bytes.size()));
     }
     Image linked;
@@ -72,7 +73,8 @@ TEST_CASE("images: every cut of a cubin or fat binary is refused as invalid") {
             std::vector<CUresult> results;
             read_all_ways(memory, kind.bytes.substr(0, length), results);
             for (const CUresult result : results)
-                if (result != CUDA_ERROR_INVALID_IMAGE) FAIL("cut to " << length << ": " << result);
+                if (result != CUDA_ERROR_INVALID_IMAGE)
+                    FAIL("cut to " << length << ": " << result);
         }
         Image image;
         CHECK(read_image(memory.put(kind.bytes), 0, image) == CUDA_SUCCESS);
@@ -86,7 +88,8 @@ TEST_CASE("images: a text that is cut, or has no end, is read to where memory en
         std::vector<CUresult> results;
         read_all_ways(memory, kPtx.substr(0, length), results);
         for (const CUresult result : results)
-            if (!is_documented(result)) FAIL("cut to " << length << ": " << result);
+            if (!is_documented(result))
+                FAIL("cut to " << length << ": " << result);
     }
     Image image;
     CHECK(read_image(memory.put(kPtx), 0, image) == CUDA_SUCCESS);
@@ -107,11 +110,13 @@ TEST_CASE("images: a damaged one is refused with an error that is documented, or
                 const uint64_t word = below(2) != 0 ? random() : kWords[below(8)];
                 std::memcpy(bytes.data() + at, &word, size);
             }
-            if (below(8) == 0) bytes.resize(1 + below(bytes.size()));
+            if (below(8) == 0)
+                bytes.resize(1 + below(bytes.size()));
             std::vector<CUresult> results;
             read_all_ways(memory, bytes, results, !kHasOwnMemory);
             for (const CUresult result : results)
-                if (!is_documented(result)) FAIL("round " << round << ": " << result);
+                if (!is_documented(result))
+                    FAIL("round " << round << ": " << result);
         }
     }
 }

@@ -47,7 +47,8 @@ TEST_CASE("every attribute of the header is answered, and no other") {
                   return number;
               };
               for (CUdevice device = 0; device < 4; device++) {
-                  for (int i = 1; i <= 147; i++) EXPECT(value(static_cast<CUdevice_attribute>(i), device) >= -1);
+                  for (int i = 1; i <= 147; i++)
+                      EXPECT(value(static_cast<CUdevice_attribute>(i), device) >= -1);
                   int number = 0;
                   for (const int i : {0, -1, 148, 10000}) {
                       EXPECT_EQUAL(cuDeviceGetAttribute(&number, static_cast<CUdevice_attribute>(i), device),

@@ -13,7 +13,8 @@ namespace {
 std::atomic<bool> released{false};
 
 void CUDA_CB hold_until_released(void*) {
-    while (!released) std::this_thread::yield();
+    while (!released)
+        std::this_thread::yield();
 }
 
 }  // namespace
@@ -29,7 +30,8 @@ TEST_CASE("an event is complete when what was before it is") {
               EXPECT_EQUAL(cuMemAllocHost(reinterpret_cast<void**>(&value), sizeof *value), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-              for (CUevent* one : {&never, &event, &later}) EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
+              for (CUevent* one : {&never, &event, &later})
+                  EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_SUCCESS);
               EXPECT_EQUAL(cuEventQuery(never), CUDA_SUCCESS);
               EXPECT_EQUAL(cuLaunchHostFunc(busy, hold_until_released, nullptr), CUDA_SUCCESS);
@@ -107,13 +109,15 @@ TEST_CASE("work between two events takes at least 2 microseconds a piece, in a g
               EXPECT_EQUAL(cuModuleGetFunction(&kernel, module, "bounded"), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemAlloc(&word, 4), CUDA_SUCCESS);
-              for (CUevent* one : {&before, &after}) EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
+              for (CUevent* one : {&before, &after})
+                  EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
               const auto launch = [&] {
                   EXPECT_EQUAL(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), CUDA_SUCCESS);
               };
               const auto fill = [&] { EXPECT_EQUAL(cuMemsetD32Async(word, 1, 1, stream), CUDA_SUCCESS); };
               EXPECT_EQUAL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
-              for (int i = 0; i < 50; i++) launch();
+              for (int i = 0; i < 50; i++)
+                  launch();
               EXPECT_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
               EXPECT_EQUAL(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
               const auto least = [&](int rounds, double milliseconds, const auto& work) {

@@ -20,7 +20,8 @@ void CUDA_CB add_one(void* number) { ++*static_cast<int*>(number); }
 
 /// The function of a user object runs in a thread of its own.
 void wait_for_ended(int count) {
-    while (ended < count) std::this_thread::yield();
+    while (ended < count)
+        std::this_thread::yield();
 }
 
 /// A fill of one word, a copy of it to the host, a kernel and a host function, each after the one before.

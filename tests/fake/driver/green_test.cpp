@@ -38,7 +38,8 @@ CUcontext context_of(const Report& report, CUgreenCtx green) {
 std::atomic<bool> released{false};
 
 void CUDA_CB hold_until_released(void*) {
-    while (!released) std::this_thread::yield();
+    while (!released)
+        std::this_thread::yield();
 }
 
 }  // namespace
@@ -74,7 +75,8 @@ TEST_CASE("multiprocessors are split into equal groups as each architecture allo
                   EXPECT_EQUAL(cuDevSmResourceSplitByCount(groups.data(), &count, &all, &left, one.flags, one.least),
                                CUDA_SUCCESS);
                   EXPECT_EQUAL(count, one.groups);
-                  for (unsigned i = 0; i < count; i++) EXPECT_EQUAL(groups[i].sm.smCount, one.size);
+                  for (unsigned i = 0; i < count; i++)
+                      EXPECT_EQUAL(groups[i].sm.smCount, one.size);
                   EXPECT_EQUAL(left.sm.smCount, one.left);
                   EXPECT_EQUAL(static_cast<int>(left.type), one.left == 0 ? 0 : 1);
               }) == "");

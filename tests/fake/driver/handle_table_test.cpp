@@ -32,7 +32,8 @@ TEST_CASE("handles are found while they live and never after") {
         REQUIRE(ever.insert(handle).second);
         REQUIRE(things.find(handle) == thing);
         REQUIRE(thing->number == i);
-        if (i % 3 != 0) continue;
+        if (i % 3 != 0)
+            continue;
         REQUIRE(things.destroy(handle));
         REQUIRE(things.find(handle) == nullptr);
         REQUIRE_FALSE(things.destroy(handle));
@@ -62,10 +63,12 @@ TEST_CASE("threads create and destroy at once") {
             for (int i = 0; i < 5000; i++) {
                 const auto handle = things.create(Thing{t}).first;
                 const Thing* found = things.find(handle);
-                if (found == nullptr || found->number != t || !things.destroy(handle)) std::abort();
+                if (found == nullptr || found->number != t || !things.destroy(handle))
+                    std::abort();
             }
         });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     SUCCEED();
 }

@@ -35,7 +35,8 @@ TEST_CASE("random blocks neither overlap nor get lost", "[fuzz]") {
             model[block.base] = bytes;
         } else {
             auto victim = model.lower_bound(base + random() % (uint64_t{4} << 30));
-            if (victim == model.end()) victim = model.begin();
+            if (victim == model.end())
+                victim = model.begin();
             const auto [at, bytes] = *victim;
             const Block middle = heap.find(at + random() % bytes);
             REQUIRE(middle);
@@ -66,7 +67,8 @@ TEST_CASE("when the addresses are used up, freed ones are merged and used again"
     }
     REQUIRE(small.size() > 500);
     CHECK_FALSE(heap.allocate(3 * MiB, BlockKind::Device, 1));
-    for (const auto& [at, one] : small) heap.give_back(heap.at(at));
+    for (const auto& [at, one] : small)
+        heap.give_back(heap.at(at));
     const Block large = heap.allocate(60 * MiB, BlockKind::Device, 1);
     REQUIRE(large);
     CHECK(heap.find(large.base + 59 * MiB).base == large.base);

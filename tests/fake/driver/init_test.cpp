@@ -91,8 +91,10 @@ TEST_CASE("CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER choose as NVIDIA's driver 
                      [](const Report& report) {
                          int count = 0;
                          const CUresult result = cuInit(0);
-                         if (result != CUDA_SUCCESS) report.fail("", 0, std::to_string(result));
-                         if (result == CUDA_SUCCESS) cuDeviceGetCount(&count);
+                         if (result != CUDA_SUCCESS)
+                             report.fail("", 0, std::to_string(result));
+                         if (result == CUDA_SUCCESS)
+                             cuDeviceGetCount(&count);
                          for (int i = 0; i < count; i++) {
                              char name[64];
                              cuDeviceGetName(name, sizeof name, i);

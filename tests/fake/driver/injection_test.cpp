@@ -55,7 +55,8 @@ TEST_CASE("a device is lost after so many calls, and the others are not") {
     CHECK(in_child(injecting("lost:1@50"), [](const Report& report) {
               const CUcontext lost = use_device(report, 1);
               CUcontext other = nullptr;
-              for (int i = 0; i < 60; i++) cuCtxSynchronize();
+              for (int i = 0; i < 60; i++)
+                  cuCtxSynchronize();
               CUdeviceptr pointer = 0;
               EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_DEVICE_UNAVAILABLE);
               EXPECT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -128,7 +129,8 @@ TEST_CASE("an item that has happened leaves its name, where somebody has made th
               EXPECT(!happened("cuMemFree:*=700") && !happened("lost:1@100") && !happened("cuMemAlloc:7=2"));
               EXPECT_EQUAL(cuMemFree(pointer), CUDA_ERROR_ILLEGAL_ADDRESS);
               EXPECT(happened("cuMemFree:*=700"));
-              for (int i = 0; i < 100; i++) cuCtxSynchronize();
+              for (int i = 0; i < 100; i++)
+                  cuCtxSynchronize();
               EXPECT(happened("lost:1@100") && !happened("cuMemAlloc:7=2"));
           }) == "");
 }

@@ -123,13 +123,17 @@ TEST_CASE("late: who polls often enough is told yes") {
               const CUevent event = new_event(report);
               const Word word(report);
               for (const CUstream stream : streams) {
-                  for (unsigned i = 0; i < 200; i++) EXPECT_EQUAL(word.set(i, stream), CUDA_SUCCESS);
+                  for (unsigned i = 0; i < 200; i++)
+                      EXPECT_EQUAL(word.set(i, stream), CUDA_SUCCESS);
                   int asked = 0;
-                  while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) asked++;
+                  while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+                      asked++;
                   EXPECT(asked > 3);
-                  for (unsigned i = 0; i < 200; i++) EXPECT_EQUAL(word.set(1000 + i, stream), CUDA_SUCCESS);
+                  for (unsigned i = 0; i < 200; i++)
+                      EXPECT_EQUAL(word.set(1000 + i, stream), CUDA_SUCCESS);
                   EXPECT_EQUAL(cuEventRecord(event, stream), CUDA_SUCCESS);
-                  while (cuEventQuery(event) == CUDA_ERROR_NOT_READY) asked++;
+                  while (cuEventQuery(event) == CUDA_ERROR_NOT_READY)
+                      asked++;
                   EXPECT(asked > 6);
                   EXPECT_EQUAL(word.now(), 1199U);
               }
@@ -144,7 +148,8 @@ TEST_CASE("late: freeing waits for everything, and more than a GPU can queue get
               EXPECT_EQUAL(word.set(1, stream), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemFree(other.at), CUDA_SUCCESS);
               EXPECT_EQUAL(word.now(), 1U);
-              for (unsigned i = 2; i < 3000; i++) EXPECT_EQUAL(word.set(i, stream), CUDA_SUCCESS);
+              for (unsigned i = 2; i < 3000; i++)
+                  EXPECT_EQUAL(word.set(i, stream), CUDA_SUCCESS);
               const unsigned now = word.now();
               EXPECT(now > 1900 && now < 2990);
           }) == "");
@@ -159,10 +164,14 @@ TEST_CASE("late: what a stream that has ended was given is the context's to wait
                   const CUstream stream = new_stream(report, i == 3 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING);
                   EXPECT_EQUAL(word.set(i, stream), CUDA_SUCCESS);
                   EXPECT_EQUAL(cuStreamDestroy(stream), CUDA_SUCCESS);
-                  if (i < 3) EXPECT_EQUAL(word.now(), i - 1);
-                  if (i == 1) EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
-                  if (i == 2) EXPECT_EQUAL(cuCtxRecordEvent(context, event), CUDA_SUCCESS);
-                  if (i == 2) EXPECT_EQUAL(cuEventSynchronize(event), CUDA_SUCCESS);
+                  if (i < 3)
+                      EXPECT_EQUAL(word.now(), i - 1);
+                  if (i == 1)
+                      EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+                  if (i == 2)
+                      EXPECT_EQUAL(cuCtxRecordEvent(context, event), CUDA_SUCCESS);
+                  if (i == 2)
+                      EXPECT_EQUAL(cuEventSynchronize(event), CUDA_SUCCESS);
                   EXPECT_EQUAL(word.now(), i);
               }
           }) == "");
@@ -203,15 +212,19 @@ TEST_CASE("late: a host function runs in whoever waits, and holds up nobody who 
               EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
               EXPECT(where == std::this_thread::get_id());
               const auto hold = [](void*) {
-                  while (!open) std::this_thread::yield();
+                  while (!open)
+                      std::this_thread::yield();
               };
               EXPECT_EQUAL(cuLaunchHostFunc(stream, hold, nullptr), CUDA_SUCCESS);
               EXPECT_EQUAL(word.set(1, stream), CUDA_SUCCESS);
-              for (int i = 0; i < 100; i++) EXPECT_EQUAL(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+              for (int i = 0; i < 100; i++)
+                  EXPECT_EQUAL(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
               // More than can be queued, behind it as well: it is passed over.
-              for (unsigned i = 0; i < 3000; i++) EXPECT_EQUAL(word.set(i, i % 2 ? stream : other), CUDA_SUCCESS);
+              for (unsigned i = 0; i < 3000; i++)
+                  EXPECT_EQUAL(word.set(i, i % 2 ? stream : other), CUDA_SUCCESS);
               open = true;
-              while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
+              while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+                  std::this_thread::yield();
           }) == "");
 }
 
@@ -255,14 +268,19 @@ TEST_CASE("late: threads that wait for each other's streams see all of their wor
                           EXPECT_EQUAL(words[t].set(i, streams[t]), CUDA_SUCCESS);
                           EXPECT_EQUAL(cuEventRecord(event, streams[t]), CUDA_SUCCESS);
                           EXPECT_EQUAL(cuStreamWaitEvent(streams[(t + 1) % 4], event, 0), CUDA_SUCCESS);
-                          if (i % 7 == t) EXPECT_EQUAL(cuStreamSynchronize(streams[(t + i) % 4]), CUDA_SUCCESS);
-                          if (i % 5 == t) EXPECT_EQUAL(cuEventSynchronize(event), CUDA_SUCCESS);
-                          if (i % 50 == t) EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+                          if (i % 7 == t)
+                              EXPECT_EQUAL(cuStreamSynchronize(streams[(t + i) % 4]), CUDA_SUCCESS);
+                          if (i % 5 == t)
+                              EXPECT_EQUAL(cuEventSynchronize(event), CUDA_SUCCESS);
+                          if (i % 50 == t)
+                              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
                       }
                   });
-              for (std::thread& thread : threads) thread.join();
+              for (std::thread& thread : threads)
+                  thread.join();
               EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
-              for (const Word& word : words) EXPECT_EQUAL(word.now(), 399U);
+              for (const Word& word : words)
+                  EXPECT_EQUAL(word.now(), 399U);
           }) == "");
 }
 
@@ -276,11 +294,13 @@ TEST_CASE("late: one thread gets the same order from the same seed, another from
                 use_device(report);
                 const Word word(report);
                 std::vector<CUstream> all;
-                for (int i = 0; i < 5; i++) all.push_back(new_stream(report));
+                for (int i = 0; i < 5; i++)
+                    all.push_back(new_stream(report));
                 std::string seen;
                 for (unsigned i = 0; i < 300; i++) {
                     EXPECT_EQUAL(word.set(i, all[i % 5]), CUDA_SUCCESS);
-                    if (i % 10 == 0) cuStreamQuery(all[i / 10 % 5]);
+                    if (i % 10 == 0)
+                        cuStreamQuery(all[i / 10 % 5]);
                     seen += std::to_string(word.now()) + " ";
                 }
                 EXPECT(write(STDERR_FILENO, seen.data(), seen.size()) > 0);

@@ -31,7 +31,8 @@ const Row rows[] = {
 /// A driver, opened without putting its names before anybody else's.
 struct Driver {
     explicit Driver(const char* path) : handle(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
-        if (handle == nullptr) return;
+        if (handle == nullptr)
+            return;
         v1 = reinterpret_cast<decltype(v1)>(dlsym(handle, "cuGetProcAddress"));
         v2 = reinterpret_cast<decltype(v2)>(dlsym(handle, "cuGetProcAddress_v2"));
     }
@@ -49,7 +50,8 @@ struct Answer {
 /// The exported name of an address.
 std::string symbol_of(void* address) {
     Dl_info info{};
-    if (address == nullptr) return "";
+    if (address == nullptr)
+        return "";
     return dladdr(address, &info) != 0 && info.dli_sname != nullptr && info.dli_saddr == address ? info.dli_sname : "?";
 }
 
@@ -85,9 +87,12 @@ TEST_CASE("every function of the list is exported and found at its version") {
         INFO(row.symbol);
         const bool there = row.version <= cuda_version(fake);
         CHECK((dlsym(fake.handle, row.symbol) != nullptr) == there);
-        if (!there) CHECK(ask_v2(fake, row.name, row.version, 0).symbol != row.symbol);
-        if (!there) continue;
-        if (row.version == 0) continue;  // not in cudaTypedefs.h
+        if (!there)
+            CHECK(ask_v2(fake, row.name, row.version, 0).symbol != row.symbol);
+        if (!there)
+            continue;
+        if (row.version == 0)
+            continue;  // not in cudaTypedefs.h
         const cuuint64_t flags = row.per_thread ? 2 : 1;
         CHECK(ask_v2(fake, row.name, row.version, flags) == Answer{0, 0, row.symbol});
         CHECK(ask_v1(fake, row.name, row.version, flags) == Answer{0, -1, row.symbol});
@@ -99,9 +104,11 @@ TEST_CASE("a form answers until the next one's version, and never before its own
     std::map<std::pair<std::string, bool>, std::map<int, std::string>> forms;
     std::set<std::string> has_per_thread;
     for (const Row& row : rows) {
-        if (row.version == 0 || row.version > cuda_version(fake)) continue;
+        if (row.version == 0 || row.version > cuda_version(fake))
+            continue;
         forms[{row.name, row.per_thread}][row.version] = row.symbol;
-        if (row.per_thread) has_per_thread.insert(row.name);
+        if (row.per_thread)
+            has_per_thread.insert(row.name);
     }
     for (const auto& [key, by_version] : forms) {
         INFO(key.first);
@@ -169,7 +176,8 @@ TEST_CASE("where both have a function, a genuine driver answers every look-up th
     }
     int compared = 0;
     for (const std::string& name : names) {
-        if (both.contains(name) && !both[name]) continue;
+        if (both.contains(name) && !both[name])
+            continue;
         for (const int version : versions) {
             for (const cuuint64_t flags : {0, 1, 2, 3, 4, 8}) {
                 INFO(name << " version " << version << " flags " << flags);

@@ -43,7 +43,8 @@ class Cubin {
                                                64, 0,    0, 0, 4,  0x2f, 8, 0, 2,  0,    0, 0, 99, 0,    0, 0};
             add(".nv.info", SHT_LOPROC, std::string(reinterpret_cast<const char*>(resources), sizeof resources));
         }
-        if (of_ptx != 0) add(".note.nv.cuinfo", SHT_NOTE, note(of_ptx));
+        if (of_ptx != 0)
+            add(".note.nv.cuinfo", SHT_NOTE, note(of_ptx));
         const unsigned strings = add(".strtab", SHT_STRTAB, std::string("\0kernel\0answer\0", 15));
         std::string symbols(sizeof(Elf64_Sym), '\0');
         symbols += symbol(1, STT_FUNC, 0x10, code, 0, 128) + symbol(8, STT_OBJECT, 0, data, 0, 4);

@@ -28,7 +28,8 @@ std::string attributes_of(CUdeviceptr from, size_t bytes) {
 
 std::string words(std::array<int, 8> values) {
     std::string text;
-    for (const int value : values) text += (text.empty() ? "" : " ") + std::to_string(value);
+    for (const int value : values)
+        text += (text.empty() ? "" : " ") + std::to_string(value);
     return text;
 }
 

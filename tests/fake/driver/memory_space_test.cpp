@@ -98,10 +98,12 @@ TEST_CASE("a space that another thread opens has nothing in it until it is open"
     const unsigned char mark = 0x99;
     std::thread looker([&] {
         size_t seen = 0;
-        while ((seen = space.size()) == 0 || !space.contains(space.base() + seen - 1)) looks = true;
+        while ((seen = space.size()) == 0 || !space.contains(space.base() + seen - 1))
+            looks = true;
         space.write(space.base() + seen - 1, &mark, 1);
     });
-    while (!looks) std::this_thread::yield();
+    while (!looks)
+        std::this_thread::yield();
     CHECK_FALSE(space.contains(0));
     REQUIRE(space.open(size, size));
     looker.join();

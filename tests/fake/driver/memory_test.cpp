@@ -227,12 +227,15 @@ TEST_CASE("a million blocks live at once, all different") {
               constexpr size_t count = 1000000;
               std::vector<CUdeviceptr> live(count);
               for (size_t i = 0; i < count; i++) {
-                  if (cuMemAlloc(&live[i], 1 + i % 5000) != CUDA_SUCCESS) report.fail(__FILE__, __LINE__, "refused");
+                  if (cuMemAlloc(&live[i], 1 + i % 5000) != CUDA_SUCCESS)
+                      report.fail(__FILE__, __LINE__, "refused");
               }
               EXPECT_EQUAL(std::set<CUdeviceptr>(live.begin(), live.end()).size(), count);
               size_t wrong = 0;
-              for (size_t i = 0; i < count; i += 2) wrong += cuMemFree(live[i]) != CUDA_SUCCESS;
-              for (size_t i = 1; i < count; i += 2) wrong += cuMemFree(live[i]) != CUDA_SUCCESS;
+              for (size_t i = 0; i < count; i += 2)
+                  wrong += cuMemFree(live[i]) != CUDA_SUCCESS;
+              for (size_t i = 1; i < count; i += 2)
+                  wrong += cuMemFree(live[i]) != CUDA_SUCCESS;
               EXPECT_EQUAL(wrong, size_t{0});
               EXPECT_EQUAL(free_bytes(), before);
           }) == "");
@@ -251,11 +254,13 @@ TEST_CASE("threads allocate and free at once without losing a byte") {
                           for (size_t i = 0; i < mine.size(); i++)
                               EXPECT_EQUAL(cuMemAlloc(&mine[i], 1 + 997 * i * static_cast<size_t>(t + 1)),
                                            CUDA_SUCCESS);
-                          for (const CUdeviceptr pointer : mine) EXPECT_EQUAL(cuMemFree(pointer), CUDA_SUCCESS);
+                          for (const CUdeviceptr pointer : mine)
+                              EXPECT_EQUAL(cuMemFree(pointer), CUDA_SUCCESS);
                       }
                   });
               }
-              for (std::thread& thread : threads) thread.join();
+              for (std::thread& thread : threads)
+                  thread.join();
               EXPECT_EQUAL(free_bytes(), before);
           }) == "");
 }

@@ -29,7 +29,8 @@ TEST_CASE("a mipmapped array takes the bytes of its levels, each rounded up, and
                   CUmipmappedArray mipmap = nullptr;
                   EXPECT_EQUAL(cuMipmappedArrayCreate(&mipmap, &one.descriptor, one.asked), CUDA_SUCCESS);
                   size_t sum = 0;
-                  for (const size_t bytes : one.levels) sum += bytes;
+                  for (const size_t bytes : one.levels)
+                      sum += bytes;
                   EXPECT_EQUAL(free_bytes(), free - sum);
                   CUarray level = nullptr, same = nullptr;
                   for (unsigned i = 0; i < one.levels.size(); i++) {

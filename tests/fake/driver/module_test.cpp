@@ -269,7 +269,8 @@ TEST_CASE("a library that can't be read has any kernel, also as a node of a grap
                   EXPECT_EQUAL(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
                   EXPECT_EQUAL(cuGraphAddKernelNode(&node, graph, nullptr, 0, &params), CUDA_SUCCESS);
                   EXPECT_EQUAL(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
-                  for (int i = 0; i < 2; i++) EXPECT_EQUAL(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
+                  for (int i = 0; i < 2; i++)
+                      EXPECT_EQUAL(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
                   EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
               },
               &said) == "");

@@ -67,7 +67,8 @@ TEST_CASE("memory that is bound stays until it is unbound, or its object is rele
               use_device(report);
               const size_t free = free_bytes();
               const CUmemGenericAllocationHandle object = object_of(report, 8 * MiB, 2);
-              for (int device : {0, 1}) EXPECT_EQUAL(cuMulticastAddDevice(object, device), CUDA_SUCCESS);
+              for (int device : {0, 1})
+                  EXPECT_EQUAL(cuMulticastAddDevice(object, device), CUDA_SUCCESS);
               EXPECT_EQUAL(free_bytes(), free);
               const CUmemGenericAllocationHandle a = memory_on(report, 0, 4 * MiB), b = memory_on(report, 0, 6 * MiB);
               const CUmemGenericAllocationHandle other = memory_on(report, 1, 4 * MiB);
@@ -111,7 +112,8 @@ TEST_CASE("whoever binds or maps waits until the team is complete") {
                   EXPECT_EQUAL(cuMulticastBindMem(object, 0, memory, 0, 2 * MiB, 0), CUDA_SUCCESS);
                   bound = true;
               });
-              while (!binds) std::this_thread::yield();
+              while (!binds)
+                  std::this_thread::yield();
               await_sleep(binds);
               EXPECT(!bound);
               EXPECT_EQUAL(cuMulticastAddDevice(object, 1), CUDA_SUCCESS);
@@ -125,7 +127,8 @@ TEST_CASE("whoever binds or maps waits until the team is complete") {
                   maps = this_thread();
                   EXPECT_EQUAL(cuMemMap(at, 2 * MiB, 0, second, 0), CUDA_ERROR_INVALID_VALUE);
               });
-              while (!maps) std::this_thread::yield();
+              while (!maps)
+                  std::this_thread::yield();
               await_sleep(maps);
               EXPECT_EQUAL(cuMemRelease(second), CUDA_SUCCESS);
               mapping.join();

@@ -100,7 +100,8 @@ TEST_CASE("a block gets no more dynamic shared memory than its kernel is allowed
               EXPECT_EQUAL(blocks_of(plain, 128, 48 * KiB), 4);
               EXPECT_EQUAL(blocks_of(plain, 128, 64 * KiB), 3);
               EXPECT_EQUAL(blocks_of(plain, 128, 200 * KiB), 1);
-              for (const int more : {201, 227, 228}) EXPECT_EQUAL(blocks_of(plain, 128, more * KiB), 0);
+              for (const int more : {201, 227, 228})
+                  EXPECT_EQUAL(blocks_of(plain, 128, more * KiB), 0);
               EXPECT_EQUAL(allow(228 * KiB), CUDA_ERROR_INVALID_VALUE);
               EXPECT_EQUAL(allow(227 * KiB), CUDA_SUCCESS);
               EXPECT_EQUAL(blocks_of(plain, 1, 0), 32);

@@ -18,11 +18,13 @@ class Peer {
   public:
     explicit Peer(const std::function<void(const Peer&)>& body) {
         int ends[2];
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) return;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
+            return;
         pid_ = fork();
         socket_ = ends[pid_ == 0 ? 1 : 0];
         close(ends[pid_ == 0 ? 0 : 1]);
-        if (pid_ != 0) return;
+        if (pid_ != 0)
+            return;
         body(*this);
         exit(0);
     }
@@ -57,9 +59,11 @@ class Peer {
         message.msg_iovlen = 1;
         message.msg_control = room;
         message.msg_controllen = sizeof room;
-        if (recvmsg(socket_, &message, 0) <= 0) return {};
+        if (recvmsg(socket_, &message, 0) <= 0)
+            return {};
         const cmsghdr* header = CMSG_FIRSTHDR(&message);
-        if (file != nullptr && header != nullptr) std::memcpy(file, CMSG_DATA(header), sizeof *file);
+        if (file != nullptr && header != nullptr)
+            std::memcpy(file, CMSG_DATA(header), sizeof *file);
         return value;
     }
     void wait() const { waitpid(pid_, nullptr, 0); }

@@ -156,7 +156,8 @@ TEST_CASE("each place has a default pool for each kind of memory, and another on
               // H200, driver 580.159.04, 2026-11-27: all but managed memory without a place, which is documented.
               for (const auto type : {kPinned, kManaged}) {
                   for (CUmemLocation place : {kDevice, kHost, kNode, kNone}) {
-                      if (type == kPinned && place.type == CU_MEM_LOCATION_TYPE_NONE) continue;
+                      if (type == kPinned && place.type == CU_MEM_LOCATION_TYPE_NONE)
+                          continue;
                       EXPECT_EQUAL(cuMemGetDefaultMemPool(&pool, &place, type), CUDA_SUCCESS);
                       EXPECT(all.insert(pool).second);
                       EXPECT_EQUAL(cuMemGetMemPool(&again, &place, type), CUDA_SUCCESS);

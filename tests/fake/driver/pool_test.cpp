@@ -21,7 +21,8 @@ cuuint64_t attribute(const Report& report, CUmemoryPool pool, CUmemPool_attribut
 std::atomic<bool> released{false};
 
 void CUDA_CB hold_until_released(void*) {
-    while (!released) std::this_thread::yield();
+    while (!released)
+        std::this_thread::yield();
 }
 
 }  // namespace

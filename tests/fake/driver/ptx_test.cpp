@@ -161,7 +161,8 @@ TEST_CASE("nonsense in a text is found, with its line") {
     CHECK(check_ptx(head + ".global .u32 x") == "line 3: '': the text ends in the middle of a statement");
     CHECK(check_ptx(head + ".entry f() }") == "line 3: '}': not expected here");
     const std::string sample = fake_test::sample_ptx;
-    for (size_t length = 0; length < sample.size(); length++) check_ptx(sample.substr(0, length));
+    for (size_t length = 0; length < sample.size(); length++)
+        check_ptx(sample.substr(0, length));
 }
 
 TEST_CASE("a text's header can be left out") {

@@ -160,7 +160,8 @@ TEST_CASE("physical memory that was sent as a descriptor is the same in both pro
               });
               int file = -1;
               owner.receive<int>(&file);
-              if (killed) owner.kill();
+              if (killed)
+                  owner.kill();
               use_device(report);
               const size_t free = free_bytes();  // a descriptor keeps the memory on the GPU
               CUmemGenericAllocationHandle handle = 0;

@@ -19,7 +19,8 @@ struct Gate {
     std::atomic<bool> open{false}, passed{false};
     static void CUDA_CB run(void* data) {
         auto& gate = *static_cast<Gate*>(data);
-        while (!gate.open) std::this_thread::yield();
+        while (!gate.open)
+            std::this_thread::yield();
         gate.passed = true;
     }
 };
@@ -103,12 +104,15 @@ TEST_CASE("what is submitted to one stream runs in its order") {
               CUstream stream = nullptr;
               Log log;
               std::vector<Log::Entry> entries;
-              for (int i = 0; i < 500; i++) entries.push_back({&log, i});
+              for (int i = 0; i < 500; i++)
+                  entries.push_back({&log, i});
               EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-              for (auto& entry : entries) EXPECT_EQUAL(cuLaunchHostFunc(stream, Log::run, &entry), CUDA_SUCCESS);
+              for (auto& entry : entries)
+                  EXPECT_EQUAL(cuLaunchHostFunc(stream, Log::run, &entry), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
               EXPECT_EQUAL(log.entries.size(), size_t{500});
-              for (size_t i = 0; i < log.entries.size(); i++) EXPECT_EQUAL(log.entries[i], static_cast<int>(i));
+              for (size_t i = 0; i < log.entries.size(); i++)
+                  EXPECT_EQUAL(log.entries[i], static_cast<int>(i));
           }) == "");
 }
 
@@ -128,7 +132,8 @@ TEST_CASE("callbacks are told their stream, and destroying a busy stream lets it
               EXPECT_EQUAL(cuStreamDestroy(stream), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
               gate.open = true;
-              while (!gate.passed) std::this_thread::yield();
+              while (!gate.passed)
+                  std::this_thread::yield();
           }) == "");
 }
 

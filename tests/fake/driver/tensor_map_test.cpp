@@ -172,7 +172,8 @@ TEST_CASE("what all tensor maps have in common is checked by the manual's rules"
                   },
               };
               for (const Encode encode : all) {
-                  for (const Change& change : good) EXPECT_EQUAL(answer(report, encode, change), CUDA_SUCCESS);
+                  for (const Change& change : good)
+                      EXPECT_EQUAL(answer(report, encode, change), CUDA_SUCCESS);
                   for (const Change& change : bad)
                       EXPECT_EQUAL(answer(report, encode, change), CUDA_ERROR_INVALID_VALUE);
                   alignas(64) unsigned char room[256];

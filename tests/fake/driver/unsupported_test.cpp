@@ -28,7 +28,8 @@ TEST_CASE("a function that isn't there says its name once and succeeds never") {
               CUtexref texture = nullptr;
               EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_INITIALIZED);
               use_device(report);
-              for (int i = 0; i < 3; i++) EXPECT_EQUAL(cuTexRefDestroy(nullptr), CUDA_ERROR_NOT_SUPPORTED);
+              for (int i = 0; i < 3; i++)
+                  EXPECT_EQUAL(cuTexRefDestroy(nullptr), CUDA_ERROR_NOT_SUPPORTED);
               EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_SUPPORTED);
           }) == "");
     CHECK(text_of(log) ==

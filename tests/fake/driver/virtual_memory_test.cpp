@@ -61,7 +61,8 @@ TEST_CASE("mapped memory is reached with access and not without, across mappings
               CUmemGenericAllocationHandle first = 0, second = 0;
               CUdeviceptr range = 0;
               std::vector<unsigned char> in(3 * MiB), out(in.size());
-              for (size_t i = 0; i < in.size(); i++) in[i] = static_cast<unsigned char>(i * 13);
+              for (size_t i = 0; i < in.size(); i++)
+                  in[i] = static_cast<unsigned char>(i * 13);
               EXPECT_EQUAL(cuMemAddressReserve(&range, 8 * MiB, 0, 0, 0), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemCreate(&first, 2 * MiB, &prop, 0), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemCreate(&second, 2 * MiB, &prop, 0), CUDA_SUCCESS);

@@ -21,7 +21,8 @@ std::string seen(const char* visible, const char* order) {
         machine[i].cores_per_multiprocessor = machine[i].clock = 1;
     }
     std::string indices;
-    for (const GpuSpec& gpu : visible_gpus(machine, visible, order)) indices += std::to_string(gpu.index);
+    for (const GpuSpec& gpu : visible_gpus(machine, visible, order))
+        indices += std::to_string(gpu.index);
     return indices;
 }
 
@@ -64,12 +65,14 @@ TEST_CASE("of MIG instances a process sees one, and nothing beside it") {
     MachineSpec machine(2);
     machine[0].memory = 80ULL << 30;
     machine[0].mig = {"1g.10gb", "2g.20gb"};
-    for (unsigned char i = 0; i < 2; i++) machine[i].uuid[0] = i + 1;
+    for (unsigned char i = 0; i < 2; i++)
+        machine[i].uuid[0] = i + 1;
     const std::vector<GpuSpec> instances = instances_of(machine[0]);
     const std::string first = uuid_text(instances[0]), second = uuid_text(instances[1]), whole = uuid_text(machine[1]);
     const auto names = [&](const char* visible) {
         std::string list;
-        for (const GpuSpec& gpu : visible_gpus(machine, visible, "PCI_BUS_ID")) list += uuid_text(gpu) + " ";
+        for (const GpuSpec& gpu : visible_gpus(machine, visible, "PCI_BUS_ID"))
+            list += uuid_text(gpu) + " ";
         return list;
     };
     CHECK(names(nullptr) == first + " ");
@@ -99,10 +102,12 @@ TEST_CASE("cuslice reads a visible list as the fake driver does, which has a rea
     unsigned visible = 0;
     for (int i = 0; i < 50000; i++) {
         std::string list;
-        for (size_t left = random() % 7; left > 0; left--) list += parts[random() % parts.size()];
+        for (size_t left = random() % 7; left > 0; left--)
+            list += parts[random() % parts.size()];
         std::string ours;
         const cuslice::GpuPlaces places = cuslice::read_cuda_list(list, gpus);
-        for (const uint8_t place : places.view()) ours += std::to_string(place);
+        for (const uint8_t place : places.view())
+            ours += std::to_string(place);
         INFO('"' << list << '"');
         REQUIRE(ours == seen(list.c_str(), "PCI_BUS_ID"));
         visible += !ours.empty();

@@ -25,7 +25,8 @@ TEST_CASE("marks of other queues are waited for, in any number") {
     for (int i = 0; i < 8; i++) {
         queues.push_back(std::make_shared<WorkQueue>());
         queues.back()->submit_host([&] {
-            while (!open) std::this_thread::yield();
+            while (!open)
+                std::this_thread::yield();
             order++;
         });
         marks.push_back(queues.back()->mark());
@@ -43,7 +44,8 @@ TEST_CASE("a queue may end before its work does") {
     std::atomic<bool> open{false}, done{false};
     auto queue = std::make_shared<WorkQueue>();
     queue->submit_host([&] {
-        while (!open) std::this_thread::yield();
+        while (!open)
+            std::this_thread::yield();
     });
     queue->submit([&] { done = true; });
     const WorkQueue::Mark mark = queue->mark();

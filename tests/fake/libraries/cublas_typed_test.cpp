@@ -22,7 +22,8 @@ enum class Batch { none, pointers, strided };
 
 size_t bytes_of(Batch batch, size_t element) {
     const size_t matrix = kSide * kSide * element;
-    if (batch == Batch::none) return matrix;
+    if (batch == Batch::none)
+        return matrix;
     return batch == Batch::strided ? kCount * matrix : kCount * sizeof(void*);
 }
 
@@ -40,9 +41,11 @@ struct Function {
         const auto of = [&](auto... arguments) {
             return call(library, name.c_str(), handle, 0, 0, n, n, n, kScalar, arguments...);
         };
-        if (batch == Batch::none) return of(a, types..., n, b, types..., n, kScalar, c, types..., n);
+        if (batch == Batch::none)
+            return of(a, types..., n, b, types..., n, kScalar, c, types..., n);
         const Integer count = kCount;
-        if (batch == Batch::pointers) return of(a, types..., n, b, types..., n, kScalar, c, types..., n, count);
+        if (batch == Batch::pointers)
+            return of(a, types..., n, b, types..., n, kScalar, c, types..., n, count);
         return of(a, types..., n, stride, b, types..., n, stride, kScalar, c, types..., n, stride, count);
     }
 
@@ -54,9 +57,11 @@ struct Function {
         const auto of = [&](auto... arguments) {
             return call(library, name.c_str(), handle, 0, 0, n, n, n, kScalar, arguments..., compute, -1);
         };
-        if (batch == Batch::none) return of(a, type, n, b, type, n, kScalar, c, type, n);
+        if (batch == Batch::none)
+            return of(a, type, n, b, type, n, kScalar, c, type, n);
         const Integer count = kCount;
-        if (batch == Batch::pointers) return of(a, type, n, b, type, n, kScalar, c, type, n, count);
+        if (batch == Batch::pointers)
+            return of(a, type, n, b, type, n, kScalar, c, type, n, count);
         return of(a, type, n, stride, b, type, n, stride, kScalar, c, type, n, stride, count);
     }
 
@@ -152,7 +157,8 @@ TEST_CASE("cuBLAS: a multiplication whose types are arguments reads matrices of 
 
 TEST_CASE("cuBLAS: each type's product with a vector reads vectors of that type, in sizes of both widths") {
     for (const Type& type : kTypes) {
-        if (type.letter == "H") continue;  // cuBLAS has it in batches alone
+        if (type.letter == "H")
+            continue;  // cuBLAS has it in batches alone
         const std::string name = "cublas" + type.letter + "gemv_v2";
         const size_t bytes = bytes_of(Batch::none, type.bytes), vector_bytes = kSide * type.bytes;
         const auto narrow = [](const Function& function, auto... at) { return function.gemv<int>(at...); };

@@ -51,7 +51,8 @@ const Library kLibraries[] = {
 std::set<std::string> names_of(const Library& library) {
     std::set<std::string> names;
     for (const Export* one = library.begin; one != library.end; one++)
-        if (one->only == both || one->only == library.major) names.insert(one->name);
+        if (one->only == both || one->only == library.major)
+            names.insert(one->name);
     return names;
 }
 
@@ -91,7 +92,8 @@ TEST_CASE("a function of cuBLAS, cuBLASLt or cuDNN that is not supported says so
                       void* opened = open_library(report, library.file);
                       for (const std::string& name : names_of(library)) {
                           void* function = dlvsym(opened, name.c_str(), library.file);
-                          if (!is_weak(name.c_str(), function)) continue;
+                          if (!is_weak(name.c_str(), function))
+                              continue;
                           for (int i = 0; i < 2; i++) {
                               EXPECT_EQUAL(call<int>(opened, name.c_str(), nullptr, nullptr, nullptr), library.refused);
                           }
@@ -118,9 +120,11 @@ TEST_CASE("the fake GPU's libraries need nothing but libc, and do nothing when t
                   EXPECT_EQUAL(dlinfo(opened, RTLD_DI_LINKMAP, &map), 0);
                   const char* strings = nullptr;
                   for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; entry++)
-                      if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+                      if (entry->d_tag == DT_STRTAB)
+                          strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
                   for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-                      if (entry->d_tag != DT_NEEDED) continue;
+                      if (entry->d_tag != DT_NEEDED)
+                          continue;
                       const std::string name = strings + entry->d_un.d_val;
                       // A sanitizer's runtime brings libstdc++ along.
                       if ((!CUSLICE_TEST_SANITIZED && name.rfind("libstdc++", 0) == 0) ||

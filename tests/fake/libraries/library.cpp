@@ -15,13 +15,15 @@ void* open_library(const Report& report, const std::string& file) {
 
 void* function_of(void* library, const char* name) {
     void* function = dlsym(library, name);
-    if (function == nullptr) std::abort();
+    if (function == nullptr)
+        std::abort();
     return function;
 }
 
 int count_of(const std::string& text, const std::string& part) {
     int count = 0;
-    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) count++;
+    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size())
+        count++;
     return count;
 }
 

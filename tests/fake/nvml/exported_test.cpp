@@ -49,7 +49,8 @@ Shown shown(const Report& report) {
     now.used = memory.used;
     for (unsigned i = 0; i < count; i++) {
         now.listed += processes[i].usedGpuMemory;
-        if (processes[i].pid == static_cast<unsigned>(getpid())) now.own = processes[i].usedGpuMemory;
+        if (processes[i].pid == static_cast<unsigned>(getpid()))
+            now.own = processes[i].usedGpuMemory;
     }
     EXPECT_EQUAL(free_bytes(), memory.total - memory.reserved - memory.used);
     return now;
@@ -169,7 +170,8 @@ TEST_CASE("exportable memory leaves no file behind, whoever is killed") {
               const Peer killed([&](const Peer& peer) {
                   use_device(report);
                   const CUmemGenericAllocationHandle handle = made(report);
-                  if (shared) exported(report, handle);
+                  if (shared)
+                      exported(report, handle);
                   peer.send(1);
                   peer.receive<int>();
               });
@@ -179,7 +181,8 @@ TEST_CASE("exportable memory leaves no file behind, whoever is killed") {
               use_device(report);
               EXPECT_EQUAL(memory_files(folder.path()), 0U);
               const CUmemGenericAllocationHandle handle = made(report), kept = made(report);
-              if (shared) close(exported(report, handle));
+              if (shared)
+                  close(exported(report, handle));
               EXPECT_EQUAL(memory_files(folder.path()), 2U);
               for (const auto& file : std::filesystem::directory_iterator(folder.path()))
                   EXPECT(file.status().permissions() == std::filesystem::perms(0600));

@@ -98,7 +98,8 @@ TEST_CASE("links are active where another GPU is linked, and are as many as the 
                   EXPECT_EQUAL(nvmlDeviceGetNvLinkCapability(device, link, NVML_NVLINK_CAP_P2P_SUPPORTED, &peers),
                                good);
                   EXPECT_EQUAL(nvmlDeviceGetNvLinkCapability(device, link, NVML_NVLINK_CAP_SYSMEM_ACCESS, &host), good);
-                  if (good != NVML_SUCCESS) continue;
+                  if (good != NVML_SUCCESS)
+                      continue;
                   EXPECT(active == expected);
                   EXPECT_EQUAL(version, unsigned{machine.version});
                   EXPECT_EQUAL(valid, 1U);
@@ -138,7 +139,8 @@ TEST_CASE("a GPU's fabric is of Hopper's and later GPUs with NVLink, and nobody 
                       continue;
                   }
                   EXPECT_EQUAL(int{info.state}, NVML_GPU_FABRIC_STATE_NOT_SUPPORTED);
-                  for (const unsigned char byte : info.clusterUuid) EXPECT_EQUAL(int{byte}, 0);
+                  for (const unsigned char byte : info.clusterUuid)
+                      EXPECT_EQUAL(int{byte}, 0);
                   EXPECT_EQUAL(info.cliqueId + info.healthMask, 0U);
                   // The older structure ends before the summary.
                   EXPECT_EQUAL(int{info.healthSummary},
@@ -164,7 +166,8 @@ TEST_CASE("each field has an error of its own, and a field that the GPU can't ha
               EXPECT_EQUAL(nvmlDeviceGetFieldValues(device, 8, values), NVML_SUCCESS);
               const nvmlReturn_t no = NVML_ERROR_NOT_SUPPORTED, bad = NVML_ERROR_INVALID_ARGUMENT;
               const nvmlReturn_t expected[] = {no, NVML_SUCCESS, no, NVML_SUCCESS, no, bad, NVML_SUCCESS, bad};
-              for (int i = 0; i < 8; i++) EXPECT_EQUAL(values[i].nvmlReturn, expected[i]);
+              for (int i = 0; i < 8; i++)
+                  EXPECT_EQUAL(values[i].nvmlReturn, expected[i]);
               unsigned power = 0;
               EXPECT_EQUAL(nvmlDeviceGetPowerUsage(device, &power), NVML_SUCCESS);
               EXPECT_EQUAL(values[1].value.uiVal, power);
@@ -186,7 +189,8 @@ TEST_CASE("each field has an error of its own, and a field that the GPU can't ha
               nvmlFieldValue_t values[] = {field(NVML_FI_DEV_ECC_CURRENT), field(NVML_FI_DEV_MEMORY_TEMP),
                                            field(NVML_FI_DEV_MEMORY_TEMP)};
               EXPECT_EQUAL(nvmlDeviceGetFieldValues(first(report), 3, values), NVML_SUCCESS);
-              for (const nvmlFieldValue_t& value : values) EXPECT_EQUAL(value.nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
+              for (const nvmlFieldValue_t& value : values)
+                  EXPECT_EQUAL(value.nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
           }) == "cuslice fake NVML: nvmlDeviceGetFieldValues: field 82 is not supported\n");
 }
 
@@ -234,11 +238,15 @@ TEST_CASE("links, fabric and fields want a handle, a place, and NVML initialised
                       nvmlDeviceGetGpuFabricInfoV(device, place ? &info : nullptr),
                       nvmlDeviceGetFieldValues(device, 1, place ? &value : nullptr)};
               };
-              for (const nvmlReturn_t code : all(nullptr, true)) EXPECT_EQUAL(code, NVML_ERROR_UNINITIALIZED);
+              for (const nvmlReturn_t code : all(nullptr, true))
+                  EXPECT_EQUAL(code, NVML_ERROR_UNINITIALIZED);
               const nvmlDevice_t device = first(report);
-              for (const nvmlReturn_t code : all(nullptr, true)) EXPECT_EQUAL(code, NVML_ERROR_INVALID_ARGUMENT);
-              for (const nvmlReturn_t code : all(device, false)) EXPECT_EQUAL(code, NVML_ERROR_INVALID_ARGUMENT);
-              for (const nvmlReturn_t code : all(device, true)) EXPECT_EQUAL(code, NVML_SUCCESS);
+              for (const nvmlReturn_t code : all(nullptr, true))
+                  EXPECT_EQUAL(code, NVML_ERROR_INVALID_ARGUMENT);
+              for (const nvmlReturn_t code : all(device, false))
+                  EXPECT_EQUAL(code, NVML_ERROR_INVALID_ARGUMENT);
+              for (const nvmlReturn_t code : all(device, true))
+                  EXPECT_EQUAL(code, NVML_SUCCESS);
               for (const int count : {0, -1})
                   EXPECT_EQUAL(nvmlDeviceGetFieldValues(device, count, &value), NVML_ERROR_INVALID_ARGUMENT);
           }) == "");

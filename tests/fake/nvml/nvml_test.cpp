@@ -133,8 +133,10 @@ TEST_CASE("memory and processes are what the driver's books say") {
               EXPECT_EQUAL(count, 2U);
               unsigned long long mine = 0, theirs = 0;
               for (unsigned i = 0; i < count; i++) {
-                  if (processes[i].pid == static_cast<unsigned>(getpid())) mine = processes[i].usedGpuMemory;
-                  if (processes[i].pid == static_cast<unsigned>(other)) theirs = processes[i].usedGpuMemory;
+                  if (processes[i].pid == static_cast<unsigned>(getpid()))
+                      mine = processes[i].usedGpuMemory;
+                  if (processes[i].pid == static_cast<unsigned>(other))
+                      theirs = processes[i].usedGpuMemory;
                   EXPECT_EQUAL(processes[i].gpuInstanceId, ~0U);
               }
               EXPECT_EQUAL(mine, 104ULL * MiB);
@@ -200,7 +202,8 @@ TEST_CASE("NVML lists who is visible in the caller's pid namespace, by the pids 
 #endif
     // Without root's rights, only in a user namespace.
     const int namespaces = geteuid() == 0 ? CLONE_NEWPID : CLONE_NEWPID | CLONE_NEWUSER;
-    if (!cuslice::tests::can_unshare(namespaces)) return;
+    if (!cuslice::tests::can_unshare(namespaces))
+        return;
     CHECK(in_child(one_t4, [&](const Report& report) {
               int ready[2];
               EXPECT(pipe(ready) == 0);
@@ -211,7 +214,8 @@ TEST_CASE("NVML lists who is visible in the caller's pid namespace, by the pids 
                   const nvmlDevice_t device = device_at(report, 0);
                   EXPECT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, processes.data()), NVML_SUCCESS);
                   std::string pids;
-                  for (unsigned i = 0; i < count; i++) pids += std::to_string(processes[i].pid) + " ";
+                  for (unsigned i = 0; i < count; i++)
+                      pids += std::to_string(processes[i].pid) + " ";
                   return pids;
               };
               const pid_t inner = fork();
@@ -306,7 +310,8 @@ TEST_CASE("all processors are near a device, and its affinity lets a thread run 
               EXPECT_EQUAL(nvmlDeviceGetCpuAffinity(device, 0, mask), NVML_ERROR_INVALID_ARGUMENT);
               unsigned first = CPU_SETSIZE;
               for (unsigned i = CPU_SETSIZE; i-- > 0;) {
-                  if (!CPU_ISSET(i, &before)) continue;
+                  if (!CPU_ISSET(i, &before))
+                      continue;
                   first = i;
                   EXPECT((mask[i / 64] >> (i % 64) & 1) == 1);
               }
@@ -316,7 +321,8 @@ TEST_CASE("all processors are near a device, and its affinity lets a thread run 
                   EXPECT_EQUAL(sched_setaffinity(0, sizeof one, &one), 0);
                   EXPECT_EQUAL(set(device), NVML_SUCCESS);
                   EXPECT_EQUAL(sched_getaffinity(0, sizeof after, &after), 0);
-                  for (unsigned i = 0; i < CPU_SETSIZE; i++) EXPECT(!CPU_ISSET(i, &before) || CPU_ISSET(i, &after));
+                  for (unsigned i = 0; i < CPU_SETSIZE; i++)
+                      EXPECT(!CPU_ISSET(i, &before) || CPU_ISSET(i, &after));
                   EXPECT_EQUAL(set(nullptr), NVML_ERROR_INVALID_ARGUMENT);
               }
           }) == "");
@@ -329,7 +335,8 @@ TEST_CASE("NVML calls itself through its exported names, as NVIDIA's does") {
     std::string relocations;
     std::FILE* const output = popen(("readelf -Wr '" + std::string(library.dli_fname) + "'").c_str(), "r");
     REQUIRE(output != nullptr);
-    for (char part[4096]; const size_t size = std::fread(part, 1, sizeof part, output);) relocations.append(part, size);
+    for (char part[4096]; const size_t size = std::fread(part, 1, sizeof part, output);)
+        relocations.append(part, size);
     REQUIRE(pclose(output) == 0);
     for (const char* name :
          {"nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString", "nvmlDeviceGetCount_v2",

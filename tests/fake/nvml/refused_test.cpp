@@ -52,7 +52,8 @@ std::string said_of(const std::string& gpu, const Words& names) {
                                   std::to_string(ask(name.c_str(), device, answers[0], answers[1], answers[2])),
                               name + " " + std::to_string(NVML_ERROR_NOT_SUPPORTED));
                       for (const auto& answer : answers)
-                          for (const unsigned char byte : answer) EXPECT_EQUAL(int{byte}, 7);
+                          for (const unsigned char byte : answer)
+                              EXPECT_EQUAL(int{byte}, 7);
                   }
               },
               &said) == "");
@@ -72,7 +73,8 @@ const Words everywhere{
 
 std::string lines_for(const Words& names) {
     std::string lines;
-    for (const std::string& name : names) lines += "cuslice fake NVML: " + name + " is not supported\n";
+    for (const std::string& name : names)
+        lines += "cuslice fake NVML: " + name + " is not supported\n";
     return lines;
 }
 

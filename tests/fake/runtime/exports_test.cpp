@@ -29,7 +29,8 @@ constexpr Export listed[] = {
 std::vector<Export> exports(int major) {
     std::vector<Export> found;
     for (const Export& one : listed)
-        if (one.only == both || one.only == major) found.push_back(one);
+        if (one.only == both || one.only == major)
+            found.push_back(one);
     return found;
 }
 
@@ -49,7 +50,8 @@ SCENARIO_IN_CHILD("every name of the genuine library is exported with the genuin
 SCENARIO_IN_CHILD("a function that is not supported says so and fails") {
     // Called with no arguments that mean anything: it must not look at them.
     for (const Export& one : exports(runtime_major())) {
-        if (!one.refused) continue;
+        if (!one.refused)
+            continue;
         INFO(one.name);
         const auto function =
             reinterpret_cast<int (*)(void*, void*, void*, void*, void*, void*)>(runtime_function(one.name));
@@ -66,10 +68,12 @@ TEST_CASE("the line for a function that is not supported comes once") {
         std::set<std::string> lines;
         std::istringstream text(outcome.err);
         size_t count = 0;
-        for (std::string line; std::getline(text, line); ++count) lines.insert(line);
+        for (std::string line; std::getline(text, line); ++count)
+            lines.insert(line);
         size_t expected = 0;
         for (const Export& one : exports(major)) {
-            if (!one.refused) continue;
+            if (!one.refused)
+                continue;
             ++expected;
             CHECK(lines.count("cuslice: fake CUDA runtime " + std::to_string(major) + ": " + one.name +
                               " is not supported; it fails with cudaErrorNotSupported (801)") == 1);

@@ -102,7 +102,8 @@ SCENARIO_IN_CHILD("a run of bytes goes over the rows of an array and back") {
     cudaArray_t array = nullptr;
     REQUIRE(RT(cudaMallocArray)(&array, &byte, 16, 8, 0) == cudaSuccess);
     char sent[100], received[100] = {};
-    for (int i = 0; i < 100; i++) sent[i] = static_cast<char>(i);
+    for (int i = 0; i < 100; i++)
+        sent[i] = static_cast<char>(i);
     CHECK(to(array, 5, 1, sent, 100, cudaMemcpyHostToDevice) == cudaSuccess);  // to the middle of a row
     CHECK(from(received, array, 5, 1, 100, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(std::memcmp(sent, received, 100) == 0);

@@ -25,7 +25,8 @@ size_t bytes_written(Write write) {
     REQUIRE(write(again.data()) == cudaSuccess);
     size_t end = 0;
     for (size_t i = 0; i < once.size(); ++i) {
-        if (once[i] != canary || again[i] != static_cast<unsigned char>(~canary)) end = i + 1;
+        if (once[i] != canary || again[i] != static_cast<unsigned char>(~canary))
+            end = i + 1;
     }
     // A byte that a structure has and nobody writes would show the canary.
     CHECK(std::equal(once.begin(), once.begin() + static_cast<long>(end), again.begin()));

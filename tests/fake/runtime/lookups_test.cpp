@@ -21,7 +21,8 @@ struct LookUp {
 std::vector<LookUp> look_ups(const std::string& text) {
     std::vector<LookUp> found;
     std::istringstream lines(text);
-    for (LookUp one; lines >> one.name >> one.version >> one.flags;) found.push_back(one);
+    for (LookUp one; lines >> one.name >> one.version >> one.flags;)
+        found.push_back(one);
     return found;
 }
 
@@ -62,7 +63,8 @@ TEST_CASE("the driver is asked as NVIDIA's runtime asks it") {
         const std::string functions = read_text(CUSLICE_TEST_FUNCTIONS);
         for (const LookUp& one : found) {
             INFO(one.name << " " << one.version << " " << one.flags);
-            if (one.name == "(empty)" || one.name == "cuslice_fake_private_driver") continue;
+            if (one.name == "(empty)" || one.name == "cuslice_fake_private_driver")
+                continue;
             const std::string form = ", " + one.name + ", " + std::to_string(one.version) + ", " +
                                      (one.flags == 2 ? "per_thread" : "legacy") + ",";
             CHECK(functions.find(form) != std::string::npos);

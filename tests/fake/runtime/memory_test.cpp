@@ -183,7 +183,8 @@ SCENARIO_IN_CHILD("pools are of a place and a kind of memory") {
     CHECK(RT(cudaPointerGetAttributes)(&attributes, memory) == cudaSuccess);
     CHECK(attributes.type == cudaMemoryTypeManaged);
     CHECK(RT(cudaFreeAsync)(memory, nullptr) == cudaSuccess);
-    if (runtime_major() < 13) return;
+    if (runtime_major() < 13)
+        return;
     cudaMemPool_t standard = nullptr, current = nullptr;
     cudaMemLocation host{cudaMemLocationTypeHost, 0}, device{cudaMemLocationTypeDevice, 0};
     CHECK(RT(cudaMemGetDefaultMemPool)(&standard, &host, cudaMemAllocationTypePinned) == cudaSuccess);

@@ -69,7 +69,8 @@ TEST_CASE("a program with the static runtime gets one line that says what to do"
     std::istringstream lines(outcome.err);
     int ours = 0;
     for (std::string line; std::getline(lines, line);) {
-        if (line.rfind("cuslice", 0) != 0) continue;
+        if (line.rfind("cuslice", 0) != 0)
+            continue;
         ++ours;
         CHECK(line.find("-cudart shared") != std::string::npos);
     }

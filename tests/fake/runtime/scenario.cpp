@@ -17,7 +17,8 @@ Machine spied_machine(const std::string& log) {
 
 Outcome run_scenario(const std::string& name, int major, const Machine& machine) {
     char self[PATH_MAX] = {};
-    if (::readlink("/proc/self/exe", self, sizeof self - 1) <= 0) throw std::runtime_error("no /proc/self/exe");
+    if (::readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
+        throw std::runtime_error("no /proc/self/exe");
     const Folder books;
     std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "LD_LIBRARY_PATH=" + machine.library_path,
                                             "CUSLICE_FAKE=" + machine.spec, "CUSLICE_FAKE_DIR=" + books.path(),
@@ -25,24 +26,29 @@ Outcome run_scenario(const std::string& name, int major, const Machine& machine)
     environment.insert(environment.end(), machine.more.begin(), machine.more.end());
     // A comma in what Catch2 is asked for means "or".
     std::string asked;
-    for (const char letter : name) asked += letter == ',' ? "\\," : std::string(1, letter);
+    for (const char letter : name)
+        asked += letter == ',' ? "\\," : std::string(1, letter);
     Outcome outcome = run({self, asked}, environment);
     // Its version 2 calls that a success.
-    if (outcome.out.find("No test cases matched") != std::string::npos) throw std::runtime_error("there is no " + name);
+    if (outcome.out.find("No test cases matched") != std::string::npos)
+        throw std::runtime_error("there is no " + name);
     return outcome;
 }
 
 int runtime_major() {
     const char* major = std::getenv("CUSLICE_TEST_CUDART");
-    if (major == nullptr) throw std::runtime_error("this test is a part of another one, which starts it");
+    if (major == nullptr)
+        throw std::runtime_error("this test is a part of another one, which starts it");
     return std::atoi(major);
 }
 
 void* runtime_function(const char* name) {
     static void* const library = ::dlopen(("libcudart.so." + std::to_string(runtime_major())).c_str(), RTLD_NOW);
-    if (library == nullptr) throw std::runtime_error(::dlerror());
+    if (library == nullptr)
+        throw std::runtime_error(::dlerror());
     void* const function = ::dlsym(library, name);
-    if (function == nullptr) throw std::runtime_error(std::string("no ") + name);
+    if (function == nullptr)
+        throw std::runtime_error(std::string("no ") + name);
     return function;
 }
 

@@ -59,7 +59,8 @@ void count_function(void* data) { ++static_cast<Calls*>(data)->functions; }
 
 void count_callback(cudaStream_t stream, cudaError_t status, void* data) {
     auto* const calls = static_cast<Calls*>(data);
-    if (status == cudaSuccess && stream == calls->stream) ++calls->callbacks;
+    if (status == cudaSuccess && stream == calls->stream)
+        ++calls->callbacks;
 }
 
 }  // namespace

@@ -51,10 +51,13 @@ SCENARIO_IN_CHILD("many threads start at once") {
             errors[i] = RT(cudaSetDevice)(static_cast<int>(i % 3));
             for (int round = 0; round < 100 && errors[i] == cudaSuccess; ++round) {
                 errors[i] = RT(cudaMalloc)(&pointer, 4096 * (i + 1));
-                if (errors[i] == cudaSuccess) errors[i] = RT(cudaFree)(pointer);
+                if (errors[i] == cudaSuccess)
+                    errors[i] = RT(cudaFree)(pointer);
             }
         });
     }
-    for (std::thread& thread : threads) thread.join();
-    for (const cudaError_t error : errors) CHECK(error == cudaSuccess);
+    for (std::thread& thread : threads)
+        thread.join();
+    for (const cudaError_t error : errors)
+        CHECK(error == cudaSuccess);
 }

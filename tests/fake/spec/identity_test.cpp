@@ -23,7 +23,8 @@ TEST_CASE("PCI addresses are read in every usual form") {
 
 TEST_CASE("a UUID survives being written and read") {
     Uuid uuid{}, read{};
-    for (size_t i = 0; i < uuid.size(); i++) uuid[i] = static_cast<unsigned char>(17 * i);
+    for (size_t i = 0; i < uuid.size(); i++)
+        uuid[i] = static_cast<unsigned char>(17 * i);
     CHECK(parse_uuid(uuid_text(uuid), read));
     CHECK(read == uuid);
     CHECK_FALSE(parse_uuid("GPU-0123", read));

@@ -51,7 +51,8 @@ TEST_CASE("a list of profiles gives that many GPUs in that order") {
     CHECK(machine[1].profile == "a100-40g");
     CHECK(machine[2].name == "Tesla T4");
     CHECK(machine[3].memory == 2002ULL << 20);
-    for (int i = 0; i < 4; i++) CHECK(machine[static_cast<size_t>(i)].index == i);
+    for (int i = 0; i < 4; i++)
+        CHECK(machine[static_cast<size_t>(i)].index == i);
 }
 
 TEST_CASE("identities are distinct, and the same at every reading") {

@@ -106,7 +106,8 @@ TEST_CASE("whatever comes and goes, the best is large enough, and none that is 7
         }
         uint64_t least = ~0ull, most = 0;
         for (const Block* block : free) {
-            if (block->bytes >= bytes) least = std::min<uint64_t>(least, block->bytes);
+            if (block->bytes >= bytes)
+                least = std::min<uint64_t>(least, block->bytes);
             most = std::max<uint64_t>(most, block->bytes);
         }
         const uint64_t best = blocks.best(bytes), largest = blocks.bins.largest();

@@ -40,9 +40,12 @@ class Owners {
         const uint64_t first = (address - kBase) / 512, last = (address + bytes - 1 - kBase) / 512;
         for (const uint64_t unit : {first, last}) {  // the ends, which an overlap begins or stops with
             uint32_t expected = from;
-            if (unit != first && first == last) continue;
-            if (unit >= kUnits || !units_[unit].compare_exchange_strong(expected, to)) wrong++;
-            if (first == last) break;
+            if (unit != first && first == last)
+                continue;
+            if (unit >= kUnits || !units_[unit].compare_exchange_strong(expected, to))
+                wrong++;
+            if (first == last)
+                break;
         }
     }
     std::atomic<uint32_t>* units_ = nullptr;
@@ -60,20 +63,23 @@ void run_random(Allocator& a, Owners& owners, uint32_t who, int operations) {
         if (live.size() < 100 && (live.empty() || random() % 2)) {
             const uint64_t bytes = 1 + (random() % 4 ? random() % 60'000 : random() % 400'000);
             const uint64_t address = a.allocator.allocate(bytes, &denied);
-            if (!address) continue;
+            if (!address)
+                continue;
             owners.take(address, bytes, who);
             live.push_back({address, bytes});
         } else {
             const size_t k = random() % live.size();
             owners.leave(live[k].address, live[k].bytes, who);
-            if (TestAllocator::free(shared_map(), live[k].address, &error) != Freed::done) owners.wrong++;
+            if (TestAllocator::free(shared_map(), live[k].address, &error) != Freed::done)
+                owners.wrong++;
             live[k] = live.back();
             live.pop_back();
         }
     }
     for (const Live& block : live) {
         owners.leave(block.address, block.bytes, who);
-        if (TestAllocator::free(shared_map(), block.address, &error) != Freed::done) owners.wrong++;
+        if (TestAllocator::free(shared_map(), block.address, &error) != Freed::done)
+            owners.wrong++;
     }
     TestAllocator::thread_ends();
 }
@@ -96,7 +102,8 @@ TEST_CASE("64 threads: no block is two threads' at once, and nothing is left whe
             std::this_thread::yield();
         }
     });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     stop = true;
     trimmer.join();
     CHECK(owners.wrong.load() == 0);
@@ -114,10 +121,12 @@ TEST_CASE("whoever has grown is not refused because others were quicker to use w
         for (unsigned who = 0; who < 32; who++)
             threads.emplace_back([&] {
                 AllocationError denied;
-                for (int i = 0; i < 200; i++) refused += !a.allocator.allocate(500 * kKiB, &denied);
+                for (int i = 0; i < 200; i++)
+                    refused += !a.allocator.allocate(500 * kKiB, &denied);
                 TestAllocator::thread_ends();
             });
-        for (std::thread& thread : threads) thread.join();
+        for (std::thread& thread : threads)
+            thread.join();
     }
     CHECK(refused.load() == 0);
 }
@@ -133,8 +142,10 @@ TEST_CASE("one thread allocates and another frees") {
         int error = 0;
         for (int i = 0; i < count; i++) {
             uint64_t address = 0;
-            while (!(address = slots[static_cast<unsigned>(i) % kSlots].exchange(0))) std::this_thread::yield();
-            if (TestAllocator::free(shared_map(), address, &error) != Freed::done) wrong++;
+            while (!(address = slots[static_cast<unsigned>(i) % kSlots].exchange(0)))
+                std::this_thread::yield();
+            if (TestAllocator::free(shared_map(), address, &error) != Freed::done)
+                wrong++;
         }
         TestAllocator::thread_ends();
     });
@@ -145,7 +156,8 @@ TEST_CASE("one thread allocates and another frees") {
             wrong++;
             continue;
         }
-        while (slots[static_cast<unsigned>(i) % kSlots].load()) std::this_thread::yield();
+        while (slots[static_cast<unsigned>(i) % kSlots].load())
+            std::this_thread::yield();
         slots[static_cast<unsigned>(i) % kSlots] = address;
     }
     consumer.join();
@@ -190,7 +202,8 @@ TEST_CASE(
     const auto work = [&](uint64_t bytes) {
         AllocationError denied;
         int error = 0;
-        while (!over) TestAllocator::free(shared_map(), a.allocator.allocate(bytes, &denied), &error);
+        while (!over)
+            TestAllocator::free(shared_map(), a.allocator.allocate(bytes, &denied), &error);
         TestAllocator::thread_ends();
     };
     std::thread small(work, 1000), large(work, 100'000);

@@ -53,9 +53,12 @@ TEST_CASE("a repeating program makes no driver allocation after its first round"
     unsigned takes = 0;
     for (int round = 0; round < 20; round++) {
         std::vector<uint64_t> live;
-        for (uint64_t i = 1; i < 400; i++) live.push_back(a.allocate(i * i * 300 + 1));
-        for (const uint64_t address : live) REQUIRE(a.free(address) == Freed::done);
-        if (round == 1) takes = a.memory.takes;
+        for (uint64_t i = 1; i < 400; i++)
+            live.push_back(a.allocate(i * i * 300 + 1));
+        for (const uint64_t address : live)
+            REQUIRE(a.free(address) == Freed::done);
+        if (round == 1)
+            takes = a.memory.takes;
     }
     CHECK(a.memory.takes == takes);
     CHECK(a.memory.returns == 0);
@@ -97,19 +100,24 @@ TEST_CASE("over the limit: the reason is the budget's, nothing is lost, and free
 TEST_CASE("freeing 127 of 128 blocks lets a large one in again") {
     Allocator a({}, 128 * kMiB);
     std::vector<uint64_t> blocks;
-    for (int i = 0; i < 128; i++) blocks.push_back(a.allocate(kMiB));
-    for (const uint64_t block : blocks) REQUIRE(block);
+    for (int i = 0; i < 128; i++)
+        blocks.push_back(a.allocate(kMiB));
+    for (const uint64_t block : blocks)
+        REQUIRE(block);
     CHECK(a.allocate(kMiB) == 0);
-    for (int i = 1; i < 128; i++) REQUIRE(a.free(blocks[i]) == Freed::done);
+    for (int i = 1; i < 128; i++)
+        REQUIRE(a.free(blocks[i]) == Freed::done);
     CHECK(a.allocate(100 * kMiB));
 }
 
 TEST_CASE("where the driver has less than the limit, a tenth less is asked until it fits") {
     Allocator a;
-    for (int i = 0; i < 200; i++) REQUIRE(a.allocate(8 * kMiB));
+    for (int i = 0; i < 200; i++)
+        REQUIRE(a.allocate(8 * kMiB));
     a.memory.physical = a.memory.held + 12 * kMiB;
     const unsigned takes = a.memory.takes;
-    while (a.memory.takes == takes) REQUIRE(a.allocate(8 * kMiB));
+    while (a.memory.takes == takes)
+        REQUIRE(a.allocate(8 * kMiB));
     CHECK(a.memory.held <= a.memory.physical);
     CHECK(a.memory.held > a.memory.physical - 12 * kMiB);
     AllocationError denied;
@@ -173,17 +181,21 @@ TEST_CASE("deferred: a block is handed out again only after the GPU has come pas
     Allocator a(kDeferred);
     a.memory.instant = false;
     std::vector<uint64_t> freed;
-    for (int i = 0; i < 100; i++) freed.push_back(a.allocate(kMiB));
-    for (const uint64_t address : freed) REQUIRE(a.free(address) == Freed::done);
+    for (int i = 0; i < 100; i++)
+        freed.push_back(a.allocate(kMiB));
+    for (const uint64_t address : freed)
+        REQUIRE(a.free(address) == Freed::done);
     CHECK(a.memory.fences > 0);
     CHECK(a.memory.fences <= 100);
     for (int i = 0; i < 100; i++) {
         const uint64_t address = a.allocate(kMiB);
-        for (const uint64_t old : freed) REQUIRE(address != old);
+        for (const uint64_t old : freed)
+            REQUIRE(address != old);
     }
     a.memory.pending.clear();  // the GPU is done
     const uint64_t held = a.memory.held;
-    for (int i = 0; i < 90; i++) REQUIRE(a.allocate(kMiB));
+    for (int i = 0; i < 90; i++)
+        REQUIRE(a.allocate(kMiB));
     CHECK(a.memory.held == held);
     CHECK(a.memory.quiesces == 0);
 }
@@ -219,7 +231,8 @@ TEST_CASE("a range is within one block, which reaches as far as its size was rou
                                    5 * kMiB + 1234, 300 * kMiB);
     CAPTURE(size);
     std::vector<uint64_t> blocks;
-    for (int i = 0; i < 5; i++) blocks.push_back(a.allocate(size));
+    for (int i = 0; i < 5; i++)
+        blocks.push_back(a.allocate(size));
     const uint64_t extent = size > SizeClass::kMax ? (size + 511) / 512 * 512 : SizeClass::bytes(SizeClass::of(size));
     for (const uint64_t block : blocks) {
         CHECK(a.holds(block, extent));
@@ -228,7 +241,8 @@ TEST_CASE("a range is within one block, which reaches as far as its size was rou
         // At every boundary at which something else could be known of it, and beside it.
         for (uint64_t step = 1; step < extent; step *= 2) {
             for (const uint64_t at : {block + step, (block + step) / step * step, block + extent - step}) {
-                if (at < block || at >= block + extent) continue;
+                if (at < block || at >= block + extent)
+                    continue;
                 CAPTURE(block, at);
                 CHECK(a.holds(at, block + extent - at));
                 CHECK_FALSE(a.holds(at, block + extent - at + 1));
@@ -236,7 +250,8 @@ TEST_CASE("a range is within one block, which reaches as far as its size was rou
         }
     }
     REQUIRE(a.free(blocks[2]) == Freed::done);
-    for (const uint64_t at : {blocks[2], blocks[2] + extent / 2, blocks[2] + extent - 1}) CHECK_FALSE(a.holds(at, 1));
+    for (const uint64_t at : {blocks[2], blocks[2] + extent / 2, blocks[2] + extent - 1})
+        CHECK_FALSE(a.holds(at, 1));
     CHECK(a.holds(blocks[1] + extent - 1, 1));
     CHECK(a.holds(blocks[3], extent));
     CHECK(a.holds(77, ~0ull));
@@ -280,8 +295,10 @@ TEST_CASE("a segment with nothing left but blocks that others may use goes back 
 TEST_CASE("idle segments go back after their time") {
     Allocator a;
     std::vector<uint64_t> blocks;
-    for (int i = 0; i < 50; i++) blocks.push_back(a.allocate(4 * kMiB)), blocks.push_back(a.allocate(3000));
-    for (const uint64_t block : blocks) a.free(block);
+    for (int i = 0; i < 50; i++)
+        blocks.push_back(a.allocate(4 * kMiB)), blocks.push_back(a.allocate(3000));
+    for (const uint64_t block : blocks)
+        a.free(block);
     CHECK(a.allocator.release_idle(1000, 500, false) == 0);  // the first look notes what is idle
     const uint64_t again = a.allocate(4 * kMiB);
     a.free(again);
@@ -341,12 +358,16 @@ TEST_CASE("what a thread keeps is others' when they need it, or when it ends") {
         block = a.allocator.allocate(kMiB, &a.denied);
         int error = 0;
         TestAllocator::free(shared_map(), block, &error);
-        if (ends) TestAllocator::thread_ends();
+        if (ends)
+            TestAllocator::thread_ends();
         step = 1;
-        while (step < 2) std::this_thread::yield();
-        if (!ends) TestAllocator::thread_ends();
+        while (step < 2)
+            std::this_thread::yield();
+        if (!ends)
+            TestAllocator::thread_ends();
     });
-    while (step < 1) std::this_thread::yield();
+    while (step < 1)
+        std::this_thread::yield();
     CHECK(a.allocate(2 * kMiB) == block);
     step = 2;
     thread.join();

@@ -40,18 +40,21 @@ struct Ends {
                 return ends->past(self, address, fence) || ends->over;
             };
             backing.quiesce = [](void* self, uint64_t address, bool for_program) {
-                if (!for_program) ends->end_if_armed();
+                if (!for_program)
+                    ends->end_if_armed();
                 return ends->quiesce(self, address, for_program);
             };
         }
     }
     void end_if_armed() {
-        if (!armed) return;
+        if (!armed)
+            return;
         armed = false;
         over = true;
         a.allocator.close();
         open();
-        for (int i = 0; i < 100; i++) mine.insert(a.allocate(bytes));
+        for (int i = 0; i < 100; i++)
+            mine.insert(a.allocate(bytes));
         REQUIRE(mine.size() == 100);
     }
     /// Checks that the allocator hands out no address that is still in use.
@@ -64,7 +67,8 @@ struct Ends {
             REQUIRE(address);
             CHECK(mine.insert(address).second);
         }
-        for (const uint64_t address : mine) CHECK(a.free(address) == TestAllocator::Freed::done);
+        for (const uint64_t address : mine)
+            CHECK(a.free(address) == TestAllocator::Freed::done);
     }
 
     static inline Ends* ends = nullptr;
@@ -84,9 +88,11 @@ TEST_CASE("what a thread that trims has in its hands when the context ends doesn
     const bool waits = GENERATE(true, false);
     CAPTURE(scene.bytes, waits);
     std::set<uint64_t> old;
-    for (int i = 0; i < 300; i++) old.insert(scene.a.allocate(scene.bytes));
+    for (int i = 0; i < 300; i++)
+        old.insert(scene.a.allocate(scene.bytes));
     scene.a.memory.instant = false;
-    for (const uint64_t address : old) scene.a.free(address);
+    for (const uint64_t address : old)
+        scene.a.free(address);
     scene.a.memory.instant = true;
     scene.armed = true;
     if (waits)
@@ -101,9 +107,11 @@ TEST_CASE("what was deferred during a capture doesn't come back after its contex
     scene.bytes = GENERATE(512u, 40'000u, 300'000u, 5'000'000u);
     CAPTURE(scene.bytes);
     std::set<uint64_t> old;
-    for (int i = 0; i < 300; i++) old.insert(scene.a.allocate(scene.bytes));
+    for (int i = 0; i < 300; i++)
+        old.insert(scene.a.allocate(scene.bytes));
     scene.a.memory.capturing = true;
-    for (const uint64_t address : old) scene.a.free(address);
+    for (const uint64_t address : old)
+        scene.a.free(address);
     scene.a.memory.capturing = false;
     scene.armed = true;
     scene.a.allocator.trim(~0ull);

@@ -14,7 +14,8 @@ uint64_t of_the_driver(uint64_t limit, uint64_t bytes) { return limit / GrowthPo
 
 uint64_t fill(Allocator& a, uint64_t bytes) {
     uint64_t blocks = 0;
-    while (a.allocate(bytes)) blocks++;
+    while (a.allocate(bytes))
+        blocks++;
     return blocks;
 }
 
@@ -28,9 +29,11 @@ TEST_CASE("blocks of one size fill a slice, whatever their size and that of the 
     for (const uint64_t kib : {1536, 3072, 5120, 7468, 10240, 17408, 24576, 32768, 49152, 64512, 65536, 102400, 133120,
                                204800, 340992, 512000, 655360, 1024000}) {
         const uint64_t bytes = kib * kKiB;
-        if (2 * bytes > limit) continue;
+        if (2 * bytes > limit)
+            continue;
         Allocator a(options, limit);
-        if (options.preallocate) REQUIRE(a.allocator.top_up(&a.denied));
+        if (options.preallocate)
+            REQUIRE(a.allocator.top_up(&a.denied));
         const uint64_t blocks = fill(a, bytes);
         INFO(blocks << " blocks of " << kib << " KiB in " << limit / kMiB << " MiB");
         CHECK(100 * blocks >= 97 * of_the_driver(limit, bytes));

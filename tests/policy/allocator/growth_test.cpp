@@ -23,7 +23,8 @@ TEST_CASE("later segments are a sixth of what there is") {
     // It takes no more than some hundred steps to any size.
     uint64_t held = 0, last = 0;
     int steps = 0;
-    for (; held < 100'000 * kMiB; steps++) held += last = GrowthPolicy::next(1000, held, last, kPlenty);
+    for (; held < 100'000 * kMiB; steps++)
+        held += last = GrowthPolicy::next(1000, held, last, kPlenty);
     CHECK(steps < 160);
 }
 

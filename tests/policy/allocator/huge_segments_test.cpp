@@ -40,20 +40,25 @@ TEST_CASE("a training whose tensors follow a length that varies holds a fifth mo
         live = std::max<uint64_t>(live, a.allocator.statistics().allocated.current);
     };
     const auto free_all = [&](std::vector<uint64_t>& list) {
-        for (; !list.empty(); list.pop_back()) REQUIRE(a.free(list.back()) == Freed::done);
+        for (; !list.empty(); list.pop_back())
+            REQUIRE(a.free(list.back()) == Freed::done);
     };
-    for (int i = 0; i < 60; i++) take(kept, (i % 5 + 1) * 3 * kMiB);
+    for (int i = 0; i < 60; i++)
+        take(kept, (i % 5 + 1) * 3 * kMiB);
     for (int step = 0; step < 40; step++) {
         const uint64_t length = 64 + random() % 449;
         std::vector<uint64_t> activations, scores, now;
-        for (int layer = 0; layer < 48; layer++) take(activations, length * 16 * kKiB);
+        for (int layer = 0; layer < 48; layer++)
+            take(activations, length * 16 * kKiB);
         take(now, length * 800 * kKiB);  // scores, which are held until the next step has its own
         take(scores, length * 800 * kKiB);
         free_all(last);
         last = now;
-        for (int i = 0; i < 2; i++) take(scores, length * 1600 * kKiB);
+        for (int i = 0; i < 2; i++)
+            take(scores, length * 1600 * kKiB);
         free_all(gradients);
-        for (int i = 0; i < 3; i++) take(gradients, 147 * kMiB);
+        for (int i = 0; i < 3; i++)
+            take(gradients, 147 * kMiB);
         free_all(scores);
         free_all(activations);
     }
@@ -67,12 +72,15 @@ TEST_CASE("a training whose tensors follow a length that varies holds a fifth mo
 TEST_CASE("sizes that never settle are exchanged a few times, and then live with what there is") {
     Allocator a;
     const auto round = [&] {
-        for (const uint64_t size : {100 * kMiB, 190 * kMiB}) REQUIRE(a.free(a.allocate(size)) == Freed::done);
+        for (const uint64_t size : {100 * kMiB, 190 * kMiB})
+            REQUIRE(a.free(a.allocate(size)) == Freed::done);
     };
-    for (int i = 0; i < 20; i++) round();
+    for (int i = 0; i < 20; i++)
+        round();
     const unsigned takes = a.memory.takes;
     CHECK(takes > 2);
-    for (int i = 0; i < 100; i++) round();
+    for (int i = 0; i < 100; i++)
+        round();
     CHECK(a.memory.takes == takes);
     CHECK(a.memory.peak <= 190 * kMiB);
 }
@@ -82,7 +90,8 @@ TEST_CASE("at the limit an idle huge segment makes room for smaller blocks, or t
     REQUIRE(a.allocate(kMiB));
     REQUIRE(a.free(a.allocate(200 * kMiB)) == Freed::done);
     a.memory.capturing = GENERATE(true, false);  // nothing is given back then
-    for (int i = 0; i < 15; i++) REQUIRE(a.allocate(10 * kMiB));
+    for (int i = 0; i < 15; i++)
+        REQUIRE(a.allocate(10 * kMiB));
     CHECK(a.memory.returns == !a.memory.capturing);
     CHECK(a.allocator.statistics().retries == !a.memory.capturing);
     CHECK(a.memory.peak <= 210 * kMiB);

@@ -46,7 +46,8 @@ struct MadeUpMemory {
         b.quiesce = [](void* self, uint64_t, bool) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
-            if (m.capturing) return kNotNow;
+            if (m.capturing)
+                return kNotNow;
             m.quiesces++;
             m.pending.clear();
             return m.sync_error;
@@ -55,18 +56,22 @@ struct MadeUpMemory {
         b.fence = [](void* self, uint64_t) -> Fence {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
-            if (m.capturing || m.no_fences) return 0;
+            if (m.capturing || m.no_fences)
+                return 0;
             const Fence fence = ++m.fences;
-            if (!m.instant) m.pending.insert(fence);
+            if (!m.instant)
+                m.pending.insert(fence);
             return fence;
         };
         b.past = [](void* self, uint64_t, Fence* fence) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
             *fence = 0;
-            if (m.capturing || m.no_fences) return false;
+            if (m.capturing || m.no_fences)
+                return false;
             m.fences++;
-            if (m.instant) return true;
+            if (m.instant)
+                return true;
             *fence = m.fences;
             m.pending.insert(*fence);
             return false;
@@ -74,8 +79,10 @@ struct MadeUpMemory {
         b.passed = [](void* self, Fence fence, bool wait) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
-            if (m.capturing) return false;
-            if (wait) m.pending.erase(fence);
+            if (m.capturing)
+                return false;
+            if (wait)
+                m.pending.erase(fence);
             return m.pending.count(fence) == 0;
         };
         b.drop_fence = [](void* self, Fence fence) { of(self).pending.erase(fence); };
@@ -89,7 +96,8 @@ struct MadeUpMemory {
         b.changed = [](void* self) {
             MadeUpMemory& m = of(self);
             __atomic_add_fetch(&m.changes, 1, __ATOMIC_RELAXED);
-            if (m.asked) m.last = m.asked->statistics();
+            if (m.asked)
+                m.last = m.asked->statistics();
         };
         return b;
     }
@@ -125,8 +133,10 @@ struct MadeUpMemory {
     bool give_back(uint64_t address, uint64_t bytes) {
         std::lock_guard lock(mutex);
         attempts++;
-        if (takes_nothing_back) return false;
-        if (live.at(address) != bytes) throw "given back with another size";
+        if (takes_nothing_back)
+            return false;
+        if (live.at(address) != bytes)
+            throw "given back with another size";
         live.erase(address);
         held -= bytes;
         returns++;

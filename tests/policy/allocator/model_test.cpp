@@ -24,13 +24,15 @@ void run(uint64_t seed, unsigned threads, uint64_t steps) {
 
 TEST_CASE("one thread: no memory is two's, none is had while it may be used, and nothing is lost", "[slow][fuzz]") {
     const auto most = static_cast<uint64_t>(tests::rounds(20, 20'000));
-    for (uint64_t seed = 1; seed <= most; seed++) run(seed, 1, 2000);
+    for (uint64_t seed = 1; seed <= most; seed++)
+        run(seed, 1, 2000);
 }
 
 TEST_CASE("many threads: no memory is two's, none is had while it may be used, and nothing is lost", "[slow][fuzz]") {
     const auto most = static_cast<uint64_t>(tests::rounds(10, 6'000));
     constexpr unsigned kThreads[] = {2, 3, 8, 24};
-    for (uint64_t seed = 1; seed <= most; seed++) run(seed, kThreads[seed % 4], 2000);
+    for (uint64_t seed = 1; seed <= most; seed++)
+        run(seed, kThreads[seed % 4], 2000);
 }
 
 }  // namespace cuslice::model

@@ -25,7 +25,8 @@ void* __real__ZN7cuslice17take_table_memoryEm(size_t bytes);
 void* __wrap__ZN7cuslice17take_table_memoryEm(size_t bytes);
 
 void* __wrap__ZN7cuslice17take_table_memoryEm(size_t bytes) {
-    if (gives_none) return nullptr;
+    if (gives_none)
+        return nullptr;
     given += bytes;
     return __real__ZN7cuslice17take_table_memoryEm(bytes);
 }
@@ -60,8 +61,10 @@ TEST_CASE("without host memory for a segment it goes back, the driver is not ask
 
 TEST_CASE("where much is held a smaller segment isn't asked for either when there is no memory to map one in") {
     Allocator a;
-    for (int i = 0; i < 100; i++) REQUIRE(a.allocate(6 * kMiB));
-    while (a.allocator.statistics().largest_free >= 6 * kMiB) REQUIRE(a.allocate(6 * kMiB));
+    for (int i = 0; i < 100; i++)
+        REQUIRE(a.allocate(6 * kMiB));
+    while (a.allocator.statistics().largest_free >= 6 * kMiB)
+        REQUIRE(a.allocate(6 * kMiB));
     const uint64_t held = a.memory.held, next = a.memory.next;
     const unsigned asked = a.memory.asked_for;
     a.memory.next = 1ull << 48;  // where the map has no table yet
@@ -106,7 +109,8 @@ TEST_CASE("what an allocator takes of the host's memory is what it says that it 
     CHECK(large > 0);
     REQUIRE(a.free(a.allocate(100)) == Freed::done);
     CHECK(a.allocator.statistics().own_memory > large);
-    for (int i = 0; i < 3000; i++) REQUIRE(a.allocate(3 * kKiB));
+    for (int i = 0; i < 3000; i++)
+        REQUIRE(a.allocate(3 * kKiB));
     CHECK(a.allocator.statistics().own_memory <= given - before);
     // The rest is the map's, which all allocators share: how many tables it has depends on where the addresses lie.
     CHECK(given - before - a.allocator.statistics().own_memory < 4 * kMiB);

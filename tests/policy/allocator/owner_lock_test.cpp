@@ -45,10 +45,13 @@ TEST_CASE("of many locks that are demanded at once, each is had but the one that
     static OwnerLock locks[3];
     std::thread([] { CHECK(locks[1].enter()); }).join();
     OwnerLock::Barrier barrier;
-    for (OwnerLock& lock : locks) barrier.demand(lock);
+    for (OwnerLock& lock : locks)
+        barrier.demand(lock);
     barrier.run();
-    for (OwnerLock& lock : locks) CHECK(lock.had() == (&lock != &locks[1]));
-    for (OwnerLock& lock : locks) lock.restore();
+    for (OwnerLock& lock : locks)
+        CHECK(lock.had() == (&lock != &locks[1]));
+    for (OwnerLock& lock : locks)
+        lock.restore();
     CHECK(locks[0].enter());
     locks[0].leave();
 }
@@ -60,7 +63,8 @@ TEST_CASE("a lock keeps its owner out also once the kernel refuses barriers, and
     std::atomic<int> seen{0}, had{0};
     std::thread owner([&] {
         while (!stop) {
-            if (!lock.enter()) continue;
+            if (!lock.enter())
+                continue;
             inside.store(true, std::memory_order_relaxed);
             inside.store(false, std::memory_order_relaxed);
             lock.leave();
@@ -69,16 +73,19 @@ TEST_CASE("a lock keeps its owner out also once the kernel refuses barriers, and
     std::thread other([&] {
         filtered = tests::refuse_call(SYS_membarrier, EPERM);
         for (int i = 0; filtered && i < 200; i++) {
-            if (!lock.revoke()) continue;
+            if (!lock.revoke())
+                continue;
             had++;
-            for (int look = 0; look < 100; look++) seen += inside.load(std::memory_order_relaxed);
+            for (int look = 0; look < 100; look++)
+                seen += inside.load(std::memory_order_relaxed);
             lock.restore();
         }
     });
     other.join();
     stop = true;
     owner.join();
-    if (!filtered) return tests::skip("this kernel refuses no calls");
+    if (!filtered)
+        return tests::skip("this kernel refuses no calls");
     CHECK_FALSE(OwnerLock::asymmetric());
     CHECK(had == 200);
     CHECK(seen == 0);

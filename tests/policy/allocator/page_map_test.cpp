@@ -68,7 +68,8 @@ TEST_CASE("a range has every granule that begins in it, also from one part of th
     REQUIRE(map().cover(begin - kGranule, end + 3 * kGranule));
     map().set_all(begin + 5, end + kGranule + 1, 4);
     CHECK(map().at(begin - 1) == 0);
-    for (uint64_t at = begin; at < end + 2 * kGranule; at += kGranule) CHECK(map().at(at) == 4);
+    for (uint64_t at = begin; at < end + 2 * kGranule; at += kGranule)
+        CHECK(map().at(at) == 4);
     CHECK(map().at(end + 2 * kGranule) == 0);
     map().set_all(begin, begin, 5);
     CHECK(map().at(begin) == 4);
@@ -92,9 +93,11 @@ TEST_CASE("threads that make room at once lose no entry, and one alone clears ea
     on_threads(kThreads, [&](unsigned t) {
         for (uint64_t i = 0; i < kEntries; i++) {
             const uint64_t at = begin + i * kLeaf / 8 + t * kGranule;
-            if (!map().cover(at, at + kGranule)) wrong++;
+            if (!map().cover(at, at + kGranule))
+                wrong++;
             map().set(at, t + 1);
-            if (map().at(at) != t + 1) wrong++;
+            if (map().at(at) != t + 1)
+                wrong++;
         }
     });
     on_threads(kThreads, [&](unsigned) {

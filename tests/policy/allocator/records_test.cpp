@@ -49,7 +49,8 @@ TEST_CASE("a record is as new, though it was used before, and nobody else's") {
     }
     CHECK(records.memory() >= 200 * sizeof(Record));
     const size_t had = records.memory();
-    for (Record* record : all) records.give_back(record);
+    for (Record* record : all)
+        records.give_back(record);
     for (size_t i = 0; i < all.size(); i++) {
         Record* const record = records.take();
         CHECK(record->number == 77);

@@ -44,7 +44,8 @@ TEST_CASE("what has been idle for long and isn't taken back is tried again after
     REQUIRE(a.free(a.allocate(100 * kMiB)) == Freed::done);
     a.memory.takes_nothing_back = true;
     a.allocator.release_idle(1000, 500, true);
-    for (uint64_t now = 1500; now < 2000; now += 100) CHECK(a.allocator.release_idle(now, 500, true) == 0);
+    for (uint64_t now = 1500; now < 2000; now += 100)
+        CHECK(a.allocator.release_idle(now, 500, true) == 0);
     CHECK(a.memory.attempts == 1);
     a.memory.takes_nothing_back = false;
     CHECK(a.allocator.release_idle(3000, 500, true) == 100 * kMiB);
@@ -104,7 +105,8 @@ TEST_CASE("deferred, without fences: what is deferred is bounded, and one wait i
     const uint64_t live = GENERATE(0, 1000) * kMiB;
     Allocator a(kDeferred);
     a.memory.no_fences = true;
-    if (live) REQUIRE(a.allocate(live) != 0);
+    if (live)
+        REQUIRE(a.allocate(live) != 0);
     const uint64_t most = std::max(64 * kMiB, live / 4), size = 8 * kMiB, rounds = 10 * most / size;
     for (uint64_t i = 0; i < rounds; i++) {
         REQUIRE(a.free(a.allocate(size)) == Freed::done);
@@ -119,23 +121,28 @@ TEST_CASE("deferred, without fences: blocks that were freed after a wait began a
     Allocator a(kDeferred);
     a.memory.no_fences = true;
     std::vector<uint64_t> blocks;
-    for (int i = 0; i < 20; i++) blocks.push_back(a.allocate(8 * kMiB));
-    for (const uint64_t block : blocks) REQUIRE(a.free(block) == Freed::done);
+    for (int i = 0; i < 20; i++)
+        blocks.push_back(a.allocate(8 * kMiB));
+    for (const uint64_t block : blocks)
+        REQUIRE(a.free(block) == Freed::done);
     const unsigned waits = a.memory.quiesces;
     CHECK(waits >= 1);
     a.memory.capturing = true;  // from here on nobody can say anything of the GPU
     const uint64_t late = a.allocate(8 * kMiB);
     REQUIRE(a.free(late) == Freed::done);
-    for (int i = 0; i < 40; i++) CHECK(a.allocate(8 * kMiB) != late);
+    for (int i = 0; i < 40; i++)
+        CHECK(a.allocate(8 * kMiB) != late);
     CHECK(a.memory.quiesces == waits);
 }
 
 TEST_CASE("strict: what was deferred during a capture costs one wait when it is over") {
     Allocator a;
     std::vector<uint64_t> blocks;
-    for (int i = 0; i < 2000; i++) blocks.push_back(a.allocate(100'000));
+    for (int i = 0; i < 2000; i++)
+        blocks.push_back(a.allocate(100'000));
     a.memory.capturing = true;
-    for (const uint64_t block : blocks) REQUIRE(a.free(block) == Freed::done);
+    for (const uint64_t block : blocks)
+        REQUIRE(a.free(block) == Freed::done);
     const unsigned waits = a.memory.quiesces;
     a.memory.capturing = false;
     a.allocator.trim(~0ull);

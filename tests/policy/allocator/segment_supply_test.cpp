@@ -43,9 +43,11 @@ struct Meeting : MadeUpMemory {
     // waits.
     void wait() {
         std::unique_lock lock(meet);
-        if (++inside >= size) return complete.notify_all();
+        if (++inside >= size)
+            return complete.notify_all();
         const auto there = [&] { return inside >= size || given_up; };
-        if (complete.wait_for(lock, tests::kLongEnough, there) && !given_up) return;
+        if (complete.wait_for(lock, tests::kLongEnough, there) && !given_up)
+            return;
         alone++;
         given_up = true;
         complete.notify_all();
@@ -65,7 +67,8 @@ TEST_CASE("a slow driver holds up only who needs what it was asked for") {
             refused += !memory.allocator.allocate(100 * kMiB, &denied);
             TestAllocator::thread_ends();
         });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     CHECK(memory.alone == 0);
     CHECK(refused.load() == 0);
     CHECK(memory.takes == memory.size);
@@ -87,8 +90,10 @@ TEST_CASE("threads that need little at the same time take one segment together")
     slow.take = [](void* self, uint64_t bytes, AllocationError* denied) {
         Crowd& crowd = static_cast<Patient*>(static_cast<MadeUpMemory*>(self))->crowd;
         for (std::atomic<pid_t>& other : crowd.threads) {
-            while (!other) std::this_thread::yield();
-            if (other != this_thread()) await_sleep(other);
+            while (!other)
+                std::this_thread::yield();
+            if (other != this_thread())
+                await_sleep(other);
         }
         return at_once(self, bytes, denied);
     };
@@ -102,10 +107,12 @@ TEST_CASE("threads that need little at the same time take one segment together")
             refused += !allocator.allocate(200 * kKiB, &denied);
             // Until all have theirs: whoever ends sleeps no more.
             memory.crowd.count++;
-            while (memory.crowd.count < kThreads) std::this_thread::yield();
+            while (memory.crowd.count < kThreads)
+                std::this_thread::yield();
             TestAllocator::thread_ends();
         });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     CHECK(refused.load() == 0);
     CHECK(memory.takes == 1);
     CHECK(memory.held == 2 * kMiB);
@@ -124,7 +131,8 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
         first = memory.allocator.allocate(kMiB, &denied);
         TestAllocator::thread_ends();
     });
-    while (!other) std::this_thread::yield();
+    while (!other)
+        std::this_thread::yield();
     await_sleep(other);  // in the driver
     uint64_t second = 0;
     std::atomic<pid_t> late{0};
@@ -134,7 +142,8 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
         second = memory.allocator.allocate(900 * kKiB, &why);
         TestAllocator::thread_ends();
     });
-    while (!late) std::this_thread::yield();
+    while (!late)
+        std::this_thread::yield();
     await_sleep(late);
     memory.wait();  // lets the first one go on
     thread.join();
@@ -148,7 +157,8 @@ TEST_CASE("what is preallocated comes in a half, a quarter, an eighth and the re
     Allocator a({TestAllocator::Reuse::strict, true}, 8 * kGiB);
     REQUIRE(a.allocator.top_up(&a.denied));
     std::vector<uint64_t> pieces;
-    for (const auto& [address, bytes] : a.memory.live) pieces.push_back(bytes / kGiB);
+    for (const auto& [address, bytes] : a.memory.live)
+        pieces.push_back(bytes / kGiB);
     CHECK(pieces == std::vector<uint64_t>{4, 2, 1, 1});
 }
 
@@ -168,7 +178,8 @@ TEST_CASE("what a thread that is short of memory gives back is for that thread, 
     watched.give_back = [](void* self, uint64_t address, uint64_t bytes) {
         const bool done = at_once(self, address, bytes);
         auto& m = *static_cast<Short*>(static_cast<MadeUpMemory*>(self));
-        if (m.other.joinable()) return done;
+        if (m.other.joinable())
+            return done;
         m.other = std::thread([&m] {
             m.id = this_thread();
             AllocationError denied;
@@ -176,7 +187,8 @@ TEST_CASE("what a thread that is short of memory gives back is for that thread, 
             TestAllocator::thread_ends();
             m.over.wait(false);  // it sleeps, whether it has waited before or not
         });
-        while (!m.id) std::this_thread::yield();
+        while (!m.id)
+            std::this_thread::yield();
         await_sleep(m.id);
         return done;
     };

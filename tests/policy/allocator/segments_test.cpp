@@ -85,7 +85,8 @@ TEST_CASE("an aligned block is found where there is just room for it, at either 
     Block* at_begin = f.segments.take(kBoundary, kBoundary);
     REQUIRE(at_begin);
     CHECK(at_begin->address == kBase + kBoundary);
-    for (Block* block : {at_end, at_begin, first}) f.segments.give_back(block);
+    for (Block* block : {at_end, at_begin, first})
+        f.segments.give_back(block);
     CHECK(f.segments.largest_free() == kMiB);
 }
 
@@ -158,7 +159,8 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
         if (live.empty() || random() % 2) {
             const uint64_t bytes = (random() % 2000 + 1) * 512;
             Block* block = f.segments.take(bytes, random() % 4 ? SizeClass::kUnit : 64 << 10);
-            if (!block) continue;
+            if (!block)
+                continue;
             REQUIRE(block->bytes == bytes);
             used += bytes;
             live.push_back(block);
@@ -179,7 +181,8 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
         }
         REQUIRE(at == segment->end);
     }
-    for (Block* block : live) f.segments.give_back(block);
+    for (Block* block : live)
+        f.segments.give_back(block);
     CHECK(Segments::idle(*f.segments.first()));
     CHECK(Segments::idle(*f.segments.first()->next));
     CHECK(f.segments.largest_free() == 64 * kMiB);

@@ -11,9 +11,11 @@ TEST_CASE("a size's class is the smallest that holds it, and wastes a fifth at m
         REQUIRE(size_class < SizeClass::kCount);
         const uint64_t room = SizeClass::bytes(size_class);
         REQUIRE(room >= bytes);
-        if (size_class > 0) REQUIRE(SizeClass::bytes(size_class - 1) < bytes);
+        if (size_class > 0)
+            REQUIRE(SizeClass::bytes(size_class - 1) < bytes);
         // Beyond the last unit, which drivers round to as well.
-        if (room - bytes >= SizeClass::kUnit) REQUIRE((room - bytes) * 5 <= room + 5 * SizeClass::kUnit);
+        if (room - bytes >= SizeClass::kUnit)
+            REQUIRE((room - bytes) * 5 <= room + 5 * SizeClass::kUnit);
     }
     CHECK(SizeClass::bytes(SizeClass::kCount - 1) == SizeClass::kMax);
 }

@@ -35,10 +35,12 @@ TEST_CASE("the first blocks of threads have their words on cache lines of their 
             REQUIRE(block);
         }
         std::set<uintptr_t> lines;
-        for (const uint64_t block : blocks) lines.insert(line_of_word(block));
+        for (const uint64_t block : blocks)
+            lines.insert(line_of_word(block));
         INFO("blocks of " << SizeClass::bytes(size_class));
         CHECK(lines.size() == kThreads);
-        for (const uint64_t block : blocks) CHECK(a.free(block) == TestAllocator::Freed::done);
+        for (const uint64_t block : blocks)
+            CHECK(a.free(block) == TestAllocator::Freed::done);
     }
 }
 
@@ -50,7 +52,8 @@ TEST_CASE("a span hands out each of its blocks once, and its words lie in its re
         const uint64_t first = a.allocate(bytes);
         Span* span = shared_map().at(first).span;
         blocks.insert(first);
-        while (blocks.size() < SizeClass::blocks(size_class)) CHECK(blocks.insert(a.allocate(bytes)).second);
+        while (blocks.size() < SizeClass::blocks(size_class))
+            CHECK(blocks.insert(a.allocate(bytes)).second);
         INFO("blocks of " << bytes);
         const uint64_t of_span =
             std::ranges::count_if(blocks, [&](uint64_t block) { return shared_map().at(block).span == span; });
@@ -58,7 +61,8 @@ TEST_CASE("a span hands out each of its blocks once, and its words lie in its re
         const auto* const end = reinterpret_cast<const char*>(&span->word(span->count - 1u)) + sizeof(uint32_t);
         CHECK(end <= reinterpret_cast<const char*>(span) + Span::record_bytes(size_class));
         CHECK(Span::record_bytes(size_class) * 100 <= SizeClass::span_bytes(size_class));
-        for (const uint64_t block : blocks) CHECK(a.free(block) == TestAllocator::Freed::done);
+        for (const uint64_t block : blocks)
+            CHECK(a.free(block) == TestAllocator::Freed::done);
     }
 }
 

@@ -56,7 +56,8 @@ TEST_CASE("what has changed in the statistics is told when it is worth it, and w
     CHECK(told([&] { a.free(a.allocate(1000)); }) == 0);
     // Small ones too, all together: 16 MiB of them are taken out of the segments.
     CHECK(told([&] {
-              for (int i = 0; i < 256; i++) a.allocate(64 * kKiB);
+              for (int i = 0; i < 256; i++)
+                  a.allocate(64 * kKiB);
           }) == 1);
     a.memory.limit = a.memory.held;
     CHECK(told([&] { CHECK_FALSE(a.allocate(200 * kMiB)); }) == 1);
@@ -70,7 +71,8 @@ TEST_CASE("where much is held, a 64th of it is worth telling") {
     REQUIRE(a.allocator.top_up(&a.denied));
     a.free(a.allocate(2 * kGiB));
     const unsigned before = a.memory.changes;
-    for (int i = 0; i < 3; i++) a.allocate(20 * kMiB);
+    for (int i = 0; i < 3; i++)
+        a.allocate(20 * kMiB);
     CHECK(a.memory.changes == before);
     a.allocate(20 * kMiB);
     CHECK(a.memory.changes == before + 1);

@@ -24,8 +24,10 @@ TEST_CASE("regions grow from 2 MiB to the limit, and never past it") {
     Allocator a({}, 100 * kMiB);
     uint64_t held = 0, largest_step = 0;
     while (a.allocate(100'000)) {
-        if (a.memory.held == held) continue;
-        if (held == 0) CHECK(a.memory.held == 2 * kMiB);
+        if (a.memory.held == held)
+            continue;
+        if (held == 0)
+            CHECK(a.memory.held == 2 * kMiB);
         largest_step = std::max(largest_step, a.memory.held - held);
         held = a.memory.held;
     }
@@ -40,9 +42,11 @@ TEST_CASE("neighbours that are freed, in whatever order, are one block again: th
     const uint64_t whole = a.allocate(8 * kMiB);
     REQUIRE(a.free(whole) == Freed::done);
     std::vector<uint64_t> blocks;
-    for (int i = 0; i < 8; i++) blocks.push_back(a.allocate(kMiB));
+    for (int i = 0; i < 8; i++)
+        blocks.push_back(a.allocate(kMiB));
     REQUIRE(blocks.front() == whole);
-    for (unsigned i = 0; i < 8; i++) REQUIRE(a.free(blocks[forwards ? i : 7 - i]) == Freed::done);
+    for (unsigned i = 0; i < 8; i++)
+        REQUIRE(a.free(blocks[forwards ? i : 7 - i]) == Freed::done);
     CHECK(a.allocate(8 * kMiB) == whole);
     CHECK(a.memory.takes == 1);
 }
@@ -52,7 +56,8 @@ TEST_CASE("a large free block serves several smaller requests, and no segment is
     const uint64_t large = a.allocate(20 * kMiB);
     REQUIRE(a.free(large) == Freed::done);
     const unsigned takes = a.memory.takes;
-    for (int i = 0; i < 20; i++) CHECK(a.allocate(kMiB));
+    for (int i = 0; i < 20; i++)
+        CHECK(a.allocate(kMiB));
     CHECK(a.memory.takes == takes);
 }
 

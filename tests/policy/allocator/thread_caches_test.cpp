@@ -34,7 +34,8 @@ class Steps {
             there_ = 0;
             step_++;
         }
-        while (step_.load() == step) std::this_thread::yield();
+        while (step_.load() == step)
+            std::this_thread::yield();
     }
 
   private:
@@ -68,7 +69,8 @@ struct Asked : MadeUpMemory {
     // Allocates this many blocks. Returns how many of them the thread's own store could not serve.
     unsigned slow_of(int blocks) {
         const unsigned before = slow;
-        for (int i = 0; i < blocks; i++) REQUIRE(allocate(1000));
+        for (int i = 0; i < blocks; i++)
+            REQUIRE(allocate(1000));
         return slow - before;
     }
 };
@@ -86,18 +88,23 @@ int take_all_without_barriers() {
         std::vector<uint64_t> blocks;
         for (uint64_t size = 1; size <= 24; size++)
             for (int i = 0; i < 40; i++)
-                if (const uint64_t block = a.allocator.allocate(2600 * size, &denied)) blocks.push_back(block);
-        for (const uint64_t block : blocks) TestAllocator::free(shared_map(), block, &error);
+                if (const uint64_t block = a.allocator.allocate(2600 * size, &denied))
+                    blocks.push_back(block);
+        for (const uint64_t block : blocks)
+            TestAllocator::free(shared_map(), block, &error);
         step = 1;
-        while (step < 2) std::this_thread::yield();
+        while (step < 2)
+            std::this_thread::yield();
         // Its store works as before, though it has been emptied.
         for (int i = 0; i < 100; i++) {
             const uint64_t block = a.allocator.allocate(1000, &denied);
-            if (!block || TestAllocator::free(shared_map(), block, &error) != Freed::done) step = 3;
+            if (!block || TestAllocator::free(shared_map(), block, &error) != Freed::done)
+                step = 3;
         }
         TestAllocator::thread_ends();
     });
-    while (step < 1) std::this_thread::yield();
+    while (step < 1)
+        std::this_thread::yield();
     const bool refused = tests::refuse_call(SYS_membarrier, EPERM);
     const uint64_t all = a.allocate(16 * kMiB);
     const bool freed = all && a.free(all) == Freed::done;
@@ -128,15 +135,18 @@ TEST_CASE("what many threads keep to themselves is bounded by all of them togeth
                     live += bytes;
                 }
                 steps.next();
-                if (who == 0) most_live = std::max(most_live.load(), live.load());
+                if (who == 0)
+                    most_live = std::max(most_live.load(), live.load());
                 steps.next();
                 live = 0;
-                for (const uint64_t block : blocks) TestAllocator::free(shared_map(), block, &error);
+                for (const uint64_t block : blocks)
+                    TestAllocator::free(shared_map(), block, &error);
                 steps.next();
             }
             TestAllocator::thread_ends();
         });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     // 24 classes' spans, what is lost to rounding, and 4 MiB for all threads.
     CAPTURE(most_live.load() / kMiB, a.memory.peak / kMiB);
     CHECK(a.memory.peak < 2 * most_live.load());
@@ -170,7 +180,8 @@ TEST_CASE("one thread's sizes of the past make way for those of now") {
     for (int round = 0; round < 2; round++)
         for (uint64_t bytes = 512; bytes <= 64 * kKiB; bytes += 512) {
             std::vector<uint64_t> blocks;
-            for (int i = 0; i < 40; i++) blocks.push_back(a.allocate(bytes));
+            for (int i = 0; i < 40; i++)
+                blocks.push_back(a.allocate(bytes));
             for (const uint64_t block : blocks)
                 REQUIRE(TestAllocator::free(shared_map(), block, &error) == Freed::done);
         }
@@ -181,19 +192,23 @@ TEST_CASE("one thread's sizes of the past make way for those of now") {
             REQUIRE(TestAllocator::free(shared_map(), a.allocate(bytes), &error) == Freed::done);
         return a.slow - before;
     };
-    for (const uint64_t bytes : {kSmall, kLargest}) CHECK(slow_pairs(bytes) <= 1);
+    for (const uint64_t bytes : {kSmall, kLargest})
+        CHECK(slow_pairs(bytes) <= 1);
     // And so do large blocks that are almost all it keeps.
     a.allocator.trim(0);
-    for (int i = 0; i < 300; i++) REQUIRE(a.allocate(1));  // until memory is not short any more
+    for (int i = 0; i < 300; i++)
+        REQUIRE(a.allocate(1));  // until memory is not short any more
     REQUIRE(TestAllocator::free(shared_map(), a.allocate(4 * kMiB - 100 * kKiB), &error) == Freed::done);
     CHECK(slow_pairs(kLargest) <= 3);
 }
 
 TEST_CASE("what a thread keeps can be had where the kernel refuses barriers from some time on") {
-    if (!tests::can_filter_calls()) return;
+    if (!tests::can_filter_calls())
+        return;
     const pid_t child = fork();
     REQUIRE(child >= 0);
-    if (child == 0) _exit(take_all_without_barriers());
+    if (child == 0)
+        _exit(take_all_without_barriers());
     int status = 0;
     REQUIRE(waitpid(child, &status, 0) == child);
     REQUIRE(WIFEXITED(status));

@@ -44,10 +44,14 @@ struct Folder {
     }
     // Makes `shared` a folder that others can write to. False, and the case is skipped, where only root can.
     bool open_to_others(const std::string& how) const {
-        if (how == "sticky") return chmod(shared.c_str(), 01777) == 0;
-        if (how == "everybody") return chmod(shared.c_str(), 0777) == 0;
-        if (!tests::can_be_other_users()) return false;
-        if (how == "group") return chown(shared.c_str(), -1, kStranger) == 0 && chmod(shared.c_str(), 0770) == 0;
+        if (how == "sticky")
+            return chmod(shared.c_str(), 01777) == 0;
+        if (how == "everybody")
+            return chmod(shared.c_str(), 0777) == 0;
+        if (!tests::can_be_other_users())
+            return false;
+        if (how == "group")
+            return chown(shared.c_str(), -1, kStranger) == 0 && chmod(shared.c_str(), 0770) == 0;
         return chown(shared.c_str(), kStranger, -1) == 0;  // "owner"
     }
     std::string path, shared;
@@ -57,7 +61,8 @@ struct Folder {
 std::string write_to(const std::string& path) {
     FileError error;
     const int file = ConfiguredFile(path).append_or_make(error);
-    if (file < 0) return error.text();
+    if (file < 0)
+        return error.text();
     const bool written = write(file, "line\n", 5) == 5;
     close(file);
     return written ? "written" : "not written";
@@ -75,17 +80,22 @@ TEST_CASE("configured file: in a folder that others can write to, no link leads 
                                         "link to a FIFO", "link to a folder", "link further up");
     CAPTURE(how, attack);
     const Folder folder;
-    if (!folder.open_to_others(how)) return;
+    if (!folder.open_to_others(how))
+        return;
     const std::string precious = folder.path + "/precious";
     std::string log = folder.shared + "/log";
-    if (attack == "link") fs::create_symlink(precious, log);
+    if (attack == "link")
+        fs::create_symlink(precious, log);
     if (attack == "chain") {
         fs::create_symlink("second", log);
         fs::create_symlink(precious, folder.shared + "/second");
     }
-    if (attack == "dangling link") fs::create_symlink(folder.path + "/new", log);
-    if (attack == "relative link") fs::create_symlink("../precious", log);
-    if (attack == "link to a device") fs::create_symlink("/dev/null", log);
+    if (attack == "dangling link")
+        fs::create_symlink(folder.path + "/new", log);
+    if (attack == "relative link")
+        fs::create_symlink("../precious", log);
+    if (attack == "link to a device")
+        fs::create_symlink("/dev/null", log);
     if (attack == "link to a FIFO") {
         REQUIRE(mkfifo((folder.path + "/fifo").c_str(), 0600) == 0);
         fs::create_symlink(folder.path + "/fifo", log);
@@ -104,7 +114,8 @@ TEST_CASE("configured file: in a folder that others can write to, no other name 
     const std::string how = GENERATE("sticky", "everybody", "group", "owner");
     CAPTURE(how);
     const Folder folder;
-    if (!folder.open_to_others(how)) return;
+    if (!folder.open_to_others(how))
+        return;
     fs::create_hard_link(folder.path + "/precious", folder.shared + "/log");
     CHECK(write_to(folder.shared + "/log") == kTwoNames);
     CHECK(folder.precious() == "precious");
@@ -112,13 +123,15 @@ TEST_CASE("configured file: in a folder that others can write to, no other name 
 
 TEST_CASE("configured file: another user's file, FIFO or device is not written to in a folder of everybody's") {
     const Folder folder;
-    if (!tests::can_be_other_users()) return;
+    if (!tests::can_be_other_users())
+        return;
     REQUIRE(folder.open_to_others("sticky"));
     const std::string log = folder.shared + "/log";
     const std::string kind = GENERATE("file", "readable file", "FIFO", "device");
     CAPTURE(kind);
     if (kind == "device") {
-        if (mknod(log.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0) return skip("no device can be made here");
+        if (mknod(log.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0)
+            return skip("no device can be made here");
         CHECK(write_to(log) == "it is a device, in a folder that others can write to");
         return;
     }
@@ -130,14 +143,16 @@ TEST_CASE("configured file: another user's file, FIFO or device is not written t
     REQUIRE(chown(log.c_str(), kStranger, kStranger) == 0);
     const int reader = kind == "FIFO" ? open(log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
     CHECK(write_to(log) == kForeign);
-    if (reader >= 0) close(reader);
+    if (reader >= 0)
+        close(reader);
 }
 
 TEST_CASE("configured file: one's own files are written to wherever they lie, and new ones made") {
     const std::string how = GENERATE("own folder", "sticky", "everybody", "group", "owner");
     CAPTURE(how);
     const Folder folder;
-    if (how != "own folder" && !folder.open_to_others(how)) return;
+    if (how != "own folder" && !folder.open_to_others(how))
+        return;
     const std::string log = folder.shared + "/log";
     CHECK(write_to(log) == "written");
     CHECK(write_to(log) == "written");
@@ -251,14 +266,17 @@ TEST_CASE("configured file: whoever exchanges the file all the time gets nothing
                 fs::remove_all(own, ignored);
                 continue;
             }
-            if (attack == "symlink") fs::create_symlink(folder.path + "/precious", trap, ignored);
-            if (attack == "hard link") fs::create_hard_link(folder.path + "/precious", trap, ignored);
+            if (attack == "symlink")
+                fs::create_symlink(folder.path + "/precious", trap, ignored);
+            if (attack == "hard link")
+                fs::create_hard_link(folder.path + "/precious", trap, ignored);
             fs::rename(trap, log, ignored);
             fs::remove(trap, ignored);
             fs::remove(log, ignored);
         }
     }
-    for (int round = 0; round < 5000; ++round) write_to(log);
+    for (int round = 0; round < 5000; ++round)
+        write_to(log);
     kill(attacker, SIGKILL);
     waitpid(attacker, nullptr, 0);
     CHECK(folder.precious() == "precious");

@@ -30,7 +30,8 @@ TEST_CASE("what a mutex guards is changed by one thread at a time, and no waiter
             LockGuard lock(mutex);
             // A plain read and write: an increment is lost if two threads are here at once.
             const long seen = guarded;
-            if (i % 64 == 0) std::this_thread::yield();
+            if (i % 64 == 0)
+                std::this_thread::yield();
             guarded = seen + 1;
         }
     });
@@ -44,10 +45,12 @@ TEST_CASE("a host's errno is kept, also when a lock has to be waited for") {
         for (int i = 0; i < 2000; ++i) {
             errno = 4711;
             mutex.lock();
-            if (i % 16 == 0) std::this_thread::yield();
+            if (i % 16 == 0)
+                std::this_thread::yield();
             errno = 4711;
             mutex.unlock();
-            if (errno != 4711) changed++;
+            if (errno != 4711)
+                changed++;
         }
     });
     CHECK(changed == 0);
@@ -73,7 +76,8 @@ TEST_CASE("a lock that is waited for for long is told of once, with who has it")
         LockGuard lock(mutex);
         CHECK(errno == 4711);
     });
-    while (!told) std::this_thread::yield();
+    while (!told)
+        std::this_thread::yield();
     CHECK(long_wait.mutex == &mutex);
     CHECK(long_wait.holder == reinterpret_cast<uintptr_t>(pthread_self()));
     CHECK(long_wait.waiting_at != nullptr);
@@ -92,12 +96,14 @@ TEST_CASE("a lock that is waited for for long is told of once, with who has it")
 TEST_CASE("a fork takes the locks that are held for moments, and gives them back") {
     LockList list;
     Mutex early{LockRank::caches}, late{LockRank::table}, own{LockRank::segment_heap}, driver{LockRank::lifetimes};
-    for (Mutex* mutex : {&late, &early, &driver, &own}) list.enlist(*mutex);
+    for (Mutex* mutex : {&late, &early, &driver, &own})
+        list.enlist(*mutex);
     own.lock();
     std::thread([&] { CHECK(driver.try_lock()); }).join();  // and ends with it
     list.take();
     std::thread([&] {
-        for (Mutex* mutex : {&early, &late, &own, &driver}) CHECK_FALSE(mutex->try_lock());
+        for (Mutex* mutex : {&early, &late, &own, &driver})
+            CHECK_FALSE(mutex->try_lock());
     }).join();
     list.give_back();
     std::thread([&] {
@@ -105,7 +111,8 @@ TEST_CASE("a fork takes the locks that are held for moments, and gives them back
             CHECK(mutex->try_lock());
             mutex->unlock();
         }
-        for (Mutex* mutex : {&own, &driver}) CHECK_FALSE(mutex->try_lock());
+        for (Mutex* mutex : {&own, &driver})
+            CHECK_FALSE(mutex->try_lock());
     }).join();
     // In a child, whose one thread has what it had.
     list.free_others();
@@ -133,14 +140,17 @@ TEST_CASE("no lock is had for the first time while a thread forks") {
                 enlisted++;
                 mutex.unlock();
             });
-        while (begun < round % 4) std::this_thread::yield();
+        while (begun < round % 4)
+            std::this_thread::yield();
         list.take();
         const int there = enlisted;
         // The list holds every lock that has been enlisted by now, and lets no other be taken.
-        for (int looks = 0; looks < 5; looks++) std::this_thread::yield();
+        for (int looks = 0; looks < 5; looks++)
+            std::this_thread::yield();
         CHECK(enlisted == there);
         list.give_back();
-        for (std::thread& thread : threads) thread.join();
+        for (std::thread& thread : threads)
+            thread.join();
         CHECK(enlisted == 3);
     }
 }
@@ -195,11 +205,13 @@ TEST_CASE("who waits for something to happen is woken by it, and does not miss w
     const auto take_turns = [&](unsigned first) {
         errno = 4711;
         for (unsigned mine = first; mine < 5000; mine += 2) {
-            for (uint32_t seen = events.now(); turn != mine; seen = events.now()) events.wait(seen);
+            for (uint32_t seen = events.now(); turn != mine; seen = events.now())
+                events.wait(seen);
             turn++;
             events.happened();
         }
-        if (errno != 4711) kept = false;
+        if (errno != 4711)
+            kept = false;
     };
     std::thread other([&] { take_turns(1); });
     take_turns(0);
@@ -217,7 +229,8 @@ TEST_CASE("many owners' locks are revoked with one barrier") {
     }
     const uint64_t before = OwnerLock::barriers();
     OwnerLock::Barrier barrier;
-    for (OwnerLock& lock : locks) barrier.demand(lock);
+    for (OwnerLock& lock : locks)
+        barrier.demand(lock);
     barrier.run();
     CHECK(OwnerLock::barriers() - before <= 1);
     for (OwnerLock& lock : locks) {

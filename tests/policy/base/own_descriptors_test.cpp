@@ -47,14 +47,17 @@ TEST_CASE("a write past the largest size, or to nobody, is no signal, and one th
     const std::string path = folder.path + "/file";
     CHECK(in_child(8, [&] {
               const int file = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
-              for (int i = 0; i < 3; i++) write_at_once(file, "12345678", 8);
+              for (int i = 0; i < 3; i++)
+                  write_at_once(file, "12345678", 8);
               int ends[2];
-              if (pipe(ends) != 0) return 1;
+              if (pipe(ends) != 0)
+                  return 1;
               close(ends[0]);
               write_at_once(ends[1], "x", 1);
               sigset_t pipe_signal, waiting;
               sigpending(&waiting);
-              if (sigismember(&waiting, SIGPIPE) || sigismember(&waiting, SIGXFSZ)) return 2;
+              if (sigismember(&waiting, SIGPIPE) || sigismember(&waiting, SIGXFSZ))
+                  return 2;
               sigemptyset(&pipe_signal);
               sigaddset(&pipe_signal, SIGPIPE);
               sigprocmask(SIG_BLOCK, &pipe_signal, nullptr);

@@ -11,9 +11,11 @@ namespace {
 TEST_CASE("a page vector grows, keeps its values, and moves the last one into a hole") {
     PageVector<uint64_t> values;
     CHECK(values.begin() == values.end());
-    for (uint64_t i = 0; i < 10'000; ++i) REQUIRE(values.push_back(i * i));
+    for (uint64_t i = 0; i < 10'000; ++i)
+        REQUIRE(values.push_back(i * i));
     REQUIRE(values.size() == 10'000);
-    for (uint64_t i = 0; i < 10'000; ++i) REQUIRE(values[i] == i * i);
+    for (uint64_t i = 0; i < 10'000; ++i)
+        REQUIRE(values[i] == i * i);
     values.remove_at(0);
     CHECK(values[0] == 9'999ull * 9'999);
     CHECK(values.size() == 9'999);

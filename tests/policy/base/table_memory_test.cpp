@@ -41,10 +41,12 @@ TEST_CASE("without memory there is none, errno is kept, and what was given back 
         CHECK(take_table_memory(kSizes[2]) == kept);
         // Until the shared part has none left.
         std::vector<void*> all;
-        while (void* memory = take_table_memory(kSizes[2])) all.push_back(memory);
+        while (void* memory = take_table_memory(kSizes[2]))
+            all.push_back(memory);
         CHECK(all.size() <= 8);
         CHECK(errno == 4711);
-        for (void* memory : all) give_back_table_memory(memory, kSizes[2]);
+        for (void* memory : all)
+            give_back_table_memory(memory, kSizes[2]);
     }
     CHECK(errno == 4711);
     give_back_table_memory(kept, kSizes[2]);
@@ -96,20 +98,25 @@ TEST_CASE("threads never have one block at a time, and blocks don't overlap") {
                 wrong++;
                 continue;
             }
-            if (memory[0] || memory[size - 1]) wrong++;
+            if (memory[0] || memory[size - 1])
+                wrong++;
             memory[0] = memory[size - 1] = static_cast<unsigned char>(t + 1);
             if (i % 10 == 0) {
                 held[t].emplace_back(reinterpret_cast<uintptr_t>(memory), size);
                 continue;
             }
-            if (memory[0] != t + 1 || memory[size - 1] != t + 1) wrong++;
+            if (memory[0] != t + 1 || memory[size - 1] != t + 1)
+                wrong++;
             give_back_table_memory(memory, size);
         }
     });
     CHECK(wrong == 0);
     std::vector<std::pair<uintptr_t, size_t>> all;
-    for (const auto& own : held) all.insert(all.end(), own.begin(), own.end());
+    for (const auto& own : held)
+        all.insert(all.end(), own.begin(), own.end());
     std::sort(all.begin(), all.end());
-    for (size_t i = 1; i < all.size(); i++) CHECK(all[i - 1].first + all[i - 1].second <= all[i].first);
-    for (const auto& [address, size] : all) give_back_table_memory(reinterpret_cast<void*>(address), size);
+    for (size_t i = 1; i < all.size(); i++)
+        CHECK(all[i - 1].first + all[i - 1].second <= all[i].first);
+    for (const auto& [address, size] : all)
+        give_back_table_memory(reinterpret_cast<void*>(address), size);
 }

@@ -22,7 +22,8 @@ std::vector<uint64_t> colliding(unsigned count) {
     std::vector<uint64_t> found;
     for (uint64_t address = 512; found.size() < count; address += 512) {
         const uint64_t hash = (address >> 4) * 0x9e3779b97f4a7c15ull;
-        if ((hash >> 26 & 31) >= 29) found.push_back(address);
+        if ((hash >> 26 & 31) >= 29)
+            found.push_back(address);
     }
     return found;
 }

@@ -22,11 +22,14 @@ TEST_CASE("an address that two threads free belongs to one of them") {
     tests::on_threads(2, [&](unsigned thread) {
         for (int round = 0; round < 300; ++round) {
             if (thread == 0)
-                for (uint64_t i = 1; i <= kAddresses; ++i) table->insert({i * 512, 512, 1, 0, 0});
+                for (uint64_t i = 1; i <= kAddresses; ++i)
+                    table->insert({i * 512, 512, 1, 0, 0});
             begin.wait();
-            for (uint64_t i = 1; i <= kAddresses; ++i) found.fetch_add(table->erase(i * 512).address == i * 512);
+            for (uint64_t i = 1; i <= kAddresses; ++i)
+                found.fetch_add(table->erase(i * 512).address == i * 512);
             end.wait();
-            if (thread == 0) wrong += found.exchange(0) != kAddresses;
+            if (thread == 0)
+                wrong += found.exchange(0) != kAddresses;
         }
     });
     CHECK(wrong == 0);
@@ -41,10 +44,12 @@ TEST_CASE("threads that grow the table together keep every record") {
         const auto address = [&](uint64_t i) { return 512 * (1 + i * kThreads + thread); };
         const auto context = static_cast<uint16_t>(thread + 1);
         for (uint64_t i = 0; i < kEach; ++i)
-            if (!table->insert({address(i), i * 512, context, static_cast<uint8_t>(thread), 0})) wrong++;
+            if (!table->insert({address(i), i * 512, context, static_cast<uint8_t>(thread), 0}))
+                wrong++;
         for (uint64_t i = 0; i < kEach; i += 2) {
             const Allocation erased = table->erase(address(i));
-            if (erased.bytes != i * 512 || erased.context != context || erased.gpu != thread) wrong++;
+            if (erased.bytes != i * 512 || erased.context != context || erased.gpu != thread)
+                wrong++;
         }
         if (thread == 0)
             table->erase_context(
@@ -62,16 +67,20 @@ TEST_CASE("an address that goes from thread to thread keeps each one's record fo
     const uint64_t step = GENERATE(as<uint64_t>(), 512, 4096, 2 << 20);
     const auto table = std::make_unique<AllocationTable>();
     std::atomic<uint64_t> free_addresses[3];
-    for (uint64_t i = 0; i < 3; ++i) free_addresses[i].store(0x40000000 + i * step);
+    for (uint64_t i = 0; i < 3; ++i)
+        free_addresses[i].store(0x40000000 + i * step);
     std::atomic<int> wrong{0};
     tests::on_threads(4, [&](unsigned thread) {
         for (int i = 0; i < kTurns; ++i) {
             std::atomic<uint64_t>& place = free_addresses[static_cast<unsigned>(i) % 3];
             const uint64_t address = place.exchange(0);
-            if (!address) continue;
-            if (!table->insert({address, 512, static_cast<uint16_t>(thread + 1), 0, 0})) wrong++;
+            if (!address)
+                continue;
+            if (!table->insert({address, 512, static_cast<uint16_t>(thread + 1), 0, 0}))
+                wrong++;
             place.store(address);  // the driver's free
-            if (table->erase(address).address != address) wrong++;
+            if (table->erase(address).address != address)
+                wrong++;
         }
     });
     CHECK(wrong == 0);
@@ -93,12 +102,14 @@ TEST_CASE("a context that ends takes each of its records once, whoever frees the
                     table->insert({i * 512, 512, static_cast<uint16_t>(1 + i % 2), 0, 0});
             begin.wait();
             int ended = 0;
-            if (thread < 2) table->erase_context(static_cast<uint16_t>(thread + 1), count, &ended);
+            if (thread < 2)
+                table->erase_context(static_cast<uint16_t>(thread + 1), count, &ended);
             for (uint64_t i = 1; thread == 2 && i <= kAddresses; ++i)
                 found.fetch_add(table->erase(i * 512).address == i * 512);
             found.fetch_add(static_cast<uint64_t>(ended));
             end.wait();
-            if (thread == 0) wrong += found.exchange(0) != kAddresses;
+            if (thread == 0)
+                wrong += found.exchange(0) != kAddresses;
         }
     });
     CHECK(wrong == 0);

@@ -55,7 +55,8 @@ TEST_CASE("a free that is under way finds its own record, not that of the addres
         CHECK(same(table->erase(512), third));
     }
     SECTION("with others in the same 4 KiB, and in all places") {
-        for (uint64_t i = 2; i < 5000; i++) REQUIRE(table->insert({i * 512, 512, 1, 1, 1}));
+        for (uint64_t i = 2; i < 5000; i++)
+            REQUIRE(table->insert({i * 512, 512, 1, 1, 1}));
         CHECK(same(table->erase(512), first));
         CHECK(same(table->erase(512), second));
     }
@@ -74,13 +75,16 @@ TEST_CASE("random operations agree with unordered_map", "[slow][fuzz]") {
         const unsigned what = random() % 100'000;
         if (what < 50'000 && !model.contains(address)) {
             const Allocation allocation = random_allocation(random, address);
-            if (!table->insert(allocation)) FAIL("no memory");
+            if (!table->insert(allocation))
+                FAIL("no memory");
             model[address] = allocation;
         } else if (what < 99'999) {
             const auto expected = model.find(address);
             const Allocation erased = table->erase(address);
-            if (!same(erased, expected == model.end() ? Allocation{} : expected->second)) FAIL("step " << i);
-            if (expected != model.end()) model.erase(expected);
+            if (!same(erased, expected == model.end() ? Allocation{} : expected->second))
+                FAIL("step " << i);
+            if (expected != model.end())
+                model.erase(expected);
         } else {
             check_same(*table, model);
         }
@@ -106,7 +110,8 @@ TEST_CASE("addresses of every kind keep their records apart, and so do sizes") {
                 REQUIRE(table->insert(model[address]));
             }
     check_same(*table, model);
-    for (const auto& [address, allocation] : model) CHECK(same(table->erase(address), allocation));
+    for (const auto& [address, allocation] : model)
+        CHECK(same(table->erase(address), allocation));
     check_same(*table, {});
 }
 
@@ -127,7 +132,8 @@ TEST_CASE("whatever is freed meanwhile, each free finds the oldest record of its
         } else {
             const Allocation erased = table->erase(address);
             REQUIRE(same(erased, there.empty() ? Allocation{} : there.front()));
-            if (!there.empty()) there.erase(there.begin());
+            if (!there.empty())
+                there.erase(there.begin());
         }
         REQUIRE(same(table->find(address), there.empty() ? Allocation{} : there.front()));
     }
@@ -152,7 +158,8 @@ TEST_CASE("the end of a context takes its allocations, each once, and no others"
             REQUIRE(gone.emplace(allocation.address, allocation).second);
         }
         CHECK(ended.empty() == (context == 0 || context == 6));
-        for (const auto& [address, allocation] : gone) model.erase(address);
+        for (const auto& [address, allocation] : gone)
+            model.erase(address);
         check_same(*table, model);
     }
     CHECK(model.empty());

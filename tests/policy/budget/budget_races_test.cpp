@@ -27,8 +27,10 @@ TEST_CASE("of two reservations of 5 under 8, one is granted and one refused, in 
             const bool got = budget.reserve(5 * kGiB);
             granted.fetch_add(got);
             end.wait();
-            if (got) budget.roll_back(5 * kGiB);
-            if (thread != 0) continue;
+            if (got)
+                budget.roll_back(5 * kGiB);
+            if (thread != 0)
+                continue;
             const int count = granted.exchange(0);
             both += count == 2;
             none += count == 0;
@@ -47,8 +49,10 @@ TEST_CASE("never are two reservations of 5 held at once under 8") {
     on_threads(3, [&](unsigned) {
         // No meetings and nothing else in the loop: the threads are inside reserve() most of the time.
         for (int i = 0; i < 4'000'000; ++i) {
-            if (!budget.reserve(5 * kGiB)) continue;
-            if (holders.fetch_add(1, std::memory_order_relaxed) != 0) violations++;
+            if (!budget.reserve(5 * kGiB))
+                continue;
+            if (holders.fetch_add(1, std::memory_order_relaxed) != 0)
+                violations++;
             holders.fetch_sub(1, std::memory_order_relaxed);
             budget.roll_back(5 * kGiB);
             granted.fetch_add(1, std::memory_order_relaxed);
@@ -82,10 +86,13 @@ TEST_CASE("no interleaving of threads ever holds more than the ceiling, and in t
                 budget.roll_back(bytes);  // the driver refused
                 continue;
             }
-            if (really.fetch_add(charged) + charged > static_cast<int64_t>(kCeiling)) violations.fetch_add(1);
+            if (really.fetch_add(charged) + charged > static_cast<int64_t>(kCeiling))
+                violations.fetch_add(1);
             budget.commit();
-            if (random() % 4 == 0) std::this_thread::yield();  // also with fewer cores than threads they meet
-            if (budget.used() > kCeiling) violations.fetch_add(1);
+            if (random() % 4 == 0)
+                std::this_thread::yield();  // also with fewer cores than threads they meet
+            if (budget.used() > kCeiling)
+                violations.fetch_add(1);
             budget.begin_release();
             really.fetch_sub(charged);
             if (random() % 8 == 0) {  // the driver refused to free, and did so at the second try
@@ -114,10 +121,12 @@ TEST_CASE("a figure read in a settled moment is the budget's own") {
     on_threads(2, [&](unsigned thread) {
         if (thread == 0) {
             for (int i = 0; i < 2'000'000 || settled < 1000; ++i) {
-                if (i % 4096 == 0) std::this_thread::yield();  // the other thread may have been stopped half-way
+                if (i % 4096 == 0)
+                    std::this_thread::yield();  // the other thread may have been stopped half-way
                 const Budget::Snapshot now = budget.snapshot();
                 const uint64_t figure = really.load();
-                if (!budget.settled(now)) continue;
+                if (!budget.settled(now))
+                    continue;
                 ++settled;
                 wrong += figure != now.used();
             }
@@ -125,13 +134,15 @@ TEST_CASE("a figure read in a settled moment is the budget's own") {
             return;
         }
         while (!stop) {
-            if (!budget.reserve(Budget::kUnit)) continue;
+            if (!budget.reserve(Budget::kUnit))
+                continue;
             really.fetch_add(Budget::kUnit);
             budget.commit();
             budget.begin_release();
             really.fetch_sub(Budget::kUnit);
             budget.end_release(Budget::kUnit);
-            for (unsigned i = 0; i < 16; ++i) really.load();  // quiet moments, so that there are settled ones
+            for (unsigned i = 0; i < 16; ++i)
+                really.load();  // quiet moments, so that there are settled ones
         }
     });
     CHECK(wrong == 0);

@@ -145,7 +145,8 @@ TEST_CASE("random sequences agree with exact arithmetic", "[fuzz]") {
             const bool fits = used + whole <= ceiling && used + whole <= kMax;
             const bool got = budget.reserve(bytes, &why);
             // A request beyond what can be charged at all is charged as the most that can be.
-            if (bytes <= kMax) REQUIRE(got == fits);
+            if (bytes <= kMax)
+                REQUIRE(got == fits);
             if (got) {
                 used += Budget::charged(bytes);
                 in_flight.push_back(bytes);

@@ -22,7 +22,8 @@ TEST_CASE("a figure stands if no operation was under way when it was read, and n
 
 TEST_CASE("it is settled only once every operation has ended") {
     InFlight operations;
-    for (int i = 0; i < 3; i++) operations.begin();
+    for (int i = 0; i < 3; i++)
+        operations.begin();
     for (int i = 0; i < 3; i++) {
         CHECK_FALSE(operations.settled(operations.snapshot()));
         operations.end();
@@ -44,8 +45,10 @@ TEST_CASE("two figures that threads change one after the other agree wherever no
                 continue;
             }
             const uint64_t since = operations.snapshot(), one = first, other = second;
-            if (!operations.settled(since)) continue;
-            if (one != other) wrong++;
+            if (!operations.settled(since))
+                continue;
+            if (one != other)
+                wrong++;
         }
     });
     CHECK(wrong == 0);

@@ -24,7 +24,8 @@ TEST_CASE("addresses of 4 KiB have one word, but a boundary of 64 KiB or 2 MiB h
     for (const auto& [word, addresses] : words) {
         REQUIRE(word);
         CHECK(word->load() == 0);
-        for (const uint64_t address : addresses) CHECK(address >> 12 == addresses.front() >> 12);
+        for (const uint64_t address : addresses)
+            CHECK(address >> 12 == addresses.front() >> 12);
     }
 }
 
@@ -42,13 +43,15 @@ TEST_CASE("every word that was written is visited once, with the address where i
     std::map<uint64_t, uint64_t> written;
     for (uint64_t i = 1; i < 3000; i++) {
         const uint64_t address = i * 0x9e3779b97f4a7c15ull % PlaceMap::kEnd / 4096 * 4096 << i % 3 * 5;
-        if (address >= PlaceMap::kEnd) continue;
+        if (address >= PlaceMap::kEnd)
+            continue;
         map->make(address)->store(i);
         written[address] = i;
     }
     std::map<uint64_t, uint64_t> seen;
     map->for_each([&](const PlaceMap::Word& word, uint64_t begin) {
-        if (word.load()) CHECK(seen.emplace(begin, word.load()).second);
+        if (word.load())
+            CHECK(seen.emplace(begin, word.load()).second);
     });
     CHECK(seen == written);
 }
@@ -57,9 +60,11 @@ TEST_CASE("threads that make the same words get the same ones") {
     const auto map = std::make_unique<PlaceMap>();
     std::vector<PlaceMap::Word*> made[4];
     tests::on_threads(4, [&](unsigned thread) {
-        for (uint64_t i = 1; i < 4000; i++) made[thread].push_back(map->make(i << 12 << i % 2 * 9));
+        for (uint64_t i = 1; i < 4000; i++)
+            made[thread].push_back(map->make(i << 12 << i % 2 * 9));
     });
-    for (unsigned thread = 1; thread < 4; thread++) CHECK(made[thread] == made[0]);
+    for (unsigned thread = 1; thread < 4; thread++)
+        CHECK(made[thread] == made[0]);
 }
 
 }  // namespace

@@ -225,7 +225,8 @@ TEST_CASE("what came to nothing is in no account's peak: refused by another acco
     Nested nested;
     const auto peaks = [&](uint64_t bytes) {
         for (const char* job : {"outer", "inner"})
-            if (nested.peak(AccountKind::job, job) != bytes) return false;
+            if (nested.peak(AccountKind::job, job) != bytes)
+                return false;
         return nested.peak(AccountKind::group, "lab") == bytes;
     };
     Budget budget;
@@ -311,7 +312,8 @@ TEST_CASE("what a part could give back is what others ask for in the whole GPU's
     const Mapped mapped(gpu.folder);
     gpu.part.caches(3 << 20);
     REQUIRE(mapped.file->header.members == 2);
-    for (unsigned i = 0; i < 2; i++) CHECK(mapped.file->members[i].caches.load() == 1 + 3);
+    for (unsigned i = 0; i < 2; i++)
+        CHECK(mapped.file->members[i].caches.load() == 1 + 3);
     const uint32_t before = gpu.part.wanted();
     ledger::find_account(*mapped.file, AccountKind::job, "whole")->wanted++;
     CHECK(gpu.part.wanted() == before + 1);

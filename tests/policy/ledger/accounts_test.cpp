@@ -74,7 +74,8 @@ TEST_CASE("an account has members as long as one lives in it, whatever the file 
 TEST_CASE("a new name gets the first account that is free") {
     const Made made;
     CHECK(made.for_new(AccountKind::job) == 0);
-    for (const uint32_t taken : {0u, 1u, 3u}) made.open(taken, AccountKind::group, "g" + std::to_string(taken));
+    for (const uint32_t taken : {0u, 1u, 3u})
+        made.open(taken, AccountKind::group, "g" + std::to_string(taken));
     made.file->accounts[0].left = 7;  // is left alone while another one is free
     CHECK(made.for_new(AccountKind::group) == 2);
     CHECK(made.for_new(AccountKind::job) == 2);
@@ -83,8 +84,10 @@ TEST_CASE("a new name gets the first account that is free") {
 
 TEST_CASE("of the accounts that are free, a new name gets the one that ended first") {
     const Made made;
-    for (uint32_t i = 0; i < kAccounts; i++) made.file->accounts[i].left = 1000 + i;
-    for (const uint32_t one : {100u, 7u, 30u}) made.file->accounts[one].left = one;
+    for (uint32_t i = 0; i < kAccounts; i++)
+        made.file->accounts[i].left = 1000 + i;
+    for (const uint32_t one : {100u, 7u, 30u})
+        made.file->accounts[one].left = one;
     for (const uint32_t next : {7u, 30u, 100u, 0u}) {
         CHECK(made.for_new(AccountKind::job) == next);
         made.open(next, AccountKind::job, "j" + std::to_string(next));
@@ -122,7 +125,8 @@ TEST_CASE("groups leave some accounts to jobs, and those without members make ro
 
 TEST_CASE("where all accounts are taken a job has that of a group that nobody is in, and no other job's") {
     const Made made;
-    for (uint32_t i = 0; i < kAccounts; i++) made.open(i, AccountKind::job, "j" + std::to_string(i)).left = 1;
+    for (uint32_t i = 0; i < kAccounts; i++)
+        made.open(i, AccountKind::job, "j" + std::to_string(i)).left = 1;
     CHECK(made.for_new(AccountKind::job) == kAccounts);
     made.file->accounts[77].kind = AccountKind::group;
     CHECK(made.for_new(AccountKind::job) == 77);

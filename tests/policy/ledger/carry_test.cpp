@@ -47,7 +47,8 @@ TEST_CASE("what an idle member of a removed ledger holds is counted in the new o
     REQUIRE(other.ask(Step::join) == Answer::joined);
     REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
-    if (by_member) other.ask(Step::take_back_dead);
+    if (by_member)
+        other.ask(Step::take_back_dead);
     REQUIRE(newcomer.ask(Step::join) == Answer::joined);
     CHECK(newcomer.ask(Step::read_total) == gib(5));
     CHECK(newcomer.ask(Step::reserve_5_gib) == Answer::refused);
@@ -82,7 +83,8 @@ TEST_CASE("the peak goes on in the new ledger, whoever makes it") {
     REQUIRE(idle.ask(Step::give_back_5_gib) == Answer::given_back);
     CHECK(idle.ask(Step::read_peak) == gib(7));
     std::filesystem::remove(folder.file());
-    if (by_member) idle.ask(Step::take_back_dead);
+    if (by_member)
+        idle.ask(Step::take_back_dead);
     REQUIRE(newcomer.ask(Step::join) == Answer::joined);
     CHECK(newcomer.ask(Step::read_total) == gib(2));
     CHECK(newcomer.ask(Step::read_peak) == gib(7));
@@ -129,16 +131,19 @@ TEST_CASE("a ledger that is removed again before all have found the first one lo
     // Otherwise the idle member itself still has the file that it joined.
     const bool closed = GENERATE(false, true), first_lives = GENERATE(false, true);
     CAPTURE(closed, first_lives);
-    if (closed && !first_lives) return;
+    if (closed && !first_lives)
+        return;
     Child idle(member(folder)), first(member(folder)), second(member(folder));
     REQUIRE(idle.ask(Step::join) == Answer::joined);
     REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
     std::filesystem::remove(folder.file());
     REQUIRE(first.ask(Step::join) == Answer::joined);
     REQUIRE(first.ask(Step::reserve_1_gib) == Answer::reserved);
-    if (closed) REQUIRE(idle.ask(Step::close_descriptors) == Answer::closed);
+    if (closed)
+        REQUIRE(idle.ask(Step::close_descriptors) == Answer::closed);
     std::filesystem::remove(folder.file());
-    if (!first_lives) first.kill();
+    if (!first_lives)
+        first.kill();
     REQUIRE(second.ask(Step::join) == Answer::joined);
     CHECK(second.ask(Step::read_total) == gib(first_lives ? 6 : 5));
     CHECK(second.ask(Step::reserve_5_gib) == Answer::refused);
@@ -170,7 +175,8 @@ TEST_CASE("a new ledger has a slot for each member that is carried over, and no 
     REQUIRE(a.ask(Step::join) == Answer::joined);
     for (const uint32_t members : {1u, 2u}) {
         CAPTURE(members);
-        if (members == 2) REQUIRE(b.ask(Step::join) == Answer::joined);
+        if (members == 2)
+            REQUIRE(b.ask(Step::join) == Answer::joined);
         a.ask(Step::take_back_dead);  // is in the file that is there now
         std::filesystem::remove(folder.file());
         Place place;
@@ -203,14 +209,16 @@ TEST_CASE("who has carried others over has nothing of the removed ledger any mor
     REQUIRE(idle.ask(Step::join) == Answer::joined);
     std::filesystem::remove(folder.file());
     Child newcomer([&, inner = member(folder)](char step) {
-        if (step == Step::join) return inner(step);
+        if (step == Step::join)
+            return inner(step);
         unsigned count = 0;
         for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
             std::error_code gone;
             count += std::filesystem::read_symlink(entry.path(), gone).string() == folder.file() + " (deleted)";
         }
         std::ifstream maps("/proc/self/maps");
-        for (std::string line; std::getline(maps, line);) count += line.ends_with(folder.file() + " (deleted)");
+        for (std::string line; std::getline(maps, line);)
+            count += line.ends_with(folder.file() + " (deleted)");
         return digit(count);
     });
     REQUIRE(newcomer.ask(Step::join) == Answer::joined);
@@ -236,7 +244,8 @@ TEST_CASE("a new ledger whose maker was killed over it is finished by whoever ha
     file.members[0].state.store(MemberState::free);
     file.accounts[0].state.store(AccountState::free);
     file.accounts[0].total.bytes = 0;
-    for (uint32_t i = 0; i < kStripes; i++) file.stripes[i].held.store(0);
+    for (uint32_t i = 0; i < kStripes; i++)
+        file.stripes[i].held.store(0);
     file.header.unfinished = 1;
     REQUIRE(newcomer.ask(Step::join) == Answer::joined);
     CHECK(file.header.unfinished == 0);
@@ -323,7 +332,8 @@ struct Inside {
 }  // namespace
 
 TEST_CASE("who was carried over in another pid namespace counts for as long as it lives, whoever looks") {
-    if (!can_unshare(CLONE_NEWPID | CLONE_NEWNS)) return;
+    if (!can_unshare(CLONE_NEWPID | CLONE_NEWNS))
+        return;
     const LedgerFolder folder;
     const int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     REQUIRE(unshare(CLONE_NEWPID) == 0);
@@ -417,12 +427,15 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
     const auto start = [&](unsigned index) {
         held[index] = 0;
         workers[index] = fork();
-        if (workers[index] != 0) return;
+        if (workers[index] != 0)
+            return;
         std::mt19937 random(static_cast<unsigned>(getpid()));
         Place place;
         // While another one is being admitted it is tried again.
-        while (!place.open(folder)) continue;
-        if (place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
+        while (!place.open(folder))
+            continue;
+        if (place.join("lab", 8 * kGiB) != Joined::yes)
+            _exit(1);
         for (;;) {
             const uint64_t bytes = random() % (2 * kGiB);
             if (!place.membership.reserve(bytes, 0, nullptr)) {
@@ -431,18 +444,21 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
             }
             held[index] = bytes;
             held[kWorkers]++;
-            for (unsigned i = random() % 2000; i > 0; i--) cuslice::spin_pause();
+            for (unsigned i = random() % 2000; i > 0; i--)
+                cuslice::spin_pause();
             held[index] = 0;
             place.membership.change(-static_cast<int64_t>(bytes));
         }
     };
-    for (unsigned i = 0; i < kWorkers; i++) start(i);
+    for (unsigned i = 0; i < kWorkers; i++)
+        start(i);
     std::mt19937 random(3);
     uint64_t most = 0;
     int ended = 0;
     for (int turn = 0; turn < turns || (held[kWorkers] < kGrants && turn < 100 * turns); turn++) {
         usleep(random() % 1500);
-        if (turn % 3 == 0) std::filesystem::remove(folder.file());
+        if (turn % 3 == 0)
+            std::filesystem::remove(folder.file());
         if (turn % 2 == 0) {
             const unsigned one = random() % kWorkers;
             ::kill(workers[one], SIGKILL);
@@ -458,11 +474,14 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
             ::kill(worker, SIGSTOP);
             waitpid(worker, nullptr, WUNTRACED);
         }
-        for (unsigned i = 0; i < kWorkers; i++) sum += held[i];
-        for (const pid_t worker : workers) ::kill(worker, SIGCONT);
+        for (unsigned i = 0; i < kWorkers; i++)
+            sum += held[i];
+        for (const pid_t worker : workers)
+            ::kill(worker, SIGCONT);
         most = std::max(most, sum);
     }
-    for (const pid_t worker : workers) ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
+    for (const pid_t worker : workers)
+        ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
     CHECK(held[kWorkers] >= kGrants);
     munmap(memory, 4096);
     CHECK(ended == 0);

@@ -59,7 +59,8 @@ TEST_CASE("a holder is named by the account's first member, whose command is bou
 
 TEST_CASE("holders that there is no room for count all the same") {
     Counted counted;
-    for (unsigned i = 0; i < Committed::kMax + 2; i++) REQUIRE(counted.add());
+    for (unsigned i = 0; i < Committed::kMax + 2; i++)
+        REQUIRE(counted.add());
     CHECK(counted.committed->count == Committed::kMax);
     CHECK(counted.committed->left_out == 2);
     CHECK(counted.committed->promised == 600 * (Committed::kMax + 2));

@@ -25,9 +25,11 @@ TEST_CASE("of a kind of context the fewest bytes are kept") {
 
 TEST_CASE("of more kinds of contexts than there is room for, the latest are kept") {
     Header header{};
-    for (uint64_t kind = 1; kind <= kContextKinds + 1; kind++) note_context(header, kind, 100 * kind);
+    for (uint64_t kind = 1; kind <= kContextKinds + 1; kind++)
+        note_context(header, kind, 100 * kind);
     CHECK(least_context(header, 1) == 0);
-    for (uint64_t kind = 2; kind <= kContextKinds + 1; kind++) CHECK(least_context(header, kind) == 100 * kind);
+    for (uint64_t kind = 2; kind <= kContextKinds + 1; kind++)
+        CHECK(least_context(header, kind) == 100 * kind);
 }
 
 TEST_CASE("a kind whose size was never written is not known, and can be noted") {
@@ -55,7 +57,8 @@ TEST_CASE("while contexts are noted nobody reads another kind's size") {
             const uint64_t bytes = least_context(header, kind);
             other = other || (bytes != 0 && bytes != kind);
         }
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     CHECK_FALSE(other);
 }
 

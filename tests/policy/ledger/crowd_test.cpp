@@ -26,7 +26,8 @@ void hand_on(const LedgerFolder& folder, int tell) {
     const Living self(folder);
     const Mapped mapped(folder);
     Header& header = mapped.file->header;
-    if (!lock_header_until(header, self.locker(), Deadline(500)) || write(tell, "h", 1) != 1) _exit(1);
+    if (!lock_header_until(header, self.locker(), Deadline(500)) || write(tell, "h", 1) != 1)
+        _exit(1);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
     for (int32_t holder = 1; std::chrono::steady_clock::now() < end; holder = holder % 1000 + 1) {
         hand_on_to(header, holder);
@@ -69,19 +70,24 @@ TEST_CASE("all of a crowd that joins at once share the limit") {
     REQUIRE(own.open(folder));
     REQUIRE(own.join("lab", kProcesses * kShare) == Joined::yes);
     int go[2], joined[2], end[2];
-    for (int* both : {go, joined, end}) REQUIRE(pipe2(both, O_CLOEXEC) == 0);
+    for (int* both : {go, joined, end})
+        REQUIRE(pipe2(both, O_CLOEXEC) == 0);
     std::vector<pid_t> children;
     for (unsigned i = 0; i < kProcesses; i++) {
         children.push_back(fork());
-        if (children.back() != 0) continue;
-        for (int* both : {go, end}) close(both[1]);
+        if (children.back() != 0)
+            continue;
+        for (int* both : {go, end})
+            close(both[1]);
         char byte = Answer::refused;
         Place place;
-        if (read(go[0], &byte, 1) != 0) _exit(1);
+        if (read(go[0], &byte, 1) != 0)
+            _exit(1);
         const bool shares = place.open(folder) && place.join("lab", kProcesses * kShare) == Joined::yes &&
                             place.membership.reserve(kShare, 0, nullptr);
         byte = shares ? Answer::joined : Answer::refused;
-        if (write(joined[1], &byte, 1) != 1 || read(end[0], &byte, 1) != 0) _exit(1);
+        if (write(joined[1], &byte, 1) != 1 || read(end[0], &byte, 1) != 0)
+            _exit(1);
         _exit(0);
     }
     close(go[1]);
@@ -95,11 +101,13 @@ TEST_CASE("all of a crowd that joins at once share the limit") {
     CHECK(own.membership.used() == kProcesses * kShare);
     CHECK(!own.membership.reserve(kShare, 0, nullptr));
     close(end[1]);
-    for (const pid_t child : children) CHECK(waitpid(child, nullptr, 0) == child);
+    for (const pid_t child : children)
+        CHECK(waitpid(child, nullptr, 0) == child);
     // And when they have gone all of it can be had.
     CHECK(own.ledger.take_back_dead());
     CHECK(own.membership.reserve(kProcesses * kShare, 0, nullptr));
-    for (const int file : {go[0], joined[0], joined[1], end[0]}) close(file);
+    for (const int file : {go[0], joined[0], joined[1], end[0]})
+        close(file);
 }
 
 namespace {
@@ -129,7 +137,8 @@ TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dea
         living.push_back(std::make_unique<Child>(member(folder)));
         REQUIRE(living.back()->ask(Step::join) == Answer::joined);
     }
-    for (unsigned i = 0; i < kPassing; i++) come_and_go(folder, kShare);
+    for (unsigned i = 0; i < kPassing; i++)
+        come_and_go(folder, kShare);
     {
         Place place;
         REQUIRE(place.open(folder));
@@ -138,7 +147,8 @@ TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dea
         place.ledger.close();
     }
     CHECK(living.front()->ask(Step::reserve_5_gib) == Answer::reserved);
-    for (auto& child : living) child->kill();
+    for (auto& child : living)
+        child->kill();
     Place place;
     REQUIRE(place.open(folder));
     REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);

@@ -33,7 +33,8 @@ std::function<void(const char*)> exchange_made;
 extern "C" int __real_mkdir(const char*, mode_t);
 extern "C" int __wrap_mkdir(const char* path, mode_t mode) {
     const int made = __real_mkdir(path, mode);
-    if (made == 0 && exchange_made) exchange_made(path);
+    if (made == 0 && exchange_made)
+        exchange_made(path);
     return made;
 }
 
@@ -58,7 +59,8 @@ std::optional<bool> on_own_shm(const std::function<bool()>& holds) {
     }
     int status = 0;
     waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kImpossible) return std::nullopt;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kImpossible)
+        return std::nullopt;
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -148,15 +150,19 @@ TEST_CASE("whoever exchanges a folder that is being made has no rights of anothe
     CAPTURE(what);
     const auto holds = [&](const std::string& parent) {
         const std::string folder = parent + "/cuslice", victim = parent + "/victim";
-        if (what == "a link to a file") std::ofstream(victim) << "x";
-        if (what != "a link to a file") std::filesystem::create_directory(victim);
+        if (what == "a link to a file")
+            std::ofstream(victim) << "x";
+        if (what != "a link to a file")
+            std::filesystem::create_directory(victim);
         const mode_t before = what == "a private folder" ? 0700 : 0755;
         chmod(victim.c_str(), before);
         const bool moved = what.find("link") == what.npos;
         exchange_made = [&](const char* made) {
             std::filesystem::rename(made, parent + "/away");
-            if (moved) std::filesystem::rename(victim, made);
-            if (!moved) std::filesystem::create_symlink(victim, made);
+            if (moved)
+                std::filesystem::rename(victim, made);
+            if (!moved)
+                std::filesystem::create_symlink(victim, made);
         };
         LedgerError why;
         const bool usable = make_folder(folder.c_str(), &why);
@@ -168,7 +174,8 @@ TEST_CASE("whoever exchanges a folder that is being made has no rights of anothe
     const cuslice::tests::LedgerFolder named;
     CHECK(holds(named.path));
     const std::optional<bool> usual = on_own_shm([&] { return holds("/dev/shm"); });
-    if (!usual) return cuslice::tests::skip("no mount namespace can be made here");
+    if (!usual)
+        return cuslice::tests::skip("no mount namespace can be made here");
     CHECK(*usual);
 }
 
@@ -184,11 +191,14 @@ TEST_CASE("a folder that is made has its rights whatever the umask") {
     const cuslice::tests::LedgerFolder named;
     CHECK(holds(named.path + "/inner"));
     const std::optional<bool> usual = on_own_shm([&] { return holds("/dev/shm/cuslice"); });
-    if (!usual) return cuslice::tests::skip("no mount namespace can be made here");
+    if (!usual)
+        return cuslice::tests::skip("no mount namespace can be made here");
     CHECK(*usual);
 }
 
 TEST_CASE("only where there is no room, or nobody may write, another folder may have some") {
-    for (const int error : {ENOSPC, EDQUOT, EROFS}) CHECK(means_no_room(error));
-    for (const int error : {0, EACCES, EPERM, ENOENT, EMFILE, ENOMEM}) CHECK_FALSE(means_no_room(error));
+    for (const int error : {ENOSPC, EDQUOT, EROFS})
+        CHECK(means_no_room(error));
+    for (const int error : {0, EACCES, EPERM, ENOENT, EMFILE, ENOMEM})
+        CHECK_FALSE(means_no_room(error));
 }

@@ -57,9 +57,11 @@ TEST_CASE("the first limit of a group counts, whichever member brings it") {
     REQUIRE(later.ask(Step::join) == Answer::joined);
     // The ten that are held stay, and nothing more is had.
     CHECK(first.ask(Step::read_total) == gib(0) + 10);
-    for (Child* child : {&first, &second, &bringer, &later}) CHECK(child->ask(Step::reserve_1_gib) == Answer::refused);
+    for (Child* child : {&first, &second, &bringer, &later})
+        CHECK(child->ask(Step::reserve_1_gib) == Answer::refused);
     CHECK(second.ask(Step::give_back_5_gib) == Answer::given_back);
-    for (Child* child : {&first, &second, &bringer}) CHECK(child->ask(Step::reserve_1_gib) == Answer::reserved);
+    for (Child* child : {&first, &second, &bringer})
+        CHECK(child->ask(Step::reserve_1_gib) == Answer::reserved);
     CHECK(later.ask(Step::reserve_1_gib) == Answer::refused);
     bringer.kill();
     CHECK(later.ask(Step::take_back_dead) == Answer::taken_back);
@@ -127,8 +129,10 @@ TEST_CASE("a group is similar to another one whose name differs in a letter") {
     add_group(*file, 3, "lab");
     add_group(*file, 4, "training");
     add_group(*file, 5, "job-of-alice", AccountKind::job);
-    for (const char* name : {"la", "labs", "lap", "alb", "Lab"}) CHECK(similar(name) == "lab");
-    for (const char* name : {"lab", "l", "slabs", "bal", "ob-of-alice"}) CHECK(similar(name).empty());
+    for (const char* name : {"la", "labs", "lap", "alb", "Lab"})
+        CHECK(similar(name) == "lab");
+    for (const char* name : {"lab", "l", "slabs", "bal", "ob-of-alice"})
+        CHECK(similar(name).empty());
     CHECK(similar("traning") == "training");
     file->accounts[3].state.store(AccountState::free);
     CHECK(similar("labs").empty());

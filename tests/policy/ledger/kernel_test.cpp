@@ -73,7 +73,8 @@ bool refuse_readlink() { return refuse_call(kReadLink, ENOENT); }
 }  // namespace
 
 TEST_CASE("where the kernel has no locks of open files, those of processes are asked for") {
-    if (!can_filter_calls()) return;
+    if (!can_filter_calls())
+        return;
     const LedgerFolder folder;
     const int file = open((folder.path + "/file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     REQUIRE(lock_byte_for_process(file, 3));
@@ -86,7 +87,8 @@ TEST_CASE("where the kernel has no locks of open files, those of processes are a
                 return refuse_fcntl(F_GETLK, F_SETLKW, EPERM) ? Answer::done : Answer::refused;
             default: {
                 const bool locked = is_locked(file, static_cast<uint64_t>(step - look_at_byte(0)), &unknown);
-                if (unknown) return Answer::unknown;
+                if (unknown)
+                    return Answer::unknown;
                 return locked ? Answer::locked : Answer::not_locked;
             }
         }
@@ -94,7 +96,8 @@ TEST_CASE("where the kernel has no locks of open files, those of processes are a
     for (int round = 0; round < 2; round++) {
         CHECK(child.ask(look_at_byte(3)) == Answer::locked);
         CHECK(child.ask(look_at_byte(2)) == Answer::not_locked);
-        if (round == 0) REQUIRE(child.ask(KernelStep::refuse_open_file_locks) == Answer::done);
+        if (round == 0)
+            REQUIRE(child.ask(KernelStep::refuse_open_file_locks) == Answer::done);
     }
     REQUIRE(child.ask(KernelStep::refuse_process_locks) == Answer::done);
     CHECK(child.ask(look_at_byte(3)) == Answer::unknown);
@@ -103,14 +106,16 @@ TEST_CASE("where the kernel has no locks of open files, those of processes are a
 }
 
 TEST_CASE("where the kernel has no locks of open files, who leaves the queue gives up its ticket") {
-    if (!can_filter_calls()) return;
+    if (!can_filter_calls())
+        return;
     const LedgerFolder folder;
     Child child([&, place = std::make_shared<Place>()](char step) {
         switch (step) {
             case KernelStep::refuse_open_file_locks:
                 return refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done : Answer::refused;
             case KernelStep::queue_up:
-                if (!place->open(folder)) return Answer::refused;
+                if (!place->open(folder))
+                    return Answer::refused;
                 place->ledger.queue_up(kGiB, nullptr);
                 return place->ledger.queued() ? Answer::done : Answer::refused;
             default:
@@ -128,7 +133,8 @@ TEST_CASE("where the kernel has no locks of open files, who leaves the queue giv
 }
 
 TEST_CASE("where there is no memory for a ledger's mapping it is said, and no file is left behind") {
-    if (!can_filter_calls()) return;
+    if (!can_filter_calls())
+        return;
     const LedgerFolder folder;
     Child child([&](char) {
         sock_filter program[] = {
@@ -139,9 +145,11 @@ TEST_CASE("where there is no memory for a ledger's mapping it is said, and no fi
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
-        if (!filter_calls(program)) return Opening::not_refused;
+        if (!filter_calls(program))
+            return Opening::not_refused;
         Place place;
-        if (place.open(folder)) return Opening::opened;
+        if (place.open(folder))
+            return Opening::opened;
         return std::string(place.failure.text) == "can't make " + folder.file() + ": Cannot allocate memory"
                    ? Opening::said_why
                    : Opening::said_otherwise;
@@ -151,10 +159,12 @@ TEST_CASE("where there is no memory for a ledger's mapping it is said, and no fi
 }
 
 TEST_CASE("a process that can't tell its pid namespace puts its ledger back, with what it holds") {
-    if (!can_filter_calls()) return;
+    if (!can_filter_calls())
+        return;
     const LedgerFolder folder;
     Child child([&, inner = member(folder)](char step) {
-        if (step == KernelStep::hide_pid_namespace) return refuse_readlink() ? Answer::done : Answer::refused;
+        if (step == KernelStep::hide_pid_namespace)
+            return refuse_readlink() ? Answer::done : Answer::refused;
         return inner(step);
     });
     REQUIRE(child.ask(KernelStep::hide_pid_namespace) == Answer::done);
@@ -172,7 +182,8 @@ TEST_CASE("a process that can't tell its pid namespace puts its ledger back, wit
 }
 
 TEST_CASE("a process that nothing can tell of its own locks doesn't take itself for dead") {
-    if (!can_filter_calls()) return;
+    if (!can_filter_calls())
+        return;
     const LedgerFolder folder;
     Child child([&, place = std::make_shared<Place>()](char step) {
         switch (step) {
@@ -180,7 +191,8 @@ TEST_CASE("a process that nothing can tell of its own locks doesn't take itself 
                 return refuse_readlink() && refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done
                                                                                             : Answer::refused;
             case Step::join:
-                if (!place->open(folder) || place->join("lab", 8 * kGiB) != Joined::yes) return Answer::refused;
+                if (!place->open(folder) || place->join("lab", 8 * kGiB) != Joined::yes)
+                    return Answer::refused;
                 place->ledger.queue_up(kGiB, nullptr);
                 return place->membership.reserve(kGiB, 0, nullptr) && place->ledger.queued() ? Answer::joined
                                                                                              : Answer::refused;
@@ -200,12 +212,14 @@ TEST_CASE("a process that nothing can tell of its own locks doesn't take itself 
 }
 
 TEST_CASE("where the kernel has no locks of open files, those of processes say who lives") {
-    if (!can_filter_calls()) return;
+    if (!can_filter_calls())
+        return;
     const LedgerFolder folder;
     Child a(old_member(folder)), b(old_member(folder)), c(member(folder));
     REQUIRE(a.ask(KernelStep::refuse_open_file_locks) == Answer::done);
     REQUIRE(b.ask(KernelStep::refuse_open_file_locks) == Answer::done);
-    for (Child* one : {&a, &b, &c}) REQUIRE(one->ask(Step::join) == Answer::joined);
+    for (Child* one : {&a, &b, &c})
+        REQUIRE(one->ask(Step::join) == Answer::joined);
     CHECK(a.ask(Step::reserve_5_gib) == Answer::reserved);
     for (Child* other : {&b, &c}) {
         CHECK(other->ask(Step::take_back_dead) == Answer::nothing_to_take_back);
@@ -224,13 +238,15 @@ TEST_CASE("where the kernel has no locks of open files, those of processes say w
 }
 
 TEST_CASE("a sandbox that allows no locks is not taken for a process that holds them") {
-    if (!can_filter_calls()) return;
+    if (!can_filter_calls())
+        return;
     const LedgerFolder folder;
     Child child([&](char) {
         Place place;
         if (!refuse_fcntl(F_GETLK, F_SETLKW, EPERM) || !refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EPERM))
             return Opening::not_refused;
-        if (place.open(folder)) return Opening::opened;
+        if (place.open(folder))
+            return Opening::opened;
         return std::string(place.failure.text) == "the ledger can't be locked: Operation not permitted"
                    ? Opening::said_why
                    : Opening::said_otherwise;

@@ -25,24 +25,29 @@ TEST_CASE("processes killed at random while they come and take: the survivor's c
     const auto live = [&] {
         std::mt19937 random(static_cast<unsigned>(getpid()));
         Place place;
-        if (!place.open(folder) || place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
+        if (!place.open(folder) || place.join("lab", 8 * kGiB) != Joined::yes)
+            _exit(1);
         for (;;) {
             const uint64_t bytes = random() % (3 * kGiB);
             if (!place.membership.reserve(bytes, 0, nullptr)) {
                 place.ledger.take_back_dead();
                 continue;
             }
-            if (place.membership.used() > 8 * kGiB) _exit(2);
-            if (random() % 4) place.membership.change(-static_cast<int64_t>(bytes));
+            if (place.membership.used() > 8 * kGiB)
+                _exit(2);
+            if (random() % 4)
+                place.membership.change(-static_cast<int64_t>(bytes));
         }
     };
     std::mt19937 random(1);
     pid_t workers[3] = {};
     const auto start = [&](pid_t& worker) {
         worker = fork();
-        if (worker == 0) live();
+        if (worker == 0)
+            live();
     };
-    for (pid_t& worker : workers) start(worker);
+    for (pid_t& worker : workers)
+        start(worker);
     int ended = 0, wrong = 0;
     for (int i = 0; i < kills; i++) {
         usleep(random() % 1500);
@@ -53,15 +58,18 @@ TEST_CASE("processes killed at random while they come and take: the survivor's c
         ended += WIFEXITED(status);
         survivor.ledger.take_back_dead();
         if (i % 20 == 0) {  // nobody else: all that is left is our own
-            for (pid_t& other : workers) ::kill(other, SIGKILL), waitpid(other, nullptr, 0);
+            for (pid_t& other : workers)
+                ::kill(other, SIGKILL), waitpid(other, nullptr, 0);
             survivor.ledger.take_back_dead();
             wrong += survivor.membership.used() != kGiB;
-            for (pid_t& other : workers) start(other);
+            for (pid_t& other : workers)
+                start(other);
         } else {
             start(worker);
         }
     }
-    for (pid_t& worker : workers) ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
+    for (pid_t& worker : workers)
+        ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
     survivor.ledger.take_back_dead();
     CHECK(ended == 0);
     CHECK(wrong == 0);
@@ -78,10 +86,13 @@ TEST_CASE("processes killed at random while they reserve: no reservation is left
         const std::string name = "job" + std::to_string(which % 3);
         for (;;) {
             Place place;
-            if (!place.open(folder)) _exit(1);
+            if (!place.open(folder))
+                _exit(1);
             const Joined joined = place.join(name.c_str(), 6 * kGiB, 6 * kGiB, AccountKind::job);
-            if (joined == Joined::unavailable) _exit(2);
-            if (place.committed.promised > 2 * 6 * kGiB) _exit(3);
+            if (joined == Joined::unavailable)
+                _exit(2);
+            if (place.committed.promised > 2 * 6 * kGiB)
+                _exit(3);
             place.ledger.close();
         }
     };
@@ -89,9 +100,11 @@ TEST_CASE("processes killed at random while they reserve: no reservation is left
     pid_t workers[4] = {};
     const auto start = [&](unsigned which) {
         workers[which] = fork();
-        if (workers[which] == 0) live(which);
+        if (workers[which] == 0)
+            live(which);
     };
-    for (unsigned i = 0; i < 4; i++) start(i);
+    for (unsigned i = 0; i < 4; i++)
+        start(i);
     int ended = 0;
     for (int i = 0; i < kills; i++) {
         usleep(random() % 1500);
@@ -99,10 +112,12 @@ TEST_CASE("processes killed at random while they reserve: no reservation is left
         ::kill(workers[which], SIGKILL);
         int status = 0;
         waitpid(workers[which], &status, 0);
-        if (WIFEXITED(status)) UNSCOPED_INFO("ended with " << WEXITSTATUS(status)), ended++;
+        if (WIFEXITED(status))
+            UNSCOPED_INFO("ended with " << WEXITSTATUS(status)), ended++;
         start(which);
     }
-    for (pid_t& worker : workers) ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
+    for (pid_t& worker : workers)
+        ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
     CHECK(ended == 0);
     Place all;
     REQUIRE(all.open(folder));
@@ -118,7 +133,8 @@ TEST_CASE("many short processes leave nothing behind") {
         Child one(member(folder));
         REQUIRE(one.ask(Step::join) == Answer::joined);
         REQUIRE(one.ask(Step::reserve_5_gib) == Answer::reserved);
-        if (i % 2) one.kill();
+        if (i % 2)
+            one.kill();
     }
     watcher.ask(Step::take_back_dead);
     CHECK(watcher.ask(Step::read_total) == gib(0));

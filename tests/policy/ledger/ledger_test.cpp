@@ -108,8 +108,10 @@ TEST_CASE("what is reserved can't be had by others, and ends with who reserved i
                 return place->open(folder) && place->ledger.look(in_use, &place->committed, &place->available)
                            ? Answer::done
                            : Answer::refused;
-            if (step != Step::join) return gib(place->available / kGiB);
-            if (!place->open(folder)) return Answer::not_opened;
+            if (step != Step::join)
+                return gib(place->available / kGiB);
+            if (!place->open(folder))
+                return Answer::not_opened;
             return answer_of(place->join(name, 6 * kGiB, 6 * kGiB, AccountKind::job, in_use));
         };
     };
@@ -148,7 +150,8 @@ TEST_CASE("each account's first member is named as who holds it, in whatever ord
         };
     };
     Child a(job("a")), b(job("b")), of_a(job("a")), c(job("c"));
-    for (Child* child : {&a, &b, &of_a, &c}) REQUIRE(child->ask(Step::join) == Answer::joined);
+    for (Child* child : {&a, &b, &of_a, &c})
+        REQUIRE(child->ask(Step::join) == Answer::joined);
     Place place;
     REQUIRE(place.open(folder));
     REQUIRE(place.ledger.look(0, &place.committed, &place.available));
@@ -193,7 +196,8 @@ TEST_CASE("a process is in so many accounts at most, and is told when there are 
         request.name = name.c_str();
         return place.ledger.join(request, 0, &memberships[i], &place.committed, &place.available, &place.failure);
     };
-    for (unsigned i = 0; i < kMost; i++) CHECK(join(i) == Joined::yes);
+    for (unsigned i = 0; i < kMost; i++)
+        CHECK(join(i) == Joined::yes);
     CHECK(join(kMost) == Joined::unavailable);
     CHECK_FALSE(memberships[kMost].there());
     CHECK(std::string(place.failure.text) == "too many accounts for one process");
@@ -202,16 +206,20 @@ TEST_CASE("a process is in so many accounts at most, and is told when there are 
 }
 
 TEST_CASE("two users, with nothing set up by an administrator: what one reserves the other can't have") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     const auto user = [&](unsigned id, const char* name) {
         return [&folder, id, name, place = std::make_shared<Place>()](char step) -> char {
             if (step == Step::become_other_user)
                 return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0 ? Answer::done : Answer::refused;
-            if (step == JobStep::read_available) return gib(place->available / kGiB);
-            if (step == JobStep::read_first_holder) return digit(place->committed.holders[0].user % 10);
-            if (!place->open(folder)) return Answer::not_opened;
+            if (step == JobStep::read_available)
+                return gib(place->available / kGiB);
+            if (step == JobStep::read_first_holder)
+                return digit(place->committed.holders[0].user % 10);
+            if (!place->open(folder))
+                return Answer::not_opened;
             return answer_of(place->join(name, 10 * kGiB, 10 * kGiB, AccountKind::job));
         };
     };
@@ -234,7 +242,8 @@ TEST_CASE("two users, with nothing set up by an administrator: what one reserves
 }
 
 TEST_CASE("two users who claim the same memory at once: one has it") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const int count = rounds(40, 1000);
     int both = 0, neither = 0;
     for (int i = 0; i < count; i++) {
@@ -244,7 +253,8 @@ TEST_CASE("two users who claim the same memory at once: one has it") {
             return [&folder, id, place = std::make_shared<Place>()](char) -> char {
                 if (geteuid() == 0)
                     return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0 ? Answer::done : Answer::refused;
-                if (!place->open(folder)) return Answer::not_opened;
+                if (!place->open(folder))
+                    return Answer::not_opened;
                 return place->join("j", 10 * kGiB, 10 * kGiB, AccountKind::job) == Joined::yes ? Answer::joined
                                                                                                : Answer::refused;
             };
@@ -275,14 +285,18 @@ TEST_CASE("a file that is no ledger of this version is replaced, and said to be"
         REQUIRE(place.open(folder));
         CHECK(place.ledger.found() == Found::good);
     }
-    if (what == "empty" || what == "short") std::filesystem::resize_file(folder.file(), what == "empty" ? 0 : 5000);
+    if (what == "empty" || what == "short")
+        std::filesystem::resize_file(folder.file(), what == "empty" ? 0 : 5000);
     std::fstream file(folder.file(), std::ios::in | std::ios::out | std::ios::binary);
-    if (what == "zeros") file.write(std::string(4096, '\0').c_str(), 4096);
-    if (what == "garbage") file.write(std::string(4096, '\xa5').c_str(), 4096);
+    if (what == "zeros")
+        file.write(std::string(4096, '\0').c_str(), 4096);
+    if (what == "garbage")
+        file.write(std::string(4096, '\xa5').c_str(), 4096);
     const uint32_t newer = kVersion + 1;
     if (what == "another version")
         file.seekp(offsetof(Header, version)).write(reinterpret_cast<const char*>(&newer), sizeof newer);
-    if (what == "another GPU") file.seekp(offsetof(Header, uuid)).write("GPU-9", 5);
+    if (what == "another GPU")
+        file.seekp(offsetof(Header, uuid)).write("GPU-9", 5);
     file.close();
     Place place, second;
     REQUIRE(place.open(folder));

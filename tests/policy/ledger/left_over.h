@@ -17,8 +17,10 @@ struct LeftOver {
 /// Nobody may be changing the file.
 inline LeftOver left_over(const ledger::File& file) {
     LeftOver left;
-    for (const ledger::Member& member : file.members) left.members += member.state.load() != ledger::MemberState::free;
-    for (const ledger::Ticket& ticket : file.tickets) left.tickets += ticket.state.load() != ledger::TicketState::free;
+    for (const ledger::Member& member : file.members)
+        left.members += member.state.load() != ledger::MemberState::free;
+    for (const ledger::Ticket& ticket : file.tickets)
+        left.tickets += ticket.state.load() != ledger::TicketState::free;
     for (uint32_t i = 0; i < file.header.members * ledger::kStripes; i++)
         left.stripes += file.stripes[i].held.load() != 0;
     for (const ledger::Account& account : file.accounts) {

@@ -32,10 +32,12 @@ void stop_soon() {
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = SIGSTOP;
     timer_t timer{};
-    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) _exit(9);
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
+        _exit(9);
     itimerspec when{};
     when.it_value.tv_nsec = 50 * kMillisecond;
-    if (timer_settime(timer, 0, &when, nullptr) != 0) _exit(9);
+    if (timer_settime(timer, 0, &when, nullptr) != 0)
+        _exit(9);
 }
 
 // Waits until the process is stopped, and lets it go on when its deadline would have passed.
@@ -61,7 +63,8 @@ TEST_CASE("the time for which a process was stopped in its sleep does not count 
             const uint64_t start = kernel_clock(CLOCK_MONOTONIC);
             const int32_t word = 1;
             while (kernel_clock(CLOCK_MONOTONIC) - start < uint64_t{kStopped} * kMillisecond)
-                if (for_a_word ? deadline.pause_for(word, 1, 80 * kMillisecond) : !deadline.pause()) _exit(1);
+                if (for_a_word ? deadline.pause_for(word, 1, 80 * kMillisecond) : !deadline.pause())
+                    _exit(1);
             _exit(deadline.passed());
         }
         go_on_later(child);
@@ -93,7 +96,8 @@ TEST_CASE("a lock is still waited for by a process that was stopped for longer t
     for (int i = 0; i < kTries && !had; i++) {
         Place place;
         Child waiter([&](char step) {
-            if (step == kOpen) return place.open(folder) ? Answer::done : Answer::not_opened;
+            if (step == kOpen)
+                return place.open(folder) ? Answer::done : Answer::not_opened;
             stop_soon();
             LedgerError why;
             place.ledger.take_back_dead(&why);

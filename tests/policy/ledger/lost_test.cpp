@@ -27,8 +27,10 @@ namespace {
 constexpr uint64_t kMiB = 1 << 20;
 
 void lose(const LedgerFolder& folder, const std::string& how) {
-    if (how == "removed") std::filesystem::remove(folder.file());
-    if (how == "removed with its folder") std::filesystem::remove_all(folder.path);
+    if (how == "removed")
+        std::filesystem::remove(folder.file());
+    if (how == "removed with its folder")
+        std::filesystem::remove_all(folder.path);
     if (how == "replaced") {
         std::ofstream(folder.path + "/other") << "something else";
         std::filesystem::rename(folder.path + "/other", folder.file());
@@ -46,9 +48,11 @@ TEST_CASE("whoever puts a ledger back is seen to live, whatever else was removed
     const std::string how = GENERATE("removed", "removed with its folder", "written over");
     CAPTURE(how);
     Child a(member(folder)), b(member(folder));
-    for (Child* one : {&a, &b}) REQUIRE(one->ask(Step::join) == Answer::joined);
+    for (Child* one : {&a, &b})
+        REQUIRE(one->ask(Step::join) == Answer::joined);
     lose(folder, how);
-    for (Child* one : {&a, &b}) one->ask(Step::take_back_dead);
+    for (Child* one : {&a, &b})
+        one->ask(Step::take_back_dead);
     const Living watcher(folder);
     const Mapped mapped(folder);
     unsigned living = 0;
@@ -82,7 +86,8 @@ TEST_CASE("a ledger that was removed takes no room once its members have left it
 }
 
 TEST_CASE("a program that has given its rights back makes no file in the name of who it was") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     REQUIRE(chmod(folder.path.c_str(), 01777) == 0);
     Child child([&, inner = member(folder)](char step) {
@@ -93,7 +98,8 @@ TEST_CASE("a program that has given its rights back makes no file in the name of
     REQUIRE(child.ask(Step::join) == Answer::joined);
     REQUIRE(child.ask(Step::reserve_5_gib) == Answer::reserved);
     REQUIRE(child.ask(Step::become_other_user) == Answer::done);
-    for (const auto& entry : std::filesystem::directory_iterator(folder.path)) std::filesystem::remove(entry);
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+        std::filesystem::remove(entry);
     child.ask(Step::take_back_dead);
     CHECK(child.ask(Step::read_total) == gib(5));
     CHECK(child.ask(Step::reserve_5_gib) == Answer::refused);
@@ -230,7 +236,8 @@ TEST_CASE("threads that reserve and give back while the ledger is put back leave
     for (int i = 0; i < 2; i++)
         threads.emplace_back([&] {
             while (!stop)
-                if (place.membership.reserve(kMiB, 0, nullptr)) place.membership.change(-static_cast<int64_t>(kMiB));
+                if (place.membership.reserve(kMiB, 0, nullptr))
+                    place.membership.change(-static_cast<int64_t>(kMiB));
         });
     int gone = 0;
     for (int i = 0; i < count; i++) {
@@ -239,7 +246,8 @@ TEST_CASE("threads that reserve and give back while the ledger is put back leave
         gone += !std::filesystem::exists(folder.file());
     }
     stop = true;
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     CHECK(gone == 0);
     CHECK(place.membership.used() == 0);
     CHECK(place.membership.held() == 0);
@@ -256,10 +264,12 @@ TEST_CASE("processes killed at random while the ledger is removed again and agai
     pid_t workers[3] = {};
     const auto start = [&](pid_t& worker) {
         worker = fork();
-        if (worker != 0) return;
+        if (worker != 0)
+            return;
         std::mt19937 random(static_cast<unsigned>(getpid()));
         Place place;
-        if (!place.open(folder) || place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
+        if (!place.open(folder) || place.join("lab", 8 * kGiB) != Joined::yes)
+            _exit(1);
         for (;;) {
             const uint64_t bytes = random() % (3 * kGiB);
             if (place.membership.reserve(bytes, 0, nullptr) && random() % 4)
@@ -269,11 +279,13 @@ TEST_CASE("processes killed at random while the ledger is removed again and agai
         }
     };
     std::mt19937 random(2);
-    for (pid_t& worker : workers) start(worker);
+    for (pid_t& worker : workers)
+        start(worker);
     int ended = 0;
     for (int i = 0; i < kills; i++) {
         usleep(random() % 1500);
-        if (i % 5 == 0) std::filesystem::remove(folder.file());
+        if (i % 5 == 0)
+            std::filesystem::remove(folder.file());
         pid_t& worker = workers[random() % 3];
         ::kill(worker, SIGKILL);
         int status = 0;
@@ -282,7 +294,8 @@ TEST_CASE("processes killed at random while the ledger is removed again and agai
         survivor.ledger.take_back_dead();
         start(worker);
     }
-    for (pid_t& worker : workers) ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
+    for (pid_t& worker : workers)
+        ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
     survivor.ledger.take_back_dead();
     CHECK(ended == 0);
     CHECK(std::filesystem::exists(folder.file()));
@@ -294,7 +307,8 @@ TEST_CASE("processes killed at random while the ledger is removed again and agai
 }
 
 TEST_CASE("a member that closed every descriptor lives, as seen from another pid namespace too") {
-    if (!can_unshare(CLONE_NEWPID)) return;
+    if (!can_unshare(CLONE_NEWPID))
+        return;
     const LedgerFolder folder;
     Child a(member(folder));
     REQUIRE(a.ask(Step::join) == Answer::joined);
@@ -331,7 +345,8 @@ TEST_CASE("groups without members make room for others, the one that was left fi
     Place lives;
     REQUIRE(lives.open(folder));
     REQUIRE(lives.join("lives", 7 * kGiB) == Joined::yes);
-    for (unsigned i = 0; i < 2 * kAccounts; i++) once("exp" + std::to_string(i), kGiB);
+    for (unsigned i = 0; i < 2 * kAccounts; i++)
+        once("exp" + std::to_string(i), kGiB);
     // The group that was left last is still known: its limit holds for a process that gives none.
     CHECK(once("exp" + std::to_string(2 * kAccounts - 1), kNoLimitBytes) == kGiB);
     CHECK(once("exp0", kNoLimitBytes) == kNoLimitBytes);
@@ -349,12 +364,14 @@ TEST_CASE("where a ledger has no room for one more job or group, it is said how 
         REQUIRE(taken.back()->open(folder));
         return taken.back()->join(("one" + std::to_string(taken.size())).c_str(), kGiB, 0, kind);
     };
-    for (unsigned i = 0; i < kMaxGroups; i++) REQUIRE(join(AccountKind::group) == Joined::yes);
+    for (unsigned i = 0; i < kMaxGroups; i++)
+        REQUIRE(join(AccountKind::group) == Joined::yes);
     CHECK(join(AccountKind::group) == Joined::unavailable);
     CHECK(std::string(taken.back()->failure.text) ==
           "a GPU's ledger has room for 96 groups, and all of it is taken: wait until one has ended, or name a group "
           "that is there");
-    for (unsigned i = kMaxGroups; i < kAccounts; i++) REQUIRE(join(AccountKind::job) == Joined::yes);
+    for (unsigned i = kMaxGroups; i < kAccounts; i++)
+        REQUIRE(join(AccountKind::job) == Joined::yes);
     CHECK(join(AccountKind::job) == Joined::unavailable);
     CHECK(std::string(taken.back()->failure.text) ==
           "a GPU's ledger has room for 128 jobs and groups, and all of it is taken: wait until one has ended, or start "

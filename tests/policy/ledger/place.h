@@ -49,9 +49,11 @@ struct LedgerFolder {
 // A process of this user's as others see it: it lives as long as this object, or the process that made it.
 struct Living {
     explicit Living(const LedgerFolder& folder, ledger::Presence::Lasts lasts = ledger::Presence::Lasts::until_exec) {
-        if (!handle.open(folder.path.c_str())) std::abort();
+        if (!handle.open(folder.path.c_str()))
+            std::abort();
         where = {handle.descriptor(), geteuid(), geteuid(), folder.path.c_str()};
-        if (!presence.keep(where, kUuid, lasts, nullptr)) std::abort();
+        if (!presence.keep(where, kUuid, lasts, nullptr))
+            std::abort();
     }
     ~Living() { end(); }
     void end() { presence.give_up(where, false); }
@@ -88,7 +90,8 @@ struct Mapped {
     explicit Mapped(const LedgerFolder& folder) {
         const int descriptor = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
         void* const memory = mmap(nullptr, sizeof(ledger::File), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-        if (memory == MAP_FAILED) std::abort();
+        if (memory == MAP_FAILED)
+            std::abort();
         close(descriptor);
         file = static_cast<ledger::File*>(memory);
     }
@@ -103,18 +106,22 @@ class Child {
   public:
     explicit Child(const std::function<char(char)>& answer) {
         int in[2], out[2];
-        if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) std::abort();
+        if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
+            std::abort();
         if (lives_[0] < 0) {
-            if (pipe2(lives_, O_CLOEXEC) != 0) std::abort();
+            if (pipe2(lives_, O_CLOEXEC) != 0)
+                std::abort();
             parents_.push_back(lives_[1]);
         }
         pid_ = fork();
         if (pid_ == 0) {
             close(in[1]), close(out[0]);
-            for (const int file : parents_) close(file);  // or an older child would never see its input end
+            for (const int file : parents_)
+                close(file);  // or an older child would never see its input end
             for (char letter; read(in[0], &letter, 1) == 1;) {
                 letter = answer(letter);
-                if (write(out[1], &letter, 1) != 1) break;
+                if (write(out[1], &letter, 1) != 1)
+                    break;
             }
             _exit(0);
         }
@@ -138,7 +145,8 @@ class Child {
         end();
     }
     void end() {
-        if (pid_ <= 0) return;
+        if (pid_ <= 0)
+            return;
         close(in_);
         std::erase(parents_, in_);
         waitpid(pid_, nullptr, 0);
@@ -147,7 +155,8 @@ class Child {
     pid_t pid() const { return pid_; }
     /// In a child: one of its own that does nothing until the test has ended, and has its mappings and descriptors.
     static void leave_one_behind() {
-        if (fork() != 0) return;
+        if (fork() != 0)
+            return;
         char none = 0;
         _exit(read(lives_[0], &none, 1) < 0);
     }
@@ -168,11 +177,14 @@ struct Keeper {
                          ? Answer::locked
                          : Answer::not_locked;
           }) {
-        if (child.ask(Step::keep_locked) != Answer::locked) std::abort();
-        if (!stopped) return;
+        if (child.ask(Step::keep_locked) != Answer::locked)
+            std::abort();
+        if (!stopped)
+            return;
         ::kill(child.pid(), SIGSTOP);
         int status = 0;
-        if (waitpid(child.pid(), &status, WUNTRACED) != child.pid() || !WIFSTOPPED(status)) std::abort();
+        if (waitpid(child.pid(), &status, WUNTRACED) != child.pid() || !WIFSTOPPED(status))
+            std::abort();
     }
     ~Keeper() { child.kill(); }
     Child child;
@@ -180,7 +192,8 @@ struct Keeper {
 
 /// The answer to Step::join where it matters why a process could not join.
 inline char answer_of(ledger::Joined joined) {
-    if (joined == ledger::Joined::yes) return Answer::joined;
+    if (joined == ledger::Joined::yes)
+        return Answer::joined;
     return joined == ledger::Joined::refused ? Answer::refused : Answer::unavailable;
 }
 
@@ -189,7 +202,8 @@ inline std::function<char(char)> member(const LedgerFolder& folder, uint64_t lim
     return [&folder, limit, reserved, place = std::make_shared<Place>()](char step) {
         switch (step) {
             case Step::join:
-                if (!place->open(folder)) return Answer::not_opened;
+                if (!place->open(folder))
+                    return Answer::not_opened;
                 return place->join("lab", limit, reserved) == ledger::Joined::yes ? Answer::joined : Answer::refused;
             case Step::reserve_5_gib:
                 return place->membership.reserve(5 * kGiB, 0, nullptr) ? Answer::reserved : Answer::refused;

@@ -44,11 +44,15 @@ constexpr char kEnded = 'n';
 std::function<char(char)> neighbour(const std::string& path) {
     constexpr char kMayWrite = 'w';
     return [path](char kind) {
-        if (geteuid() == 0 && (setgid(kStranger) != 0 || setuid(kStranger) != 0)) return Answer::none;
+        if (geteuid() == 0 && (setgid(kStranger) != 0 || setuid(kStranger) != 0))
+            return Answer::none;
         static int file = -1;
-        if (file < 0) file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (open(path.c_str(), O_RDWR | O_CLOEXEC) >= 0) return kMayWrite;
-        if (kind == LockBy::flock) return flock(file, LOCK_EX | LOCK_NB) == 0 ? Answer::locked : Answer::not_locked;
+        if (file < 0)
+            file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        if (open(path.c_str(), O_RDWR | O_CLOEXEC) >= 0)
+            return kMayWrite;
+        if (kind == LockBy::flock)
+            return flock(file, LOCK_EX | LOCK_NB) == 0 ? Answer::locked : Answer::not_locked;
         struct flock lock {};
         lock.l_type = F_RDLCK;
         lock.l_whence = SEEK_SET;
@@ -78,7 +82,8 @@ TEST_CASE("a presence lives as long as its process, and its file goes with what 
 }
 
 TEST_CASE("a neighbour can neither take the lock of one who lives nor have it for one who doesn't") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     REQUIRE(chmod(folder.path.c_str(), 01777) == 0);
     const char how = GENERATE(LockBy::process, LockBy::open_file, LockBy::flock);
@@ -102,17 +107,22 @@ TEST_CASE("a neighbour can neither take the lock of one who lives nor have it fo
 }
 
 TEST_CASE("a file of another user's is nobody's presence") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     const Living watcher(folder);
     constexpr uint64_t kId = 0x1234;
     const std::string what = GENERATE("file", "fifo", "folder", "link");
     const std::string path = path_of(folder, kId);
     CAPTURE(what);
-    if (what == "file") std::ofstream(path) << "x";
-    if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
-    if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
-    if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    if (what == "file")
+        std::ofstream(path) << "x";
+    if (what == "fifo")
+        REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (what == "folder")
+        REQUIRE(mkdir(path.c_str(), 0777) == 0);
+    if (what == "link")
+        REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
     REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
     CHECK(life_of(watcher.where, kId) == Life::missing);
     CHECK_FALSE(remove_ended(watcher.where, kId));
@@ -144,7 +154,8 @@ TEST_CASE("a launcher's presence is the program's after an exec, and no child's"
         dup2(words[1], STDOUT_FILENO);
         const Living* const launcher = new Living(folder, Presence::Lasts::over_exec);
         const uint64_t id = launcher->presence.id();
-        if (write(pipes[1], &id, sizeof id) != sizeof id) _exit(1);
+        if (write(pipes[1], &id, sizeof id) != sizeof id)
+            _exit(1);
         close(pipes[1]);
         execl("/bin/sh", "sh", "-c", "sleep 100 & echo $!; exec sleep 100", static_cast<char*>(nullptr));
         _exit(1);
@@ -158,7 +169,8 @@ TEST_CASE("a launcher's presence is the program's after an exec, and no child's"
     REQUIRE(waitpid(process, nullptr, 0) == process);
     CHECK(life_of(watcher.where, id) == Life::ended);
     kill(atoi(child), SIGKILL);
-    for (const int file : {pipes[0], pipes[1], words[0], words[1]}) close(file);
+    for (const int file : {pipes[0], pipes[1], words[0], words[1]})
+        close(file);
 }
 
 TEST_CASE("a program that closes the launcher's descriptor has its lock again at the next look") {
@@ -234,19 +246,23 @@ TEST_CASE("the header's lock is held by one thread of one process at a time, who
     std::vector<pid_t> processes;
     const auto start = [&] {
         const pid_t process = fork();
-        if (process != 0) return processes.push_back(process);
+        if (process != 0)
+            return processes.push_back(process);
         const Living self(folder);
         for (;;) {
-            if (!lock_header_until(header, self.locker(), Deadline(5000))) _exit(1);
+            if (!lock_header_until(header, self.locker(), Deadline(5000)))
+                _exit(1);
             const uint64_t before = count;
             inside.store(self.presence.id());
             sched_yield();
-            if (inside.load() != self.presence.id() || count != before) _exit(2);
+            if (inside.load() != self.presence.id() || count != before)
+                _exit(2);
             count = before + 1;
             unlock_header(header, self.locker());
         }
     };
-    for (int i = 0; i < kProcesses; i++) start();
+    for (int i = 0; i < kProcesses; i++)
+        start();
     for (int i = 0; i < kKills; i++) {
         usleep(3000);
         const pid_t victim = processes.front();

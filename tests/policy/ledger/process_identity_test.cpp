@@ -28,7 +28,8 @@ namespace {
 uint64_t start_in_proc(pid_t pid) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
     std::string word;
-    for (int field = 1; field < 22; field++) stat >> word;
+    for (int field = 1; field < 22; field++)
+        stat >> word;
     uint64_t start = 0;
     stat >> start;
     return start;
@@ -47,14 +48,18 @@ struct Named {
 // A child that does nothing until it is killed.
 pid_t idle_child() {
     int ready[2];
-    if (pipe(ready) != 0) std::abort();
+    if (pipe(ready) != 0)
+        std::abort();
     const pid_t child = fork();
     if (child == 0) {
-        if (write(ready[1], "r", 1) != 1) _exit(1);
-        for (;;) pause();
+        if (write(ready[1], "r", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
     }
     char letter = 0;
-    if (read(ready[0], &letter, 1) != 1) std::abort();
+    if (read(ready[0], &letter, 1) != 1)
+        std::abort();
     close(ready[0]);
     close(ready[1]);
     return child;
@@ -81,13 +86,16 @@ constexpr int kNewTime = 0x80;  // CLONE_NEWTIME, which older headers don't know
 // can be no such namespace.
 bool ask_in_time_namespace(const char* offset, pid_t about, uint64_t (&answers)[2]) {
     int ends[2];
-    if (pipe(ends) != 0) std::abort();
+    if (pipe(ends) != 0)
+        std::abort();
     const pid_t child = fork();
     if (child == 0) {
-        if (unshare(kNewTime) != 0) _exit(1);
+        if (unshare(kNewTime) != 0)
+            _exit(1);
         std::ofstream offsets("/proc/self/timens_offsets");
         offsets << "boottime " << offset << std::flush;
-        if (!offsets) _exit(1);
+        if (!offsets)
+            _exit(1);
         const pid_t inside = fork();  // the namespace is the children's
         if (inside == 0) {
             const uint64_t said[2] = {start_in_proc(about), start_time_of(about)};
@@ -108,7 +116,8 @@ bool ask_in_time_namespace(const char* offset, pid_t about, uint64_t (&answers)[
 }  // namespace
 
 TEST_CASE("a process's start is the same for readers in all time namespaces") {
-    if (!cuslice::tests::can_unshare(kNewTime)) return;
+    if (!cuslice::tests::can_unshare(kNewTime))
+        return;
     const std::string offset =
         GENERATE("0 0", "1000 0", "86400 0", "-5 0", "7 500000000", "1000 123456789", "-3 999999999");
     CAPTURE(offset);
@@ -123,7 +132,8 @@ TEST_CASE("a process's start is the same for readers in all time namespaces") {
     CHECK((there[0] == here) == (offset == "0 0"));
     CHECK(is_same_start(there[1], here));
     const bool whole_ticks = offset.find("456789") == std::string::npos && offset.find("999999") == std::string::npos;
-    if (whole_ticks) CHECK(there[1] == here);
+    if (whole_ticks)
+        CHECK(there[1] == here);
 }
 
 TEST_CASE("start times are of one process if they differ by a tick at most, and are known") {
@@ -184,7 +194,8 @@ TEST_CASE("a process that a signal or a debugger has stopped is told from one th
     end(child);
     CHECK_FALSE(is_stopped(child));
 
-    if (!cuslice::tests::can_trace()) return;
+    if (!cuslice::tests::can_trace())
+        return;
     const pid_t traced = fork();
     if (traced == 0) {
         ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);

@@ -41,7 +41,8 @@ std::function<char(char)> wants(const LedgerFolder& folder, uint64_t wanted, uin
         if (step == Step::become_other_user)
             return setresgid(60002, 60002, 60002) == 0 && setresuid(60002, 60002, 60002) == 0 ? Answer::done
                                                                                               : Answer::refused;
-        if (!place->open(folder)) return Answer::not_opened;
+        if (!place->open(folder))
+            return Answer::not_opened;
         const std::string job = "job-" + std::to_string(getpid());
         switch (step) {
             case QueueStep::queue_up:
@@ -49,7 +50,8 @@ std::function<char(char)> wants(const LedgerFolder& folder, uint64_t wanted, uin
                 [[fallthrough]];
             case Step::read_available:
                 // Bytes in use: those outside cuslice, and those that members hold, which are none here.
-                if (!place->ledger.look(outside * kGiB, &place->committed, &place->available)) return Answer::none;
+                if (!place->ledger.look(outside * kGiB, &place->committed, &place->available))
+                    return Answer::none;
                 return step == QueueStep::queue_up ? position(place->committed.queue.position())
                                                    : gib(place->available / kGiB);
             case Step::join:
@@ -73,7 +75,8 @@ std::function<char(char)> wants(const LedgerFolder& folder, uint64_t wanted, uin
 
 unsigned waiting(const File& file) {
     unsigned count = 0;
-    for (const Ticket& ticket : file.tickets) count += ticket.state.load() == TicketState::waiting;
+    for (const Ticket& ticket : file.tickets)
+        count += ticket.state.load() == TicketState::waiting;
     return count;
 }
 
@@ -84,7 +87,8 @@ unsigned pass(const LedgerFolder& folder, unsigned most) {
     std::unique_ptr<Child> before;
     for (unsigned i = 0; i < most; i++) {
         auto small = std::make_unique<Child>(wants(folder, 5));
-        if (small->ask(Step::join) != Answer::joined) break;
+        if (small->ask(Step::join) != Answer::joined)
+            break;
         served++;
         before = std::move(small);
     }
@@ -136,14 +140,16 @@ TEST_CASE("a queue of any length keeps what is left for the oldest, in whatever 
     for (const bool backwards : {false, true}) {
         Queue queue;
         const unsigned count = 3 * Queue::kMax;
-        for (unsigned i = 0; i < count; i++) queue.add(waiter(10 + (backwards ? count - 1 - i : i), 8));
+        for (unsigned i = 0; i < count; i++)
+            queue.add(waiter(10 + (backwards ? count - 1 - i : i), 8));
         CHECK(queue.position() == count + 1);
         const Waiter* kept_for = nullptr;
         CHECK(queue.room(9, 16, &kept_for) == 1);
         REQUIRE(kept_for != nullptr);
         CHECK(kept_for->order == 10);
         CHECK(queue.room(7, 16, &kept_for) == 7);
-        for (unsigned i = 0; i < kMaxPast; i++) queue.granted(1000 + i);
+        for (unsigned i = 0; i < kMaxPast; i++)
+            queue.granted(1000 + i);
         CHECK(queue.room(7, 16, &kept_for) == 0);
         REQUIRE(kept_for != nullptr);
         CHECK(kept_for->order == 10);
@@ -157,7 +163,8 @@ TEST_CASE("numbers of requests that nobody can have been given yet are not belie
     granted.note_all(orders, kNow);
     CHECK(granted.past(kNow - 6) == 2);
     CHECK(granted.past(1) == 3);
-    for (uint64_t i = 0; i < 2 * kLatest; i++) granted.note(kNow + i);
+    for (uint64_t i = 0; i < 2 * kLatest; i++)
+        granted.note(kNow + i);
     CHECK(granted.past(1) == kLatest);  // so many are known
     CHECK(granted.past(kNow + 2 * kLatest - 3) == 2);
 }
@@ -194,7 +201,8 @@ TEST_CASE("a request that waits is passed a bounded number of times, and then wh
 
     const bool waits = GENERATE(false, true);  // those that come later, too
     Child later(wants(folder, 1));
-    if (waits) CHECK(later.ask(QueueStep::queue_up) == position(2));
+    if (waits)
+        CHECK(later.ask(QueueStep::queue_up) == position(2));
     CHECK(later.ask(Step::join) == Answer::refused);
     CHECK(later.ask(QueueStep::read_kept) == gib(10));
     SECTION("it is served as soon as it fits") {
@@ -221,7 +229,8 @@ TEST_CASE("a request that waits is passed a bounded number of times, and then wh
         REQUIRE(kill(large.pid(), SIGSTOP) == 0);
         {
             const Mapped mapped(folder);
-            for (Ticket& ticket : mapped.file->tickets) ticket.looked.store(ticket.looked.load() - kLooksWithin);
+            for (Ticket& ticket : mapped.file->tickets)
+                ticket.looked.store(ticket.looked.load() - kLooksWithin);
         }
         CHECK(later.ask(Step::join) == Answer::joined);
         REQUIRE(kill(large.pid(), SIGCONT) == 0);
@@ -268,7 +277,8 @@ TEST_CASE("a refusal says for whom what is left is kept") {
         const Joined joined =
             place.ledger.join(request, 0, &place.membership, &refusal.committed, &refusal.available, &refusal.failure);
         CHECK(joined == (asked == 6 ? Joined::refused : Joined::yes));
-        if (asked != 6) continue;
+        if (asked != 6)
+            continue;
         const std::string text(describe_refusal(refusal).view());
         CAPTURE(text);
         CHECK(text.starts_with("6144.0 MiB requested, 16.0 GiB left, 12.0 GiB of it reserved for pid " +
@@ -338,7 +348,8 @@ TEST_CASE("who waits claims nothing that it can't have: others would have to cou
     CHECK(large.ask(QueueStep::queue_up) == position(1));
     CHECK(large.ask(Step::join) == Answer::refused);
     const Mapped mapped(folder);
-    for (const Account& account : mapped.file->accounts) CHECK(account.ticket != mapped.file->tickets[0].order);
+    for (const Account& account : mapped.file->accounts)
+        CHECK(account.ticket != mapped.file->tickets[0].order);
     holder.kill();
     CHECK(large.ask(Step::join) == Answer::joined);
     CHECK(std::any_of(std::begin(mapped.file->accounts), std::end(mapped.file->accounts),
@@ -374,11 +385,14 @@ TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers ar
         ticket.pid = 1;
         ticket.lock = LockKind::open_file;
     };
-    for (Ticket& ticket : mapped.file->tickets) invent(ticket, 1);
+    for (Ticket& ticket : mapped.file->tickets)
+        invent(ticket, 1);
     CHECK(large.ask(QueueStep::queue_up) == position(1));
     CHECK(waiting(*mapped.file) == 1);
-    for (uint32_t i = 1; i < kTickets; i++) memset(static_cast<void*>(&mapped.file->tickets[i]), 0xff, 128);
-    for (uint64_t& order : mapped.file->header.granted) order = ~0ull;
+    for (uint32_t i = 1; i < kTickets; i++)
+        memset(static_cast<void*>(&mapped.file->tickets[i]), 0xff, 128);
+    for (uint64_t& order : mapped.file->header.granted)
+        order = ~0ull;
     mapped.file->header.last_order = ~0ull;
     CHECK(small.ask(Step::join) == Answer::joined);
     CHECK(large.ask(Step::read_available) == gib(5));
@@ -411,12 +425,14 @@ TEST_CASE("more may wait than there are tickets: the others get one as soon as t
     CHECK(last.ledger.queued());
     CHECK(last.committed.queue.position() == kTickets);
     CHECK(last.committed.queue.total() == kTickets);
-    for (const auto& place : places) place->ledger.close();
+    for (const auto& place : places)
+        place->ledger.close();
     CHECK(waiting(*Mapped(folder).file) == 0);
 }
 
 TEST_CASE("users wait in one queue, and pass each other no more often than their own") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     Child holder(wants(folder, 6)), large(wants(folder, 14)), another(wants(folder, 15));

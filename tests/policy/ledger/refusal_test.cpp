@@ -90,7 +90,8 @@ TEST_CASE("what is left is told with who holds the rest: what is reserved, or wh
 
 TEST_CASE("five holders are named, and the others counted") {
     const auto refusal = std::make_unique<Refusal>();
-    for (int i = 0; i < 5; i++) add(*refusal, holder(800 + i, 1, kGiB, 0));
+    for (int i = 0; i < 5; i++)
+        add(*refusal, holder(800 + i, 1, kGiB, 0));
     CHECK(left(*refusal).find("more") == std::string::npos);
     CHECK(left(*refusal).find("pid 804") != std::string::npos);
     add(*refusal, holder(805, 1, kGiB, 0));

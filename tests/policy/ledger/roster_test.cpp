@@ -34,7 +34,8 @@ struct Kept {
     }
     OwnPlace* join(const Account* account) {
         OwnPlace* const place = roster.places().take(file, roster.index_of(account), Joiner("train"), nullptr);
-        if (place) member(*place).state.store(MemberState::live);
+        if (place)
+            member(*place).state.store(MemberState::live);
         return place;
     }
     Member& member(const OwnPlace& place) { return file.contents().members[place.number]; }
@@ -73,7 +74,8 @@ TEST_CASE("a process has so many places, and no more") {
     const Locked locked(kept.roster, Deadline(Locked::kPatience));
     REQUIRE(locked);
     const Account* const account = kept.open(AccountKind::job, "one");
-    for (unsigned i = 0; i < OwnPlaces::kMost; i++) REQUIRE(kept.join(account));
+    for (unsigned i = 0; i < OwnPlaces::kMost; i++)
+        REQUIRE(kept.join(account));
     CHECK_FALSE(kept.join(account));
     kept.roster.places().drop(kept.file, kMembers);  // nobody's
     CHECK_FALSE(kept.join(account));

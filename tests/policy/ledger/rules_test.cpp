@@ -37,14 +37,17 @@ std::function<char(char)> process(const LedgerFolder& folder, const Job& job) {
             if (job.user != 0 &&
                 (setresgid(job.user, job.user, job.user) != 0 || setresuid(job.user, job.user, job.user) != 0))
                 return Answer::not_opened;
-            if (!place->open(folder)) return Answer::not_opened;
-            if (job.rule) ledger.reserves_under(job.rule, kSlice);
+            if (!place->open(folder))
+                return Answer::not_opened;
+            if (job.rule)
+                ledger.reserves_under(job.rule, kSlice);
         }
         switch (step) {
             case Step::join:
                 return answer_of(place->join(job.name, job.reserved, job.reserved, AccountKind::job, job.in_use));
             case Step::read_available:
-                if (!ledger.look(job.in_use, &place->committed, &place->available)) return Answer::not_opened;
+                if (!ledger.look(job.in_use, &place->committed, &place->available))
+                    return Answer::not_opened;
                 return gib(place->available / kGiB);
             case RuleStep::join_rule: {
                 Request request;
@@ -70,7 +73,8 @@ unsigned members_of(const LedgerFolder& folder, AccountKind kind) {
     unsigned count = 0;
     for (uint32_t i = 0; i < mapped.file->header.members; i++) {
         const Member& member = mapped.file->members[i];
-        if (member.state.load() != MemberState::live) continue;
+        if (member.state.load() != MemberState::live)
+            continue;
         count += mapped.file->accounts[member.account].kind == kind;
     }
     return count;
@@ -163,7 +167,8 @@ TEST_CASE("a process that reserved under a rule has one place in it, whatever it
 }
 
 TEST_CASE("what another user's jobs have reserved under a rule counts as no more than its slice") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     Child a(process(folder, {"a", 6 * kGiB, kRule, 60001})), b(process(folder, {"b", 6 * kGiB, kRule, 60001}));

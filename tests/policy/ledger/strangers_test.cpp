@@ -61,7 +61,8 @@ std::string join_reserving(const LedgerFolder& folder) {
     close(out[0]);
     int status = 0;
     waitpid(child, &status, 0);
-    if (!WIFEXITED(status)) return "(hangs)";
+    if (!WIFEXITED(status))
+        return "(hangs)";
     text.resize(count > 0 ? static_cast<size_t>(count) : 0);
     return text;
 }
@@ -82,15 +83,19 @@ uint64_t size_of_ledger(const LedgerFolder& folder) {
 }  // namespace
 
 TEST_CASE("nobody waits for what another user put under their own name") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     const std::string path = folder.file_of(kStranger),
                       what = GENERATE("fifo", "lease", "lock", "folder", "link", "huge");
     CAPTURE(what);
     std::unique_ptr<FileKeeper> keeper;
-    if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
-    if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
-    if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    if (what == "fifo")
+        REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (what == "folder")
+        REQUIRE(mkdir(path.c_str(), 0777) == 0);
+    if (what == "link")
+        REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
     if (what == "huge") {
         std::ofstream(path) << "x";
         std::filesystem::resize_file(path, 1ull << 40);
@@ -109,9 +114,12 @@ TEST_CASE("nobody waits for what lies under the own name, and it is said what it
     const std::string path = folder.file(), what = GENERATE("fifo", "folder", "link", "lease");
     CAPTURE(what);
     std::unique_ptr<FileKeeper> keeper;
-    if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
-    if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
-    if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    if (what == "fifo")
+        REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (what == "folder")
+        REQUIRE(mkdir(path.c_str(), 0777) == 0);
+    if (what == "link")
+        REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
     if (what == "lease") {
         make_ledger(folder);
         keeper = std::make_unique<FileKeeper>(path, true);
@@ -119,11 +127,13 @@ TEST_CASE("nobody waits for what lies under the own name, and it is said what it
     const std::string said = join_reserving(folder);
     CAPTURE(said);
     CHECK(said.find(path) != said.npos);
-    if (what == "fifo") CHECK(said == path + " is no regular file");
+    if (what == "fifo")
+        CHECK(said == path + " is no regular file");
 }
 
 TEST_CASE("what another user put under the own name is passed by, and all of the own processes meet elsewhere") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     const uint64_t size = size_of_ledger(folder);
     const std::string what = GENERATE("file", "lock", "fifo", "folder", "link", "ledger");
@@ -132,15 +142,20 @@ TEST_CASE("what another user put under the own name is passed by, and all of the
     std::unique_ptr<FileKeeper> keeper;
     for (unsigned i = 0; i < count; i++) {
         const std::string path = folder.file_of(geteuid(), i);
-        if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
-        if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
-        if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
-        if (what == "file" || what == "lock") std::ofstream(path) << "x";
+        if (what == "fifo")
+            REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+        if (what == "folder")
+            REQUIRE(mkdir(path.c_str(), 0777) == 0);
+        if (what == "link")
+            REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+        if (what == "file" || what == "lock")
+            std::ofstream(path) << "x";
         if (what == "ledger") {
             std::ofstream(path) << "x";
             std::filesystem::resize_file(path, size);
         }
-        if (what == "lock" && i == 0) keeper = std::make_unique<FileKeeper>(path, false);
+        if (what == "lock" && i == 0)
+            keeper = std::make_unique<FileKeeper>(path, false);
         REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
     }
     CHECK(join_reserving(folder) == "joined");
@@ -170,15 +185,18 @@ std::string open_among_strangers(const LedgerFolder& folder, const std::function
     if (child == 0) {
         alarm(kGuard);
         char letter = 0;
-        if (setresgid(kUser, kUser, kUser) != 0 || setresuid(kUser, kUser, kUser) != 0) _exit(1);
-        if (read(go[0], &letter, 1) != 1) _exit(1);
+        if (setresgid(kUser, kUser, kUser) != 0 || setresuid(kUser, kUser, kUser) != 0)
+            _exit(1);
+        if (read(go[0], &letter, 1) != 1)
+            _exit(1);
         Place place;
         const std::string said = place.open(folder) ? "opened" : place.failure.text;
         _exit(write(out[1], said.data(), said.size()) < 0);
     }
     put(child);
     REQUIRE(write(go[1], "g", 1) == 1);
-    for (const int file : {go[0], go[1], out[1]}) close(file);
+    for (const int file : {go[0], go[1], out[1]})
+        close(file);
     std::string text(1024, '\0');
     const ssize_t count = read(out[0], text.data(), text.size());
     close(out[0]);
@@ -188,10 +206,14 @@ std::string open_among_strangers(const LedgerFolder& folder, const std::function
 }
 
 void put_strangers_thing(const std::string& path, const std::string& what) {
-    if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
-    if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
-    if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
-    if (what == "file") std::ofstream(path) << "x";
+    if (what == "fifo")
+        REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (what == "folder")
+        REQUIRE(mkdir(path.c_str(), 0777) == 0);
+    if (what == "link")
+        REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    if (what == "file")
+        std::ofstream(path) << "x";
     if (what == "socket") {
         sockaddr_un address{};
         address.sun_family = AF_UNIX;
@@ -206,7 +228,8 @@ void put_strangers_thing(const std::string& path, const std::string& what) {
 }  // namespace
 
 TEST_CASE("what another user put where a process makes its ledger, or puts a bad one aside, is passed by") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     const std::string what = GENERATE("file", "fifo", "folder", "link");
     const bool bad = GENERATE(false, true);
@@ -217,7 +240,8 @@ TEST_CASE("what another user put where a process makes its ledger, or puts a bad
     const auto put = [&](pid_t pid) {
         const std::string made = path + "." + std::to_string(pid) + "-" + space;
         put_strangers_thing(bad ? made + ".aside" : made, what);
-        if (!bad) return;
+        if (!bad)
+            return;
         std::ofstream(path) << "no ledger";
         REQUIRE(chown(path.c_str(), 60001, 60001) == 0);
     };
@@ -227,7 +251,8 @@ TEST_CASE("what another user put where a process makes its ledger, or puts a bad
 }
 
 TEST_CASE("a ledger that is gone is put back by who has closed its descriptor, whatever another user puts there") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     const std::string what = GENERATE("file", "fifo", "folder", "link", "socket");
     CAPTURE(what);
@@ -246,7 +271,8 @@ TEST_CASE("a ledger that is gone is put back by who has closed its descriptor, w
 }
 
 TEST_CASE("where another user has every name nothing is granted, and it is said who has") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     for (unsigned i = 0; i < kMaxNames; i++) {
         const std::string path = folder.file_of(geteuid(), i);
@@ -280,8 +306,10 @@ TEST_CASE("what is no ledger is replaced once, by whoever comes first, however m
             children.push_back(std::make_unique<Child>(member(folder, kProcesses * kGiB)));
             REQUIRE(children.back()->tell(Step::join));
         }
-        for (const auto& child : children) REQUIRE(child->hear() == Answer::joined);
-        for (const auto& child : children) REQUIRE(child->ask(Step::reserve_1_gib) == Answer::reserved);
+        for (const auto& child : children)
+            REQUIRE(child->hear() == Answer::joined);
+        for (const auto& child : children)
+            REQUIRE(child->ask(Step::reserve_1_gib) == Answer::reserved);
         CHECK(children.front()->ask(Step::take_back_dead) == Answer::nothing_to_take_back);
         CHECK(children.front()->ask(Step::read_total) == gib(0) + kProcesses);
     }
@@ -344,7 +372,8 @@ TEST_CASE("once a lock that could not be had is free, the dead are taken back an
         other.kill();
     }
     CHECK_FALSE(place.membership.reserve(5 * kGiB, 0, nullptr));
-    if (lost) std::filesystem::remove(folder.file());
+    if (lost)
+        std::filesystem::remove(folder.file());
     CHECK(place.ledger.take_back_dead() != lost);
     CHECK(place.membership.reserve(5 * kGiB, 0, nullptr));
     CHECK(std::filesystem::exists(folder.file()));
@@ -356,7 +385,8 @@ TEST_CASE("a ledger of another version stays as it is, and is used by its own") 
     // Before versions had names of their own, and after this one.
     const std::string others[] = {folder.path + "/" + name + ".ledger",
                                   folder.path + "/" + name + "." + std::to_string(kVersion + 1) + ".ledger"};
-    for (const std::string& other : others) std::ofstream(other) << "another version's";
+    for (const std::string& other : others)
+        std::ofstream(other) << "another version's";
     Place place;
     REQUIRE(place.open(folder));
     CHECK(place.ledger.found() == Found::made);
@@ -382,8 +412,10 @@ TEST_CASE("a ledger takes little space, and more as more processes come") {
     REQUIRE(join());
     CHECK(space() <= 264 << 10);  // docs/sharing.md
     constexpr uint64_t kCount = 500, kBytes = 1 << 20;
-    while (places.size() < kCount) REQUIRE(join());
-    for (const auto& place : places) CHECK(place->membership.reserve(kBytes, 0, nullptr));
+    while (places.size() < kCount)
+        REQUIRE(join());
+    for (const auto& place : places)
+        CHECK(place->membership.reserve(kBytes, 0, nullptr));
     CHECK(places[0]->membership.used() == kCount * kBytes);
     CHECK(space() <= 1 << 20);
     CHECK(std::filesystem::file_size(folder.file()) >= space());
@@ -395,7 +427,8 @@ TEST_CASE("where files may not be as large as a ledger it is said, and no signal
     const pid_t child = fork();
     if (child == 0) {
         const rlimit small{64 << 10, RLIM_INFINITY};
-        if (setrlimit(RLIMIT_FSIZE, &small) != 0) _exit(2);
+        if (setrlimit(RLIMIT_FSIZE, &small) != 0)
+            _exit(2);
         Place place;
         _exit(place.open(folder) || std::string(place.failure.text).find("File too large") == std::string::npos);
     }

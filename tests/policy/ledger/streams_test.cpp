@@ -24,12 +24,14 @@ namespace {
 constexpr unsigned kStranger = 60002;
 
 void close_streams() {
-    for (int file = 0; file <= 2; file++) close(file);
+    for (int file = 0; file <= 2; file++)
+        close(file);
 }
 
 bool streams_are_closed() {
     bool closed = true;
-    for (int file = 0; file <= 2; file++) closed = closed && fcntl(file, F_GETFD) < 0;
+    for (int file = 0; file <= 2; file++)
+        closed = closed && fcntl(file, F_GETFD) < 0;
     return closed;
 }
 
@@ -40,9 +42,11 @@ constexpr char kStreamsOpen = 'n';
 // A member that has no streams.
 std::function<char(char)> bare_member(const LedgerFolder& folder) {
     return [inner = member(folder), closed = false](char step) mutable {
-        if (!closed) close_streams();
+        if (!closed)
+            close_streams();
         closed = true;
-        if (step == kCheckStreams) return streams_are_closed() ? Answer::closed : kStreamsOpen;
+        if (step == kCheckStreams)
+            return streams_are_closed() ? Answer::closed : kStreamsOpen;
         errno = EWOULDBLOCK;  // whatever the program was told last
         return inner(step);
     };
@@ -111,7 +115,8 @@ TEST_CASE("a member without standard streams shares the limit, and has no descri
 }
 
 TEST_CASE("a process without standard streams sees what other users have reserved") {
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     Child stranger([&, place = std::make_shared<Place>()](char) {
@@ -123,8 +128,10 @@ TEST_CASE("a process without standard streams sees what other users have reserve
     REQUIRE(stranger.ask(Step::join) == Answer::joined);
     CHECK(without_streams([&] {
               Place place;
-              if (!place.open(folder)) return 1;
-              if (place.join("job", 10 * kGiB, 10 * kGiB, AccountKind::job) != Joined::refused) return 2;
+              if (!place.open(folder))
+                  return 1;
+              if (place.join("job", 10 * kGiB, 10 * kGiB, AccountKind::job) != Joined::refused)
+                  return 2;
               return place.available == kCapacity - 10 * kGiB && streams_are_closed() ? 0 : 3;
           }) == 0);
 }
@@ -136,13 +143,18 @@ TEST_CASE("a ledger is read under any descriptor, if it is whole") {
     const std::string path = folder.file();
     CHECK(without_streams([&] {
               bool missing = true;
-              if (open_foreign(path.c_str(), geteuid(), &missing, nullptr) != 0 || missing) return 1;
+              if (open_foreign(path.c_str(), geteuid(), &missing, nullptr) != 0 || missing)
+                  return 1;
               close(0);
               LedgerError why;
-              if (open_foreign((path + "x").c_str(), geteuid(), &missing, &why) >= 0 || !missing) return 2;
-              if (std::string(why.text) != "can't open " + path + "x: No such file or directory") return 3;
-              if (truncate(path.c_str(), 5000) != 0) return 4;
-              if (open_foreign(path.c_str(), geteuid(), &missing, &why) >= 0 || missing) return 5;
+              if (open_foreign((path + "x").c_str(), geteuid(), &missing, &why) >= 0 || !missing)
+                  return 2;
+              if (std::string(why.text) != "can't open " + path + "x: No such file or directory")
+                  return 3;
+              if (truncate(path.c_str(), 5000) != 0)
+                  return 4;
+              if (open_foreign(path.c_str(), geteuid(), &missing, &why) >= 0 || missing)
+                  return 5;
               return why.text == path + " is damaged" && streams_are_closed() ? 0 : 6;
           }) == 0);
 }
@@ -166,12 +178,15 @@ TEST_CASE(
               for (const bool keep : {false, true}) {
                   const int low = open("/dev/null", O_RDWR | O_CLOEXEC);
                   const int moved = cuslice::keep_descriptor(low, keep);
-                  if (moved < 10 || fcntl(moved, F_GETFD) != (keep ? 0 : FD_CLOEXEC)) return 1;
-                  if (!streams_are_closed()) return 2;
+                  if (moved < 10 || fcntl(moved, F_GETFD) != (keep ? 0 : FD_CLOEXEC))
+                      return 1;
+                  if (!streams_are_closed())
+                      return 2;
                   close(moved);
               }
               const rlimit few{8, 8};
-              if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 3;
+              if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+                  return 3;
               for (const bool keep : {false, true}) {
                   const int low = open("/dev/null", O_RDWR | O_CLOEXEC);
                   if (cuslice::keep_descriptor(low, keep) != low || fcntl(low, F_GETFD) != (keep ? 0 : FD_CLOEXEC))
@@ -189,14 +204,18 @@ TEST_CASE("a recording goes on under any descriptor, also where a process may ha
     const std::string second = "7,09:12:03.000532,free,0x200,512,0x0,,,\n";
     CHECK(without_streams([&] {
               const rlimit few{3, 3};
-              if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
+              if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+                  return 1;
               cuslice::trace::File file;
               cuslice::Reason why;
               int error = 0;
-              if (!file.make(path, why)) return 2;
-              if (file.append(first, error) != cuslice::trace::File::Appended::done) return 3;
+              if (!file.make(path, why))
+                  return 2;
+              if (file.append(first, error) != cuslice::trace::File::Appended::done)
+                  return 3;
               close_streams();  // the program, which doesn't know that one of them is in use
-              if (file.append(second, error) != cuslice::trace::File::Appended::done) return 4;
+              if (file.append(second, error) != cuslice::trace::File::Appended::done)
+                  return 4;
               file.finish();
               return fcntl(0, F_GETFD) >= 0 ? 0 : 5;
           }) == 0);

@@ -76,7 +76,8 @@ TEST_CASE("a ticket is the first that is free, says who waits for how much, and 
 
 TEST_CASE("a waiter that finds no ticket gets one when it next looks") {
     Waits waits;
-    for (Ticket& ticket : waits.file->tickets) ticket.state.store(TicketState::waiting);
+    for (Ticket& ticket : waits.file->tickets)
+        ticket.state.store(TicketState::waiting);
     waits.take();
     CHECK_FALSE(waits.ticket.placed());
     waits.file->tickets[7].state.store(TicketState::free);

@@ -40,7 +40,8 @@ struct Shared {
     uint64_t most() const { return peak_of(total, peak); }
     uint64_t sum() const {
         int64_t all = 0;
-        for (const Stripe& stripe : stripes) all += stripe.held.load();
+        for (const Stripe& stripe : stripes)
+            all += stripe.held.load();
         return static_cast<uint64_t>(all);
     }
 };
@@ -80,9 +81,11 @@ Cut killed_after(Scene& scene, int instructions, Work work, Meanwhile meanwhile)
     // Only the work counts, not the C library's instructions before and after it.
     Cut cut;
     while (cut.instructions < instructions && !scene.shared->done) {
-        if (ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) break;
+        if (ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0)
+            break;
         waitpid(child, &status, 0);
-        if (!WIFSTOPPED(status)) break;
+        if (!WIFSTOPPED(status))
+            break;
         cut.instructions += scene.shared->working;
     }
     cut.short_of_end = !scene.shared->done;
@@ -201,7 +204,8 @@ TEST_CASE("of a dead process those stripes come first that gave back what others
     CAPTURE(negative);
     REQUIRE(shared.change(0, 10));
     for (const uint32_t stripe : {1u, 2u, 3u}) {
-        if (stripe == negative) continue;
+        if (stripe == negative)
+            continue;
         REQUIRE(shared.change(stripe, 100));
     }
     REQUIRE(shared.change(negative, -60));
@@ -261,7 +265,8 @@ TEST_CASE("sums of what a file says wrap") {
 // The victim (stripe 1) reserves, gives back, or is refused; before it somebody else's stamp or its own stands in the
 // total; after its last instruction nobody, one or two others change it; and whoever takes its bytes back dies as well.
 TEST_CASE("a process killed at any instruction leaves exactly what it held", "[slow]") {
-    if (!can_trace()) return;
+    if (!can_trace())
+        return;
     const int what = GENERATE(0, 1, 2), others = GENERATE(0, 1, 2);
     const bool own_stamp = GENERATE(false, true);
     CAPTURE(what, others, own_stamp);
@@ -273,17 +278,23 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held", "[s
     REQUIRE(shared.change(2, 5000));
     REQUIRE(shared.change(3, 700));
     const auto victim = [&] {
-        if (what == 0) shared.change(1, 111);
-        if (what == 1) shared.change(1, -300);
-        if (what == 2) shared.change(1, static_cast<int64_t>(kLimit));
+        if (what == 0)
+            shared.change(1, 111);
+        if (what == 1)
+            shared.change(1, -300);
+        if (what == 2)
+            shared.change(1, static_cast<int64_t>(kLimit));
     };
     const auto meanwhile = [&] {
-        if (others >= 1) shared.change(2, 10);
-        if (others == 2) shared.change(3, 20);
+        if (others >= 1)
+            shared.change(2, 10);
+        if (others == 2)
+            shared.change(3, 20);
     };
     const auto begin = [&] {
         REQUIRE(shared.change(1, 300));
-        if (!own_stamp) REQUIRE(shared.change(2, 1));
+        if (!own_stamp)
+            REQUIRE(shared.change(2, 1));
     };
     // All of them, counted by a child that is stepped to its end, so that none of the points below can be missing. The
     // least of some: a sanitizer's runtime does more now and then.
@@ -333,16 +344,20 @@ TEST_CASE("processes killed at random: nothing is lost, nothing is over the limi
     pid_t workers[kWorkers];
     const auto start = [&](uint32_t stripe) {
         const pid_t child = fork();
-        if (child != 0) return child;
+        if (child != 0)
+            return child;
         std::mt19937 random(static_cast<unsigned>(getpid()));
         for (;;) {
             const auto bytes = static_cast<int64_t>(random() % (kLimit / 3));
-            if (!shared.change(stripe, bytes)) continue;
-            if (read(shared.total).bytes > kLimit) _exit(7);
+            if (!shared.change(stripe, bytes))
+                continue;
+            if (read(shared.total).bytes > kLimit)
+                _exit(7);
             shared.change(stripe, -bytes);
         }
     };
-    for (uint32_t stripe = 0; stripe < kWorkers; stripe++) workers[stripe] = start(stripe);
+    for (uint32_t stripe = 0; stripe < kWorkers; stripe++)
+        workers[stripe] = start(stripe);
     std::mt19937 random(1);
     int broken = 0, wrong = 0, forgotten = 0;
     for (int i = 0; i < kills; i++) {
@@ -382,8 +397,10 @@ TEST_CASE("two of 5 under 8: never both, never neither") {
             meeting.wait();
             granted[stripe] = shared.change(stripe, 5, 8);
             meeting.wait();
-            if (stripe == 0) both += granted[0] && granted[1], neither += !granted[0] && !granted[1];
-            if (granted[stripe]) shared.change(stripe, -5);
+            if (stripe == 0)
+                both += granted[0] && granted[1], neither += !granted[0] && !granted[1];
+            if (granted[stripe])
+                shared.change(stripe, -5);
             meeting.wait();
         }
     });

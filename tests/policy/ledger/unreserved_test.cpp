@@ -97,7 +97,8 @@ TEST_CASE("a pid that another process had, or that shares a line of the table, i
 
 TEST_CASE("more of them than have names are counted") {
     const Made file = made();
-    for (int i = 0; i < 70; i++) file.member(kGroup, 800 + i, 10);
+    for (int i = 0; i < 70; i++)
+        file.member(kGroup, 800 + i, 10);
     const auto committed = file.counted();
     CHECK(committed->unreserved == 700);
     CHECK(committed->count == Committed::kMax);
@@ -109,7 +110,8 @@ TEST_CASE("a refusal names a group's process, and what is left is the same") {
     Child holder([&, place = std::make_shared<Place>()](char step) {
         if (step == kTake10Gib)
             return place->membership.reserve(10 * kGiB, 0, nullptr) ? Answer::done : Answer::refused;
-        if (!place->open(folder)) return Answer::not_opened;
+        if (!place->open(folder))
+            return Answer::not_opened;
         Request request;
         request.kind = AccountKind::group;
         request.name = "lab";
@@ -124,8 +126,10 @@ TEST_CASE("a refusal names a group's process, and what is left is the same") {
     const auto refused = [&](unsigned user) {
         const auto place = std::make_unique<Place>();
         auto refusal = std::make_unique<Refusal>();
-        if (user != 0 && seteuid(user) != 0) return std::string("can't be another user");
-        if (!place->open(folder)) return std::string(place->failure.text);
+        if (user != 0 && seteuid(user) != 0)
+            return std::string("can't be another user");
+        if (!place->open(folder))
+            return std::string(place->failure.text);
         refusal->asked = 8 * kGiB;
         refusal->in_use = 11 * kGiB;
         CHECK(place->join("job", 8 * kGiB, 8 * kGiB, AccountKind::job, 11 * kGiB) == Joined::refused);
@@ -139,7 +143,8 @@ TEST_CASE("a refusal names a group's process, and what is left is the same") {
     CHECK(own.find(named) == 0);
     CHECK(own.find(") 10.0 GiB for ") != std::string::npos);
     CHECK(own.find("; outside cuslice 1024.0 MiB. Try ") != std::string::npos);
-    if (!can_be_other_users()) return;
+    if (!can_be_other_users())
+        return;
     // As another user reads it.
     std::filesystem::permissions(folder.path, std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
     const std::string other = refused(1234);

@@ -50,9 +50,11 @@ struct RootAnswer {
 // A process that is root in a user namespace of its own, in which there is nobody else, and `user` outside.
 std::function<char(char)> root_inside(unsigned user, std::function<char(char)> answer) {
     return [user, answer = std::move(answer), begun = false](char step) mutable {
-        if (begun) return answer(step);
+        if (begun)
+            return answer(step);
         begun = true;
-        if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) return RootAnswer::not_entered;
+        if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0)
+            return RootAnswer::not_entered;
         return cuslice::tests::enter_namespaces(CLONE_NEWUSER) ? RootAnswer::entered : RootAnswer::not_entered;
     };
 }
@@ -91,13 +93,16 @@ TEST_CASE("where everybody has a number a user's is its own, whatever is in the 
 
 TEST_CASE("root of a user namespace is the user outside, whatever the folder has that it may only list") {
     constexpr unsigned kUser = 60001, kOther = 60002;
-    if (!can_be_other_users() || !can_unshare(CLONE_NEWUSER, kUser)) return;
+    if (!can_be_other_users() || !can_unshare(CLONE_NEWUSER, kUser))
+        return;
     const LedgerFolder folder;
     Child inside(root_inside(kUser, [&](char step) {
         const bool compares = step == RootStep::compare_with_outside;
         const unsigned number = compares ? belongs_to(0, kUser) : this_user(folder.path.c_str());
-        if (number == kUser) return RootAnswer::number_outside;
-        if (number == kOther) return RootAnswer::number_of_other;
+        if (number == kUser)
+            return RootAnswer::number_outside;
+        if (number == kOther)
+            return RootAnswer::number_of_other;
         return number == 1 ? RootAnswer::same_user : RootAnswer::another_number;
     }));
     REQUIRE(inside.ask(RootStep::enter_namespace) == RootAnswer::entered);

@@ -124,13 +124,20 @@ TEST_CASE("a file that lies under the name already lends the new one nothing") {
     CAPTURE(kind);
     const Folder folder;
     const std::string path = own_path(folder), other = folder.path + "/other";
-    if (kind != "dangling symlink") touch(other);
-    if (kind == "readable" || kind == "writable") touch(path);
-    if (kind == "readable") chmod(path.c_str(), 0644);
-    if (kind == "writable") chmod(path.c_str(), 0666);
-    if (kind == "hard link") std::filesystem::create_hard_link(other, path);
-    if (kind == "symlink" || kind == "dangling symlink") std::filesystem::create_symlink(other, path);
-    if (kind == "FIFO") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (kind != "dangling symlink")
+        touch(other);
+    if (kind == "readable" || kind == "writable")
+        touch(path);
+    if (kind == "readable")
+        chmod(path.c_str(), 0644);
+    if (kind == "writable")
+        chmod(path.c_str(), 0666);
+    if (kind == "hard link")
+        std::filesystem::create_hard_link(other, path);
+    if (kind == "symlink" || kind == "dangling symlink")
+        std::filesystem::create_symlink(other, path);
+    if (kind == "FIFO")
+        REQUIRE(mkfifo(path.c_str(), 0666) == 0);
     const int earlier = kind == "FIFO" ? -1 : open(path.c_str(), O_RDWR | O_CLOEXEC);  // of a reader from before
     LedgerError why;
     const File* const file = make_own(folder.path.c_str(), &why);
@@ -140,9 +147,12 @@ TEST_CASE("a file that lies under the name already lends the new one nothing") {
     CHECK(S_ISREG(info.st_mode));
     CHECK((info.st_mode & 07777) == 0600);
     CHECK(info.st_nlink == 1);
-    if (kind == "dangling symlink") CHECK_FALSE(std::filesystem::exists(other));
-    if (kind != "dangling symlink") CHECK(std::filesystem::file_size(other) == 1);
-    if (earlier < 0) return;
+    if (kind == "dangling symlink")
+        CHECK_FALSE(std::filesystem::exists(other));
+    if (kind != "dangling symlink")
+        CHECK(std::filesystem::file_size(other) == 1);
+    if (earlier < 0)
+        return;
     struct stat seen {};
     CHECK(fstat(earlier, &seen) == 0);
     CHECK(seen.st_ino != info.st_ino);

@@ -31,14 +31,16 @@ void write(const std::string& path, const std::vector<Row>& rows) {
     Reason why;
     REQUIRE(log.make(path, why));
     int error = 0;
-    for (const Row& row : rows) REQUIRE(log.append(row, error) == File::Appended::done);
+    for (const Row& row : rows)
+        REQUIRE(log.append(row, error) == File::Appended::done);
     log.finish();
 }
 
 // A row of text from what the compact form has.
 std::string text_of(const bench::RecordedRow& row) {
     Action action = Action::allocate;
-    if (row.action != "allocate") action = row.action == "free" ? Action::free : Action::allocate_failure;
+    if (row.action != "allocate")
+        action = row.action == "free" ? Action::free : Action::allocate_failure;
     const auto number = [](const std::string& text) { return text.empty() ? Row::kNotKnown : std::stoull(text); };
     RowText text;
     write_row(text, {row.thread, row.time, action, row.address, row.bytes, row.stream, row.gpu, number(row.limit),
@@ -61,7 +63,8 @@ class RandomRows {
     explicit RandomRows(unsigned seed) : random_(seed) {}
     Row next() {
         time_ += one_of(100) ? random_() % (3'600'000'000ull * 30) : random_() % 500;
-        if (one_of(200)) time_ -= random_() % 1'000'000'000;
+        if (one_of(200))
+            time_ -= random_() % 1'000'000'000;
         Row row{.thread = static_cast<uint32_t>(812 + random_() % 5),
                 .time = time_ - random_() % 50,
                 .action = static_cast<Action>(random_() % 3),
@@ -69,16 +72,22 @@ class RandomRows {
                 .bytes = random_() % (1ull << 33),
                 .stream = one_of(3) ? random_() % 20 : 0,
                 .gpu = {}};
-        if (one_of(50)) row.address = random_();
-        if (one_of(50)) row.bytes = random_() >> random_() % 64;
-        if (one_of(50)) row.stream = random_();
-        if (one_of(10)) return row;
+        if (one_of(50))
+            row.address = random_();
+        if (one_of(50))
+            row.bytes = random_() >> random_() % 64;
+        if (one_of(50))
+            row.stream = random_();
+        if (one_of(10))
+            return row;
         row.ordinal = static_cast<uint8_t>(random_() % 3);
         row.gpu = kGpus[row.ordinal];
         row.limit = one_of(20) ? limits_ += 512 : 1ull << 32;
         row.held = random_() % (1ull << 38);
-        if (one_of(100)) row.held = random_() - 1;
-        if (one_of(20)) row.limit = row.held = Row::kNotKnown;
+        if (one_of(100))
+            row.held = random_() - 1;
+        if (one_of(20))
+            row.limit = row.held = Row::kNotKnown;
         return row;
     }
 
@@ -93,7 +102,8 @@ class RandomRows {
 TEST_CASE("both forms say the same, but that the compact one rounds what is held") {
     RandomRows random(GENERATE(1u, 2u, 3u));
     std::vector<Row> rows;
-    for (int i = 0; i < 20'000; i++) rows.push_back(random.next());
+    for (int i = 0; i < 20'000; i++)
+        rows.push_back(random.next());
     const TestFolder folder;
     write(folder.at("a.trace"), rows);
     write(folder.at("a.csv"), rows);
@@ -106,9 +116,12 @@ TEST_CASE("both forms say the same, but that the compact one rounds what is held
         std::getline(lines, line);
         RowText text;
         write_row(text, rows[i]);
-        if (line + "\n" != text.view()) FAIL(line);
-        if (text_of(read_again[i]) != text_of(rows[i])) FAIL(text_of(read_again[i]) << " " << text_of(rows[i]));
-        if (read_again[i].time != rows[i].time) FAIL("the time of row " << i);
+        if (line + "\n" != text.view())
+            FAIL(line);
+        if (text_of(read_again[i]) != text_of(rows[i]))
+            FAIL(text_of(read_again[i]) << " " << text_of(rows[i]));
+        if (read_again[i].time != rows[i].time)
+            FAIL("the time of row " << i);
     }
 }
 
@@ -116,7 +129,8 @@ TEST_CASE("an event of the compact form takes 24 bytes, once its GPU, limit, thr
     const TestFolder folder;
     std::vector<Row> rows(10'000,
                           {.thread = 812, .time = kBegan, .address = 512, .bytes = (1ull << 40) - 1, .gpu = kGpus[0]});
-    for (size_t i = 0; i < rows.size(); i++) rows[i].stream = i % 4;
+    for (size_t i = 0; i < rows.size(); i++)
+        rows[i].stream = i % 4;
     write(folder.at("a.trace"), rows);
     // The header, a name in three pieces, a place, four sources, and a time.
     CHECK(std::filesystem::file_size(folder.at("a.trace")) == sizeof(Header) + (rows.size() + 3 + 1 + 4 + 1) * 24);
@@ -125,12 +139,14 @@ TEST_CASE("an event of the compact form takes 24 bytes, once its GPU, limit, thr
 TEST_CASE("where numbers for threads, streams and limits run out, each event says them itself") {
     const TestFolder folder;
     std::vector<Row> rows(70'000, {.thread = 812, .time = kBegan, .address = 512, .bytes = 512, .gpu = kGpus[0]});
-    for (size_t i = 0; i < rows.size(); i++) rows[i].stream = i * 16, rows[i].limit = i;
+    for (size_t i = 0; i < rows.size(); i++)
+        rows[i].stream = i * 16, rows[i].limit = i;
     write(folder.at("a.trace"), rows);
     const std::vector<bench::RecordedRow> read_again = compact_rows(folder.at("a.trace"));
     REQUIRE(read_again.size() == rows.size());
     for (size_t i = 0; i < rows.size(); i++)
-        if (read_again[i].stream != i * 16 || read_again[i].limit != std::to_string(i)) FAIL(i);
+        if (read_again[i].stream != i * 16 || read_again[i].limit != std::to_string(i))
+            FAIL(i);
 }
 
 TEST_CASE("a record is what the documents say") {

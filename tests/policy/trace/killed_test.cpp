@@ -44,7 +44,8 @@ struct Shared {
 void append(Log& log, Progress& progress, unsigned thread, uint64_t number) {
     progress.begun[thread] = number;
     int error = 0;
-    if (log.append(row_of(1000 + thread, number), error) != File::Appended::done) _exit(1);
+    if (log.append(row_of(1000 + thread, number), error) != File::Appended::done)
+        _exit(1);
     progress.done[thread] = number;
 }
 
@@ -65,7 +66,8 @@ Left left_in(const std::string& path) {
             const Row expected = row_of(row.thread, row.address);
             const bool same = row.bytes == expected.bytes && row.time == expected.time && row.gpu == kGpu &&
                               row.stream == expected.stream && row.held == std::to_string(expected.held);
-            if (!same) FAIL("record of " << row.address);
+            if (!same)
+                FAIL("record of " << row.address);
             left.rows[row.thread - 1000].insert(row.address);
         }
         return left;
@@ -74,18 +76,21 @@ Left left_in(const std::string& path) {
     std::string line, before;
     std::getline(lines, line);
     for (; std::getline(lines, line) && !lines.eof(); before = line) {
-        if (line.empty()) continue;
+        if (line.empty())
+            continue;
         if (bench::is_torn(before, line)) {
             left.torn++;
             continue;
         }
         const auto pointer = line.find(",0x");
-        if (pointer == line.npos) FAIL(line);
+        if (pointer == line.npos)
+            FAIL(line);
         const auto number = std::stoull(line.substr(pointer + 3), nullptr, 16);
         const auto thread = static_cast<uint32_t>(std::stoul(line));
         RowText whole;
         write_row(whole, row_of(thread, number));
-        if (line + "\n" != whole.view()) FAIL(line);
+        if (line + "\n" != whole.view())
+            FAIL(line);
         left.rows[thread - 1000].insert(number);
     }
     return left;
@@ -99,7 +104,8 @@ void check(const Left& left, const Progress& progress) {
         const uint64_t done = progress.done[thread], begun = progress.begun[thread];
         if (rows < done || rows > begun)
             FAIL("thread " << thread << ": " << rows << " rows of " << done << " to " << begun);
-        if (rows != 0 && *found->second.rbegin() != rows) FAIL("thread " << thread << ": a row too few in between");
+        if (rows != 0 && *found->second.rbegin() != rows)
+            FAIL("thread " << thread << ": a row too few in between");
     }
     CHECK(left.torn <= kThreads);
 }
@@ -109,7 +115,8 @@ std::string end_of(Form form) { return form == Form::csv ? "a.csv" : "a.trace"; 
 }  // namespace
 
 TEST_CASE("killed in any instruction of a row, a process leaves it whole, or so that it is known as torn") {
-    if (!tests::can_trace()) return;
+    if (!tests::can_trace())
+        return;
     const Form form = GENERATE(Form::csv, Form::compact);
     const auto step = static_cast<unsigned>(tests::instruction_step());
     unsigned whole = 0, torn = 0, most = 0;
@@ -121,8 +128,10 @@ TEST_CASE("killed in any instruction of a row, a process leaves it whole, or so 
         const pid_t child = fork();
         if (child == 0) {
             Reason why;
-            if (!log.make(folder.at(end_of(form)), why)) _exit(1);
-            for (uint64_t number = 1; number <= 2; number++) append(log, progress, 0, number);
+            if (!log.make(folder.at(end_of(form)), why))
+                _exit(1);
+            for (uint64_t number = 1; number <= 2; number++)
+                append(log, progress, 0, number);
             ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
             raise(SIGSTOP);
             progress.working = true;
@@ -136,7 +145,8 @@ TEST_CASE("killed in any instruction of a row, a process leaves it whole, or so 
         for (unsigned i = 0; i < instructions && !progress.over;) {
             REQUIRE(ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0);
             REQUIRE(waitpid(child, &status, 0) == child);
-            if (!WIFSTOPPED(status)) break;
+            if (!WIFSTOPPED(status))
+                break;
             i += progress.working;
             most = std::max(most, i);
         }
@@ -147,7 +157,8 @@ TEST_CASE("killed in any instruction of a row, a process leaves it whole, or so 
         check(left, progress);
         whole += left.rows.at(0).size() == 3;
         torn += left.torn;
-        if (over) break;
+        if (over)
+            break;
     }
     CHECK(most > 100);
     CHECK(whole > 1);
@@ -167,16 +178,20 @@ TEST_CASE("four threads that are killed at any moment lose no row that they had 
         if (child == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);  // it writes until it is killed
             Reason why;
-            if (!log.make(folder.at(end_of(form)), why)) _exit(1);
+            if (!log.make(folder.at(end_of(form)), why))
+                _exit(1);
             std::vector<std::thread> threads;
             for (unsigned thread = 0; thread < kThreads; thread++)
                 threads.emplace_back([&, thread] {
-                    for (uint64_t number = 1;; number++) append(log, progress, thread, number);
+                    for (uint64_t number = 1;; number++)
+                        append(log, progress, thread, number);
                 });
-            for (std::thread& thread : threads) thread.join();
+            for (std::thread& thread : threads)
+                thread.join();
         }
         const uint64_t rows = random() % 1500;
-        while (progress.done[0] < rows) sched_yield();
+        while (progress.done[0] < rows)
+            sched_yield();
         usleep(random() % 200);
         kill(child, SIGKILL);
         int status = 0;

@@ -40,19 +40,22 @@ Seen seen_in(const std::string& path) {
         std::vector<bench::RecordedRow> rows;
         std::string why;
         REQUIRE(bench::read_compact(text, rows, why));
-        for (const auto& row : rows) seen[row.thread].push_back(row.address);
+        for (const auto& row : rows)
+            seen[row.thread].push_back(row.address);
         return seen;
     }
     std::istringstream lines(text);
     std::string line, before;
     std::getline(lines, line);
     for (; std::getline(lines, line) && !lines.eof(); before = line) {  // a last one that is cut off is none
-        if (line.empty()) continue;
+        if (line.empty())
+            continue;
         RowText whole;
         const auto number = std::stoull(line.substr(line.find(",0x") + 3), nullptr, 16);
         const auto thread = static_cast<uint32_t>(std::stoul(line));
         write_row(whole, row_of(thread, number));
-        if (line + "\n" != whole.view()) FAIL(line);
+        if (line + "\n" != whole.view())
+            FAIL(line);
         seen[thread].push_back(number);
     }
     return seen;
@@ -63,7 +66,8 @@ std::string end_of(Form form) { return form == Form::csv ? "a.csv" : "a.trace"; 
 // In a child, as it changes what is the process's own; its exit code.
 int in_child(const std::function<int()>& work) {
     const pid_t child = fork();
-    if (child == 0) _exit(work());
+    if (child == 0)
+        _exit(work());
     int status = -1;
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -73,14 +77,16 @@ int in_child(const std::function<int()>& work) {
 uint64_t rows_until_full(Log& log, int& error) {
     constexpr uint64_t kMost = 100'000;
     for (uint64_t number = 1; number <= kMost; number++)
-        if (log.append(row_of(7, number), error) != File::Appended::done) return number - 1;
+        if (log.append(row_of(7, number), error) != File::Appended::done)
+            return number - 1;
     return kMost;
 }
 
 size_t mappings_of(const std::string& path) {
     std::istringstream maps(read("/proc/self/maps"));
     size_t count = 0;
-    for (std::string line; std::getline(maps, line);) count += line.ends_with(path);
+    for (std::string line; std::getline(maps, line);)
+        count += line.ends_with(path);
     return count;
 }
 
@@ -99,7 +105,8 @@ TEST_CASE("while a recording is written nothing but filler follows its rows and 
     Log log;
     Reason why;
     REQUIRE(log.make(path, why));
-    for (uint64_t i = 1; i <= 3; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
+    for (uint64_t i = 1; i <= 3; i++)
+        REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
     CHECK(std::filesystem::file_size(path) >= Windows::kFirst);
     CHECK((mode_of(path) & 0222) == 0);
     const std::string text = read(path);
@@ -113,7 +120,8 @@ TEST_CASE("while a recording is written nothing but filler follows its rows and 
     CHECK(append(log, row_of(7, 4)) == File::Appended::done);
     CHECK(read(path).find("\n\n") == std::string::npos);
     CHECK(seen_in(path)[7] == std::vector<uint64_t>{1, 2, 3, 4});
-    if (form == Form::compact) CHECK(std::filesystem::file_size(path) % sizeof(Record) == 0);
+    if (form == Form::compact)
+        CHECK(std::filesystem::file_size(path) % sizeof(Record) == 0);
 }
 
 TEST_CASE("threads that meet where a window ends lose no row and tear none, and windows don't stay") {
@@ -128,9 +136,11 @@ TEST_CASE("threads that meet where a window ends lose no row and tear none, and 
     std::atomic<unsigned> failed{0};
     for (uint32_t thread = 1; thread <= 8; thread++)
         threads.emplace_back([&, thread] {
-            for (uint64_t i = 1; i <= kRows; i++) failed += append(log, row_of(thread, i)) != File::Appended::done;
+            for (uint64_t i = 1; i <= kRows; i++)
+                failed += append(log, row_of(thread, i)) != File::Appended::done;
         });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     CHECK(failed == 0);
     CHECK(mappings_of(path) <= 3);
     const auto check = [&] {
@@ -139,7 +149,8 @@ TEST_CASE("threads that meet where a window ends lose no row and tear none, and 
         for (const auto& [thread, numbers] : seen) {
             REQUIRE(numbers.size() == kRows);
             for (uint64_t i = 0; i < kRows; i++)
-                if (numbers[i] != i + 1) FAIL("thread " << thread << ": row " << i);
+                if (numbers[i] != i + 1)
+                    FAIL("thread " << thread << ": row " << i);
         }
     };
     check();
@@ -166,13 +177,17 @@ TEST_CASE("threads that go on while their program ends lose no row, and have non
                     failed += append(log, row_of(thread, i)) != File::Appended::done;
                 }
             });
-        while (begun < round * 1000) sched_yield();
+        while (begun < round * 1000)
+            sched_yield();
         log.finish();
-        for (std::thread& thread : threads) thread.join();
+        for (std::thread& thread : threads)
+            thread.join();
         CHECK(failed == 0);
         Seen seen = seen_in(path);
-        for (uint32_t thread = 1; thread <= 4; thread++) CHECK(seen[thread].size() == kRows);
-        if (form == Form::csv) CHECK(read(path).find("\n\n") == std::string::npos);
+        for (uint32_t thread = 1; thread <= 4; thread++)
+            CHECK(seen[thread].size() == kRows);
+        if (form == Form::csv)
+            CHECK(read(path).find("\n\n") == std::string::npos);
     }
 }
 
@@ -186,13 +201,17 @@ TEST_CASE("where a process's limit for files is reached, all rows up to it are t
         const rlimit most{limit, RLIM_INFINITY};
         static Log log;
         Reason why;
-        if (!later) setrlimit(RLIMIT_FSIZE, &most);
-        if (!log.make(path, why)) return 1;
-        if (later && append(log, row_of(7, 1'000'000)) != File::Appended::done) return 2;
+        if (!later)
+            setrlimit(RLIMIT_FSIZE, &most);
+        if (!log.make(path, why))
+            return 1;
+        if (later && append(log, row_of(7, 1'000'000)) != File::Appended::done)
+            return 2;
         setrlimit(RLIMIT_FSIZE, &most);
         int error = 0;
         const uint64_t rows = rows_until_full(log, error);
-        if (error != EFBIG || rows < 10) return 3;
+        if (error != EFBIG || rows < 10)
+            return 3;
         const uint64_t extra = later;
         log.finish();
         const uint64_t most_bytes = later ? std::max<uint64_t>(limit, Windows::kFirst + 8192) : limit;
@@ -202,18 +221,23 @@ TEST_CASE("where a process's limit for files is reached, all rows up to it are t
 }
 
 TEST_CASE("where the disk is full, all rows up to it are there, and the program goes on") {
-    if (!tests::can_unshare(CLONE_NEWNS | CLONE_NEWUSER)) return;
+    if (!tests::can_unshare(CLONE_NEWNS | CLONE_NEWUSER))
+        return;
     const Form form = GENERATE(Form::csv, Form::compact);
     const TestFolder folder;
     const int code = in_child([&] {
-        if (!tests::enter_namespaces(CLONE_NEWNS | CLONE_NEWUSER)) return 1;
-        if (mount("none", folder.path, "tmpfs", 0, "size=300k") != 0) return 2;
+        if (!tests::enter_namespaces(CLONE_NEWNS | CLONE_NEWUSER))
+            return 1;
+        if (mount("none", folder.path, "tmpfs", 0, "size=300k") != 0)
+            return 2;
         static Log log;
         Reason why;
-        if (!log.make(folder.at(end_of(form)), why)) return 3;
+        if (!log.make(folder.at(end_of(form)), why))
+            return 3;
         int error = 0;
         const uint64_t rows = rows_until_full(log, error);
-        if (error != ENOSPC || rows < 1000) return 4;
+        if (error != ENOSPC || rows < 1000)
+            return 4;
         log.finish();
         return seen_in(folder.at(end_of(form)))[7].size() == rows ? 0 : 5;
     });
@@ -221,22 +245,29 @@ TEST_CASE("where the disk is full, all rows up to it are there, and the program 
 }
 
 TEST_CASE("a user whose descriptors are all closed gets his next windows, and the end of his file") {
-    if (!tests::can_be_other_users()) return;
+    if (!tests::can_be_other_users())
+        return;
     const TestFolder folder;
     const std::string path = folder.at("a.csv");
     REQUIRE(chown(folder.path, 4711, 4711) == 0);
     const int code = in_child([&] {
-        if (setgid(4711) != 0 || setuid(4711) != 0) return 1;
+        if (setgid(4711) != 0 || setuid(4711) != 0)
+            return 1;
         static Log log;
         Reason why;
-        if (!log.make(path, why)) return 2;
+        if (!log.make(path, why))
+            return 2;
         for (uint64_t i = 1; i <= 2000; i++) {
             if (i % 100 == 0)
-                for (int file = 3; file < 64; file++) close(file);
-            if (append(log, row_of(7, i)) != File::Appended::done) return 3;
+                for (int file = 3; file < 64; file++)
+                    close(file);
+            if (append(log, row_of(7, i)) != File::Appended::done)
+                return 3;
         }
-        if ((mode_of(path) & 0222) != 0) return 4;
-        for (int file = 3; file < 64; file++) close(file);
+        if ((mode_of(path) & 0222) != 0)
+            return 4;
+        for (int file = 3; file < 64; file++)
+            close(file);
         log.finish();
         return seen_in(path)[7].size() == 2000 && !read(path).ends_with("\n\n") && mode_of(path) & 0200 ? 0 : 5;
     });
@@ -252,12 +283,15 @@ TEST_CASE("where a window can't be had, rows are written") {
     const int code = in_child([&] {
         static Log log;
         Reason why;
-        if (!log.make(path, why)) return 1;
-        if (append(log, row_of(7, 1)) != File::Appended::done) return 2;
+        if (!log.make(path, why))
+            return 1;
+        if (append(log, row_of(7, 1)) != File::Appended::done)
+            return 2;
         const rlimit none{0, RLIM_INFINITY};
         setrlimit(RLIMIT_AS, &none);  // nothing more is mapped
         for (uint64_t i = 2; i <= 3000; i++)
-            if (append(log, row_of(7, i)) != File::Appended::done) return 3;
+            if (append(log, row_of(7, i)) != File::Appended::done)
+                return 3;
         const rlimit plenty{RLIM_INFINITY, RLIM_INFINITY};
         setrlimit(RLIMIT_AS, &plenty);
         log.finish();
@@ -274,12 +308,14 @@ TEST_CASE("a child that the C library doesn't know of claims nothing and cuts no
     Log log;
     Reason why;
     REQUIRE(log.make(path, why));
-    for (uint64_t i = 1; i <= 2; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
+    for (uint64_t i = 1; i <= 2; i++)
+        REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
     const auto size = std::filesystem::file_size(path);
     const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
     if (child == 0) {
         bool wrote = false;
-        for (uint64_t i = 1; i <= 10'000; i++) wrote |= append(log, row_of(8, i)) != File::Appended::not_ours;
+        for (uint64_t i = 1; i <= 10'000; i++)
+            wrote |= append(log, row_of(8, i)) != File::Appended::not_ours;
         log.finish();
         syscall(SYS_exit_group, wrote);
     }
@@ -287,7 +323,8 @@ TEST_CASE("a child that the C library doesn't know of claims nothing and cuts no
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(status == 0);
     CHECK(std::filesystem::file_size(path) == size);
-    for (uint64_t i = 3; i <= 3000; i++) REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
+    for (uint64_t i = 3; i <= 3000; i++)
+        REQUIRE(append(log, row_of(7, i)) == File::Appended::done);
     log.finish();
     Seen seen = seen_in(path);
     CHECK(seen.size() == 1);

@@ -116,7 +116,8 @@ TEST_CASE("a child that the C library doesn't know of writes nothing into its pa
     File file;
     REQUIRE(file.make(folder.at("a"), why));
     const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
-    if (child == 0) syscall(SYS_exit_group, append(file, "812,child\n") == File::Appended::not_ours ? 0 : 1);
+    if (child == 0)
+        syscall(SYS_exit_group, append(file, "812,child\n") == File::Appended::not_ours ? 0 : 1);
     int status = -1;
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(status == 0);

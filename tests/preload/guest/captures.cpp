@@ -18,7 +18,8 @@ struct Wrong {
 // A capture of another thread's forbids what this one does, unless that is global and this thread's mode is too.
 void allow_captures(Program& p, CUstreamCaptureMode of_others) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (of_others == CU_STREAM_CAPTURE_MODE_GLOBAL) exchange_mode(p, &mode);
+    if (of_others == CU_STREAM_CAPTURE_MODE_GLOBAL)
+        exchange_mode(p, &mode);
 }
 
 // Holds some blocks of up to `largest` bytes at a time, and exchanges them for others.
@@ -40,7 +41,8 @@ struct Blocks {
     }
     void free_all() {
         for (CUdeviceptr& block : held) {
-            if (block != 0) wrong.frees += p.driver.cuMemFree_v2(block) != CUDA_SUCCESS;
+            if (block != 0)
+                wrong.frees += p.driver.cuMemFree_v2(block) != CUDA_SUCCESS;
             block = 0;
         }
     }
@@ -57,8 +59,10 @@ void capture(Program& p, CUstreamCaptureMode mode, bool per_thread, Wrong& wrong
     const bool begun = p.driver.cuStreamBeginCapture_v2(stream, mode) == CUDA_SUCCESS;
     const bool ended = begun && p.driver.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS;
     wrong.captures += !ended;
-    if (graph != nullptr) p.driver.cuGraphDestroy(graph);
-    if (!per_thread) p.driver.cuStreamDestroy_v2(stream);
+    if (graph != nullptr)
+        p.driver.cuGraphDestroy(graph);
+    if (!per_thread)
+        p.driver.cuStreamDestroy_v2(stream);
 }
 
 }  // namespace
@@ -78,16 +82,19 @@ void add_capture_commands(Commands& commands) {
                 Blocks blocks{p, number(w.at(3)), wrong};
                 p.driver.cuCtxSetCurrent(p.current);
                 allow_captures(p, mode);
-                while (!over) blocks.exchange_one();
+                while (!over)
+                    blocks.exchange_one();
                 blocks.free_all();
             });
         std::thread captures([&] {
             p.driver.cuCtxSetCurrent(context);
-            for (size_t i = 0; i < number(w.at(0)); ++i) capture(p, mode, w.at(2) == "perthread", wrong);
+            for (size_t i = 0; i < number(w.at(0)); ++i)
+                capture(p, mode, w.at(2) == "perthread", wrong);
         });
         captures.join();
         over = true;
-        for (std::thread& worker : workers) worker.join();
+        for (std::thread& worker : workers)
+            worker.join();
         return answer(CUDA_SUCCESS, wrong.captures.load(), wrong.frees.load(), wrong.allocations.load());
     };
     // exchange TIMES LARGEST MODE: allocates blocks of up to LARGEST bytes and frees them, so often, while streams may
@@ -98,7 +105,8 @@ void add_capture_commands(Commands& commands) {
             Blocks blocks{p, number(w.at(1)), wrong};
             p.driver.cuCtxSetCurrent(p.current);
             allow_captures(p, mode_of(w.at(2)));
-            for (size_t i = 0; i < number(w.at(0)); ++i) blocks.exchange_one();
+            for (size_t i = 0; i < number(w.at(0)); ++i)
+                blocks.exchange_one();
             blocks.free_all();
         });
         worker.join();

@@ -22,7 +22,8 @@ __attribute__((visibility("default"))) int gettimeofday(timeval* now, void*) noe
 }
 
 __attribute__((visibility("default"))) time_t time(time_t* now) noexcept {
-    if (now) *now = kThen;
+    if (now)
+        *now = kThen;
     return kThen;
 }
 }

@@ -46,7 +46,8 @@ std::string module_text(size_t bytes) {
 // PTX with so many kernels.
 std::string kernels_text(size_t count) {
     std::string text = ".version 7.0\n.target sm_50\n.address_size 64\n";
-    for (size_t i = 0; i < count; ++i) text += ".visible .entry k" + std::to_string(i) + "(){ret;}\n";
+    for (size_t i = 0; i < count; ++i)
+        text += ".visible .entry k" + std::to_string(i) + "(){ret;}\n";
     return text;
 }
 
@@ -87,7 +88,8 @@ void add_context_commands(Commands& commands) {
         const cuslice::fake::PrivateDriver* own = private_driver(p);
         CUcontext context = nullptr;
         const CUresult result = own ? own->retain_primary(&context, device(w.at(0))) : CUDA_ERROR_NOT_FOUND;
-        if (result != CUDA_SUCCESS) return answer(result);
+        if (result != CUDA_SUCCESS)
+            return answer(result);
         p.contexts[w.at(0)] = context;
         return answer(make_current(p, context));
     };
@@ -101,14 +103,16 @@ void add_context_commands(Commands& commands) {
     // hiddenbegin STREAM: a capture in global mode
     commands["hiddenbegin"] = [](Program& p, const Words& w) {
         const CUresult result = private_driver(p)->begin_capture(p.streams.at(w.at(0)), CU_STREAM_CAPTURE_MODE_GLOBAL);
-        if (result == CUDA_SUCCESS) capture_begins();
+        if (result == CUDA_SUCCESS)
+            capture_begins();
         return answer(result);
     };
     // retain DEVICE: the primary context, made current and known by the device's number
     commands["retain"] = [](Program& p, const Words& w) {
         CUcontext context = nullptr;
         const CUresult result = p.driver.cuDevicePrimaryCtxRetain(&context, device(w.at(0)));
-        if (result != CUDA_SUCCESS) return answer(result);
+        if (result != CUDA_SUCCESS)
+            return answer(result);
         p.contexts[w.at(0)] = context;
         return answer(make_current(p, context));
     };
@@ -122,7 +126,8 @@ void add_context_commands(Commands& commands) {
     commands["create"] = [](Program& p, const Words& w) {
         CUcontext context = nullptr;
         const CUresult result = p.driver.cuCtxCreate_v2(&context, 0, device(w.at(1)));
-        if (result == CUDA_SUCCESS) p.current = p.contexts[w.at(0)] = context;
+        if (result == CUDA_SUCCESS)
+            p.current = p.contexts[w.at(0)] = context;
         return answer(result);
     };
     commands["destroy"] = [](Program& p, const Words& w) {
@@ -133,11 +138,13 @@ void add_context_commands(Commands& commands) {
         CUdevResource all{};
         CUdevResourceDesc resources = nullptr;
         CUresult result = p.driver.cuDeviceGetDevResource(device(w.at(1)), &all, CU_DEV_RESOURCE_TYPE_SM);
-        if (result == CUDA_SUCCESS) result = p.driver.cuDevResourceGenerateDesc(&resources, &all, 1);
+        if (result == CUDA_SUCCESS)
+            result = p.driver.cuDevResourceGenerateDesc(&resources, &all, 1);
         CUgreenCtx green = nullptr;
         if (result == CUDA_SUCCESS)
             result = p.driver.cuGreenCtxCreate(&green, resources, device(w.at(1)), CU_GREEN_CTX_DEFAULT_STREAM);
-        if (result != CUDA_SUCCESS) return answer(result);
+        if (result != CUDA_SUCCESS)
+            return answer(result);
         p.greens[w.at(0)] = green;
         return answer(p.driver.cuCtxFromGreenCtx(&p.contexts[w.at(0)], green));
     };
@@ -152,14 +159,16 @@ void add_context_commands(Commands& commands) {
     commands["module"] = [](Program& p, const Words& w) {
         CUmodule module = nullptr;
         const CUresult result = p.driver.cuModuleLoadData(&module, module_text(number(w.at(1))).c_str());
-        if (result == CUDA_SUCCESS) p.modules[w.at(0)] = module;
+        if (result == CUDA_SUCCESS)
+            p.modules[w.at(0)] = module;
         return answer(result);
     };
     // kernels NAME COUNT: a module with so many, each launched once
     commands["kernels"] = [](Program& p, const Words& w) {
         CUmodule module = nullptr;
         CUresult result = p.driver.cuModuleLoadData(&module, kernels_text(number(w.at(1))).c_str());
-        if (result == CUDA_SUCCESS) p.modules[w.at(0)] = module;
+        if (result == CUDA_SUCCESS)
+            p.modules[w.at(0)] = module;
         for (size_t i = 0; result == CUDA_SUCCESS && i < number(w.at(1)); ++i) {
             CUfunction function = nullptr;
             result = p.driver.cuModuleGetFunction(&function, module, ("k" + std::to_string(i)).c_str());
@@ -173,7 +182,8 @@ void add_context_commands(Commands& commands) {
         CUmodule& module = p.modules[w.at(0)];
         CUresult result = p.driver.cuModuleLoadData(&module, local_kernels_text(w.at(1)).c_str());
         CUfunction function = nullptr;
-        if (result == CUDA_SUCCESS) result = p.driver.cuModuleGetFunction(&function, module, "first");
+        if (result == CUDA_SUCCESS)
+            result = p.driver.cuModuleGetFunction(&function, module, "first");
         if (result == CUDA_SUCCESS)
             result = p.driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
         return answer(result);

@@ -35,7 +35,8 @@ std::string target_of(int file) {
 }
 
 void say(bool done, const char* what, const std::string& on) {
-    if (done) std::printf("%s %s\n", what, on.c_str());
+    if (done)
+        std::printf("%s %s\n", what, on.c_str());
 }
 
 bool lock(int file, int command, short type) {
@@ -80,7 +81,8 @@ void try_all() {
     unsigned found = 0;
     for (int file = 0; file < 1024; file++) {
         const std::string target = target_of(file);
-        if (!target.starts_with(folder)) continue;
+        if (!target.starts_with(folder))
+            continue;
         found++;
         if (target == folder)
             try_folder(file);
@@ -99,7 +101,8 @@ bool drop(const char* user) {
 
 bool join() {
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!driver) return false;
+    if (!driver)
+        return false;
     const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
     const auto retain = reinterpret_cast<int (*)(void**, int)>(dlsym(driver, "cuDevicePrimaryCtxRetain"));
     void* context = nullptr;
@@ -143,11 +146,13 @@ bool receive(int socket) {
 // Files are handed from the one that has them to one that has closed all that it began with.
 void send_all() {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) return;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
+        return;
     const pid_t child = fork();
     if (child == 0) {
         for (int file = 3; file < 1024; file++)
-            if (file != ends[1]) close(file);
+            if (file != ends[1])
+                close(file);
         while (receive(ends[1])) {
         }
         try_all();
@@ -155,7 +160,8 @@ void send_all() {
     }
     close(ends[1]);
     for (int file = 0; file < 1024; file++)
-        if (target_of(file).starts_with(folder)) send(ends[0], file);
+        if (target_of(file).starts_with(folder))
+            send(ends[0], file);
     close(ends[0]);
     waitpid(child, nullptr, 0);
 }
@@ -163,15 +169,21 @@ void send_all() {
 }  // namespace
 
 int main(int count, char** words) {
-    if (count < 3) return 64;
+    if (count < 3)
+        return 64;
     folder = words[1];
     const std::string mode = words[2];
-    if (mode == "join" && !join()) return 1;
-    if (mode != "here" && (count < 4 || !drop(words[3]))) return 1;
-    if (mode == "send") return send_all(), 0;
-    if (mode != "fork") return try_all(), 0;
+    if (mode == "join" && !join())
+        return 1;
+    if (mode != "here" && (count < 4 || !drop(words[3])))
+        return 1;
+    if (mode == "send")
+        return send_all(), 0;
+    if (mode != "fork")
+        return try_all(), 0;
     const pid_t child = fork();
-    if (child == 0) try_all(), _exit(0);
+    if (child == 0)
+        try_all(), _exit(0);
     waitpid(child, nullptr, 0);
     return 0;
 }

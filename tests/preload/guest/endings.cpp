@@ -17,7 +17,8 @@ struct Wrong {
 
     // True if it succeeded.
     bool count(CUresult result) {
-        if (result != CUDA_SUCCESS) (result == CUDA_ERROR_OUT_OF_MEMORY ? short_of_memory : others)++;
+        if (result != CUDA_SUCCESS)
+            (result == CUDA_ERROR_OUT_OF_MEMORY ? short_of_memory : others)++;
         return result == CUDA_SUCCESS;
     }
     void count_other_than(const Program& p, CUcontext expected) {
@@ -34,7 +35,8 @@ void pairs_until(Program& p, size_t largest, const std::atomic<bool>& over, Wron
         CUdeviceptr block = 0;
         const bool made = wrong.count(p.driver.cuMemAlloc_v2(&block, 1 + random() % largest));
         wrong.count_other_than(p, p.current);
-        if (made) wrong.count(p.driver.cuMemFree_v2(block));
+        if (made)
+            wrong.count(p.driver.cuMemFree_v2(block));
     }
 }
 
@@ -48,10 +50,12 @@ void short_lives(Program& p, size_t times, CUdevice device, bool primary, Wrong&
                                  : d.cuCtxCreate_v2(&context, 0, device)))
             continue;
         wrong.count(d.cuCtxSetCurrent(context));
-        if (wrong.count(d.cuMemAlloc_v2(&block, 1 << 20))) wrong.count(d.cuMemFree_v2(block));
+        if (wrong.count(d.cuMemAlloc_v2(&block, 1 << 20)))
+            wrong.count(d.cuMemFree_v2(block));
         wrong.count(d.cuMemAlloc_v2(&left, 30000));
         wrong.count_other_than(p, context);
-        if (primary) wrong.count(d.cuCtxSetCurrent(nullptr));
+        if (primary)
+            wrong.count(d.cuCtxSetCurrent(nullptr));
         wrong.count(primary ? d.cuDevicePrimaryCtxRelease_v2(device) : d.cuCtxDestroy_v2(context));
     }
 }
@@ -71,7 +75,8 @@ void lives_of(Program& p, size_t times, CUdevice device, End how, CUdeviceptr ot
         if (!wrong.count(own ? d.cuCtxCreate_v2(&context, 0, device) : d.cuDevicePrimaryCtxRetain(&context, device)))
             continue;
         wrong.count(d.cuCtxSetCurrent(context));
-        if (wrong.count(d.cuMemAlloc_v2(&block, 1 << 20))) wrong.count(d.cuMemFree_v2(block));
+        if (wrong.count(d.cuMemAlloc_v2(&block, 1 << 20)))
+            wrong.count(d.cuMemFree_v2(block));
         wrong.count(d.cuMemAlloc_v2(&left, 30000));
         wrong.count(d.cuMemcpyDtoH_v2(&word, others, sizeof word));
         wrong.count_other_than(p, context);
@@ -80,7 +85,8 @@ void lives_of(Program& p, size_t times, CUdevice device, End how, CUdeviceptr ot
             continue;
         }
         wrong.count(d.cuCtxSetCurrent(nullptr));
-        if (how == End::reset) wrong.count(d.cuDevicePrimaryCtxReset_v2(device));
+        if (how == End::reset)
+            wrong.count(d.cuDevicePrimaryCtxReset_v2(device));
         wrong.count(d.cuDevicePrimaryCtxRelease_v2(device));
     }
 }
@@ -93,8 +99,10 @@ void needs_until(Program& p, const std::atomic<bool>& over, Wrong& wrong) {
         CUdeviceptr block = 0;
         wrong.count(p.driver.cuMemGetInfo_v2(&free, &total));
         const CUresult result = p.driver.cuMemAlloc_v2(&block, total);
-        if (result == CUDA_SUCCESS) wrong.others++;
-        if (result != CUDA_ERROR_OUT_OF_MEMORY) wrong.count(result);
+        if (result == CUDA_SUCCESS)
+            wrong.others++;
+        if (result != CUDA_ERROR_OUT_OF_MEMORY)
+            wrong.count(result);
         wrong.count_other_than(p, p.current);
     }
 }
@@ -112,12 +120,15 @@ void add_ending_commands(Commands& commands) {
         Wrong wrong;
         std::atomic<bool> over{false};
         std::vector<std::thread> workers, enders;
-        for (int i = 0; i < 2; ++i) workers.emplace_back([&] { pairs_until(p, number(w.at(1)), over, wrong); });
+        for (int i = 0; i < 2; ++i)
+            workers.emplace_back([&] { pairs_until(p, number(w.at(1)), over, wrong); });
         enders.emplace_back([&] { short_lives(p, number(w.at(0)), 0, false, wrong); });
         enders.emplace_back([&] { short_lives(p, number(w.at(0)), 1, true, wrong); });
-        for (std::thread& thread : enders) thread.join();
+        for (std::thread& thread : enders)
+            thread.join();
         over = true;
-        for (std::thread& thread : workers) thread.join();
+        for (std::thread& thread : workers)
+            thread.join();
         return answer(CUDA_SUCCESS, wrong.others.load(), wrong.short_of_memory.load());
     };
     // streams TIMES: a thread makes, captures and destroys so many streams, while two others allocate and free and a
@@ -126,12 +137,14 @@ void add_ending_commands(Commands& commands) {
         Wrong wrong;
         std::atomic<bool> over{false};
         std::vector<std::thread> workers;
-        for (int i = 0; i < 2; ++i) workers.emplace_back([&] { pairs_until(p, 100000, over, wrong); });
+        for (int i = 0; i < 2; ++i)
+            workers.emplace_back([&] { pairs_until(p, 100000, over, wrong); });
         workers.emplace_back([&] { needs_until(p, over, wrong); });
         for (size_t i = 0; i < number(w.at(0)); ++i) {
             CUstream stream = nullptr;
             CUgraph graph = nullptr;
-            if (!wrong.count(p.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) continue;
+            if (!wrong.count(p.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)))
+                continue;
             wrong.count(p.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
             // Every second one is destroyed while it is captured.
             if (i % 2 == 0 && wrong.count(p.driver.cuStreamEndCapture(stream, &graph)))
@@ -139,7 +152,8 @@ void add_ending_commands(Commands& commands) {
             wrong.count(p.driver.cuStreamDestroy_v2(stream));
         }
         over = true;
-        for (std::thread& thread : workers) thread.join();
+        for (std::thread& thread : workers)
+            thread.join();
         return answer(CUDA_SUCCESS, wrong.others.load(), wrong.short_of_memory.load());
     };
     // visits TIMES destroy|release|reset: as `endings`, where what is done in the contexts that end can touch the
@@ -151,13 +165,16 @@ void add_ending_commands(Commands& commands) {
         CUdeviceptr block = 0;
         wrong.count(p.driver.cuMemAlloc_v2(&block, 4096));
         const End how = end_of(w.at(1));
-        for (int i = 0; i < 2; ++i) workers.emplace_back([&] { pairs_until(p, 100000, over, wrong); });
+        for (int i = 0; i < 2; ++i)
+            workers.emplace_back([&] { pairs_until(p, 100000, over, wrong); });
         workers.emplace_back([&] { needs_until(p, over, wrong); });
         enders.emplace_back([&] { lives_of(p, number(w.at(0)), 1, how, block, wrong); });
         enders.emplace_back([&] { lives_of(p, number(w.at(0)), 0, End::destroy, block, wrong); });
-        for (std::thread& thread : enders) thread.join();
+        for (std::thread& thread : enders)
+            thread.join();
         over = true;
-        for (std::thread& thread : workers) thread.join();
+        for (std::thread& thread : workers)
+            thread.join();
         wrong.count(p.driver.cuMemFree_v2(block));
         return answer(CUDA_SUCCESS, wrong.others.load(), wrong.short_of_memory.load());
     };

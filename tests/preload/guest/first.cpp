@@ -68,7 +68,8 @@ CUresult multicast(const Driver& d, CUmemGenericAllocationHandle* object, size_t
 CUresult bound(const Driver& d, size_t bytes) {
     CUmemGenericAllocationHandle object = 0, piece = 0;
     CUresult result = multicast(d, &object, bytes);
-    if (result == CUDA_SUCCESS) result = create(d, &piece, bytes);
+    if (result == CUDA_SUCCESS)
+        result = create(d, &piece, bytes);
     return result == CUDA_SUCCESS ? d.cuMulticastBindMem(object, 0, piece, 0, bytes, 0) : result;
 }
 
@@ -76,9 +77,12 @@ CUresult bound_by_address(const Driver& d, size_t bytes) {
     CUmemGenericAllocationHandle object = 0, piece = 0;
     CUdeviceptr address = 0;
     CUresult result = multicast(d, &object, bytes);
-    if (result == CUDA_SUCCESS) result = create(d, &piece, bytes);
-    if (result == CUDA_SUCCESS) result = d.cuMemAddressReserve(&address, bytes, 0, 0, 0);
-    if (result == CUDA_SUCCESS) result = d.cuMemMap(address, bytes, 0, piece, 0);
+    if (result == CUDA_SUCCESS)
+        result = create(d, &piece, bytes);
+    if (result == CUDA_SUCCESS)
+        result = d.cuMemAddressReserve(&address, bytes, 0, 0, 0);
+    if (result == CUDA_SUCCESS)
+        result = d.cuMemMap(address, bytes, 0, piece, 0);
     return result == CUDA_SUCCESS ? d.cuMulticastBindAddr(object, 0, address, bytes, 0) : result;
 }
 
@@ -97,7 +101,8 @@ CUresult launched(const Driver& d, size_t bytes, Instantiate instantiate) {
     CUgraph graph = nullptr;
     CUgraphExec instance = nullptr;
     CUresult result = graph_of(d, &graph, bytes);
-    if (result == CUDA_SUCCESS) result = instantiate(&instance, graph);
+    if (result == CUDA_SUCCESS)
+        result = instantiate(&instance, graph);
     return result == CUDA_SUCCESS ? d.cuGraphLaunch(instance, nullptr) : result;
 }
 
@@ -109,7 +114,8 @@ CUresult uploaded(const Driver& d, size_t bytes) {
     CUgraph graph = nullptr;
     CUgraphExec instance = nullptr;
     CUresult result = graph_of(d, &graph, bytes);
-    if (result == CUDA_SUCCESS) result = plain_graph(d, &instance, graph);
+    if (result == CUDA_SUCCESS)
+        result = plain_graph(d, &instance, graph);
     return result == CUDA_SUCCESS ? d.cuGraphUpload(instance, nullptr) : result;
 }
 
@@ -118,7 +124,8 @@ CUresult green(const Driver& d) {
     CUdevResourceDesc resources = nullptr;
     CUgreenCtx context = nullptr;
     CUresult result = d.cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM);
-    if (result == CUDA_SUCCESS) result = d.cuDevResourceGenerateDesc(&resources, &all, 1);
+    if (result == CUDA_SUCCESS)
+        result = d.cuDevResourceGenerateDesc(&resources, &all, 1);
     return result == CUDA_SUCCESS ? d.cuGreenCtxCreate(&context, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM) : result;
 }
 
@@ -128,7 +135,8 @@ CUresult shared(const Driver& d, size_t bytes) {
     CUresult result = create(d, &piece, bytes);
     if (result == CUDA_SUCCESS)
         result = d.cuMemExportToShareableHandle(&file, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     return d.cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(static_cast<intptr_t>(file)),
                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
@@ -337,7 +345,8 @@ void add_first_commands(Commands& commands) {
     // first SYMBOL BYTES TIMES: until it is refused; the CUresult, and how often it was granted
     commands["first"] = [](Program& p, const Words& w) {
         for (const First& first : kFirsts) {
-            if (w.at(0) != first.symbol) continue;
+            if (w.at(0) != first.symbol)
+                continue;
             CUresult result = CUDA_SUCCESS;
             size_t granted = 0;
             while (granted < number(w.at(2)) && result == CUDA_SUCCESS) {

@@ -29,12 +29,16 @@ struct Figures {
 
 // Reserve in bytes that TensorFlow leaves on a GPU with `free` bytes free.
 size_t tensorflow_reserve(size_t free, CUdevice device) {
-    if (const char* said = std::getenv("TF_DEVICE_MIN_SYS_MEMORY_IN_MB")) return std::stoull(said) * kMiB;
-    if (free < 2048 * kMiB) return 225 * kMiB;
+    if (const char* said = std::getenv("TF_DEVICE_MIN_SYS_MEMORY_IN_MB"))
+        return std::stoull(said) * kMiB;
+    if (free < 2048 * kMiB)
+        return 225 * kMiB;
     int major = 0;
     cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-    if (major <= 6) return 500 * kMiB;
-    if (major == 7) return 1050 * kMiB;
+    if (major <= 6)
+        return 500 * kMiB;
+    if (major == 7)
+        return 1050 * kMiB;
     return (major == 8 ? 1536 : 1800) * kMiB;
 }
 
@@ -60,7 +64,8 @@ Figures jax_bound(CUdevice) {
 size_t region(size_t size) {
     for (; size >= kSmallest; size = size / 10 * 9) {
         CUdeviceptr block = 0;
-        if (cuMemAlloc(&block, size) == CUDA_SUCCESS) return size;
+        if (cuMemAlloc(&block, size) == CUDA_SUCCESS)
+            return size;
     }
     return 0;
 }
@@ -73,7 +78,8 @@ Figures at_once(Figures figures) {
 Figures by_doubling(Figures figures) {
     for (size_t next = 2 * kMiB; figures.bound - figures.got >= kSmallest; next *= 2) {
         const size_t granted = region(std::min(next, figures.bound - figures.got));
-        if (granted == 0) break;
+        if (granted == 0)
+            break;
         figures.got += granted;
     }
     return figures;
@@ -83,7 +89,8 @@ Figures by_doubling(Figures figures) {
 Figures in_pieces(const std::function<CUresult(size_t)>& take) {
     Figures figures;
     for (const size_t size : {64 * kMiB, 16 * kMiB, 2 * kMiB})
-        while ((figures.result = take(size)) == CUDA_SUCCESS) figures.got += size;
+        while ((figures.result = take(size)) == CUDA_SUCCESS)
+            figures.got += size;
     return figures;
 }
 
@@ -98,10 +105,12 @@ CUresult mapped(size_t size, CUdevice device) {
     properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
     CUmemGenericAllocationHandle piece = 0;
     CUresult result = cuMemCreate(&piece, size, &properties, 0);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     CUdeviceptr address = 0;
     result = cuMemAddressReserve(&address, size, 0, 0, 0);
-    if (result == CUDA_SUCCESS) result = cuMemMap(address, size, 0, piece, 0);
+    if (result == CUDA_SUCCESS)
+        result = cuMemMap(address, size, 0, piece, 0);
     const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     return result == CUDA_SUCCESS ? cuMemSetAccess(address, size, &access, 1) : result;
 }
@@ -109,7 +118,8 @@ CUresult mapped(size_t size, CUdevice device) {
 CUresult open(CUdevice device) {
     CUcontext context = nullptr;
     CUresult result = cuInit(0);
-    if (result == CUDA_SUCCESS) result = cuDevicePrimaryCtxRetain(&context, device);
+    if (result == CUDA_SUCCESS)
+        result = cuDevicePrimaryCtxRetain(&context, device);
     return result == CUDA_SUCCESS ? cuCtxSetCurrent(context) : result;
 }
 

@@ -15,13 +15,16 @@ CUresult build(const Driver& d, CUgraph graph, size_t bytes, size_t count, bool 
         params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
         params.bytesize = bytes;
         const CUresult result = d.cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &params);
-        if (result != CUDA_SUCCESS) return result;
+        if (result != CUDA_SUCCESS)
+            return result;
         blocks->push_back(params.dptr);
     }
-    if (!frees) return CUDA_SUCCESS;
+    if (!frees)
+        return CUDA_SUCCESS;
     for (const CUdeviceptr block : *blocks) {
         const CUresult result = d.cuGraphAddMemFreeNode(&node, graph, nullptr, 0, block);
-        if (result != CUDA_SUCCESS) return result;
+        if (result != CUDA_SUCCESS)
+            return result;
     }
     blocks->clear();
     return CUDA_SUCCESS;
@@ -34,8 +37,10 @@ CUresult capture(const Driver& d, CUgraph* graph, size_t bytes, bool frees, std:
     d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     d.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CUresult result = d.cuMemAllocAsync(&block, bytes, stream);
-    if (result == CUDA_SUCCESS && frees) result = d.cuMemFreeAsync(block, stream);
-    if (result == CUDA_SUCCESS && !frees) blocks->push_back(block);
+    if (result == CUDA_SUCCESS && frees)
+        result = d.cuMemFreeAsync(block, stream);
+    if (result == CUDA_SUCCESS && !frees)
+        blocks->push_back(block);
     const CUresult ended = d.cuStreamEndCapture(stream, graph);
     d.cuStreamDestroy_v2(stream);
     return result == CUDA_SUCCESS ? ended : result;
@@ -43,8 +48,10 @@ CUresult capture(const Driver& d, CUgraph* graph, size_t bytes, bool frees, std:
 
 std::string instantiate(Program& p, const std::string& name, CUresult built, Program::Graph graph,
                         unsigned long long flags) {
-    if (built == CUDA_SUCCESS) built = p.driver.cuGraphInstantiateWithFlags(&graph.instance, graph.graph, flags);
-    if (built == CUDA_SUCCESS) p.graphs[name] = graph;
+    if (built == CUDA_SUCCESS)
+        built = p.driver.cuGraphInstantiateWithFlags(&graph.instance, graph.graph, flags);
+    if (built == CUDA_SUCCESS)
+        p.graphs[name] = graph;
     return answer(built);
 }
 
@@ -76,7 +83,8 @@ void add_graph_commands(Commands& commands) {
         CUresult first = CUDA_SUCCESS;
         for (const CUdeviceptr block : p.graphs.at(w.at(0)).blocks) {
             const CUresult result = p.driver.cuMemFreeAsync(block, nullptr);
-            if (first == CUDA_SUCCESS) first = result;
+            if (first == CUDA_SUCCESS)
+                first = result;
         }
         return answer(first);
     };

@@ -27,14 +27,16 @@ void put_on_stderr(int file) {
 
 int broken_pipe() {
     int ends[2];
-    if (pipe(ends) != 0) return -1;
+    if (pipe(ends) != 0)
+        return -1;
     close(ends[0]);
     return ends[1];
 }
 
 int full_pipe() {
     int ends[2];
-    if (pipe(ends) != 0) return -1;
+    if (pipe(ends) != 0)
+        return -1;
     const int flags = fcntl(ends[1], F_GETFL);
     fcntl(ends[1], F_SETFL, flags | O_NONBLOCK);
     const char text[512] = {};
@@ -46,7 +48,8 @@ int full_pipe() {
 
 int broken_socket() {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        return -1;
     close(ends[0]);
     return ends[1];
 }
@@ -80,9 +83,11 @@ void add_host_commands(Commands& commands) {
     commands["clearenv"] = [](Program&, const Words& w) {
         std::map<std::string, std::string> kept;
         for (const std::string& name : w)
-            if (const char* value = getenv(name.c_str())) kept[name] = value;
+            if (const char* value = getenv(name.c_str()))
+                kept[name] = value;
         clearenv();
-        for (const auto& [name, value] : kept) setenv(name.c_str(), value.c_str(), 1);
+        for (const auto& [name, value] : kept)
+            setenv(name.c_str(), value.c_str(), 1);
         return answer(CUDA_SUCCESS);
     };
     // nullenv: there is none at all
@@ -98,7 +103,8 @@ void add_host_commands(Commands& commands) {
         Call call{p, command, {}};
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
-        if (pthread_attr_setstacksize(&attributes, number(w.at(0))) != 0) return std::string("no such stack");
+        if (pthread_attr_setstacksize(&attributes, number(w.at(0))) != 0)
+            return std::string("no such stack");
         pthread_t thread;
         const auto run = [](void* own) -> void* {
             auto& one = *static_cast<Call*>(own);
@@ -106,7 +112,8 @@ void add_host_commands(Commands& commands) {
             one.answer = execute(one.program, one.words);
             return nullptr;
         };
-        if (pthread_create(&thread, &attributes, run, &call) != 0) return std::string("no thread");
+        if (pthread_create(&thread, &attributes, run, &call) != 0)
+            return std::string("no thread");
         pthread_join(thread, nullptr);
         pthread_attr_destroy(&attributes);
         return call.answer;

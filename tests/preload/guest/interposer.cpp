@@ -53,8 +53,11 @@ nvmlReturn_t counted_memory(nvmlDevice_t device, nvmlMemory_t* memory) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) void* dlsym(void* handle, const char* name) noexcept {
-    if (std::strcmp(name, "cuInit") == 0) return reinterpret_cast<void*>(&counted_init);
-    if (std::strcmp(name, "cuMemAlloc_v2") == 0) return reinterpret_cast<void*>(&counted_alloc);
-    if (std::strcmp(name, "nvmlDeviceGetMemoryInfo") == 0) return reinterpret_cast<void*>(&counted_memory);
+    if (std::strcmp(name, "cuInit") == 0)
+        return reinterpret_cast<void*>(&counted_init);
+    if (std::strcmp(name, "cuMemAlloc_v2") == 0)
+        return reinterpret_cast<void*>(&counted_alloc);
+    if (std::strcmp(name, "nvmlDeviceGetMemoryInfo") == 0)
+        return reinterpret_cast<void*>(&counted_memory);
     return next_dlsym()(handle, name);
 }

@@ -39,7 +39,8 @@ using OfMutex = int(pthread_mutex_t*);
 
 // Libraries lock before this program's own variables are made.
 OfMutex* real(const char* name, std::atomic<OfMutex*>& known) {
-    if (known == nullptr) known = reinterpret_cast<OfMutex*>(dlsym(RTLD_NEXT, name));
+    if (known == nullptr)
+        known = reinterpret_cast<OfMutex*>(dlsym(RTLD_NEXT, name));
     return known;
 }
 constinit std::atomic<OfMutex*> real_lock{nullptr}, real_unlock{nullptr};
@@ -55,19 +56,27 @@ struct Call {
     void operator()() const {
         CUdeviceptr made = 0;
         CUcontext context = nullptr;
-        if (what == "alloc") driver->cuMemAlloc_v2(&made, bytes);
-        if (what == "managed") driver->cuMemAllocManaged(&made, bytes, CU_MEM_ATTACH_GLOBAL);
-        if (what == "async") driver->cuMemAllocAsync(&made, bytes, nullptr);
-        if (what == "free") driver->cuMemFree_v2(block);
-        if (what == "create") driver->cuCtxCreate_v2(&context, 0, static_cast<CUdevice>(bytes));
-        if (what == "retain") driver->cuDevicePrimaryCtxRetain(&context, static_cast<CUdevice>(bytes));
-        if (what == "destroy") driver->cuCtxDestroy_v2(reinterpret_cast<CUcontext>(block));
+        if (what == "alloc")
+            driver->cuMemAlloc_v2(&made, bytes);
+        if (what == "managed")
+            driver->cuMemAllocManaged(&made, bytes, CU_MEM_ATTACH_GLOBAL);
+        if (what == "async")
+            driver->cuMemAllocAsync(&made, bytes, nullptr);
+        if (what == "free")
+            driver->cuMemFree_v2(block);
+        if (what == "create")
+            driver->cuCtxCreate_v2(&context, 0, static_cast<CUdevice>(bytes));
+        if (what == "retain")
+            driver->cuDevicePrimaryCtxRetain(&context, static_cast<CUdevice>(bytes));
+        if (what == "destroy")
+            driver->cuCtxDestroy_v2(reinterpret_cast<CUcontext>(block));
     }
 };
 
 // Nothing with a destructor lives in here, or in the call. True if it was left.
 [[gnu::noinline]] bool leaves(const Call& call) {
-    if (sigsetjmp(back, 1) != 0) return true;
+    if (sigsetjmp(back, 1) != 0)
+        return true;
     leaves_next_sleep = true;
     call();
     leaves_next_sleep = false;
@@ -76,7 +85,8 @@ struct Call {
 
 // The same where the signal comes inside NVML, while that has a lock.
 [[gnu::noinline]] bool leaves_nvml(const Call& call, int signal) {
-    if (sigsetjmp(back, 1) != 0) return true;
+    if (sigsetjmp(back, 1) != 0)
+        return true;
     leaves_next_lock = signal;
     watches_nvml = true;
     call();
@@ -135,12 +145,14 @@ extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread
         guest::nvml_locks++;
         const int signal = guest::leaves_next_lock;
         guest::leaves_next_lock = 0;
-        if (signal != 0) raise(signal);
+        if (signal != 0)
+            raise(signal);
     }
     return result;
 }
 
 extern "C" __attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t* mutex) {
-    if (guest::watches_nvml && guest::is_nvml(__builtin_return_address(0))) guest::nvml_locks--;
+    if (guest::watches_nvml && guest::is_nvml(__builtin_return_address(0)))
+        guest::nvml_locks--;
     return guest::real("pthread_mutex_unlock", guest::real_unlock)(mutex);
 }

@@ -17,10 +17,13 @@ int untouched;
 
 // FILE:OFFSET:SYMBOL. Two processes have the same libraries at different addresses; offsets are the same in both.
 std::string place(const void* pointer) {
-    if (!pointer) return "null";
-    if (pointer == &untouched) return "untouched";
+    if (!pointer)
+        return "null";
+    if (pointer == &untouched)
+        return "untouched";
     Dl_info info{};
-    if (!dladdr(pointer, &info) || !info.dli_fname) return "nowhere";
+    if (!dladdr(pointer, &info) || !info.dli_fname)
+        return "nowhere";
     const std::string file = info.dli_fname;
     std::ostringstream out;
     out << file.substr(file.rfind('/') + 1) << ':'
@@ -33,16 +36,19 @@ std::string place(const void* pointer) {
 
 int main(int count, char**) {
     void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!library) return std::fprintf(stderr, "lookups: %s\n", dlerror()), 3;
+    if (!library)
+        return std::fprintf(stderr, "lookups: %s\n", dlerror()), 3;
     const auto v1 = reinterpret_cast<decltype(&cuGetProcAddress)>(dlsym(library, "cuGetProcAddress"));
     const auto v2 = reinterpret_cast<decltype(&cuGetProcAddress_v2)>(dlsym(library, "cuGetProcAddress_v2"));
-    if (count > 1) reinterpret_cast<decltype(&cuInit)>(dlsym(library, "cuInit"))(0);
+    if (count > 1)
+        reinterpret_cast<decltype(&cuInit)>(dlsym(library, "cuInit"))(0);
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream in(line);
         std::string name;
         int version = 0;
         cuuint64_t flags = 0;
-        if (!(in >> name >> version >> flags)) continue;
+        if (!(in >> name >> version >> flags))
+            continue;
         void *first = &untouched, *second = &untouched;
         auto status = static_cast<CUdriverProcAddressQueryResult>(99);
         const char* asked = name == "(empty)" ? "" : name.c_str();

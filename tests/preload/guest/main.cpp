@@ -37,7 +37,8 @@ const Commands& commands() {
 
 std::string execute(Program& program, const Words& words) {
     const auto command = commands().find(words.at(0));
-    if (command == commands().end()) return "there is no command " + words[0];
+    if (command == commands().end())
+        return "there is no command " + words[0];
     try {
         return command->second(program, Words(words.begin() + 1, words.end()));
     } catch (const std::out_of_range&) {
@@ -58,8 +59,10 @@ int main(int count, char** words) {
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream in(line);
         guest::Words parts;
-        for (std::string part; in >> part;) parts.push_back(part);
-        if (parts.empty()) continue;
+        for (std::string part; in >> part;)
+            parts.push_back(part);
+        if (parts.empty())
+            continue;
         const std::string answer = guest::execute(program, parts), changes = guest::take_changes();
         std::cout << (changes.empty() ? answer : "changed: " + changes) << std::endl;
     }

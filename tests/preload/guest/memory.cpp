@@ -36,13 +36,19 @@ CUresult allocate(Program& p, const std::string& how, size_t bytes, CUdeviceptr*
         return result;
     }
     for (const Way& way : kWays) {
-        if (how == way.name) return way.allocate(d, out, bytes);
-        if (way.refused && how == std::string(kRefused) + way.name) return way.refused(d, out, bytes);
+        if (how == way.name)
+            return way.allocate(d, out, bytes);
+        if (way.refused && how == std::string(kRefused) + way.name)
+            return way.refused(d, out, bytes);
     }
-    if (how == "async") return d.cuMemAllocAsync(out, bytes, nullptr);
-    if (how.rfind("on=", 0) == 0) return d.cuMemAllocAsync(out, bytes, p.streams.at(how.substr(3)));
-    if (how == "ptsz") return d.cuMemAllocAsync_ptsz(out, bytes, nullptr);
-    if (how.rfind("pool=", 0) == 0) return d.cuMemAllocFromPoolAsync(out, bytes, p.pools.at(how.substr(5)), nullptr);
+    if (how == "async")
+        return d.cuMemAllocAsync(out, bytes, nullptr);
+    if (how.rfind("on=", 0) == 0)
+        return d.cuMemAllocAsync(out, bytes, p.streams.at(how.substr(3)));
+    if (how == "ptsz")
+        return d.cuMemAllocAsync_ptsz(out, bytes, nullptr);
+    if (how.rfind("pool=", 0) == 0)
+        return d.cuMemAllocFromPoolAsync(out, bytes, p.pools.at(how.substr(5)), nullptr);
     if (how == "pitch") {  // rows of one byte, which every driver pads
         size_t pitch = 0;
         return d.cuMemAllocPitch_v2(out, &pitch, 1, bytes, 4);
@@ -53,7 +59,8 @@ CUresult allocate(Program& p, const std::string& how, size_t bytes, CUdeviceptr*
 std::string do_allocate(Program& p, const std::string& how, const std::string& name, size_t bytes) {
     CUdeviceptr block = 0;
     const CUresult result = allocate(p, how, bytes, &block);
-    if (result == CUDA_SUCCESS) p.blocks[name] = block;
+    if (result == CUDA_SUCCESS)
+        p.blocks[name] = block;
     return answer(result, block);
 }
 
@@ -80,12 +87,14 @@ void add_memory_commands(Commands& commands) {
     // workspace FILE NAME BYTES: allocated by a library of this file
     commands["workspace"] = [](Program& p, const Words& w) {
         void* const library = dlopen(w.at(0).c_str(), RTLD_NOW);
-        if (!library) return std::string(dlerror());
+        if (!library)
+            return std::string(dlerror());
         auto* const allocate =
             reinterpret_cast<CUresult (*)(CUdeviceptr*, size_t)>(dlsym(library, "made_up_workspace"));
         CUdeviceptr block = 0;
         const CUresult result = allocate(&block, number(w.at(2)));
-        if (result == CUDA_SUCCESS) p.blocks[w.at(1)] = block;
+        if (result == CUDA_SUCCESS)
+            p.blocks[w.at(1)] = block;
         return answer(result, block);
     };
     // ways: the names in kWays; and those of their calls that are refused, with `refused-` before them
@@ -93,7 +102,8 @@ void add_memory_commands(Commands& commands) {
         std::string names;
         for (const Way& way : kWays) {
             names += (names.empty() ? "" : " ") + std::string(way.name);
-            if (way.refused) names += " " + std::string(kRefused) + way.name;
+            if (way.refused)
+                names += " " + std::string(kRefused) + way.name;
         }
         return names;
     };
@@ -102,7 +112,8 @@ void add_memory_commands(Commands& commands) {
         for (unsigned granted = 0;; ++granted) {
             CUdeviceptr block = 0;
             const CUresult result = allocate(p, w.size() > 1 ? w[1] : "plain", number(w.at(0)), &block);
-            if (result != CUDA_SUCCESS) return answer(result, granted);
+            if (result != CUDA_SUCCESS)
+                return answer(result, granted);
             p.blocks["fill" + std::to_string(p.blocks.size())] = block;
         }
     };
@@ -111,7 +122,8 @@ void add_memory_commands(Commands& commands) {
         CUdeviceptr block = 0;
         size_t pitch = 0;
         const CUresult result = p.driver.cuMemAllocPitch_v2(&block, &pitch, number(w.at(1)), number(w.at(2)), 4);
-        if (result == CUDA_SUCCESS) p.blocks[w.at(0)] = block;
+        if (result == CUDA_SUCCESS)
+            p.blocks[w.at(0)] = block;
         return answer(result, pitch);
     };
     commands["free"] = [](Program& p, const Words& w) { return answer(p.driver.cuMemFree_v2(p.blocks.at(w.at(0)))); };
@@ -144,7 +156,8 @@ void add_memory_commands(Commands& commands) {
         CUresult first = CUDA_SUCCESS;
         for (const auto& [name, block] : p.blocks) {
             const CUresult result = p.driver.cuMemFree_v2(block);
-            if (first == CUDA_SUCCESS) first = result;
+            if (first == CUDA_SUCCESS)
+                first = result;
         }
         p.blocks.clear();
         return answer(first);
@@ -167,7 +180,8 @@ void add_memory_commands(Commands& commands) {
     // memorystats DEVICE [SIZE]: what the preloaded library says of its caches, in the order of cuslice.h
     commands["memorystats"] = [](Program&, const Words& w) -> std::string {
         const auto ask = reinterpret_cast<cuslice_memory_stats_function*>(dlsym(RTLD_DEFAULT, "cuslice_memory_stats"));
-        if (!ask) return "there is no cuslice_memory_stats";
+        if (!ask)
+            return "there is no cuslice_memory_stats";
         cuslice_stats stats{};
         stats.size = w.size() > 1 ? number(w[1]) : sizeof stats;
         const int result = ask(std::stoi(w.at(0)), &stats);
@@ -191,10 +205,12 @@ void add_memory_commands(Commands& commands) {
         CUmemPoolProps properties{};
         properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, std::stoi(w.at(1))};
-        if (w.size() > 2) properties.maxSize = number(w[2]);
+        if (w.size() > 2)
+            properties.maxSize = number(w[2]);
         const CUresult result = w[0] == "default" ? p.driver.cuDeviceGetDefaultMemPool(&pool, std::stoi(w[1]))
                                                   : p.driver.cuMemPoolCreate(&pool, &properties);
-        if (result == CUDA_SUCCESS) p.pools[w.at(0)] = pool;
+        if (result == CUDA_SUCCESS)
+            p.pools[w.at(0)] = pool;
         return answer(result);
     };
     // poolat NAME pinned|managed PLACE [DEVICE]; presetpool: the default one of that place
@@ -204,14 +220,16 @@ void add_memory_commands(Commands& commands) {
         properties.allocType = type_of(w.at(1));
         properties.location = place_of(w.at(2), w.size() > 3 ? std::stoi(w[3]) : 0);
         const CUresult result = p.driver.cuMemPoolCreate(&pool, &properties);
-        if (result == CUDA_SUCCESS) p.pools[w.at(0)] = pool;
+        if (result == CUDA_SUCCESS)
+            p.pools[w.at(0)] = pool;
         return answer(result);
     };
     commands["presetpool"] = [](Program& p, const Words& w) {
         CUmemoryPool pool = nullptr;
         CUmemLocation place = place_of(w.at(2), w.size() > 3 ? std::stoi(w[3]) : 0);
         const CUresult result = p.driver.cuMemGetDefaultMemPool(&pool, &place, type_of(w.at(1)));
-        if (result == CUDA_SUCCESS) p.pools[w.at(0)] = pool;
+        if (result == CUDA_SUCCESS)
+            p.pools[w.at(0)] = pool;
         return answer(result);
     };
     // usepool NAME: from now on the device's

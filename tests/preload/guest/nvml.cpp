@@ -37,7 +37,8 @@ std::string call(const std::string& name, nvmlDevice_t first) {
     std::memset(room, 0, sizeof room);
     using Any = nvmlReturn_t(nvmlDevice_t, void*, void*, void*, void*, void*);
     const auto function = symbol<Any>(name.c_str());
-    if (!function) return "none";
+    if (!function)
+        return "none";
     return std::to_string(static_cast<int>(function(first, room[0], room[1], room[0], room[1], room[0])));
 }
 
@@ -54,7 +55,8 @@ std::string address(unsigned domain, unsigned bus, unsigned device) {
 // The index of a GPU that was found.
 std::string found(nvmlReturn_t result, const nvmlDevice_t& device) {
     unsigned index = 0;
-    if (result == NVML_SUCCESS) result = GUEST_NVML(nvmlDeviceGetIndex)(device, &index);
+    if (result == NVML_SUCCESS)
+        result = GUEST_NVML(nvmlDeviceGetIndex)(device, &index);
     return text_of(result, std::to_string(index));
 }
 
@@ -70,7 +72,8 @@ std::string pci(nvmlDevice_t device) {
         GUEST_NVML(nvmlDeviceGetPciInfo_v2)(device, reinterpret_cast<nvmlPciInfo_t*>(&second)),
         GUEST_NVML(nvmlDeviceGetPciInfoExt)(device, &extended)};
     std::string said;
-    for (const nvmlReturn_t result : results) said += std::to_string(static_cast<int>(result));
+    for (const nvmlReturn_t result : results)
+        said += std::to_string(static_cast<int>(result));
     for (const char* text : {info.busId, info.busIdLegacy, first.busId, second.busId, extended.busId})
         said += std::string(" ") + text;
     said += address(info.domain, info.bus, info.device) + address(first.domain, first.bus, first.device);
@@ -214,9 +217,11 @@ void add_nvml_commands(Commands& commands) {
         unsigned count = w.size() > 1 ? static_cast<unsigned>(number(w.at(1))) : 64;
         const auto result = GUEST_NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device(w.at(0)), &count, infos);
         std::string said = std::to_string(static_cast<int>(result));
-        if (result != NVML_SUCCESS) return said + " " + std::to_string(count);
+        if (result != NVML_SUCCESS)
+            return said + " " + std::to_string(count);
         std::sort(infos, infos + count, [](const auto& a, const auto& b) { return a.pid < b.pid; });
-        for (unsigned i = 0; i < count; i++) said += " " + std::to_string(infos[i].pid);
+        for (unsigned i = 0; i < count; i++)
+            said += " " + std::to_string(infos[i].pid);
         return said;
     };
     // nvmlheld INDEX: what NVML says that this process holds; 0 if it isn't in the list
@@ -226,7 +231,8 @@ void add_nvml_commands(Commands& commands) {
         unsigned long long held = 0;
         const auto result = GUEST_NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device(w.at(0)), &count, infos);
         for (unsigned i = 0; result == NVML_SUCCESS && i < count; i++)
-            if (infos[i].pid == static_cast<unsigned>(getpid())) held += infos[i].usedGpuMemory;
+            if (infos[i].pid == static_cast<unsigned>(getpid()))
+                held += infos[i].usedGpuMemory;
         return answer(static_cast<CUresult>(result), held);
     };
     // nvmlmemory2 INDEX: total, free, used, reserved

@@ -23,11 +23,14 @@ void add_object_commands(Commands& commands) {
         CUmemAllocationProp prop{};
         prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-        if (w.size() > 2 && w[2] == "tiles") prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
-        if (w.size() > 2 && w[2] == "export") prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        if (w.size() > 2 && w[2] == "tiles")
+            prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+        if (w.size() > 2 && w[2] == "export")
+            prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         CUmemGenericAllocationHandle handle = 0;
         const CUresult result = p.driver.cuMemCreate(&handle, number(w.at(1)), &prop, 0);
-        if (result == CUDA_SUCCESS) p.pieces[w.at(0)] = handle;
+        if (result == CUDA_SUCCESS)
+            p.pieces[w.at(0)] = handle;
         return answer(result);
     };
     commands["unpiece"] = [](Program& p, const Words& w) {
@@ -38,15 +41,18 @@ void add_object_commands(Commands& commands) {
         CUdeviceptr address = 0;
         const size_t size = number(w.at(1));
         CUresult result = p.driver.cuMemAddressReserve(&address, size, 0, 0, 0);
-        if (result != CUDA_SUCCESS) return answer(result);
+        if (result != CUDA_SUCCESS)
+            return answer(result);
         result = p.driver.cuMemMap(address, size, 0, p.pieces.at(w.at(0)), 0);
-        if (result == CUDA_SUCCESS) p.mappings[w.at(0)] = {address, size};
+        if (result == CUDA_SUCCESS)
+            p.mappings[w.at(0)] = {address, size};
         return answer(result);
     };
     commands["unmap"] = [](Program& p, const Words& w) {
         const auto [address, size] = p.mappings.at(w.at(0));
         const CUresult result = p.driver.cuMemUnmap(address, size);
-        if (result == CUDA_SUCCESS) p.driver.cuMemAddressFree(address, size);
+        if (result == CUDA_SUCCESS)
+            p.driver.cuMemAddressFree(address, size);
         return answer(result);
     };
     // multicast NAME BYTES [DEVICES]: known as a piece, and its team complete; mapped, unmapped and released as one
@@ -56,7 +62,8 @@ void add_object_commands(Commands& commands) {
         prop.size = number(w.at(1));
         CUmemGenericAllocationHandle object = 0;
         CUresult result = p.driver.cuMulticastCreate(&object, &prop);
-        if (result == CUDA_SUCCESS) p.pieces[w.at(0)] = object;
+        if (result == CUDA_SUCCESS)
+            p.pieces[w.at(0)] = object;
         for (unsigned device = 0; result == CUDA_SUCCESS && device < prop.numDevices; device++)
             result = p.driver.cuMulticastAddDevice(object, static_cast<CUdevice>(device));
         return answer(result);
@@ -80,7 +87,8 @@ void add_object_commands(Commands& commands) {
         const CUDA_ARRAY3D_DESCRIPTOR descriptor = array_of(w);
         CUarray array = nullptr;
         const CUresult result = p.driver.cuArray3DCreate_v2(&array, &descriptor);
-        if (result == CUDA_SUCCESS) p.arrays[w.at(0)] = array;
+        if (result == CUDA_SUCCESS)
+            p.arrays[w.at(0)] = array;
         return answer(result);
     };
     // sparse NAME WIDTH HEIGHT DEPTH: the same, without memory
@@ -89,7 +97,8 @@ void add_object_commands(Commands& commands) {
         descriptor.Flags = CUDA_ARRAY3D_SPARSE;
         CUarray array = nullptr;
         const CUresult result = p.driver.cuArray3DCreate_v2(&array, &descriptor);
-        if (result == CUDA_SUCCESS) p.arrays[w.at(0)] = array;
+        if (result == CUDA_SUCCESS)
+            p.arrays[w.at(0)] = array;
         return answer(result);
     };
     // tiles ARRAY WIDTH HEIGHT [PIECE]: binds what begins at 0, or with no piece gives it up
@@ -102,7 +111,8 @@ void add_object_commands(Commands& commands) {
         info.subresource.sparseLevel.extentDepth = 1;
         info.memOperationType = w.size() > 3 ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP;
         info.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
-        if (w.size() > 3) info.memHandle.memHandle = p.pieces.at(w[3]);
+        if (w.size() > 3)
+            info.memHandle.memHandle = p.pieces.at(w[3]);
         info.deviceBitMask = 1;
         return answer(p.driver.cuMemMapArrayAsync(&info, 1, nullptr));
     };
@@ -115,7 +125,8 @@ void add_object_commands(Commands& commands) {
         CUmipmappedArray array = nullptr;
         const CUresult result =
             p.driver.cuMipmappedArrayCreate(&array, &descriptor, static_cast<unsigned>(number(w.at(4))));
-        if (result == CUDA_SUCCESS) p.mipmaps[w.at(0)] = array;
+        if (result == CUDA_SUCCESS)
+            p.mipmaps[w.at(0)] = array;
         return answer(result);
     };
     commands["unmipmap"] = [](Program& p, const Words& w) {

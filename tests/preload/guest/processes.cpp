@@ -43,10 +43,12 @@ std::string self() {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
         std::error_code gone;  // the iterator's own
         const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-        if (!gone && target.rfind("/proc/", 0) != 0) open.insert(target.rfind("pipe:", 0) == 0 ? "pipe" : target);
+        if (!gone && target.rfind("/proc/", 0) != 0)
+            open.insert(target.rfind("pipe:", 0) == 0 ? "pipe" : target);
     }
     text += " open";
-    for (const std::string& target : open) text += " " + target;
+    for (const std::string& target : open)
+        text += " " + target;
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);)
         // SigQ counts for all processes of the user.
@@ -54,7 +56,8 @@ std::string self() {
             line.rfind("ShdPnd", 0) == 0)
             text += " " + line;
     for (char& c : text)
-        if (c == '\t') c = ' ';
+        if (c == '\t')
+            c = ' ';
     return text;
 }
 
@@ -102,8 +105,10 @@ void add_process_commands(Commands& commands) {
     // usurp FILE: closes every descriptor that it doesn't know, and has the file open under the numbers instead
     commands["usurp"] = [](Program&, const Words& w) {
         constexpr int kMax = 64;
-        for (int file = 3; file < kMax; ++file) close(file);
-        for (int file = 3; file < kMax; ++file) open(w.at(0).c_str(), O_RDWR | O_CREAT | O_APPEND, 0644);
+        for (int file = 3; file < kMax; ++file)
+            close(file);
+        for (int file = 3; file < kMax; ++file)
+            open(w.at(0).c_str(), O_RDWR | O_CREAT | O_APPEND, 0644);
         return answer(CUDA_SUCCESS);
     };
     // closeall FOLDER: closes every descriptor from 3 on, as daemons do, but the driver's own, which no program
@@ -115,9 +120,11 @@ void add_process_commands(Commands& commands) {
             const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
             const int file = std::stoi(entry.path().filename());
             const bool drivers = target.rfind(w.at(0), 0) == 0 || target.rfind("/memfd:cuslice-fake", 0) == 0;
-            if (!gone && file > 2 && !drivers) closed.push_back(file);
+            if (!gone && file > 2 && !drivers)
+                closed.push_back(file);
         }
-        for (const int file : closed) close(file);
+        for (const int file : closed)
+            close(file);
         return answer(CUDA_SUCCESS, closed.size());
     };
     // filelimit BYTES: as ulimit -f
@@ -154,7 +161,8 @@ void add_process_commands(Commands& commands) {
             const pid_t child = fork();
             if (child == 0) {
                 alarm(120);  // a child that waits for what nobody ends any more is killed and counted
-                for (const CUdevice device : {0, 1}) p.driver.cuDevicePrimaryCtxRelease_v2(device);
+                for (const CUdevice device : {0, 1})
+                    p.driver.cuDevicePrimaryCtxRelease_v2(device);
                 p.driver.cuDevicePrimaryCtxReset_v2(1);
                 p.driver.cuCtxDestroy_v2(p.current);
                 _exit(ask_around(p));
@@ -177,7 +185,8 @@ void add_process_commands(Commands& commands) {
                 while (!stop) {
                     CUdeviceptr block = 0;
                     size_t free = 0, total = 0;
-                    if (p.driver.cuMemAlloc_v2(&block, 4096) == CUDA_SUCCESS) p.driver.cuMemFree_v2(block);
+                    if (p.driver.cuMemAlloc_v2(&block, 4096) == CUDA_SUCCESS)
+                        p.driver.cuMemFree_v2(block);
                     p.driver.cuMemGetInfo_v2(&free, &total);
                 }
             });
@@ -194,7 +203,8 @@ void add_process_commands(Commands& commands) {
             bad += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
         }
         stop = true;
-        for (std::thread& thread : busy) thread.join();
+        for (std::thread& thread : busy)
+            thread.join();
         return answer(CUDA_SUCCESS, bad);
     };
 }

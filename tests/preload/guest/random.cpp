@@ -46,19 +46,27 @@ class RandomProgram {
                 run("sync", {});
                 return;
             default:
-                if (!managed_) run(below(2) ? "graphtrim" : "sync", {});
+                if (!managed_)
+                    run(below(2) ? "graphtrim" : "sync", {});
         }
     }
 
     // Everything that it has left behind.
     void end() {
-        while (!p_.graphs.empty()) drop_graph(p_.graphs.begin()->first);
-        while (!p_.mappings.empty()) unmap(p_.mappings.begin()->first);
-        while (!p_.pieces.empty()) unpiece(p_.pieces.begin()->first);
-        while (!p_.greens.empty()) green(p_.greens.begin()->first);
-        while (!p_.arrays.empty()) drop_array(p_.arrays.begin()->first);
-        while (!p_.mipmaps.empty()) drop_mipmap(p_.mipmaps.begin()->first);
-        while (!p_.blocks.empty()) free(p_.blocks.begin()->first);
+        while (!p_.graphs.empty())
+            drop_graph(p_.graphs.begin()->first);
+        while (!p_.mappings.empty())
+            unmap(p_.mappings.begin()->first);
+        while (!p_.pieces.empty())
+            unpiece(p_.pieces.begin()->first);
+        while (!p_.greens.empty())
+            green(p_.greens.begin()->first);
+        while (!p_.arrays.empty())
+            drop_array(p_.arrays.begin()->first);
+        while (!p_.mipmaps.empty())
+            drop_mipmap(p_.mipmaps.begin()->first);
+        while (!p_.blocks.empty())
+            free(p_.blocks.begin()->first);
         run("sync", {});
         run("graphtrim", {});
         trim();
@@ -76,39 +84,52 @@ class RandomProgram {
         return execute(p_, words).rfind("0", 0) == 0;
     }
     void allocate(const std::string& name, const std::string& how) {
-        if (p_.blocks.count(name)) free(name);
+        if (p_.blocks.count(name))
+            free(name);
         const size_t bytes = how == "pitch" ? below(100000) + 1 : how == "old" ? below(100000) + 1 : size();
         run("alloc", {name, std::to_string(bytes), how});
-        if (p_.blocks.count(name)) how_[name] = how;
+        if (p_.blocks.count(name))
+            how_[name] = how;
     }
     void free(const std::string& name) {
-        if (!p_.blocks.count(name)) return;
+        if (!p_.blocks.count(name))
+            return;
         const std::string& how = how_[name];
         const bool pooled = how == "async" || how == "ptsz";
         run(how == "old" ? "freeold" : pooled && below(2) ? "freeasync" : "free", {name});
         p_.blocks.erase(name);
     }
     void physical(const std::string& name) {
-        if (p_.pieces.count(name)) return unpiece(name);
-        if (p_.mappings.count(name)) return unmap(name);
+        if (p_.pieces.count(name))
+            return unpiece(name);
+        if (p_.mappings.count(name))
+            return unmap(name);
         pieces_[name] = (below(30) + 1) << 21;
         Words words{name, std::to_string(pieces_[name])};
-        if (below(3) == 0) words.push_back("export");
+        if (below(3) == 0)
+            words.push_back("export");
         const bool exports = words.size() > 2 && below(2) == 0;
-        if (run("piece", words) && exports) run("export", {name, "close"});
+        if (run("piece", words) && exports)
+            run("export", {name, "close"});
     }
     void mapping(const std::string& name) {
-        if (p_.mappings.count(name)) return unmap(name);
-        if (p_.pieces.count(name)) run("map", {name, std::to_string(pieces_[name])});
+        if (p_.mappings.count(name))
+            return unmap(name);
+        if (p_.pieces.count(name))
+            run("map", {name, std::to_string(pieces_[name])});
     }
     // One object for them all, at a place of its own for each; memory that is unbound when its object goes, if not
     // before.
     void binding(const std::string& name) {
         const std::string place = std::to_string(std::stoul(name.substr(1)) << 26);
-        if (below(4) == 0 && p_.pieces.count("object")) return unpiece("object");
-        if (!p_.pieces.count("object")) run("multicast", {"object", std::to_string(size_t{12} << 26)});
-        if (pieces_.count(name) && below(4) == 0) run("unbind", {"object", place, std::to_string(pieces_[name])});
-        if (p_.pieces.count(name)) run("bind", {"object", place, name, std::to_string(pieces_[name])});
+        if (below(4) == 0 && p_.pieces.count("object"))
+            return unpiece("object");
+        if (!p_.pieces.count("object"))
+            run("multicast", {"object", std::to_string(size_t{12} << 26)});
+        if (pieces_.count(name) && below(4) == 0)
+            run("unbind", {"object", place, std::to_string(pieces_[name])});
+        if (p_.pieces.count(name))
+            run("bind", {"object", place, name, std::to_string(pieces_[name])});
     }
     void unmap(const std::string& name) {
         run("unmap", {name});
@@ -121,7 +142,8 @@ class RandomProgram {
     // A green context comes or goes, and now and then what follows happens in it.
     void green(const std::string& name) {
         if (!p_.greens.count(name)) {
-            if (run("green", {name, "0"}) && below(2)) run("current", {name});
+            if (run("green", {name, "0"}) && below(2))
+                run("current", {name});
             return;
         }
         run("current", {"0"});
@@ -129,7 +151,8 @@ class RandomProgram {
         p_.greens.erase(name);
     }
     void array(const std::string& name) {
-        if (p_.arrays.count(name)) return drop_array(name);
+        if (p_.arrays.count(name))
+            return drop_array(name);
         run("array",
             {name, std::to_string(below(500) + 1), std::to_string(below(500) + 1), std::to_string(below(8) + 1)});
     }
@@ -138,7 +161,8 @@ class RandomProgram {
         p_.arrays.erase(name);
     }
     void mipmap(const std::string& name) {
-        if (p_.mipmaps.count(name)) return drop_mipmap(name);
+        if (p_.mipmaps.count(name))
+            return drop_mipmap(name);
         run("mipmap",
             {name, std::to_string(below(1000) + 1), std::to_string(below(1000)), "0", std::to_string(below(12))});
     }
@@ -153,9 +177,11 @@ class RandomProgram {
             run("graph", words);
             return;
         }
-        if (below(4) == 0) return drop_graph(name);
+        if (below(4) == 0)
+            return drop_graph(name);
         run(below(4) == 0 ? "upload" : "launch", {name});
-        if (below(2)) run("graphfree", {name});
+        if (below(2))
+            run("graphfree", {name});
     }
     void drop_graph(const std::string& name) {
         run("graphfree", {name});
@@ -163,7 +189,8 @@ class RandomProgram {
         p_.graphs.erase(name);
     }
     void pool() {
-        if (below(2)) return trim();
+        if (below(2))
+            return trim();
         run("pool", {"default", "0"});
         run("keep", {"default", std::to_string(below(2) ? 0 : size_t{256} << 20)});
     }
@@ -194,7 +221,8 @@ void add_random_commands(Commands& commands) {
     };
     // steps COUNT
     commands["steps"] = [](Program&, const Words& w) {
-        for (size_t i = number(w.at(0)); i > 0; --i) running()->step();
+        for (size_t i = number(w.at(0)); i > 0; --i)
+            running()->step();
         return answer(CUDA_SUCCESS);
     };
     commands["finish"] = [](Program&, const Words&) {

@@ -41,7 +41,8 @@ struct State {
     static State now() {
         State state;
         real.cuCtxGetCurrent(&state.current);
-        if (own) state.others = own->state();
+        if (own)
+            state.others = own->state();
         if (state.current && captures == 0 && !let_free)
             state.knows_free = real.cuMemGetInfo_v2(&state.free, &state.total) == CUDA_SUCCESS;
         return state;
@@ -65,10 +66,12 @@ void compare(const char* function, CUresult result, const State& before, bool ou
         changed("the stack's depth", before.others.depth, after.others.depth);
     if (!let_stack && after.others.contexts != before.others.contexts)
         changed("the number of contexts", before.others.contexts, after.others.contexts);
-    if (before.knows_free && after.knows_free && after.free != before.free) changed("free", before.free, after.free);
+    if (before.knows_free && after.knows_free && after.free != before.free)
+        changed("free", before.free, after.free);
     if (before.knows_free && after.knows_free && after.total != before.total)
         changed("total", before.total, after.total);
-    if (!let_out && !out_kept) changes += " where it would have put something";
+    if (!let_out && !out_kept)
+        changes += " where it would have put something";
     if (changes.size() == said)
         changes.resize(length);
     else
@@ -108,14 +111,16 @@ class Argument<T> {
   public:
     explicit Argument(T place) : place_(place) {
         std::memset(&poison_, kPoison, sizeof poison_);
-        if (!place_) return;
+        if (!place_)
+            return;
         before_ = *place_;
         *place_ = poison_;
     }
     bool kept() const { return !place_ || std::memcmp(place_, &poison_, sizeof poison_) == 0; }
     // Puts the old value back if the call has written nothing.
     void restore() {
-        if (place_ && kept()) *place_ = before_;
+        if (place_ && kept())
+            *place_ = before_;
     }
 
   private:
@@ -131,9 +136,12 @@ enum class Name {
 };
 
 void came_back(Name name, CUresult result) {
-    if (result != CUDA_SUCCESS) return;
-    if (name == Name::cuStreamBeginCapture_v2) captures++;
-    if (name == Name::cuStreamEndCapture && captures) captures--;
+    if (result != CUDA_SUCCESS)
+        return;
+    if (name == Name::cuStreamBeginCapture_v2)
+        captures++;
+    if (name == Name::cuStreamEndCapture && captures)
+        captures--;
     if (name == Name::cuInit && program == 0) {
         void* found = nullptr;
         CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
@@ -159,7 +167,8 @@ struct Looking<name, member, CUresult (*)(Arguments...)> {
   private:
     static CUresult plainly(Arguments... arguments) {
         const CUresult result = (real.*member)(arguments...);
-        if (gettid() == getpid()) came_back(name, result);
+        if (gettid() == getpid())
+            came_back(name, result);
         return result;
     }
     // Apart from the rest, which some threads call that have little stack.
@@ -172,7 +181,8 @@ struct Looking<name, member, CUresult (*)(Arguments...)> {
         const bool kept = name == Name::cuStreamEndCapture || (std::get<i>(places).kept() && ... && true);
         (std::get<i>(places).restore(), ...);
         came_back(name, result);
-        if (result != CUDA_SUCCESS) compare(symbol, result, before, kept);
+        if (result != CUDA_SUCCESS)
+            compare(symbol, result, before, kept);
         return result;
     }
 };
@@ -180,7 +190,8 @@ struct Looking<name, member, CUresult (*)(Arguments...)> {
 template <Name name, auto member>
 void put_before(Driver& driver, const char* symbol) {
     using Function = std::remove_reference_t<decltype(driver.*member)>;
-    if (!(driver.*member)) return;
+    if (!(driver.*member))
+        return;
     Looking<name, member, Function>::symbol = symbol;
     driver.*member = Looking<name, member, Function>::call;
 }

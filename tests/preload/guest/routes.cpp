@@ -51,16 +51,19 @@ Find by_symbol(void* handle) {
 void* linked(const char* symbol, const char*, int, bool) {
     const std::string wanted = symbol;
 #define GUEST_FUNCTION(name, base, version) \
-    if (wanted == #name) return reinterpret_cast<void*>(&::name);
+    if (wanted == #name)                    \
+        return reinterpret_cast<void*>(&::name);
 #include "tests/preload/guest/functions.def"
-    if (wanted == "cuMemAllocAsync_ptsz") return reinterpret_cast<void*>(&::cuMemAllocAsync_ptsz);
+    if (wanted == "cuMemAllocAsync_ptsz")
+        return reinterpret_cast<void*>(&::cuMemAllocAsync_ptsz);
     return reinterpret_cast<void*>(&::cuMemFreeAsync_ptsz);
 }
 #endif
 
 bool open(const std::string& file, int mode, void*& handle, std::string& why) {
     handle = dlopen(file.c_str(), mode);
-    if (!handle) why = dlerror();
+    if (!handle)
+        why = dlerror();
     return handle != nullptr;
 }
 
@@ -73,19 +76,22 @@ bool fill(Driver& driver, const std::string& route, std::string& why) {
     return true;
 #endif
     if (route.rfind("dlopen=", 0) == 0) {
-        if (!open(route.substr(7), RTLD_NOW, handle, why)) return false;
+        if (!open(route.substr(7), RTLD_NOW, handle, why))
+            return false;
         take_all(driver, by_symbol(handle));
         return true;
     }
     if (route.rfind("dlmopen=", 0) == 0 || route.rfind("base-dlmopen=", 0) == 0) {
         const bool base = route[0] == 'b';
         handle = dlmopen(base ? LM_ID_BASE : LM_ID_NEWLM, route.substr(route.find('=') + 1).c_str(), RTLD_NOW);
-        if (!handle) return why = dlerror(), false;
+        if (!handle)
+            return why = dlerror(), false;
         take_all(driver, by_symbol(handle));
         return true;
     }
     if (route.rfind("deepbind=", 0) == 0) {
-        if (!open(route.substr(9), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND, handle, why)) return false;
+        if (!open(route.substr(9), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND, handle, why))
+            return false;
         const auto fill_inside =
             reinterpret_cast<bool (*)(Driver&, const std::string&, std::string&)>(dlsym(handle, "guest_fill"));
         return fill_inside(driver, "linked", why);
@@ -93,12 +99,14 @@ bool fill(Driver& driver, const std::string& route, std::string& why) {
     if (route.rfind("module=", 0) == 0 || route.rfind("deepmodule=", 0) == 0) {
         const size_t begin = route.find('=') + 1, comma = route.find(',');
         const int scope = route[0] == 'd' ? RTLD_DEEPBIND : 0;
-        if (!open(route.substr(begin, comma - begin), RTLD_NOW | RTLD_LOCAL | scope, handle, why)) return false;
+        if (!open(route.substr(begin, comma - begin), RTLD_NOW | RTLD_LOCAL | scope, handle, why))
+            return false;
         const auto fill_inside =
             reinterpret_cast<bool (*)(Driver&, const std::string&, std::string&)>(dlsym(handle, "guest_fill"));
         return fill_inside(driver, route.substr(comma + 1), why);
     }
-    if (!open("libcuda.so.1", RTLD_NOW, handle, why)) return false;
+    if (!open("libcuda.so.1", RTLD_NOW, handle, why))
+        return false;
     const auto v1 = reinterpret_cast<LookUpV1>(dlsym(handle, "cuGetProcAddress"));
     const auto v2 = reinterpret_cast<LookUpV2>(dlsym(handle, "cuGetProcAddress_v2"));
     if (route == "v1") {

@@ -22,7 +22,8 @@ int main() {
             unsigned granted = 0;
             void* block = nullptr;
             cudaError_t result = cudaSuccess;
-            while ((result = cudaMalloc(&block, 64 << 20)) == cudaSuccess) ++granted;
+            while ((result = cudaMalloc(&block, 64 << 20)) == cudaSuccess)
+                ++granted;
             std::cout << static_cast<int>(result) << ' ' << granted << std::endl;
         }
     }

@@ -67,7 +67,8 @@ void add_sharing_commands(Commands& commands) {
     commands["ipcopen"] = [](Program& p, const Words& w) {
         CUdeviceptr block = 0;
         const CUresult result = p.driver.cuIpcOpenMemHandle_v2(&block, from_hex<CUipcMemHandle>(w.at(1)), 1);
-        if (result == CUDA_SUCCESS) p.blocks[w.at(0)] = block;
+        if (result == CUDA_SUCCESS)
+            p.blocks[w.at(0)] = block;
         return answer(result);
     };
     commands["ipcclose"] = [](Program& p, const Words& w) {
@@ -100,7 +101,8 @@ void add_sharing_commands(Commands& commands) {
         const CUresult result = p.driver.cuMemExportToShareableHandle(&file, p.pieces.at(w.at(0)),
                                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
         p.exported[w.at(0)] = file;
-        if (w.size() > 1 && file >= 0) close(file);
+        if (w.size() > 1 && file >= 0)
+            close(file);
         return answer(result) + " /proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
     };
     // unexport NAME: closes the last descriptor
@@ -114,7 +116,8 @@ void add_sharing_commands(Commands& commands) {
         const CUresult result = p.driver.cuMemImportFromShareableHandle(
             &handle, reinterpret_cast<void*>(static_cast<intptr_t>(file)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         close(file);
-        if (result == CUDA_SUCCESS) p.pieces[w.at(0)] = handle;
+        if (result == CUDA_SUCCESS)
+            p.pieces[w.at(0)] = handle;
         return answer(result);
     };
     // external NAME DESCRIPTOR BYTES: as external memory, and all of it mapped; the buffer has the name too
@@ -125,13 +128,15 @@ void add_sharing_commands(Commands& commands) {
         desc.size = number(w.at(2));
         CUexternalMemory memory = nullptr;
         CUresult result = p.driver.cuImportExternalMemory(&memory, &desc);
-        if (result != CUDA_SUCCESS) return answer(result);
+        if (result != CUDA_SUCCESS)
+            return answer(result);
         p.externals[w.at(0)] = memory;
         CUDA_EXTERNAL_MEMORY_BUFFER_DESC whole{};
         whole.size = desc.size;
         CUdeviceptr block = 0;
         result = p.driver.cuExternalMemoryGetMappedBuffer(&block, memory, &whole);
-        if (result == CUDA_SUCCESS) p.blocks[w.at(0)] = block;
+        if (result == CUDA_SUCCESS)
+            p.blocks[w.at(0)] = block;
         return answer(result);
     };
     commands["unexternal"] = [](Program& p, const Words& w) {

@@ -30,7 +30,8 @@ Function* real(Function* linked, const char* name) {
 int wrong = 0;
 
 void expect(const char* what, long got, long wanted) {
-    if (got == wanted) return;
+    if (got == wanted)
+        return;
     wrong++;
     std::printf("wrong: %s is %ld and not %ld\n", what, got, wanted);
 }
@@ -62,7 +63,8 @@ void look_at(int device) {
     expect("cudaMemGetInfo", CALL(cudaMemGetInfo)(&free, &total), cudaSuccess);
     expect("the memory in its properties", static_cast<long>(memory), static_cast<long>(total));
     std::printf("gpu %d uuid ", device);
-    for (int i = 256; i < 272; i++) std::printf("%02x", properties[i]);
+    for (int i = 256; i < 272; i++)
+        std::printf("%02x", properties[i]);
     std::printf(" pci %s total %zu\n", bus, total);
 }
 
@@ -85,14 +87,16 @@ void use(int device) {
     expect("cudaStreamSynchronize", CALL(cudaStreamSynchronize)(stream), cudaSuccess);
     expect("cudaStreamDestroy", CALL(cudaStreamDestroy)(stream), cudaSuccess);
     CALL(cudaMemGetInfo)(&later, &total);
-    if (later + (64 << 20) < free) expect("what is free afterwards", static_cast<long>(later), static_cast<long>(free));
+    if (later + (64 << 20) < free)
+        expect("what is free afterwards", static_cast<long>(later), static_cast<long>(free));
 }
 
 // From each to each, by every kind of copy, ending with the same bytes on the host.
 void copy(int from, int to) {
     constexpr int kBytes = 1 << 16;
     std::vector<unsigned char> sent(kBytes), got(kBytes);
-    for (int i = 0; i < kBytes; i++) sent[static_cast<size_t>(i)] = static_cast<unsigned char>(i * 7 + from * 3 + to);
+    for (int i = 0; i < kBytes; i++)
+        sent[static_cast<size_t>(i)] = static_cast<unsigned char>(i * 7 + from * 3 + to);
     void *a = nullptr, *b = nullptr;
     CALL(cudaSetDevice)(from);
     expect("cudaMalloc", CALL(cudaMalloc)(&a, kBytes), cudaSuccess);
@@ -199,7 +203,8 @@ void peers(int from, int to) {
     expect("cudaDeviceGetP2PAttribute",
            CALL(cudaDeviceGetP2PAttribute)(&supported, cudaDevP2PAttrAccessSupported, from, to), cudaSuccess);
     expect("whether access is supported", supported, can);
-    if (!can) return;
+    if (!can)
+        return;
     CALL(cudaSetDevice)(from);
     expect("cudaDeviceEnablePeerAccess", CALL(cudaDeviceEnablePeerAccess)(to, 0), cudaSuccess);
     expect("once more", CALL(cudaDeviceEnablePeerAccess)(to, 0), cudaErrorPeerAccessAlreadyEnabled);
@@ -215,25 +220,32 @@ int main() {
     expect("what is not loaded yet", dlopen(std::getenv("CUDART"), RTLD_NOW | RTLD_NOLOAD) != nullptr, false);
     opened = dlopen(std::getenv("CUDART"), RTLD_NOW);
     expect("what is loaded", dlopen(std::getenv("CUDART"), RTLD_NOW | RTLD_NOLOAD) == opened, true);
-    if (!opened) return std::printf("no runtime: %s\n", dlerror()), 1;
+    if (!opened)
+        return std::printf("no runtime: %s\n", dlerror()), 1;
 #endif
     int count = 0, current = -1;
     expect("cudaGetDeviceCount", CALL(cudaGetDeviceCount)(&count), cudaSuccess);
     std::printf("count %d\n", count);
     expect("cudaGetDevice", CALL(cudaGetDevice)(&current), cudaSuccess);
     expect("the GPU to begin with", current, 0);
-    for (int i = 0; i < count; i++) look_at(i);
-    for (int i = 0; i < count; i++) use(i);
+    for (int i = 0; i < count; i++)
+        look_at(i);
+    for (int i = 0; i < count; i++)
+        use(i);
     std::set<cudaMemPool_t> first;
-    for (int i = 0; i < count; i++) first.insert(pools(i)), graphs(i);
+    for (int i = 0; i < count; i++)
+        first.insert(pools(i)), graphs(i);
     expect("the GPUs' first pools", static_cast<long>(first.size()), count);
     for (int i = 0; i < count; i++)
         for (int k = 0; k < count; k++)
-            if (i != k) copy(i, k), peers(i, k);
+            if (i != k)
+                copy(i, k), peers(i, k);
     // Each thread has a GPU of its own.
     std::vector<std::thread> threads;
-    for (int i = 0; i < count; i++) threads.emplace_back([i] { use(i); });
-    for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < count; i++)
+        threads.emplace_back([i] { use(i); });
+    for (std::thread& thread : threads)
+        thread.join();
     for (int i = 0; i < count; i++) {
         CALL(cudaSetDevice)(i);
         priorities(std::to_string(i).c_str());
@@ -245,7 +257,8 @@ int main() {
     void* kept = nullptr;
     if (count > 1) {
         unsigned char sent[256], got[256] = {};
-        for (int i = 0; i < 256; i++) sent[i] = static_cast<unsigned char>(i);
+        for (int i = 0; i < 256; i++)
+            sent[i] = static_cast<unsigned char>(i);
         CALL(cudaSetDevice)(1);
         expect("cudaMalloc", CALL(cudaMalloc)(&kept, sizeof sent), cudaSuccess);
         CALL(cudaMemcpy)(kept, sent, sizeof sent, cudaMemcpyHostToDevice);
@@ -258,7 +271,8 @@ int main() {
             CALL(cudaSetDevice)(i);
             expect("cudaDeviceReset", CALL(cudaDeviceReset)(), cudaSuccess);
         }
-        for (int i = count; i-- > 0;) use(i);
+        for (int i = count; i-- > 0;)
+            use(i);
     }
     // Another version beside this one, which has the same GPU current.
     if (const char* other = std::getenv("OTHER_CUDART")) {

@@ -28,7 +28,8 @@ unsigned storm(Program& p, unsigned seed, size_t steps, size_t largest) {
         if (held.empty() || random() % 2) {
             CUdeviceptr block = 0;
             const CUresult result = p.driver.cuMemAlloc_v2(&block, 1 + random() % largest);
-            if (result == CUDA_SUCCESS) held.push_back(block);
+            if (result == CUDA_SUCCESS)
+                held.push_back(block);
             bad += result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY;
         } else {
             std::swap(held[random() % held.size()], held.back());
@@ -36,7 +37,8 @@ unsigned storm(Program& p, unsigned seed, size_t steps, size_t largest) {
             held.pop_back();
         }
     }
-    for (const CUdeviceptr block : held) bad += p.driver.cuMemFree_v2(block) != CUDA_SUCCESS;
+    for (const CUdeviceptr block : held)
+        bad += p.driver.cuMemFree_v2(block) != CUDA_SUCCESS;
     return bad;
 }
 
@@ -81,7 +83,8 @@ void* work(void* argument) {
     const size_t bytes = victim.what == "large" ? 16 << 20 : 65536;
     int before = 0;
     pthread_setcanceltype(victim.type, &before);
-    if (!start) d.cuCtxSetCurrent(victim.program->current);
+    if (!start)
+        d.cuCtxSetCurrent(victim.program->current);
     for (;;) {
         CUdeviceptr block = 0;
         CUcontext context = nullptr;
@@ -92,11 +95,14 @@ void* work(void* argument) {
         } else if (info) {
             d.cuMemGetInfo_v2(&free, &total);
         } else if (retain) {
-            if (d.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS) d.cuDevicePrimaryCtxRelease_v2(0);
+            if (d.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS)
+                d.cuDevicePrimaryCtxRelease_v2(0);
         } else if (async) {
-            if (d.cuMemAllocAsync(&block, 65536, nullptr) == CUDA_SUCCESS) d.cuMemFreeAsync(block, nullptr);
+            if (d.cuMemAllocAsync(&block, 65536, nullptr) == CUDA_SUCCESS)
+                d.cuMemFreeAsync(block, nullptr);
         } else {
-            if (d.cuMemAlloc_v2(&block, bytes) == CUDA_SUCCESS) d.cuMemFree_v2(block);
+            if (d.cuMemAlloc_v2(&block, bytes) == CUDA_SUCCESS)
+                d.cuMemFree_v2(block);
         }
         pthread_testcancel();
     }
@@ -132,7 +138,8 @@ void add_thread_commands(Commands& commands) {
     commands["thread"] = [](Program& p, const Words& w) {
         std::string said;
         std::thread([&] {
-            if (p.current) p.driver.cuCtxSetCurrent(p.current);
+            if (p.current)
+                p.driver.cuCtxSetCurrent(p.current);
             said = execute(p, w);
         }).join();
         return said;
@@ -142,11 +149,13 @@ void add_thread_commands(Commands& commands) {
     commands["aside"] = [](Program& p, const Words& w) {
         aside.both.emplace();
         aside.thread = std::thread([own = p, w]() mutable {
-            if (own.current) own.driver.cuCtxSetCurrent(own.current);
+            if (own.current)
+                own.driver.cuCtxSetCurrent(own.current);
             aside.id = cuslice::tests::this_thread();
             aside.said = execute(own, w);
         });
-        while (!aside.id) std::this_thread::yield();
+        while (!aside.id)
+            std::this_thread::yield();
         cuslice::tests::await_sleep(aside.id);
         return answer(CUDA_SUCCESS);
     };
@@ -161,7 +170,8 @@ void add_thread_commands(Commands& commands) {
         std::atomic<unsigned> bad{0};
         for (unsigned i = 0; i < number(w.at(0)); ++i)
             threads.emplace_back([&, i] { bad += storm(p, i, number(w.at(1)), number(w.at(2))); });
-        for (std::thread& thread : threads) thread.join();
+        for (std::thread& thread : threads)
+            thread.join();
         return answer(CUDA_SUCCESS, bad.load());
     };
     // crowd alloc|async THREADS BYTES: each allocates once; how many were refused
@@ -173,7 +183,8 @@ void add_thread_commands(Commands& commands) {
                 p.driver.cuCtxSetCurrent(p.current);
                 bad += allocate(p, w.at(0), number(w.at(2))) != CUDA_SUCCESS;
             });
-        for (std::thread& thread : threads) thread.join();
+        for (std::thread& thread : threads)
+            thread.join();
         return answer(CUDA_SUCCESS, bad.load());
     };
     // forkinside alloc|async BYTES, forkinside retain DEVICE: forks while another thread is inside the driver, where it
@@ -192,10 +203,12 @@ void add_thread_commands(Commands& commands) {
             result = go_inside(number(w.at(1)));
         });
         const NotAlone both;
-        while (!other) std::this_thread::yield();
+        while (!other)
+            std::this_thread::yield();
         cuslice::tests::await_sleep(other);
         const pid_t child = fork();
-        if (child == 0) _exit(0);
+        if (child == 0)
+            _exit(0);
         // The driver has this call too, and refuses it for want of a context, or of such a GPU.
         p.driver.cuCtxSetCurrent(nullptr);
         go_inside(w.at(0) == "retain" ? 1000 : number(w.at(1)));
@@ -222,7 +235,8 @@ void add_thread_commands(Commands& commands) {
                     bad += p.driver.cuCtxDestroy_v2(own) != CUDA_SUCCESS;
                 }
             });
-        for (std::thread& thread : threads) thread.join();
+        for (std::thread& thread : threads)
+            thread.join();
         return answer(CUDA_SUCCESS, bad.load());
     };
     // mix LOADS BYTES: one thread loads and unloads a module so often, and another one allocates and frees all the time
@@ -234,7 +248,8 @@ void add_thread_commands(Commands& commands) {
             p.driver.cuCtxSetCurrent(p.current);
             while (!done) {
                 CUdeviceptr block = 0;
-                if (p.driver.cuMemAlloc_v2(&block, number(w.at(1))) == CUDA_SUCCESS) p.driver.cuMemFree_v2(block);
+                if (p.driver.cuMemAlloc_v2(&block, number(w.at(1))) == CUDA_SUCCESS)
+                    p.driver.cuMemFree_v2(block);
             }
         });
         const NotAlone both;
@@ -259,7 +274,8 @@ void add_thread_commands(Commands& commands) {
             Victim victim{&p, w.at(0), w.at(1) == "deferred" ? PTHREAD_CANCEL_DEFERRED : PTHREAD_CANCEL_ASYNCHRONOUS};
             pthread_t thread;
             pthread_create(&thread, nullptr, work, &victim);
-            while (!victim.begun) std::this_thread::yield();
+            while (!victim.begun)
+                std::this_thread::yield();
             w.size() > 3 ? cancel_past_us(thread) : pthread_cancel(thread);
             // It ends in no other way. (Its result would say so too, but some C libraries forget it when a cancellation
             // was held back for a while.)

@@ -16,7 +16,8 @@ std::atomic<bool> let_go{false}, gave_up{false}, done{false};
 void hold(void*) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!let_go && !gave_up) {
-        if (std::chrono::steady_clock::now() > end) gave_up = true;
+        if (std::chrono::steady_clock::now() > end)
+            gave_up = true;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }
@@ -24,9 +25,11 @@ void hold(void*) {
 CUresult begin_newer(Program& p, CUstream stream, CUstreamCaptureMode mode) {
     void* found = nullptr;
     CUresult result = p.driver.cuGetProcAddress_v2("cuStreamBeginFakeRecapture", &found, 14000, 0, nullptr);
-    if (result != CUDA_SUCCESS || !found) return CUDA_ERROR_NOT_FOUND;
+    if (result != CUDA_SUCCESS || !found)
+        return CUDA_ERROR_NOT_FOUND;
     result = reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(found)(stream, mode);
-    if (result == CUDA_SUCCESS) capture_begins();
+    if (result == CUDA_SUCCESS)
+        capture_begins();
     return result;
 }
 
@@ -36,7 +39,8 @@ CUresult exchange_mode(Program& p, CUstreamCaptureMode* mode) {
     void* found = nullptr;
     const CUresult result =
         p.driver.cuGetProcAddress_v2("cuThreadExchangeStreamCaptureMode", &found, 10010, 0, nullptr);
-    if (result != CUDA_SUCCESS || !found) return CUDA_ERROR_NOT_FOUND;
+    if (result != CUDA_SUCCESS || !found)
+        return CUDA_ERROR_NOT_FOUND;
     return reinterpret_cast<CUresult (*)(CUstreamCaptureMode*)>(found)(mode);
 }
 
@@ -77,13 +81,15 @@ void add_work_commands(Commands& commands) {
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
         CUresult result = exchange_mode(p, &mode);
         const int was = mode;
-        if (result == CUDA_SUCCESS) result = exchange_mode(p, &mode);
+        if (result == CUDA_SUCCESS)
+            result = exchange_mode(p, &mode);
         return answer(result, was);
     };
     commands["end"] = [](Program& p, const Words& w) {
         CUgraph graph = nullptr;
         const CUresult result = p.driver.cuStreamEndCapture(p.streams.at(w.at(0)), &graph);
-        if (graph) p.driver.cuGraphDestroy(graph);
+        if (graph)
+            p.driver.cuGraphDestroy(graph);
         return answer(result);
     };
 }

@@ -18,16 +18,21 @@ void Round::event(unsigned drawn) {
     constexpr const char* kNames[] = {"all at once", "all at once",  "all at once",  "kill",         "stop",
                                       "stop",        "surroundings", "surroundings", "surroundings", "begin"};
     totals_.actions[kNames[drawn]]++;
-    if (drawn < 3) return all_at_once();
+    if (drawn < 3)
+        return all_at_once();
     if (drawn == 3) {
         Member& member = members_[below(4)];
-        if (member.worker) end_by_kill(member);
+        if (member.worker)
+            end_by_kill(member);
         return;
     }
-    if (drawn < 6) return stop_or_go_on();
-    if (drawn < 9) return surroundings();
+    if (drawn < 6)
+        return stop_or_go_on();
+    if (drawn < 9)
+        return surroundings();
     for (Member& member : members_)
-        if (!member.worker) return begin(member);
+        if (!member.worker)
+            return begin(member);
 }
 
 // ---- one program ----------------------------------------------------------------------------------------------------
@@ -52,14 +57,16 @@ void Round::threads(Member& member) {
             expect(member, "lifetimes 2 2 2", {kSuccess});
             return settle(member);
     }
-    if (split_words(said).at(1) != "0") fail("program " + text(member.number) + ": calls went wrong: " + said);
+    if (split_words(said).at(1) != "0")
+        fail("program " + text(member.number) + ": calls went wrong: " + said);
     settle(member);
 }
 
 // A measured step that ends while other threads allocate is finished at the program's next call; what others take until
 // then would count as its own.
 void Round::settle(Member& member) {
-    if (is_blurred()) expect(member, "info", {kSuccess});
+    if (is_blurred())
+        expect(member, "info", {kSuccess});
 }
 
 // Another program in the same process; or a child that goes on in its place, while its parent holds what it held.
@@ -75,7 +82,8 @@ void Round::fork_and_exec(Member& member) {
         expect(member, "retain 0", {kNotInitialized});
     }
     expect(member, "exec linked", {kSuccess});
-    for (bool* const flags : {member.closed, member.unseen}) flags[0] = flags[1] = false;
+    for (bool* const flags : {member.closed, member.unseen})
+        flags[0] = flags[1] = false;
     start_cuda(member);
 }
 
@@ -95,7 +103,8 @@ void Round::stop_or_go_on() {
             return look_again();
         }
     Member* const member = somebody(false);
-    if (!member) return;
+    if (!member)
+        return;
     log("program " + text(member->number) + " is stopped");
     member->worker->stop();
 }
@@ -147,7 +156,8 @@ void Round::ledgers_went() {
 
 // It was refused something on the GPU that is current, and has looked for the ledger there.
 void Round::looked(Member& member) {
-    if (!place_.is_mended()) return;
+    if (!place_.is_mended())
+        return;
     const unsigned gpu = place_.gpus() > 1 && member.current == "1";
     member.unseen[gpu] = member.closed[gpu] = false;
 }
@@ -169,7 +179,8 @@ void Round::all_at_once() {
     };
     std::vector<Going> going;
     for (Member& member : members_) {
-        if (!member.worker || !member.ready || member.worker->is_stopped() || chance(5)) continue;
+        if (!member.worker || !member.ready || member.worker->is_stopped() || chance(5))
+            continue;
         make_current(member, "0");
         Going one{&member, {}};
         const bool linked = std::any_of(member.things.begin(), member.things.end(),
@@ -192,7 +203,8 @@ void Round::all_at_once() {
         going.push_back(one);
     }
     for (const Going& one : going)
-        for (const std::string& line : one.lines) one.member->worker->send(line);
+        for (const std::string& line : one.lines)
+            one.member->worker->send(line);
     std::this_thread::sleep_for(std::chrono::microseconds(below(20000)));
     Member* disturbed = going.empty() ? nullptr : going[below(going.size())].member;
     const uint64_t how = below(6);
@@ -200,10 +212,12 @@ void Round::all_at_once() {
         for (bool elsewhere = false; !elsewhere;) {
             disturbed->worker->stop();
             elsewhere = !place_.is_in_driver(disturbed->worker->host_pid());
-            if (!elsewhere) disturbed->worker->go_on();
+            if (!elsewhere)
+                disturbed->worker->go_on();
         }
         for (const Going& one : going)
-            if (one.member == disturbed) disturbed->inside = one.lines.at(0).rfind("storm", 0) != 0;
+            if (one.member == disturbed)
+                disturbed->inside = one.lines.at(0).rfind("storm", 0) != 0;
         log("program " + text(disturbed->number) + " is stopped in the middle");
     } else if (disturbed && how == 1) {
         std::erase_if(going, [&](const Going& one) { return one.member == disturbed; });
@@ -222,7 +236,8 @@ void Round::all_at_once() {
         }
     };
     for (const Going& one : going)
-        if (!one.member->worker->is_stopped()) finish(one);
+        if (!one.member->worker->is_stopped())
+            finish(one);
     // Nobody else has answers outstanding, so the books stand still but for the stopped one's.
     if (disturbed && how == 0) {
         for (const Going& one : going)
@@ -233,10 +248,12 @@ void Round::all_at_once() {
         disturbed->worker->go_on();
         log("program " + text(disturbed->number) + " goes on");
         for (const Going& one : going)
-            if (one.member == disturbed) finish(one);
+            if (one.member == disturbed)
+                finish(one);
         disturbed->inside = false;
     }
-    for (const Judged& one : judged_) judge(*one.member, one.line, one.answer, {0});
+    for (const Judged& one : judged_)
+        judge(*one.member, one.line, one.answer, {0});
     judged_.clear();
     look_again();
 }
@@ -246,39 +263,53 @@ void Round::all_at_once() {
 // Everything is given back, and one program of each user can have all that they had together.
 void Round::end() {
     place_.mend();
-    if (hostile_) log(hostile_->drive_out());
+    if (hostile_)
+        log(hostile_->drive_out());
     for (Member& member : members_) {
-        if (!member.worker) continue;
-        if (member.worker->is_stopped()) member.worker->go_on();
-        if (member.ready) drop_all(member);
+        if (!member.worker)
+            continue;
+        if (member.worker->is_stopped())
+            member.worker->go_on();
+        if (member.ready)
+            drop_all(member);
     }
     for (unsigned user = 0; user < 2; ++user) {
         Member& survivor = members_[2 * user + below(2)];
         Member& other = members_[survivor.number ^ 1];
-        if (other.worker) leave(other);
+        if (other.worker)
+            leave(other);
         // Its parent would go on holding what it held.
-        if (survivor.worker && !survivor.parents.empty()) end_by_kill(survivor);
-        if (!survivor.worker) begin(survivor);
-        if (survivor.ready) primary(survivor);
-        if (!survivor.ready) retain(survivor);
+        if (survivor.worker && !survivor.parents.empty())
+            end_by_kill(survivor);
+        if (!survivor.worker)
+            begin(survivor);
+        if (survivor.ready)
+            primary(survivor);
+        if (!survivor.ready)
+            retain(survivor);
         if (!survivor.ready)
             fail("program " + text(survivor.number) + " has no context, and nobody else holds anything");
     }
     for (unsigned user = 0; user < 2; ++user)
         for (Member& member : members_)
-            if (member.user == user && member.worker) fill_up(member);
+            if (member.user == user && member.worker)
+                fill_up(member);
     for (Member& member : members_)
-        if (member.worker) leave(member);
+        if (member.worker)
+            leave(member);
     for (unsigned gpu = 0; gpu < place_.gpus(); ++gpu)
-        if (!place_.held(gpu).empty()) fail("somebody still holds memory of GPU " + text(gpu) + ", and all have ended");
+        if (!place_.held(gpu).empty())
+            fail("somebody still holds memory of GPU " + text(gpu) + ", and all have ended");
 }
 
 void Round::leave(Member& member) {
-    if (chance(2)) return end_by_kill(member);
+    if (chance(2))
+        return end_by_kill(member);
     const int code = member.worker->finish();
     log("program " + text(member.number) + " ends with " + text(static_cast<unsigned>(code)));
     read_words(member);
-    if (code != 0) fail("program " + text(member.number) + " ended with " + text(static_cast<unsigned>(code)));
+    if (code != 0)
+        fail("program " + text(member.number) + " ended with " + text(static_cast<unsigned>(code)));
     member.worker.reset();
 }
 

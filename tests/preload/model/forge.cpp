@@ -54,8 +54,10 @@ class Forger {
     }
 
     void text(char* to, size_t size) {
-        for (size_t i = 0; i < size; i++) to[i] = static_cast<char>(random_());
-        if (chance(2)) to[below(size)] = '\0';
+        for (size_t i = 0; i < size; i++)
+            to[i] = static_cast<char>(random_());
+        if (chance(2))
+            to[below(size)] = '\0';
     }
 
     // As often as not one that lives, of whomever.
@@ -102,7 +104,8 @@ class Forger {
         text(account.name, sizeof account.name);
         account.state.store(static_cast<AccountState>(chance(8) ? random_() : 1 + below(2)));
         std::string said = "account " + std::to_string(number);
-        for (uint64_t i = 1 + below(3); i > 0; --i) said += ", " + member(number);
+        for (uint64_t i = 1 + below(3); i > 0; --i)
+            said += ", " + member(number);
         return said;
     }
 
@@ -133,7 +136,8 @@ class Forger {
                 header.capacity = figure();
                 return "the capacity";
             case 3:
-                for (uint64_t& granted : header.granted) granted = moment();
+                for (uint64_t& granted : header.granted)
+                    granted = moment();
                 return "what was granted";
             case 4:
                 header.last_order = moment();
@@ -173,7 +177,8 @@ class Forger {
         constexpr size_t kEnd = offsetof(File, members) + kRoom * sizeof(Member);
         auto* const at = reinterpret_cast<unsigned char*>(&file_);
         const size_t count = 1 + below(512), first = below(kEnd - count);
-        for (size_t i = first; i < first + count; i++) at[i] = static_cast<unsigned char>(random_());
+        for (size_t i = first; i < first + count; i++)
+            at[i] = static_cast<unsigned char>(random_());
         return std::to_string(count) + " bytes at " + std::to_string(first);
     }
 

@@ -15,7 +15,8 @@
 namespace cuslice::tests::model {
 
 void become(unsigned user) {
-    if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) _exit(3);
+    if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0)
+        _exit(3);
     prctl(PR_SET_DUMPABLE, 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
@@ -25,27 +26,33 @@ void close_inherited() {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
         open.push_back(std::stoi(entry.path().filename()));
     for (const int file : open)
-        if (file > 2) close(file);
+        if (file > 2)
+            close(file);
 }
 
 Hand::Hand(unsigned user, const std::function<void(const Say&)>& work) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        throw std::runtime_error("no pipe");
     pid_ = fork();
-    if (pid_ < 0) throw std::runtime_error("no process");
+    if (pid_ < 0)
+        throw std::runtime_error("no process");
     if (pid_ == 0) {
         dup2(ends[1], STDOUT_FILENO);
         close_inherited();
-        if (user) become(user);
+        if (user)
+            become(user);
         work([](const std::string& text) {
             const std::string line = text + "\n";
             (void)!write(STDOUT_FILENO, line.data(), line.size());
         });
-        for (;;) pause();
+        for (;;)
+            pause();
     }
     close(ends[1]);
     char letter = 0;
-    while (read(ends[0], &letter, 1) == 1 && letter != '\n') said_ += letter;
+    while (read(ends[0], &letter, 1) == 1 && letter != '\n')
+        said_ += letter;
     close(ends[0]);
 }
 

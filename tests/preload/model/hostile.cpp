@@ -61,7 +61,8 @@ std::string Hostile::step() {
 }
 
 void Hostile::let_go_in_time() {
-    for (Held& held : held_) held.steps -= held.steps != 0;
+    for (Held& held : held_)
+        held.steps -= held.steps != 0;
     std::erase_if(held_, [](const Held& held) { return held.steps == 0; });
 }
 
@@ -74,13 +75,16 @@ std::string Hostile::path_of(unsigned user, const std::string& uuid, unsigned nu
 std::string Hostile::own_file() {
     const std::string uuid = some_gpu();
     const std::string there = whole_ledger(uuid);
-    if (!there.empty()) return there;
+    if (!there.empty())
+        return there;
     const Hand hand(kHostileUser, [&](const Hand::Say& say) {
-        for (unsigned i = 0; i < ledger::kMaxNames; i++) remove_something(path_of(kHostileUser, uuid, i));
+        for (unsigned i = 0; i < ledger::kMaxNames; i++)
+            remove_something(path_of(kHostileUser, uuid, i));
         say("");
     });
     start(uuid, Puppet::At::anywhere);
-    if (!programs_.empty()) programs_.back()->go_on();
+    if (!programs_.empty())
+        programs_.back()->go_on();
     const std::string made = whole_ledger(uuid);
     return made.empty() ? path_of(kHostileUser, uuid) : made;
 }
@@ -90,7 +94,8 @@ std::string Hostile::whole_ledger(const std::string& uuid) const {
     for (unsigned i = 0; i < ledger::kMaxNames; i++) {
         struct stat info {};
         const std::string path = path_of(kHostileUser, uuid, i);
-        if (lstat(path.c_str(), &info) != 0 || info.st_uid != kHostileUser) continue;
+        if (lstat(path.c_str(), &info) != 0 || info.st_uid != kHostileUser)
+            continue;
         const bool whole = S_ISREG(info.st_mode) && (info.st_mode & 0600) == 0600 &&
                            info.st_size >= static_cast<off_t>(sizeof(ledger::File));
         return whole && info.st_blocks ? path : "";
@@ -100,8 +105,10 @@ std::string Hostile::whole_ledger(const std::string& uuid) const {
 
 void Hostile::start(const std::string& uuid, Puppet::At at) {
     constexpr size_t kMost = 3;
-    if (!Puppet::possible()) return;
-    if (programs_.size() == kMost) programs_.pop_front();
+    if (!Puppet::possible())
+        return;
+    if (programs_.size() == kMost)
+        programs_.pop_front();
     claims_ = true;
     const Puppet::Wish wish{kHostileUser, folder_, uuid, capacity_, "own" + text(below(3)), (64 + below(1500)) << 20};
     programs_.push_back(std::make_unique<Puppet>(wish, at, random_()));
@@ -116,7 +123,8 @@ bool Hostile::has_room() const {
 
 std::string Hostile::hold(bool claims, const std::function<void(const Hand::Say&)>& work) {
     constexpr size_t kMost = 4;
-    if (held_.size() == kMost) held_.pop_front();
+    if (held_.size() == kMost)
+        held_.pop_front();
     held_.push_back({std::make_unique<Hand>(kHostileUser, work), static_cast<unsigned>(1 + below(8)), claims});
     claims_ = claims_ || claims;
     return held_.back().hand->said();
@@ -144,7 +152,8 @@ std::string Hostile::squat() {
             made += put_something(path_of(victim, uuid, number), random());
         }
         // Files in the making, and names that pids will have soon.
-        if (random() % 2) made += squat_made(path_of(victim, uuid), random());
+        if (random() % 2)
+            made += squat_made(path_of(victim, uuid), random());
         say(text(made) + " names of user " + text(victim) + "'s ledger are taken");
     });
     all_names_ = all_names_ || all;
@@ -165,28 +174,32 @@ std::string Hostile::clear() {
         std::mt19937_64 random(seed);
         unsigned removed = 0;
         for (const std::string& path : files_of(folder_, kHostileUser))
-            if (all || random() % 2) removed += remove_something(path);
+            if (all || random() % 2)
+                removed += remove_something(path);
         say(text(removed) + " of his names are given up");
     });
     return hand.said();
 }
 
 std::string Hostile::overwrite() {
-    if (!has_room()) return {};
+    if (!has_room())
+        return {};
     const std::string path = own_file();
     const uint64_t seed = random_();
     claims_ = true;
     const Hand hand(kHostileUser, [&](const Hand::Say& say) {
         std::mt19937_64 random(seed);
         std::string said = "he writes over";
-        for (uint64_t i = 1 + random() % 12; i > 0; --i) said += " " + forge_in(path, folder_, random) + ";";
+        for (uint64_t i = 1 + random() % 12; i > 0; --i)
+            said += " " + forge_in(path, folder_, random) + ";";
         say(said);
     });
     return hand.said();
 }
 
 std::string Hostile::reshape() {
-    if (!has_room()) return {};
+    if (!has_room())
+        return {};
     const std::string path = own_file(), other = path_of(some_victim(random_()), some_gpu());
     const uint64_t seed = random_();
     claims_ = true;
@@ -196,7 +209,8 @@ std::string Hostile::reshape() {
 
 // Again and again, while the others go on.
 std::string Hostile::keep_at_it() {
-    if (!has_room()) return {};
+    if (!has_room())
+        return {};
     const uint64_t kind = below(4), seed = random_();
     const std::string path = own_file(), other = path_of(some_victim(random_()), some_gpu());
     return hold(kind < 2, [&](const Hand::Say& say) {
@@ -205,10 +219,14 @@ std::string Hostile::keep_at_it() {
         say(std::string("from now on he ") + kKinds[kind] + " all the time");
         std::mt19937_64 random(seed);
         for (;; usleep(500)) {
-            if (kind == 0) forge_in(path, folder_, random);
-            if (kind == 1) reshape_file(path, other, random());
-            if (kind == 2) lock_somewhere(folder_, random(), true);
-            if (kind != 3) continue;
+            if (kind == 0)
+                forge_in(path, folder_, random);
+            if (kind == 1)
+                reshape_file(path, other, random());
+            if (kind == 2)
+                lock_somewhere(folder_, random(), true);
+            if (kind != 3)
+                continue;
             const std::string name = other + (random() % 2 ? "" : "." + text(random() % 30000) + "-4026531836");
             put_something(name, random());
             remove_something(name);
@@ -219,15 +237,18 @@ std::string Hostile::keep_at_it() {
 // ---- his programs, and a victim's that has become his ---------------------------------------------------------------
 
 std::string Hostile::program() {
-    if (!Puppet::possible() || !has_room()) return {};
+    if (!Puppet::possible() || !has_room())
+        return {};
     constexpr Puppet::At kAt[] = {Puppet::At::anywhere, Puppet::At::with_lock, Puppet::At::in_claim};
     start(some_gpu(), kAt[below(std::size(kAt))]);
-    if (chance(3)) programs_.back()->go_on();
+    if (chance(3))
+        programs_.back()->go_on();
     return "of his " + programs_.back()->describe();
 }
 
 std::string Hostile::move_program() {
-    if (programs_.empty()) return {};
+    if (programs_.empty())
+        return {};
     auto chosen = programs_.begin();
     std::advance(chosen, static_cast<long>(below(programs_.size())));
     if (chance(3)) {
@@ -246,7 +267,8 @@ std::string Hostile::inherit() {
     const std::string uuid = some_gpu();
     const uint64_t seed = random_();
     constexpr size_t kMost = 4;
-    if (held_.size() == kMost) held_.pop_front();
+    if (held_.size() == kMost)
+        held_.pop_front();
     auto hand = std::make_unique<Hand>(0, [&](const Hand::Say& say) {
         start_dropped({victim, folder_, uuid, capacity_, "service", 32 << 20}, kHostileUser, seed);
         say("no program could be started");
@@ -262,11 +284,13 @@ std::string Hostile::drive_out() {
         unsigned user = 0;
         char uuid[64];
         const std::string name = std::filesystem::path(path).filename().string();
-        if (ledger::parse_ledger_name(name.c_str(), &user, uuid) && user == kHostileUser) remove_something(path);
+        if (ledger::parse_ledger_name(name.c_str(), &user, uuid) && user == kHostileUser)
+            remove_something(path);
     }
     if (all_names_)
         for (const unsigned victim : kUsers)
-            for (const std::string& uuid : uuids_) remove_something(path_of(victim, uuid, ledger::kMaxNames / 2));
+            for (const std::string& uuid : uuids_)
+                remove_something(path_of(victim, uuid, ledger::kMaxNames / 2));
     claims_ = all_names_ = false;
     return "the hostile user's programs and ledgers are removed";
 }

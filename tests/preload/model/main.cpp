@@ -52,7 +52,8 @@ bool read(int count, char** words, Options& options) {
         else
             return false;
     }
-    if (options.steps == 0 && options.seconds == 0) options.steps = 2000;
+    if (options.steps == 0 && options.seconds == 0)
+        options.steps = 2000;
     return count % 2 == 1;
 }
 
@@ -70,7 +71,8 @@ int model(const Options& options) {
     bool known = false;
     const bool one = options.round != ~0ull;
     for (uint64_t round = one ? options.round : 0;; ++round) {
-        if (options.seconds ? seconds() >= options.seconds : totals.steps >= options.steps) break;
+        if (options.seconds ? seconds() >= options.seconds : totals.steps >= options.steps)
+            break;
         const Combination& combination = combinations[round % combinations.size()];
         const std::string name = combination.name();
         if (!options.only.empty() && name != options.only) {
@@ -82,8 +84,10 @@ int model(const Options& options) {
         }
         known = true;
         if (!Place::possible(combination)) {
-            if (skipped.insert(name).second) std::printf("SKIPPED: %s: %s\n", name.c_str(), missing.c_str());
-            if (skipped.size() == (options.only.empty() ? combinations.size() : 1)) return 77;
+            if (skipped.insert(name).second)
+                std::printf("SKIPPED: %s: %s\n", name.c_str(), missing.c_str());
+            if (skipped.size() == (options.only.empty() ? combinations.size() : 1))
+                return 77;
             continue;
         }
         std::seed_seq numbers{options.seed, round};
@@ -98,7 +102,8 @@ int model(const Options& options) {
             std::printf("FAILED: %s, seed %llu, round %llu: %s\n", name.c_str(),
                         static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(round),
                         found.what());
-            if (running) std::printf("the last steps:\n%s", running->story(options.story).c_str());
+            if (running)
+                std::printf("the last steps:\n%s", running->story(options.story).c_str());
             std::printf("again: model --seed %llu --round %llu --round-steps %llu --steps 1\n",
                         static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(round),
                         static_cast<unsigned long long>(options.round_steps));

@@ -33,7 +33,8 @@ std::string name_of(const std::string& path) { return fs::path(path).filename().
 std::vector<std::string> all_files(const std::string& folder) {
     std::vector<std::string> files;
     std::error_code gone;
-    for (const auto& entry : fs::directory_iterator(folder, gone)) files.push_back(entry.path().string());
+    for (const auto& entry : fs::directory_iterator(folder, gone))
+        files.push_back(entry.path().string());
     std::sort(files.begin(), files.end());
     return files;
 }
@@ -54,11 +55,13 @@ Known known_in(const std::string& folder) {
     for (const std::string& path : all_files(folder)) {
         unsigned user = 0;
         uint64_t id = 0;
-        if (ledger::parse_presence_name(name_of(path).c_str(), &user, &id)) known.presences.push_back(id);
+        if (ledger::parse_presence_name(name_of(path).c_str(), &user, &id))
+            known.presences.push_back(id);
     }
     for (const unsigned user : {60001u, 60002u, geteuid()})
         for (const std::string& process : files_of("/proc", user))
-            if (const int pid = atoi(name_of(process).c_str()); pid > 0) known.pids.push_back(pid);
+            if (const int pid = atoi(name_of(process).c_str()); pid > 0)
+                known.pids.push_back(pid);
     return known;
 }
 
@@ -71,10 +74,12 @@ void copy_without_holes(const std::string& from, const std::string& to) {
     std::string page(kPage, '\0');
     off_t at = 0;
     for (ssize_t count; (count = pread(in, page.data(), kPage, at)) > 0; at += count)
-        if (page != nothing) (void)!pwrite(out, page.data(), static_cast<size_t>(count), at);
+        if (page != nothing)
+            (void)!pwrite(out, page.data(), static_cast<size_t>(count), at);
     (void)!ftruncate(out, at);
     for (const int file : {in, out})
-        if (file >= 0) close(file);
+        if (file >= 0)
+            close(file);
 }
 
 }  // namespace
@@ -88,11 +93,13 @@ std::vector<std::string> files_of(const std::string& folder, unsigned user) {
 std::string lock_somewhere(const std::string& folder, uint64_t random, bool briefly) {
     std::vector<std::string> files = all_files(folder);
     std::erase_if(files, [](const std::string& path) { return is_owned(path, geteuid()); });
-    if (files.empty()) return "nothing to lock";
+    if (files.empty())
+        return "nothing to lock";
     std::mt19937_64 numbers(random);
     const std::string path = files[numbers() % files.size()];
     const int file = open(path.c_str(), O_RDONLY | ledger::kSafely);
-    if (file < 0) return "may not open " + name_of(path);
+    if (file < 0)
+        return "may not open " + name_of(path);
     struct flock lock {};
     lock.l_type = F_RDLCK;
     lock.l_whence = SEEK_SET;
@@ -101,14 +108,19 @@ std::string lock_somewhere(const std::string& folder, uint64_t random, bool brie
     lock.l_len = numbers() % 3 == 0 ? 0 : static_cast<off_t>(1 + numbers() % 4096);
     const auto kind = numbers() % 4;
     int result = -1;
-    if (kind == 0) result = fcntl(file, F_SETLK, &lock);
-    if (kind == 1) result = fcntl(file, F_OFD_SETLK, &lock);
-    if (kind == 2) result = flock(file, LOCK_EX | LOCK_NB);
-    if (kind == 3) result = fcntl(file, F_SETLEASE, F_RDLCK);
+    if (kind == 0)
+        result = fcntl(file, F_SETLK, &lock);
+    if (kind == 1)
+        result = fcntl(file, F_OFD_SETLK, &lock);
+    if (kind == 2)
+        result = flock(file, LOCK_EX | LOCK_NB);
+    if (kind == 3)
+        result = fcntl(file, F_SETLEASE, F_RDLCK);
     constexpr const char* kKinds[] = {"process's", "open file's", "whole", "leased"};
     const std::string said = std::string(kKinds[kind]) + " lock on " + name_of(path) + " from " +
                              text(static_cast<uint64_t>(lock.l_start)) + (result == 0 ? "" : ": refused");
-    if (briefly) close(file);
+    if (briefly)
+        close(file);
     return said;
 }
 
@@ -128,16 +140,20 @@ bool put_something(const std::string& path, uint64_t random) {
             const int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
             sockaddr_un address{};
             address.sun_family = AF_UNIX;
-            if (path.size() >= sizeof address.sun_path) return close(file), false;
+            if (path.size() >= sizeof address.sun_path)
+                return close(file), false;
             memcpy(address.sun_path, path.c_str(), path.size());
             const bool bound = bind(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
             return close(file), bound;
         }
         default: {
             const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, random % 3 ? 0666 : 0);
-            if (file < 0) return false;
-            if (random % 5 == 0) (void)!ftruncate(file, static_cast<off_t>(sizeof(ledger::File)));
-            if (random % 7 == 0) (void)!write(file, "x", 1);
+            if (file < 0)
+                return false;
+            if (random % 5 == 0)
+                (void)!ftruncate(file, static_cast<off_t>(sizeof(ledger::File)));
+            if (random % 7 == 0)
+                (void)!write(file, "x", 1);
             return close(file), true;
         }
     }
@@ -193,12 +209,14 @@ std::string forge_in(const std::string& path, const std::string& folder, std::mt
     const int file = open(path.c_str(), O_RDWR | ledger::kSafely);
     struct stat info {};
     if (file < 0 || fstat(file, &info) != 0 || info.st_size < static_cast<off_t>(sizeof(ledger::File))) {
-        if (file >= 0) close(file);
+        if (file >= 0)
+            close(file);
         return "nothing";
     }
     void* const memory = mmap(nullptr, sizeof(ledger::File), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    if (memory == MAP_FAILED) return "nothing";
+    if (memory == MAP_FAILED)
+        return "nothing";
     const std::string said = forge(*static_cast<ledger::File*>(memory), known_in(folder), random);
     munmap(memory, sizeof(ledger::File));
     return said;
@@ -212,7 +230,8 @@ std::string reshape_file(const std::string& path, const std::string& other, uint
     };
     const std::string aside = path + ".new";
     const auto replace = [&](const std::string& with) {
-        if (rename(aside.c_str(), path.c_str()) == 0) return "his ledger is replaced by " + with;
+        if (rename(aside.c_str(), path.c_str()) == 0)
+            return "his ledger is replaced by " + with;
         remove_something(aside);
         return "his ledger is not replaced by " + with;
     };
@@ -246,7 +265,8 @@ std::string reshape_file(const std::string& path, const std::string& other, uint
         }
         default:
             put_something(aside, drawn);
-            if (fs::is_directory(fs::symlink_status(aside))) remove_something(path);
+            if (fs::is_directory(fs::symlink_status(aside)))
+                remove_something(path);
             return replace("something else");
     }
 }
@@ -255,7 +275,8 @@ std::string reshape_file(const std::string& path, const std::string& other, uint
 
 void start_dropped(const Puppet::Wish& wish, unsigned user, uint64_t seed) {
     // The saved user is root still, as of a service that will drop its rights later.
-    if (setgroups(0, nullptr) != 0 || setegid(wish.user) != 0 || setresuid(0, wish.user, 0) != 0) return;
+    if (setgroups(0, nullptr) != 0 || setegid(wish.user) != 0 || setresuid(0, wish.user, 0) != 0)
+        return;
     prctl(PR_SET_DUMPABLE, 1);
     Puppet::join_for_life(wish, true);
     const std::string number = text(user), drawn = text(seed);
@@ -263,41 +284,53 @@ void start_dropped(const Puppet::Wish& wish, unsigned user, uint64_t seed) {
 }
 
 int dropped_program(unsigned user, uint64_t seed) {
-    if (seteuid(0) != 0) return 3;
+    if (seteuid(0) != 0)
+        return 3;
     become(user);
     std::mt19937_64 random(seed);
     std::vector<int> inherited;
     for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
         const int file = std::stoi(entry.path().filename());
-        if (file > 2) inherited.push_back(file);
+        if (file > 2)
+            inherited.push_back(file);
     }
     std::string said = "a program that has dropped its rights has";
     for (const int file : inherited) {
         std::error_code gone;
         const std::string link = "/proc/self/fd/" + text(static_cast<uint64_t>(file));
         const fs::path target = fs::read_symlink(link, gone);
-        if (gone || target.string().find("/ledgers/") == std::string::npos) continue;
+        if (gone || target.string().find("/ledgers/") == std::string::npos)
+            continue;
         said += " " + target.filename().string() + ":";
         const char letters[64] = "anything";
         struct flock lock {};
         lock.l_whence = SEEK_SET;
-        if (write(file, letters, sizeof letters) > 0) said += " written";
-        if (pwrite(file, letters, sizeof letters, static_cast<off_t>(random() % 4096)) > 0) said += " overwritten";
+        if (write(file, letters, sizeof letters) > 0)
+            said += " written";
+        if (pwrite(file, letters, sizeof letters, static_cast<off_t>(random() % 4096)) > 0)
+            said += " overwritten";
         if (random() % 2 && fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0)
             said += " punched";
-        if (ftruncate(file, static_cast<off_t>(random() % 2 * 4096)) == 0) said += " shortened";
+        if (ftruncate(file, static_cast<off_t>(random() % 2 * 4096)) == 0)
+            said += " shortened";
         lock.l_type = F_WRLCK;
-        if (fcntl(file, F_OFD_SETLK, &lock) == 0) said += " locked";
+        if (fcntl(file, F_OFD_SETLK, &lock) == 0)
+            said += " locked";
         lock.l_type = random() % 2 ? F_UNLCK : F_RDLCK;
-        if (fcntl(file, F_SETLK, &lock) == 0) said += lock.l_type == F_UNLCK ? " unlocked" : " read-locked";
-        if (flock(file, LOCK_EX | LOCK_NB) == 0) said += " flocked";
-        if (fchmod(file, 0) == 0) said += " chmodded";
+        if (fcntl(file, F_SETLK, &lock) == 0)
+            said += lock.l_type == F_UNLCK ? " unlocked" : " read-locked";
+        if (flock(file, LOCK_EX | LOCK_NB) == 0)
+            said += " flocked";
+        if (fchmod(file, 0) == 0)
+            said += " chmodded";
         const int again = open(link.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-        if (again >= 0) said += " opened";
+        if (again >= 0)
+            said += " opened";
     }
     said += "\n";
     (void)!write(STDOUT_FILENO, said.data(), said.size());
-    for (;;) pause();
+    for (;;)
+        pause();
 }
 
 }  // namespace cuslice::tests::model

@@ -9,7 +9,8 @@ namespace cuslice::tests::model {
 
 void Round::hostile_step() {
     const std::string did = hostile_->step();
-    if (did.empty()) return;
+    if (did.empty())
+        return;
     totals_.actions["hostile step"]++;
     log("hostile: " + did);
     ask_for_own();
@@ -22,14 +23,17 @@ bool Round::has_little(const Member& member, unsigned gpu) {
     const auto held = place_.held(gpu);
     uint64_t together = 0, own = 0;
     for (const Member& other : members_) {
-        if (other.user != member.user || !other.worker) continue;
+        if (other.user != member.user || !other.worker)
+            continue;
         std::vector<Identity> all = other.parents;
         all.push_back(identity_of(other));
         for (const Identity& one : all) {
             const auto found = held.find(one);
-            if (found == held.end()) continue;
+            if (found == held.end())
+                continue;
             together += found->second;
-            if (&other == &member) own += found->second;
+            if (&other == &member)
+                own += found->second;
         }
     }
     return own * kPart <= limits.process && together * kPart <= limits.together;
@@ -66,13 +70,18 @@ void Round::check_refusal(const Member& member, const std::string& words) {
 void Round::ask_for_own() {
     std::vector<Member*> fit;
     for (Member& member : members_)
-        if (member.worker && !member.worker->is_stopped()) fit.push_back(&member);
-    if (fit.empty()) return;
+        if (member.worker && !member.worker->is_stopped())
+            fit.push_back(&member);
+    if (fit.empty())
+        return;
     Member& member = *fit[hostile_->below(fit.size())];
-    if (!is_undisturbed(member) || combination_.mode == Combination::Mode::prealloc) return;
-    if (!member.ready) return retain(member);
+    if (!is_undisturbed(member) || combination_.mode == Combination::Mode::prealloc)
+        return;
+    if (!member.ready)
+        return retain(member);
     const unsigned gpu = place_.gpus() > 1 && member.current == "1";
-    if (!has_little(member, gpu)) return;
+    if (!has_little(member, gpu))
+        return;
     const std::string name = fresh("o");
     expect(member, "alloc " + name + " " + std::to_string(kMiB), {kSuccess});
     expect(member, "free " + name, {kSuccess});

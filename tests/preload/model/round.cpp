@@ -33,7 +33,8 @@ Round::Round(const Combination& combination, uint64_t seed, bool hostile, Totals
       // A removed ledger takes its room for as long as somebody has it mapped.
       place_(combination, pool_chunk_, chance(2) ? "4m" : "64m") {
     log("pools grow by " + pool_chunk_ + ", headroom " + headroom_ + ", idle-release " + idle_release_);
-    if (hostile) hostile_ = std::make_unique<Hostile>(place_.ledgers(), place_.uuids(), kCapacity, seed + 1);
+    if (hostile)
+        hostile_ = std::make_unique<Hostile>(place_.ledgers(), place_.uuids(), kCapacity, seed + 1);
     for (unsigned i = 0; i < 4; ++i) {
         members_[i].number = i;
         members_[i].user = i / 2;
@@ -47,17 +48,21 @@ uint64_t Round::size() {
 
 void Round::log(const std::string& line) {
     story_.push_back(std::to_string(step_) + ": " + line);
-    if (story_.size() > kStory) story_.pop_front();
+    if (story_.size() > kStory)
+        story_.pop_front();
 }
 
 void Round::fail(const std::string& what) { throw Finding(what); }
 
 std::string Round::story(size_t most) {
     std::string text;
-    while (story_.size() > most) story_.pop_front();
-    for (const std::string& line : story_) text += "  " + line.substr(0, 300) + "\n";
+    while (story_.size() > most)
+        story_.pop_front();
+    for (const std::string& line : story_)
+        text += "  " + line.substr(0, 300) + "\n";
     for (const Member& member : members_)
-        if (member.worker) text += "  program " + std::to_string(member.number) + " now:\n" + member.worker->state();
+        if (member.worker)
+            text += "  program " + std::to_string(member.number) + " now:\n" + member.worker->state();
     for (Member& member : members_)
         if (member.worker && !member.worker->err().empty())
             text += "  program " + std::to_string(member.number) + " said:\n" + member.worker->err();
@@ -70,8 +75,10 @@ std::string Round::story(size_t most) {
 // What is preallocated is a slice of each program's own, and parts are a job's for both.
 Round::Limits Round::limits_of(unsigned user) const {
     const bool prealloc = combination_.mode == Combination::Mode::prealloc;
-    if (user == 0) return prealloc ? Limits{500 * kMiB, 4096 * kMiB} : Limits{1100 * kMiB, 1100 * kMiB};
-    if (combination_.mode == Combination::Mode::split) return {1000 * kMiB, 1000 * kMiB};
+    if (user == 0)
+        return prealloc ? Limits{500 * kMiB, 4096 * kMiB} : Limits{1100 * kMiB, 1100 * kMiB};
+    if (combination_.mode == Combination::Mode::split)
+        return {1000 * kMiB, 1000 * kMiB};
     return {(prealloc ? 400 : 700) * kMiB, 900 * kMiB};
 }
 
@@ -81,15 +88,18 @@ Words Round::settings(const Member& member) const {
     Words words{"CUSLICE_DIR=" + place_.ledgers(), "CUSLICE_HEADROOM=" + headroom_,
                 "CUSLICE_LIMIT=" + in_mib(limits.process)};
     const auto mode = combination_.mode;
-    if (mode == Combination::Mode::split) words.push_back("CUSLICE_SPLIT=2");
+    if (mode == Combination::Mode::split)
+        words.push_back("CUSLICE_SPLIT=2");
     if (mode == Combination::Mode::split || (member.user == 0 && mode != Combination::Mode::prealloc))
         words.push_back("CUSLICE_JOB=model");
     else if (member.user == 1)
         words.insert(words.end(), {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=" + in_mib(limits.together)});
     if (mode == Combination::Mode::strict || mode == Combination::Mode::deferred)
         words.push_back("CUSLICE_ALLOCATOR=growth");
-    if (mode == Combination::Mode::prealloc) words.push_back("CUSLICE_ALLOCATOR=prealloc");
-    if (mode == Combination::Mode::deferred) words.push_back("CUSLICE_FREE=deferred");
+    if (mode == Combination::Mode::prealloc)
+        words.push_back("CUSLICE_ALLOCATOR=prealloc");
+    if (mode == Combination::Mode::deferred)
+        words.push_back("CUSLICE_FREE=deferred");
     if (mode == Combination::Mode::strict || mode == Combination::Mode::deferred)
         words.push_back("CUSLICE_IDLE_RELEASE=" + idle_release_);
     return words;
@@ -118,9 +128,11 @@ Words Round::command(const Member& member) {
     if (contained && combination_.seen == Combination::Seen::user_namespace)
         words.insert(words.end(), {"unshare", "--map-root-user"});
     words.insert(words.end(), guest.begin(), guest.end());
-    if (!contained || combination_.seen != Combination::Seen::pid_namespace) return words;
+    if (!contained || combination_.seen != Combination::Seen::pid_namespace)
+        return words;
     std::string line = "echo " + std::to_string(unlike_pid()) + " > /proc/sys/kernel/ns_last_pid; ";
-    for (const std::string& word : words) line += word + " ";
+    for (const std::string& word : words)
+        line += word + " ";
     return {"unshare", "-pf", "--mount-proc", "--kill-child", "--propagation", "slave", "sh", "-c", line + "; exit $?"};
 }
 
@@ -151,9 +163,11 @@ void Round::retain(Member& member) {
     const bool its_own = hostile_ && is_undisturbed(member) && has_little(member, 0);
     const size_t said = member.worker->err().size();
     member.ready = expect(member, "retain 0", {kSuccess, kOutOfMemory}) == kSuccess;
-    if (!member.ready) member.context_refused = true;
+    if (!member.ready)
+        member.context_refused = true;
     member.current = "0";
-    if (!member.ready && its_own) check_refusal(member, member.worker->err().substr(said));
+    if (!member.ready && its_own)
+        check_refusal(member, member.worker->err().substr(said));
 }
 
 void Round::end_by_kill(Member& member) {
@@ -169,10 +183,13 @@ void Round::end_by_kill(Member& member) {
 int Round::expect(Member& member, const std::string& line, const Codes& allowed, std::string* text) {
     std::vector<pid_t> neighbours;
     for (const Member& other : members_)
-        if (&other != &member && other.worker) neighbours.push_back(other.worker->host_pid());
-    for (const pid_t helper : place_.helpers()) neighbours.push_back(helper);
+        if (&other != &member && other.worker)
+            neighbours.push_back(other.worker->host_pid());
+    for (const pid_t helper : place_.helpers())
+        neighbours.push_back(helper);
     const Answer answer = member.worker->ask(line, neighbours);
-    if (text) *text = answer.text;
+    if (text)
+        *text = answer.text;
     return judge(member, line, answer, allowed);
 }
 
@@ -180,7 +197,8 @@ int Round::judge(Member& member, const std::string& line, const Answer& answer, 
     log(std::to_string(member.number) + " " + line + " -> " + answer.text + " (" + std::to_string(answer.blocked_ms) +
         " ms)");
     totals_.answers++;
-    if (answer.gone) fail("a program ended over: " + line);
+    if (answer.gone)
+        fail("a program ended over: " + line);
     const Words words = split_words(answer.text);
     const bool digits = !words.empty() && words[0].find_first_not_of("0123456789") == std::string::npos;
     const int code = digits ? std::stoi(words[0]) : -1;
@@ -188,8 +206,10 @@ int Round::judge(Member& member, const std::string& line, const Answer& answer, 
     if (std::find(allowed.begin(), allowed.end(), code) == allowed.end())
         fail("program " + std::to_string(member.number) + ": " + line + " was answered: " + answer.text);
     const uint64_t settles = line.rfind("retain", 0) == 0 ? settling_of(member) : 0;
-    if (answer.blocked_ms > kPatience && settles) totals_.settled++;
-    if (!settles) totals_.longest_ms = std::max(totals_.longest_ms, answer.blocked_ms);
+    if (answer.blocked_ms > kPatience && settles)
+        totals_.settled++;
+    if (!settles)
+        totals_.longest_ms = std::max(totals_.longest_ms, answer.blocked_ms);
     if (answer.blocked_ms > kPatience + settles)
         fail("program " + std::to_string(member.number) + " slept " + std::to_string(answer.blocked_ms) +
              " ms over: " + line);
@@ -203,7 +223,8 @@ void Round::read_words(Member& member) {
     const std::string fresh = err.substr(member.read);
     member.read = err.size();
     for (const char* bad : {"WARNING: ThreadSanitizer", "ERROR: AddressSanitizer", "runtime error:"})
-        if (fresh.find(bad) != std::string::npos) fail("program " + std::to_string(member.number) + ": " + bad);
+        if (fresh.find(bad) != std::string::npos)
+            fail("program " + std::to_string(member.number) + ": " + bad);
 }
 
 // Each user's programs together, and each alone. What a program was left with by one that had made it and let others
@@ -216,12 +237,14 @@ void Round::check_books() {
             uint64_t together = 0, processes = 0, inside = 0;
             bool all_seen = true;
             for (Member& member : members_) {
-                if (member.user != user || !member.worker) continue;
+                if (member.user != user || !member.worker)
+                    continue;
                 std::vector<Identity> pids = member.parents;
                 pids.push_back(identity_of(member));
                 for (const Identity& pid : pids) {
                     const auto found = held.find(pid);
-                    if (found == held.end()) continue;
+                    if (found == held.end())
+                        continue;
                     const uint64_t own = found->second;
                     const uint64_t more = member.inside ? kInside : 0;
                     if (own > limits.process + kLazy + more)
@@ -236,7 +259,8 @@ void Round::check_books() {
             uint64_t& excess = excess_[user][gpu];
             const uint64_t most = limits.together + processes * kLazy + inside;
             const uint64_t over = together > most ? together - most : 0;
-            if (!all_seen) excess = std::max(excess, over);
+            if (!all_seen)
+                excess = std::max(excess, over);
             if (over > excess)
                 fail("user " + std::to_string(kUsers[user]) + " holds " + std::to_string(together) + " of " +
                      std::to_string(limits.together) + " bytes on GPU " + std::to_string(gpu) + " (" +
@@ -253,7 +277,8 @@ Identity Round::identity_of(const Member& member) {
 Member* Round::somebody(bool ready) {
     std::vector<Member*> fit;
     for (Member& member : members_)
-        if (member.worker && !member.worker->is_stopped() && (!ready || member.ready)) fit.push_back(&member);
+        if (member.worker && !member.worker->is_stopped() && (!ready || member.ready))
+            fit.push_back(&member);
     return fit.empty() ? nullptr : fit[below(fit.size())];
 }
 
@@ -264,11 +289,13 @@ Member* Round::neighbour_of(const Member& member) {
 
 void Round::run(unsigned steps) {
     totals_.rounds++;
-    for (Member& member : members_) begin(member);
+    for (Member& member : members_)
+        begin(member);
     for (step_ = 1; step_ <= steps; ++step_) {
         step();
         totals_.steps++;
-        if (hostile_ && hostile_->acts()) hostile_step();
+        if (hostile_ && hostile_->acts())
+            hostile_step();
     }
     end();
 }

@@ -44,16 +44,21 @@ void Round::step() {
     };
     static constexpr unsigned kEvents = 10;
     unsigned sum = kEvents;
-    for (const Choice& choice : kChoices) sum += choice.weight;
+    for (const Choice& choice : kChoices)
+        sum += choice.weight;
     auto drawn = static_cast<unsigned>(below(sum));
-    if (drawn < kEvents) return event(drawn);
+    if (drawn < kEvents)
+        return event(drawn);
     drawn -= kEvents;
     const Choice* choice = kChoices;
-    for (; drawn >= choice->weight; ++choice) drawn -= choice->weight;
+    for (; drawn >= choice->weight; ++choice)
+        drawn -= choice->weight;
     Member* member = somebody(false);
-    if (!member) return event(0);
+    if (!member)
+        return event(0);
     totals_.actions[choice->name]++;
-    if (!member->ready) return retain(*member);
+    if (!member->ready)
+        return retain(*member);
     (this->*choice->take)(*member);
 }
 
@@ -64,8 +69,10 @@ void Round::allocate(Member& member) {
     std::string kind = kKinds[below(std::size(kKinds))];
     if (chance(5))
         for (const auto& [name, thing] : member.things)
-            if (thing.kind == "pool") kind = "pool=" + name;
-    if (kind.rfind("pool=", 0) == 0 && member.current == "1") kind = "plain";
+            if (thing.kind == "pool")
+                kind = "pool=" + name;
+    if (kind.rfind("pool=", 0) == 0 && member.current == "1")
+        kind = "plain";
     const std::string name = fresh("b");
     const uint64_t bytes = kind == "pitch" ? below(100000) + 1 : kind == "old" ? below(100000) + 1 : size();
     if (expect(member, "alloc " + name + " " + text(bytes) + " " + kind, kMayBeRefused) == kSuccess)
@@ -75,7 +82,8 @@ void Round::allocate(Member& member) {
 }
 
 void Round::free_one(Member& member) {
-    if (member.things.empty()) return allocate(member);
+    if (member.things.empty())
+        return allocate(member);
     auto chosen = member.things.begin();
     std::advance(chosen, static_cast<long>(below(member.things.size())));
     free_thing(member, std::string(chosen->first));
@@ -84,26 +92,39 @@ void Round::free_one(Member& member) {
 void Round::free_thing(Member& member, const std::string& name) {
     const Thing thing = member.things.at(name);
     const auto how = [&]() -> std::string {
-        if (thing.kind == "array") return "unarray ";
-        if (thing.kind == "mipmap") return "unmipmap ";
-        if (thing.kind == "module" || thing.kind == "kernels") return "unload ";
-        if (thing.kind == "piece") return "unpiece ";
-        if (thing.kind == "given") return "unexport ";
-        if (thing.kind == "mapping") return "unmap ";
-        if (thing.kind == "ipc") return "ipcclose ";
-        if (thing.kind == "graph") return "ungraph ";
-        if (thing.kind == "pool") return "unpool ";
-        if (thing.kind == "old") return "freeold ";
+        if (thing.kind == "array")
+            return "unarray ";
+        if (thing.kind == "mipmap")
+            return "unmipmap ";
+        if (thing.kind == "module" || thing.kind == "kernels")
+            return "unload ";
+        if (thing.kind == "piece")
+            return "unpiece ";
+        if (thing.kind == "given")
+            return "unexport ";
+        if (thing.kind == "mapping")
+            return "unmap ";
+        if (thing.kind == "ipc")
+            return "ipcclose ";
+        if (thing.kind == "graph")
+            return "ungraph ";
+        if (thing.kind == "pool")
+            return "unpool ";
+        if (thing.kind == "old")
+            return "freeold ";
         return is_pooled(thing.kind) && chance(2) ? "freeasync " : "free ";
     }();
     if (thing.kind == "pool")
         for (const auto& [other, one] : member.things)
-            if (one.kind == "pool=" + name) return;  // not before its blocks
-    if (thing.kind == "graph" && thing.out) expect(member, "graphfree " + name, {kSuccess});
+            if (one.kind == "pool=" + name)
+                return;  // not before its blocks
+    if (thing.kind == "graph" && thing.out)
+        expect(member, "graphfree " + name, {kSuccess});
     // A mapping has its piece's name in the program.
     const std::string known = thing.kind == "mapping" ? name.substr(0, name.find('.')) : name;
     // Work on what a pool gave is ordered by the stream of the context that is current.
-    if (thing.kind == "ipc" && thing.context != member.current) make_current(member, thing.context);
+    if (thing.kind == "ipc" && thing.context != member.current)
+        make_current(member, thing.context);
     expect(member, how + known, {kSuccess});
     member.things.erase(name);
 }
@@ -115,7 +136,8 @@ void Round::drop_kinds(Member& member, bool (*wanted)(const std::string& kind)) 
             const std::string name = next->first;
             ++next;
             const std::string kind = member.things.at(name).kind;
-            if ((kind == "pool") == pools && wanted(kind)) free_thing(member, name);
+            if ((kind == "pool") == pools && wanted(kind))
+                free_thing(member, name);
         }
 }
 
@@ -130,7 +152,8 @@ void Round::context(Member& member) {
     auto& contexts = member.contexts;
     const size_t own = static_cast<size_t>(
         std::count_if(contexts.begin(), contexts.end(), [](const std::string& name) { return name != "1"; }));
-    if (chance(3)) return make_current(member, contexts.empty() || chance(2) ? "0" : contexts[below(contexts.size())]);
+    if (chance(3))
+        return make_current(member, contexts.empty() || chance(2) ? "0" : contexts[below(contexts.size())]);
     if (own < 2 && chance(2)) {
         const std::string name = fresh("c");
         if (expect(member, "create " + name + " 0", kMayBeRefused) != kSuccess) {
@@ -141,13 +164,15 @@ void Round::context(Member& member) {
         member.current = name;
     } else if (own > 0) {
         for (const std::string& name : Words(contexts))
-            if (name != "1") return end_context(member, name);
+            if (name != "1")
+                return end_context(member, name);
     }
 }
 
 // Everything in a context ends with it, except memory of pools.
 void Round::end_context(Member& member, const std::string& context) {
-    if (member.current == context && chance(2)) make_current(member, "0");
+    if (member.current == context && chance(2))
+        make_current(member, "0");
     expect(member, context == "1" ? "release 1" : "destroy " + context, {kSuccess});
     forget_context(member, context);
     std::erase(member.contexts, context);
@@ -173,7 +198,8 @@ void Round::primary(Member& member) {
 // The second device's primary context.
 void Round::second(Member& member) {
     for (const std::string& name : member.contexts)
-        if (name == "1") return end_context(member, "1");
+        if (name == "1")
+            return end_context(member, "1");
     if (expect(member, "retain 1", kMayBeRefused) != kSuccess) {
         member.context_refused = true;
         return make_current(member, "0");
@@ -218,15 +244,20 @@ void Round::array(Member& member) {
 void Round::pool(Member& member) {
     std::string name;
     for (const auto& [one, thing] : member.things)
-        if (thing.kind == "pool" && (name.empty() || chance(2))) name = one;
+        if (thing.kind == "pool" && (name.empty() || chance(2)))
+            name = one;
     if (name.empty() || chance(4)) {
         name = chance(2) ? "default" : fresh("p");
         expect(member, "pool " + name + " 0", {kSuccess});
-        if (name != "default") member.things[name] = {"pool", ""};
+        if (name != "default")
+            member.things[name] = {"pool", ""};
     }
-    if (chance(2)) expect(member, "keep " + name + " " + text(chance(2) ? 0 : 256 * kMiB), {kSuccess});
-    if (chance(3)) expect(member, "trim " + name + " " + text(chance(2) ? 0 : 16 * kMiB), {kSuccess});
-    if (chance(3)) expect(member, "sync", {kSuccess});
+    if (chance(2))
+        expect(member, "keep " + name + " " + text(chance(2) ? 0 : 256 * kMiB), {kSuccess});
+    if (chance(3))
+        expect(member, "trim " + name + " " + text(chance(2) ? 0 : 16 * kMiB), {kSuccess});
+    if (chance(3))
+        expect(member, "sync", {kSuccess});
 }
 
 // Each looks at what nobody is listed with, and takes another one's memory that is gone for its own
@@ -235,7 +266,8 @@ bool Round::may_give_away(const Member& member) {
     if (is_blurred() || combination_.seen == Combination::Seen::pid_namespace ||
         combination_.seen == Combination::Seen::user_namespace)
         return false;
-    if (giver_ == Identity{}) giver_ = identity_of(member);
+    if (giver_ == Identity{})
+        giver_ = identity_of(member);
     return giver_ == identity_of(member);
 }
 
@@ -243,12 +275,14 @@ bool Round::may_give_away(const Member& member) {
 void Round::give_away(Member& member) {
     const std::string name = fresh("v");
     const uint64_t bytes = (below(100) + 1) * 2 * kMiB;
-    if (expect(member, "piece " + name + " " + text(bytes) + " export", kMayBeRefused) != kSuccess) return;
+    if (expect(member, "piece " + name + " " + text(bytes) + " export", kMayBeRefused) != kSuccess)
+        return;
     expect(member, "export " + name, {kSuccess});
     expect(member, "unpiece " + name, {kSuccess});
     member.things[name] = {"given", "", bytes};
     std::string said;
-    if (member.current == "1" || expect(member, "info", {kSuccess}, &said) != kSuccess) return;
+    if (member.current == "1" || expect(member, "info", {kSuccess}, &said) != kSuccess)
+        return;
     const std::string most = fresh("b");
     if (expect(member, "alloc " + most + " " + split_words(said).at(1), {kSuccess, kInvalidValue, kOutOfMemory}) ==
         kSuccess)
@@ -256,7 +290,8 @@ void Round::give_away(Member& member) {
 }
 
 void Round::piece(Member& member) {
-    if (chance(3) && may_give_away(member)) return give_away(member);
+    if (chance(3) && may_give_away(member))
+        return give_away(member);
     for (const auto& [name, thing] : member.things)
         if (thing.kind == "piece" && !member.things.count(name + ".mapped") && chance(2)) {
             if (expect(member, "map " + name + " " + text(thing.bytes), kMayBeRefused) == kSuccess)
@@ -271,9 +306,11 @@ void Round::piece(Member& member) {
 }
 
 void Round::graph(Member& member) {
-    if (member.current == "1") return make_current(member, "0");
+    if (member.current == "1")
+        return make_current(member, "0");
     for (auto& [name, thing] : member.things) {
-        if (thing.kind != "graph" || chance(3)) continue;
+        if (thing.kind != "graph" || chance(3))
+            continue;
         if (thing.out) {
             expect(member, "graphfree " + name, {kSuccess});
             thing.out = false;
@@ -281,7 +318,8 @@ void Round::graph(Member& member) {
             // Memory that a graph's launch leaves behind is the program's; an upload leaves nothing.
             thing.out = thing.bytes != 0 && story_.back().find("launch") != std::string::npos;
         }
-        if (chance(4)) expect(member, "graphtrim", {kSuccess});
+        if (chance(4))
+            expect(member, "graphtrim", {kSuccess});
         return;
     }
     const std::string name = fresh("g"), bytes = text(size() / 4 + 1);
@@ -289,7 +327,8 @@ void Round::graph(Member& member) {
     const std::string end = leaves ? " leave" : " free";
     const std::string line = captured ? "capture " + name + " " + bytes + end
                                       : "graph " + name + " " + bytes + " " + text(below(4) + 1) + end;
-    if (expect(member, line, kMayBeRefused) == kSuccess) member.things[name] = {"graph", "", leaves ? 1u : 0u};
+    if (expect(member, line, kMayBeRefused) == kSuccess)
+        member.things[name] = {"graph", "", leaves ? 1u : 0u};
 }
 
 // A driver forbids some calls during a capture, and whoever is refused one has lost it; a cache has no need of them.
@@ -304,16 +343,19 @@ void Round::capture(Member& member) {
             const std::string name = fresh("b");
             const int code = expect(member, "alloc " + name + " " + text(size() / 4 + 1),
                                     {kSuccess, kOutOfMemory, kStreamCaptureUnsupported, kStreamCaptureInvalidated});
-            if (code == kSuccess) member.things[name] = {"plain", member.current};
+            if (code == kSuccess)
+                member.things[name] = {"plain", member.current};
             lost = lost || code >= kStreamCaptureUnsupported;
             continue;
         }
         for (const auto& [name, thing] : member.things) {
-            if (thing.kind != "plain") continue;
+            if (thing.kind != "plain")
+                continue;
             const std::string freed = name;
             const int code =
                 expect(member, "free " + freed, {kSuccess, kStreamCaptureUnsupported, kStreamCaptureInvalidated});
-            if (code == kSuccess) member.things.erase(freed);
+            if (code == kSuccess)
+                member.things.erase(freed);
             lost = lost || code >= kStreamCaptureUnsupported;
             break;
         }
@@ -326,11 +368,13 @@ void Round::capture(Member& member) {
 
 void Round::share(Member& member) {
     Member* const other = neighbour_of(member);
-    if (!other || other->current == "1" || is_blurred()) return ask_around(member);
+    if (!other || other->current == "1" || is_blurred())
+        return ask_around(member);
     for (auto& [name, thing] : member.things) {
         if (thing.out || thing.context == "1" || (thing.kind != "plain" && thing.kind != "piece") || chance(3))
             continue;
-        if (thing.kind == "piece") continue;  // made without a handle that others can open
+        if (thing.kind == "piece")
+            continue;  // made without a handle that others can open
         std::string said;
         expect(member, "ipcget " + name, {kSuccess}, &said);
         thing.out = true;
@@ -345,9 +389,11 @@ void Round::share(Member& member) {
     }
     for (auto& [name, thing] : member.things) {
         // A descriptor is found by its number in /proc, which only programs of one container have in common.
-        if (thing.kind != "piece" || !thing.out || !may_give_away(member)) continue;
+        if (thing.kind != "piece" || !thing.out || !may_give_away(member))
+            continue;
         std::string said;
-        if (expect(member, "export " + name, {kSuccess}, &said) != kSuccess) return;
+        if (expect(member, "export " + name, {kSuccess}, &said) != kSuccess)
+            return;
         const std::string opened = fresh("v");
         if (expect(*other, "import " + opened + " " + split_words(said).at(1), kMayBeRefused) == kSuccess)
             other->things[opened] = {"piece", "", thing.bytes};
@@ -371,7 +417,8 @@ void Round::ask_around(Member& member) {
 
 void Round::drop_all(Member& member) {
     drop_kinds(member, [](const std::string&) { return true; });
-    for (const std::string& name : Words(member.contexts)) end_context(member, name);
+    for (const std::string& name : Words(member.contexts))
+        end_context(member, name);
     make_current(member, "0");
 }
 

@@ -30,9 +30,11 @@ using Clock = std::chrono::steady_clock;
 bool stat_of(const std::string& folder, char& state, pid_t& parent) {
     std::ifstream file(folder + "/stat");
     std::string text;
-    if (!std::getline(file, text)) return false;
+    if (!std::getline(file, text))
+        return false;
     const size_t bracket = text.rfind(')');
-    if (bracket == text.npos) return false;
+    if (bracket == text.npos)
+        return false;
     std::istringstream rest(text.substr(bracket + 1));
     return static_cast<bool>(rest >> state >> parent);
 }
@@ -47,13 +49,16 @@ pid_t last_of_chain(pid_t pid) {
         pid_t next = 0;
         for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
             const std::string name = entry.path().filename().string();
-            if (name.find_first_not_of("0123456789") != name.npos) continue;
+            if (name.find_first_not_of("0123456789") != name.npos)
+                continue;
             char state = 0;
             pid_t parent = 0;
             const pid_t one = static_cast<pid_t>(std::stol(name));
-            if (stat_of(one, state, parent) && parent == pid && state != 'Z') next = one;
+            if (stat_of(one, state, parent) && parent == pid && state != 'Z')
+                next = one;
         }
-        if (next == 0) return pid;
+        if (next == 0)
+            return pid;
         pid = next;
     }
 }
@@ -62,7 +67,8 @@ pid_t last_of_chain(pid_t pid) {
 
 Busy::Busy(pid_t pid) : pid_(pid) {
     look();
-    for (auto& [number, thread] : threads_) thread.at_first = thread.now;
+    for (auto& [number, thread] : threads_)
+        thread.at_first = thread.now;
 }
 
 void Busy::look() {
@@ -79,15 +85,18 @@ void Busy::look() {
         }
         char state = 0;
         pid_t parent = 0;
-        if (stat_of(task.path().string(), state, parent)) asleep = asleep && state != 'R' && state != 'D';
+        if (stat_of(task.path().string(), state, parent))
+            asleep = asleep && state != 'R' && state != 'D';
     }
-    if (asleep && looked_ != 0) asleep_ += moment - looked_;
+    if (asleep && looked_ != 0)
+        asleep_ += moment - looked_;
     looked_ = moment;
 }
 
 uint64_t Busy::nanoseconds() const {
     uint64_t sum = 0;
-    for (const auto& [number, thread] : threads_) sum += thread.now - thread.at_first;
+    for (const auto& [number, thread] : threads_)
+        sum += thread.now - thread.at_first;
     return sum;
 }
 
@@ -101,14 +110,17 @@ Worker::Worker(const Words& words, const Words& environment) {
 }
 
 Worker::~Worker() {
-    if (child_ > 0) kill();
+    if (child_ > 0)
+        kill();
     for (const int file : {in_, out_, error_})
-        if (file >= 0) close(file);
+        if (file >= 0)
+            close(file);
 }
 
 void Worker::look_who() {
     const Answer answer = ask("pid");
-    if (answer.gone) throw Finding("a program ended at its start: " + err());
+    if (answer.gone)
+        throw Finding("a program ended at its start: " + err());
     own_pid_ = std::stoi(answer.text);
     host_pid_ = last_of_chain(child_);
 }
@@ -120,7 +132,8 @@ void Worker::drain() {
 }
 
 const std::string& Worker::err() {
-    if (error_ >= 0) drain();
+    if (error_ >= 0)
+        drain();
     return err_;
 }
 
@@ -141,23 +154,30 @@ Answer Worker::receive(const std::function<void()>& look) {
             return answer;
         }
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-        if (left <= 0) throw Finding("no answer in " + std::to_string(kHang.count()) + " s");
+        if (left <= 0)
+            throw Finding("no answer in " + std::to_string(kHang.count()) + " s");
         pollfd ends[] = {{out_, POLLIN, 0}, {error_, POLLIN, 0}};
         const auto moment = static_cast<int>(look ? std::min(left, kLook) : left);
-        if (poll(ends, 2, moment) < 0 && errno != EINTR) throw std::runtime_error("no poll");
-        if (look) look();
-        if (ends[1].revents & POLLIN) drain();
+        if (poll(ends, 2, moment) < 0 && errno != EINTR)
+            throw std::runtime_error("no poll");
+        if (look)
+            look();
+        if (ends[1].revents & POLLIN)
+            drain();
         char buffer[4096];
-        if (!ends[0].revents) continue;
+        if (!ends[0].revents)
+            continue;
         const ssize_t count = read(out_, buffer, sizeof buffer);
-        if (count <= 0) return {"(gone)", true};
+        if (count <= 0)
+            return {"(gone)", true};
         pending_.append(buffer, static_cast<size_t>(count));
     }
 }
 
 Answer Worker::ask(const std::string& line, const std::vector<pid_t>& neighbours) {
     std::vector<Busy> busy{Busy(host_pid_), Busy(getpid())};
-    for (const pid_t neighbour : neighbours) busy.emplace_back(neighbour);
+    for (const pid_t neighbour : neighbours)
+        busy.emplace_back(neighbour);
     const auto begun = Clock::now();
     send(line);
     Answer answer = receive([&] { busy.front().look(); });
@@ -181,11 +201,13 @@ void Worker::stop() {
         for (const auto& task : std::filesystem::directory_iterator(task_folder(host_pid_), gone)) {
             char state = 0;
             pid_t parent = 0;
-            if (stat_of(task.path().string(), state, parent) && state != 'T' && state != 'Z') return true;
+            if (stat_of(task.path().string(), state, parent) && state != 'T' && state != 'Z')
+                return true;
         }
         return false;
     };
-    while (runs()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    while (runs())
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
     stopped_ = true;
 }
 
@@ -209,21 +231,25 @@ void Worker::go_on() {
 }
 
 void Worker::kill() {
-    if (child_ < 0) return;
+    if (child_ < 0)
+        return;
     // The last one first: those before it end when it does, and what they hold meanwhile they hold no longer then.
     ::kill(host_pid_, SIGKILL);
     char state = 0;
     for (pid_t parent = 0; stat_of(child_, state, parent) && state != 'Z';) {
         const pid_t last = last_of_chain(child_);
-        if (last != child_) ::kill(last, SIGKILL);
+        if (last != child_)
+            ::kill(last, SIGKILL);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     reap();
 }
 
 int Worker::finish() {
-    if (stopped_) go_on();
-    if (in_ >= 0) close(in_);
+    if (stopped_)
+        go_on();
+    if (in_ >= 0)
+        close(in_);
     in_ = -1;
     return reap();
 }

@@ -49,7 +49,8 @@ TEST_CASE("of a function's arguments the last that is a stream is the copy's") {
 
 TEST_CASE("a copy within one GPU concerns no other") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     const Scene scene(0, 1);
     {
         const CopyGpus gpus(nullptr);
@@ -69,7 +70,8 @@ TEST_CASE("a copy within one GPU concerns no other") {
 
 TEST_CASE("a copy between GPUs concerns both") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     const Scene scene(0, 1);
     {
         const CopyGpus gpus(nullptr);
@@ -82,7 +84,8 @@ TEST_CASE("a copy between GPUs concerns both") {
 
 TEST_CASE("so does one that a GPU carries out for another, whose stream it is given") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     const Scene scene(2, 3);
     {
         const CopyGpus gpus(scene.stream);
@@ -93,13 +96,15 @@ TEST_CASE("so does one that a GPU carries out for another, whose stream it is gi
 
 TEST_CASE("the default streams are the current context's") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     const Scene scene(4, 5);
     const auto copy_on = [&](CUstream stream) {
         const CopyGpus gpus(stream);
         CopyGpus::note(scene.block);
     };
-    for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) copy_on(stream);
+    for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD})
+        copy_on(stream);
     CHECK(scene.reaching_first() == 1);
     size_t reaching = 1;
     CUdevice gpu = 5;

@@ -48,14 +48,17 @@ std::unique_ptr<HookMap> map_of_now() {
 
 TEST_CASE("a function that is hooked or checked is ours, and the driver's where it passes through") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     unsigned ours = 0, theirs = 0;
     for (size_t i = 0; i < kFunctionCount; i++) {
         const auto function = static_cast<Function>(i);
         const void* real = driver_slot(function);
-        if (!real) continue;  // not in this driver
+        if (!real)
+            continue;  // not in this driver
         CAPTURE(kFunctions[i].symbol);
-        if (hook_map().hook_for(real) != exported(function)) FAIL_CHECK("another function");
+        if (hook_map().hook_for(real) != exported(function))
+            FAIL_CHECK("another function");
         ++(exported(function) ? ours : theirs);
     }
     CHECK(ours > 150);
@@ -66,7 +69,8 @@ TEST_CASE("a function that is hooked or checked is ours, and the driver's where 
 
 TEST_CASE("functions whose addresses fall on one place of the map are told apart") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     // The same in their low bits, whatever number of places there are: the first ones of the map, or the last.
     const uintptr_t low = GENERATE(uintptr_t{0}, uintptr_t{0xFFFFFF0});
     constexpr uintptr_t kStep = uintptr_t{1} << 32;
@@ -81,7 +85,8 @@ TEST_CASE("functions whose addresses fall on one place of the map are told apart
 
 TEST_CASE("what the driver has twice is one function of ours") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     const At here(Function::cuMemFreeAsync, 0x7770), there(Function::cuMemFreeAsync_ptsz, 0x7770);
     const void* hook = map_of_now()->hook_for(reinterpret_cast<void*>(0x7770));
     CHECK((hook == exported(Function::cuMemFreeAsync) || hook == exported(Function::cuMemFreeAsync_ptsz)));
@@ -93,8 +98,10 @@ TEST_CASE("a name has a number if some form of it is hooked, and each name its o
         const std::string name(row.name);
         CAPTURE(name);
         const int number = HookMap::hooked_name(name.c_str());
-        if (row.route == Route::hook) CHECK(number >= 0);
-        if (number < 0) continue;
+        if (row.route == Route::hook)
+            CHECK(number >= 0);
+        if (number < 0)
+            continue;
         CHECK(number < static_cast<int>(HookMap::kMaxHooks));
         CHECK(names.try_emplace(number, name).first->second == name);
         CHECK(HookMap::hooked_name(name.c_str()) == number);
@@ -108,7 +115,8 @@ TEST_CASE("a name has a number if some form of it is hooked, and each name its o
 
 TEST_CASE("an address is a form of the name under which the driver has it, and of no other") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     CHECK(HookMap::is_listed_form("cuCtxGetDevice", driver_slot(Function::cuCtxGetDevice)));
     CHECK(HookMap::is_listed_form("cuMemAlloc", driver_slot(Function::cuMemAlloc_v2)));
     CHECK_FALSE(HookMap::is_listed_form("cuMemFree", driver_slot(Function::cuMemAlloc_v2)));

@@ -8,7 +8,8 @@ using namespace cuslice::tests;
 
 TEST_CASE("a context that is attached to ends with its last use, and what is in it with it") {
     const Within within;
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     const uint64_t before = Within::used(0);
     CUcontext context = nullptr, same = nullptr;

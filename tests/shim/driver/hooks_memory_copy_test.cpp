@@ -16,8 +16,10 @@ CUDA_MEMCPY3D_BATCH_OP between(CUmemcpy3DOperandType from, CUmemcpy3DOperandType
     std::memset(&box, 0, sizeof box);
     box.src.type = from;
     box.dst.type = to;
-    if (from == CU_MEMCPY_OPERAND_TYPE_POINTER) box.src.op.ptr.ptr = block;
-    if (to == CU_MEMCPY_OPERAND_TYPE_POINTER) box.dst.op.ptr.ptr = block;
+    if (from == CU_MEMCPY_OPERAND_TYPE_POINTER)
+        box.src.op.ptr.ptr = block;
+    if (to == CU_MEMCPY_OPERAND_TYPE_POINTER)
+        box.dst.op.ptr.ptr = block;
     box.extent = {1 << 20, 1, 1};
     return box;
 }
@@ -26,7 +28,8 @@ CUDA_MEMCPY3D_BATCH_OP between(CUmemcpy3DOperandType from, CUmemcpy3DOperandType
 
 TEST_CASE("arrays in a batch of boxes are the driver's to look at, and memory is looked at before") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     const CUdeviceptr block = Within::allocate(1 << 10);
     constexpr auto pointer = CU_MEMCPY_OPERAND_TYPE_POINTER, array = CU_MEMCPY_OPERAND_TYPE_ARRAY;
@@ -47,7 +50,8 @@ TEST_CASE("arrays in a batch of boxes are the driver's to look at, and memory is
 
 TEST_CASE("a batch of copies that is none is the driver's to refuse") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     CUdeviceptr at[] = {Within::allocate(1 << 10), Within::allocate(1 << 10)};
     size_t bytes[] = {1 << 10, 1 << 20};

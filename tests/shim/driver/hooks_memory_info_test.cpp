@@ -9,7 +9,8 @@ using namespace cuslice::tests;
 
 TEST_CASE("the old form tells the slice, and what the driver refuses tells nothing") {
     const Within within;
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     unsigned free = 77, total = 78;
     size_t all_free = 0, all = 0;
@@ -29,7 +30,8 @@ TEST_CASE("the old form tells the slice, and what the driver refuses tells nothi
 
 TEST_CASE("a range is told of an allocation, and of nobody's address nothing") {
     const Within within;
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     const CUdeviceptr block = Within::allocate(1 << 20);
     CUdeviceptr base = 77;

@@ -8,7 +8,8 @@ using namespace cuslice::tests;
 
 TEST_CASE("a pool's end gives back what it kept, and a refused one nothing") {
     const Within within;
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     const uint64_t before = Within::used(0);
     CUmemPoolProps wish{};

@@ -23,7 +23,8 @@ bool comes_back(Say say) {
 
 TEST_CASE("a block is not handed out again once copies of it were made synchronous, and else it is") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     unsigned on = 1, off = 0;
     CHECK(comes_back([](CUdeviceptr) { return CUDA_SUCCESS; }));

@@ -26,7 +26,8 @@ CUmemGenericAllocationHandle create(CUmemAllocationHandleType type) {
 
 TEST_CASE("exported memory counts until the driver has it back, and what could not be exported until its release") {
     const Within within;
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     const uint64_t before = Within::used(0);
     const CUmemGenericAllocationHandle kept = create(CU_MEM_HANDLE_TYPE_NONE);
@@ -45,7 +46,8 @@ TEST_CASE("exported memory counts until the driver has it back, and what could n
 
 TEST_CASE("a mapping holds its memory when the handle is gone, and one that was refused doesn't") {
     const Within within;
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     const uint64_t before = Within::used(0);
     const CUmemGenericAllocationHandle memory = create(CU_MEM_HANDLE_TYPE_NONE);

@@ -35,7 +35,8 @@ using Range = std::pair<CUdeviceptr, uint64_t>;
 
 TEST_CASE("a block of which any part is kept is nobody's again, and one beside the range is") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     CHECK(comes_back([](CUdeviceptr, size_t) { return Range{0x1000, 1}; }));
     CHECK(comes_back([](CUdeviceptr, size_t) { return Range{0x1000, ~0ull}; }));
@@ -46,17 +47,23 @@ TEST_CASE("a block of which any part is kept is nobody's again, and one beside t
 
 TEST_CASE("all blocks of a range are kept, small ones and large ones") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(0);
     const size_t bytes = GENERATE(size_t{512}, size_t{100} << 10, size_t{3} << 20);
     CAPTURE(bytes);
     std::vector<CUdeviceptr> blocks;
-    for (int i = 0; i < 8; i++) blocks.push_back(Within::allocate(bytes));
+    for (int i = 0; i < 8; i++)
+        blocks.push_back(Within::allocate(bytes));
     std::sort(blocks.begin(), blocks.end());
     CHECK(keep_from_reuse(blocks.front(), blocks.back() - blocks.front() + 1));
-    for (const CUdeviceptr block : blocks) REQUIRE(cuMemFree_v2(block) == CUDA_SUCCESS);
+    for (const CUdeviceptr block : blocks)
+        REQUIRE(cuMemFree_v2(block) == CUDA_SUCCESS);
     std::vector<CUdeviceptr> next;
-    for (int i = 0; i < 64; i++) next.push_back(Within::allocate(bytes));
-    for (const CUdeviceptr block : blocks) CHECK(std::find(next.begin(), next.end(), block) == next.end());
-    for (const CUdeviceptr block : next) REQUIRE(cuMemFree_v2(block) == CUDA_SUCCESS);
+    for (int i = 0; i < 64; i++)
+        next.push_back(Within::allocate(bytes));
+    for (const CUdeviceptr block : blocks)
+        CHECK(std::find(next.begin(), next.end(), block) == next.end());
+    for (const CUdeviceptr block : next)
+        REQUIRE(cuMemFree_v2(block) == CUDA_SUCCESS);
 }

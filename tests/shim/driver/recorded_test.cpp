@@ -17,7 +17,8 @@ std::jmp_buf out;
 
 [[gnu::noinline]] void jump_out() {
     const RecordedCall recorded;
-    if (recorded.records()) std::longjmp(out, 1);
+    if (recorded.records())
+        std::longjmp(out, 1);
 }
 
 /// A call from within what the caller does, as the driver's own are.
@@ -37,7 +38,8 @@ int cancel_state() {
 
 TEST_CASE("a call is recorded, and the calls inside it are not the program's") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     {
         const RecordedCall outer;
         CHECK(outer.records());
@@ -52,7 +54,8 @@ TEST_CASE("a call is recorded, and the calls inside it are not the program's") {
 
 TEST_CASE("nothing inside a hook that counts is recorded") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     {
         const HookEntry entry;
         CHECK_FALSE(would_record());
@@ -62,7 +65,8 @@ TEST_CASE("nothing inside a hook that counts is recorded") {
 
 TEST_CASE("after a call that was left by a longjmp the next one is recorded") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     if (setjmp(out) == 0) {
         jump_out();
         FAIL("it wasn't left");
@@ -84,7 +88,8 @@ TEST_CASE("a stream has one number, and each kind of default stream its own") {
 
 TEST_CASE("once the recording has ended nothing is recorded") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     process().stop_recording();
     CHECK_FALSE(would_record());
     CHECK(process().caches_anything());

@@ -32,7 +32,8 @@ CUmemAllocationProp on(CUdevice device) {
 
 TEST_CASE("a runtime is told the physical GPU and its context of what a part has allocated") {
     const Within within(kSplit, "2xt4");
-    if (!within) return;
+    if (!within)
+        return;
     const CUcontext context = Within::use(kPart);
     const CUdeviceptr block = Within::allocate(1 << 20);
     int ordinal = -1, as_the_program_counts = -1;
@@ -68,7 +69,8 @@ TEST_CASE("a runtime is told the physical GPU and its context of what a part has
 
 TEST_CASE("what a runtime creates on a physical GPU is its thread's part's to pay for") {
     const Within within(kSplit, "2xt4");
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(kPart);
     const uint64_t before = Within::used(kPart), other = Within::used(1);
     CUmemGenericAllocationHandle made = 0;
@@ -101,7 +103,8 @@ TEST_CASE("what a runtime creates on a physical GPU is its thread's part's to pa
 
 TEST_CASE("a runtime's uses of a physical GPU's context are given up on the parts that they were of") {
     const Within within(kSplit, "2xt4");
-    if (!within) return;
+    if (!within)
+        return;
     const CUcontext first = Within::use(1), second = Within::use(kPart);
     CHECK(first != second);
     CUcontext real = nullptr, context = nullptr;
@@ -122,7 +125,8 @@ TEST_CASE("a runtime's uses of a physical GPU's context are given up on the part
 
 TEST_CASE("a runtime sees a part's memory, and streams are made where the thread is") {
     const Within within(kSplit, "2xt4");
-    if (!within) return;
+    if (!within)
+        return;
     Within::use(kPart);
     size_t as_seen = 0, of_part = 0, whole = 0;
     REQUIRE(cuDeviceTotalMem_v2(&of_part, kPart) == CUDA_SUCCESS);
@@ -143,7 +147,8 @@ TEST_CASE("a runtime sees a part's memory, and streams are made where the thread
 
 TEST_CASE("a runtime is told no time between events of two parts of a GPU") {
     const Within within(kSplit, "2xt4");
-    if (!within) return;
+    if (!within)
+        return;
     // As the hook map finds them: none of these is a hook.
     const auto form = [](Function function) {
         return runtime_form(physical_slot(function), filled_driver_slot(static_cast<size_t>(function)));
@@ -165,14 +170,17 @@ TEST_CASE("a runtime is told no time between events of two parts of a GPU") {
         CHECK(elapsed(&milliseconds, events[0], events[1]) == CUDA_SUCCESS);
         CHECK(elapsed(&milliseconds, events[2], events[3]) == CUDA_SUCCESS);
     }
-    for (const CUevent event : events) CHECK(destroy(event) == CUDA_SUCCESS);
+    for (const CUevent event : events)
+        CHECK(destroy(event) == CUDA_SUCCESS);
 }
 
 TEST_CASE("a program that carries its runtime is told once how to relink it") {
     const Within within(kSplit, "2xt4");
-    if (!within) return;
+    if (!within)
+        return;
     Within::said();
-    for (int i = 0; i < 2; i++) CHECK(is_runtime(reinterpret_cast<const void*>(&runtime_form), "", 0));
+    for (int i = 0; i < 2; i++)
+        CHECK(is_runtime(reinterpret_cast<const void*>(&runtime_form), "", 0));
     const std::vector<std::string> said = Within::said();
     REQUIRE(said.size() == 1);
     CHECK(said[0].starts_with("the CUDA runtime in "));
@@ -184,7 +192,8 @@ TEST_CASE("a program that carries its runtime is told once how to relink it") {
 
 TEST_CASE("a module is a runtime once it has asked as only one does") {
     const Within within(kSplit, "2xt4");
-    if (!within) return;
+    if (!within)
+        return;
     const void* here = reinterpret_cast<const void*>(&runtime_form);
     CHECK_FALSE(is_runtime(here, "cuMemAlloc", 12000));
     CHECK_FALSE(is_runtime(here, "", 12000));

@@ -9,14 +9,16 @@ using namespace cuslice::tests;
 
 TEST_CASE("without a limit or a recording nothing is counted") {
     const Within within({{"CUSLICE_LIMIT", ""}, {"CUSLICE_HEADROOM", ""}}, "1xt4");
-    if (!within) return;
+    if (!within)
+        return;
     CHECK_FALSE(process().limits_anything());
     CHECK(process().features() == Process::kReady);
 }
 
 TEST_CASE("a limit caches nothing and records nothing by itself") {
     const Within within;
-    if (!within) return;
+    if (!within)
+        return;
     CHECK(process().limits_anything());
     CHECK(process().features() == Process::kReady);
     CHECK(process().gpu_count() == 8);
@@ -27,7 +29,8 @@ TEST_CASE("a limit caches nothing and records nothing by itself") {
 
 TEST_CASE("a recording counts, and caches nothing") {
     const Within within({{"CUSLICE_LIMIT", ""}, {"CUSLICE_HEADROOM", ""}, {"CUSLICE_RECORD", "rows.csv"}}, "1xt4");
-    if (!within) return;
+    if (!within)
+        return;
     CHECK(process().limits_anything());
     CHECK(process().features() == (Process::kReady | Process::kRecording));
     process().stop_recording();
@@ -36,7 +39,8 @@ TEST_CASE("a recording counts, and caches nothing") {
 
 TEST_CASE("a cache and a recording are there together, and the cache stays when the recording ends") {
     const Within within(kCached);
-    if (!within) return;
+    if (!within)
+        return;
     CHECK(process().features() == (Process::kReady | Process::kCaching | Process::kRecording));
     process().stop_recording();
     CHECK(process().features() == (Process::kReady | Process::kCaching));

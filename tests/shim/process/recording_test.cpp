@@ -43,9 +43,11 @@ struct Scene {
         std::string line;
         std::getline(in, line);
         while (std::getline(in, line)) {
-            if (line.empty()) continue;  // mapped, and no row yet
+            if (line.empty())
+                continue;  // mapped, and no row yet
             all.push_back(line.substr(line.find(',', line.find(',') + 1) + 1));
-            for (int i = 0; i < 3 && !all_columns; i++) all.back().erase(all.back().rfind(','));
+            for (int i = 0; i < 3 && !all_columns; i++)
+                all.back().erase(all.back().rfind(','));
         }
         return all;
     }
@@ -170,7 +172,8 @@ TEST_CASE("what was at an address has been freed unseen, and has a row before th
 TEST_CASE("a context's end frees its blocks and no other's, and those that outlive contexts stay") {
     Scene scene;
     scene.start();
-    for (uint64_t i = 1; i <= 300; i++) scene.recording->allocated({i * 512, i, static_cast<Contexts::Id>(i % 3)}, 0);
+    for (uint64_t i = 1; i <= 300; i++)
+        scene.recording->allocated({i * 512, i, static_cast<Contexts::Id>(i % 3)}, 0);
     PageVector<Recording::Block> blocks;
     scene.recording->context_ends(1, &blocks);
     CHECK(blocks.size() == 100);
@@ -179,7 +182,8 @@ TEST_CASE("a context's end frees its blocks and no other's, and those that outli
         CHECK(block.context == 1);
         sizes[block.address] = block.bytes;
     }
-    for (uint64_t i = 1; i <= 300; i += 3) CHECK(sizes[i * 512] == i);
+    for (uint64_t i = 1; i <= 300; i += 3)
+        CHECK(sizes[i * 512] == i);
     blocks.release();
     CHECK(scene.rows().size() == 400);
     Recording::Block block;
@@ -193,7 +197,8 @@ TEST_CASE("each row says what its GPU is and how much of it is held then, also t
     Scene scene;
     scene.recording->start(scene.file, [](int gpu, trace::Row& row) {
         row.gpu = gpu == 0 ? "GPU-0a" : gpu == 63 ? "GPU-63" : "?";
-        if (gpu == 63) return;
+        if (gpu == 63)
+            return;
         row.limit = 4096;
         row.held = held++;
     });
@@ -268,9 +273,12 @@ TEST_CASE("threads' rows are whole, and each block is freed once and after it wa
         std::getline(words, address, ',');
         std::getline(words, size, ',');
         std::getline(words, stream);
-        if (stream != "0x0") wrong++;
-        if (action == "allocate" ? !live.emplace(address, size).second : live[address] != size) wrong++;
-        if (action == "free") live.erase(address);
+        if (stream != "0x0")
+            wrong++;
+        if (action == "allocate" ? !live.emplace(address, size).second : live[address] != size)
+            wrong++;
+        if (action == "free")
+            live.erase(address);
     }
     CHECK(wrong == 0);
     CHECK(live.empty());

@@ -59,7 +59,8 @@ std::vector<std::string> expected_of(const std::string& gpu) {
 
 cudaError_t put_device(int* device) {
     made_up().note("device");
-    if (made_up().runtime_says == cudaSuccess) *device = made_up().runtime_device;
+    if (made_up().runtime_says == cudaSuccess)
+        *device = made_up().runtime_device;
     return made_up().runtime_says;
 }
 cudaError_t put_choice(int* device, const void*) { return put_device(device); }
@@ -67,7 +68,8 @@ cudaError_t put_choice(int* device, const void*) { return put_device(device); }
 // cudaSetValidDevices as the runtime gets it.
 cudaError_t write_list(int* devices, int count) {
     std::string list = "list";
-    for (int i = 0; devices && i < count; i++) list += " " + std::to_string(devices[i]);
+    for (int i = 0; devices && i < count; i++)
+        list += " " + std::to_string(devices[i]);
     made_up().note(list + " of " + std::to_string(count));
     return cudaSuccess;
 }

@@ -15,7 +15,8 @@ void* const kOurs = reinterpret_cast<void*>(uintptr_t{0x4711});  // as the drive
 
 void* found = kTheirs;
 cudaError_t find(const char*, void** function, unsigned long long, cudaDriverEntryPointQueryResult*) {
-    if (function) *function = found;
+    if (function)
+        *function = found;
     return made_up().runtime_says;
 }
 cudaError_t find_by_version(const char* name, void** function, unsigned, unsigned long long flags,

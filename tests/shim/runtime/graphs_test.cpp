@@ -16,7 +16,8 @@ void* const kBlock = reinterpret_cast<void*>(uintptr_t{0x4711});
 cudaError_t add_alloc_node(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, size_t count,
                            cudaMemAllocNodeParams* wish) {
     made_up().note(in_words("added", count, static_cast<const cudaMemAllocNodeParams*>(wish)));
-    if (wish) wish->dptr = kBlock;
+    if (wish)
+        wish->dptr = kBlock;
     return made_up().runtime_says;
 }
 cudaError_t put_params(cudaGraphNode_t, cudaMemAllocNodeParams* params) {
@@ -27,7 +28,8 @@ cudaError_t put_params(cudaGraphNode_t, cudaMemAllocNodeParams* params) {
 cudaError_t add_node(cudaGraphNode_t*, cudaGraph_t, const cudaGraphNode_t*, const cudaGraphEdgeData*, size_t count,
                      cudaGraphNodeParams* what) {
     made_up().note(in_words("added", count, static_cast<const cudaGraphNodeParams*>(what)));
-    if (what) what->alloc.dptr = kBlock;
+    if (what)
+        what->alloc.dptr = kBlock;
     return made_up().runtime_says;
 }
 cudaError_t add_node_12(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,

@@ -37,7 +37,8 @@ const SplitView kView{
     .siblings = [](int a, int b) { return physical_of(a) >= 0 && physical_of(a) == physical_of(b); },
     .make_current = [](int part) -> int {
         now->note(in_words("current", part));
-        if (now->made_current != CUDA_SUCCESS) return now->made_current;
+        if (now->made_current != CUDA_SUCCESS)
+            return now->made_current;
         now->current = part;
         now->context = reinterpret_cast<CUcontext>(uintptr_t{0x100} + static_cast<unsigned>(part));
         return CUDA_SUCCESS;
@@ -45,7 +46,8 @@ const SplitView kView{
     .has_company = [](int) { return now->company; },
     .priority_of =
         [](int part, int* priority) {
-            if (!now->priorities.count(part)) return false;
+            if (!now->priorities.count(part))
+                return false;
             *priority = now->priorities.at(part);
             return true;
         },
@@ -54,9 +56,11 @@ const SplitView kView{
 // Several of what lies at a pointer, as many as the test says.
 template <typename Item, typename Text>
 std::string list(const Item* items, Text one) {
-    if (!items) return "0";
+    if (!items)
+        return "0";
     std::string words;
-    for (size_t i = 0; i < now->items; i++) words += (i ? "," : "") + one(items[i]);
+    for (size_t i = 0; i < now->items; i++)
+        words += (i ? "," : "") + one(items[i]);
     return words;
 }
 
@@ -122,24 +126,28 @@ using namespace cuslice::tests;
 
 #define DRIVER(symbol, ...)                         \
     made_up().note(in_words(#symbol, __VA_ARGS__)); \
-    if (made_up().driver_says != CUDA_SUCCESS) return made_up().driver_says
+    if (made_up().driver_says != CUDA_SUCCESS)      \
+    return made_up().driver_says
 extern "C" {
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
     DRIVER(cuDevicePrimaryCtxReset_v2, device);
     return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
-    if (made_up().driver_says != CUDA_SUCCESS) return made_up().driver_says;
+    if (made_up().driver_says != CUDA_SUCCESS)
+        return made_up().driver_says;
     std::memset(uuid, 0x30 + device, sizeof *uuid);
     return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
-    if (made_up().driver_says != CUDA_SUCCESS) return made_up().driver_says;
+    if (made_up().driver_says != CUDA_SUCCESS)
+        return made_up().driver_says;
     *bytes = static_cast<size_t>(device + 1) << 30;
     return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
-    if (made_up().driver_says != CUDA_SUCCESS) return made_up().driver_says;
+    if (made_up().driver_says != CUDA_SUCCESS)
+        return made_up().driver_says;
     *value = 1000 * device + attribute;
     return CUDA_SUCCESS;
 }

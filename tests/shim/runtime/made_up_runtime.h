@@ -92,7 +92,8 @@ void record(cudaError_t (*)(Arguments...)) {
 /// runtime and the driver were asked.
 template <runtime::Id kId, typename... Arguments, typename... Given>
 std::string ask(cudaError_t (*function)(Arguments...), Given... given) {
-    if (!made_up().functions.count(kId)) record<kId>(function);
+    if (!made_up().functions.count(kId))
+        record<kId>(function);
     made_up().calls.clear();
     made_up().result = function(given...);
     return std::exchange(made_up().calls, "");

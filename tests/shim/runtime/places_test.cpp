@@ -158,7 +158,8 @@ TEST_CASE("a batch of more places than fit in a frame leaves no memory behind") 
     CHECK(fetch() == cudaSuccess);
     const size_t before = mallinfo2().uordblks;
     bool right = true;
-    for (int i = 0; i < 1000; i++) right = right && fetch() == cudaSuccess;
+    for (int i = 0; i < 1000; i++)
+        right = right && fetch() == cudaSuccess;
     CHECK(right);
     CHECK(mallinfo2().uordblks < before + 100 * sizeof(cudaMemLocation) * 1000);
 }

@@ -72,7 +72,8 @@ TEST_CASE("pools that a program makes, and who may use them, are the driver shim
         (ASK(cudaMemGetMemPool, &pool, &place, type), runtime.result),
         (ASK(cudaMemSetMemPool, &place, type, pool), runtime.result),
     };
-    for (const cudaError_t result : results) CHECK(result == cudaErrorInvalidValue);
+    for (const cudaError_t result : results)
+        CHECK(result == cudaErrorInvalidValue);
     // A wish that is none is the runtime's to refuse.
     CHECK(ASK(cudaMemPoolCreate, &pool, nullptr) == "cudaMemPoolCreate * 0");
     runtime.split = false;

@@ -8,7 +8,8 @@ int cuDeviceTotalMem_v2(size_t* bytes, int device);
 static size_t early;
 
 __attribute__((constructor)) static void before_opened(void) {
-    if (cuInit(0) == 0) cuDeviceTotalMem_v2(&early, 0);
+    if (cuInit(0) == 0)
+        cuDeviceTotalMem_v2(&early, 0);
 }
 
 // In MiB, and 1 if it is another number now.

@@ -117,7 +117,8 @@ TEST_CASE("threads that ask for numbers get different ones for different blocks"
     constexpr unsigned kThreads = 4, kBlocks = 200;
     std::vector<std::vector<uint64_t>> blocks(kThreads), numbers(kThreads);
     for (auto& own : blocks)
-        for (unsigned i = 0; i < kBlocks; i++) own.push_back(scene.block());
+        for (unsigned i = 0; i < kBlocks; i++)
+            own.push_back(scene.block());
     const uint64_t shared = scene.block();
     const uint64_t number = scene.id(shared);
     std::atomic<unsigned> differs{0};
@@ -125,12 +126,15 @@ TEST_CASE("threads that ask for numbers get different ones for different blocks"
         for (const uint64_t block : blocks[t]) {
             numbers[t].push_back(scene.id(block));
             scene.exported(block);
-            if (scene.id(shared) != number) differs++;
+            if (scene.id(shared) != number)
+                differs++;
         }
     });
     std::set<uint64_t> all{0, number};
-    for (const auto& own : numbers) all.insert(own.begin(), own.end());
+    for (const auto& own : numbers)
+        all.insert(own.begin(), own.end());
     CHECK(all.size() == kThreads * kBlocks + 2);
     CHECK(differs == 0);
-    for (const uint64_t block : blocks[0]) CHECK_FALSE(scene.attributes->forget(block));
+    for (const uint64_t block : blocks[0])
+        CHECK_FALSE(scene.attributes->forget(block));
 }

@@ -55,7 +55,8 @@ struct CachesScene {
         MadeUpDriver::stack() = {context(1)};
     }
     ~CachesScene() {
-        for (const uintptr_t number : {1, 2, 3, 4}) end(context(number));
+        for (const uintptr_t number : {1, 2, 3, 4})
+            end(context(number));
         ContextAllocator::thread_ends();
         gpu_state().reclaimer = nullptr;
         gpu_state().sharing.folder.clear();

@@ -101,12 +101,14 @@ TEST_CASE("while a stream is captured nothing is taken for a preallocation that 
 TEST_CASE("as much as is asked for is given back, of any context but the one that is left out") {
     Scene scene;
     ContextAllocator &first = scene.of(scene.one), &second = scene.of(scene.other);
-    for (ContextAllocator* allocator : {&first, &second}) scene.free(scene.take(*allocator, 100 * kMiB));
+    for (ContextAllocator* allocator : {&first, &second})
+        scene.free(scene.take(*allocator, 100 * kMiB));
     const uint64_t each = first.reserved();
     CHECK(scene.caches.unused(scene.gpu) == 2 * each);
     const ContextCache* except = nullptr;
     scene.caches.each([&](ContextCache& cache) {
-        if (cache.context == context(2)) except = &cache;
+        if (cache.context == context(2))
+            except = &cache;
     });
     SECTION("one is enough") {
         CHECK(scene.caches.trim(scene.gpu, 1) == each);
@@ -159,7 +161,8 @@ TEST_CASE("a closed cache becomes another context's, but not while somebody is i
     ContextAllocator* const first = scene.caches.of(scene.gpu, scene.one);
     ContextAllocator* meanwhile = nullptr;
     scene.caches.each([&](ContextCache& cache) {
-        if (&cache.allocator != first) return;
+        if (&cache.allocator != first)
+            return;
         scene.end(context(1));
         meanwhile = scene.caches.of(scene.gpu, scene.driver.make(context(3)));
     });
@@ -199,10 +202,13 @@ TEST_CASE("sizes of which a block was exported are better had directly, where th
     CHECK_FALSE(scene.caches.better_direct(scene.gpu, 65536));
     // All that is left is in the cache, and nobody's: it is given back for that.
     std::vector<uint64_t> blocks;
-    while (const uint64_t more = allocator.allocate(64 * kMiB, &scene.denied)) blocks.push_back(more);
-    while (const uint64_t more = allocator.allocate(2 * kMiB, &scene.denied)) blocks.push_back(more);
+    while (const uint64_t more = allocator.allocate(64 * kMiB, &scene.denied))
+        blocks.push_back(more);
+    while (const uint64_t more = allocator.allocate(2 * kMiB, &scene.denied))
+        blocks.push_back(more);
     CHECK_FALSE(scene.caches.better_direct(scene.gpu, 4096));
-    for (const uint64_t one : blocks) scene.free(one);
+    for (const uint64_t one : blocks)
+        scene.free(one);
     CHECK(scene.gpu.room() < 4096);
     CHECK(scene.caches.better_direct(scene.gpu, 4096));
     CHECK(scene.gpu.room() >= 4096);
@@ -254,7 +260,8 @@ TEST_CASE("contexts that end among threads which look at all caches leave nothin
         scene.end(ending);
     }
     over = true;
-    for (std::thread& thread : lookers) thread.join();
+    for (std::thread& thread : lookers)
+        thread.join();
     unsigned open = 4711;
     const Statistics all = scene.caches.statistics(scene.gpu, &open);
     CHECK(open == 0);

@@ -39,7 +39,8 @@ struct InDriver {
     InDriver(CaptureScene& scene, Way way)
         : thread([&scene, way, this] {
               MadeUpDriver::stack() = {scene.own};
-              if (way == Way::store) scene.captures.list_thread();
+              if (way == Way::store)
+                  scene.captures.list_thread();
               // In a build in which nobody can go by a store, this one doesn't either.
               CaptureTracker::Inside* const at_once = way == Way::store ? enter_at_once() : nullptr;
               if (at_once) {
@@ -58,7 +59,8 @@ struct InDriver {
         thread.join();
     }
     void leave() {
-        if (!left.exchange(true)) go_on.count_down();
+        if (!left.exchange(true))
+            go_on.count_down();
     }
 
     std::latch inside{1}, go_on{1};
@@ -90,7 +92,8 @@ TEST_CASE("a capture that begins waits for a thread that is in the driver, and l
         begun = true;
         was_inside = !other.left;
     });
-    while (!beginner) std::this_thread::yield();
+    while (!beginner)
+        std::this_thread::yield();
     await_sleep(beginner);
     CHECK_FALSE(begun);
     CHECK_FALSE(Asking(scene.captures, Asking::Sure::no));
@@ -114,7 +117,8 @@ TEST_CASE("a thread that can be cancelled at any time goes by the lock for that 
     CaptureScene scene;
     const bool listed_first = GENERATE(false, true);
     std::thread([&] {
-        if (listed_first) CHECK(scene.captures.list_thread() == OwnerLock::asymmetric());
+        if (listed_first)
+            CHECK(scene.captures.list_thread() == OwnerLock::asymmetric());
         CaptureAskers::choose_asynchronous(true);
         CHECK_FALSE(enter_at_once());
         CHECK(CaptureAskers::is_listed() == (listed_first || !OwnerLock::asymmetric()));
@@ -126,7 +130,8 @@ TEST_CASE("a thread that can be cancelled at any time goes by the lock for that 
         scene.captures.list_thread();
         CaptureTracker::Inside* const inside = enter_at_once();
         CHECK((inside != nullptr) == OwnerLock::asymmetric());
-        if (inside) CaptureTracker::leave_at_once(inside);
+        if (inside)
+            CaptureTracker::leave_at_once(inside);
         CaptureAskers::choose_asynchronous(true);
         scene.captures.thread_ends();
         CHECK(CaptureAskers::is_listed() == !OwnerLock::asymmetric());
@@ -159,7 +164,8 @@ TEST_CASE("a capture doesn't wait for its own thread, for one that has left by a
         scene.captures.list_thread();
         CaptureTracker::Inside* const inside = enter_at_once();
         scene.begin(kOne);
-        if (inside) CaptureTracker::leave_at_once(inside);
+        if (inside)
+            CaptureTracker::leave_at_once(inside);
     }
     SECTION("one that has left") {
         std::thread([&] {
@@ -224,7 +230,8 @@ TEST_CASE("no thread is in the driver while a stream is captured, however fast c
     for (unsigned t = 0; t < 3; t++)
         threads.emplace_back([&, t] {
             MadeUpDriver::stack() = {scene.own};
-            if (t != 0) scene.captures.list_thread();
+            if (t != 0)
+                scene.captures.list_thread();
             while (!over) {
                 if (CaptureTracker::Inside* const at_once = enter_at_once()) {
                     inside++;
@@ -245,7 +252,8 @@ TEST_CASE("no thread is in the driver while a stream is captured, however fast c
         scene.end(kOne);
     }
     over = true;
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     CHECK(met == 0);
     CHECK(scene.captures.none_known());
 }

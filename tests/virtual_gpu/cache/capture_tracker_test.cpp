@@ -217,7 +217,8 @@ TEST_CASE("a stream is asked about in its own context, which is not this thread'
     MadeUpDriver::stack() = {beside};
     CUcontext seen = nullptr;
     scene.driver.meanwhile = [&](std::string_view function) {
-        if (function == "cuStreamIsCapturing") seen = MadeUpDriver::stack().back();
+        if (function == "cuStreamIsCapturing")
+            seen = MadeUpDriver::stack().back();
     };
     CHECK(scene.captures.any_for_sure());
     CHECK(seen == scene.own);
@@ -234,7 +235,8 @@ TEST_CASE("the end of a stream waits for a thread that is asking about it, and f
     std::latch asking{1}, go_on{1};
     std::atomic<bool> answered{false};
     scene.driver.meanwhile = [&](std::string_view function) {
-        if (function != "cuStreamIsCapturing") return;
+        if (function != "cuStreamIsCapturing")
+            return;
         asking.count_down();
         go_on.wait();
         answered = true;
@@ -253,7 +255,8 @@ TEST_CASE("the end of a stream waits for a thread that is asking about it, and f
         scene.captures.ends(kOne);
         waited = answered;
     });
-    while (!ender) std::this_thread::yield();
+    while (!ender)
+        std::this_thread::yield();
     await_sleep(ender);
     CHECK_FALSE(answered);
     go_on.count_down();
@@ -286,9 +289,11 @@ TEST_CASE("a thread that has left a question by a longjmp asks nothing any more 
     CaptureScene scene;
     scene.begin(kOne);
     scene.driver.meanwhile = [](std::string_view function) {
-        if (function == "cuStreamIsCapturing") std::longjmp(back, 1);
+        if (function == "cuStreamIsCapturing")
+            std::longjmp(back, 1);
     };
-    if (setjmp(back) == 0) scene.captures.any_for_sure();
+    if (setjmp(back) == 0)
+        scene.captures.any_for_sure();
     scene.driver.meanwhile = nullptr;
     scene.end(kOne);
     CHECK_FALSE(scene.captures.none_asked());
@@ -307,7 +312,8 @@ TEST_CASE("in a forked child nobody asks about a stream, whatever threads did in
     scene.begin(kOne);
     std::latch asking{1}, go_on{1};
     scene.driver.meanwhile = [&](std::string_view function) {
-        if (function != "cuStreamIsCapturing") return;
+        if (function != "cuStreamIsCapturing")
+            return;
         asking.count_down();
         go_on.wait();
     };
@@ -320,7 +326,8 @@ TEST_CASE("in a forked child nobody asks about a stream, whatever threads did in
     if (child == 0) {
         scene.captures.forget_all();
         scene.captures.ended(kOne, scene.captures.moment());
-        if (!scene.captures.none_asked()) _exit(1);
+        if (!scene.captures.none_asked())
+            _exit(1);
         scene.captures.ends(kOne);
         _exit(0);
     }
@@ -342,15 +349,18 @@ TEST_CASE("threads that capture and end streams see their own capture, and in th
             const CUstream own = stream(10 + t);
             for (int i = 0; i < 300; i++) {
                 scene.begin(own, i % 2 ? By::known : By::unknown);
-                if (!scene.captures.any() || !scene.captures.any_for_sure()) unseen++;
+                if (!scene.captures.any() || !scene.captures.any_for_sure())
+                    unseen++;
                 const uint64_t moment = scene.captures.moment();
                 scene.captures.ends(own);
                 scene.set(own, CU_STREAM_CAPTURE_STATUS_NONE);
                 scene.captures.ended_or_not(own, i % 3 != 0, moment);
-                if (i % 3 == 0) scene.captures.ended(own, moment);
+                if (i % 3 == 0)
+                    scene.captures.ended(own, moment);
             }
         });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     CHECK(unseen == 0);
     CHECK(scene.captures.none_known());
     CHECK(scene.captures.none_asked());

@@ -9,7 +9,8 @@ using cuslice::ExportedSizes;
 
 TEST_CASE("a size that was exported is known, and so is what is rounded to the same, but no other") {
     ExportedSizes sizes;
-    for (const uint64_t bytes : {1ull, 512ull, 4096ull, 1ull << 20, 1ull << 40}) CHECK_FALSE(sizes.has(bytes));
+    for (const uint64_t bytes : {1ull, 512ull, 4096ull, 1ull << 20, 1ull << 40})
+        CHECK_FALSE(sizes.has(bytes));
     sizes.add(5000);
     CHECK(sizes.has(5000));
     CHECK(sizes.has(5120));  // one step is 4097 to 5120

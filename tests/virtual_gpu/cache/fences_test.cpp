@@ -20,7 +20,8 @@ namespace {
 /// Three contexts, of which the first one is current in this thread; the GPU is done with nothing by itself.
 struct Scene {
     Scene() {
-        for (const CUcontext one : all) driver.make(one);
+        for (const CUcontext one : all)
+            driver.make(one);
         MadeUpDriver::stack() = {all[0]};
         driver.instant = false;
     }
@@ -99,7 +100,8 @@ TEST_CASE("a fence is passed once the GPU has come past the work of each context
     REQUIRE(fence);
     CHECK_FALSE(scene.fences.passed(fence, false));
     std::vector<CUevent> events;
-    for (const auto& [event, known] : scene.driver.events) events.push_back(event);
+    for (const auto& [event, known] : scene.driver.events)
+        events.push_back(event);
     REQUIRE(events.size() == 3);
     for (const CUevent event : events) {
         CHECK_FALSE(scene.fences.passed(fence, false));
@@ -212,7 +214,8 @@ TEST_CASE("a context that ends while its event is asked about is not asked again
     const Fence fence = scene.make(1);
     REQUIRE(fence);
     scene.driver.meanwhile = [&](std::string_view function) {
-        if (function != "cuEventQuery") return;
+        if (function != "cuEventQuery")
+            return;
         scene.driver.meanwhile = nullptr;
         scene.fences.context_ended(scene.all[0]);
     };
@@ -229,7 +232,8 @@ TEST_CASE("where the GPU is done at once there is no fence, and one event serves
         CHECK(fence == 0);
     }
     CHECK(scene.driver.events_made == 1);
-    for (int i = 0; i < 5; i++) CHECK(scene.fences.past(scene.all[1], &fence));  // not this thread's own
+    for (int i = 0; i < 5; i++)
+        CHECK(scene.fences.past(scene.all[1], &fence));  // not this thread's own
     CHECK(scene.driver.events_made == 2);
     scene.check_clean();
 }
@@ -289,7 +293,8 @@ TEST_CASE("an event that went with a context that has ended meanwhile proves not
     Scene scene;
     scene.prepare(1);
     scene.driver.meanwhile = [&](std::string_view function) {
-        if (function != "cuEventQuery") return;
+        if (function != "cuEventQuery")
+            return;
         scene.driver.meanwhile = nullptr;
         scene.driver.pass_all();
         scene.fences.context_ended(scene.all[0]);
@@ -313,7 +318,8 @@ TEST_CASE("threads with fences of the same contexts never share an event that th
     scene.driver.put(
         Function::cuCtxRecordEvent, +[](CUcontext, CUevent event) -> CUresult {
             const std::lock_guard lock(mutex);
-            if (!out.insert(event).second) (*twice)++;
+            if (!out.insert(event).second)
+                (*twice)++;
             return CUDA_SUCCESS;
         });
     scene.driver.put(
@@ -328,10 +334,12 @@ TEST_CASE("threads with fences of the same contexts never share an event that th
             MadeUpDriver::stack() = {scene.all[t % 3]};
             for (int i = 0; i < 300; i++) {
                 const Fence one = scene.make(3), other = scene.make(1 + t % 2);
-                if (!one || !other || !scene.fences.passed(other, true) || !scene.fences.passed(one, true)) failed++;
+                if (!one || !other || !scene.fences.passed(other, true) || !scene.fences.passed(one, true))
+                    failed++;
             }
         });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     CHECK(recorded_twice == 0);
     CHECK(failed == 0);
     CHECK(out.empty());
@@ -348,7 +356,8 @@ TEST_CASE("contexts that end among fences take their events with them, and every
         threads.emplace_back([&] {
             MadeUpDriver::stack() = {scene.all[0]};
             while (!over)
-                if (const Fence fence = scene.make(3)) scene.fences.passed(fence, true);
+                if (const Fence fence = scene.make(3))
+                    scene.fences.passed(fence, true);
         });
     for (uintptr_t i = 0; i < 100; i++) {
         const CUcontext ending = context(1000 + i);
@@ -364,6 +373,7 @@ TEST_CASE("contexts that end among fences take their events with them, and every
         CHECK(scene.fences.passed(fence, true));
     }
     over = true;
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     scene.check_clean();
 }

@@ -41,7 +41,8 @@ struct Scene {
         return {this, [](const void* self, const VirtualGpu&, unsigned* count) {
                     const Scene& scene = *static_cast<const Scene*>(self);
                     scene.reads++;
-                    if (scene.meanwhile) scene.meanwhile();
+                    if (scene.meanwhile)
+                        scene.meanwhile();
                     *count = scene.contexts;
                     Statistics statistics;
                     statistics.reserved.current = statistics.reserved.peak = scene.bytes;
@@ -106,7 +107,8 @@ TEST_CASE("what has changed is in the file, with the GPU that it is of, and no o
     CHECK(gpu.sequence == 4);
     CHECK(gpu.statistics.reserved.current == 78);
     for (unsigned i = 0; i < stats::kGpus; i++)
-        if (i != 3) CHECK(file.get()->gpus[i].sequence == 0);
+        if (i != 3)
+            CHECK(file.get()->gpus[i].sequence == 0);
 }
 
 TEST_CASE("a change that comes while the figures are read is in the file in the end") {
@@ -153,7 +155,8 @@ TEST_CASE("a forked child writes nothing into its parent's file, and can have on
         scene.publisher->forget();
         scene.bytes = 78;
         scene.changed();
-        if (scene.reads != 1) _exit(1);
+        if (scene.reads != 1)
+            _exit(1);
         scene.publisher->open(scene.folder.c_str());
         scene.changed();
         const OwnStatsFile own(scene.folder);
@@ -183,7 +186,8 @@ TEST_CASE(
                 continue;
             }
             const uint64_t one = file.get()->gpus[3].sequence, other = file.get()->gpus[3].sequence;
-            if (other < one) backwards++;
+            if (other < one)
+                backwards++;
         }
     });
     CHECK(backwards == 0);

@@ -141,7 +141,8 @@ TEST_CASE("an error of the driver's is returned, and contexts that end meanwhile
 TEST_CASE("the work of every context that can touch the memory is waited for, and of no other") {
     Scene scene;
     const bool old_driver = GENERATE(false, true);
-    if (old_driver) MadeUpDriver::lacks(Function::cuCtxSynchronize_v2);
+    if (old_driver)
+        MadeUpDriver::lacks(Function::cuCtxSynchronize_v2);
     CHECK(scene.quiesce() == 0);
     CHECK(scene.waited() == std::set<CUcontext>{scene.all[0], scene.all[1]});
     CHECK(MadeUpDriver::stack() == std::vector<CUcontext>{scene.all[0]});
@@ -153,7 +154,8 @@ TEST_CASE("the work of every context that can touch the memory is waited for, an
 
 TEST_CASE("of more contexts than there is room for no fence is made and nothing is waited for") {
     Scene scene;
-    for (uintptr_t i = 0; i < Fences::kMaxContexts - 2; i++) scene.driver.make(context(100 + i), 10);
+    for (uintptr_t i = 0; i < Fences::kMaxContexts - 2; i++)
+        scene.driver.make(context(100 + i), 10);
     const Fence most = scene.work->fence(scene.all[0], kAddress);
     CHECK(most);
     scene.work->fences.drop(most);
@@ -161,7 +163,8 @@ TEST_CASE("of more contexts than there is room for no fence is made and nothing 
     CHECK(scene.work->fence(scene.all[0], kAddress) == 0);
     CHECK(scene.quiesce() == 0);
     CHECK(scene.waited().size() == Fences::kMaxContexts + 1);
-    for (uintptr_t i = 0; i < Reach::kMaxContexts; i++) scene.driver.make(context(1000 + i), 10);
+    for (uintptr_t i = 0; i < Reach::kMaxContexts; i++)
+        scene.driver.make(context(1000 + i), 10);
     scene.driver.waited_for.clear();
     CHECK(scene.quiesce() == kNotNow);
     CHECK(scene.driver.waited_for.empty());

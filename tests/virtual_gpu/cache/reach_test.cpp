@@ -22,7 +22,8 @@ constexpr CUdeviceptr kAddress = CUdeviceptr{1} << 42;
 /// A context on each of three GPUs; the first one is current in this thread.
 struct Scene {
     Scene() {
-        for (size_t i = 0; i < all.size(); i++) driver.make(all[i], static_cast<CUdevice>(10 + i));
+        for (size_t i = 0; i < all.size(); i++)
+            driver.make(all[i], static_cast<CUdevice>(10 + i));
         MadeUpDriver::stack() = {all[0]};
     }
     std::vector<CUcontext> of(CUcontext context, size_t most = Reach::kMaxContexts) {
@@ -123,7 +124,8 @@ TEST_CASE("memory of a context that is not known is in everybody's reach") {
 
 TEST_CASE("more contexts than there is room for are counted, and no more are written than asked for") {
     Scene scene;
-    for (uintptr_t i = 0; i < 5; i++) scene.driver.make(context(20 + i), 10);
+    for (uintptr_t i = 0; i < 5; i++)
+        scene.driver.make(context(20 + i), 10);
     CHECK(scene.of(scene.all[0], 2).size() == 2);
     CHECK(scene.found == 6);
     CHECK(scene.of(scene.all[0], 0).empty());
@@ -132,7 +134,8 @@ TEST_CASE("more contexts than there is room for are counted, and no more are wri
 
 TEST_CASE("a process with more contexts than can be looked at is told of them all, and nothing is written") {
     Scene scene;
-    for (uintptr_t i = 0; i < Reach::kMaxContexts - 3; i++) scene.driver.make(context(20 + i), 10);
+    for (uintptr_t i = 0; i < Reach::kMaxContexts - 3; i++)
+        scene.driver.make(context(20 + i), 10);
     CHECK(scene.of(scene.all[1]) == Scene::List{scene.all[1]});
     scene.driver.make(context(500), 10);
     std::vector<CUcontext> into(Reach::kMaxContexts, Scene::kUntouched);
@@ -162,10 +165,12 @@ TEST_CASE("copies that threads note at once are all known, and a list among them
             CUcontext into[Reach::kMaxContexts];
             const size_t count =
                 scene.reach->list(gpu_state().contexts, scene.all[0], kAddress, into, Reach::kMaxContexts);
-            if (count != 1 || into[0] != scene.all[0]) wrong++;
+            if (count != 1 || into[0] != scene.all[0])
+                wrong++;
         }
     });
     CHECK(wrong == 0);
-    for (CUdevice gpu = 20; gpu < 60; gpu++) scene.driver.make(context(static_cast<uintptr_t>(100 + gpu)), gpu);
+    for (CUdevice gpu = 20; gpu < 60; gpu++)
+        scene.driver.make(context(static_cast<uintptr_t>(100 + gpu)), gpu);
     CHECK(scene.of(scene.all[0]).size() == 41);
 }

@@ -21,13 +21,16 @@ class OwnStatsFile {
         stats::NameText name;
         stats::write_name({self.pid_namespace, self.pid, self.start_time}, name);
         const int file = open((folder + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
-        if (file < 0) return;
+        if (file < 0)
+            return;
         void* memory = mmap(nullptr, sizeof(stats::File), PROT_READ, MAP_SHARED, file, 0);
         close(file);
-        if (memory != MAP_FAILED) file_ = static_cast<stats::File*>(memory);
+        if (memory != MAP_FAILED)
+            file_ = static_cast<stats::File*>(memory);
     }
     ~OwnStatsFile() {
-        if (file_) munmap(file_, sizeof(stats::File));
+        if (file_)
+            munmap(file_, sizeof(stats::File));
     }
     OwnStatsFile(const OwnStatsFile&) = delete;
     OwnStatsFile& operator=(const OwnStatsFile&) = delete;

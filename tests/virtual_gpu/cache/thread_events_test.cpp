@@ -78,8 +78,10 @@ TEST_CASE("threads have places of their own, until there are no more") {
             place->keep(context(1), event(number + 1));
         else
             without++;
-        for (ready++; ready < ThreadEvents::kThreads + kMore;) std::this_thread::yield();
-        if (place && place->take(context(1)) != event(number + 1)) lost++;
+        for (ready++; ready < ThreadEvents::kThreads + kMore;)
+            std::this_thread::yield();
+        if (place && place->take(context(1)) != event(number + 1))
+            lost++;
         events->thread_ends([](CUcontext, CUevent) {});
     });
     CHECK(without == kMore);

@@ -35,7 +35,8 @@ unsigned wrong_of_threads(size_t bytes, int times) {
                 give_back_scratch(mine, bytes);
             }
         });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     return wrong;
 }
 
@@ -56,15 +57,18 @@ TEST_CASE("memory for a moment is zero, also where it has been used before") {
 
 TEST_CASE("no page is two's at once, and where there are no more the kernel is asked") {
     std::vector<char*> taken;
-    for (size_t i = 0; i < 12; i++) taken.push_back(static_cast<char*>(take_scratch(2 * kPage)));
+    for (size_t i = 0; i < 12; i++)
+        taken.push_back(static_cast<char*>(take_scratch(2 * kPage)));
     std::sort(taken.begin(), taken.end());
     for (size_t i = 0; i < taken.size(); i++) {
         REQUIRE(taken[i]);
-        if (i) CHECK(taken[i] - taken[i - 1] >= static_cast<ptrdiff_t>(2 * kPage));
+        if (i)
+            CHECK(taken[i] - taken[i - 1] >= static_cast<ptrdiff_t>(2 * kPage));
         std::fill_n(taken[i], 2 * kPage, 'x');
     }
     CHECK_FALSE(ScratchPages::take(1));
-    for (char* memory : taken) give_back_scratch(memory, 2 * kPage);
+    for (char* memory : taken)
+        give_back_scratch(memory, 2 * kPage);
 
     void* whole = ScratchPages::take(kAll);
     CHECK(whole);
@@ -78,15 +82,18 @@ TEST_CASE("no page is two's at once, and where there are no more the kernel is a
 
 TEST_CASE("a run of pages is found between others") {
     char* pages[ScratchPages::kPages];
-    for (char*& page : pages) page = static_cast<char*>(ScratchPages::take(kPage));
-    for (const size_t free : {3, 5, 6, 7}) ScratchPages::give_back(pages[free], kPage);
+    for (char*& page : pages)
+        page = static_cast<char*>(ScratchPages::take(kPage));
+    for (const size_t free : {3, 5, 6, 7})
+        ScratchPages::give_back(pages[free], kPage);
     CHECK_FALSE(ScratchPages::take(4 * kPage));
     void* const three = ScratchPages::take(3 * kPage);
     CHECK(three == pages[5]);
     CHECK(ScratchPages::take(kPage) == pages[3]);
     CHECK_FALSE(ScratchPages::take(kPage));
     ScratchPages::give_back(three, 3 * kPage);
-    for (const size_t i : {0, 1, 2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15}) ScratchPages::give_back(pages[i], kPage);
+    for (const size_t i : {0, 1, 2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15})
+        ScratchPages::give_back(pages[i], kPage);
     void* const whole = ScratchPages::take(kAll);
     CHECK(whole);
     ScratchPages::give_back(whole, kAll);

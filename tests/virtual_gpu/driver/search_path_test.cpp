@@ -22,7 +22,8 @@ using Tried = std::vector<std::string>;
 // the last ten years has.
 Tried tried(std::vector<std::string> folders, size_t defaults, const std::string& cache) {
     std::vector<Dl_serpath> list;
-    for (std::string& folder : folders) list.push_back({folder.data(), 0});
+    for (std::string& folder : folders)
+        list.push_back({folder.data(), 0});
     Tried all;
     visit_candidates(
         list, defaults, cache.c_str(), "lib.so",
@@ -54,7 +55,8 @@ TEST_CASE("the search path comes first, then the cache, and the default folders 
                                        {tests::kThisMachine, "lib.so", "/none/glibc-hwcaps/x86-64-v9/lib.so"},
                                        {tests::kThisMachine, "other.so", "/compat/other.so"}}));
     const std::string a = folder.path() + "/a", lib = folder.path() + "/lib", usr = folder.path() + "/usr";
-    for (const std::string& there : {a, lib, usr}) fs::create_directories(there + "/glibc-hwcaps");
+    for (const std::string& there : {a, lib, usr})
+        fs::create_directories(there + "/glibc-hwcaps");
     CHECK(tried({a, usr, lib, usr}, 2, cache) ==
           as_here(
               {a + "/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", a + "/lib.so (in the search path)",
@@ -83,7 +85,8 @@ TEST_CASE("the CPU's level is the loader's own") {
     const auto visit = [](const char* tried, const char*, void* argument) {
         const std::string text = tried, level = "x86-64-";
         const auto at = text.find(level);
-        if (at != text.npos) *static_cast<std::string*>(argument) += text.substr(at, level.size() + 2) + " ";
+        if (at != text.npos)
+            *static_cast<std::string*>(argument) += text.substr(at, level.size() + 2) + " ";
         return false;
     };
     visit_candidates(list, 0, "/nonexistent", "lib.so", visit, &levels);
@@ -91,9 +94,11 @@ TEST_CASE("the CPU's level is the loader's own") {
     std::string loaders;
     std::istringstream help(tests::run({"/lib64/ld-linux-x86-64.so.2", "--help"}, {}).out);
     for (std::string line; std::getline(help, line);)
-        if (line.rfind("  x86-64-v", 0) == 0 && line.find("supported") != line.npos) loaders += line.substr(2, 9) + " ";
+        if (line.rfind("  x86-64-v", 0) == 0 && line.find("supported") != line.npos)
+            loaders += line.substr(2, 9) + " ";
     CAPTURE(levels);
-    if (!loaders.empty()) CHECK(levels == loaders);
+    if (!loaders.empty())
+        CHECK(levels == loaders);
 }
 
 TEST_CASE("the search ends with the first that is taken") {

@@ -133,7 +133,8 @@ TEST_CASE("another thread's end of a context waits until it isn't current here a
             const ContextEnd end(context);
             ended = true;
         });
-        while (!id) std::this_thread::yield();
+        while (!id)
+            std::this_thread::yield();
         await_sleep(id);
     };
     SECTION("current") {

@@ -324,13 +324,16 @@ TEST_CASE("a reading during which others allocate or free is not believed") {
     int left = 3;
     SECTION("an allocation that the driver has carried out and we have not committed") {
         machine.meanwhile = [&] {
-            if (left-- == 3) REQUIRE(scene.budget.reserve(100 * kMiB));
-            if (left == 0) scene.budget.commit();
+            if (left-- == 3)
+                REQUIRE(scene.budget.reserve(100 * kMiB));
+            if (left == 0)
+                scene.budget.commit();
         };
     }
     SECTION("one that came and went") {
         machine.meanwhile = [&] {
-            if (left-- <= 0) return;
+            if (left-- <= 0)
+                return;
             REQUIRE(scene.budget.reserve(100 * kMiB));
             scene.budget.commit();
             scene.budget.release(100 * kMiB);
@@ -340,8 +343,10 @@ TEST_CASE("a reading during which others allocate or free is not believed") {
     SECTION("a free that the driver has carried out and we have not counted") {
         scene.allocate(100 * kMiB);
         machine.meanwhile = [&] {
-            if (left-- == 3) scene.frees.begin(), machine.process -= 100 * kMiB;
-            if (left == 0) scene.budget.release(100 * kMiB), scene.frees.end();
+            if (left-- == 3)
+                scene.frees.begin(), machine.process -= 100 * kMiB;
+            if (left == 0)
+                scene.budget.release(100 * kMiB), scene.frees.end();
         };
     }
     CHECK(scene.part.refresh({}, scene.budgets));

@@ -17,13 +17,15 @@ constexpr uint64_t kMiB = 1 << 20;
 
 /// Polls that find nothing, so many in a row, the last of them at `now`; CUDA says that `unseen` bytes are in use.
 void poll_in_vain(FootprintPolling& polling, unsigned times, uint64_t unseen, int64_t now) {
-    for (unsigned i = 0; i < times; i++) polling.polled(false, unseen, now);
+    for (unsigned i = 0; i < times; i++)
+        polling.polled(false, unseen, now);
 }
 
 /// Requests of so many polls, none of which is to find anything.
 unsigned due_of(FootprintPolling& polling, unsigned requests) {
     unsigned due = 0;
-    for (unsigned i = 0; i < requests; i++) due += polling.due();
+    for (unsigned i = 0; i < requests; i++)
+        due += polling.due();
     return due;
 }
 

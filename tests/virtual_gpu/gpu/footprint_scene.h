@@ -30,7 +30,8 @@ struct FootprintScene {
         machine.listed = listable;
         machine.process += bytes;
         machine.all += bytes + others;
-        if (shown_free) shown_free -= bytes + others;
+        if (shown_free)
+            shown_free -= bytes + others;
         part.after(step, {}, budgets);
     }
     void allocate(uint64_t bytes) {

@@ -27,7 +27,8 @@ TEST_CASE("what an instance needs on each GPU is there until it ends, whatever c
         } else {
             GraphNeeds::Bytes bytes;
             bytes.any = true;
-            for (int n = 0; n < 3; n++) bytes.on[random() % GraphNeeds::kMaxGpus] = random() % 1000 + 1;
+            for (int n = 0; n < 3; n++)
+                bytes.on[random() % GraphNeeds::kMaxGpus] = random() % 1000 + 1;
             REQUIRE(needs.instantiated(handle(number), bytes));  // a handle can come back without an end
             model[number] = bytes;
         }

@@ -167,7 +167,8 @@ TEST_CASE("an image that is cut anywhere takes no more than the whole one, in me
             const std::string cut = whole.substr(0, length);
             std::ofstream(path, std::ios::trunc) << cut;
             const uint64_t bytes = least_size_of_image(before_guard(cut));
-            if (bytes > 4 || bytes != least_size_of_image_file(path)) FAIL("cut to " << length << ": " << bytes);
+            if (bytes > 4 || bytes != least_size_of_image_file(path))
+                FAIL("cut to " << length << ": " << bytes);
         }
         CHECK(least_size_of_image_file(path) == 4);
     }
@@ -202,7 +203,8 @@ TEST_CASE("a part of a fat binary is read to its own end") {
 }
 
 TEST_CASE("an image is read also where a sandbox refuses process_vm_readv, or the kernel lacks it") {
-    if (!cuslice::tests::can_filter_calls()) return;
+    if (!cuslice::tests::can_filter_calls())
+        return;
     const unsigned error = GENERATE(EPERM, EACCES, ENOSYS);
     CAPTURE(error);
     const std::string text = std::string(kHead) + std::string(10'000, '\n') + ".visible .global .b8 a[1000];";
@@ -212,15 +214,22 @@ TEST_CASE("an image is read also where a sandbox refuses process_vm_readv, or th
     std::memcpy(at, text.data(), text.size());
     const pid_t child = fork();
     if (child == 0) {
-        if (!cuslice::tests::refuse_call(SYS_process_vm_readv, error)) _exit(9);
+        if (!cuslice::tests::refuse_call(SYS_process_vm_readv, error))
+            _exit(9);
         const int next = dup(0);
-        if (ptx(".visible .global .b8 big[64424509440];") != 64424509440ull) _exit(1);
-        if (least_size_of_image(at) != 1000) _exit(2);
-        if (least_size_of_image(pages + 16384) != 0) _exit(3);
+        if (ptx(".visible .global .b8 big[64424509440];") != 64424509440ull)
+            _exit(1);
+        if (least_size_of_image(at) != 1000)
+            _exit(2);
+        if (least_size_of_image(pages + 16384) != 0)
+            _exit(3);
         close(next);
-        if (dup(0) != next) _exit(4);  // no descriptor is left
-        for (int file = dup(0); file >= 0;) file = dup(0);
-        if (least_size_of_image(at) != 0) _exit(5);  // none can be had: nothing is known
+        if (dup(0) != next)
+            _exit(4);  // no descriptor is left
+        for (int file = dup(0); file >= 0;)
+            file = dup(0);
+        if (least_size_of_image(at) != 0)
+            _exit(5);  // none can be had: nothing is known
         _exit(0);
     }
     int status = 0;
@@ -252,7 +261,8 @@ TEST_CASE("a cubin's file that was cut off before its symbols takes nothing") {
         char* const at = cubin.data() + header.e_shoff + i * sizeof(Elf64_Shdr);
         Elf64_Shdr section;
         std::memcpy(&section, at, sizeof section);
-        if (section.sh_type == SHT_SYMTAB) section.sh_offset = cubin.size();
+        if (section.sh_type == SHT_SYMTAB)
+            section.sh_offset = cubin.size();
         std::memcpy(at, &section, sizeof section);
     }
     char path[] = "/tmp/cuslice-image-XXXXXX";

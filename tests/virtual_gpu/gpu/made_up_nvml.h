@@ -28,7 +28,8 @@ inline nvmlReturn_t by_uuid(const char*, nvmlDevice_t* device) {
 
 inline nvmlReturn_t processes(nvmlDevice_t, unsigned* count, nvmlProcessInfo_t* infos) {
     machine.readings++;
-    if (!machine.answers) return NVML_ERROR_UNKNOWN;
+    if (!machine.answers)
+        return NVML_ERROR_UNKNOWN;
     *count = machine.listed ? 2 : 1;
     infos[0].pid = kPid + 1;
     infos[0].usedGpuMemory = 77 * kMiB;

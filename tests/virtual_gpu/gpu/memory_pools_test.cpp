@@ -20,7 +20,8 @@ struct MadeUpPool {
 std::map<CUmemoryPool, MadeUpPool> all;
 
 CUresult CUDAAPI attribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
-    if (!all.count(pool)) return CUDA_ERROR_INVALID_VALUE;
+    if (!all.count(pool))
+        return CUDA_ERROR_INVALID_VALUE;
     *static_cast<cuuint64_t*>(value) = which == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ? all[pool].used : all[pool].kept;
     return CUDA_SUCCESS;
 }
@@ -69,7 +70,8 @@ struct Scene {
     }
     uint64_t kept() const {
         uint64_t sum = 0;
-        for (const auto& [pool, state] : all) sum += state.kept;
+        for (const auto& [pool, state] : all)
+            sum += state.kept;
         return sum;
     }
 

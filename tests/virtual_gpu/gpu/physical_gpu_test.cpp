@@ -30,7 +30,8 @@ struct Scene {
     /// Each partition's share of this many bytes that the driver takes.
     std::vector<uint64_t> shares(uint64_t bytes) {
         std::vector<uint64_t> all;
-        for (size_t i = 0; i < budgets.size(); i++) all.push_back(gpu->share_of(part(i), bytes));
+        for (size_t i = 0; i < budgets.size(); i++)
+            all.push_back(gpu->share_of(part(i), bytes));
         return all;
     }
     std::unique_ptr<PhysicalGpu> gpu = std::make_unique<PhysicalGpu>();

@@ -220,7 +220,8 @@ TEST_CASE("random programs agree with a model") {
     uint64_t next = 1;
     size_t ended = 0;
     const auto end_if_unused = [&](uint64_t handle) {
-        if (model[handle].handles || model[handle].mappings) return;
+        if (model[handle].handles || model[handle].mappings)
+            return;
         model.erase(handle);
         ended++;
     };
@@ -228,20 +229,23 @@ TEST_CASE("random programs agree with a model") {
         const auto any = [&] { return std::next(model.begin(), static_cast<long>(random() % model.size()))->first; };
         switch (model.size() < 3 ? 0 : random() % 5) {
             case 0:
-                if (model.size() > 200) break;
+                if (model.size() > 200)
+                    break;
                 REQUIRE(books.created(next, kPage, 3));
                 model[next++] = {};
                 break;
             case 1: {
                 const uint64_t handle = any();
-                if (!model[handle].handles) break;
+                if (!model[handle].handles)
+                    break;
                 books.retained(handle);
                 model[handle].handles++;
                 break;
             }
             case 2: {
                 const uint64_t handle = any();
-                if (!model[handle].handles) break;
+                if (!model[handle].handles)
+                    break;
                 books.drop(handle);
                 model[handle].handles--;
                 end_if_unused(handle);
@@ -249,14 +253,16 @@ TEST_CASE("random programs agree with a model") {
             }
             case 3: {
                 const uint64_t handle = any(), address = (1 + random() % 500) * kPage;
-                if (mappings.contains(address)) break;
+                if (mappings.contains(address))
+                    break;
                 REQUIRE(books.mapped(address, kPage, handle));
                 mappings[address] = handle;
                 model[handle].mappings++;
                 break;
             }
             default: {
-                if (mappings.empty()) break;
+                if (mappings.empty())
+                    break;
                 const auto it = std::next(mappings.begin(), static_cast<long>(random() % mappings.size()));
                 const uint64_t handle = it->second;
                 books.undo(it->first, kPage);

@@ -33,7 +33,8 @@ struct Scene {
             });
         driver.put(
             Function::cuDevicePrimaryCtxRetain, +[](CUcontext* into, CUdevice) -> CUresult {
-                if (!tells_numbers) return CUDA_ERROR_OUT_OF_MEMORY;
+                if (!tells_numbers)
+                    return CUDA_ERROR_OUT_OF_MEMORY;
                 retains++;
                 *into = context(5);
                 return CUDA_SUCCESS;

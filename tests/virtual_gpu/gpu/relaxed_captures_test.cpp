@@ -16,7 +16,8 @@ CUresult answer = CUDA_SUCCESS;
 
 CUresult CUDAAPI exchange(CUstreamCaptureMode* mode) {
     exchanges++;
-    if (answer == CUDA_SUCCESS) std::swap(*mode, mode_now);
+    if (answer == CUDA_SUCCESS)
+        std::swap(*mode, mode_now);
     return answer;
 }
 

@@ -102,7 +102,8 @@ TEST_CASE("a process is a member of its job and its group, once, each with its l
 TEST_CASE("what a group's limit is can be seen before it is joined, and becomes that of members who joined earlier") {
     const LedgerFolder folder;
     Sharing first(folder), second(folder), watcher(folder);
-    for (Sharing* one : {&first, &second, &watcher}) one->plan.group.assign("lab");
+    for (Sharing* one : {&first, &second, &watcher})
+        one->plan.group.assign("lab");
     const auto seen = [&] { return watcher.sharing->group_limit(watcher.plan, kUuid); };
     CHECK(seen() == ledger::kNoLimitBytes);  // there is no ledger yet
     REQUIRE(first.join(ledger::kNoLimitBytes));
@@ -252,7 +253,8 @@ TEST_CASE("where a rule's account can't be had nothing goes on alone") {
             CHECK_FALSE(late.join(kGiB, ledger::kNoLimitBytes, nullptr, kGiB));
             CHECK(late.refusal->how == ledger::Joined::unreachable);
         }
-        for (const auto& other : others) other->ledger.close();
+        for (const auto& other : others)
+            other->ledger.close();
     }
     CHECK(late.join(kGiB, ledger::kNoLimitBytes, nullptr, kGiB));
     CHECK(late.sharing->joined());
@@ -302,7 +304,8 @@ TEST_CASE("where the ledger has no account left nothing goes on alone, and it do
     // A job without a limit shares none.
     nothing.plan.jobs[nothing.plan.job_count++].assign("job");
     CHECK(nothing.join(ledger::kNoLimitBytes));
-    for (const auto& other : others) other->ledger.close();
+    for (const auto& other : others)
+        other->ledger.close();
     CHECK(job.join(kGiB));
     CHECK(job.sharing->joined());
 }

@@ -36,7 +36,8 @@ struct Member {
     }
     bool join() {
         const auto refusal = std::make_unique<Refusal>();
-        if (!it->join(plan, kUuid, true, refusal.get())) return false;
+        if (!it->join(plan, kUuid, true, refusal.get()))
+            return false;
         const LockGuard lock(physical->mutex());
         return it->share_budget(plan);
     }

@@ -26,7 +26,8 @@ struct ExportedScene : FootprintScene {
     void release(uint64_t before, bool kept = true) {
         frees.begin();
         machine.process -= kPiece;
-        if (!kept) machine.all -= kPiece;
+        if (!kept)
+            machine.all -= kPiece;
         {
             const LockGuard lock(mutex);
             part.unlisted().keep(kPiece, budget, before);

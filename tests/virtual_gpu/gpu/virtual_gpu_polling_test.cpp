@@ -82,7 +82,8 @@ TEST_CASE("looks that find nothing become rare, however often cached blocks go r
     constexpr int kRounds = 200;
     const auto looks = [&] {
         const int before = machine.readings;
-        for (int i = 0; i < kRounds; i++) scene.gpu->poll_cached();
+        for (int i = 0; i < kRounds; i++)
+            scene.gpu->poll_cached();
         return machine.readings - before;
     };
     // So many at once; afterwards one in a tenth of a second.

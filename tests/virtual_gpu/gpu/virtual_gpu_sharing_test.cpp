@@ -50,7 +50,8 @@ struct Parts {
     static bool take(VirtualGpu& part, uint64_t bytes) {
         LimitError why;
         const bool taken = part.reserve(bytes, &why);
-        if (taken) part.budget().commit();
+        if (taken)
+            part.budget().commit();
         CHECK(why.no_place == !taken);
         return taken;
     }
@@ -127,11 +128,13 @@ TEST_CASE("a forked child's parts are members of their own, and the parent keeps
     REQUIRE(parts.take(*parts.one, kMiB));
     Child child([&](char step) {
         if (step == ForkedStep::forget_sharing) {
-            for (VirtualGpu* part : {parts.one.get(), parts.other.get()}) part->forget_sharing();
+            for (VirtualGpu* part : {parts.one.get(), parts.other.get()})
+                part->forget_sharing();
             return parts.one->siblings().sharing().joined() ? Answer::refused : Answer::done;
         }
         VirtualGpu& part = step == ForkedStep::reserve_in_one ? *parts.one : *parts.other;
-        if (!part.reserve(4 * kMiB, nullptr)) return Answer::refused;
+        if (!part.reserve(4 * kMiB, nullptr))
+            return Answer::refused;
         part.budget().commit();
         return Answer::reserved;
     });

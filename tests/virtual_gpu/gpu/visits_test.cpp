@@ -31,7 +31,8 @@ class Sleeper {
               act();
               done_ = true;
           }) {
-        while (!id_) std::this_thread::yield();
+        while (!id_)
+            std::this_thread::yield();
         await_sleep(id_);
     }
     bool done() const { return done_; }
@@ -220,13 +221,16 @@ TEST_CASE("no visitor is in a context while it ends, however many come and go") 
         for (int i = 0; i < 500; i++) {
             if (t == 0 || (t == 1 && i % 2)) {
                 visits.begin_end(&kOne);
-                if (ended.exchange(true) || inside) wrong++;
+                if (ended.exchange(true) || inside)
+                    wrong++;
                 ended = false;
                 visits.finish_end(&kOne);
             } else {
-                if (!visits.enter(&kOne)) wrong++;
+                if (!visits.enter(&kOne))
+                    wrong++;
                 inside++;
-                if (ended) wrong++;
+                if (ended)
+                    wrong++;
                 inside--;
                 visits.leave();
             }

@@ -39,11 +39,13 @@ Calls calls;
 
 void handle(int) {
     calls.handled = calls.handled + 1;
-    if (calls.inside) calls.handled_inside = calls.handled_inside + 1;
+    if (calls.inside)
+        calls.handled_inside = calls.handled_inside + 1;
 }
 
 void middle_of_call() {
-    if (!host.interrupted) return;
+    if (!host.interrupted)
+        return;
     calls.inside = 1;
     raise(SIGUSR1);
     calls.inside = 0;
@@ -56,11 +58,14 @@ template <List Host::*kList>
 nvmlReturn_t processes(nvmlDevice_t, unsigned* count, nvmlProcessInfo_t* infos) {
     middle_of_call();
     const List& list = host.*kList;
-    if (list.answer != NVML_SUCCESS) return list.answer;
+    if (list.answer != NVML_SUCCESS)
+        return list.answer;
     const unsigned room = *count;
     *count = static_cast<unsigned>(list.processes.size());
-    if (*count > room) return NVML_ERROR_INSUFFICIENT_SIZE;
-    for (unsigned i = 0; i < *count; i++) infos[i] = list.processes[i];
+    if (*count > room)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned i = 0; i < *count; i++)
+        infos[i] = list.processes[i];
     return NVML_SUCCESS;
 }
 
@@ -203,7 +208,8 @@ TEST_CASE("the host's GPUs are listed in their order, and no more of them than a
         host.names.assign(there, "one");
         const NvmlGpus gpus;
         REQUIRE(gpus.view().size() == std::min<size_t>(there, 64));
-        for (size_t i = 0; i < gpus.view().size(); i++) CHECK(gpus.view()[i].handle() == handle_of(i));
+        for (size_t i = 0; i < gpus.view().size(); i++)
+            CHECK(gpus.view()[i].handle() == handle_of(i));
     }
     CHECK(host.initialised <= 1);  // once in a process
 }

@@ -39,12 +39,14 @@ struct MadeUpNvml {
         return answer("count");
     }
     nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* handle) const {
-        if (index >= gpus.size() || !gpus[index]) return NVML_ERROR_GPU_IS_LOST;
+        if (index >= gpus.size() || !gpus[index])
+            return NVML_ERROR_GPU_IS_LOST;
         *handle = gpus[index]->handle();
         return NVML_SUCCESS;
     }
     nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t gpu, unsigned* index) const {
-        if (gpu_of(gpu).whole) return NVML_ERROR_INVALID_ARGUMENT;
+        if (gpu_of(gpu).whole)
+            return NVML_ERROR_INVALID_ARGUMENT;
         *index = gpu_of(gpu).index;
         return answer("index");
     }
@@ -53,23 +55,28 @@ struct MadeUpNvml {
         return answer("uuid");
     }
     nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t gpu, nvmlPciInfo_t* info) const {
-        if (gpu_of(gpu).whole) return NVML_ERROR_INVALID_ARGUMENT;
+        if (gpu_of(gpu).whole)
+            return NVML_ERROR_INVALID_ARGUMENT;
         std::snprintf(info->busId, sizeof info->busId, "%s", gpu_of(gpu).pci.c_str());
         return answer("pci");
     }
     nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t, nvmlMemory_v2_t* memory) const {
-        if (newer != NVML_SUCCESS) return newer;
-        if (memory->version != nvml::struct_version<nvmlMemory_v2_t>(2)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        if (newer != NVML_SUCCESS)
+            return newer;
+        if (memory->version != nvml::struct_version<nvmlMemory_v2_t>(2))
+            return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         memory->total = 1000, memory->reserved = 30, memory->used = 400, memory->free = 570;
         return NVML_SUCCESS;
     }
     nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) const {
-        if (older != NVML_SUCCESS) return older;
+        if (older != NVML_SUCCESS)
+            return older;
         memory->total = 900, memory->used = 300, memory->free = 600;
         return NVML_SUCCESS;
     }
     nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t gpu, unsigned* now, unsigned* pending) const {
-        if (!knows_mig) return NVML_ERROR_NOT_SUPPORTED;
+        if (!knows_mig)
+            return NVML_ERROR_NOT_SUPPORTED;
         *now = gpu_of(gpu).divided;
         *pending = !gpu_of(gpu).divided;
         return NVML_SUCCESS;
@@ -79,7 +86,8 @@ struct MadeUpNvml {
         return answer("places");
     }
     nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t gpu, unsigned place, nvmlDevice_t* instance) const {
-        if (!gpu_of(gpu).instances.at(place)) return NVML_ERROR_NOT_FOUND;
+        if (!gpu_of(gpu).instances.at(place))
+            return NVML_ERROR_NOT_FOUND;
         *instance = gpu_of(gpu).instances[place]->handle();
         return NVML_SUCCESS;
     }
@@ -188,6 +196,7 @@ TEST_CASE("no more devices are listed than there is room for, and nothing is wri
     for (size_t room = 0; room <= all.size(); room++) {
         std::array<nvmlDevice_t, 5> found{};
         REQUIRE(query_devices(host, std::span(found).first(room)) == room);
-        for (size_t i = 0; i < found.size(); i++) CHECK(found[i] == (i < room ? all[i] : nullptr));
+        for (size_t i = 0; i < found.size(); i++)
+            CHECK(found[i] == (i < room ? all[i] : nullptr));
     }
 }

@@ -49,7 +49,8 @@ ssize_t __real_readlink(const char* path, char* text, size_t size);
 ssize_t __wrap_readlink(const char* path, char* text, size_t size);
 
 ssize_t __wrap_readlink(const char* path, char* text, size_t size) {
-    if (!made_up_namespace || std::strcmp(path, "/proc/self/ns/pid") != 0) return __real_readlink(path, text, size);
+    if (!made_up_namespace || std::strcmp(path, "/proc/self/ns/pid") != 0)
+        return __real_readlink(path, text, size);
     const size_t length = std::min(std::strlen(made_up_namespace), size);
     std::memcpy(text, made_up_namespace, length);
     return static_cast<ssize_t>(length);
@@ -98,7 +99,8 @@ TEST_CASE("a process in a container asks for the driver's version, and of an old
     unsigned outermost = 0;
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)
-        if (word == "NSpid:") status >> outermost;
+        if (word == "NSpid:")
+            status >> outermost;
     REQUIRE(outermost != 0);
     facts = facts_in(kOther, "535.104.05");
     CHECK_FALSE(facts.first_namespace);

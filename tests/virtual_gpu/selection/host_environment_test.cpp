@@ -29,7 +29,8 @@ std::vector<std::string> read_lines() {
 class Environment {
   public:
     explicit Environment(std::vector<std::string> lines) : lines_(std::move(lines)) {
-        for (std::string& line : lines_) pointers_.push_back(line.data());
+        for (std::string& line : lines_)
+            pointers_.push_back(line.data());
         pointers_.push_back(nullptr);
         environ = pointers_.data();
     }

@@ -49,7 +49,8 @@ struct Scene {
         put(
             NvmlFunction::nvmlDeviceGetHandleByUUID, +[](const char* uuid, nvmlDevice_t* handle) -> nvmlReturn_t {
                 for (size_t i = 0; i < host.size(); i++)
-                    if (host[i].uuid == uuid) return *handle = handle_of(i), NVML_SUCCESS;
+                    if (host[i].uuid == uuid)
+                        return *handle = handle_of(i), NVML_SUCCESS;
                 return NVML_ERROR_NOT_FOUND;
             });
         put(
@@ -84,7 +85,8 @@ struct Scene {
     /// With the list that a launcher has chosen, null if there is none, and the setting `gpus` of this process.
     bool read(const char* chosen = nullptr, const char* setting = nullptr) {
         const auto settings = std::make_unique<Settings>();
-        if (setting) REQUIRE(add_list(*settings, Key::gpus, {Source::environment, 0}, "CUSLICE_GPUS", setting, error));
+        if (setting)
+            REQUIRE(add_list(*settings, Key::gpus, {Source::environment, 0}, "CUSLICE_GPUS", setting, error));
         const std::string line = "CUSLICE_VISIBLE_DEVICES=" + std::string(chosen ? chosen : "");
         const char* const environment[] = {chosen ? line.c_str() : nullptr, nullptr};
         gpus = std::make_unique<ProgramGpus>();
@@ -92,7 +94,8 @@ struct Scene {
     }
     std::vector<std::string> uuids() const {
         std::vector<std::string> all;
-        for (const GpuIdentity& gpu : gpus->all()) all.emplace_back(gpu.uuid);
+        for (const GpuIdentity& gpu : gpus->all())
+            all.emplace_back(gpu.uuid);
         return all;
     }
     ConfigError error;
@@ -167,14 +170,16 @@ TEST_CASE("a name that is longer than a UUID is no GPU's, and the longest one is
 TEST_CASE("a host may have as many GPUs as a program can use, and more") {
     for (const size_t count : {64u, 70u}) {
         std::vector<Gpu> gpus;
-        for (size_t i = 0; i < count; i++) gpus.push_back({"GPU-" + std::to_string(1000 + i)});
+        for (size_t i = 0; i < count; i++)
+            gpus.push_back({"GPU-" + std::to_string(1000 + i)});
         Scene scene(gpus);
         REQUIRE(scene.read());
         REQUIRE(scene.gpus->count == 64);
         CHECK(scene.uuids().back() == "GPU-1063");
         CHECK(scene.gpus->find("GPU-1063") == 63);
         std::string all;
-        for (const Gpu& gpu : gpus) all += (all.empty() ? "" : ",") + gpu.uuid;
+        for (const Gpu& gpu : gpus)
+            all += (all.empty() ? "" : ",") + gpu.uuid;
         REQUIRE(scene.read(all.c_str()));
         REQUIRE(scene.gpus->count == 64);
         CHECK(scene.uuids().back() == "GPU-1063");

@@ -29,7 +29,8 @@ const std::string kVisible = "CUDA_VISIBLE_DEVICES=";
 class Lines {
   public:
     explicit Lines(const Texts& texts) : texts_(texts) {
-        for (const std::string& text : texts_) pointers_.push_back(text.c_str());
+        for (const std::string& text : texts_)
+            pointers_.push_back(text.c_str());
         pointers_.push_back(nullptr);
     }
     const char* const* get() const { return pointers_.data(); }
@@ -55,8 +56,10 @@ std::string driver_list(const Settings& settings, const Texts& environment) {
     VisibleText list;
     bool set = false;
     ConfigError error;
-    if (!physical_list(settings, kGpus, lines.get(), list, &set, error)) return std::string(line_of(error).view());
-    if (!set) CHECK(list.empty());
+    if (!physical_list(settings, kGpus, lines.get(), list, &set, error))
+        return std::string(line_of(error).view());
+    if (!set)
+        CHECK(list.empty());
     return set ? std::string(list.view()) : "unset";
 }
 
@@ -67,7 +70,8 @@ std::optional<std::string> visible_now() {
 
 Texts environment_now() {
     Texts lines;
-    for (char** line = environ; *line; ++line) lines.emplace_back(*line);
+    for (char** line = environ; *line; ++line)
+        lines.emplace_back(*line);
     return lines;
 }
 
@@ -121,7 +125,8 @@ TEST_CASE("the driver's list is in the environment for the time of its cuInit, a
         for (const char* list : {"GPU-30aa,GPU-10aa", "", "1", static_cast<const char*>(nullptr)}) {
             INFO((own ? own : "unset") << " " << (list ? list : "unset"));
             unsetenv("CUDA_VISIBLE_DEVICES");
-            if (own) REQUIRE(setenv("CUDA_VISIBLE_DEVICES", own, 1) == 0);
+            if (own)
+                REQUIRE(setenv("CUDA_VISIBLE_DEVICES", own, 1) == 0);
             const char* const place = getenv("CUDA_VISIBLE_DEVICES");
             const Texts before = environment_now();
             {

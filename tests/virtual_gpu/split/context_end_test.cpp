@@ -49,7 +49,8 @@ TEST_CASE("what was made in a context goes with it, in its real one, after its w
     }
     bool waited = false;
     scene.driver.meanwhile = [&](std::string_view function) {
-        if (function != "cuCtxSynchronize") return;
+        if (function != "cuCtxSynchronize")
+            return;
         waited = true;
         CHECK(destroyed.empty());
     };

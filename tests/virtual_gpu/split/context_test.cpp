@@ -28,7 +28,8 @@ struct Scene : SplitScene {
         driver.put(Function::cuCtxDetach, destroy);
         driver.put(
             Function::cuCtxAttach, +[](CUcontext* into, unsigned) -> CUresult {
-                if (!into || MadeUpDriver::stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+                if (!into || MadeUpDriver::stack().empty())
+                    return CUDA_ERROR_INVALID_CONTEXT;
                 *into = MadeUpDriver::stack().back();
                 return CUDA_SUCCESS;
             });

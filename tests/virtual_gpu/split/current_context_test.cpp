@@ -23,9 +23,12 @@ struct Scene {
             all.push_back(virtual_contexts().create(device, device < 2 ? kReal : kBeside, 0));
         driver.put(
             Function::cuCtxSetCurrent, +[](CUcontext one) -> CUresult {
-                if (refuses) return CUDA_ERROR_INVALID_CONTEXT;
-                if (!MadeUpDriver::stack().empty()) MadeUpDriver::stack().pop_back();
-                if (one) MadeUpDriver::stack().push_back(one);
+                if (refuses)
+                    return CUDA_ERROR_INVALID_CONTEXT;
+                if (!MadeUpDriver::stack().empty())
+                    MadeUpDriver::stack().pop_back();
+                if (one)
+                    MadeUpDriver::stack().push_back(one);
                 return CUDA_SUCCESS;
             });
         refuses = false;
@@ -35,7 +38,8 @@ struct Scene {
         refuses = false;
         while (CurrentVirtual::pop(&popped) == CUDA_SUCCESS) {
         }
-        for (VirtualContext* one : all) virtual_contexts().end(*one);
+        for (VirtualContext* one : all)
+            virtual_contexts().end(*one);
     }
     static VirtualContexts::Resolved of(VirtualContext* context) { return {context, context->real}; }
     void check_current(const VirtualContext* context) {
@@ -79,7 +83,8 @@ TEST_CASE("a stack that there is no memory to note more of is as it was, and the
         const NoMemory none;
         for (; depth < 100; depth++) {
             result = CurrentVirtual::push(scene.of(scene.all[depth % 2]));
-            if (result != CUDA_SUCCESS) break;
+            if (result != CUDA_SUCCESS)
+                break;
         }
     }
     CHECK(result == CUDA_ERROR_OUT_OF_MEMORY);
@@ -112,7 +117,8 @@ TEST_CASE("contexts come off the stack as they went on, however deep, with or wi
         scene.check_current(scene.all[i % 3]);
         CUcontext popped = nullptr;
         REQUIRE(CurrentVirtual::pop(i % 2 ? &popped : nullptr) == CUDA_SUCCESS);
-        if (i % 2) CHECK(popped == scene.all[i % 3]->handle());
+        if (i % 2)
+            CHECK(popped == scene.all[i % 3]->handle());
     }
     CHECK(CurrentVirtual::handle() == nullptr);
 }

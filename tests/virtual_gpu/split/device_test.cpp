@@ -21,7 +21,8 @@ CUresult on(CUdevice gpu) {
 }
 
 CUresult uuid_of(CUuuid* uuid, CUdevice gpu) {
-    if (on(gpu) == CUDA_SUCCESS) std::memset(uuid->bytes, 0x70 + gpu, sizeof uuid->bytes);
+    if (on(gpu) == CUDA_SUCCESS)
+        std::memset(uuid->bytes, 0x70 + gpu, sizeof uuid->bytes);
     return on(gpu);
 }
 
@@ -35,14 +36,16 @@ struct Scene : SplitScene {
             });
         driver.put(
             Function::cuDeviceGet, +[](CUdevice* gpu, int ordinal) -> CUresult {
-                if (on(ordinal) == CUDA_SUCCESS) *gpu = ordinal;
+                if (on(ordinal) == CUDA_SUCCESS)
+                    *gpu = ordinal;
                 return on(ordinal);
             });
         driver.put(Function::cuDeviceGetUuid, uuid_of);
         driver.put(Function::cuDeviceGetUuid_v2, uuid_of);
         driver.put(
             Function::cuDeviceGetPCIBusId, +[](char* text, int size, CUdevice gpu) -> CUresult {
-                if (on(gpu) == CUDA_SUCCESS) std::snprintf(text, static_cast<size_t>(size), "physical %d", gpu);
+                if (on(gpu) == CUDA_SUCCESS)
+                    std::snprintf(text, static_cast<size_t>(size), "physical %d", gpu);
                 return on(gpu);
             });
         driver.put(
@@ -51,7 +54,8 @@ struct Scene : SplitScene {
             });
         driver.put(
             Function::cuDeviceGetAttribute, +[](int* value, CUdevice_attribute, CUdevice gpu) -> CUresult {
-                if (on(gpu) == CUDA_SUCCESS) *value = 40 + gpu;
+                if (on(gpu) == CUDA_SUCCESS)
+                    *value = 40 + gpu;
                 return on(gpu);
             });
     }
@@ -60,7 +64,8 @@ struct Scene : SplitScene {
         const CUresult result = split_driver::cuDeviceGetUuid_v2(&one, device);
         CHECK(split_driver::cuDeviceGetUuid(&two, device) == result);
         CHECK(std::memcmp(&one, &two, sizeof one) == 0);
-        if (result != CUDA_SUCCESS) return std::to_string(result);
+        if (result != CUDA_SUCCESS)
+            return std::to_string(result);
         char text[sizeof(GpuIdentity::uuid)];
         write_uuid(one.bytes, {}, text);
         return text;
@@ -68,7 +73,8 @@ struct Scene : SplitScene {
     static std::string pci(CUdevice device) {
         char text[32] = "untouched";
         const CUresult result = split_driver::cuDeviceGetPCIBusId(text, sizeof text, device);
-        if (result != CUDA_SUCCESS) CHECK(std::string(text) == "untouched");
+        if (result != CUDA_SUCCESS)
+            CHECK(std::string(text) == "untouched");
         return result == CUDA_SUCCESS ? text : std::to_string(result);
     }
     static int attribute(CUdevice_attribute which, CUdevice device) {
@@ -79,7 +85,8 @@ struct Scene : SplitScene {
     static int by_pci(const std::string& pci) {
         CUdevice device = 77;
         const CUresult result = split_driver::cuDeviceGetByPCIBusId(&device, pci.c_str());
-        if (result != CUDA_SUCCESS) CHECK(device == 77);
+        if (result != CUDA_SUCCESS)
+            CHECK(device == 77);
         return result == CUDA_SUCCESS ? device : -static_cast<int>(result);
     }
 };
@@ -124,7 +131,8 @@ TEST_CASE("a part's PCI id is its own, in whole and in its numbers, and finds it
     for (const int part : {0, 1}) {
         const std::string own = split().device(part)->identity.pci;
         std::string upper = own;  // as the driver and NVML write it
-        for (char& digit : upper) digit = static_cast<char>(std::toupper(digit));
+        for (char& digit : upper)
+            digit = static_cast<char>(std::toupper(digit));
         CHECK(scene.pci(part) == upper);
         CHECK(scene.by_pci(own) == part);
         CHECK(scene.attribute(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, part) == std::stoi(own, nullptr, 16));

@@ -56,7 +56,8 @@ struct Scene : SplitScene {
     }
     ~Scene() {
         for (size_t i = 0; i < kFunctionCount; i++)
-            if (void*& own = split_from_slots[i]; own) cuslice_driver_slots[i] = std::exchange(own, nullptr);
+            if (void*& own = split_from_slots[i]; own)
+                cuslice_driver_slots[i] = std::exchange(own, nullptr);
         split() = before;
     }
     const Split before = split();
@@ -117,7 +118,8 @@ TEST_CASE("the split's GPUs are the parts in the program's order, each with its 
     split_gpus();
     REQUIRE(split().is_open());
     REQUIRE(split().count() == 3);
-    for (int i = 0; i < 3; i++) CHECK(virtual_contexts().primary(i).device == i);
+    for (int i = 0; i < 3; i++)
+        CHECK(virtual_contexts().primary(i).device == i);
     CHECK(split().device(0)->physical == 0);
     CHECK(split().device(1)->physical == 0);
     CHECK(split().device(1)->part.part == 1);

@@ -43,7 +43,8 @@ struct Scene : SplitScene {
         driver.put(cuEventElapsedTime_v2, time_between);
     }
     ~Scene() {
-        for (uintptr_t one = 1; one <= made; one++) handle_registry().remove(event(one), HandleKind::event);
+        for (uintptr_t one = 1; one <= made; one++)
+            handle_registry().remove(event(one), HandleKind::event);
     }
     CUevent make(int device) {
         create(device);

@@ -21,12 +21,14 @@ CUresult answer = CUDA_SUCCESS;
 
 CUresult take(CUgraphNodeParams* params) {
     asked++;
-    if (!params) return CUDA_ERROR_INVALID_VALUE;
+    if (!params)
+        return CUDA_ERROR_INVALID_VALUE;
     given = *params;
     given_access.clear();
     if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
         const CUDA_MEM_ALLOC_NODE_PARAMS_v2& wish = params->alloc;
-        if (wish.accessDescs) given_access.assign(wish.accessDescs, wish.accessDescs + wish.accessDescCount);
+        if (wish.accessDescs)
+            given_access.assign(wish.accessDescs, wish.accessDescs + wish.accessDescCount);
         params->alloc.dptr = kAddress;
     }
     if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
@@ -63,7 +65,8 @@ struct Scene : SplitScene {
             +[](CUgraphNode* into, CUgraph, const CUgraphNode*, size_t,
                 CUDA_MEM_ALLOC_NODE_PARAMS* params) -> CUresult {
                 asked++;
-                if (!params) return CUDA_ERROR_INVALID_VALUE;
+                if (!params)
+                    return CUDA_ERROR_INVALID_VALUE;
                 *into = node(1);
                 given.alloc.poolProps = params->poolProps;
                 given_access.clear();
@@ -81,7 +84,8 @@ struct Scene : SplitScene {
             Function::cuGraphAddKernelNode_v2,
             +[](CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const CUDA_KERNEL_NODE_PARAMS* params) -> CUresult {
                 asked++;
-                if (!params) return CUDA_ERROR_INVALID_VALUE;
+                if (!params)
+                    return CUDA_ERROR_INVALID_VALUE;
                 given.kernel.ctx = params->ctx;
                 return answer;
             });

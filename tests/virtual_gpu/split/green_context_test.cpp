@@ -24,14 +24,16 @@ struct Scene : SplitScene {
         answer = CUDA_SUCCESS;
         driver.put(
             Function::cuGreenCtxCreate, +[](CUgreenCtx* into, CUdevResourceDesc, CUdevice gpu, unsigned) -> CUresult {
-                if (!into) return CUDA_ERROR_INVALID_VALUE;
+                if (!into)
+                    return CUDA_ERROR_INVALID_VALUE;
                 made_on = gpu;
                 *into = green(++made);
                 return answer;
             });
         driver.put(
             Function::cuGreenCtxDestroy, +[](CUgreenCtx one) -> CUresult {
-                if (answer == CUDA_SUCCESS) destroyed.push_back(one);
+                if (answer == CUDA_SUCCESS)
+                    destroyed.push_back(one);
                 return answer;
             });
         driver.put(
@@ -46,7 +48,8 @@ struct Scene : SplitScene {
             });
     }
     ~Scene() {
-        for (uintptr_t number = 1; number <= made; number++) handle_registry().remove(green(number), HandleKind::green);
+        for (uintptr_t number = 1; number <= made; number++)
+            handle_registry().remove(green(number), HandleKind::green);
         handle_registry().remove(stream(300), HandleKind::stream);
     }
     static CUcontext context_of(CUgreenCtx one) {

@@ -24,8 +24,10 @@ void check_same(HandleRegistry& registry, const std::map<Named, HandleOwner>& mo
     const HandleOwner found = registry.find(named.first, named.second);
     const auto expected = model.find(named);
     REQUIRE(found.known == (expected != model.end()));
-    if (!found.known) REQUIRE(found.context == 0);
-    if (!found.known) return;
+    if (!found.known)
+        REQUIRE(found.context == 0);
+    if (!found.known)
+        return;
     REQUIRE(found.device == expected->second.device);
     REQUIRE(found.context == expected->second.context);
 }
@@ -48,7 +50,8 @@ TEST_CASE("handles of split GPUs: each is its owner's until it goes, and no look
         }
         check_same(registry, model, {handle(random() % 300 + 1), kKinds[random() % 3]});
     }
-    for (const auto& [named, owner] : model) check_same(registry, model, named);
+    for (const auto& [named, owner] : model)
+        check_same(registry, model, named);
 }
 
 TEST_CASE("handles of split GPUs: what ends with a context is taken once each, and nothing of another") {
@@ -56,11 +59,13 @@ TEST_CASE("handles of split GPUs: what ends with a context is taken once each, a
     for (uintptr_t i = 1; i <= 200; i++)
         REQUIRE(registry.add(handle(i), i % 2 ? HandleKind::stream : HandleKind::module, 1, i % 3));
     std::map<void*, int> taken;
-    while (void* one = registry.take_of(1, HandleKind::stream)) taken[one]++;
+    while (void* one = registry.take_of(1, HandleKind::stream))
+        taken[one]++;
     for (uintptr_t i = 1; i <= 200; i++) {
         const bool its = i % 2 && i % 3 == 1;
         CHECK(taken.count(handle(i)) == its);
-        if (its) CHECK(taken[handle(i)] == 1);
+        if (its)
+            CHECK(taken[handle(i)] == 1);
         CHECK(registry.find(handle(i), i % 2 ? HandleKind::stream : HandleKind::module).known == !its);
     }
     CHECK(registry.take_of(9, HandleKind::stream) == nullptr);
@@ -95,13 +100,15 @@ TEST_CASE("handles of split GPUs: without memory for one more the others are as 
         if (!added) {
             refused++;
             CHECK_FALSE(registry.find(handle(there + 1), HandleKind::stream).known);
-            for (uintptr_t i = 1; i <= there; i++) REQUIRE(registry.find(handle(i), HandleKind::stream).context == i);
+            for (uintptr_t i = 1; i <= there; i++)
+                REQUIRE(registry.find(handle(i), HandleKind::stream).context == i);
             REQUIRE(registry.add(handle(there + 1), HandleKind::stream, 1, there + 1));
         }
         there++;
     }
     CHECK(there > 64);
-    for (uintptr_t i = 1; i <= there; i++) REQUIRE(registry.find(handle(i), HandleKind::stream).context == i);
+    for (uintptr_t i = 1; i <= there; i++)
+        REQUIRE(registry.find(handle(i), HandleKind::stream).context == i);
 }
 
 TEST_CASE("a handle that the driver doesn't destroy keeps its owner") {

@@ -10,7 +10,8 @@ namespace cuslice::tests {
 
 /// Three virtual GPUs: two parts of GPU 0, and all of GPU 1. A process is split once.
 inline void split_gpus() {
-    if (split().count() != 0) return;
+    if (split().count() != 0)
+        return;
     GpuIdentity gpus[2];
     gpus[0].index = 0, gpus[1].index = 1;
     std::strcpy(gpus[0].uuid, "GPU-5f0e1d2c-1111-2222-3333-4444444444ab");

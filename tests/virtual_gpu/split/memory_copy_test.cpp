@@ -79,7 +79,8 @@ CUresult box_between(const CUDA_MEMCPY3D_PEER* box) {
     calls++;
     asked = {};
     asked.function = kFunction;
-    if (!box) return CUDA_ERROR_INVALID_VALUE;
+    if (!box)
+        return CUDA_ERROR_INVALID_VALUE;
     between = *box;
     return CUDA_SUCCESS;
 }

@@ -17,7 +17,8 @@ int freed = 0, unregistered = 0;
 CUresult answer = CUDA_SUCCESS;
 
 CUresult make(void** into) {
-    if (!into) return CUDA_ERROR_INVALID_VALUE;
+    if (!into)
+        return CUDA_ERROR_INVALID_VALUE;
     *into = reinterpret_cast<void*>(0x10000 + 0x1000 * ++made);
     return answer;
 }

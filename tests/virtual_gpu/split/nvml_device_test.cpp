@@ -13,7 +13,8 @@ namespace {
 const nvmlDevice_t kUntouched = real_handle(3);
 
 nvmlReturn_t answer(nvmlDevice_t gpu) {
-    if (NvmlScene::failing) return NVML_ERROR_UNKNOWN;
+    if (NvmlScene::failing)
+        return NVML_ERROR_UNKNOWN;
     return real_gpu(gpu) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
 }
 
@@ -28,30 +29,35 @@ nvmlReturn_t by_serial(const char* serial, nvmlDevice_t* handle) {
 }
 
 nvmlReturn_t index_of(nvmlDevice_t gpu, unsigned* index) {
-    if (answer(gpu) == NVML_SUCCESS) *index = static_cast<unsigned>(10 + real_gpu(gpu));
+    if (answer(gpu) == NVML_SUCCESS)
+        *index = static_cast<unsigned>(10 + real_gpu(gpu));
     return answer(gpu);
 }
 
 nvmlReturn_t uuid_of(nvmlDevice_t gpu, char* text, unsigned size) {
-    if (answer(gpu) == NVML_SUCCESS) std::snprintf(text, size, "physical %d", real_gpu(gpu));
+    if (answer(gpu) == NVML_SUCCESS)
+        std::snprintf(text, size, "physical %d", real_gpu(gpu));
     return answer(gpu);
 }
 
 // As far as both structures are the same.
 nvmlReturn_t old_pci_of(nvmlDevice_t gpu, nvmlPciInfo_t* info) {
-    if (answer(gpu) != NVML_SUCCESS) return answer(gpu);
+    if (answer(gpu) != NVML_SUCCESS)
+        return answer(gpu);
     std::strcpy(info->busIdLegacy, "legacy");
     info->domain = 1, info->bus = 2, info->device = 3, info->pciDeviceId = 4;
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t pci_of(nvmlDevice_t gpu, nvmlPciInfo_t* info) {
-    if (answer(gpu) == NVML_SUCCESS) std::strcpy(info->busId, "long");
+    if (answer(gpu) == NVML_SUCCESS)
+        std::strcpy(info->busId, "long");
     return old_pci_of(gpu, info);
 }
 
 nvmlReturn_t pci_ext_of(nvmlDevice_t gpu, nvmlPciInfoExt_v1_t* info) {
-    if (answer(gpu) != NVML_SUCCESS) return answer(gpu);
+    if (answer(gpu) != NVML_SUCCESS)
+        return answer(gpu);
     std::strcpy(info->busId, "long");
     info->domain = 1, info->bus = 2, info->device = 3, info->pciDeviceId = 4;
     return NVML_SUCCESS;
@@ -75,7 +81,8 @@ struct Scene : NvmlScene {
         put(nvmlDeviceGetPciInfo_v3, pci_of);
         put(nvmlDeviceGetPciInfoExt, pci_ext_of);
         install();
-        if (opened) open();
+        if (opened)
+            open();
     }
 };
 
@@ -162,7 +169,8 @@ TEST_CASE("NVML's virtual GPUs are counted, and had by their numbers") {
 
 TEST_CASE("a UUID finds the part that has it, and a physical GPU's its first partition") {
     const Scene scene;
-    for (unsigned i = 0; i < scene.kCount; i++) CHECK(by_uuid(scene.uuid(i)) == static_cast<int>(i));
+    for (unsigned i = 0; i < scene.kCount; i++)
+        CHECK(by_uuid(scene.uuid(i)) == static_cast<int>(i));
     CHECK(by_uuid(NvmlScene::gpus.identities[0].uuid) == static_cast<int>(scene.kFirstPart));
     CHECK(by_uuid("GPU-00000000-0000-0000-0000-000000000000") == kNotFound);
     CHECK(by_uuid("") == kNotFound);
@@ -275,8 +283,10 @@ TEST_CASE("a part's PCI address is its own in every structure, and the rest of t
     for (const int form : {1, 2, 3}) {
         CAPTURE(form);
         const auto ask = [&](nvmlDevice_t gpu, nvmlPciInfo_t& info) {
-            if (form == 1) return CUSLICE_REAL_NVML(nvmlDeviceGetPciInfo)(gpu, &info);
-            if (form == 2) return CUSLICE_REAL_NVML(nvmlDeviceGetPciInfo_v2)(gpu, &info);
+            if (form == 1)
+                return CUSLICE_REAL_NVML(nvmlDeviceGetPciInfo)(gpu, &info);
+            if (form == 2)
+                return CUSLICE_REAL_NVML(nvmlDeviceGetPciInfo_v2)(gpu, &info);
             return CUSLICE_REAL_NVML(nvmlDeviceGetPciInfo_v3)(gpu, &info);
         };
         nvmlPciInfo_t info{};

@@ -20,7 +20,8 @@ namespace cuslice::tests {
 inline nvmlDevice_t real_handle(int gpu) { return reinterpret_cast<nvmlDevice_t>((uintptr_t(gpu) + 1) << 12); }
 inline int real_gpu(nvmlDevice_t handle) {
     for (int gpu = 0; gpu < 4; gpu++)
-        if (real_handle(gpu) == handle) return gpu;
+        if (real_handle(gpu) == handle)
+            return gpu;
     return -1;
 }
 
@@ -39,8 +40,10 @@ struct NvmlScene {
             REQUIRE(parts.add(part));
     }
     ~NvmlScene() {
-        for (void*& slot : cuslice_physical_nvml_slots) slot = nullptr;
-        for (void*& slot : cuslice_nvml_slots) slot = nullptr;
+        for (void*& slot : cuslice_physical_nvml_slots)
+            slot = nullptr;
+        for (void*& slot : cuslice_nvml_slots)
+            slot = nullptr;
         the_virtual_nvml = {};
     }
     NvmlScene(const NvmlScene&) = delete;

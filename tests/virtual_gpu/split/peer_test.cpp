@@ -22,7 +22,8 @@ struct Scene : SplitScene {
             Function::cuDeviceCanAccessPeer, +[](int* can, CUdevice from, CUdevice to) -> CUresult {
                 calls++;
                 asked = {from, to};
-                if (!can) return CUDA_ERROR_INVALID_VALUE;
+                if (!can)
+                    return CUDA_ERROR_INVALID_VALUE;
                 *can = 0;
                 return CUDA_SUCCESS;
             });
@@ -31,7 +32,8 @@ struct Scene : SplitScene {
             +[](int* value, CUdevice_P2PAttribute, CUdevice from, CUdevice to) -> CUresult {
                 calls++;
                 asked = {from, to};
-                if (!value) return CUDA_ERROR_INVALID_VALUE;
+                if (!value)
+                    return CUDA_ERROR_INVALID_VALUE;
                 *value = 7;
                 return CUDA_SUCCESS;
             });
@@ -51,13 +53,15 @@ struct Scene : SplitScene {
             });
         driver.put(
             Function::cuCtxEnablePeerAccess, +[](CUcontext one, unsigned flags) -> CUresult {
-                if (flags || !one) return CUDA_ERROR_INVALID_VALUE;
+                if (flags || !one)
+                    return CUDA_ERROR_INVALID_VALUE;
                 enabled.push_back(one);
                 return answer;
             });
         driver.put(
             Function::cuCtxDisablePeerAccess, +[](CUcontext one) -> CUresult {
-                if (!one) return CUDA_ERROR_INVALID_CONTEXT;
+                if (!one)
+                    return CUDA_ERROR_INVALID_CONTEXT;
                 disabled.push_back(one);
                 return answer;
             });

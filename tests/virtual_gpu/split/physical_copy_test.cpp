@@ -25,7 +25,8 @@ class AtTheEdge {
         REQUIRE(mprotect(static_cast<char*>(pages) + page, page, PROT_NONE) == 0);
         pages_ = {static_cast<char*>(pages), 2 * page};
         items_ = reinterpret_cast<int*>(static_cast<char*>(pages) + page) - count;
-        for (size_t i = 0; i < count; i++) items_[i] = static_cast<int>(i + 1);
+        for (size_t i = 0; i < count; i++)
+            items_[i] = static_cast<int>(i + 1);
     }
     ~AtTheEdge() { munmap(pages_.data(), pages_.size()); }
     AtTheEdge(const AtTheEdge&) = delete;

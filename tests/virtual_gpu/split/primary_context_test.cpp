@@ -69,7 +69,8 @@ TEST_CASE("what the driver refuses of a primary context leaves it as it was") {
     CHECK(virtual_contexts().primary(1).uses == 0u);
     const CUcontext second = retain(1);
     SplitScene::refusal = CUDA_ERROR_UNKNOWN;
-    for (End* const end : {kReleases[0], kReleases[1], kResets[0], kResets[1]}) CHECK(end(1) == CUDA_ERROR_UNKNOWN);
+    for (End* const end : {kReleases[0], kReleases[1], kResets[0], kResets[1]})
+        CHECK(end(1) == CUDA_ERROR_UNKNOWN);
     SplitScene::refusal = CUDA_SUCCESS;
     CHECK(state(1).active == 1);
     CHECK(virtual_contexts().resolve(second).real == real_of(0));

@@ -23,7 +23,8 @@ struct Scene {
         REQUIRE(CurrentVirtual::set({context, tests::context(77)}) == CUDA_SUCCESS);
     }
     ~Scene() {
-        for (const CUstream one : made) handle_registry().remove(one, HandleKind::stream);
+        for (const CUstream one : made)
+            handle_registry().remove(one, HandleKind::stream);
         CurrentVirtual::set({});
         virtual_contexts().end(*context);
     }
@@ -31,8 +32,10 @@ struct Scene {
         return make_registered(
             HandleKind::stream, into,
             [&](CUstream* place) {
-                if (answer == CUDA_SUCCESS && !place) return CUDA_ERROR_INVALID_VALUE;
-                if (place) *place = stream(100 + ++count);
+                if (answer == CUDA_SUCCESS && !place)
+                    return CUDA_ERROR_INVALID_VALUE;
+                if (place)
+                    *place = stream(100 + ++count);
                 return answer;
             },
             [&](CUstream one) { destroyed.push_back(one); });
@@ -58,7 +61,8 @@ TEST_CASE("what there is no memory to note is destroyed again, and the caller's 
         into = kUntouched;
         const NoMemory none;
         result = scene.make(&into);
-        if (result == CUDA_SUCCESS) scene.made.push_back(into);
+        if (result == CUDA_SUCCESS)
+            scene.made.push_back(into);
     }
     CHECK(result == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(into == kUntouched);

@@ -26,8 +26,10 @@ struct SplitScene {
         refusal = CUDA_SUCCESS;
         driver.put(
             Function::cuDevicePrimaryCtxRetain, +[](CUcontext* into, CUdevice gpu) -> CUresult {
-                if (gpu < 0 || gpu > 1) return CUDA_ERROR_INVALID_DEVICE;
-                if (refusal != CUDA_SUCCESS) return refusal;
+                if (gpu < 0 || gpu > 1)
+                    return CUDA_ERROR_INVALID_DEVICE;
+                if (refusal != CUDA_SUCCESS)
+                    return refusal;
                 uses[gpu]++;
                 *into = real_of(gpu);
                 return CUDA_SUCCESS;
@@ -40,14 +42,16 @@ struct SplitScene {
         driver.put(Function::cuDevicePrimaryCtxSetFlags_v2, set_flags);
         driver.put(
             Function::cuDevicePrimaryCtxGetState, +[](CUdevice gpu, unsigned* flags, int* active) -> CUresult {
-                if (gpu < 0 || gpu > 1) return CUDA_ERROR_INVALID_DEVICE;
+                if (gpu < 0 || gpu > 1)
+                    return CUDA_ERROR_INVALID_DEVICE;
                 *flags = preset[gpu];
                 *active = uses[gpu] > 0;
                 return CUDA_SUCCESS;
             });
         driver.put(
             Function::cuCtxGetDevice, +[](CUdevice* gpu) -> CUresult {
-                if (MadeUpDriver::stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+                if (MadeUpDriver::stack().empty())
+                    return CUDA_ERROR_INVALID_CONTEXT;
                 *gpu = MadeUpDriver::stack().back() == real_of(1) ? 1 : 0;
                 return CUDA_SUCCESS;
             });
@@ -60,7 +64,8 @@ struct SplitScene {
         { const LeftMemory left; }
         for (const CUcontext one : created) {
             VirtualContext* const context = virtual_contexts().find(one);
-            if (context && context->lives) virtual_contexts().end(*context);
+            if (context && context->lives)
+                virtual_contexts().end(*context);
         }
         for (int device = 0; device < split().count(); device++)
             virtual_contexts().end(virtual_contexts().primary(device));
@@ -84,21 +89,28 @@ struct SplitScene {
 
   private:
     static CUresult release(CUdevice gpu) {
-        if (gpu < 0 || gpu > 1) return CUDA_ERROR_INVALID_DEVICE;
-        if (refusal != CUDA_SUCCESS) return refusal;
-        if (uses[gpu] == 0) return CUDA_ERROR_INVALID_CONTEXT;
+        if (gpu < 0 || gpu > 1)
+            return CUDA_ERROR_INVALID_DEVICE;
+        if (refusal != CUDA_SUCCESS)
+            return refusal;
+        if (uses[gpu] == 0)
+            return CUDA_ERROR_INVALID_CONTEXT;
         uses[gpu]--;
         return CUDA_SUCCESS;
     }
     static CUresult reset(CUdevice gpu) {
-        if (gpu < 0 || gpu > 1) return CUDA_ERROR_INVALID_DEVICE;
-        if (refusal != CUDA_SUCCESS) return refusal;
+        if (gpu < 0 || gpu > 1)
+            return CUDA_ERROR_INVALID_DEVICE;
+        if (refusal != CUDA_SUCCESS)
+            return refusal;
         resets[gpu]++;
         return CUDA_SUCCESS;
     }
     static CUresult set_flags(CUdevice gpu, unsigned flags) {
-        if (gpu < 0 || gpu > 1) return CUDA_ERROR_INVALID_DEVICE;
-        if (flags > CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
+        if (gpu < 0 || gpu > 1)
+            return CUDA_ERROR_INVALID_DEVICE;
+        if (flags > CU_CTX_FLAGS_MASK)
+            return CUDA_ERROR_INVALID_VALUE;
         preset[gpu] = flags;
         return CUDA_SUCCESS;
     }

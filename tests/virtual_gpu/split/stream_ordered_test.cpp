@@ -35,7 +35,8 @@ CUresult allocate(CUdeviceptr* into, size_t, CUmemoryPool from, CUstream) {
 }
 CUresult drivers_pool(CUmemoryPool* into) {
     driver_asked++;
-    if (!into) return CUDA_ERROR_INVALID_VALUE;
+    if (!into)
+        return CUDA_ERROR_INVALID_VALUE;
     *into = kDrivers;
     return CUDA_SUCCESS;
 }
@@ -50,14 +51,16 @@ struct Scene : SplitScene {
         using enum Function;
         driver.put(
             cuMemPoolCreate, +[](CUmemoryPool* into, const CUmemPoolProps* wish) -> CUresult {
-                if (!into || !wish) return CUDA_ERROR_INVALID_VALUE;
+                if (!into || !wish)
+                    return CUDA_ERROR_INVALID_VALUE;
                 wished = *wish;
                 *into = pool(++made);
                 return answer;
             });
         driver.put(
             cuMemPoolDestroy, +[](CUmemoryPool one) -> CUresult {
-                if (answer == CUDA_SUCCESS) destroyed.push_back(one);
+                if (answer == CUDA_SUCCESS)
+                    destroyed.push_back(one);
                 return answer;
             });
         driver.put(
@@ -80,13 +83,15 @@ struct Scene : SplitScene {
         driver.put(
             cuMemPoolSetAccess, +[](CUmemoryPool, const CUmemAccessDesc* wishes, size_t count) -> CUresult {
                 allowed_count = count;
-                if (!wishes) return CUDA_ERROR_INVALID_VALUE;
+                if (!wishes)
+                    return CUDA_ERROR_INVALID_VALUE;
                 allowed.insert(allowed.end(), wishes, wishes + count);
                 return answer;
             });
         driver.put(
             cuMemPoolGetAccess, +[](CUmemAccess_flags* flags, CUmemoryPool, CUmemLocation* of) -> CUresult {
-                if (!of) return CUDA_ERROR_INVALID_VALUE;
+                if (!of)
+                    return CUDA_ERROR_INVALID_VALUE;
                 asked_of = *of;
                 *flags = of->id == on_gpu ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
                 return CUDA_SUCCESS;
@@ -101,8 +106,10 @@ struct Scene : SplitScene {
         driver.put(cuMemAllocFromPoolAsync_ptsz, allocate);
     }
     ~Scene() {
-        for (const CUdevice gpu : {0, 1}) forget_pools_of(gpu);
-        for (uintptr_t number = 1; number <= made; number++) handle_registry().remove(pool(number), HandleKind::pool);
+        for (const CUdevice gpu : {0, 1})
+            forget_pools_of(gpu);
+        for (uintptr_t number = 1; number <= made; number++)
+            handle_registry().remove(pool(number), HandleKind::pool);
     }
     static CUmemoryPool preset(CUdevice device) {
         CUmemoryPool one = kUntouched;

@@ -26,7 +26,8 @@ CUresult make_urgent(CUstream* into, unsigned flags, int priority) {
 }
 // Range of priorities in the current context.
 CUresult range(int* lowest, int* highest) {
-    if (MadeUpDriver::stack().empty() || MadeUpDriver::stack().back() != real_of(0)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (MadeUpDriver::stack().empty() || MadeUpDriver::stack().back() != real_of(0))
+        return CUDA_ERROR_INVALID_CONTEXT;
     *lowest = least, *highest = greatest;
     return range_says;
 }
@@ -47,12 +48,14 @@ struct Priority {
 
 template <typename Handle, typename... How>
 CUresult make(Handle* into, How...) {
-    if (answer == CUDA_SUCCESS) *into = tests::handle<Handle>(0x3000 + ++made);
+    if (answer == CUDA_SUCCESS)
+        *into = tests::handle<Handle>(0x3000 + ++made);
     return answer;
 }
 template <typename Handle>
 CUresult destroy(Handle one) {
-    if (answer == CUDA_SUCCESS) destroyed.push_back(one);
+    if (answer == CUDA_SUCCESS)
+        destroyed.push_back(one);
     return answer;
 }
 CUresult context_of(CUstream, CUcontext* into) {

@@ -48,7 +48,8 @@ CUresult range_of(void* data, size_t size, CUmem_range_attribute attribute) {
     if (attribute == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE ||
         attribute == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE)
         return *static_cast<CUmemLocationType*>(data) = type, CUDA_SUCCESS;
-    for (size_t i = 0; i < size / sizeof(int); i++) static_cast<int*>(data)[i] = i == 0 ? 1 : i == 1 ? 0 : -2;
+    for (size_t i = 0; i < size / sizeof(int); i++)
+        static_cast<int*>(data)[i] = i == 0 ? 1 : i == 1 ? 0 : -2;
     return answers ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -62,7 +63,8 @@ struct Scene : SplitScene {
         written_gpu = -1, written_context = nullptr;
         split().find_owner = [](CUdeviceptr base, int* gpu, CUcontext* in) {
             CHECK(base == kBase);
-            if (written_gpu < 0) return false;
+            if (written_gpu < 0)
+                return false;
             *gpu = written_gpu;
             *in = written_context;
             return true;
@@ -72,13 +74,15 @@ struct Scene : SplitScene {
             Function::cuPointerGetAttributes,
             +[](unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) -> CUresult {
                 for (unsigned i = 0; i < count; i++)
-                    if (data[i]) attribute_of(data[i], attributes[i], address);
+                    if (data[i])
+                        attribute_of(data[i], attributes[i], address);
                 questions = 0;
                 return answers ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
             });
         driver.put(
             Function::cuMemRetainAllocationHandle, +[](CUmemGenericAllocationHandle* into, void*) -> CUresult {
-                if (!is_physical) return CUDA_ERROR_INVALID_VALUE;
+                if (!is_physical)
+                    return CUDA_ERROR_INVALID_VALUE;
                 held++;
                 *into = kPhysical;
                 return CUDA_SUCCESS;
@@ -98,7 +102,8 @@ struct Scene : SplitScene {
             Function::cuMemRangeGetAttributes,
             +[](void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count, CUdeviceptr,
                 size_t) -> CUresult {
-                for (size_t i = 0; i < count; i++) range_of(data[i], sizes[i], attributes[i]);
+                for (size_t i = 0; i < count; i++)
+                    range_of(data[i], sizes[i], attributes[i]);
                 return answers ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
             });
     }

@@ -58,12 +58,14 @@ TEST_CASE("handles of virtual contexts are not used again at once, and numbers n
 
 TEST_CASE("where there are too many virtual contexts there is no more, until one has ended") {
     std::vector<VirtualContext*> all;
-    while (VirtualContext* one = contexts().create(2, real(6), 0)) all.push_back(one);
+    while (VirtualContext* one = contexts().create(2, real(6), 0))
+        all.push_back(one);
     CHECK(all.size() == 4096 - 64);
     CHECK(contexts().create(2, real(6), 0) == nullptr);
     contexts().end(*all[17]);
     CHECK(contexts().create(2, real(6), 0) == all[17]);
-    for (VirtualContext* one : all) contexts().end(*one);
+    for (VirtualContext* one : all)
+        contexts().end(*one);
 }
 
 TEST_CASE("the first part's primary context has the real one's handle, another part's its own") {

@@ -38,22 +38,27 @@ struct Scene : SplitScene {
             Function::cuMemCreate,
             +[](Handle* into, size_t, const CUmemAllocationProp* wish, unsigned long long) -> CUresult {
                 asked++;
-                if (!into || !wish) return CUDA_ERROR_INVALID_VALUE;
+                if (!into || !wish)
+                    return CUDA_ERROR_INVALID_VALUE;
                 location = wish->location;
                 *into = ++made;
-                if (answer == CUDA_SUCCESS) references[made] = 1;
+                if (answer == CUDA_SUCCESS)
+                    references[made] = 1;
                 return answer;
             });
         driver.put(
             Function::cuMemRelease, +[](Handle handle) -> CUresult {
-                if (answer != CUDA_SUCCESS) return answer;
-                if (--references[handle] == 0) references.erase(handle);
+                if (answer != CUDA_SUCCESS)
+                    return answer;
+                if (--references[handle] == 0)
+                    references.erase(handle);
                 return CUDA_SUCCESS;
             });
         driver.put(
             Function::cuMemGetAllocationPropertiesFromHandle,
             +[](CUmemAllocationProp* properties, Handle handle) -> CUresult {
-                if (!references.count(handle)) return CUDA_ERROR_INVALID_VALUE;
+                if (!references.count(handle))
+                    return CUDA_ERROR_INVALID_VALUE;
                 properties->location = location;
                 return CUDA_SUCCESS;
             });
@@ -63,23 +68,27 @@ struct Scene : SplitScene {
                 asked++;
                 given_count = count;
                 given.clear();
-                if (!wishes) return CUDA_ERROR_INVALID_VALUE;
+                if (!wishes)
+                    return CUDA_ERROR_INVALID_VALUE;
                 given.assign(wishes, wishes + count);
                 return answer;
             });
         driver.put(
             Function::cuMemGetAccess,
             +[](unsigned long long* flags, const CUmemLocation* of, CUdeviceptr address) -> CUresult {
-                if (!of) return CUDA_ERROR_INVALID_VALUE;
+                if (!of)
+                    return CUDA_ERROR_INVALID_VALUE;
                 location = *of;
-                if (!reached.count(address)) return CUDA_ERROR_INVALID_VALUE;
+                if (!reached.count(address))
+                    return CUDA_ERROR_INVALID_VALUE;
                 *flags = reached[address];
                 return CUDA_SUCCESS;
             });
         driver.put(
             Function::cuMemMapArrayAsync, +[](CUarrayMapInfo* tiles, unsigned count, CUstream) -> CUresult {
                 asked++;
-                for (unsigned i = 0; i < count; i++) masks.push_back(tiles[i].deviceBitMask);
+                for (unsigned i = 0; i < count; i++)
+                    masks.push_back(tiles[i].deviceBitMask);
                 return answer;
             });
         masks.clear();
@@ -100,7 +109,8 @@ struct Scene : SplitScene {
     }
     static int shown(Handle handle) {
         CUmemAllocationProp properties{};
-        if (split_driver::cuMemGetAllocationPropertiesFromHandle(&properties, handle) != CUDA_SUCCESS) return -1;
+        if (split_driver::cuMemGetAllocationPropertiesFromHandle(&properties, handle) != CUDA_SUCCESS)
+            return -1;
         return properties.location.id;
     }
     static inline std::vector<unsigned> masks;
@@ -237,8 +247,10 @@ TEST_CASE("an array's tiles are bound for physical GPUs, and for none instead of
     Scene scene;
     CUarrayMapInfo tiles[5]{};
     const unsigned wished[5] = {1u, 2u, 3u | 4u, 4u, 8u};
-    for (int i = 0; i < 5; i++) tiles[i].deviceBitMask = wished[i];
+    for (int i = 0; i < 5; i++)
+        tiles[i].deviceBitMask = wished[i];
     CHECK(split_driver::cuMemMapArrayAsync(tiles, 5, nullptr) == CUDA_SUCCESS);
     CHECK(scene.masks == std::vector<unsigned>{1u, 1u, 3u, 2u, 1u << 31});
-    for (int i = 0; i < 5; i++) CHECK(tiles[i].deviceBitMask == wished[i]);
+    for (int i = 0; i < 5; i++)
+        CHECK(tiles[i].deviceBitMask == wished[i]);
 }

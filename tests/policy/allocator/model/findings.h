@@ -13,7 +13,8 @@ namespace cuslice::model {
 class Findings {
   public:
     void note(const char* what, uint64_t address = 0, uint64_t more = 0) {
-        if (count_.fetch_add(1, std::memory_order_relaxed) != 0) return;
+        if (count_.fetch_add(1, std::memory_order_relaxed) != 0)
+            return;
         char text[160];
         std::snprintf(text, sizeof text, "%s (0x%llx, %llu)", what, static_cast<unsigned long long>(address),
                       static_cast<unsigned long long>(more));
@@ -21,7 +22,8 @@ class Findings {
         first_ = text;
     }
     void expect(bool holds, const char* what, uint64_t address = 0, uint64_t more = 0) {
-        if (!holds) note(what, address, more);
+        if (!holds)
+            note(what, address, more);
     }
     unsigned count() const { return count_.load(std::memory_order_relaxed); }
     std::string first() const {

@@ -11,7 +11,8 @@ namespace {
 
 // The driver takes its time, in which others get on.
 void linger() {
-    for (uint64_t turns = Machine::chance()() % 8; turns > 5; turns--) std::this_thread::yield();
+    for (uint64_t turns = Machine::chance()() % 8; turns > 5; turns--)
+        std::this_thread::yield();
 }
 
 constexpr uint64_t kSpace = Shadow::kBytes / Machine::kGpus, kBoundary = 2 * kMiB;
@@ -25,7 +26,8 @@ std::mt19937_64& Machine::chance() {
 
 Machine::Machine(const Rules& rules, TestAllocator::Map& map, Findings& findings)
     : shadow(findings, work), rules_(rules), map_(map), findings_(findings) {
-    for (unsigned g = 0; g < kGpus; g++) gpus_[g].free[Shadow::kBase + g * kSpace] = kSpace;
+    for (unsigned g = 0; g < kGpus; g++)
+        gpus_[g].free[Shadow::kBase + g * kSpace] = kSpace;
     for (unsigned c = 0; c < kContexts; c++) {
         contexts_[c].machine = this;
         contexts_[c].number = c;
@@ -52,7 +54,8 @@ void Machine::close(unsigned number) {
     Context& context = contexts_[number];
     {
         const std::lock_guard lock(gpu(context).mutex);
-        if (!context.lives) return;
+        if (!context.lives)
+            return;
         context.lives = false;
     }
     context.allocator->close();
@@ -69,7 +72,8 @@ void Machine::close(unsigned number) {
 
 void Machine::restart(unsigned number) {
     close(number);
-    while (contexts_[number].visitors) std::this_thread::yield();
+    while (contexts_[number].visitors)
+        std::this_thread::yield();
     const std::lock_guard lock(gpu(contexts_[number]).mutex);
     open(number);
 }
@@ -89,7 +93,8 @@ BackingTable Machine::backing(Context& context) {
     b.fence = [](void* self, uint64_t address) { return of(self).machine->fence(of(self), address); };
     b.past = [](void* self, uint64_t address, Fence* fence) {
         *fence = of(self).machine->fence(of(self), address);
-        if (!*fence || !of(self).machine->passed(*fence, false)) return false;
+        if (!*fence || !of(self).machine->passed(*fence, false))
+            return false;
         *fence = 0;
         return true;
     };
@@ -116,7 +121,8 @@ uint64_t Machine::take(Context& context, uint64_t bytes, AllocationError* denied
                 if (denied->by == AllocationError::By::failure || goes_wrong(rules_.no_memory) || !context.lives)
                     return 0;
                 const uint64_t address = place(on, bytes);
-                if (!address) return 0;
+                if (!address)
+                    return 0;
                 on.held += bytes;
                 shadow.begin_segment(address, bytes, context.number);
                 context.segments[address] = bytes;
@@ -124,11 +130,14 @@ uint64_t Machine::take(Context& context, uint64_t bytes, AllocationError* denied
             }
         }
         denied->by = AllocationError::By::limit;
-        if (trimmed) return 0;
+        if (trimmed)
+            return 0;
         for (const Context& other : contexts_) {
-            if (&other == &context || &gpu(other) != &on) continue;
+            if (&other == &context || &gpu(other) != &on)
+                continue;
             const Visit visit(*this, other.number);
-            if (visit) other.allocator->trim(bytes);
+            if (visit)
+                other.allocator->trim(bytes);
         }
     }
 }
@@ -136,11 +145,14 @@ uint64_t Machine::take(Context& context, uint64_t bytes, AllocationError* denied
 uint64_t Machine::place(Gpu& on, uint64_t bytes) {
     for (const auto& [begin, size] : on.free) {
         const uint64_t at = (begin + kBoundary - 1) / kBoundary * kBoundary + rules_.shift, end = begin + size;
-        if (at + bytes > end) continue;
+        if (at + bytes > end)
+            continue;
         const uint64_t before = begin;
         on.free.erase(before);
-        if (at > before) on.free[before] = at - before;
-        if (end > at + bytes) on.free[at + bytes] = end - at - bytes;
+        if (at > before)
+            on.free[before] = at - before;
+        if (end > at + bytes)
+            on.free[at + bytes] = end - at - bytes;
         return at;
     }
     return 0;
@@ -166,8 +178,10 @@ bool Machine::give_back(Context& context, uint64_t address, uint64_t bytes) {
     // Checked with one thread only: with more, another one may have begun to capture just now.
     findings_.expect(!alone || !capturing, "memory is given back while a stream is captured", address);
     const std::lock_guard lock(gpu(context).mutex);
-    if (!context.lives) return true;
-    if (goes_wrong(rules_.keeps)) return false;
+    if (!context.lives)
+        return true;
+    if (goes_wrong(rules_.keeps))
+        return false;
     const auto segment = context.segments.find(address);
     // One of the context's earlier life, if its allocator doesn't keep them apart.
     if (segment == context.segments.end() || segment->second != bytes) {
@@ -196,8 +210,10 @@ uint64_t Machine::held(unsigned number) {
 int Machine::quiesce(Context& context, uint64_t address) {
     findings_.expect(!alone || shadow.in_segment(address, context.number), "a wait for the work on nobody's memory",
                      address);
-    if (capturing) return kNotNow;
-    if (goes_wrong(rules_.errors)) return kError;
+    if (capturing)
+        return kNotNow;
+    if (goes_wrong(rules_.errors))
+        return kError;
     work.finish(work.given(reach(context.number)));
     linger();
     return 0;
@@ -205,17 +221,21 @@ int Machine::quiesce(Context& context, uint64_t address) {
 
 Fence Machine::fence(Context& context, uint64_t address) {
     findings_.expect(!alone || shadow.in_segment(address, context.number), "a fence for nobody's memory", address);
-    if (capturing || !rules_.fences || goes_wrong(rules_.errors)) return 0;
+    if (capturing || !rules_.fences || goes_wrong(rules_.errors))
+        return 0;
     fences_out_++;
     linger();
     return reinterpret_cast<Fence>(new Work::Points(work.given(reach(context.number))));
 }
 
 bool Machine::passed(Fence fence, bool wait) {
-    if (capturing || goes_wrong(rules_.errors)) return false;
+    if (capturing || goes_wrong(rules_.errors))
+        return false;
     auto* points = reinterpret_cast<Work::Points*>(fence);
-    if (wait) work.finish(*points);
-    if (!work.past(*points)) return false;
+    if (wait)
+        work.finish(*points);
+    if (!work.past(*points))
+        return false;
     delete points;
     fences_out_--;
     linger();
@@ -237,7 +257,8 @@ bool Machine::forget(uint64_t address) {
     const std::lock_guard lock(marks_mutex_);
     const auto mark = marks_.find(address);
     findings_.expect(mark != marks_.end(), "a block is forgotten that was not marked", address);
-    if (mark == marks_.end()) return true;
+    if (mark == marks_.end())
+        return true;
     const bool for_good = mark->second;
     marks_.erase(mark);
     abandoned += for_good;

@@ -32,10 +32,14 @@ Plan Plan::of(uint64_t seed, unsigned threads, uint64_t steps) {
     rules.shift = below(6) == 0 ? 512 << below(8) : 0;
     rules.peers = below(2);
     rules.fences = below(8) != 0;
-    if (below(3) == 0) rules.no_memory = static_cast<unsigned>(below(60));
-    if (below(4) == 0) rules.failures = static_cast<unsigned>(below(20));
-    if (below(4) == 0) rules.keeps = static_cast<unsigned>(below(60));
-    if (below(3) == 0) rules.errors = static_cast<unsigned>(below(20));
+    if (below(3) == 0)
+        rules.no_memory = static_cast<unsigned>(below(60));
+    if (below(4) == 0)
+        rules.failures = static_cast<unsigned>(below(20));
+    if (below(4) == 0)
+        rules.keeps = static_cast<unsigned>(below(60));
+    if (below(3) == 0)
+        rules.errors = static_cast<unsigned>(below(20));
     plan.captures = below(2);
     plan.exports = below(3) == 0;
     plan.small = below(3) == 0;
@@ -58,18 +62,22 @@ void Program::run() {
     for (unsigned i = 0; !machine_.alone && i < 2; i++)
         visitors.emplace_back([this, i] { visit(seed_ * 1000 + 900 + i); });
     for (unsigned generation = 0; generation < kGenerations; generation++) {
-        if (generation) end_context(static_cast<unsigned>((seed_ + generation) % Machine::kContexts));
+        if (generation)
+            end_context(static_cast<unsigned>((seed_ + generation) % Machine::kContexts));
         const uint64_t first = seed_ * 1000 + generation * 100;
         if (machine_.alone) {
             work(first);
             continue;
         }
         std::vector<std::thread> threads;
-        for (unsigned i = 0; i < plan_.threads; i++) threads.emplace_back([this, first, i] { work(first + i); });
-        for (std::thread& thread : threads) thread.join();
+        for (unsigned i = 0; i < plan_.threads; i++)
+            threads.emplace_back([this, first, i] { work(first + i); });
+        for (std::thread& thread : threads)
+            thread.join();
     }
     over_ = true;
-    for (std::thread& thread : visitors) thread.join();
+    for (std::thread& thread : visitors)
+        thread.join();
     end();
 }
 
@@ -90,25 +98,34 @@ void Program::work(uint64_t seed) {
 
 void Program::step(Blocks& mine, uint64_t& live) {
     const uint64_t what = below(1000);
-    if (machine_.alone && plan_.captures && what < 8) machine_.capturing = below(3) == 0;
-    if (mine.empty() || what < 420) return allocate(mine, live);
+    if (machine_.alone && plan_.captures && what < 8)
+        machine_.capturing = below(3) == 0;
+    if (mine.empty() || what < 420)
+        return allocate(mine, live);
     // Mostly what was allocated last.
     const uint64_t which = below(3) ? mine.size() - 1 : below(mine.size());
-    if (what < 560) return free_one_of(mine, live, which);
+    if (what < 560)
+        return free_one_of(mine, live, which);
     if (what < 700) {  // with work that is still to come
         use(mine[which]);
         return free_one_of(mine, live, which);
     }
-    if (what < 820) return use(mine[below(mine.size())]);
-    if (what < 900) return ask(mine[below(mine.size())]);
-    if (what < 930) return machine_.work.advance_by(static_cast<unsigned>(below(Work::kStreams)), below(101));
-    if (what < 935) return trim(static_cast<unsigned>(below(Machine::kContexts)));
-    if (what < 945 && plan_.exports) return mark(mine[which]);
+    if (what < 820)
+        return use(mine[below(mine.size())]);
+    if (what < 900)
+        return ask(mine[below(mine.size())]);
+    if (what < 930)
+        return machine_.work.advance_by(static_cast<unsigned>(below(Work::kStreams)), below(101));
+    if (what < 935)
+        return trim(static_cast<unsigned>(below(Machine::kContexts)));
+    if (what < 945 && plan_.exports)
+        return mark(mine[which]);
     // Another thread's.
     Block block;
     {
         const std::lock_guard lock(mutex_);
-        if (shared_.empty()) return;
+        if (shared_.empty())
+            return;
         std::swap(shared_[below(shared_.size())], shared_.back());
         block = shared_.back();
         shared_.pop_back();
@@ -121,18 +138,25 @@ void Program::step(Blocks& mine, uint64_t& live) {
 
 uint64_t Program::size() const {
     const uint64_t kind = below(1000);
-    if (kind < 2) return 64 * kMiB + below(64 * kMiB);  // huge
-    if (kind < 10) return 1 + below(32 * kMiB);
-    if (kind < 60) return 1 + below(4 * kMiB);
-    if (kind < 110) return kMiB << below(5);
-    if (kind < 200) return 64 * kKiB - 1 + below(3);
-    if (kind < 350) return 64 * kKiB + below(kMiB);
+    if (kind < 2)
+        return 64 * kMiB + below(64 * kMiB);  // huge
+    if (kind < 10)
+        return 1 + below(32 * kMiB);
+    if (kind < 60)
+        return 1 + below(4 * kMiB);
+    if (kind < 110)
+        return kMiB << below(5);
+    if (kind < 200)
+        return 64 * kKiB - 1 + below(3);
+    if (kind < 350)
+        return 64 * kKiB + below(kMiB);
     return 1 + below(plan_.small ? 4 * kKiB : 70 * kKiB);
 }
 
 void Program::check_alignment(uint64_t address, uint64_t bytes) {
     findings_.expect(address % 512 == 0, "a block that is not on a boundary of 512 bytes", address, bytes);
-    if (plan_.rules.shift) return;
+    if (plan_.rules.shift)
+        return;
     const uint64_t boundary = bytes >= 64 * kMiB  ? 2 * kMiB
                               : bytes >= 2 * kMiB ? 64 * kKiB
                               : bytes > 64 * kKiB ? 4 * kKiB
@@ -143,7 +167,8 @@ void Program::check_alignment(uint64_t address, uint64_t bytes) {
 void Program::allocate(Blocks& mine, uint64_t& live) {
     Block block;
     block.bytes = size();
-    if (live + block.bytes > plan_.most_live) block.bytes = 1 + below(4 * kKiB);
+    if (live + block.bytes > plan_.most_live)
+        block.bytes = 1 + below(4 * kKiB);
     block.context = static_cast<unsigned>(below(Machine::kContexts));
     AllocationError denied;
     block.address = machine_.allocator(block.context).allocate(block.bytes, &denied);
@@ -155,7 +180,8 @@ void Program::allocate(Blocks& mine, uint64_t& live) {
         findings_.expect(denied.by != AllocationError::By::failure || denied.error == Machine::kFailure,
                          "a failure that is not the driver's", block.bytes);
         // Where much is refused, much is freed.
-        for (size_t i = mine.size() / 4; i > 0; i--) free_one_of(mine, live, below(mine.size()));
+        for (size_t i = mine.size() / 4; i > 0; i--)
+            free_one_of(mine, live, below(mine.size()));
         return;
     }
     block.id = ids_.fetch_add(1, std::memory_order_relaxed);
@@ -177,7 +203,8 @@ void Program::free_one_of(Blocks& mine, uint64_t& live, uint64_t which) {
             return;
         }
     }
-    if (!free(mine.back())) return;
+    if (!free(mine.back()))
+        return;
     live -= mine.back().bytes;
     mine.pop_back();
 }
@@ -204,7 +231,8 @@ bool Program::free(Block& block) {
 void Program::use(Block& block) {
     const unsigned reach = machine_.reach(block.context);
     unsigned stream = static_cast<unsigned>(below(Work::kStreams));
-    while (!(reach >> stream & 1)) stream = (stream + 1) % Work::kStreams;
+    while (!(reach >> stream & 1))
+        stream = (stream + 1) % Work::kStreams;
     block.uses[stream] = machine_.work.submit(stream);
     machine_.shadow.look(block.address, block.bytes, block.id);
 }
@@ -228,7 +256,8 @@ void Program::ask(const Block& block) {
 }
 
 void Program::mark(Block& block) {
-    if (block.marked) return;
+    if (block.marked)
+        return;
     block.marked = true;
     machine_.mark(block.address, below(4) == 0);
     findings_.expect(TestAllocator::mark(map_, block.address), "a block can't be marked", block.address);
@@ -236,7 +265,8 @@ void Program::mark(Block& block) {
 
 void Program::trim(unsigned context) {
     const Machine::Visit visit(machine_, context);
-    if (!visit) return;
+    if (!visit)
+        return;
     TestAllocator& allocator = machine_.allocator(context);
     AllocationError denied;
     switch (below(6)) {
@@ -259,7 +289,8 @@ void Program::trim(unsigned context) {
             break;
         }
         default:
-            if (machine_.alone) allocator.top_up(&denied);
+            if (machine_.alone)
+                allocator.top_up(&denied);
     }
 }
 
@@ -274,7 +305,8 @@ void Program::visit(uint64_t seed) {
             continue;
         }
         next = steps_.load(std::memory_order_relaxed) + below(200);
-        if (plan_.captures) machine_.capturing = below(4) == 0;
+        if (plan_.captures)
+            machine_.capturing = below(4) == 0;
         machine_.wanted.store(below(8) == 0, std::memory_order_relaxed);
         machine_.work.advance_by(static_cast<unsigned>(below(Work::kStreams)), below(101));
         trim(static_cast<unsigned>(below(Machine::kContexts)));
@@ -291,7 +323,8 @@ void Program::end_context(unsigned context) {
 void Program::end() {
     machine_.capturing = machine_.wanted = false;
     machine_.calm = true;
-    for (Block& block : shared_) findings_.expect(free(block), "a free fails for no reason", block.address);
+    for (Block& block : shared_)
+        findings_.expect(free(block), "a free fails for no reason", block.address);
     shared_.clear();
     const bool whole = machine_.abandoned == 0;
     for (unsigned context = 0; context < Machine::kContexts; context++) {
@@ -305,7 +338,8 @@ void Program::end() {
         const uint64_t address = in_one ? machine_.allocator(context).allocate(bytes, &denied) : 0;
         findings_.expect(address || !in_one, "all that there is can't be had again", context, bytes);
         int error = 0;
-        if (!address) continue;
+        if (!address)
+            continue;
         machine_.shadow.hand_out(address, bytes, context, ids_++);
         Block all{address, bytes, ids_ - 1, context, {}, false};
         findings_.expect(free(all), "all of it can't be freed", address, static_cast<uint64_t>(error));
@@ -318,7 +352,8 @@ void Program::end() {
     for (unsigned gpu = 0; whole && gpu < Machine::kGpus; gpu++)
         findings_.expect(machine_.held(gpu) == 0, "a segment is lost", gpu, machine_.held(gpu));
     TestAllocator::thread_ends();
-    for (unsigned context = 0; context < Machine::kContexts; context++) machine_.close(context);
+    for (unsigned context = 0; context < Machine::kContexts; context++)
+        machine_.close(context);
     findings_.expect(machine_.fences_out() == 0, "a fence is lost", machine_.fences_out());
 }
 

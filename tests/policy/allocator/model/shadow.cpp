@@ -16,7 +16,8 @@ template <typename T>
 T* take(uint64_t count) {
     void* memory =
         mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
+    if (memory == MAP_FAILED)
+        throw std::bad_alloc();
     return static_cast<T*>(memory);
 }
 
@@ -34,7 +35,8 @@ template <typename F>
 void Shadow::each(uint64_t address, uint64_t bytes, F f) {
     if (address < kBase || bytes > kBytes || address - kBase > kBytes - bytes)
         return findings_.note("an address that no segment can have", address, bytes);
-    for (uint64_t at = address / kUnit * kUnit; at < address + bytes; at += kUnit) f(at, unit(at));
+    for (uint64_t at = address / kUnit * kUnit; at < address + bytes; at += kUnit)
+        f(at, unit(at));
 }
 
 void Shadow::begin_segment(uint64_t address, uint64_t bytes, unsigned context) {
@@ -66,18 +68,22 @@ void Shadow::hand_out(uint64_t address, uint64_t bytes, unsigned context, uint32
         const uint32_t owner = u.owner.exchange(id, kRelaxed), uses = u.uses.load(kRelaxed);
         findings_.expect(owner != kNever, "memory that others may still have is handed out", at);
         findings_.expect(owner == kNobody || owner == kNever, "memory is handed out twice", at, owner);
-        if (uses == seen) return;
+        if (uses == seen)
+            return;
         seen = uses;
         Work::Points points{};
-        for (unsigned s = 0; s < Work::kStreams; s++) points[s] = uses_[uses].points[s].load(kRelaxed);
+        for (unsigned s = 0; s < Work::kStreams; s++)
+            points[s] = uses_[uses].points[s].load(kRelaxed);
         findings_.expect(work_.past(points), "memory is handed out while a stream may still use it", at);
     });
 }
 
 void Shadow::free(uint64_t address, uint64_t bytes, uint32_t id, const Work::Points& uses, bool never) {
     const uint32_t place = last_uses_.fetch_add(1, kRelaxed) + 1;
-    if (place >= kMaxUses) return findings_.note("the model has no place for so many frees");
-    for (unsigned s = 0; s < Work::kStreams; s++) uses_[place].points[s].store(uses[s], kRelaxed);
+    if (place >= kMaxUses)
+        return findings_.note("the model has no place for so many frees");
+    for (unsigned s = 0; s < Work::kStreams; s++)
+        uses_[place].points[s].store(uses[s], kRelaxed);
     each(address, bytes, [&](uint64_t at, Unit& u) {
         u.uses.store(place, kRelaxed);
         findings_.expect(u.owner.exchange(never ? kNever : kNobody, kRelaxed) == id,

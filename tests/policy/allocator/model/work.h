@@ -21,26 +21,31 @@ class Work {
     Points given(unsigned streams) const {
         Points points{};
         for (unsigned s = 0; s < kStreams; s++)
-            if (streams >> s & 1) points[s] = given_[s].load(std::memory_order_relaxed);
+            if (streams >> s & 1)
+                points[s] = given_[s].load(std::memory_order_relaxed);
         return points;
     }
     bool past(const Points& points) const {
         for (unsigned s = 0; s < kStreams; s++)
-            if (done_[s].load(std::memory_order_relaxed) < points[s]) return false;
+            if (done_[s].load(std::memory_order_relaxed) < points[s])
+                return false;
         return true;
     }
     void finish(const Points& points) {
-        for (unsigned s = 0; s < kStreams; s++) advance(s, points[s]);
+        for (unsigned s = 0; s < kStreams; s++)
+            advance(s, points[s]);
     }
     void advance(unsigned stream, uint32_t to) {
         uint32_t done = done_[stream].load(std::memory_order_relaxed);
-        while (done < to && !done_[stream].compare_exchange_weak(done, to, std::memory_order_relaxed)) continue;
+        while (done < to && !done_[stream].compare_exchange_weak(done, to, std::memory_order_relaxed))
+            continue;
     }
     // So much of what it has been given and not done, in hundredths.
     void advance_by(unsigned stream, uint64_t percent) {
         const uint32_t done = done_[stream].load(std::memory_order_relaxed);
         const uint32_t given = given_[stream].load(std::memory_order_relaxed);
-        if (given > done) advance(stream, static_cast<uint32_t>(done + (given - done) * percent / 100));
+        if (given > done)
+            advance(stream, static_cast<uint32_t>(done + (given - done) * percent / 100));
     }
 
   private:

@@ -7,7 +7,8 @@
 namespace bounds {
 
 void must(CUresult result, const char* what) {
-    if (result == CUDA_SUCCESS) return;
+    if (result == CUDA_SUCCESS)
+        return;
     std::fprintf(stderr, "%s: %d\n", what, result);
     std::_Exit(3);
 }
@@ -70,7 +71,8 @@ Copy box_of(Way way, CUdeviceptr at, size_t bytes, CUmemorytype type, Shape shap
     copy.Height = shape == Shape::layers ? 1 : shape == Shape::box ? 2 : 4;
     copy.Depth = 4 / copy.Height;
     copy.srcHeight = copy.dstHeight = copy.Height;
-    if (shape != Shape::offset) return copy;
+    if (shape != Shape::offset)
+        return copy;
     // Row 1 of layer 2, of layers of 5 rows.
     const size_t before = (2 * 5 + 1) * pitch(bytes);
     (way == Way::from ? copy.srcDevice : copy.dstDevice) -= before;

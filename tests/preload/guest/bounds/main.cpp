@@ -28,7 +28,8 @@ bool neighbours = false;  // before and after it
 
 Bytes pattern(unsigned char first, size_t count) {
     Bytes bytes(count);
-    for (size_t i = 0; i < count; i++) bytes[i] = static_cast<unsigned char>(first + i % 251);
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = static_cast<unsigned char>(first + i % 251);
     return bytes;
 }
 Bytes in_block, in_ends, in_neighbour;
@@ -42,7 +43,8 @@ Bytes look(CUdeviceptr at, size_t bytes) {
 void prepare() {
     fill_ends(in_ends);
     BOUNDS_MUST(cuMemcpyHtoD_v2(middle, in_block.data(), extent));
-    if (!neighbours) return;
+    if (!neighbours)
+        return;
     BOUNDS_MUST(cuMemcpyHtoD_v2(middle - extent, in_neighbour.data(), extent));
     BOUNDS_MUST(cuMemcpyHtoD_v2(middle + extent, in_neighbour.data(), extent));
 }
@@ -62,9 +64,12 @@ bool done(const Case& tried, size_t offset, size_t count) {
     const Bytes block = look(middle, extent);
     Bytes expected = in_block;
     const auto at = expected.begin() + static_cast<ptrdiff_t>(offset);
-    if (tried.does == Does::write) std::copy_n(in_ends.begin(), count, at);
-    if (tried.does == Does::fill) std::fill_n(at, count, kFilled);
-    if (block != expected || !around_untouched()) return false;
+    if (tried.does == Does::write)
+        std::copy_n(in_ends.begin(), count, at);
+    if (tried.does == Does::fill)
+        std::fill_n(at, count, kFilled);
+    if (block != expected || !around_untouched())
+        return false;
     Bytes array(count);
     switch (tried.does) {
         case Does::read_to_host:
@@ -104,18 +109,21 @@ void choose(CUdeviceptr* blocks) {
     std::sort(blocks, blocks + kBlocks);
     middle = blocks[1];
     for (unsigned i = 1; i + 1 < kBlocks && !neighbours; i++) {
-        if (blocks[i] - blocks[i - 1] != extent || blocks[i + 1] - blocks[i] != extent) continue;
+        if (blocks[i] - blocks[i - 1] != extent || blocks[i + 1] - blocks[i] != extent)
+            continue;
         middle = blocks[i];
         neighbours = true;
     }
     for (unsigned i = 0; i < kBlocks && !gone; i++)
-        if (blocks[i] > middle + extent || blocks[i] + extent < middle) gone = blocks[i];
+        if (blocks[i] > middle + extent || blocks[i] + extent < middle)
+            gone = blocks[i];
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-    if (count != 3) return 64;
+    if (count != 3)
+        return 64;
     const size_t requested = std::strtoull(words[1], nullptr, 10);
     extent = std::strtoull(words[2], nullptr, 10);
     CUcontext context = nullptr;
@@ -124,21 +132,25 @@ int main(int count, char** words) {
     BOUNDS_MUST(cuCtxSetCurrent(context));
     make_ends(2 * extent);
     CUdeviceptr blocks[kBlocks];
-    for (CUdeviceptr& block : blocks) BOUNDS_MUST(cuMemAlloc_v2(&block, requested));
+    for (CUdeviceptr& block : blocks)
+        BOUNDS_MUST(cuMemAlloc_v2(&block, requested));
     choose(blocks);
     BOUNDS_MUST(cuMemFree_v2(gone));
     in_block = pattern(1, extent);
     in_ends = pattern(2, 2 * extent);
     in_neighbour = pattern(3, extent);
     std::printf("neighbours %s\n", neighbours ? "yes" : "no");
-    for (const Case& tried : cases()) try_one(tried);
+    for (const Case& tried : cases())
+        try_one(tried);
 
     // A forked child hears the driver's own answer.
     std::fflush(stdout);
     const pid_t child = fork();
-    if (child == 0) _exit(cuMemcpyDtoH_v2(ends.host.data(), gone, extent));
+    if (child == 0)
+        _exit(cuMemcpyDtoH_v2(ends.host.data(), gone, extent));
     int status = 0;
-    if (waitpid(child, &status, 0) != child) return 4;
+    if (waitpid(child, &status, 0) != child)
+        return 4;
     std::printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
     return 0;
 }

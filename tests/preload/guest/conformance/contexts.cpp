@@ -28,7 +28,8 @@ void all_creates(const char* name, Call create) {
     CUcontext context = nullptr;
     for (const CUdevice ordinal : {0, 1, 2, -1}) {
         const Scope of(device(ordinal));
-        if (say(name, "()", create(&context, 0, ordinal), [&] { return Words{as("made", context)}; })) continue;
+        if (say(name, "()", create(&context, 0, ordinal), [&] { return Words{as("made", context)}; }))
+            continue;
         current();
         asked(context);
         ASK(cuCtxDestroy_v2, (context));
@@ -37,7 +38,8 @@ void all_creates(const char* name, Call create) {
     for (const unsigned flags : {1u, 2u, 4u, 3u, 5u, 8u, 16u, 32u, 64u, 128u, 256u, 0x1000u, ~0u}) {
         const Scope with("flags " + std::to_string(flags));
         unsigned now = 0;
-        if (say(name, "()", create(&context, flags, 1), [&] { return Words{as("made", context)}; })) continue;
+        if (say(name, "()", create(&context, flags, 1), [&] { return Words{as("made", context)}; }))
+            continue;
         ASK(cuCtxGetFlags, (&now), number(now));
         ASK(cuCtxDestroy_v2, (context));
     }

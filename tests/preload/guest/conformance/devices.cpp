@@ -32,7 +32,8 @@ void identity(CUdevice ordinal) {
     ASK(cuDeviceGetPCIBusId, (text, -1, ordinal));
     ASK(cuDeviceGetByPCIBusId, (&found, whole.c_str()), device(found));
     std::string lower = whole;
-    for (char& letter : lower) letter = static_cast<char>(std::tolower(letter));
+    for (char& letter : lower)
+        letter = static_cast<char>(std::tolower(letter));
     ASK(cuDeviceGetByPCIBusId, (&found, lower.c_str()), device(found));
     ASK(cuDeviceGetByPCIBusId, (&found, whole.substr(0, whole.find('.')).c_str()), device(found));
     ASK(cuDeviceGetByPCIBusId, (nullptr, whole.c_str()));

@@ -72,10 +72,14 @@ void graphs() {
     ASK(cuGraphAddNode_v2, (&node, graph, nullptr, nullptr, 0, &any), named(any.memset.ctx));
     ASK(cuGraphInstantiateWithFlags, (&exec, graph, 0), as("exec", exec));
     if (exec) {
-        if (node) ASK(cuGraphExecMemcpyNodeSetParams, (exec, node, &copy, p1));
-        if (memset) ASK(cuGraphExecMemsetNodeSetParams, (exec, memset, &set, p1));
-        if (kernel) ASK(cuGraphExecKernelNodeSetParams_v2, (exec, kernel, &work));
-        if (batch) ASK(cuGraphExecBatchMemOpNodeSetParams, (exec, batch, &operations));
+        if (node)
+            ASK(cuGraphExecMemcpyNodeSetParams, (exec, node, &copy, p1));
+        if (memset)
+            ASK(cuGraphExecMemsetNodeSetParams, (exec, memset, &set, p1));
+        if (kernel)
+            ASK(cuGraphExecKernelNodeSetParams_v2, (exec, kernel, &work));
+        if (batch)
+            ASK(cuGraphExecBatchMemOpNodeSetParams, (exec, batch, &operations));
         ASK(cuGraphLaunch, (exec, nullptr));
         cuCtxSetCurrent(p0);
         ASK(cuGraphLaunch, (exec, nullptr));
@@ -206,7 +210,8 @@ void green() {
     {
         const Scope scope("the other's resources");
         ASK(cuGreenCtxCreate, (&wrong, d0, 1, CU_GREEN_CTX_DEFAULT_STREAM), "made");
-        if (wrong) cuGreenCtxDestroy(wrong);
+        if (wrong)
+            cuGreenCtxDestroy(wrong);
     }
     ASK(cuGreenCtxCreate, (&g0, d0, 0, CU_GREEN_CTX_DEFAULT_STREAM), as("G0", g0));
     ASK(cuGreenCtxCreate, (&g1, d1, 1, CU_GREEN_CTX_DEFAULT_STREAM), as("G1", g1));

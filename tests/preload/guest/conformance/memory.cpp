@@ -75,7 +75,8 @@ void pointers() {
         const Scope scope("current " + named(current));
         cuCtxSetCurrent(current);
         for (const CUdeviceptr block : blocks)
-            if (block) asked(conformance::block(block), block);
+            if (block)
+                asked(conformance::block(block), block);
         asked("inside", blocks[1] + 100);
         asked("host", reinterpret_cast<CUdeviceptr>(host));
         asked("pinned", reinterpret_cast<CUdeviceptr>(pinned));

@@ -51,7 +51,8 @@ CUDA_MEMCPY3D_PEER box(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, C
 void peers() {
     start();
     for (const CUdevice from : {0, 1, 2, -1})
-        for (const CUdevice to : {0, 1, 2, -1}) between(from, to);
+        for (const CUdevice to : {0, 1, 2, -1})
+            between(from, to);
     CUcontext a = nullptr, b = nullptr, a2 = nullptr, b2 = nullptr, primary = nullptr;
     {
         const Scope scope("no context");

@@ -48,7 +48,8 @@ void pieces() {
         ASK(cuMemGetAllocationGranularity, (&size, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
             number(static_cast<long long>(size)));
         ASK(cuMemGetAllocationGranularity, (nullptr, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-        if (ordinal != 0 && ordinal != 1) ASK(cuMemCreate, (&on0, kBlock, &properties, 0));
+        if (ordinal != 0 && ordinal != 1)
+            ASK(cuMemCreate, (&on0, kBlock, &properties, 0));
     }
     ASK(cuMemGetAllocationGranularity, (&size, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     const CUmemAllocationProp at0 = wish(on(0)), at1 = wish(on(1)), nowhere = wish({});

@@ -57,7 +57,8 @@ void pools() {
         ASK(cuDeviceGetMemPool, (nullptr, ordinal));
         ASK(cuDeviceSetMemPool, (ordinal, nullptr));
         const CUmemPoolProps properties = wish(place);
-        if (ordinal != 0 && ordinal != 1) ASK(cuMemPoolCreate, (&found, &properties));
+        if (ordinal != 0 && ordinal != 1)
+            ASK(cuMemPoolCreate, (&found, &properties));
     }
     ASK(cuMemPoolDestroy, (d1));
     ASK(cuMemPoolDestroy, (nullptr));
@@ -70,7 +71,8 @@ void pools() {
     ASK(cuMemPoolCreate, (&found, &managed_one));
     ASK(cuMemPoolCreate, (nullptr, &on1));
     ASK(cuMemPoolCreate, (&found, nullptr));
-    for (const CUmemoryPool pool : {d0, d1, own, other}) told(pool);
+    for (const CUmemoryPool pool : {d0, d1, own, other})
+        told(pool);
     ASK(cuDeviceSetMemPool, (1, own));
     ASK(cuDeviceGetMemPool, (&found, 1), named(found));
     ASK(cuDeviceGetMemPool, (&found, 0), named(found));

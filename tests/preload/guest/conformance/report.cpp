@@ -41,14 +41,16 @@ CUresult say(const char* function, const std::string& arguments, CUresult result
              const std::function<Words()>& answers) {
     std::string line = prefix + function + arguments + " = " + std::to_string(static_cast<int>(result));
     if (result == CUDA_SUCCESS)
-        for (const std::string& answer : answers()) line += " " + answer;
+        for (const std::string& answer : answers())
+            line += " " + answer;
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
     return result;
 }
 
 std::string as(const std::string& name, const void* handle) {
-    if (!handle) return "none";
+    if (!handle)
+        return "none";
     handles[handle] = name;
     return name;
 }
@@ -59,17 +61,21 @@ std::string as_block(const std::string& name, CUdeviceptr address, size_t bytes)
 }
 
 std::string named(const void* handle) {
-    if (!handle) return "none";
+    if (!handle)
+        return "none";
     const auto found = handles.find(handle);
     return found == handles.end() ? "unknown" : found->second;
 }
 
 std::string block(CUdeviceptr address) {
-    if (!address) return "none";
+    if (!address)
+        return "none";
     auto after = blocks.upper_bound(address);
-    if (after == blocks.begin()) return "unknown";
+    if (after == blocks.begin())
+        return "unknown";
     const auto& [start, found] = *--after;
-    if (address - start >= found.bytes) return "unknown";
+    if (address - start >= found.bytes)
+        return "unknown";
     return found.name + (address == start ? "" : "+" + std::to_string(address - start));
 }
 
@@ -84,7 +90,8 @@ void learn(CUdevice ordinal, const CUuuid& uuid, const std::string& pci) {
 }
 
 std::string place(const CUmemLocation& location) {
-    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return device(location.id);
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        return device(location.id);
     return "place " + std::to_string(location.type);
 }
 

@@ -48,7 +48,8 @@ void third() {
     }
     for (const CUdevice from : {0, 1, 2})
         for (const CUdevice to : {0, 1, 2})
-            if (from != to) between(from, to);
+            if (from != to)
+                between(from, to);
     ASK(cuMemAllocManaged, (&managed, kBlock, CU_MEM_ATTACH_GLOBAL), as_block("managed", managed, kBlock));
     for (const CUdevice to : {0, 1, 2}) {
         const Scope scope("to " + device(to));
@@ -141,7 +142,8 @@ void third() {
     unsigned value = 0;
     ASK(cuMemcpyDtoH_v2, (&value, blocks[1], sizeof value));
     ASK(cuMemcpyDtoH_v2, (&value, blocks[2], sizeof value));
-    for (const CUdevice ordinal : {0, 1, 2}) ASK(cuDevicePrimaryCtxRelease_v2, (ordinal));
+    for (const CUdevice ordinal : {0, 1, 2})
+        ASK(cuDevicePrimaryCtxRelease_v2, (ordinal));
     ASK(cuCtxGetCurrent, (&now), now ? "one" : "none");
 }
 

@@ -104,10 +104,12 @@ void sharing() {
         CUipcEventHandle event;
     } shared{};
     char done = 0;
-    if (pipe(to_child) != 0 || pipe(to_parent) != 0) return;
+    if (pipe(to_child) != 0 || pipe(to_parent) != 0)
+        return;
     const pid_t child = fork();
     if (child == 0) {
-        if (read(to_child[0], &shared, sizeof shared) != sizeof shared) _exit(1);
+        if (read(to_child[0], &shared, sizeof shared) != sizeof shared)
+            _exit(1);
         const Scope scope("child");
         start();
         CUcontext p0 = nullptr, p1 = nullptr;
@@ -137,7 +139,8 @@ void sharing() {
         ASK(cuEventQuery, (event));
         cuCtxSetCurrent(p0);
         ASK(cuEventQuery, (event));
-        if (write(to_parent[1], &done, 1) != 1) _exit(1);
+        if (write(to_parent[1], &done, 1) != 1)
+            _exit(1);
         _exit(0);
     }
     start();

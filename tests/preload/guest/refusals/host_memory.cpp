@@ -23,7 +23,8 @@ NoHostMemory::~NoHostMemory() { none = false; }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" [[gnu::visibility("default")]] void* mmap(void* address, size_t bytes, int protection, int flags, int file,
                                                      off_t offset) noexcept {
-    if (!none) return mmap64(address, bytes, protection, flags, file, offset);
+    if (!none)
+        return mmap64(address, bytes, protection, flags, file, offset);
     errno = ENOMEM;
     return MAP_FAILED;
 }

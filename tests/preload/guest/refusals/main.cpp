@@ -52,11 +52,13 @@ Outcome unnoted(Call call, Free free) {
         const refusals::NoHostMemory none;
         outcome = refused<Out>([&](Out* out) {
             const CUresult result = call(out);
-            if (result == CUDA_SUCCESS) made.push_back(*out);
+            if (result == CUDA_SUCCESS)
+                made.push_back(*out);
             return result;
         });
     }
-    for (const Out& one : made) free(one);
+    for (const Out& one : made)
+        free(one);
     return outcome;
 }
 
@@ -69,7 +71,8 @@ CUresult make_green(CUgreenCtx* green) {
     CUdevResource all{};
     CUdevResourceDesc resources = nullptr;
     CUresult result = cuDeviceGetDevResource(small_gpu, &all, CU_DEV_RESOURCE_TYPE_SM);
-    if (result == CUDA_SUCCESS) result = cuDevResourceGenerateDesc(&resources, &all, 1);
+    if (result == CUDA_SUCCESS)
+        result = cuDevResourceGenerateDesc(&resources, &all, 1);
     return result == CUDA_SUCCESS ? cuGreenCtxCreate(green, resources, small_gpu, CU_GREEN_CTX_DEFAULT_STREAM) : result;
 }
 
@@ -177,9 +180,11 @@ std::vector<CUcontext> stack() {
     std::vector<CUcontext> found;
     for (CUcontext top = nullptr; cuCtxGetCurrent(&top) == CUDA_SUCCESS && top;) {
         found.push_back(top);
-        if (cuCtxPopCurrent_v2(&top) != CUDA_SUCCESS) break;
+        if (cuCtxPopCurrent_v2(&top) != CUDA_SUCCESS)
+            break;
     }
-    for (size_t i = found.size(); i-- > 0;) cuCtxPushCurrent_v2(found[i]);
+    for (size_t i = found.size(); i-- > 0;)
+        cuCtxPushCurrent_v2(found[i]);
     return found;
 }
 
@@ -207,22 +212,31 @@ void answer(const std::string& name) {
         name.rfind(unnoted, 0) == 0 ? unnoted_rows().at(name.substr(unnoted.size()))() : rows().at(name)();
     const State after;
     std::string line = std::to_string(static_cast<int>(outcome.result));
-    if (!outcome.out_kept) line += " out";
-    if (after.current != before.current) line += " current";
-    if (after.device != before.device) line += " device";
-    if (after.all != before.all) line += " stack";
-    if (after.free != before.free || after.total != before.total) line += " free";
-    if (after.active != before.active) line += " primary";
+    if (!outcome.out_kept)
+        line += " out";
+    if (after.current != before.current)
+        line += " current";
+    if (after.device != before.device)
+        line += " device";
+    if (after.all != before.all)
+        line += " stack";
+    if (after.free != before.free || after.total != before.total)
+        line += " free";
+    if (after.active != before.active)
+        line += " primary";
     CUdeviceptr block = 0;
-    if (before.current && cuMemAlloc_v2(&block, 1 << 20) != CUDA_SUCCESS) line += " works";
-    if (block && cuMemFree_v2(block) != CUDA_SUCCESS) line += " frees";
+    if (before.current && cuMemAlloc_v2(&block, 1 << 20) != CUDA_SUCCESS)
+        line += " works";
+    if (block && cuMemFree_v2(block) != CUDA_SUCCESS)
+        line += " frees";
     std::printf("%s\n", line.c_str());
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-    if (count != 3 || cuInit(0) != CUDA_SUCCESS) return 3;
+    if (count != 3 || cuInit(0) != CUDA_SUCCESS)
+        return 3;
     small_gpu = std::stoi(words[2]);
     if (std::strcmp(words[1], "stacked") == 0) {
         CUcontext own = nullptr, primary = nullptr;
@@ -233,7 +247,8 @@ int main(int count, char** words) {
         // The first allocation in a context makes the driver set up things of its own: do that before anything is
         // compared.
         CUdeviceptr block = 0;
-        if (cuMemAlloc_v2(&block, 1 << 20) != CUDA_SUCCESS || cuMemFree_v2(block) != CUDA_SUCCESS) return 5;
+        if (cuMemAlloc_v2(&block, 1 << 20) != CUDA_SUCCESS || cuMemFree_v2(block) != CUDA_SUCCESS)
+            return 5;
     }
     for (std::string line; std::getline(std::cin, line);) {
         if (line == "pid")

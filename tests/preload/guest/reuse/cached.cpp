@@ -86,14 +86,16 @@ Fence fence(void* self, uint64_t) {
 
 void drop(void*, Fence fence) {
     auto* events = reinterpret_cast<Events*>(fence);
-    for (const CUevent event : *events) REUSE_MUST(cuEventDestroy(event));
+    for (const CUevent event : *events)
+        REUSE_MUST(cuEventDestroy(event));
     delete events;
 }
 
 bool passed(void* self, Fence fence, bool wait) {
     for (const CUevent event : *reinterpret_cast<Events*>(fence)) {
         const CUresult result = wait ? cuEventSynchronize(event) : cuEventQuery(event);
-        if (result == CUDA_ERROR_NOT_READY) return false;
+        if (result == CUDA_ERROR_NOT_READY)
+            return false;
         reuse::must(result, "the fence's event");
     }
     drop(self, fence);
@@ -112,7 +114,8 @@ cuslice::BackingTable backing_of(Place& place) {
     backing.fence = fence;
     backing.past = [](void* self, uint64_t address, Fence* made) {
         *made = fence(self, address);
-        if (!*made || !passed(self, *made, false)) return false;
+        if (!*made || !passed(self, *made, false))
+            return false;
         *made = 0;
         return true;
     };
@@ -127,7 +130,8 @@ cuslice::BackingTable backing_of(Place& place) {
 
 // Beyond the common words: strict or deferred, whom to ask (all, own, none), and the limit of each context.
 int main(int count, char** words) {
-    if (count != reuse::kWords + 3) return 64;
+    if (count != reuse::kWords + 3)
+        return 64;
     const reuse::Command command = reuse::read_command(words);
     const std::string how = words[reuse::kWords], asked = words[reuse::kWords + 1];
     const Ask ask = asked == "all" ? Ask::all : asked == "own" ? Ask::own : Ask::none;
@@ -140,8 +144,10 @@ int main(int count, char** words) {
     for (size_t i = 0; i < contexts.size(); i++) {
         places[i].context = contexts[i];
         places[i].limit = std::strtoull(words[reuse::kWords + 2], nullptr, 10);
-        if (ask == Ask::all) places[i].asked = contexts;
-        if (ask == Ask::own) places[i].asked = {contexts[i]};
+        if (ask == Ask::all)
+            places[i].asked = contexts;
+        if (ask == Ask::own)
+            places[i].asked = {contexts[i]};
         places[i].allocator.open(backing_of(places[i]), map, options);
     }
     const reuse::Memory memory{

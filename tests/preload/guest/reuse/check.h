@@ -12,7 +12,8 @@ namespace reuse {
 
 /// Ends the program unless the driver said yes: nothing here may fail but an allocation.
 inline void must(CUresult result, const char* what) {
-    if (result == CUDA_SUCCESS) return;
+    if (result == CUDA_SUCCESS)
+        return;
     std::fprintf(stderr, "%s: %d\n", what, result);
     std::_Exit(3);
 }

@@ -12,7 +12,8 @@ HostRing::HostRing(size_t buffers, Memory kind) {
     else
         REUSE_MUST(cuMemAllocManaged(&managed, bytes, CU_MEM_ATTACH_GLOBAL));
     // NOLINTNEXTLINE(performance-no-int-to-ptr): that is what managed memory is
-    if (managed) memory = reinterpret_cast<void*>(managed);
+    if (managed)
+        memory = reinterpret_cast<void*>(managed);
     for (size_t i = 0; i < buffers; i++) {
         Buffer buffer;
         buffer.words = static_cast<uint32_t*>(memory) + i * kWords;
@@ -27,15 +28,18 @@ HostRing::Buffer& HostRing::take() {
 }
 
 void HostRing::finish() {
-    for (Buffer& buffer : buffers_) look(buffer);
+    for (Buffer& buffer : buffers_)
+        look(buffer);
 }
 
 void HostRing::look(Buffer& buffer) {
-    if (buffer.done == nullptr) return;
+    if (buffer.done == nullptr)
+        return;
     REUSE_MUST(cuEventSynchronize(buffer.done));
     REUSE_MUST(cuEventDestroy(buffer.done));
     buffer.done = nullptr;
-    for (size_t i = 0; i < buffer.read; i++) wrong_ += buffer.words[i] != buffer.expected;
+    for (size_t i = 0; i < buffer.read; i++)
+        wrong_ += buffer.words[i] != buffer.expected;
     looked_at_ += buffer.read;
     buffer.read = 0;
 }

@@ -15,16 +15,19 @@ namespace {
 void fork_until(const std::atomic<bool>& done) {
     while (!done) {
         const pid_t child = fork();
-        if (child == 0) _exit(0);
+        if (child == 0)
+            _exit(0);
         int status = 0;
-        if (child < 0 || waitpid(child, &status, 0) != child || status != 0) std::_Exit(4);
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+            std::_Exit(4);
     }
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-    if (count != reuse::kWords && count != reuse::kWords + 1) return 64;
+    if (count != reuse::kWords && count != reuse::kWords + 1)
+        return 64;
     const reuse::Command command = reuse::read_command(words);
     const std::vector<CUcontext> places = reuse::make_places(command);
     const reuse::Memory memory{

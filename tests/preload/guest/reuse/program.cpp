@@ -8,7 +8,8 @@ namespace reuse {
 
 Command read_command(char** words) {
     Command command;
-    for (const char* place = words[1]; *place; place++) command.ordinals.push_back(static_cast<unsigned>(*place - '0'));
+    for (const char* place = words[1]; *place; place++)
+        command.ordinals.push_back(static_cast<unsigned>(*place - '0'));
     command.plan.operations = std::strtoull(words[2], nullptr, 10);
     command.plan.seed = std::strtoull(words[3], nullptr, 10);
     command.plan.most_live = std::strtoull(words[4], nullptr, 10);
@@ -46,11 +47,14 @@ Outcome run(const Command& command, const std::vector<CUcontext>& places, const 
         outcomes[number] = Churn(places, memory, plan).run();
     };
     // One thread's order is the seed's alone; so it is this one.
-    for (unsigned i = 1; i < command.threads; i++) threads.emplace_back(work, i);
+    for (unsigned i = 1; i < command.threads; i++)
+        threads.emplace_back(work, i);
     work(0);
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     Outcome all;
-    for (const Outcome& outcome : outcomes) all.add(outcome);
+    for (const Outcome& outcome : outcomes)
+        all.add(outcome);
     return all;
 }
 

@@ -18,11 +18,13 @@ __attribute__((visibility("hidden"))) void* stage_slots[kCount] = {};
 
 // Resolves a call through an empty slot.
 __attribute__((visibility("hidden"))) void* stage_resolve(unsigned index) {
-    if (!stage_slots[0]) guest::lead_on("libnvidia-ml.so.1", kNames, stage_slots, kCount);
+    if (!stage_slots[0])
+        guest::lead_on("libnvidia-ml.so.1", kNames, stage_slots, kCount);
     return stage_slots[index] ? stage_slots[index] : reinterpret_cast<void*>(&missing);
 }
 }
 
 [[gnu::constructor]] static void start() {
-    if (guest::leads_early()) guest::lead_on("libnvidia-ml.so.1", kNames, stage_slots, kCount);
+    if (guest::leads_early())
+        guest::lead_on("libnvidia-ml.so.1", kNames, stage_slots, kCount);
 }

@@ -15,7 +15,8 @@ bool leads_early() {
 }
 
 void lead_on(const char* file, const char* const* names, void** slots, size_t count) {
-    if (const char* fake = std::getenv("GUEST_FAKE")) setenv("CUSLICE_FAKE", fake, 1);
+    if (const char* fake = std::getenv("GUEST_FAKE"))
+        setenv("CUSLICE_FAKE", fake, 1);
     const char *const store = std::getenv("GUEST_STORE"), *const prefix = std::getenv("GUEST_PREFIX");
     char path[4096];
     std::snprintf(path, sizeof path, "%s/%s%s", store ? store : "", prefix ? prefix : "", file);
@@ -24,7 +25,8 @@ void lead_on(const char* file, const char* const* names, void** slots, size_t co
         std::fprintf(stderr, "stage: %s\n", dlerror());
         std::abort();
     }
-    for (size_t i = 0; i < count; ++i) slots[i] = dlsym(library, names[i]);
+    for (size_t i = 0; i < count; ++i)
+        slots[i] = dlsym(library, names[i]);
 }
 
 }  // namespace guest
