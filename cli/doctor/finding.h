@@ -2,6 +2,7 @@
 // Findings of the checks, and their text for people and for programs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

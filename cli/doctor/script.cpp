@@ -2,6 +2,7 @@
 #include "cli/doctor/script.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <sstream>
 
 namespace cuslice::cli::doctor {

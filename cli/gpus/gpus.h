@@ -2,6 +2,7 @@
 // The GPUs of a machine as NVML or the driver lists them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -2,6 +2,7 @@
 #include "cli/launch/preload_list.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace cuslice::cli {
 namespace {

@@ -2,6 +2,7 @@
 #include "cli/settings/own_options.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "cli/text/table.h"
 

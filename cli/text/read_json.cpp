@@ -2,6 +2,7 @@
 #include "cli/text/read_json.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 
 #include "policy/base/kernel_clock.h"

@@ -2,6 +2,7 @@
 // A table for people: columns as wide as their widest cell.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 
 namespace cuslice::cli::top {
 namespace {

@@ -2,6 +2,7 @@
 // Lists of nodes, as Slurm writes them: "gpu[01-04,7],login".
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -2,6 +2,7 @@
 // Patterns over paths, as the rules have them.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace cuslice::rules {

@@ -7,6 +7,7 @@
 // until too much is queued, or until a look at some queue lets it get on by chance.
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>

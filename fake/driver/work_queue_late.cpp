@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Late work: it stays in its queue until somebody waits for it.
+#include <cstddef>
 #include <thread>
 
 #include "fake/driver/work_queue.h"

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

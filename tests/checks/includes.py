@@ -48,6 +48,10 @@ NAMES = {
 INTEGERS = r"u?int(?:8|16|32|64|ptr|max)_t"
 PATTERNS = [(re.compile(r"\bstd::" + names + r"\b"), headers.split()) for names, headers in NAMES.items()]
 PATTERNS.append((re.compile(r"\b(?<!::)" + INTEGERS + r"\b"), ["cstdint", "cinttypes", "stdint.h", "inttypes.h"]))
+# POSIX's headers bring size_t as well: for what else they are included, it is there.
+SIZES = "cstddef cstring cstdlib cstdio ctime stddef.h string.h stdlib.h stdio.h unistd.h sys/types.h sys/mman.h sys/socket.h cuda.h nvml.h".split()
+PATTERNS.append((re.compile(r"\b(?<!::)size_t\b"), SIZES))
+PATTERNS.append((re.compile(r"\b(?<!::)ptrdiff_t\b"), ["cstddef", "stddef.h"]))
 PREFIXED = re.compile(r"\bstd::(?:" + INTEGERS + r"|size_t|ptrdiff_t)\b")
 OWN = re.compile(r'#\s*include "([^"]+)"')
 STANDARD = re.compile(r"#\s*include <([^>]+)>")

@@ -2,6 +2,7 @@
 // The loader's cache as ldconfig would write it for these libraries.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

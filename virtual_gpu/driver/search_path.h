@@ -2,6 +2,7 @@
 #pragma once
 #include <link.h>
 
+#include <cstddef>
 #include <span>
 
 #include "virtual_gpu/driver/libc.h"

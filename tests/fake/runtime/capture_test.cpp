@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream capture and graphs, in the forms of both versions.
 
+#include <cstddef>
+
 #include "tests/fake/runtime/scenario.h"
 
 using namespace cuslice::tests;

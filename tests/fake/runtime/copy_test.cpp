@@ -2,6 +2,7 @@
 // Copies of every shape and direction, between devices too.
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 
 #include "tests/fake/runtime/scenario.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches: what the driver checks, as the runtime tells it. No kernel runs.
 
+#include <cstddef>
 #include <string>
 
 #include "tests/fake/driver/made_up_fat_binary.h"

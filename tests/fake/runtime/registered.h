@@ -4,6 +4,8 @@
 
 #include <vector_types.h>
 
+#include <cstddef>
+
 #include "tests/fake/runtime/scenario.h"
 
 namespace cuslice::tests {

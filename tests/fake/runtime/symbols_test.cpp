@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Variables on the device.
 
+#include <cstddef>
+
 #include "tests/fake/runtime/registered.h"
 
 using namespace cuslice::tests;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Per-thread state: the device and the last error.
 
+#include <cstddef>
 #include <thread>
 
 #include "tests/fake/runtime/scenario.h"

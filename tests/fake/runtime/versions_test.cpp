@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
+
 #include "tests/fake/runtime/scenario.h"
 
 using namespace cuslice::tests;

@@ -3,6 +3,7 @@
 
 #include "fake/spec/machine.h"
 
+#include <cstddef>
 #include <fstream>
 #include <tuple>
 

@@ -2,6 +2,7 @@
 // The order in which the loader looks for a library.
 #include "virtual_gpu/driver/search_path.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <sstream>
 #include <string>
