@@ -71,6 +71,12 @@ inline constexpr struct InsideHook {
     [[gnu::always_inline]] operator bool() const { return hook_frame.stack.any() && still_inside(below_caller()); }
 } inside_hook;
 
+// True for calls of the program's that blocks of a cache may be in.
+[[gnu::always_inline]] inline bool meets_caches() { return process().caches_anything() && !inside_hook; }
+
+// Whose block lies where, of all caches.
+inline ContextAllocator::Map& address_map() { return process().caches().map(); }
+
 // Stands at the beginning of every hook that counts. While it lives, this thread's further calls are the driver's own
 // (or our own questions to it) and pass through uncounted, and the thread can't be cancelled between a charge and the
 // driver's answer.

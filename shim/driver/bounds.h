@@ -13,7 +13,7 @@ inline bool in_bounds(CUdeviceptr address, uint64_t bytes) {
     if (!bytes)
         return true;
     CopyGpus::note(address);
-    return process().caches().map().holds(address, bytes);
+    return address_map().holds(address, bytes);
 }
 
 inline bool in_bounds(const ByteRange& range) { return in_bounds(range.address, range.bytes); }

@@ -81,7 +81,7 @@ inline bool cached_free(CUdeviceptr address, CUresult* result) {
     if (inside_hook || !address)
         return false;
     int error = 0;
-    const ContextAllocator::Freed freed = ContextAllocator::free(process().caches().map(), address, &error);
+    const ContextAllocator::Freed freed = ContextAllocator::free(address_map(), address, &error);
     if (freed == ContextAllocator::Freed::not_ours)
         return false;
     *result = answer_freed(freed, error);
@@ -101,7 +101,7 @@ using DirectFree = CUresult (*)(CUdeviceptr);
 template <DirectFree direct>
 [[gnu::noinline]] CUresult free_large_cached(AddressMap::Entry entry, CUdeviceptr address) {
     int error = 0;
-    const auto freed = ContextAllocator::free(process().caches().map(), entry, address, &error);
+    const auto freed = ContextAllocator::free(address_map(), entry, address, &error);
     return freed == ContextAllocator::Freed::not_ours ? direct(address) : answer_freed(freed, error);
 }
 
@@ -115,7 +115,7 @@ template <DirectFree direct>
 [[gnu::always_inline]] inline CUresult cached_free_or(CUdeviceptr address) {
     if (hook_frame.stack.any() || !address) [[unlikely]]
         return free_maybe_inside<direct>(address);
-    const AddressMap::Entry entry = process().caches().map().entry_at(address);
+    const AddressMap::Entry entry = address_map().entry_at(address);
     if (Span* span = AddressMap::span_of(entry)) [[likely]]
         return free_small_cached(span, address);
     return free_large_cached<direct>(entry, address);
@@ -123,9 +123,9 @@ template <DirectFree direct>
 
 // The block that an address is in, if it is a cache's.
 inline ContextAllocator::Found cached_block(CUdeviceptr address) {
-    if (!process().caches_anything() || inside_hook)
+    if (!meets_caches())
         return {};
-    return ContextAllocator::find(process().caches().map(), address);
+    return ContextAllocator::find(address_map(), address);
 }
 
 }  // namespace cuslice

@@ -57,13 +57,20 @@ CUresult ask_driver(VirtualGpu& gpu, uint64_t bytes, Call call) {
     return made_room(result, gpu, bytes) ? call() : result;
 }
 
+// The thread's context and its GPU; none where there is nothing to count.
+[[gnu::always_inline]] inline Process::Current counted_current(const HookEntry& entry) {
+    return entry.counts() ? process().current() : Process::Current{};
+}
+
+inline VirtualGpu* current_gpu(const HookEntry& entry) { return counted_current(entry).gpu; }
+
 // The shape of every hook that allocates: reserve, call the driver, record. `pointer` is where the program has the
 // address put, `call` the driver's function, which is given where to put it, `free` its counterpart.
 template <typename Pointer, typename Call, typename Free>
 [[gnu::always_inline]] inline CUresult counted_allocation(Function function, Kind kind, uint64_t bytes,
                                                           Pointer* pointer, Call call, Free free) {
     const HookEntry entry(OnStack::Hold::quick);
-    const Process::Current current = entry.counts() ? process().current() : Process::Current{};
+    const Process::Current current = counted_current(entry);
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited())
         return call(pointer);
@@ -93,8 +100,8 @@ template <typename Pointer, typename Call, typename Free>
     VirtualGpu* const current = UnrecordedFrees::any_watched() ? process().current().gpu : nullptr;
     if (current && current->unrecorded_frees().watched())
         current->driver_gave_back();
-    for (int i = 0, count = process().gpu_count(); i < count; i++)
-        if (VirtualGpu& gpu = process().gpu(i); gpu.pools().any())
+    for (VirtualGpu& gpu : process().gpus())
+        if (gpu.pools().any())
             gpu.siblings().given_back().publish_settled();
 }
 
@@ -189,13 +196,9 @@ inline VirtualGpu* named_gpu(const HookEntry& entry, CUdevice device) {
 
 // The same for imports, whose GPU is known only afterwards: the current context's, or the only one.
 inline VirtualGpu* importing_gpu(const HookEntry& entry) {
-    if (!entry.counts())
-        return nullptr;
-    if (VirtualGpu* const gpu = process().current().gpu)
+    if (VirtualGpu* const gpu = current_gpu(entry))
         return gpu;
     return process().gpu_count() == 1 ? named_gpu(entry, 0) : nullptr;
 }
-
-inline VirtualGpu* current_gpu(const HookEntry& entry) { return entry.counts() ? process().current().gpu : nullptr; }
 
 }  // namespace cuslice

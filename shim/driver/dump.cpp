@@ -7,8 +7,8 @@
 
 #include "policy/base/own_descriptors.h"
 #include "policy/base/page_vector.h"
+#include "shim/entry.h"
 #include "shim/log.h"
-#include "shim/process/process.h"
 
 namespace cuslice {
 
@@ -72,7 +72,7 @@ void write_block(const Block& block, void* self) {
     writing.text.append(",\"state\":\"", state, "\"");
     if (requested)
         writing.text.append(",\"requested\":", requested);
-    else if (const Span* span = now == Block::State::span ? process().caches().map().at(block.address).span : nullptr)
+    else if (const Span* span = now == Block::State::span ? address_map().at(block.address).span : nullptr)
         writing.text.append(",\"cut_into\":", SizeClass::bytes(span->size_class));
     writing.text.append("}");
     writing.first_block = false;

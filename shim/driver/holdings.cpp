@@ -90,8 +90,8 @@ void watch_holdings() { before_freeing.store(note_holdings, std::memory_order_re
 void note_holdings() {
     if (!before_freeing.load(std::memory_order_relaxed))
         return;
-    for (int i = 0, count = process().gpu_count(); i < count; i++)
-        if (VirtualGpu& gpu = process().gpu(i); gpu.limited())
+    for (VirtualGpu& gpu : process().gpus())
+        if (gpu.limited())
             note(gpu);
 }
 

@@ -44,8 +44,9 @@ template <typename Destroy>
 CUresult counted_destroy(Destroy destroy, CUcontext context) {
     const HookEntry entry;
     const auto call = [&] { return destroy(context); };
-    VirtualGpu* gpu = gpu_if(entry.counts(), gpu_state().contexts.device_of(context));
-    if (!gpu_state().contexts.is_name(context))
+    Contexts& contexts = gpu_state().contexts;
+    VirtualGpu* gpu = gpu_if(entry.counts(), contexts.device_of(context));
+    if (!contexts.is_name(context))
         return counted_end(gpu, context, nullptr, call);
     // A green context's: what a driver makes of that is not documented, but the allocations are the primary context's.
     const ContextEnd end(context);
@@ -98,11 +99,12 @@ CUSLICE_HOOK(cuCtxAttach, context, flags) {
 
 CUSLICE_HOOK(cuCtxDetach, context) {
     const auto detach = CUSLICE_REAL(cuCtxDetach);
-    if (gpu_state().contexts.last_use(context))
+    Contexts& contexts = gpu_state().contexts;
+    if (contexts.last_use(context))
         return counted_destroy(detach, context);
     const CUresult result = detach(context);
     if (result == CUDA_SUCCESS)
-        gpu_state().contexts.detached(context);
+        contexts.detached(context);
     return result;
 }
 

@@ -8,6 +8,9 @@ namespace cuslice {
 
 namespace {
 
+// The memory of graphs that are instantiated.
+GraphNeeds& needs() { return gpu_state().graph_needs; }
+
 using Bytes = GraphNeeds::Bytes;
 
 // Adds up the allocation nodes of a graph and of those inside it. What can't be read can't be launched either.
@@ -69,12 +72,12 @@ CUresult reserved(Function function, const Bytes& bytes, Call call) {
 
 constexpr auto counted_launch = [](auto real, CUgraphExec graph, CUstream stream) {
     const auto call = [&] { return real(graph, stream); };
-    if (gpu_state().graph_needs.empty())
+    if (needs().empty())
         return call();
     const HookEntry entry;
     if (!entry.counts())
         return call();
-    const Bytes bytes = gpu_state().graph_needs.of(graph);
+    const Bytes bytes = needs().of(graph);
     return bytes.any ? reserved(real.function, bytes, call) : call();
 };
 
@@ -92,7 +95,7 @@ CUresult counted_instance(Real real, bool uploads, CUgraphExec* instance, CUgrap
     const CUresult result = uploads ? reserved(real.function, bytes, call) : call();
     if (result != CUDA_SUCCESS)
         return result;
-    if (!gpu_state().graph_needs.instantiated(*made, bytes)) {
+    if (!needs().instantiated(*made, bytes)) {
         CUSLICE_REAL(cuGraphExecDestroy)(*made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -127,15 +130,15 @@ CUSLICE_HOOK_FORM(cuGraphUpload, counted_launch, graph, stream)
 CUSLICE_HOOK_FORM(cuGraphUpload_ptsz, counted_launch, graph, stream)
 
 CUSLICE_HOOK(cuGraphExecDestroy, graph) {
-    if (gpu_state().graph_needs.empty())
+    if (needs().empty())
         return CUSLICE_REAL(cuGraphExecDestroy)(graph);
     const DisableCancellation locked;
     // Before the driver's end of it, after which another thread can have the same handle.
-    const Bytes bytes = gpu_state().graph_needs.of(graph);
-    gpu_state().graph_needs.ended(graph);
+    const Bytes bytes = needs().of(graph);
+    needs().ended(graph);
     const CUresult result = CUSLICE_REAL(cuGraphExecDestroy)(graph);
     if (result != CUDA_SUCCESS && bytes.any)
-        gpu_state().graph_needs.instantiated(graph, bytes);
+        needs().instantiated(graph, bytes);
     return result;
 }
 

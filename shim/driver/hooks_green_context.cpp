@@ -48,9 +48,10 @@ CUSLICE_HOOK(cuGreenCtxCreate, green, resources, device, flags) {
     const CUcontext primary = active_primary(device);
     gpu->primary().retains++;
     gpu->primary().is(primary);
-    gpu_state().contexts.id_of(primary, device);
+    Contexts& contexts = gpu_state().contexts;
+    contexts.id_of(primary, device);
     if (context != primary)
-        gpu_state().contexts.add_name(context, primary, device);
+        contexts.add_name(context, primary, device);
     process().forget_contexts();
     log_slice(*gpu, primary);
     return result;
@@ -61,7 +62,8 @@ CUSLICE_HOOK(cuGreenCtxCreate, green, resources, device, flags) {
 CUSLICE_HOOK(cuGreenCtxDestroy, green) {
     const HookEntry entry;
     const CUcontext context = entry.counts() ? context_of(green) : nullptr;
-    VirtualGpu* gpu = gpu_if(entry.counts(), gpu_state().contexts.device_of(context));
+    Contexts& contexts = gpu_state().contexts;
+    VirtualGpu* gpu = gpu_if(entry.counts(), contexts.device_of(context));
     const bool last = gpu && gpu->primary().retains.load() <= 1;
     DriverFootprint::Step step;
     if (gpu && gpu->limited() && !last)
@@ -75,7 +77,7 @@ CUSLICE_HOOK(cuGreenCtxDestroy, green) {
         return result;
     if (gpu->limited() && !last)
         DriverSteps(*gpu).after(step, nullptr);
-    gpu_state().contexts.name_ended(context);
+    contexts.name_ended(context);
     process().forget_contexts();
     return result;
 }

@@ -28,7 +28,7 @@ template <typename Pointer, typename Size, typename Call, typename Free>
 CUresult counted_pitch(Function function, uint64_t width, uint64_t height, Pointer* pointer, Size* pitch, Call call,
                        Free free) {
     const HookEntry entry;
-    const Process::Current current = entry.counts() ? process().current() : Process::Current{};
+    const Process::Current current = counted_current(entry);
     VirtualGpu* gpu = current.gpu;
     uint64_t expected = 0;
     // A product that overflows is the driver's to refuse.

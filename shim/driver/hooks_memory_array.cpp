@@ -39,7 +39,7 @@ CUresult counted_destroy(Handle array, Destroy destroy) {
 template <typename Create, typename Destroy, typename Handle, typename... Arguments>
 CUresult counted_create(Create create, Destroy destroy, uint64_t least, Handle* array, Arguments... arguments) {
     const HookEntry entry;
-    const Process::Current current = entry.counts() ? process().current() : Process::Current{};
+    const Process::Current current = counted_current(entry);
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited() || !array)
         return create(array, arguments...);

@@ -31,7 +31,7 @@ void put(Out* out, Value value) {
 }
 
 // In a segment and in no block: nobody's memory.
-bool is_unused(CUdeviceptr address) { return process().caches_anything() && process().caches().map().segment(address); }
+bool is_unused(CUdeviceptr address) { return process().caches_anything() && address_map().segment(address); }
 
 template <typename Real, typename Pointer, typename Size>
 CUresult range(Real real, Pointer* base, Size* size, Pointer address) {

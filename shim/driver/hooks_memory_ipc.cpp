@@ -21,6 +21,12 @@ CUresult refuse_open() {
     return CUDA_ERROR_INVALID_VALUE;
 }
 
+IpcBlocks& ipc_blocks() { return process().caches().ipc_blocks(); }
+
+void note_exported(CUdeviceptr base) {
+    gpu_state().allocations.change_kind(base, static_cast<uint8_t>(Kind::exported));
+}
+
 // A handle of the driver's, or of a block in a segment. In a child that was forked from a process with caches, and in
 // one without any, handles come from processes that have some.
 constexpr auto open_handle = [](auto open, CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags) {
@@ -33,7 +39,7 @@ constexpr auto open_handle = [](auto open, CUdeviceptr* address, const CUipcMemH
                                            address ? &opened : nullptr, given.handle, flags);
     if (result != CUDA_SUCCESS || !address)
         return result;
-    if (given.offset && !process().caches().ipc_blocks().opened(opened + given.offset, given.offset, given.bytes)) {
+    if (given.offset && !ipc_blocks().opened(opened + given.offset, given.offset, given.bytes)) {
         CUSLICE_REAL(cuIpcCloseMemHandle)(opened);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -56,9 +62,9 @@ CUSLICE_HOOK(cuIpcGetMemHandle, handle, address) {
     size_t size = 0;
     if (!block.address && CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS)
         base = address;
-    gpu_state().allocations.change_kind(base, static_cast<uint8_t>(Kind::exported));
+    note_exported(base);
     const uint64_t offset = block.address - (block.address ? base : 0);
-    if (offset && !process().caches().ipc_blocks().give(handle, offset, block.requested))
+    if (offset && !ipc_blocks().give(handle, offset, block.requested))
         return CUDA_ERROR_OPERATING_SYSTEM;
     return result;
 }
@@ -68,7 +74,7 @@ CUSLICE_HOOK_FORM(cuIpcOpenMemHandle_v2, open_handle, address, handle, flags)
 
 CUSLICE_HOOK(cuIpcCloseMemHandle, address) {
     const HookEntry entry;
-    const CUresult result = CUSLICE_REAL(cuIpcCloseMemHandle)(process().caches().ipc_blocks().closed(address));
+    const CUresult result = CUSLICE_REAL(cuIpcCloseMemHandle)(ipc_blocks().closed(address));
     VirtualGpu* gpu = result == CUDA_SUCCESS ? current_gpu(entry) : nullptr;
     if (gpu)
         gpu->driver_gave_back();
@@ -87,7 +93,7 @@ CUSLICE_HOOK(cuMemGetHandleForAddressRange, handle, address, size, type, flags) 
     CUdeviceptr base = address;
     size_t whole = 0;
     CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &whole, address);
-    gpu_state().allocations.change_kind(base, static_cast<uint8_t>(Kind::exported));
+    note_exported(base);
     return result;
 }
 

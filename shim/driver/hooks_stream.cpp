@@ -8,12 +8,12 @@ namespace cuslice {
 
 namespace {
 
-bool watched() { return process().caches_anything() && !inside_hook; }
+CaptureTracker& tracker() { return process().caches().captures(); }
 
 constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
-    if (!watched())
+    if (!meets_caches())
         return real(stream, arguments...);
-    CaptureTracker& captures = process().caches().captures();
+    CaptureTracker& captures = tracker();
     captures.may_begin(stream, CaptureTracker::By::known);
     const CUresult result = real(stream, arguments...);
     result == CUDA_SUCCESS ? captures.began(stream) : captures.failed(stream);
@@ -22,9 +22,9 @@ constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
 
 // An error may have ended it, or not.
 constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
-    if (!watched())
+    if (!meets_caches())
         return real(stream, graph);
-    CaptureTracker& captures = process().caches().captures();
+    CaptureTracker& captures = tracker();
     const uint64_t moment = captures.moment();
     const CUresult result = real(stream, graph);
     result == CUDA_SUCCESS ? captures.ended(stream, moment) : captures.failed(stream);
@@ -33,9 +33,9 @@ constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
 
 // Another thread may be asking whether the stream is still captured, of which the program knows nothing.
 constexpr auto destroy = [](auto real, CUstream stream) {
-    if (!watched() || process().caches().captures().none_asked())
+    if (!meets_caches() || tracker().none_asked())
         return real(stream);
-    CaptureTracker& captures = process().caches().captures();
+    CaptureTracker& captures = tracker();
     const uint64_t moment = captures.moment();
     captures.ends(stream);
     const CUresult result = real(stream);

@@ -55,8 +55,7 @@ bool captures(CUstream stream) {
 
 // The GPU of a pool that the program named: noted when it was made, or some GPU's default pool.
 VirtualGpu* gpu_of_pool(CUmemoryPool pool) {
-    for (int i = 0, n = process().gpu_count(); i < n; i++) {
-        VirtualGpu& gpu = process().gpu(i);
+    for (VirtualGpu& gpu : process().gpus()) {
         CUmemoryPool preset = nullptr;
         if (gpu.pools().knows(pool) ||
             (CUSLICE_REAL(cuDeviceGetDefaultMemPool)(&preset, gpu.device()) == CUDA_SUCCESS && preset == pool))
@@ -212,7 +211,7 @@ void free_later(VirtualGpu& gpu, const Allocation& freed) {
 // that. False if it is the driver's to answer.
 template <typename Form>
 bool cached_free_later(CUdeviceptr address, CUstream stream, CUresult* result) {
-    if (inside_hook || !process().caches_anything() || !process().caches().map().segment(address))
+    if (!meets_caches() || !address_map().segment(address))
         return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     *result = Form::capturing(stream, &status);  // which also says whether it is a stream at all

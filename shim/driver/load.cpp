@@ -85,7 +85,8 @@ void report_no_driver() {
     if (asked)
         line.append(" for ", asked->origin);
     line.append(": ", process().driver_text());
-    const bool chosen = find(process().settings(), Key::driver) || find(process().settings(), Key::fake);
+    const Settings& settings = process().settings();
+    const bool chosen = find(settings, Key::driver) || find(settings, Key::fake);
     if (asked && !chosen)
         line.append(". ", kNoDriverAdvice);
     log_line(asked ? LogLevel::warn : LogLevel::info, line);

@@ -48,10 +48,11 @@ inline uint64_t number_of(CUstream stream, bool per_thread) {
 inline void note_allocation(CUresult result, uint64_t address, uint64_t bytes, uint64_t stream, Contexts::Id context,
                             const VirtualGpu* gpu) {
     const int ordinal = gpu ? gpu->ordinal() : Recording::kNoGpu;
+    Recording& recording = process().recording();
     if (result == CUDA_SUCCESS && address)
-        process().recording().allocated({address, bytes, context, ordinal}, stream);
+        recording.allocated({address, bytes, context, ordinal}, stream);
     else if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        process().recording().refused(bytes, stream, ordinal);
+        recording.refused(bytes, stream, ordinal);
 }
 
 // An allocation of the current context's. `bytes` is asked after the call.
@@ -71,11 +72,12 @@ CUresult recorded_allocation(const Pointer* pointer, Bytes bytes, Call call) {
 template <typename Call>
 CUresult recorded_free(CUdeviceptr address, uint64_t stream, Call call) {
     const RecordedCall recorded;
+    Recording& recording = process().recording();
     Recording::Block block;
-    const bool known = recorded.records() && address && process().recording().freed(address, stream, &block);
+    const bool known = recorded.records() && address && recording.freed(address, stream, &block);
     const CUresult result = call();
     if (known && result != CUDA_SUCCESS)
-        process().recording().allocated(block, stream);
+        recording.allocated(block, stream);
     return result;
 }
 
@@ -84,12 +86,13 @@ template <typename Call>
 CUresult recorded_end(CUcontext context, Call call) {
     if (!process().records() || !context)
         return call();
+    Recording& recording = process().recording();
     PageVector<Recording::Block> blocks;
-    process().recording().context_ends(gpu_state().contexts.known_id(context), &blocks);
+    recording.context_ends(gpu_state().contexts.known_id(context), &blocks);
     const CUresult result = call();
     if (result != CUDA_SUCCESS)
         for (const Recording::Block& block : blocks)
-            process().recording().allocated(block, 0);
+            recording.allocated(block, 0);
     blocks.release();
     report_recording();
     return result;

@@ -45,13 +45,14 @@ void report_unpublished() {
 }
 
 void report_recording() {
-    if (!process().recording().take_news())
+    Recording& recording = process().recording();
+    if (!recording.take_news())
         return;
-    if (const trace::Path* path = process().recording().begun()) {
+    if (const trace::Path* path = recording.begun()) {
         LogLine line("allocations are recorded in ");
         log_line(LogLevel::info, line.append(path->view()));
     }
-    if (const Reason* why = process().recording().failure()) {
+    if (const Reason* why = recording.failure()) {
         process().stop_recording();
         LogLine line("recording has stopped, and the program goes on: ");
         log_line(LogLevel::warn, line.append(why->view()));

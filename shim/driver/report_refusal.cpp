@@ -172,13 +172,14 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint6
 void report_last_refusals() {
     if (refused_in.load(std::memory_order_relaxed) != getpid())
         return;
-    for (int i = 0, count = process().gpu_count(); i < count; i++) {
+    for (const VirtualGpu& gpu : process().gpus()) {
+        RefusalNotices& notices = refusals[gpu.ordinal()];
         RefusalNotices::Refused last;
-        if (!refusals[i].ended_by(coarse_clock(), &last))
+        if (!notices.ended_by(coarse_clock(), &last))
             continue;
         LogLine line;
-        append_gpu(line, process().gpu(i));
-        append_hidden(line.append(": "), refusals[i].take_hidden());
+        append_gpu(line, gpu);
+        append_hidden(line.append(": "), notices.take_hidden());
         line.append("; the last one before the program ended was ", kFunctions[last.what].symbol);
         log_line(LogLevel::warn, line.append(" of ", format_size(last.bytes)));
     }

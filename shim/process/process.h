@@ -82,6 +82,7 @@ class Process {
     /// True where no GPU is left since CUDA_VISIBLE_DEVICES names one twice. After gpu_count().
     bool gpu_named_twice() const { return named_twice_; }
     VirtualGpu& gpu(int ordinal) { return reinterpret_cast<VirtualGpu*>(gpu_storage_)[ordinal]; }
+    std::span<VirtualGpu> gpus() { return {&gpu(0), static_cast<size_t>(gpu_count())}; }
     VirtualGpu* gpu_of(CUdevice device);
     VirtualGpu* find_gpu(const char* uuid);
     // True once some GPU has a limit, or a recording is made: otherwise nothing is counted and every hook is one jump.

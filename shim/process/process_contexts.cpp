@@ -48,14 +48,15 @@ const Process::Current& Process::look_up(CUcontext now) {
 // Measured before it is known: another thread that meets it at the same time measures it as well, and neither is
 // granted a byte on the strength of a figure that leaves it out.
 Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice device, CacheOfUnseen cache) {
-    if (const Contexts::Id id = gpu_state().contexts.known_id(context))
+    Contexts& contexts = gpu_state().contexts;
+    if (const Contexts::Id id = contexts.known_id(context))
         return id;
     if (!gpu || !gpu->limited())
-        return gpu_state().contexts.id_of(context, device);
+        return contexts.id_of(context, device);
     const DisableCancellation uncancelled;
     const MakingContext making;
     DriverSteps(*gpu).charge_unseen_context();
-    const Contexts::Id id = gpu_state().contexts.id_of(context, device);
+    const Contexts::Id id = contexts.id_of(context, device);
     if (active_primary(device) == context)
         gpu->primary().is(context);
     if (on_new_context)
@@ -98,15 +99,16 @@ bool charge_unseen_of_all(VirtualGpu& gpu) {
 }  // namespace
 
 bool Process::charge_unseen(VirtualGpu& gpu, bool beside, CacheOfUnseen cache) {
+    Contexts& contexts = gpu_state().contexts;
     if (gpu.physical().is_split()) {
         bool any = false;
         for (const VirtualGpu* part : gpu.physical().parts())
-            any = any || gpu_state().contexts.any_on(part->device());
+            any = any || contexts.any_on(part->device());
         return any || charge_unseen_of_all(gpu);
     }
-    const bool any = gpu_state().contexts.any_on(gpu.device());
+    const bool any = contexts.any_on(gpu.device());
     const CUcontext primary = gpu.primary().handle.load();
-    const bool is_known = beside ? primary && gpu_state().contexts.known_id(primary) : any;
+    const bool is_known = beside ? primary && contexts.known_id(primary) : any;
     return (!is_known && know_primary(gpu, cache)) || any;
 }
 

@@ -135,10 +135,8 @@ CUSLICE_SPLIT(cuCtxCreate_v2, context, flags, device) {
 // A share of the multiprocessors, or of another API's queues, can't be had in a context that others share.
 CUSLICE_SPLIT(cuCtxCreate_v3, context, parameters, count, flags, device) {
     const bool wrong = count < 0 || (count && !parameters);
-    if (split().is_open() && wrong)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (split().is_open() && count)
-        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (count && split().is_open())
+        return wrong ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return create(context, flags, device,
                   [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v3)(context, parameters, count, flags, device); });
 }

@@ -34,8 +34,8 @@ CUresult own_uuid(CUuuid* uuid, CUdevice ordinal, Call call) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = call(physical);
-    const Split::Device* device = split().device(ordinal);
-    if (result == CUDA_SUCCESS && device && device->part.split)
+    const Split::Device* device = split().partition(ordinal);
+    if (result == CUDA_SUCCESS && device)
         read_uuid(device->identity.uuid, uuid);
     return result;
 }
@@ -73,9 +73,9 @@ CUSLICE_SPLIT(cuDeviceGetPCIBusId, text, size, ordinal) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetPCIBusId)(text, size, physical);
-    const Split::Device* device = split().device(ordinal);
+    const Split::Device* device = split().partition(ordinal);
     PciAddress pci;
-    if (result == CUDA_SUCCESS && device && device->part.split && pci_of(*device, &pci))
+    if (result == CUDA_SUCCESS && device && pci_of(*device, &pci))
         std::snprintf(text, static_cast<size_t>(size), "%04X:%02X:%02X.%X", pci.domain, pci.bus, pci.device,
                       pci.function);
     return result;
@@ -87,11 +87,11 @@ CUSLICE_SPLIT(cuDeviceGetByPCIBusId, device, text) {
     PciAddress wanted, here;
     if (!read_pci(text, &wanted))
         return CUDA_ERROR_INVALID_VALUE;
-    for (int i = 0; i < split().count(); i++) {
-        if (!pci_of(*split().device(i), &here) || here != wanted)
-            continue;
-        *device = i;
-        return CUDA_SUCCESS;
+    int ordinal = 0;
+    for (const Split::Device& known : split().devices()) {
+        if (pci_of(known, &here) && here == wanted)
+            return *device = ordinal, CUDA_SUCCESS;
+        ordinal++;
     }
     return CUDA_ERROR_INVALID_DEVICE;
 }
@@ -100,9 +100,9 @@ CUSLICE_SPLIT(cuDeviceGetAttribute, value, attribute, ordinal) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetAttribute)(value, attribute, physical);
-    const Split::Device* device = split().device(ordinal);
+    const Split::Device* device = split().partition(ordinal);
     PciAddress pci;
-    if (result != CUDA_SUCCESS || !device || !device->part.split || !pci_of(*device, &pci))
+    if (result != CUDA_SUCCESS || !device || !pci_of(*device, &pci))
         return result;
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:

@@ -28,8 +28,7 @@ void* with_real_of(CUresult(CUDAAPI*)(Arguments...)) {
 // Refuses a call of the function, whatever its arguments are.
 template <Function kFunction>
 CUresult CUDAAPI refused() {
-    if (split().on_refusal)
-        split().on_refusal(kFunctions[static_cast<size_t>(kFunction)].symbol);
+    split().on_refusal(kFunctions[static_cast<size_t>(kFunction)].symbol);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -16,17 +16,18 @@ template <typename Call>
 CUresult end(VirtualContext& context, Call call) {
     if (!context.lives)
         return virtual_contexts().end(context), CUDA_SUCCESS;
+    const CUdevice physical = split().device(context.device)->physical;
     if (virtual_contexts().has_company(context)) {
         end_what_was_made(context);
         virtual_contexts().end(context);
-        leave_memory(context, split().device(context.device)->physical);
+        leave_memory(context, physical);
         return CUDA_SUCCESS;
     }
     const CUresult result = call();
     if (result != CUDA_SUCCESS)
         return result;
     virtual_contexts().end(context);
-    forget_pools_if_ended(split().device(context.device)->physical);
+    forget_pools_if_ended(physical);
     return result;
 }
 

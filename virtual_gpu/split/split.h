@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
+#include <span>
+
 #include "config/split/plan.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
@@ -34,11 +37,17 @@ class Split {
     bool is_open() const { return open_; }
 
     int count() const { return count_; }
+    std::span<const Device> devices() const { return {devices_, static_cast<size_t>(count_)}; }
     // Null if there is no such GPU.
     const Device* device(int ordinal) const { return ordinal >= 0 && ordinal < count_ ? &devices_[ordinal] : nullptr; }
     // The first of a physical GPU's parts, as the program counts; -1 if none of them is visible. Whoever is shown the
     // physical GPU gets this one.
     int first_of(CUdevice physical) const;
+    // The partition with this ordinal; null if there is no such GPU, or it is not split.
+    const Device* partition(int ordinal) const {
+        const Device* known = device(ordinal);
+        return known && known->part.split ? known : nullptr;
+    }
     // True if both are partitions of one physical GPU, or the same one.
     bool siblings(int a, int b) const {
         const Device *one = device(a), *other = device(b);
@@ -47,12 +56,14 @@ class Split {
 
     // Finds the virtual GPU that the allocation with this base address was made on and, where it is known, the
     // context. False if nothing was written down of it. Set before install_split().
-    bool (*find_owner)(CUdeviceptr base, int* gpu, CUcontext* context) = nullptr;
+    bool (*find_owner)(CUdeviceptr base, int* gpu, CUcontext* context) = [](CUdeviceptr, int*, CUcontext*) {
+        return false;
+    };
     // Told of each call of a function that is not supported here; set before install_split().
-    void (*on_refusal)(const char* symbol) = nullptr;
+    void (*on_refusal)(const char* symbol) = [](const char*) {};
     // Told each time a context of a part is refused as its GPU doesn't have the part's priority, but from the least
     // urgent to the greatest (a lower number); set before install_split().
-    void (*on_bad_priority)(const Device& part, int least, int greatest) = nullptr;
+    void (*on_bad_priority)(const Device& part, int least, int greatest) = [](const Device&, int, int) {};
 
   private:
     bool installed_ = false, open_ = false;

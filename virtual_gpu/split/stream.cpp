@@ -48,8 +48,7 @@ CUresult check_priority(const Split::Device& part, CUcontext real) {
     // The most urgent is the lowest number.
     if (greatest <= *part.part.priority && *part.part.priority <= least)
         return CUDA_SUCCESS;
-    if (split().on_bad_priority)
-        split().on_bad_priority(part, least, greatest);
+    split().on_bad_priority(part, least, greatest);
     return CUDA_ERROR_INVALID_VALUE;
 }
 

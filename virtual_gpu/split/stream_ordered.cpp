@@ -76,11 +76,9 @@ HandleOwner owner_of(CUmemoryPool pool) {
 
 // No other GPU has access to a pool that was just imported. False if the kernel gives no memory.
 bool note_imported(CUmemoryPool pool) {
-    for (int i = 0; i < split().count(); i++) {
-        const CUdevice physical = split().device(i)->physical;
-        if (is_on(pool, physical))
-            return handle_registry().add(pool, HandleKind::pool, physical | HandleOwner::kUnclaimed, 0);
-    }
+    for (const Split::Device& device : split().devices())
+        if (is_on(pool, device.physical))
+            return handle_registry().add(pool, HandleKind::pool, device.physical | HandleOwner::kUnclaimed, 0);
     return true;
 }
 
@@ -135,12 +133,14 @@ CUresult allocate(FromPool from_pool, CUdeviceptr* address, size_t bytes, CUstre
 
 void forget_pools_of(CUdevice physical) {
     DisablingLockGuard lock(pools_mutex);
-    for (int i = 0; i < split().count(); i++) {
-        if (split().device(i)->physical != physical)
+    Pools* pools = pools_of;
+    for (const Split::Device& device : split().devices()) {
+        Pools& its = *pools++;
+        if (device.physical != physical)
             continue;
-        if (pools_of[i].preset)
-            handle_registry().remove(pools_of[i].preset, HandleKind::pool);
-        pools_of[i] = {};
+        if (its.preset)
+            handle_registry().remove(its.preset, HandleKind::pool);
+        its = {};
     }
 }
 

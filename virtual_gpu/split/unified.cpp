@@ -26,7 +26,7 @@ class Owner {
         CUdeviceptr base = 0;
         if (!ask(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address))
             return;
-        if (split().find_owner && split().find_owner(base, &device_, &context_))
+        if (split().find_owner(base, &device_, &context_))
             return;
         if (take(reinterpret_cast<const void*>(base), HandleKind::host_memory))
             return;

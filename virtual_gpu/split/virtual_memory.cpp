@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Physical memory (cuMemCreate), who may reach it, and for which GPUs tiles of an array are bound.
+#include <algorithm>
+
 #include "policy/base/out_parameter.h"
 #include "virtual_gpu/split/access.h"
 #include "virtual_gpu/split/current_context.h"
@@ -16,10 +18,8 @@ const void* as_handle(CUmemGenericAllocationHandle handle) { return reinterpret_
 
 // True if this physical place stands for several virtual GPUs.
 bool names_parts(const CUmemLocation& location) {
-    int parts = 0;
-    for (int i = 0; location.type == CU_MEM_LOCATION_TYPE_DEVICE && i < split().count(); i++)
-        parts += split().device(i)->physical == location.id;
-    return parts > 1;
+    const auto on_it = [&](const Split::Device& device) { return device.physical == location.id; };
+    return location.type == CU_MEM_LOCATION_TYPE_DEVICE && std::ranges::count_if(split().devices(), on_it) > 1;
 }
 
 // Asks for no less than there is anywhere in the range already. Each step is a page of it or less.
