@@ -10,9 +10,6 @@
 
 namespace cuslice::fake {
 
-constinit ArrayTable arrays;
-constinit MipmappedArrayTable mipmapped_arrays;
-
 namespace {
 
 constexpr unsigned kAllFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
@@ -42,13 +39,6 @@ CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
     return CUDA_SUCCESS;
 }
 
-void free_array_block(Gpu& gpu, Address at) {
-    const std::lock_guard hold(gpu.lock);
-    const Block block = gpu.device.heap.at(at);
-    if (block)
-        gpu.free_block(gpu.device, block);
-}
-
 void unbind_tile(Array& array, const TilePlace& place) {
     const auto found = array.tiles.find(place);
     if (found == array.tiles.end())
@@ -70,13 +60,13 @@ void end_arrays(Context& context) {
         if (array.sparse)
             unbind_tiles(array);
         if (!array.is_level && !array.sparse)
-            free_array_block(*array.gpu, array.block);
+            array.gpu->free_at(array.gpu->device, array.block);
         arrays.destroy(handle);
     });
     mipmapped_arrays.each([&](CUmipmappedArray handle, MipmappedArray& mipmap) {
         if (mipmap.context != context.handle)
             return;
-        free_array_block(*mipmap.gpu, mipmap.block);
+        mipmap.gpu->free_at(mipmap.gpu->device, mipmap.block);
         mipmapped_arrays.destroy(handle);
     });
 }

@@ -32,8 +32,7 @@ struct Array {
     size_t bytes() const { return row * rows * layers; }
 };
 
-using ArrayTable = HandleTable<Array, CUarray, HandleKind::Array>;
-extern ArrayTable arrays;
+inline constinit HandleTable<Array, CUarray, HandleKind::Array> arrays;
 
 struct MipmappedArray {
     Gpu* gpu = nullptr;
@@ -41,17 +40,13 @@ struct MipmappedArray {
     Address block = 0;
     std::vector<CUarray> levels;
 };
-using MipmappedArrayTable = HandleTable<MipmappedArray, CUmipmappedArray, HandleKind::MipmappedArray>;
-extern MipmappedArrayTable mipmapped_arrays;
+inline constinit HandleTable<MipmappedArray, CUmipmappedArray, HandleKind::MipmappedArray> mipmapped_arrays;
 
 /// True for as many channels as an element can have.
 constexpr bool is_channel_count(unsigned channels) { return channels == 1 || channels == 2 || channels == 4; }
 
 /// Fills in the shape of an array from its description, without memory; or returns why there can be no such array.
 CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array);
-/// Frees the block of an array that ends.
-void free_array_block(Gpu& gpu, Address block);
-
 /// Gives up what is bound to one tile, or to all tiles of an array that ends. The driver's lock is held.
 void unbind_tile(Array& array, const TilePlace& place);
 void unbind_tiles(Array& array);

@@ -24,9 +24,7 @@ void touch(const Array& array) {
 /// One row of one end.
 CUresult resolve_row(const BoxEnd& end, size_t y, size_t z, size_t width, Access access, Extents& extents) {
     if (end.type == CU_MEMORYTYPE_ARRAY) {
-        const Array* array = arrays.find(end.array);
-        if (array == nullptr)
-            return CUDA_ERROR_INVALID_HANDLE;
+        CUSLICE_FIND_IN(array, arrays, end.array);
         if (array->sparse)
             CUSLICE_UNSUPPORTED("the contents of sparse arrays");
         const bool inside = end.x <= array->row && width <= array->row - end.x && y < array->rows && z < array->layers;

@@ -13,7 +13,7 @@ namespace {
 std::atomic<uint64_t> last_id{0};
 thread_local constinit CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-std::set<std::shared_ptr<Capture>>& captures() {
+auto& captures() {
     static auto* all = new std::set<std::shared_ptr<Capture>>;
     return *all;
 }

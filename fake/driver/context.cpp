@@ -11,7 +11,6 @@
 
 namespace cuslice::fake {
 
-constinit ContextTable contexts;
 thread_local constinit CUcontext current_handle = nullptr;
 
 namespace {

@@ -33,8 +33,7 @@ struct Context {
     CUgreenCtx green = nullptr;
 };
 
-using ContextTable = HandleTable<Context, CUcontext, HandleKind::Context>;
-extern ContextTable contexts;
+inline constinit HandleTable<Context, CUcontext, HandleKind::Context> contexts;
 
 /// The thread's current context as a handle; null if there is none. It may have been destroyed by another thread.
 extern thread_local constinit CUcontext current_handle;

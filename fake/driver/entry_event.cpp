@@ -14,9 +14,7 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultStream form) {
-    Event* event = events.find(handle);
-    if (event == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND_IN(event, events, handle);
     if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
@@ -71,15 +69,11 @@ CUSLICE_ENTRY(cuEventCreate, out, flags) {
     if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
-    auto between = shared ? SharedEvent::make() : nullptr;
+    const auto between = shared ? SharedEvent::make() : nullptr;
     if (shared && between == nullptr)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    Event made;
-    made.shared = std::move(between);
-    made.context = context->handle;
-    made.gpu = context->gpu;
-    made.flags = flags;
-    *out = events.create(std::move(made)).first;
+    const Event made{.context = context->handle, .gpu = context->gpu, .flags = flags, .shared = between};
+    *out = events.create(made).first;
     return CUDA_SUCCESS;
 }
 

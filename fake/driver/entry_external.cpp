@@ -22,15 +22,14 @@ struct External {
     int ordinal = 0;
     size_t size = 0;
 };
-using ExternalTable = HandleTable<External, CUexternalMemory, HandleKind::ExternalMemory>;
-constinit ExternalTable externals;
+constinit HandleTable<External, CUexternalMemory, HandleKind::ExternalMemory> externals;
 
 struct Buffer {
     Address base = 0;
     size_t size = 0;
 };
 /// Mapped buffers by the address that the program has; the driver's lock is held.
-std::map<Address, Buffer>& buffers() {
+auto& buffers() {
     static auto* all = new std::map<Address, Buffer>;
     return *all;
 }

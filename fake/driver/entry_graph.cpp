@@ -23,8 +23,8 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
         return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
         CUSLICE_UNSUPPORTED("graphs that devices launch");
-    Graph* graph = graphs.find(handle);
-    if (graph == nullptr || graph->is_child)
+    CUSLICE_FIND_ARGUMENT(graph, graphs, handle);
+    if (graph->is_child)
         return CUDA_ERROR_INVALID_VALUE;
     // Documented for graphs with memory nodes: one instance at a time. With which error is not.
     if (graph->has_memory && !graph->instance.expired())
@@ -83,9 +83,7 @@ CUresult submit_nodes(Stream& stream, const std::vector<ExecNode>& nodes) {
 }
 
 CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
-    const GraphExec* exec = graph_execs.find(handle);
-    if (exec == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_FIND_ARGUMENT(exec, graph_execs, handle);
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
     Task done;
     if (exec->has_memory) {
@@ -113,9 +111,7 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
 }
 
 CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
-    const GraphExec* exec = graph_execs.find(handle);
-    if (exec == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_FIND_ARGUMENT(exec, graph_execs, handle);
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
     if (!exec->has_memory)
         return CUDA_SUCCESS;  // there is nothing else to upload to
@@ -148,15 +144,13 @@ CUSLICE_ENTRY(cuGraphCreate, out, flags) {
 }
 
 CUSLICE_ENTRY(cuGraphDestroy, handle) {
-    const Graph* graph = graphs.find(handle);
-    if (graph == nullptr || graph->is_child)
-        return CUDA_ERROR_INVALID_VALUE;
-    return destroy_graph(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_FIND_ARGUMENT(graph, graphs, handle);
+    return !graph->is_child && destroy_graph(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUSLICE_ENTRY(cuGraphClone, out, handle) {
-    const Graph* graph = graphs.find(handle);
-    if (out == nullptr || graph == nullptr)
+    CUSLICE_FIND_ARGUMENT(graph, graphs, handle);
+    if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     if (graph->has_memory)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -165,31 +159,27 @@ CUSLICE_ENTRY(cuGraphClone, out, handle) {
 }
 
 CUSLICE_ENTRY(cuGraphAddEmptyNode, out, handle, dependencies, count) {
-    Graph* graph = graphs.find(handle);
     if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(check_dependencies(handle, dependencies, count));
-    append_node(handle, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
-    *out = graph->nodes.back();
+    *out = append_node(handle, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuGraphGetNodes, handle, nodes, count) {
-    const Graph* graph = graphs.find(handle);
-    return graph == nullptr ? CUDA_ERROR_INVALID_VALUE : give_nodes(graph->nodes, nodes, count);
+    CUSLICE_FIND_ARGUMENT(graph, graphs, handle);
+    return give_nodes(graph->nodes, nodes, count);
 }
 
 CUSLICE_ENTRY(cuGraphGetRootNodes, handle, nodes, count) {
-    const Graph* graph = graphs.find(handle);
-    if (graph == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_FIND_ARGUMENT(graph, graphs, handle);
     const auto first = graph->nodes.begin();
     return give_nodes({first, first + (graph->nodes.empty() ? 0 : 1)}, nodes, count);
 }
 
 CUSLICE_ENTRY(cuGraphNodeGetType, handle, type) {
-    const GraphNode* node = graph_nodes.find(handle);
-    if (type == nullptr || node == nullptr)
+    CUSLICE_FIND_ARGUMENT(node, graph_nodes, handle);
+    if (type == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     *type = node->type;
     return CUDA_SUCCESS;
@@ -200,8 +190,8 @@ CUSLICE_ENTRY_PAIR(cuGraphInstantiate, instantiate_with_log, out, graph, error, 
 CUSLICE_ENTRY(cuGraphInstantiateWithFlags, out, graph, flags) { return instantiate(out, graph, flags); }
 
 CUSLICE_ENTRY(cuGraphExecGetFlags, handle, flags) {
-    const GraphExec* exec = graph_execs.find(handle);
-    if (flags == nullptr || exec == nullptr)
+    CUSLICE_FIND_ARGUMENT(exec, graph_execs, handle);
+    if (flags == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     *flags = exec->flags;
     return CUDA_SUCCESS;

@@ -27,24 +27,11 @@ ExecNode* find(CUgraphExec exec_handle, CUgraphNode handle, NodeType type) {
     return node != nullptr && node->type == type ? node : nullptr;
 }
 
-CUresult set_kernel(CUgraphExec exec, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS_v3& params) {
-    ExecNode* node = find(exec, handle, CU_GRAPH_NODE_TYPE_KERNEL);
-    return node == nullptr ? CUDA_ERROR_INVALID_VALUE : kernel_task(params, node->task);
-}
-
-CUresult set_copy(CUgraphExec exec, CUgraphNode handle, const CUDA_MEMCPY3D& copy, CUcontext context) {
-    ExecNode* node = find(exec, handle, CU_GRAPH_NODE_TYPE_MEMCPY);
-    return node == nullptr ? CUDA_ERROR_INVALID_VALUE : copy_task(copy, context, node->task);
-}
-
-CUresult set_fill(CUgraphExec exec, CUgraphNode handle, const CUDA_MEMSET_NODE_PARAMS_v2& params) {
-    ExecNode* node = find(exec, handle, CU_GRAPH_NODE_TYPE_MEMSET);
-    return node == nullptr ? CUDA_ERROR_INVALID_VALUE : fill_task(params, node->task);
-}
-
-CUresult set_host(CUgraphExec exec, CUgraphNode handle, CUhostFn function, void* data) {
-    ExecNode* node = find(exec, handle, CU_GRAPH_NODE_TYPE_HOST);
-    return node == nullptr ? CUDA_ERROR_INVALID_VALUE : host_task(function, data, node->task);
+/// Gives the node of an instance another task, made of parameters as make_task() takes them.
+template <typename... Parameters>
+CUresult set(CUgraphExec exec, CUgraphNode handle, NodeType type, const Parameters&... parameters) {
+    ExecNode* node = find(exec, handle, type);
+    return node == nullptr ? CUDA_ERROR_INVALID_VALUE : make_task(parameters..., node->task);
 }
 
 /// Documented: the same nodes in the same order. The instance's nodes keep the handles by which they are named.
@@ -77,13 +64,13 @@ CUresult set_child(CUgraphExec exec, CUgraphNode handle, CUgraph child) {
 CUresult set_any(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& params) {
     switch (params.type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
-            return set_kernel(exec, node, params.kernel);
+            return set(exec, node, params.type, params.kernel);
         case CU_GRAPH_NODE_TYPE_MEMCPY:
-            return set_copy(exec, node, params.memcpy.copyParams, params.memcpy.copyCtx);
+            return set(exec, node, params.type, params.memcpy.copyParams, params.memcpy.copyCtx);
         case CU_GRAPH_NODE_TYPE_MEMSET:
-            return set_fill(exec, node, params.memset);
+            return set(exec, node, params.type, params.memset);
         case CU_GRAPH_NODE_TYPE_HOST:
-            return set_host(exec, node, params.host.fn, params.host.userData);
+            return set(exec, node, params.type, params.host.fn, params.host.userData);
         case CU_GRAPH_NODE_TYPE_GRAPH:
             return set_child(exec, node, params.graph.graph);
         default:
@@ -94,27 +81,26 @@ CUresult set_any(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& pa
 }  // namespace
 
 CUSLICE_ENTRY(cuGraphExecKernelNodeSetParams, exec, node, params) {
-    return params == nullptr ? CUDA_ERROR_INVALID_VALUE : set_kernel(exec, node, newest(*params));
+    return params == nullptr ? CUDA_ERROR_INVALID_VALUE : set(exec, node, CU_GRAPH_NODE_TYPE_KERNEL, newest(*params));
 }
 
 CUSLICE_ENTRY(cuGraphExecKernelNodeSetParams_v2, exec, node, params) {
-    return params == nullptr ? CUDA_ERROR_INVALID_VALUE : set_kernel(exec, node, newest(*params));
+    return params == nullptr ? CUDA_ERROR_INVALID_VALUE : set(exec, node, CU_GRAPH_NODE_TYPE_KERNEL, newest(*params));
 }
 
 CUSLICE_ENTRY(cuGraphExecMemcpyNodeSetParams, exec, node, copy, context) {
-    return copy == nullptr ? CUDA_ERROR_INVALID_VALUE : set_copy(exec, node, *copy, context);
+    return copy == nullptr ? CUDA_ERROR_INVALID_VALUE : set(exec, node, CU_GRAPH_NODE_TYPE_MEMCPY, *copy, context);
 }
 
 CUSLICE_ENTRY(cuGraphExecMemsetNodeSetParams, exec, node, params, context) {
     if (params == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return set_fill(
-        exec, node,
-        {params->dst, params->pitch, params->value, params->elementSize, params->width, params->height, context});
+    return set(exec, node, CU_GRAPH_NODE_TYPE_MEMSET, newest(*params, context));
 }
 
 CUSLICE_ENTRY(cuGraphExecHostNodeSetParams, exec, node, params) {
-    return params == nullptr ? CUDA_ERROR_INVALID_VALUE : set_host(exec, node, params->fn, params->userData);
+    return params == nullptr ? CUDA_ERROR_INVALID_VALUE
+                             : set(exec, node, CU_GRAPH_NODE_TYPE_HOST, params->fn, params->userData);
 }
 
 CUSLICE_ENTRY(cuGraphExecChildGraphNodeSetParams, exec, node, child) { return set_child(exec, node, child); }

@@ -24,9 +24,7 @@ CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
     if (params.accessDescCount > driver().gpus.size() || (params.accessDescCount > 0 && params.accessDescs == nullptr))
         return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
-    Address address = 0;
-    CUSLICE_TRY(add_memory_node(graph, *gpu, params.bytesize, address));
-    params.dptr = address;
+    CUSLICE_TRY(add_memory_node(graph, *gpu, params.bytesize, params.dptr));
     *out = graphs.find(graph)->nodes.back();
     return CUDA_SUCCESS;
 }

@@ -25,43 +25,23 @@ CUresult check_place(const Place& place) {
 }
 
 CUresult add(const Place& place, NodeType type, Task task) {
-    append_node(place.graph, type, std::move(task));
-    *place.out = graphs.find(place.graph)->nodes.back();
+    *place.out = append_node(place.graph, type, std::move(task));
     return CUDA_SUCCESS;
 }
 
-CUresult add_kernel(const Place& place, const CUDA_KERNEL_NODE_PARAMS_v3& params) {
+/// Adds a node whose task is made of parameters as make_task() takes them.
+template <typename... Parameters>
+CUresult add_made(const Place& place, NodeType type, const Parameters&... parameters) {
     Task task;
     CUSLICE_TRY(check_place(place));
-    CUSLICE_TRY(kernel_task(params, task));
-    return add(place, CU_GRAPH_NODE_TYPE_KERNEL, std::move(task));
-}
-
-CUresult add_copy(const Place& place, const CUDA_MEMCPY3D& copy, CUcontext context) {
-    Task task;
-    CUSLICE_TRY(check_place(place));
-    CUSLICE_TRY(copy_task(copy, context, task));
-    return add(place, CU_GRAPH_NODE_TYPE_MEMCPY, std::move(task));
-}
-
-CUresult add_fill(const Place& place, const CUDA_MEMSET_NODE_PARAMS_v2& params) {
-    Task task;
-    CUSLICE_TRY(check_place(place));
-    CUSLICE_TRY(fill_task(params, task));
-    return add(place, CU_GRAPH_NODE_TYPE_MEMSET, std::move(task));
-}
-
-CUresult add_host(const Place& place, CUhostFn function, void* data) {
-    Task task;
-    CUSLICE_TRY(check_place(place));
-    CUSLICE_TRY(host_task(function, data, task));
-    return add(place, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
+    CUSLICE_TRY(make_task(parameters..., task));
+    return add(place, type, std::move(task));
 }
 
 CUresult add_child(const Place& place, CUgraph child, bool moved) {
     CUSLICE_TRY(check_place(place));
-    Graph* graph = graphs.find(child);
-    if (graph == nullptr || graph->is_child || child == place.graph)
+    CUSLICE_FIND_ARGUMENT(graph, graphs, child);
+    if (graph->is_child || child == place.graph)
         return CUDA_ERROR_INVALID_VALUE;
     // Documented: only a graph that is moved may have memory nodes.
     if (graph->has_memory) {
@@ -74,6 +54,14 @@ CUresult add_child(const Place& place, CUgraph child, bool moved) {
     add(place, CU_GRAPH_NODE_TYPE_GRAPH, [] {});
     graph_nodes.find(*place.out)->child = own;
     return CUDA_SUCCESS;
+}
+
+template <typename Parameters>
+CUresult add_kernel(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                    const Parameters* params) {
+    if (params == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    return add_made({out, graph, dependencies, count}, CU_GRAPH_NODE_TYPE_KERNEL, newest(*params));
 }
 
 bool all_zero(const void* bytes, size_t size) {
@@ -105,17 +93,17 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
     CUSLICE_TRY(check_edges(place, edges));
     switch (params->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
-            return add_kernel(place, params->kernel);
+            return add_made(place, params->type, params->kernel);
         case CU_GRAPH_NODE_TYPE_MEMCPY: {
             const CUDA_MEMCPY_NODE_PARAMS& copy = params->memcpy;
             if (copy.flags != 0 || copy.reserved != 0)
                 return CUDA_ERROR_INVALID_VALUE;
-            return add_copy(place, copy.copyParams, copy.copyCtx);
+            return add_made(place, params->type, copy.copyParams, copy.copyCtx);
         }
         case CU_GRAPH_NODE_TYPE_MEMSET:
-            return add_fill(place, params->memset);
+            return add_made(place, params->type, params->memset);
         case CU_GRAPH_NODE_TYPE_HOST:
-            return add_host(place, params->host.fn, params->host.userData);
+            return add_made(place, params->type, params->host.fn, params->host.userData);
         case CU_GRAPH_NODE_TYPE_EMPTY:
             return add(place, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
         case CU_GRAPH_NODE_TYPE_GRAPH:
@@ -137,35 +125,24 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
 
 }  // namespace
 
-CUSLICE_ENTRY(cuGraphAddKernelNode, out, graph, dependencies, count, params) {
-    if (params == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    return add_kernel({out, graph, dependencies, count}, newest(*params));
-}
-
-CUSLICE_ENTRY(cuGraphAddKernelNode_v2, out, graph, dependencies, count, params) {
-    if (params == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    return add_kernel({out, graph, dependencies, count}, newest(*params));
-}
+CUSLICE_ENTRY_PAIR(cuGraphAddKernelNode, add_kernel, out, graph, dependencies, count, params)
 
 CUSLICE_ENTRY(cuGraphAddMemcpyNode, out, graph, dependencies, count, copy, context) {
     if (copy == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return add_copy({out, graph, dependencies, count}, *copy, context);
+    return add_made({out, graph, dependencies, count}, CU_GRAPH_NODE_TYPE_MEMCPY, *copy, context);
 }
 
 CUSLICE_ENTRY(cuGraphAddMemsetNode, out, graph, dependencies, count, params, context) {
     if (params == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return add_fill({out, graph, dependencies, count}, {params->dst, params->pitch, params->value, params->elementSize,
-                                                        params->width, params->height, context});
+    return add_made({out, graph, dependencies, count}, CU_GRAPH_NODE_TYPE_MEMSET, newest(*params, context));
 }
 
 CUSLICE_ENTRY(cuGraphAddHostNode, out, graph, dependencies, count, params) {
     if (params == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return add_host({out, graph, dependencies, count}, params->fn, params->userData);
+    return add_made({out, graph, dependencies, count}, CU_GRAPH_NODE_TYPE_HOST, params->fn, params->userData);
 }
 
 CUSLICE_ENTRY(cuGraphAddChildGraphNode, out, graph, dependencies, count, child) {
@@ -173,8 +150,8 @@ CUSLICE_ENTRY(cuGraphAddChildGraphNode, out, graph, dependencies, count, child) 
 }
 
 CUSLICE_ENTRY(cuGraphChildGraphNodeGetGraph, handle, child) {
-    const GraphNode* node = graph_nodes.find(handle);
-    if (child == nullptr || node == nullptr || node->child == nullptr)
+    CUSLICE_FIND_ARGUMENT(node, graph_nodes, handle);
+    if (child == nullptr || node->child == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     *child = node->child;
     return CUDA_SUCCESS;

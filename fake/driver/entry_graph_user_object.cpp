@@ -18,8 +18,8 @@ CUSLICE_ENTRY(cuUserObjectRetain, object, count) { return retain_user_object(obj
 CUSLICE_ENTRY(cuUserObjectRelease, object, count) { return release_user_object(object, count); }
 
 CUSLICE_ENTRY(cuGraphRetainUserObject, handle, object, count, flags) {
-    Graph* graph = graphs.find(handle);
-    if (graph == nullptr || (flags & ~unsigned{CU_GRAPH_USER_OBJECT_MOVE}) != 0)
+    CUSLICE_FIND_ARGUMENT(graph, graphs, handle);
+    if ((flags & ~unsigned{CU_GRAPH_USER_OBJECT_MOVE}) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     // With the flag the caller's references become the graph's. Whether there are as many is looked at either way.
     CUSLICE_TRY(retain_user_object(object, count));
@@ -30,6 +30,6 @@ CUSLICE_ENTRY(cuGraphRetainUserObject, handle, object, count, flags) {
 }
 
 CUSLICE_ENTRY(cuGraphReleaseUserObject, handle, object, count) {
-    Graph* graph = graphs.find(handle);
-    return graph == nullptr ? CUDA_ERROR_INVALID_VALUE : graph->objects.release(object, count);
+    CUSLICE_FIND_ARGUMENT(graph, graphs, handle);
+    return graph->objects.release(object, count);
 }

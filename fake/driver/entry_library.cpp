@@ -20,9 +20,7 @@ CUresult load(CUlibrary* out, const void* data, const JitLog& log, uint64_t size
     if (read != CUDA_SUCCESS)
         return read;
     const DriverLock hold;
-    const auto [handle, library] = libraries.create();
-    library->image = std::move(image);
-    *out = handle;
+    *out = libraries.create(Library{.image = std::move(image)}).first;
     return CUDA_SUCCESS;
 }
 
@@ -37,10 +35,7 @@ CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
     auto info = kernel_named(library->image, name);
     if (info == nullptr)
         return CUDA_ERROR_NOT_FOUND;
-    const auto [kernel_handle, kernel] = kernels.create();
-    kernel->library = handle;
-    kernel->info = std::move(info);
-    library->kernels[name] = out = kernel_handle;
+    library->kernels[name] = out = kernels.create(Kernel{handle, std::move(info)}).first;
     return CUDA_SUCCESS;
 }
 

@@ -23,30 +23,30 @@ CUresult allocate(CUdeviceptr* out, uint64_t bytes) {
         return bad;
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) [[unlikely]]
         return bad;
-    Address address = 0;
     Gpu& gpu = *context->gpu;
-    const CUresult result = gpu.allocate(gpu.device, bytes, BlockKind::Device, context->number, address);
-    if (result == CUDA_SUCCESS)
-        *out = address;
-    return result;
+    return gpu.allocate(gpu.device, bytes, BlockKind::Device, context->number, *out);
 }
 
-/// The oldest forms have 32-bit pointers: their memory lies below 4 GiB.
-CUresult allocate_low(CUdeviceptr_v1* out, uint64_t bytes) {
-    if (out == nullptr || bytes == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+/// Allocates in a region that is opened at the first use.
+CUresult allocate_in(Region Gpu::*region, BlockKind kind, uint64_t bytes, Address& out) {
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_TRY(refuse_unsafe());
     Gpu& gpu = *context->gpu;
     {
         const DriverLock hold;
-        CUSLICE_TRY(gpu.open_region(gpu.low));
+        CUSLICE_TRY(gpu.open_region(gpu.*region));
     }
+    return gpu.allocate(gpu.*region, bytes, kind, context->number, out);
+}
+
+/// The oldest forms have 32-bit pointers: their memory lies below 4 GiB.
+CUresult allocate(CUdeviceptr_v1* out, uint64_t bytes) {
     Address address = 0;
-    const CUresult result = gpu.allocate(gpu.low, bytes, BlockKind::Device, context->number, address);
-    if (result == CUDA_SUCCESS)
-        *out = static_cast<CUdeviceptr_v1>(address);
-    return result;
+    if (out == nullptr || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_TRY(allocate_in(&Gpu::low, BlockKind::Device, bytes, address));
+    *out = static_cast<CUdeviceptr_v1>(address);
+    return CUDA_SUCCESS;
 }
 
 constexpr uint64_t pitch_of(uint64_t width) { return (width + 511) & ~uint64_t{511}; }
@@ -59,7 +59,14 @@ uint64_t pitched(uint64_t width, uint64_t height) {
     return bytes;
 }
 
-bool element_size(unsigned bytes) { return bytes == 4 || bytes == 8 || bytes == 16; }
+template <typename Pointer, typename Number>
+CUresult allocate_pitched(Pointer* out, Number* pitch, uint64_t width, uint64_t height, unsigned element) {
+    if (pitch == nullptr || (element != 4 && element != 8 && element != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_TRY(allocate(out, pitched(width, height)));
+    *pitch = static_cast<Number>(pitch_of(width));
+    return CUDA_SUCCESS;
+}
 
 CUresult free_of_graph(Address address) {
     Task done;
@@ -113,47 +120,14 @@ CUresult free_memory(Address address) {
 
 }  // namespace
 
-CUSLICE_ENTRY(cuMemAlloc_v2, out, bytes) { return allocate(out, bytes); }
-
-CUSLICE_ENTRY(cuMemAlloc, out, bytes) { return allocate_low(out, bytes); }
-
-CUSLICE_ENTRY(cuMemAllocPitch_v2, out, pitch, width, height, element) {
-    if (pitch == nullptr || !element_size(element))
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = allocate(out, pitched(width, height));
-    if (result == CUDA_SUCCESS)
-        *pitch = pitch_of(width);
-    return result;
-}
-
-CUSLICE_ENTRY(cuMemAllocPitch, out, pitch, width, height, element) {
-    if (pitch == nullptr || !element_size(element))
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = allocate_low(out, pitched(width, height));
-    if (result == CUDA_SUCCESS)
-        *pitch = static_cast<unsigned>(pitch_of(width));
-    return result;
-}
+CUSLICE_ENTRY_PAIR(cuMemAlloc, allocate, out, bytes)
+CUSLICE_ENTRY_PAIR(cuMemAllocPitch, allocate_pitched, out, pitch, width, height, element)
 
 CUSLICE_ENTRY(cuMemAllocManaged, out, bytes, flags) {
     if (out == nullptr || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    CUSLICE_FIND_CURRENT(context);
-    CUSLICE_TRY(refuse_unsafe());
-    Gpu& gpu = *context->gpu;
-    {
-        const DriverLock hold;
-        CUSLICE_TRY(gpu.open_region(gpu.managed));
-    }
-    Address address = 0;
-    CUSLICE_TRY(gpu.allocate(gpu.managed, bytes, BlockKind::Managed, context->number, address));
-    // The host writes to it without a call: its contents are always worth discarding.
-    const std::lock_guard hold(gpu.lock);
-    if (const Block block = gpu.managed.heap.at(address))
-        block.record->touched = true;
-    *out = address;
-    return CUDA_SUCCESS;
+    return allocate_in(&Gpu::managed, BlockKind::Managed, bytes, *out);
 }
 
 CUSLICE_ENTRY_PAIR(cuMemFree, free_memory, address)

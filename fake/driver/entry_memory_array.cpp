@@ -86,17 +86,17 @@ CUSLICE_ENTRY_PAIR(cuArray3DGetDescriptor, describe_3d, out, array)
 
 CUSLICE_ENTRY(cuArrayDestroy, handle) {
     const DriverLock hold;
-    Array* array = arrays.find(handle);
-    if (array == nullptr || array->is_level)
+    CUSLICE_FIND_IN(array, arrays, handle);
+    if (array->is_level)
         return CUDA_ERROR_INVALID_HANDLE;
-    array->sparse ? unbind_tiles(*array) : free_array_block(*array->gpu, array->block);
+    array->sparse ? unbind_tiles(*array) : array->gpu->free_at(array->gpu->device, array->block);
     arrays.destroy(handle);
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuArrayGetSparseProperties, out, handle) {
-    const Array* array = arrays.find(handle);
-    if (out == nullptr || array == nullptr || !array->sparse)
+    CUSLICE_FIND_ARGUMENT(array, arrays, handle);
+    if (out == nullptr || !array->sparse)
         return CUDA_ERROR_INVALID_VALUE;
     const TileExtent tile = tile_of(*array);
     *out = {};

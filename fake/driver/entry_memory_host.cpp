@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Page-locked host memory.
 
+#include <limits>
+
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/host_memory.h"
 
@@ -13,15 +15,17 @@ constexpr unsigned kAllAllocFlags =
 constexpr unsigned kAllRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                        CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
-/// The device's address of host memory: with unified addressing it is the same.
-CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
+/// The device's address of host memory: with unified addressing it is the same. The oldest form has 32 bits for it.
+template <typename Pointer>
+CUresult device_pointer(Pointer* out, void* pointer, unsigned flags) {
     HostBlock block;
-    if (flags != 0)
+    const auto address = reinterpret_cast<Address>(pointer);
+    if (out == nullptr || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
-    if (!find_host_block(reinterpret_cast<Address>(pointer), block))
+    if (!find_host_block(address, block) || address > std::numeric_limits<Pointer>::max())
         return CUDA_ERROR_INVALID_VALUE;
-    out = reinterpret_cast<Address>(pointer);
+    *out = static_cast<Pointer>(address);
     return CUDA_SUCCESS;
 }
 
@@ -64,23 +68,4 @@ CUSLICE_ENTRY(cuMemHostGetFlags, flags, pointer) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuMemHostGetDevicePointer_v2, out, pointer, flags) {
-    Address address = 0;
-    if (out == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = device_pointer(address, pointer, flags);
-    if (result == CUDA_SUCCESS)
-        *out = address;
-    return result;
-}
-
-CUSLICE_ENTRY(cuMemHostGetDevicePointer, out, pointer, flags) {
-    Address address = 0;
-    if (out == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_TRY(device_pointer(address, pointer, flags));
-    if (address > 0xffffffffULL)
-        return CUDA_ERROR_INVALID_VALUE;  // 32 bits can't say it
-    *out = static_cast<CUdeviceptr_v1>(address);
-    return CUDA_SUCCESS;
-}
+CUSLICE_ENTRY_PAIR(cuMemHostGetDevicePointer, device_pointer, out, pointer, flags)

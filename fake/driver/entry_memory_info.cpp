@@ -71,7 +71,7 @@ CUSLICE_ENTRY(cuMemGetHandleForAddressRange, handle, address, size, type, flags)
     const auto known = what_is(address);
     if (!known || known->type != CU_MEMORYTYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    const size_t whole = (known->size + page - 1) / page * page;  // the last page may be partly in use
+    const size_t whole = round_up(known->size, page);  // the last page may be partly in use
     if (size > whole - (address - known->base))
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_UNSUPPORTED("cuMemGetHandleForAddressRange: dma-buf");

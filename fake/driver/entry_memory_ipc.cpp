@@ -21,11 +21,7 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
     CUSLICE_FIND_CURRENT(context);
     SharingTicket ticket{};
     std::memcpy(&ticket, &handle, sizeof ticket);
-    Address address = 0;
-    const CUresult result = open_shared(ticket, kIpcMagic, context->number, address);
-    if (result == CUDA_SUCCESS)
-        *out = address;
-    return result;
+    return open_shared(ticket, kIpcMagic, context->number, *out);
 }
 
 }  // namespace
@@ -68,11 +64,8 @@ CUSLICE_ENTRY(cuIpcOpenEventHandle, out, ticket) {
     CUSLICE_FIND_CURRENT(context);
     std::shared_ptr<SharedEvent> shared;
     CUSLICE_TRY(SharedEvent::open(ticket, shared));
-    const auto [handle, event] = events.create();
-    event->context = context->handle;
-    event->gpu = context->gpu;
-    event->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-    event->shared = std::move(shared);
-    *out = handle;
+    constexpr unsigned kFlags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    const Event made{.context = context->handle, .gpu = context->gpu, .flags = kFlags, .shared = shared};
+    *out = events.create(made).first;
     return CUDA_SUCCESS;
 }

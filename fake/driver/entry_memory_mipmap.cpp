@@ -49,16 +49,13 @@ CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor
     Gpu& gpu = *context->gpu;
     Address block = 0;
     CUSLICE_TRY(gpu.allocate(gpu.device, bytes, BlockKind::Array, context->number, block));
-    const auto [handle, mipmap] = mipmapped_arrays.create();
-    mipmap->gpu = &gpu;
-    mipmap->context = context->handle;
-    mipmap->block = block;
+    MipmappedArray mipmap{&gpu, context->handle, block, {}};
     for (Array& level : levels) {
         level.at += block;
         level.block = block;
-        mipmap->levels.push_back(arrays.create(level).first);
+        mipmap.levels.push_back(arrays.create(level).first);
     }
-    *out = handle;
+    *out = mipmapped_arrays.create(std::move(mipmap)).first;
     return CUDA_SUCCESS;
 }
 
@@ -85,7 +82,7 @@ CUSLICE_ENTRY(cuMipmappedArrayDestroy, handle) {
     CUSLICE_FIND_IN(mipmap, mipmapped_arrays, handle);
     for (const CUarray level : mipmap->levels)
         arrays.destroy(level);
-    free_array_block(*mipmap->gpu, mipmap->block);
+    mipmap->gpu->free_at(mipmap->gpu->device, mipmap->block);
     mipmapped_arrays.destroy(handle);
     return CUDA_SUCCESS;
 }

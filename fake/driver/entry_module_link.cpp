@@ -22,8 +22,7 @@ struct Link {
     JitLog log;  // documented: the buffers last as long as the link
 };
 
-using LinkTable = HandleTable<Link, CUlinkState, HandleKind::Link>;
-constinit LinkTable links;
+constinit HandleTable<Link, CUlinkState, HandleKind::Link> links;
 
 CUresult create(unsigned count, CUjit_option* options, void** values, CUlinkState* out) {
     Link link;

@@ -68,7 +68,7 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
     const KernelInfo& kernel = *info;
     const int most = limit > 0 ? std::min(limit, kernel.max_threads) : kernel.max_threads;
     int best_threads = 0, best = 0, best_blocks = 0;
-    for (int threads = (most + kWarpSize - 1) / kWarpSize * kWarpSize; threads > 0; threads -= kWarpSize) {
+    for (int threads = round_up(most, kWarpSize); threads > 0; threads -= kWarpSize) {
         const int size = std::min(threads, most);
         const size_t wanted = shared_of != nullptr ? shared_of(size) : shared;
         const int blocks = wanted > allowed ? 0 : blocks_per_multiprocessor(kernel, gpu, size, wanted);
@@ -177,8 +177,7 @@ int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int 
     const auto room = static_cast<size_t>(arch.shared_per_multiprocessor);
     if (static_cast<size_t>(kernel.shared_bytes) + dynamic_shared > static_cast<size_t>(arch.shared_per_block_optin))
         return 0;
-    const int per_warp =
-        (std::max(kernel.registers, 1) * kWarpSize + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+    const int per_warp = round_up(std::max(kernel.registers, 1) * kWarpSize, kRegisterUnit);
     int blocks = std::min(arch.blocks_per_multiprocessor, arch.threads_per_multiprocessor / (warps * kWarpSize));
     blocks = std::min(blocks, arch.registers_per_multiprocessor / (per_warp * warps));
     if (shared > 0)

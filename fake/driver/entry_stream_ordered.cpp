@@ -18,7 +18,7 @@ using namespace cuslice::fake;
 namespace {
 
 /// Addresses whose free is in a stream but not yet reached; the driver's lock is held.
-std::set<Address>& frees_under_way() {
+auto& frees_under_way() {
     static auto* all = new std::set<Address>;
     return *all;
 }
@@ -29,7 +29,6 @@ CUresult refuse_outside_capture(const Stream& stream) {
 }
 
 CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& stream) {
-    Address address = 0;
     if (stream.capture != nullptr && !stream.capture->active())
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     // H200, driver 580.159.04, 2026-11-27: no bytes are success and a null pointer, which is no memory of a graph
@@ -45,11 +44,8 @@ CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& strea
     if (context == nullptr)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     // A captured allocation is the graph's own: of the pool it has the device alone.
-    const CUresult result = captured ? add_memory_node(stream.capture->graph, *pool->gpu, bytes, address)
-                                     : allocate_pooled(*pool, *context->gpu, bytes, address);
-    if (result == CUDA_SUCCESS)
-        *out = address;
-    return result;
+    return captured ? add_memory_node(stream.capture->graph, *pool->gpu, bytes, *out)
+                    : allocate_pooled(*pool, *context->gpu, bytes, *out);
 }
 
 /// Late frees give their memory back before there is said to be none.
@@ -84,8 +80,8 @@ CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle,
     CUSLICE_TRY(refuse_outside_capture(*stream));
     return with_frees_done([&] {
         const DriverLock hold;
-        Pool* pool = pools.find(handle);
-        if (pool == nullptr || pool->doomed || pool->imported)
+        CUSLICE_FIND_ARGUMENT(pool, pools, handle);
+        if (!pool->usable())
             return CUDA_ERROR_INVALID_VALUE;
         return allocate_from(pool, out, bytes, *stream);
     });
@@ -206,12 +202,10 @@ CUresult set_current(const CUmemLocation* location, CUmemAllocationType type, CU
     CUmemLocation place = *location;
     CUSLICE_TRY(find_place(place, type, gpu));
     const DriverLock hold;
-    const Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->imported)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_FIND_ARGUMENT(pool, pools, handle);
     const CUmemPoolProps& props = pool->props;
     const bool same = props.location.type == place.type && props.location.id == place.id && props.allocType == type;
-    if (!same)
+    if (!same || !pool->usable())
         return CUDA_ERROR_INVALID_VALUE;
     set_current_pool(*pool);
     return CUDA_SUCCESS;
@@ -260,8 +254,8 @@ CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
 
 CUSLICE_ENTRY(cuMemPoolDestroy, handle) {
     const DriverLock hold;
-    Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->is_default)
+    CUSLICE_FIND_ARGUMENT(pool, pools, handle);
+    if (pool->doomed || pool->is_default)
         return CUDA_ERROR_INVALID_VALUE;
     return destroy_pool(*pool);
 }
@@ -269,8 +263,8 @@ CUSLICE_ENTRY(cuMemPoolDestroy, handle) {
 CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
     CUSLICE_TRY(refuse_unsafe());
     const DriverLock hold;
-    Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed)
+    CUSLICE_FIND_ARGUMENT(pool, pools, handle);
+    if (pool->doomed)
         return CUDA_ERROR_INVALID_VALUE;
     trim_pool(*pool, std::min<uint64_t>(keep, pool->reserved));
     return CUDA_SUCCESS;
@@ -279,8 +273,8 @@ CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
 CUSLICE_ENTRY(cuMemPoolGetAttribute, handle, attribute, value) {
     CUSLICE_TRY(refuse_unsafe());
     const DriverLock hold;
-    const Pool* pool = pools.find(handle);
-    if (pool == nullptr || value == nullptr)
+    CUSLICE_FIND_ARGUMENT(pool, pools, handle);
+    if (value == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     return get_attribute(*pool, attribute, value);
 }
@@ -288,16 +282,16 @@ CUSLICE_ENTRY(cuMemPoolGetAttribute, handle, attribute, value) {
 CUSLICE_ENTRY(cuMemPoolSetAttribute, handle, attribute, value) {
     CUSLICE_TRY(refuse_unsafe());
     const DriverLock hold;
-    Pool* pool = pools.find(handle);
-    if (pool == nullptr || value == nullptr)
+    CUSLICE_FIND_ARGUMENT(pool, pools, handle);
+    if (value == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     return set_attribute(*pool, attribute, value);
 }
 
 CUSLICE_ENTRY(cuMemPoolSetAccess, handle, access, count) {
     const DriverLock hold;
-    Pool* pool = pools.find(handle);
-    if (pool == nullptr || access == nullptr)
+    CUSLICE_FIND_ARGUMENT(pool, pools, handle);
+    if (access == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
         if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -313,10 +307,8 @@ CUSLICE_ENTRY(cuMemPoolSetAccess, handle, access, count) {
 
 CUSLICE_ENTRY(cuMemPoolGetAccess, flags, handle, location) {
     const DriverLock hold;
-    const Pool* pool = pools.find(handle);
-    if (pool == nullptr || flags == nullptr || location == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+    CUSLICE_FIND_ARGUMENT(pool, pools, handle);
+    if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
     if (driver().gpu(location->id) == nullptr)
         return CUDA_ERROR_INVALID_DEVICE;

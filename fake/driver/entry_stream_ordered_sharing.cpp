@@ -35,10 +35,8 @@ uint64_t identity_of(Pool& pool) {
 
 CUresult export_pool(int& out, CUmemoryPool handle) {
     const DriverLock hold;
-    Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->imported)
-        return CUDA_ERROR_INVALID_VALUE;
-    if ((pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
+    CUSLICE_FIND_ARGUMENT(pool, pools, handle);
+    if (!pool->usable() || (pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
         return CUDA_ERROR_INVALID_VALUE;
     PoolLabel label;
     label.props = pool->props;
@@ -122,16 +120,12 @@ CUSLICE_ENTRY(cuMemPoolImportPointer, out, handle, data) {
     uint32_t number = 0;
     {
         const DriverLock hold;
-        const Pool* pool = pools.find(handle);
+        CUSLICE_FIND_ARGUMENT(pool, pools, handle);
         // H200, driver 580.159.04, 2026-11-27: what is no export of this very pool's is a wrong value, not a wrong
         // handle.
-        if (pool == nullptr || !pool->imported || ticket.magic != kPoolPointerMagic || ticket.pool != pool->identity)
+        if (!pool->imported || ticket.magic != kPoolPointerMagic || ticket.pool != pool->identity)
             return CUDA_ERROR_INVALID_VALUE;
         number = pool->number;
     }
-    Address address = 0;
-    const CUresult result = open_shared(ticket, kPoolPointerMagic, number, address);
-    if (result == CUDA_SUCCESS)
-        *out = address;
-    return result;
+    return open_shared(ticket, kPoolPointerMagic, number, *out);
 }

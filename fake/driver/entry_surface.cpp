@@ -24,8 +24,8 @@ CUSLICE_ENTRY(cuSurfObjectDestroy, surface) {
 }
 
 CUSLICE_ENTRY(cuSurfObjectGetResourceDesc, out, handle) {
-    const Surface* surface = surfaces.find(handle);
-    if (out == nullptr || surface == nullptr)
+    CUSLICE_FIND_ARGUMENT(surface, surfaces, handle);
+    if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     *out = surface->resource;
     return CUDA_SUCCESS;

@@ -114,11 +114,7 @@ CUSLICE_ENTRY(cuTexObjectCreate, out, resource, texture, view) {
     CUSLICE_TRY(check_resource(*context, *resource));
     if (!good_texture(*texture, resource->resType) || (view != nullptr && !good_view(*view, resource->resType)))
         return CUDA_ERROR_INVALID_VALUE;
-    Texture made;
-    made.context = context->handle;
-    made.resource = *resource;
-    made.texture = *texture;
-    made.has_view = view != nullptr;
+    Texture made{context->handle, *resource, *texture, view != nullptr};
     if (view != nullptr)
         made.view = *view;
     *out = textures.create(made).first;
@@ -130,24 +126,24 @@ CUSLICE_ENTRY(cuTexObjectDestroy, texture) {
 }
 
 CUSLICE_ENTRY(cuTexObjectGetResourceDesc, out, handle) {
-    const Texture* texture = textures.find(handle);
-    if (out == nullptr || texture == nullptr)
+    CUSLICE_FIND_ARGUMENT(texture, textures, handle);
+    if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     *out = texture->resource;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuTexObjectGetTextureDesc, out, handle) {
-    const Texture* texture = textures.find(handle);
-    if (out == nullptr || texture == nullptr)
+    CUSLICE_FIND_ARGUMENT(texture, textures, handle);
+    if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     *out = texture->texture;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuTexObjectGetResourceViewDesc, out, handle) {
-    const Texture* texture = textures.find(handle);
-    if (out == nullptr || texture == nullptr || !texture->has_view)
+    CUSLICE_FIND_ARGUMENT(texture, textures, handle);
+    if (out == nullptr || !texture->has_view)
         return CUDA_ERROR_INVALID_VALUE;
     *out = texture->view;
     return CUDA_SUCCESS;

@@ -55,7 +55,7 @@ CUresult attribute_of(const KnownMemory& known, CUpointer_attribute attribute, v
             return give(data, static_cast<unsigned>(known.type));
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
             CUSLICE_TRY(usable_here(known));
-            return give(data, static_cast<CUdeviceptr>(known.address));
+            return give(data, known.address);
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             if (!known.host_visible)
                 return CUDA_ERROR_INVALID_VALUE;
@@ -63,6 +63,7 @@ CUresult attribute_of(const KnownMemory& known, CUpointer_attribute attribute, v
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
             return give(data, int{known.sync});
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
             return give(data, known.id);
         case CU_POINTER_ATTRIBUTE_IS_MANAGED:
             return give(data, static_cast<unsigned char>(known.managed));
@@ -71,28 +72,23 @@ CUresult attribute_of(const KnownMemory& known, CUpointer_attribute attribute, v
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
             return give(data, int{known.device_block});
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-            return give(data, static_cast<CUdeviceptr>(known.base));
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+            return give(data, known.base);
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
             return give(data, known.size);
         case CU_POINTER_ATTRIBUTE_MAPPED:
             return give(data, int{1});
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
             return give(data, 0ULL);
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
             return give(data, int{0});
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             return give(data, unsigned{usable_here(known) == CUDA_SUCCESS ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
                                                                           : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE});
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             return give(data, known.pool);
-        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-            return give(data, known.size);
-        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-            return give(data, static_cast<CUdeviceptr>(known.base));
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-            return give(data, known.id);
-        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-            return give(data, int{0});
         case CU_POINTER_ATTRIBUTE_P2P_TOKENS: {
             // Documented for memory of cuMemAlloc, and to make copies of it synchronous.
             const unsigned on = 1;

@@ -10,13 +10,9 @@
 using namespace cuslice::fake;
 
 CUSLICE_ENTRY(cuMemAddressReserve, out, size, alignment, hint, flags) {
-    Address address = 0;
     if (out == nullptr || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = reserve_addresses(address, size, alignment);  // the wanted address is a hint, not taken
-    if (result == CUDA_SUCCESS)
-        *out = address;
-    return result;
+    return reserve_addresses(*out, size, alignment);  // the wanted address is a hint, not taken
 }
 
 CUSLICE_ENTRY(cuMemAddressFree, address, size) { return free_addresses(address, size); }

@@ -5,8 +5,6 @@
 
 namespace cuslice::fake {
 
-constinit EventTable events;
-
 Record begin_record(Event& event) {
     auto time = std::make_shared<std::atomic<uint64_t>>(0);
     if (event.shared == nullptr)

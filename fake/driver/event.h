@@ -24,8 +24,7 @@ struct Event {
     std::shared_ptr<SharedEvent> shared;  // of an event between processes: what is said of it there holds
 };
 
-using EventTable = HandleTable<Event, CUevent, HandleKind::Event>;
-extern EventTable events;
+inline constinit HandleTable<Event, CUevent, HandleKind::Event> events;
 
 /// A record that has been begun. Whoever begins one submits its task; if that can't be, runs it.
 struct Record {

@@ -17,3 +17,9 @@
     auto* name = (table).find(handle);       \
     if (name == nullptr)                     \
     return CUDA_ERROR_INVALID_HANDLE
+
+/// The same where a handle that is none is a wrong argument like any other: CUDA_ERROR_INVALID_VALUE.
+#define CUSLICE_FIND_ARGUMENT(name, table, handle) \
+    auto* name = (table).find(handle);             \
+    if (name == nullptr)                           \
+    return CUDA_ERROR_INVALID_VALUE

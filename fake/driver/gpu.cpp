@@ -56,12 +56,20 @@ CUresult Gpu::allocate(Region& region, uint64_t bytes, BlockKind kind, uint32_t 
         is_managed ? managed_bytes.give_back(books, size) : books.release(taken_back(size));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    // The host writes to managed memory without a call: its contents are always worth discarding.
+    block.record->touched = is_managed;
     out = block.base;
     return CUDA_SUCCESS;
 }
 
+void Gpu::free_at(Region& region, Address base) {
+    const std::lock_guard hold(lock);
+    if (const Block block = region.heap.at(base))
+        free_block(region, block);
+}
+
 void Gpu::unshare(Region& region, const Block& block) {
-    const uint64_t bytes = (block.record->asked + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const uint64_t bytes = round_up(uint64_t{block.record->asked}, kPageBytes);
     if (block.record->adopted) {
         region.space.give_up(block.base, bytes);
     } else if (block.record->asked >= kPageBytes) {

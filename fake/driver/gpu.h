@@ -81,6 +81,9 @@ class Gpu {
         else if (kind < BlockKind::Imported && kind != BlockKind::Pool)
             books.release(taken_back(rounded(bytes)));
     }
+    /// The same of the block that begins here, if there is one; takes the lock.
+    void free_at(Region& region, Address base);
+
     /// Frees everything of one owner.
     void free_all(uint32_t owner);
 
@@ -112,7 +115,7 @@ class Gpu {
     bool in_shared_chunk(uint64_t size) const { return size <= spec.block_chunk / 2; }
     uint64_t in_chunks(uint64_t size) const {
         const uint64_t chunk = spec.block_chunk;
-        return chunk == 0 ? size : (size + chunk - 1) / chunk * chunk;
+        return chunk == 0 ? size : round_up(size, chunk);
     }
     uint64_t small_bytes_ = 0;  // with the lock held
     /// Gives up the contents of a block that is about to be freed, and its entry in `shared`.

@@ -3,14 +3,10 @@
 
 namespace cuslice::fake {
 
-constinit GraphTable graphs;
-constinit GraphNodeTable graph_nodes;
-constinit GraphExecTable graph_execs;
-
-bool append_node(CUgraph handle, NodeType type, Task task, std::shared_ptr<GraphBlock> memory) {
+CUgraphNode append_node(CUgraph handle, NodeType type, Task task, std::shared_ptr<GraphBlock> memory) {
     Graph* graph = graphs.find(handle);
     if (graph == nullptr)
-        return false;
+        return nullptr;
     const auto [node_handle, node] = graph_nodes.create();
     node->type = type;
     node->task = std::move(task);
@@ -18,7 +14,7 @@ bool append_node(CUgraph handle, NodeType type, Task task, std::shared_ptr<Graph
     graph->has_memory = graph->has_memory || memory != nullptr;
     node->memory = std::move(memory);
     graph->nodes.push_back(node_handle);
-    return true;
+    return node_handle;
 }
 
 CUresult check_dependencies(CUgraph handle, const CUgraphNode* nodes, size_t count) {
@@ -53,12 +49,12 @@ CUgraph clone_graph(CUgraph handle) {
     const CUgraph clone = graphs.create(Graph{{}, false, {}, graph->objects}).first;
     for (const CUgraphNode node : graph->nodes) {
         const GraphNode& from = *graph_nodes.find(node);
-        append_node(clone, from.type, from.task);
+        const CUgraphNode copy = append_node(clone, from.type, from.task);
         if (from.child == nullptr)
             continue;
         const CUgraph child = clone_graph(from.child);
         graphs.find(child)->is_child = true;
-        graph_nodes.find(graphs.find(clone)->nodes.back())->child = child;
+        graph_nodes.find(copy)->child = child;
     }
     return clone;
 }

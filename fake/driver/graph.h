@@ -24,7 +24,6 @@ struct GraphNode {
     std::shared_ptr<GraphBlock> memory;  // that it allocates or frees
     CUgraph child = nullptr;             // of a child graph's node: its own copy
 };
-using GraphNodeTable = HandleTable<GraphNode, CUgraphNode, HandleKind::GraphNode>;
 
 struct Graph {
     std::vector<CUgraphNode> nodes;  // in the order in which they run
@@ -33,7 +32,6 @@ struct Graph {
     HeldObjects objects;
     bool is_child = false;  // a node's own, which ends with it
 };
-using GraphTable = HandleTable<Graph, CUgraph, HandleKind::Graph>;
 
 struct ExecNode {
     NodeType type;
@@ -52,14 +50,13 @@ struct GraphExec {
     std::shared_ptr<void> instance;
     std::shared_ptr<const HeldObjects> objects;  // a launch holds them as well
 };
-using GraphExecTable = HandleTable<GraphExec, CUgraphExec, HandleKind::GraphExec>;
 
-extern GraphTable graphs;
-extern GraphNodeTable graph_nodes;
-extern GraphExecTable graph_execs;
+inline constinit HandleTable<Graph, CUgraph, HandleKind::Graph> graphs;
+inline constinit HandleTable<GraphNode, CUgraphNode, HandleKind::GraphNode> graph_nodes;
+inline constinit HandleTable<GraphExec, CUgraphExec, HandleKind::GraphExec> graph_execs;
 
-/// Appends a node; false if the graph is gone.
-bool append_node(CUgraph graph, NodeType type, Task task, std::shared_ptr<GraphBlock> memory = nullptr);
+/// Appends a node; null if the graph is gone.
+CUgraphNode append_node(CUgraph graph, NodeType type, Task task, std::shared_ptr<GraphBlock> memory = nullptr);
 /// CUDA_ERROR_INVALID_VALUE unless the graph is one and all of these are nodes of it.
 CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, size_t count);
 /// Copies the nodes of a graph for an instance, those of child graphs included.

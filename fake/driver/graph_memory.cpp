@@ -13,7 +13,7 @@ namespace cuslice::fake {
 namespace {
 
 /// Every allocation node's block, by address.
-std::map<Address, std::weak_ptr<GraphBlock>>& blocks() {
+auto& blocks() {
     static auto* all = new std::map<Address, std::weak_ptr<GraphBlock>>;
     return *all;
 }
@@ -71,7 +71,7 @@ CUresult run_through(const GraphExec& exec, std::map<Gpu*, Course>& courses, boo
 /// Grows the device's pool so that so much more can be used; false if the GPU has no room for it.
 bool make_room(Gpu& gpu, uint64_t more) {
     GraphPool& pool = graph_pool(gpu);
-    const uint64_t chunk = gpu.spec.pool_chunk, wanted = (pool.used + more + chunk - 1) / chunk * chunk;
+    const uint64_t wanted = round_up(pool.used + more, gpu.spec.pool_chunk);
     if (wanted <= pool.reserved)
         return true;
     if (!gpu.charge(wanted - pool.reserved))
@@ -83,12 +83,7 @@ bool make_room(Gpu& gpu, uint64_t more) {
 
 }  // namespace
 
-GraphBlock::~GraphBlock() {
-    const std::lock_guard hold(gpu->lock);
-    const Block block = gpu->device.heap.at(at);
-    if (block)
-        gpu->free_block(gpu->device, block);
-}
+GraphBlock::~GraphBlock() { gpu->free_at(gpu->device, at); }
 
 GraphPool& graph_pool(const Gpu& gpu) {
     static auto* all = new GraphPool[64];
@@ -97,7 +92,7 @@ GraphPool& graph_pool(const Gpu& gpu) {
 
 void trim_graph_pool(Gpu& gpu) {
     GraphPool& pool = graph_pool(gpu);
-    const uint64_t chunk = gpu.spec.pool_chunk, least = (pool.used + chunk - 1) / chunk * chunk;
+    const uint64_t least = round_up(pool.used, gpu.spec.pool_chunk);
     if (least >= pool.reserved)
         return;
     gpu.release(pool.reserved - least);

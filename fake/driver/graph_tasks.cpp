@@ -8,13 +8,13 @@
 
 namespace cuslice::fake {
 
-CUresult kernel_task(const CUDA_KERNEL_NODE_PARAMS_v3& params, Task& task) {
+CUresult make_task(const CUDA_KERNEL_NODE_PARAMS_v3& params, Task& task) {
     CUSLICE_TRY(check_kernel_node(params));
     task = skip_kernel();
     return CUDA_SUCCESS;
 }
 
-CUresult copy_task(const CUDA_MEMCPY3D& copy, CUcontext context_handle, Task& task) {
+CUresult make_task(const CUDA_MEMCPY3D& copy, CUcontext context_handle, Task& task) {
     const Context* context = live_context(context_handle);
     if (context == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +29,7 @@ CUresult copy_task(const CUDA_MEMCPY3D& copy, CUcontext context_handle, Task& ta
     return CUDA_SUCCESS;
 }
 
-CUresult fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
+CUresult make_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
     const Context* context = live_context(params.ctx);
     const unsigned element = params.elementSize;
     if (context == nullptr || (element != 1 && element != 2 && element != 4))
@@ -41,7 +41,7 @@ CUresult fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
     return CUDA_SUCCESS;
 }
 
-CUresult host_task(CUhostFn function, void* data, Task& task) {
+CUresult make_task(CUhostFn function, void* data, Task& task) {
     if (function == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     task = [function, data] { function(data); };

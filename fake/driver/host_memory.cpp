@@ -20,7 +20,7 @@ namespace {
 constinit std::mutex host_lock;
 uint32_t last_id = 0;
 
-std::map<Address, HostBlock>& blocks() {
+auto& blocks() {
     static auto* all = new std::map<Address, HostBlock>;
     return *all;
 }
@@ -56,7 +56,7 @@ bool is_mapped(Address base, size_t bytes) {
     return true;
 }
 
-size_t whole_pages(size_t bytes) { return (bytes + kHostPage - 1) / kHostPage * kHostPage; }
+size_t whole_pages(size_t bytes) { return round_up(bytes, kHostPage); }
 
 /// Memory for a block that has all but its place.
 CUresult make_block(void** out, HostBlock block) {

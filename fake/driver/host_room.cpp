@@ -23,7 +23,7 @@ constinit std::mutex files_lock;
 // Bytes that the files had when they were last measured, plus the most that can have been added since.
 std::atomic<size_t> known{0};
 
-std::vector<int>& files() {
+auto& files() {
     static auto* all = new std::vector<int>;
     return *all;
 }

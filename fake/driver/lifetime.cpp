@@ -18,7 +18,7 @@ namespace cuslice::fake {
 namespace {
 
 // Other threads may be making and ending such of other contexts.
-template <typename Table, typename Handle>
+template <typename Handle, typename Table>
 void end_those_of(CUcontext context, Table& table, std::vector<Handle> owned = {}) {
     table.each_held([&](Handle handle, const auto& object) {
         if (object.context == context)
@@ -29,8 +29,8 @@ void end_those_of(CUcontext context, Table& table, std::vector<Handle> owned = {
 }
 
 void end_owned_by(Context& context) {
-    end_those_of<StreamTable, CUstream>(context.handle, streams);
-    end_those_of<EventTable, CUevent>(context.handle, events);
+    end_those_of<CUstream>(context.handle, streams);
+    end_those_of<CUevent>(context.handle, events);
     forget_default_streams(context);
     end_modules(context);
     end_textures(context);

@@ -30,10 +30,6 @@ void fill_bytes(unsigned char* to, uint32_t pattern, size_t phase, size_t size) 
         to[i] = bytes[(phase + i) % 4];
 }
 
-size_t within_page(Address address, Address base, size_t size) {
-    return std::min(size, kPageBytes - (address - base) % kPageBytes);
-}
-
 constexpr int kRoomFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 // Addresses below 2 GiB, for devices whose pointers have 32 bits.
@@ -56,13 +52,13 @@ void* map_low(size_t size) {
 }  // namespace
 
 bool MemorySpace::reserve(size_t least, size_t wanted, bool low, bool shared, Address shift) {
-    least = (least + kPageBytes - 1) / kPageBytes * kPageBytes;
+    least = round_up(least, kPageBytes);
     // A sanitizer or a ulimit leaves less room than the machine has: halve until it fits.
     for (size_t size = std::max(least, wanted / kPageBytes * kPageBytes); size >= least; size /= 2) {
         void* range = low ? map_low(size + kPageBytes) : mmap(nullptr, size + kPageBytes, PROT_NONE, kRoomFlags, -1, 0);
         if (range == MAP_FAILED)
             continue;
-        const Address base = (reinterpret_cast<Address>(range) + kPageBytes - 1) / kPageBytes * kPageBytes;
+        const Address base = round_up(reinterpret_cast<Address>(range), kPageBytes);
         const size_t whole = size / kPageBytes * kPageBytes;
         if (back(whole)) {
             void* seen = !shared ? range
@@ -129,7 +125,7 @@ void MemorySpace::make_stored(Address address) {
 void MemorySpace::read(Address from, void* to, size_t size) {
     auto* out = static_cast<unsigned char*>(to);
     while (size > 0) {
-        const size_t part = within_page(from, base_, size);
+        const size_t part = within_page(from, size);
         const uint64_t state = state_of(from);
         if ((state & 3) == kUniform) {
             fill_bytes(out, static_cast<uint32_t>(state >> 32), from % 4, part);
@@ -145,7 +141,7 @@ void MemorySpace::read(Address from, void* to, size_t size) {
 void MemorySpace::write(Address to, const void* from, size_t size) {
     const auto* in = static_cast<const unsigned char*>(from);
     while (size > 0) {
-        const size_t part = within_page(to, base_, size);
+        const size_t part = within_page(to, size);
         make_stored(to);
         std::memcpy(at(to), in, part);
         to += part;
@@ -156,8 +152,7 @@ void MemorySpace::write(Address to, const void* from, size_t size) {
 
 void MemorySpace::copy(Address to, MemorySpace& source, Address from, size_t size) {
     while (size > 0) {
-        size_t part = within_page(to, base_, size);
-        part = within_page(from, source.base_, part);
+        const size_t part = source.within_page(from, within_page(to, size));
         const uint64_t state = source.state_of(from);
         if ((state & 3) == kUniform && from % 4 == to % 4) {
             fill(to, static_cast<uint32_t>(state >> 32), part);
@@ -184,7 +179,7 @@ void MemorySpace::fill(Address to, uint32_t pattern, size_t size) {
             size -= whole * kPageBytes;
             continue;
         }
-        const size_t part = within_page(to, base_, size);
+        const size_t part = within_page(to, size);
         // The same over what is there already stores nothing.
         if (state_of(to) != wanted) {
             make_stored(to);

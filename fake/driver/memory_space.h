@@ -5,15 +5,17 @@
 // mapped, elsewhere; a block's bytes lie at its address's offset, so there is no mapping per block. Large uniform
 // fills are kept as a value per page: filling 139 GiB writes a table, not memory.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "fake/driver/sync.h"
+#include "fake/units.h"
 
 namespace cuslice::fake {
 
-using Address = uint64_t;
+using Address = unsigned long long;  // a CUdeviceptr
 
 constexpr size_t kPageBytes = size_t{2} << 20;
 
@@ -62,6 +64,10 @@ class MemorySpace {
 
     bool reserve(size_t least, size_t wanted, bool low, bool shared, Address shift = 0);
     bool back(size_t size);
+    /// So many bytes as are left of the page.
+    size_t within_page(Address address, size_t size) const {
+        return std::min<size_t>(size, kPageBytes - (address - base_) % kPageBytes);
+    }
     unsigned char* at(Address address) const { return contents_ + (address - base_); }
     std::atomic<uint64_t>& page_of(Address address) const { return pages_[(address - base_) / kPageBytes]; }
     /// Where the host writes too, a page's bytes are always in the memfd, whatever the table says.

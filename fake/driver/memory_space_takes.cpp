@@ -27,7 +27,7 @@ size_t absent(const unsigned char* from, size_t size) {
 size_t MemorySpace::write_takes(Address to, size_t size) const {
     size_t bytes = 0;
     while (size > 0) {
-        const size_t part = std::min(size, kPageBytes - (to - base_) % kPageBytes);
+        const size_t part = within_page(to, size);
         // A page that holds a pattern is written out as a whole.
         bytes += (state_of(to) & 3) == kUniform ? kPageBytes : absent(at(to), part);
         to += part;
@@ -43,7 +43,7 @@ size_t MemorySpace::fill_takes(Address to, uint32_t pattern, size_t size) const 
     const uint64_t wanted = pattern == 0 ? kClean : static_cast<uint64_t>(pattern) << 32 | kUniform;
     size_t bytes = 0;
     while (size > 0) {
-        const size_t part = std::min(size, kPageBytes - (to - base_) % kPageBytes);
+        const size_t part = within_page(to, size);
         const uint64_t state = state_of(to);
         if (state != wanted && (part < kPageBytes || state == kLent))
             bytes += write_takes(to, part);
@@ -56,9 +56,7 @@ size_t MemorySpace::fill_takes(Address to, uint32_t pattern, size_t size) const 
 size_t MemorySpace::copy_takes(Address to, const MemorySpace& source, Address from, size_t size) const {
     size_t bytes = 0;
     while (size > 0) {
-        const size_t left =
-            std::min(kPageBytes - (to - base_) % kPageBytes, kPageBytes - (from - source.base_) % kPageBytes);
-        const size_t part = std::min(size, left);
+        const size_t part = source.within_page(from, within_page(to, size));
         const uint64_t state = source.state_of(from);
         const bool pattern = state == kClean || ((state & 3) == kUniform && from % 4 == to % 4);
         bytes += pattern ? fill_takes(to, static_cast<uint32_t>(state >> 32), part) : write_takes(to, part);

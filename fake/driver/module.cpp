@@ -9,11 +9,6 @@
 
 namespace cuslice::fake {
 
-constinit ModuleTable modules;
-constinit FunctionTable functions;
-constinit KernelTable kernels;
-constinit LibraryTable libraries;
-
 namespace {
 
 /// A variable's memory: managed ones can be touched by the host, as the others cannot.
@@ -35,16 +30,6 @@ CUresult make_variable(Context& context, const VariableInfo& info, Variable& out
     return CUDA_SUCCESS;
 }
 
-void free_variable(Gpu& gpu, const Variable& variable) {
-    if (variable.size == 0)
-        return;
-    Region& region = variable.managed ? gpu.managed : gpu.device;
-    const std::lock_guard hold(gpu.lock);
-    const Block block = region.heap.at(variable.at);
-    if (block)
-        gpu.free_block(region, block);
-}
-
 void note(Gpu& gpu, const Module& module, int sign) {
     uint64_t bytes = module.charged;
     for (const auto& [name, variable] : module.variables)
@@ -53,8 +38,10 @@ void note(Gpu& gpu, const Module& module, int sign) {
 }
 
 void free_variables(Gpu& gpu, const Module& module) {
-    for (const auto& [name, variable] : module.variables)
-        free_variable(gpu, variable);
+    for (const auto& [name, variable] : module.variables) {
+        if (variable.size != 0)
+            gpu.free_at(variable.managed ? gpu.managed : gpu.device, variable.at);
+    }
 }
 
 void end_module(Module& module) {
@@ -128,16 +115,15 @@ CUresult find_function(Module& module, const std::string& name, CUfunction& out)
         out = known->second;
         return CUDA_SUCCESS;
     }
-    auto info = kernel_named(module.image, name);
+    const auto info = kernel_named(module.image, name);
     if (info == nullptr)
         return CUDA_ERROR_NOT_FOUND;
-    const auto [handle, function] = functions.create();
-    function->module = module.handle;
-    function->context = module.context;
-    function->dynamic_shared = kSharedPerBlock - info->shared_bytes;
-    function->info = std::move(info);
-    function->image = module.image;
-    module.functions[name] = out = handle;
+    const Function function{.module = module.handle,
+                            .context = module.context,
+                            .info = info,
+                            .image = module.image,
+                            .dynamic_shared = kSharedPerBlock - info->shared_bytes};
+    module.functions[name] = out = functions.create(function).first;
     return CUDA_SUCCESS;
 }
 
@@ -200,9 +186,6 @@ CUresult kernel_attribute(const KernelInfo& info, const Function* function, cons
         case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
             value = binary;
             return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-            value = 0;
-            return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
             value = function != nullptr ? function->dynamic_shared : kSharedPerBlock - info.shared_bytes;
             return CUDA_SUCCESS;
@@ -212,6 +195,7 @@ CUresult kernel_attribute(const KernelInfo& info, const Function* function, cons
         case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
             value = info.cluster_required;
             return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:

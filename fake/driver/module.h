@@ -52,14 +52,10 @@ struct Library {
     std::map<CUcontext, CUmodule> modules;  // loaded so far, one for each context
 };
 
-using ModuleTable = HandleTable<Module, CUmodule, HandleKind::Module>;
-using FunctionTable = HandleTable<Function, CUfunction, HandleKind::Function>;
-using KernelTable = HandleTable<Kernel, CUkernel, HandleKind::Kernel>;
-using LibraryTable = HandleTable<Library, CUlibrary, HandleKind::Library>;
-extern ModuleTable modules;
-extern FunctionTable functions;
-extern KernelTable kernels;
-extern LibraryTable libraries;
+inline constinit HandleTable<Module, CUmodule, HandleKind::Module> modules;
+inline constinit HandleTable<Function, CUfunction, HandleKind::Function> functions;
+inline constinit HandleTable<Kernel, CUkernel, HandleKind::Kernel> kernels;
+inline constinit HandleTable<Library, CUlibrary, HandleKind::Library> libraries;
 
 // All of these: the driver's lock is held.
 

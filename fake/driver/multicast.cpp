@@ -55,8 +55,8 @@ bool within(size_t offset, size_t size, size_t end) {
 /// With the lock held and the team complete.
 CUresult bind(Multicast& object, size_t offset, CUmemGenericAllocationHandle memory, size_t memory_offset,
               size_t size) {
-    Physical* physical = physicals.find(memory);
-    if (physical == nullptr || !within(memory_offset, size, physical->size) || !within(offset, size, object.prop.size))
+    CUSLICE_FIND_ARGUMENT(physical, physicals, memory);
+    if (!within(memory_offset, size, physical->size) || !within(offset, size, object.prop.size))
         return CUDA_ERROR_INVALID_VALUE;
     if (std::find(object.team.begin(), object.team.end(), physical->gpu) == object.team.end())
         return CUDA_ERROR_INVALID_DEVICE;
@@ -107,8 +107,7 @@ CUresult bind_memory(CUmemGenericAllocationHandle handle, size_t offset, CUmemGe
     std::unique_lock hold(tables().lock);
     await_team(handle, hold);
     Multicast* object = held(handle);
-    const Physical* physical = physicals.find(memory);
-    if (object == nullptr || physical == nullptr || physical->handles == 0)
+    if (object == nullptr || held_physical(memory) == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     return bind(*object, offset, memory, memory_offset, size);
 }

@@ -17,8 +17,6 @@
 
 namespace cuslice::fake {
 
-constinit PhysicalTable physicals;
-
 namespace {
 
 /// Lies behind the contents in an exportable allocation's file, and says what it is.
@@ -127,23 +125,17 @@ CUresult create_physical(CUmemGenericAllocationHandle& out, size_t size, const C
             return CUDA_ERROR_OPERATING_SYSTEM;
         }
     }
-    const auto [handle, physical] = physicals.create();
-    physical->gpu = gpu;
-    physical->at = at;
-    physical->size = size;
-    physical->prop = prop;
-    physical->file = file;
-    physical->id = label.id;
     if (file >= 0)
         count_file(file);
-    out = handle;
+    const Physical made{.gpu = gpu, .at = at, .size = size, .prop = prop, .file = file, .id = label.id};
+    out = physicals.create(made).first;
     return CUDA_SUCCESS;
 }
 
 CUresult export_physical(CUmemGenericAllocationHandle handle, int& file) {
     const std::lock_guard hold(tables().lock);
-    const Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0 || physical->file < 0)
+    const Physical* physical = held_physical(handle);
+    if (physical == nullptr || physical->file < 0)
         return CUDA_ERROR_INVALID_VALUE;
     Gpu& gpu = *physical->gpu;
     {
@@ -201,22 +193,17 @@ CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
     }
     block.record->adopted = block.record->shared = true;
     gpu->shared[block.base].id = label.id;
-    const auto [handle, physical] = physicals.create();
-    physical->gpu = gpu;
-    physical->at = block.base;
-    physical->size = label.size;
-    physical->prop = label.prop;
-    physical->prop.location.id = gpu->ordinal;
-    physical->file = own;
-    physical->id = label.id;
-    out = handle;
+    label.prop.location.id = gpu->ordinal;
+    const Physical made{
+        .gpu = gpu, .at = block.base, .size = label.size, .prop = label.prop, .file = own, .id = label.id};
+    out = physicals.create(made).first;
     return CUDA_SUCCESS;
 }
 
 CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop) {
     const std::shared_lock hold(tables().lock);
-    const Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0)
+    const Physical* physical = held_physical(handle);
+    if (physical == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     prop = physical->prop;
     return CUDA_SUCCESS;
@@ -230,8 +217,8 @@ size_t physical_size(CUmemGenericAllocationHandle handle) {
 
 CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, size_t offset, size_t tiles) {
     const std::lock_guard hold(tables().lock);
-    Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0 || physical->gpu != &gpu)
+    Physical* physical = held_physical(handle);
+    if (physical == nullptr || physical->gpu != &gpu)
         return CUDA_ERROR_INVALID_VALUE;
     if ((physical->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0)
         return CUDA_ERROR_INVALID_VALUE;

@@ -18,8 +18,13 @@ struct Physical {
     int file = -1;    // of exportable memory: what its contents are in, and what other processes are given
     uint64_t id = 0;  // the shared allocation in the books, once it has been exported or if it was imported
 };
-using PhysicalTable = HandleTable<Physical, CUmemGenericAllocationHandle, HandleKind::Physical>;
-extern PhysicalTable physicals;
+inline constinit HandleTable<Physical, CUmemGenericAllocationHandle, HandleKind::Physical> physicals;
+
+/// Memory that the program still holds, or null. With the lock of mappings.h held.
+inline Physical* held_physical(CUmemGenericAllocationHandle handle) {
+    Physical* physical = physicals.find(handle);
+    return physical != nullptr && physical->handles > 0 ? physical : nullptr;
+}
 
 CUresult create_physical(CUmemGenericAllocationHandle& out, size_t size, const CUmemAllocationProp& prop);
 /// A descriptor by which another process can import the memory; it keeps the contents while nobody has imported them.

@@ -13,8 +13,6 @@
 
 namespace cuslice::fake {
 
-constinit PoolTable pools;
-
 namespace {
 
 constinit std::atomic<bool> have_held{false};
@@ -42,8 +40,6 @@ bool is_pool_block(const BlockRecord& record) {
     return record.kind == BlockKind::Pool || (record.kind == BlockKind::Managed && is_pool_number(record.owner));
 }
 
-uint64_t in_chunks(uint64_t bytes, uint64_t chunk) { return (bytes + chunk - 1) / chunk * chunk; }
-
 void note_used(Pool& pool, uint64_t used) {
     pool.used = used;
     pool.used_high = std::max(pool.used_high, used);
@@ -61,10 +57,6 @@ CUresult allocate_managed(Pool& pool, Gpu& gpu, uint64_t bytes, Address& out) {
     CUSLICE_TRY(gpu.open_region(gpu.managed));
     CUSLICE_TRY(gpu.allocate(gpu.managed, bytes, BlockKind::Managed, pool.number, out));
     note_taken(pool, bytes);
-    // The host writes to it without a call: its contents are always worth discarding.
-    const std::lock_guard hold(gpu.lock);
-    if (const Block block = gpu.managed.heap.at(out))
-        block.record->touched = true;
     return CUDA_SUCCESS;
 }
 
@@ -179,7 +171,7 @@ CUresult allocate_pooled(Pool& pool, Gpu& near, uint64_t bytes, Address& out) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(gpu.lock);
     if (wanted > pool.reserved) {
-        const uint64_t growth = in_chunks(wanted, gpu.spec.pool_chunk) - pool.reserved;
+        const uint64_t growth = round_up(wanted, gpu.spec.pool_chunk) - pool.reserved;
         if (!gpu.charge_held(growth))
             return CUDA_ERROR_OUT_OF_MEMORY;
         pool.reserved += growth;
@@ -231,7 +223,7 @@ void trim_pool(Pool& pool, uint64_t keep) {
     if (!pool.of_device())
         return;  // nothing is kept there
     Gpu& gpu = *pool.gpu;
-    const uint64_t least = in_chunks(std::max(pool.used, keep), gpu.spec.pool_chunk);
+    const uint64_t least = round_up(std::max(pool.used, keep), gpu.spec.pool_chunk);
     if (least >= pool.reserved)
         return;
     gpu.release(pool.reserved - least);

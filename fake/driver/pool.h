@@ -26,13 +26,14 @@ struct Pool {
     int reuse[3] = {1, 1, 1};
     std::map<int, CUmemAccess_flags> access;  // of other devices, by ordinal
 
+    /// Memory can be allocated from it.
+    bool usable() const { return !doomed && !imported; }
     bool managed() const { return props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED; }
     /// A device's own memory, in chunks; any other is taken block by block.
     bool of_device() const { return gpu != nullptr && !managed(); }
 };
 
-using PoolTable = HandleTable<Pool, CUmemoryPool, HandleKind::Pool>;
-extern PoolTable pools;
+inline constinit HandleTable<Pool, CUmemoryPool, HandleKind::Pool> pools;
 
 /// A pool on this GPU, or of no GPU's, with a number that owns blocks and that no other pool or context has, and no
 /// properties yet. The driver's lock is held.

@@ -54,7 +54,7 @@ Gpu* gpu_around(Address pointer) {
 /// A block of this process whose contents are the file's; with the lock held.
 CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, uint32_t owner, Block& block) {
     const uint64_t first = page_floor(ticket.offset);
-    const uint64_t bytes = page_floor(ticket.offset + ticket.size + kPageBytes - 1) - first;
+    const uint64_t bytes = round_up(ticket.offset + ticket.size, kPageBytes) - first;
     block = gpu.device.heap.allocate(bytes, BlockKind::Imported, owner);
     if (!block)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -109,7 +109,7 @@ CUresult share_block(const Found& found, uint32_t magic, uint64_t pool, SharingT
         block.record->shared = true;
         const uint64_t end = block.base + block.record->asked;
         const uint64_t first = page_floor(block.base);
-        found.region->space.lend(first, page_floor(end + kPageBytes - 1) - first);
+        found.region->space.lend(first, round_up(end, kPageBytes) - first);
     }
     ticket = {};
     ticket.magic = magic;

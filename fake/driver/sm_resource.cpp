@@ -10,8 +10,6 @@
 
 namespace cuslice::fake {
 
-constinit DescriptionTable descriptions;
-
 namespace {
 
 /// In the part of a CUdevResource that is the driver's own.
@@ -117,9 +115,7 @@ CUresult describe_resources(const CUdevResource* resources, unsigned count, CUde
         description.multiprocessors += resources[i].sm.smCount;
     }
     description.ordinal = first.ordinal;
-    const auto [handle, made] = descriptions.create();
-    *made = description;
-    out = handle;
+    out = descriptions.create(description).first;
     return CUDA_SUCCESS;
 }
 

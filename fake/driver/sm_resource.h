@@ -14,8 +14,7 @@ struct ResourceDescription {
     int ordinal = 0;
     unsigned multiprocessors = 0;
 };
-using DescriptionTable = HandleTable<ResourceDescription, CUdevResourceDesc, HandleKind::ResourceDescription>;
-extern DescriptionTable descriptions;
+inline constinit HandleTable<ResourceDescription, CUdevResourceDesc, HandleKind::ResourceDescription> descriptions;
 
 /// So many multiprocessors of a GPU, that can be split; CUDA_ERROR_NOT_SUPPORTED before Pascal.
 CUresult give_resource(const GpuSpec& gpu, int ordinal, unsigned multiprocessors, CUdevResourceType type,

@@ -12,8 +12,6 @@
 
 namespace cuslice::fake {
 
-constinit StreamTable streams;
-
 namespace {
 
 constexpr int kLeastPriority = 0, kGreatestPriority = -5;
@@ -28,7 +26,7 @@ struct Defaults {
     std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
 };
 
-std::map<uint32_t, Defaults>& defaults() {
+auto& defaults() {
     static auto* all = new std::map<uint32_t, Defaults>;
     return *all;
 }
@@ -42,7 +40,7 @@ struct Left {
 };
 
 /// With the lock held.
-std::vector<Left>& left() {
+auto& left() {
     static auto* all = new std::vector<Left>;
     std::erase_if(*all, [](const Left& one) { return one.queue->idle(); });
     return *all;
@@ -227,8 +225,8 @@ CUresult submit(Stream& stream, NodeType type, Task task) {
     if (const auto capture = stream.capture.get()) {
         if (!capture->active())
             return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        return append_node(capture->graph, type, std::move(task)) ? CUDA_SUCCESS
-                                                                  : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        const CUgraphNode node = append_node(capture->graph, type, std::move(task));
+        return node != nullptr ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     CUSLICE_TRY(refuse_implicit_order(stream));
     stream.queue->submit(with_model_time(type, std::move(task)), implicit_order(stream));

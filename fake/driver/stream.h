@@ -39,8 +39,7 @@ struct Stream {
     bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
 
-using StreamTable = HandleTable<Stream, CUstream, HandleKind::Stream>;
-extern StreamTable streams;
+inline constinit HandleTable<Stream, CUstream, HandleKind::Stream> streams;
 
 /// A priority as streams have it: documented to be clamped.
 int clamped_priority(int priority);

@@ -3,9 +3,6 @@
 
 namespace cuslice::fake {
 
-constinit TextureTable textures;
-constinit SurfaceTable surfaces;
-
 void end_textures(const Context& context) {
     textures.each([&](CUtexObject handle, const Texture& texture) {
         if (texture.context == context.handle)

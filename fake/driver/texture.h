@@ -13,15 +13,13 @@ struct Texture {
     bool has_view = false;
     CUDA_RESOURCE_VIEW_DESC view{};
 };
-using TextureTable = HandleTable<Texture, CUtexObject, HandleKind::Texture>;
-extern TextureTable textures;
+inline constinit HandleTable<Texture, CUtexObject, HandleKind::Texture> textures;
 
 struct Surface {
     CUcontext context = nullptr;
     CUDA_RESOURCE_DESC resource{};
 };
-using SurfaceTable = HandleTable<Surface, CUsurfObject, HandleKind::Surface>;
-extern SurfaceTable surfaces;
+inline constinit HandleTable<Surface, CUsurfObject, HandleKind::Surface> surfaces;
 
 /// CUDA_SUCCESS if the memory that an object is to read exists.
 CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resource);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "fake/driver/find.h"
 #include "fake/driver/handles.h"
 
 namespace cuslice::fake {
@@ -29,8 +30,8 @@ CUresult create_user_object(void* data, CUhostFn destroy, unsigned references, C
 
 CUresult retain_user_object(CUuserObject handle, unsigned count) {
     const std::lock_guard hold(objects_lock);
-    UserObject* object = objects.find(handle);
-    if (object == nullptr || count == 0 || count > INT_MAX - object->references)
+    CUSLICE_FIND_ARGUMENT(object, objects, handle);
+    if (count == 0 || count > INT_MAX - object->references)
         return CUDA_ERROR_INVALID_VALUE;
     object->references += count;
     return CUDA_SUCCESS;
@@ -38,8 +39,8 @@ CUresult retain_user_object(CUuserObject handle, unsigned count) {
 
 CUresult release_user_object(CUuserObject handle, unsigned count) {
     const std::lock_guard hold(objects_lock);
-    UserObject* object = objects.find(handle);
-    if (object == nullptr || count == 0 || count > object->references)
+    CUSLICE_FIND_ARGUMENT(object, objects, handle);
+    if (count == 0 || count > object->references)
         return CUDA_ERROR_INVALID_VALUE;
     object->references -= count;
     if (object->references > 0)

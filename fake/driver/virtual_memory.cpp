@@ -33,8 +33,8 @@ bool exact_mappings(Address address, size_t size, std::vector<Address>& found) {
 size_t mappable_size(CUmemGenericAllocationHandle handle) {
     if (is_multicast(handle))
         return multicast_size(handle);
-    const Physical* physical = physicals.find(handle);
-    return physical == nullptr || physical->handles == 0 ? 0 : physical->size;
+    const Physical* physical = held_physical(handle);
+    return physical == nullptr ? 0 : physical->size;
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ CUresult reserve_addresses(Address& out, size_t size, size_t alignment) {
     void* range = mmap(nullptr, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    const Address base = (reinterpret_cast<Address>(range) + align - 1) / align * align;
+    const Address base = round_up(reinterpret_cast<Address>(range), align);
     const std::lock_guard hold(tables().lock);
     tables().reservations[base] = {size, range, size + align};
     out = base;
@@ -72,8 +72,8 @@ CUresult release_physical(CUmemGenericAllocationHandle handle) {
     const std::lock_guard hold(tables().lock);
     if (is_multicast(handle))
         return release_multicast(handle);
-    Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0)
+    Physical* physical = held_physical(handle);
+    if (physical == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     physical->handles--;
     drop_if_unused(handle, *physical);

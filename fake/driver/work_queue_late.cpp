@@ -20,7 +20,7 @@ size_t queued = 0;
 uint64_t random_state = 0;
 
 /// Work queues with work that is not done, in no order.
-std::vector<std::shared_ptr<WorkQueue>>& busy() {
+auto& busy() {
     static auto* all = new std::vector<std::shared_ptr<WorkQueue>>;
     return *all;
 }
