@@ -51,12 +51,11 @@ cudaError_t from_driver_format(CUarray_format format, unsigned channels, cudaCha
 
 cudaError_t element_bytes(cudaArray_t array, size_t* bytes) {
     CUDA_ARRAY3D_DESCRIPTOR found{};
-    cudaError_t error = as_error(CU(cuArray3DGetDescriptor, 3020)(&found, reinterpret_cast<CUarray>(array)));
     cudaChannelFormatDesc description{};
-    if (error == cudaSuccess)
-        error = from_driver_format(found.Format, found.NumChannels, &description);
+    CUSLICE_TRY(as_error(CU(cuArray3DGetDescriptor, 3020)(&found, reinterpret_cast<CUarray>(array))));
+    CUSLICE_TRY(from_driver_format(found.Format, found.NumChannels, &description));
     *bytes = static_cast<size_t>(description.x + description.y + description.z + description.w) / 8;
-    return error;
+    return cudaSuccess;
 }
 
 }  // namespace cuslice::fake

@@ -17,13 +17,12 @@ cudaError_t describe_box(Copy& copy, const Parameters& parameters, cudaMemcpyKin
     }
     size_t source_unit = 1;
     size_t destination_unit = 1;
-    cudaError_t error = cudaSuccess;
-    if (!from_pointer)
-        error = element_bytes(parameters.srcArray, &source_unit);
-    if (error == cudaSuccess && !to_pointer)
-        error = element_bytes(parameters.dstArray, &destination_unit);
-    if (error != cudaSuccess)
-        return error;
+    if (!from_pointer) {
+        CUSLICE_TRY(element_bytes(parameters.srcArray, &source_unit));
+    }
+    if (!to_pointer) {
+        CUSLICE_TRY(element_bytes(parameters.dstArray, &destination_unit));
+    }
     copy.srcMemoryType = from_pointer ? source_type(kind) : CU_MEMORYTYPE_ARRAY;
     copy.srcHost = parameters.srcPtr.ptr;
     copy.srcDevice = address(parameters.srcPtr.ptr);

@@ -5,15 +5,21 @@
 
 namespace cuslice::fake {
 
+/// Sets the grid and the block of a launch as the driver's structures have them.
+template <class Launch>
+void set_shape(Launch& launch, dim3 grid, dim3 block) {
+    launch.gridDimX = grid.x;
+    launch.gridDimY = grid.y;
+    launch.gridDimZ = grid.z;
+    launch.blockDimX = block.x;
+    launch.blockDimY = block.y;
+    launch.blockDimZ = block.z;
+}
+
 /// A launch's configuration as the driver wants it. Shared memory must fit 32 bits.
 inline CUlaunchConfig driver_config(const cudaLaunchConfig_t& config) {
     CUlaunchConfig wanted{};
-    wanted.gridDimX = config.gridDim.x;
-    wanted.gridDimY = config.gridDim.y;
-    wanted.gridDimZ = config.gridDim.z;
-    wanted.blockDimX = config.blockDim.x;
-    wanted.blockDimY = config.blockDim.y;
-    wanted.blockDimZ = config.blockDim.z;
+    set_shape(wanted, config.gridDim, config.blockDim);
     wanted.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
     wanted.hStream = config.stream;
     wanted.attrs = same_layout<CUlaunchAttribute>(config.attrs);

@@ -23,16 +23,12 @@ CUresult code_for_current(const void* device_code, Target* code) {
     CUdevice device = 0;
     int major = 0;
     int minor = 0;
-    CUresult result = CU(cuCtxGetDevice, 2000)(&device);
-    if (result == CUDA_SUCCESS) {
-        result = CU(cuDeviceGetAttribute, 2000)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-    }
-    if (result == CUDA_SUCCESS) {
-        result = CU(cuDeviceGetAttribute, 2000)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-    }
+    CUSLICE_TRY(CU(cuCtxGetDevice, 2000)(&device));
+    CUSLICE_TRY(CU(cuDeviceGetAttribute, 2000)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+    CUSLICE_TRY(CU(cuDeviceGetAttribute, 2000)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
     const int capability = major * 10 + minor;
-    if (result != CUDA_SUCCESS || find_code(device_code, capability, code))
-        return result;
+    if (find_code(device_code, capability, code))
+        return CUDA_SUCCESS;
     *code = {false, capability};
     return takes_foreign_code(device) ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
@@ -41,11 +37,8 @@ CUresult code_for_current(const void* device_code, Target* code) {
 CUresult module_of(Binary* binary, CUmodule* module) {
     CUcontext context = nullptr;
     unsigned long long id = 0;
-    CUresult result = CU(cuCtxGetCurrent, 4000)(&context);
-    if (result == CUDA_SUCCESS)
-        result = CU(cuCtxGetId, 12000)(context, &id);
-    if (result != CUDA_SUCCESS)
-        return result;
+    CUSLICE_TRY(CU(cuCtxGetCurrent, 4000)(&context));
+    CUSLICE_TRY(CU(cuCtxGetId, 12000)(context, &id));
     for (LoadedModule* loaded = binary->loaded; loaded != nullptr; loaded = loaded->next) {
         if (loaded->context == context && loaded->context_id == id) {
             *module = loaded->module;
@@ -53,8 +46,7 @@ CUresult module_of(Binary* binary, CUmodule* module) {
         }
     }
     Target code;
-    if (result = code_for_current(binary->device_code, &code); result != CUDA_SUCCESS)
-        return result;
+    CUSLICE_TRY(code_for_current(binary->device_code, &code));
     auto* loaded = static_cast<LoadedModule*>(std::malloc(sizeof(LoadedModule)));
     char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary, code.capability);
     if (ptx == nullptr) {
@@ -62,7 +54,7 @@ CUresult module_of(Binary* binary, CUmodule* module) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     const PrivateDriver* own = private_driver();
-    result = own != nullptr ? own->load_module(module, ptx) : CU(cuModuleLoadData, 2000)(module, ptx);
+    const CUresult result = own != nullptr ? own->load_module(module, ptx) : CU(cuModuleLoadData, 2000)(module, ptx);
     std::free(ptx);
     if (result != CUDA_SUCCESS) {
         std::free(loaded);
@@ -76,12 +68,10 @@ CUresult module_of(Binary* binary, CUmodule* module) {
 CUresult make_managed_locked(RegisteredVariable* variable) {
     if (variable->shadow == nullptr || variable->managed != 0)
         return CUDA_SUCCESS;
-    const CUresult result = CU(cuMemAllocManaged, 6000)(&variable->managed, variable->size, CU_MEM_ATTACH_GLOBAL);
-    if (result == CUDA_SUCCESS) {
-        *variable->shadow = reinterpret_cast<void*>(variable->managed);
-        CU(cuCtxGetCurrent, 4000)(&variable->owner);
-    }
-    return result;
+    CUSLICE_TRY(CU(cuMemAllocManaged, 6000)(&variable->managed, variable->size, CU_MEM_ATTACH_GLOBAL));
+    *variable->shadow = reinterpret_cast<void*>(variable->managed);
+    CU(cuCtxGetCurrent, 4000)(&variable->owner);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -99,10 +89,8 @@ cudaError_t function_of(const void* kernel, CUfunction* function) {
         return known ? cudaSuccess : cudaErrorInvalidDeviceFunction;
     }
     CUmodule module = nullptr;
-    CUresult result = module_of(found->binary, &module);
-    if (result == CUDA_SUCCESS)
-        result = CU(cuModuleGetFunction, 2000)(function, module, found->name);
-    return as_error(result);
+    CUSLICE_TRY(as_error(module_of(found->binary, &module)));
+    return as_error(CU(cuModuleGetFunction, 2000)(function, module, found->name));
 }
 
 int cubin_capability_of(const void* kernel) {
@@ -126,17 +114,14 @@ cudaError_t address_of(const void* symbol, CUdeviceptr* address, size_t* bytes) 
         return as_error(result);
     }
     CUmodule module = nullptr;
-    CUresult result = module_of(variable->binary, &module);
-    if (result == CUDA_SUCCESS)
-        result = CU(cuModuleGetGlobal, 3020)(address, bytes, module, variable->name);
-    return as_error(result);
+    CUSLICE_TRY(as_error(module_of(variable->binary, &module)));
+    return as_error(CU(cuModuleGetGlobal, 3020)(address, bytes, module, variable->name));
 }
 
 cudaError_t make_managed(Binary* binary) {
     Lock held;
     for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
-        if (const CUresult result = make_managed_locked(variable); result != CUDA_SUCCESS)
-            return as_error(result);
+        CUSLICE_TRY(as_error(make_managed_locked(variable)));
     }
     return cudaSuccess;
 }

@@ -43,20 +43,16 @@ cudaError_t start_locked() {
     if (CU(cuDriverGetVersion, 2020)(&version) != CUDA_SUCCESS || version / 1000 < runtime_version() / 1000) {
         return cudaErrorInsufficientDriver;
     }
-    if (const CUresult result = CU(cuInit, 2000)(0U); result != CUDA_SUCCESS)
-        return as_error(result);
+    CUSLICE_TRY(as_error(CU(cuInit, 2000)(0U)));
     int found = 0;
-    if (const CUresult result = CU(cuDeviceGetCount, 2000)(&found); result != CUDA_SUCCESS)
-        return as_error(result);
+    CUSLICE_TRY(as_error(CU(cuDeviceGetCount, 2000)(&found)));
     if (found <= 0)
         return cudaErrorNoDevice;
     devices = static_cast<Device*>(std::calloc(found, sizeof(Device)));
     if (devices == nullptr)
         return cudaErrorMemoryAllocation;
     for (int ordinal = 0; ordinal < found; ++ordinal) {
-        if (const CUresult result = CU(cuDeviceGet, 2000)(&devices[ordinal].handle, ordinal); result != CUDA_SUCCESS) {
-            return as_error(result);
-        }
+        CUSLICE_TRY(as_error(CU(cuDeviceGet, 2000)(&devices[ordinal].handle, ordinal)));
     }
     count = found;
     return cudaSuccess;
@@ -66,10 +62,8 @@ cudaError_t retain(Device& device, CUcontext* context, unsigned* generation) {
     Lock held;
     if (!device.retained) {
         const PrivateDriver* own = private_driver();
-        const CUresult result = own != nullptr ? own->retain_primary(&device.primary, device.handle)
-                                               : CU(cuDevicePrimaryCtxRetain, 7000)(&device.primary, device.handle);
-        if (result != CUDA_SUCCESS)
-            return as_error(result);
+        CUSLICE_TRY(as_error(own != nullptr ? own->retain_primary(&device.primary, device.handle)
+                                            : CU(cuDevicePrimaryCtxRetain, 7000)(&device.primary, device.handle)));
         device.retained = true;
     }
     *context = device.primary;
@@ -80,16 +74,12 @@ cudaError_t retain(Device& device, CUcontext* context, unsigned* generation) {
 cudaError_t bind(int ordinal) {
     CUcontext context = nullptr;
     unsigned generation = 0;
-    cudaError_t error = retain(devices[ordinal], &context, &generation);
-    if (error != cudaSuccess)
-        return error;
-    error = as_error(CU(cuCtxSetCurrent, 4000)(context));
-    if (error == cudaSuccess) {
-        thread.bound = context;
-        thread.bound_device = ordinal;
-        thread.bound_generation = generation;
-    }
-    return error;
+    CUSLICE_TRY(retain(devices[ordinal], &context, &generation));
+    CUSLICE_TRY(as_error(CU(cuCtxSetCurrent, 4000)(context)));
+    thread.bound = context;
+    thread.bound_device = ordinal;
+    thread.bound_generation = generation;
+    return cudaSuccess;
 }
 
 /// True where the current context is one that this runtime bound here, and that has been reset since.
@@ -149,8 +139,7 @@ cudaError_t start() {
 cudaError_t enter() {
     CUSLICE_TRY(start());
     CUcontext current = nullptr;
-    if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS)
-        return as_error(result);
+    CUSLICE_TRY(as_error(CU(cuCtxGetCurrent, 4000)(&current)));
     return current == nullptr || outdated(current) ? bind(thread.chosen) : cudaSuccess;
 }
 
@@ -165,16 +154,14 @@ cudaError_t device_handle(int ordinal, CUdevice* device) {
 
 cudaError_t current_device(int* ordinal) {
     CUcontext current = nullptr;
-    if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS)
-        return as_error(result);
+    CUSLICE_TRY(as_error(CU(cuCtxGetCurrent, 4000)(&current)));
     if (current == nullptr || current == thread.bound) {
         *ordinal = thread.chosen;
         return cudaSuccess;
     }
     // A context that the program made current through the driver API decides.
     CUdevice device = 0;
-    if (const CUresult result = CU(cuCtxGetDevice, 2000)(&device); result != CUDA_SUCCESS)
-        return as_error(result);
+    CUSLICE_TRY(as_error(CU(cuCtxGetDevice, 2000)(&device)));
     for (int i = 0; i < count; ++i) {
         if (devices[i].handle == device) {
             *ordinal = i;
@@ -187,10 +174,9 @@ cudaError_t current_device(int* ordinal) {
 cudaError_t choose_device(int ordinal) {
     if (ordinal < 0 || ordinal >= count)
         return cudaErrorInvalidDevice;
-    const cudaError_t error = bind(ordinal);
-    if (error == cudaSuccess)
-        thread.chosen = ordinal;
-    return error;
+    CUSLICE_TRY(bind(ordinal));
+    thread.chosen = ordinal;
+    return cudaSuccess;
 }
 
 cudaError_t primary_context(int ordinal, CUcontext* context) {
@@ -203,9 +189,7 @@ cudaError_t primary_context(int ordinal, CUcontext* context) {
 cudaError_t reset_device(int ordinal) {
     Device& device = devices[ordinal];
     Lock held;
-    const CUresult result = CU(cuDevicePrimaryCtxReset, 11000)(device.handle);
-    if (result != CUDA_SUCCESS)
-        return as_error(result);
+    CUSLICE_TRY(as_error(CU(cuDevicePrimaryCtxReset, 11000)(device.handle)));
     if (device.retained) {
         // "Resetting the primary context does not release it" (cuda.h): our own hold on it ends here.
         const PrivateDriver* own = private_driver();

@@ -10,20 +10,16 @@ cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* d
     CUDA_ARRAY3D_DESCRIPTOR wanted{};
     if (array == nullptr || description == nullptr)
         return record(cudaErrorInvalidValue);
-    if (const cudaError_t error = to_driver_format(*description, &wanted.Format, &wanted.NumChannels);
-        error != cudaSuccess) {
-        return record(error);
-    }
+    CUSLICE_TRY(record(to_driver_format(*description, &wanted.Format, &wanted.NumChannels)));
     wanted.Width = extent.width;
     wanted.Height = extent.height;
     wanted.Depth = extent.depth;
     wanted.Flags = flags;  // cudaArray* and CUDA_ARRAY3D_* have the same bits
     return in_context([&] {
         CUarray made = nullptr;
-        const CUresult result = CU(cuArray3DCreate, 3020)(&made, &wanted);
-        if (result == CUDA_SUCCESS)
-            *array = reinterpret_cast<cudaArray_t>(made);
-        return result;
+        CUSLICE_TRY(CU(cuArray3DCreate, 3020)(&made, &wanted));
+        *array = reinterpret_cast<cudaArray_t>(made);
+        return CUDA_SUCCESS;
     });
 }
 

@@ -16,8 +16,8 @@ cudaError_t copy_box(const cudaMemcpy3DParms* parameters, Run run) {
     }
     return in_context([&] {
         CUDA_MEMCPY3D copy{};
-        const cudaError_t error = describe_box(copy, *parameters, parameters->kind);
-        return error != cudaSuccess || is_empty(parameters->extent) ? error : as_error(run(&copy));
+        CUSLICE_TRY(describe_box(copy, *parameters, parameters->kind));
+        return is_empty(parameters->extent) ? cudaSuccess : as_error(run(&copy));
     });
 }
 
@@ -27,12 +27,10 @@ cudaError_t copy_box_between(const cudaMemcpy3DPeerParms* parameters, Run run) {
         return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_MEMCPY3D_PEER copy{};
-        cudaError_t error = describe_box(copy, *parameters, cudaMemcpyDeviceToDevice);
-        if (error == cudaSuccess)
-            error = primary_context(parameters->srcDevice, &copy.srcContext);
-        if (error == cudaSuccess)
-            error = primary_context(parameters->dstDevice, &copy.dstContext);
-        return error != cudaSuccess || is_empty(parameters->extent) ? error : as_error(run(&copy));
+        CUSLICE_TRY(describe_box(copy, *parameters, cudaMemcpyDeviceToDevice));
+        CUSLICE_TRY(primary_context(parameters->srcDevice, &copy.srcContext));
+        CUSLICE_TRY(primary_context(parameters->dstDevice, &copy.dstContext));
+        return is_empty(parameters->extent) ? cudaSuccess : as_error(run(&copy));
     });
 }
 

@@ -19,11 +19,10 @@ cudaError_t rows_of(cudaArray_const_t array, Rows* rows) {
     CUDA_ARRAY3D_DESCRIPTOR found{};
     size_t element = 0;
     auto* const handle = reinterpret_cast<CUarray>(const_cast<cudaArray_t>(array));
-    cudaError_t error = as_error(CU(cuArray3DGetDescriptor, 3020)(&found, handle));
-    if (error == cudaSuccess)
-        error = element_bytes(const_cast<cudaArray_t>(array), &element);
+    CUSLICE_TRY(as_error(CU(cuArray3DGetDescriptor, 3020)(&found, handle)));
+    CUSLICE_TRY(element_bytes(const_cast<cudaArray_t>(array), &element));
     *rows = {found.Width * element, std::max<size_t>(found.Height, 1)};
-    return error;
+    return cudaSuccess;
 }
 
 /// Cuts a run of bytes into boxes of whole rows, with a part of one at either end. `copy` gets the place in the array,
@@ -34,22 +33,21 @@ cudaError_t along_rows(cudaArray_const_t array, size_t x, size_t y, size_t count
         return record(cudaErrorInvalidMemcpyDirection);
     return in_context([&] {
         Rows rows;
-        cudaError_t error = rows_of(array, &rows);
+        CUSLICE_TRY(rows_of(array, &rows));
         const size_t row = rows.bytes;
         // All of it before the first box: a run that doesn't fit leaves the array as it is.
-        if (error == cudaSuccess && (x >= row || y >= rows.count || count > (rows.count - y) * row - x)) {
-            error = cudaErrorInvalidValue;
-        }
-        for (size_t done = 0; error == cudaSuccess && done < count;) {
+        if (x >= row || y >= rows.count || count > (rows.count - y) * row - x)
+            return cudaErrorInvalidValue;
+        for (size_t done = 0; done < count;) {
             const size_t left = count - done;
             const size_t width = x != 0 || left < row ? std::min(left, row - x) : row;
             const size_t height = width == row ? left / row : 1;
-            error = copy(x, y, done, width, height);
+            CUSLICE_TRY(copy(x, y, done, width, height));
             done += width * height;
             y += height;
             x = 0;
         }
-        return error;
+        return cudaSuccess;
     });
 }
 

@@ -13,10 +13,9 @@ cudaError_t between(int destination, int source, size_t count, Copy copy) {
     return in_context([&] {
         CUcontext to = nullptr;
         CUcontext from = nullptr;
-        cudaError_t error = primary_context(destination, &to);
-        if (error == cudaSuccess)
-            error = primary_context(source, &from);
-        return error != cudaSuccess || count == 0 ? error : as_error(copy(to, from));
+        CUSLICE_TRY(primary_context(destination, &to));
+        CUSLICE_TRY(primary_context(source, &from));
+        return count == 0 ? cudaSuccess : as_error(copy(to, from));
     });
 }
 

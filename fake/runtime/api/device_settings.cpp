@@ -7,35 +7,47 @@
 
 using namespace cuslice::fake;
 
+namespace {
+
+/// Asks for a setting that the runtime has an enumeration of its own for. The context is made whatever `config` is.
+template <class Found, class Config, class Ask>
+cudaError_t setting(Config* config, Ask ask) {
+    Found found{};
+    const cudaError_t error = in_context(ask, &found);
+    if (config == nullptr)
+        return record(cudaErrorInvalidValue);
+    if (error == cudaSuccess)
+        *config = static_cast<Config>(found);
+    return error;
+}
+
+}  // namespace
+
 CUSLICE_FORWARD(cudaDeviceSynchronize, cuCtxSynchronize, 2000)
 
 cudaError_t cudaDeviceReset() {
     return started([] {
         int device = 0;
-        cudaError_t error = current_device(&device);
-        if (error == cudaSuccess)
-            error = reset_device(device);
-        if (error == cudaSuccess)
-            forget_last_error();
-        return error;
+        CUSLICE_TRY(current_device(&device));
+        CUSLICE_TRY(reset_device(device));
+        forget_last_error();
+        return cudaSuccess;
     });
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned int flags) {
     return started([&] {
         int device = 0;
-        const cudaError_t error = current_device(&device);
-        return error != cudaSuccess ? error : on_device(device, [&](CUdevice handle) {
-            return CU(cuDevicePrimaryCtxSetFlags, 11000)(handle, flags);
-        });
+        CUSLICE_TRY(current_device(&device));
+        return on_device(device, [&](CUdevice handle) { return CU(cuDevicePrimaryCtxSetFlags, 11000)(handle, flags); });
     });
 }
 
 cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
     return started([&] {
         int device = 0;
-        const cudaError_t error = current_device(&device);
-        return error != cudaSuccess ? error : on_device(device, [&](CUdevice handle) {
+        CUSLICE_TRY(current_device(&device));
+        return on_device(device, [&](CUdevice handle) {
             int active = 0;
             return CU(cuDevicePrimaryCtxGetState, 7000)(handle, flags, &active);
         });
@@ -46,21 +58,13 @@ CUSLICE_FORWARD(cudaDeviceSetLimit, cuCtxSetLimit, 3010, limit, value)
 CUSLICE_FORWARD(cudaDeviceGetLimit, cuCtxGetLimit, 3010, value, limit)
 
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
-    CUfunc_cache found = CU_FUNC_CACHE_PREFER_NONE;
-    const cudaError_t error = in_context(CU(cuCtxGetCacheConfig, 3020), &found);
-    if (error == cudaSuccess && config != nullptr)
-        *config = static_cast<cudaFuncCache>(found);
-    return config == nullptr ? record(cudaErrorInvalidValue) : error;
+    return setting<CUfunc_cache>(config, CU(cuCtxGetCacheConfig, 3020));
 }
 
 CUSLICE_FORWARD(cudaDeviceSetCacheConfig, cuCtxSetCacheConfig, 3020, config)
 
 cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
-    CUsharedconfig found = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
-    const cudaError_t error = in_context(CU(cuCtxGetSharedMemConfig, 4020), &found);
-    if (error == cudaSuccess && config != nullptr)
-        *config = static_cast<cudaSharedMemConfig>(found);
-    return config == nullptr ? record(cudaErrorInvalidValue) : error;
+    return setting<CUsharedconfig>(config, CU(cuCtxGetSharedMemConfig, 4020));
 }
 
 CUSLICE_FORWARD(cudaDeviceSetSharedMemConfig, cuCtxSetSharedMemConfig, 4020, config)

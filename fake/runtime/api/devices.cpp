@@ -24,9 +24,7 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
         return record(cudaErrorInvalidValue);
     return on_device(device, [&](CUdevice handle) {
         if ((flags & cudaInitDeviceFlagsAreValid) != 0) {
-            const CUresult result = CU(cuDevicePrimaryCtxSetFlags, 11000)(handle, device_flags);
-            if (result != CUDA_SUCCESS)
-                return as_error(result);
+            CUSLICE_TRY(as_error(CU(cuDevicePrimaryCtxSetFlags, 11000)(handle, device_flags)));
         }
         CUcontext context = nullptr;
         return primary_context(device, &context);
@@ -69,33 +67,32 @@ cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t* width, const cudaChanne
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int source, int destination) {
     return on_device(source, [&](CUdevice from) {
         CUdevice to = 0;
-        const cudaError_t error = device_handle(destination, &to);
-        return error != cudaSuccess ? error
-                                    : as_error(CU(cuDeviceGetP2PAttribute, 8000)(
-                                          value, static_cast<CUdevice_P2PAttribute>(attribute), from, to));
+        CUSLICE_TRY(device_handle(destination, &to));
+        return as_error(
+            CU(cuDeviceGetP2PAttribute, 8000)(value, static_cast<CUdevice_P2PAttribute>(attribute), from, to));
     });
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer) {
     return on_device(device, [&](CUdevice from) {
         CUdevice to = 0;
-        const cudaError_t error = device_handle(peer, &to);
-        return error != cudaSuccess ? error : as_error(CU(cuDeviceCanAccessPeer, 4000)(can_access, from, to));
+        CUSLICE_TRY(device_handle(peer, &to));
+        return as_error(CU(cuDeviceCanAccessPeer, 4000)(can_access, from, to));
     });
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
     return in_context([&] {
         CUcontext context = nullptr;
-        const cudaError_t error = primary_context(peer, &context);
-        return error != cudaSuccess ? error : as_error(CU(cuCtxEnablePeerAccess, 4000)(context, flags));
+        CUSLICE_TRY(primary_context(peer, &context));
+        return as_error(CU(cuCtxEnablePeerAccess, 4000)(context, flags));
     });
 }
 
 cudaError_t cudaDeviceDisablePeerAccess(int peer) {
     return in_context([&] {
         CUcontext context = nullptr;
-        const cudaError_t error = primary_context(peer, &context);
-        return error != cudaSuccess ? error : as_error(CU(cuCtxDisablePeerAccess, 4000)(context));
+        CUSLICE_TRY(primary_context(peer, &context));
+        return as_error(CU(cuCtxDisablePeerAccess, 4000)(context));
     });
 }

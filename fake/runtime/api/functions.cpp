@@ -16,8 +16,8 @@ template <class Call>
 cudaError_t with_function(const void* kernel, Call call) {
     return in_context([&] {
         CUfunction function = nullptr;
-        const cudaError_t error = function_of(kernel, &function);
-        return error != cudaSuccess ? error : as_error(call(function));
+        CUSLICE_TRY(function_of(kernel, &function));
+        return as_error(call(function));
     });
 }
 

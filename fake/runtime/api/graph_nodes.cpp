@@ -5,6 +5,7 @@
 
 #include "fake/runtime/copy_box.h"
 #include "fake/runtime/forward.h"
+#include "fake/runtime/launch_config.h"
 #include "fake/runtime/modules.h"
 #include "fake/runtime/report.h"
 
@@ -16,8 +17,8 @@ namespace {
 template <class Add>
 cudaError_t in_this_context(Add add) {
     CUcontext context = nullptr;
-    const CUresult result = CU(cuCtxGetCurrent, 4000)(&context);
-    return as_error(result == CUDA_SUCCESS ? add(context) : result);
+    CUSLICE_TRY(as_error(CU(cuCtxGetCurrent, 4000)(&context)));
+    return as_error(add(context));
 }
 
 CUDA_MEMSET_NODE_PARAMS driver_fill(const cudaMemsetParams& fill) {
@@ -33,12 +34,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
     return in_context([&] {
         CUDA_KERNEL_NODE_PARAMS launch{};
         CUSLICE_TRY(function_of(parameters->func, &launch.func));
-        launch.gridDimX = parameters->gridDim.x;
-        launch.gridDimY = parameters->gridDim.y;
-        launch.gridDimZ = parameters->gridDim.z;
-        launch.blockDimX = parameters->blockDim.x;
-        launch.blockDimY = parameters->blockDim.y;
-        launch.blockDimZ = parameters->blockDim.z;
+        set_shape(launch, parameters->gridDim, parameters->blockDim);
         launch.sharedMemBytes = parameters->sharedMemBytes;
         launch.kernelParams = parameters->kernelParams;
         launch.extra = parameters->extra;
@@ -53,8 +49,8 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, con
     }
     return in_context([&] {
         CUDA_MEMCPY3D copy{};
-        const cudaError_t error = describe_box(copy, *parameters, parameters->kind);
-        return error != cudaSuccess ? error : in_this_context([&](CUcontext context) {
+        CUSLICE_TRY(describe_box(copy, *parameters, parameters->kind));
+        return in_this_context([&](CUcontext context) {
             return CU(cuGraphAddMemcpyNode, 10000)(node, graph, dependencies, count, &copy, context);
         });
     });

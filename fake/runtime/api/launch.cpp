@@ -51,8 +51,8 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, size_t shared_byte
     }
     return in_context([&] {
         CUfunction function = nullptr;
-        const cudaError_t error = function_of(kernel, &function);
-        return error != cudaSuccess ? error : launch_error(call(function), grid, block, shared_bytes);
+        CUSLICE_TRY(function_of(kernel, &function));
+        return launch_error(call(function), grid, block, shared_bytes);
     });
 }
 

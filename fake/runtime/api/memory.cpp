@@ -14,10 +14,9 @@ cudaError_t allocate(void** pointer, Call call) {
         return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUdeviceptr found = 0;
-        const cudaError_t error = as_error(call(&found));
-        if (error == cudaSuccess)
-            *pointer = reinterpret_cast<void*>(found);
-        return error;
+        CUSLICE_TRY(call(&found));
+        *pointer = reinterpret_cast<void*>(found);
+        return CUDA_SUCCESS;
     });
 }
 
@@ -51,11 +50,9 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pitched, cudaExtent extent) {
     }
     void* pointer = nullptr;
     size_t pitch = 0;
-    const cudaError_t error = cudaMallocPitch(&pointer, &pitch, extent.width, rows);
-    if (error == cudaSuccess) {
-        *pitched = {pointer, pitch, extent.width, extent.height};
-    }
-    return error;
+    CUSLICE_TRY(cudaMallocPitch(&pointer, &pitch, extent.width, rows));
+    *pitched = {pointer, pitch, extent.width, extent.height};
+    return cudaSuccess;
 }
 
 cudaError_t cudaMallocManaged(void** pointer, size_t size, unsigned int flags) {

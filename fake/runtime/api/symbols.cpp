@@ -12,10 +12,9 @@ cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
     return in_context([&] {
         CUdeviceptr found = 0;
         size_t bytes = 0;
-        const cudaError_t error = address_of(symbol, &found, &bytes);
-        if (error == cudaSuccess)
-            *pointer = reinterpret_cast<void*>(found);
-        return error;
+        CUSLICE_TRY(address_of(symbol, &found, &bytes));
+        *pointer = reinterpret_cast<void*>(found);
+        return cudaSuccess;
     });
 }
 

@@ -110,8 +110,8 @@ cudaError_t described(const void* out, Ask ask, Give give) {
         return record(cudaErrorInvalidValue);
     return in_context([&] {
         Description found{};
-        const CUresult result = ask(&found);
-        return result == CUDA_SUCCESS ? give(found) : as_error(result);
+        CUSLICE_TRY(as_error(ask(&found)));
+        return give(found);
     });
 }
 
@@ -163,8 +163,8 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* object, const cudaResou
         return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_RESOURCE_DESC what{};
-        const cudaError_t error = to_driver(*resource, what);
-        return error != cudaSuccess ? error : as_error(CU(cuSurfObjectCreate, 5000)(object, &what));
+        CUSLICE_TRY(to_driver(*resource, what));
+        return as_error(CU(cuSurfObjectCreate, 5000)(object, &what));
     });
 }
 

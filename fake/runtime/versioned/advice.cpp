@@ -32,8 +32,8 @@ template <class Call>
 cudaError_t on_device_or_host(int ordinal, Call call) {
     return in_context([&] {
         CUdevice device = CU_DEVICE_CPU;
-        const cudaError_t error = ordinal == cudaCpuDeviceId ? cudaSuccess : device_handle(ordinal, &device);
-        return error != cudaSuccess ? error : as_error(call(device));
+        CUSLICE_TRY(ordinal == cudaCpuDeviceId ? cudaSuccess : device_handle(ordinal, &device));
+        return as_error(call(device));
     });
 }
 

@@ -66,12 +66,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
         return record(cudaErrorInvalidValue);
     return in_context([&] {
         PointerAttributes found{};
-        const CUresult result = inspect(pointer, &found);
-        if (result == CUDA_SUCCESS) {
-            unsigned char told[kBytesTold] = {};
-            std::memcpy(told, &found, sizeof found);
-            std::memcpy(static_cast<void*>(attributes), told, kBytesTold);
-        }
-        return result;
+        CUSLICE_TRY(inspect(pointer, &found));
+        unsigned char told[kBytesTold] = {};
+        std::memcpy(told, &found, sizeof found);
+        std::memcpy(static_cast<void*>(attributes), told, kBytesTold);
+        return CUDA_SUCCESS;
     });
 }

@@ -18,14 +18,13 @@ using Properties = DeviceProperties12;
 
 CUresult fill(Properties* properties, CUdevice device) {
     CUuuid uuid{};
-    CUresult result = CU(cuDeviceGetName, 2000)(properties->name, int{sizeof properties->name}, device);
-    if (result == CUDA_SUCCESS)
-        result = CU(cuDeviceGetUuid, 11040)(&uuid, device);
-    if (result == CUDA_SUCCESS)
-        result = CU(cuDeviceTotalMem, 3020)(&properties->totalGlobalMem, device);
+    CUSLICE_TRY(CU(cuDeviceGetName, 2000)(properties->name, int{sizeof properties->name}, device));
+    CUSLICE_TRY(CU(cuDeviceGetUuid, 11040)(&uuid, device));
+    CUSLICE_TRY(CU(cuDeviceTotalMem, 3020)(&properties->totalGlobalMem, device));
     static_assert(sizeof properties->uuid == sizeof uuid);
     std::memcpy(&properties->uuid, &uuid, sizeof uuid);
     // luid is Windows' identity of an adapter; on Linux it stays zero.
+    CUresult result = CUDA_SUCCESS;
     const auto set = [&](auto& member, CUdevice_attribute attribute) {
         int value = 0;
         if (result == CUDA_SUCCESS)
@@ -55,10 +54,9 @@ cudaError_t tell(void* destination, size_t bytes, int ordinal) {
         return record(cudaErrorInvalidValue);
     return on_device(ordinal, [&](CUdevice device) {
         Properties properties{};
-        const CUresult result = fill(&properties, device);
-        if (result == CUDA_SUCCESS)
-            std::memcpy(destination, &properties, bytes);
-        return result;
+        CUSLICE_TRY(fill(&properties, device));
+        std::memcpy(destination, &properties, bytes);
+        return CUDA_SUCCESS;
     });
 }
 
@@ -110,11 +108,8 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
         for (int ordinal = 0; ordinal < device_count(); ++ordinal) {
             Properties has{};
             CUdevice handle = 0;
-            cudaError_t error = device_handle(ordinal, &handle);
-            if (error == cudaSuccess)
-                error = as_error(fill(&has, handle));
-            if (error != cudaSuccess)
-                return error;
+            CUSLICE_TRY(device_handle(ordinal, &handle));
+            CUSLICE_TRY(as_error(fill(&has, handle)));
             if (const int count = matches(asked, has); count > best) {
                 best = count;
                 *device = ordinal;
