@@ -6,3 +6,9 @@
 #define CUSLICE_TRY(...)                                        \
     if (const auto bad = (__VA_ARGS__); bad != decltype(bad){}) \
     return bad
+
+/// Declares a pointer and looks up what it points to, or returns the look-up's error:
+/// CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
+#define CUSLICE_FIND(Type, name, look_up) \
+    Type* name = nullptr;                 \
+    CUSLICE_TRY(look_up)

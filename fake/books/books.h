@@ -5,6 +5,7 @@
 #include <bit>
 #include <bitset>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -147,6 +148,8 @@ class Books {
         return sum + inherited_by_all();
     }
     uint32_t own_number() const { return static_cast<uint32_t>(slot_ - file_->slots); }
+    /// The allocations that have ever been used.
+    std::span<SharedAllocation> used_shared() const { return {file_->shared, file_->header.shared_high}; }
     SharedAllocation* find_shared(uint64_t id) const;
     bool new_shared(uint64_t id, uint64_t bytes, uint32_t payer, bool physical);
     void drop_shared(SharedAllocation& shared, uint32_t number, bool pass_on);

@@ -16,11 +16,7 @@ constexpr int kNaps =
 constexpr int kNapsBeforeLook = 5;  // to look for the holder costs more than most have to wait
 
 bool holder_is_stopped(int file) {
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = 0;
-    lock.l_len = 1;
+    struct flock lock = lock_of(F_WRLCK, 0);
     return fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid > 0 && is_stopped(lock.l_pid);
 }
 

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "fake/books/byte_lock.h"
+
 namespace cuslice::fake {
 namespace {
 
@@ -99,11 +101,7 @@ bool is_stopped(int pid) {
 }
 
 Life life_of_owner(const Slot& slot, unsigned number, int lock_file, uint64_t inode, int* pid_here) {
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = 1 + static_cast<off_t>(number);
-    lock.l_len = 1;
+    struct flock lock = lock_of(F_WRLCK, 1 + static_cast<off_t>(number));
     const int pid = slot.pid.load();
     if (pid_here != nullptr)
         *pid_here = pid;

@@ -29,11 +29,7 @@ bool lock_open_file(int file, off_t byte) { return set_lock(file, byte, F_RDLCK,
 
 /// True unless no open file has a lock there. `bytes`: 0 for all of them.
 bool may_be_locked(int file, off_t byte, off_t bytes) {
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = byte;
-    lock.l_len = bytes;
+    struct flock lock = lock_of(F_WRLCK, byte, bytes);
     return fcntl(file, kOfdGetlk, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 

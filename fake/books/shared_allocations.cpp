@@ -25,10 +25,9 @@ uint32_t first_holder(const SharedAllocation& shared) {
 }  // namespace
 
 SharedAllocation* Books::find_shared(uint64_t id) const {
-    const uint32_t high = file_->header.shared_high;
-    for (uint32_t i = 0; i < high; i++) {
-        if (file_->shared[i].id.load() == id)
-            return &file_->shared[i];
+    for (SharedAllocation& shared : used_shared()) {
+        if (shared.id.load() == id)
+            return &shared;
     }
     return nullptr;
 }
@@ -120,9 +119,7 @@ void Books::drop_shared(SharedAllocation& shared, uint32_t number, bool pass_on)
 }
 
 void Books::drop_all(uint32_t number, SlotPhase phase) {
-    const uint32_t high = file_->header.shared_high;
-    for (uint32_t i = 0; i < high; i++) {
-        SharedAllocation& shared = file_->shared[i];
+    for (SharedAllocation& shared : used_shared()) {
         if (file_->slots[number].phase.load() != phase)
             return;  // others have done it meanwhile
         if (is_made(shared.id) && (holders_word(shared, number) & holder_bit(number)) != 0)
@@ -132,9 +129,7 @@ void Books::drop_all(uint32_t number, SlotPhase phase) {
 
 uint64_t Books::inherited(uint32_t number) const {
     uint64_t sum = 0;
-    const uint32_t high = file_->header.shared_high;
-    for (uint32_t i = 0; i < high; i++) {
-        const SharedAllocation& shared = file_->shared[i];
+    for (const SharedAllocation& shared : used_shared()) {
         const uint32_t payer = shared.payer;
         const bool counts =
             number == kBooksSlots ? (payer & kPayerInherited) != 0 : payer == (number | kPayerInherited);
@@ -146,9 +141,7 @@ uint64_t Books::inherited(uint32_t number) const {
 
 uint64_t Books::unlisted(uint32_t number, SlotPhase phase) const {
     uint64_t sum = 0;
-    const uint32_t high = file_->header.shared_high;
-    for (uint32_t i = 0; i < high; i++) {
-        const SharedAllocation& shared = file_->shared[i];
+    for (const SharedAllocation& shared : used_shared()) {
         const bool its_own = shared.maker == number && shared.maker_owner == phase.owner();
         if (is_made(shared.id) && shared.payer == kPayerNobody && its_own)
             sum += shared.bytes;

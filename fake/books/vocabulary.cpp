@@ -26,6 +26,8 @@ constexpr Result kResults[] = {
 #undef ERROR
 };
 
+}  // namespace
+
 std::string quoted(const std::string& text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -36,8 +38,6 @@ std::string quoted(const std::string& text) {
     }
     return out + '"';
 }
-
-}  // namespace
 
 std::string vocabulary() {
     std::set<std::string> functions;

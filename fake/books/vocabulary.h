@@ -6,6 +6,9 @@
 
 namespace cuslice::fake {
 
+/// A text in quotation marks, as JSON has it.
+std::string quoted(const std::string& text);
+
 /// {"functions": [...], "results": {"CUDA_ERROR_OUT_OF_MEMORY": 2, ...}}: the driver's functions, as it exports them
 /// and as programs write them, and every CUresult.
 std::string vocabulary();

@@ -68,28 +68,17 @@ std::vector<Row> read_all() {
 
 double mib(uint64_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
-std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '"' || c == '\\')
-            out += '\\';
-        if (static_cast<unsigned char>(c) >= 0x20)
-            out += c;
-    }
-    return out;
-}
-
 void print(const std::vector<Row>& rows, bool json) {
     if (json) {
         std::printf("[");
         for (size_t i = 0; i < rows.size(); i++) {
             const Row& row = rows[i];
             std::printf(
-                "%s\n  {\"gpu\": %d, \"uuid\": \"%s\", \"name\": \"%s\", \"capacity\": %llu, \"pid\": %d, \"live\": "
+                "%s\n  {\"gpu\": %d, \"uuid\": \"%s\", \"name\": %s, \"capacity\": %llu, \"pid\": %d, \"live\": "
                 "%s, "
                 "\"peak\": %llu, \"used\": %llu, \"unlisted\": %llu, \"context\": %llu, \"modules\": %llu, "
                 "\"contexts\": %u}",
-                i == 0 ? "" : ",", row.index, row.uuid.c_str(), escaped(row.name).c_str(),
+                i == 0 ? "" : ",", row.index, row.uuid.c_str(), quoted(row.name).c_str(),
                 static_cast<unsigned long long>(row.capacity), row.holder.pid, row.holder.live ? "true" : "false",
                 static_cast<unsigned long long>(row.holder.peak), static_cast<unsigned long long>(row.holder.used),
                 static_cast<unsigned long long>(row.holder.unlisted),

@@ -89,21 +89,11 @@ inline constexpr int kVersionNumber =
 
 /// The answer of cublasGetProperty and cublasLtGetProperty.
 inline CublasStatus library_property(int property, int* value) {
-    if (value == nullptr)
+    constexpr int kNumbers[] = {kLibraryVersion.major, kLibraryVersion.minor, kLibraryVersion.patch};
+    if (value == nullptr || property < major_version || property > patch_level)
         return CublasStatus::invalid_value;
-    switch (property) {
-        case major_version:
-            *value = kLibraryVersion.major;
-            return CublasStatus::success;
-        case minor_version:
-            *value = kLibraryVersion.minor;
-            return CublasStatus::success;
-        case patch_level:
-            *value = kLibraryVersion.patch;
-            return CublasStatus::success;
-        default:
-            return CublasStatus::invalid_value;
-    }
+    *value = kNumbers[property];
+    return CublasStatus::success;
 }
 #endif
 

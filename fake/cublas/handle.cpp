@@ -62,14 +62,10 @@ CublasStatus cublasCreate_v2(CublasHandle** out) {
         return CublasStatus::invalid_value;
     *out = nullptr;
     CUcontext context = nullptr;
-    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS)
-        return create_status(bad);
-    if (const CUresult bad = CU(cuCtxGetCurrent, 4000)(&context); bad != CUDA_SUCCESS)
-        return create_status(bad);
+    CUSLICE_TRY(create_status(load_kernel()));
+    CUSLICE_TRY(create_status(CU(cuCtxGetCurrent, 4000)(&context)));
     CUdeviceptr workspace = 0;
-    const CUresult bad = CU(cuMemAlloc, 3020)(&workspace, workspace_size(current_architecture()));
-    if (bad != CUDA_SUCCESS)
-        return create_status(bad);
+    CUSLICE_TRY(create_status(CU(cuMemAlloc, 3020)(&workspace, workspace_size(current_architecture()))));
     CublasHandle* handle = handles.create();
     if (handle == nullptr) {
         CU(cuMemFree, 3020)(workspace);

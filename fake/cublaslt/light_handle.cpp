@@ -43,8 +43,7 @@ CublasStatus cublasLtCreate(void** out) {
     if (out == nullptr)
         return CublasStatus::invalid_value;
     *out = nullptr;
-    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS)
-        return create_status(bad);
+    CUSLICE_TRY(create_status(load_kernel()));
     LightHandle* handle = handles.create();
     if (handle == nullptr)
         return CublasStatus::alloc_failed;

@@ -113,9 +113,7 @@ CublasStatus cublasLtMatmulAlgoGetHeuristic(const void* handle, const MatmulDesc
     if (wanted <= 0 || results == nullptr || found == nullptr || !is_descriptor(preference))
         return CublasStatus::invalid_value;
     *found = 0;
-    const CublasStatus bad = check_work("cublasLtMatmulAlgoGetHeuristic", work, {a, b, c, d});
-    if (bad != CublasStatus::success)
-        return bad;
+    CUSLICE_TRY(check_work("cublasLtMatmulAlgoGetHeuristic", work, {a, b, c, d}));
     HeuristicResult result{};
     result.algorithm.kind = DescriptorKind::algorithm;
     result.algorithm.id = kAlgorithm;

@@ -4,6 +4,7 @@
 
 #include "fake/libraries/gpu_work.h"
 #include "fake/libraries/live_handles.h"
+#include "fake/try.h"
 
 #include <cstddef>
 
@@ -16,6 +17,7 @@ enum class CudnnStatus : int {
 #include "fake/cudnn/statuses.def"
 #undef CUSLICE_CUDNN_STATUS
 };
+using enum CudnnStatus;
 
 /// Object behind a cudnnHandle_t.
 struct CudnnHandle {
@@ -32,11 +34,11 @@ constexpr size_t kCudartVersion = 12090;
 CudnnStatus create_status(CUresult result) {
     switch (result) {
         case CUDA_SUCCESS:
-            return CudnnStatus::CUDNN_STATUS_SUCCESS;
+            return CUDNN_STATUS_SUCCESS;
         case CUDA_ERROR_OUT_OF_MEMORY:
-            return CudnnStatus::CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+            return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
         default:
-            return CudnnStatus::CUDNN_STATUS_NOT_INITIALIZED;
+            return CUDNN_STATUS_NOT_INITIALIZED;
     }
 }
 
@@ -49,33 +51,32 @@ extern "C" {
 
 CudnnStatus cudnnCreate(CudnnHandle** out) {
     if (out == nullptr)
-        return CudnnStatus::CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+        return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
     *out = nullptr;
-    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS)
-        return create_status(bad);
+    CUSLICE_TRY(create_status(load_kernel()));
     CudnnHandle* handle = handles.create();
     if (handle == nullptr)
-        return CudnnStatus::CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+        return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     *out = handle;
-    return CudnnStatus::CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 CudnnStatus cudnnDestroy(CudnnHandle* handle) {
-    return handles.destroy(handle) ? CudnnStatus::CUDNN_STATUS_SUCCESS : CudnnStatus::CUDNN_STATUS_NOT_INITIALIZED;
+    return handles.destroy(handle) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_INITIALIZED;
 }
 
 CudnnStatus cudnnSetStream(CudnnHandle* handle, CUstream stream) {
     if (!handles.has(handle))
-        return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
+        return CUDNN_STATUS_BAD_PARAM;
     handle->stream = stream;
-    return CudnnStatus::CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 CudnnStatus cudnnGetStream(CudnnHandle* handle, CUstream* stream) {
     if (!handles.has(handle) || stream == nullptr)
-        return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
+        return CUDNN_STATUS_BAD_PARAM;
     *stream = handle->stream;
-    return CudnnStatus::CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 // cudnn_version.h: CUDNN_VERSION
@@ -87,9 +88,9 @@ CudnnStatus cudnnGetProperty(int property, int* value) {
     // libraryPropertyType_t
     constexpr int kNumbers[] = {kMajor, kMinor, kPatch};
     if (value == nullptr || property < 0 || property > 2)
-        return CudnnStatus::CUDNN_STATUS_BAD_PARAM;
+        return CUDNN_STATUS_BAD_PARAM;
     *value = kNumbers[property];
-    return CudnnStatus::CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 const char* cudnnGetErrorString(CudnnStatus status) {

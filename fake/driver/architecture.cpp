@@ -118,10 +118,9 @@ bool find(const Attributes& attributes, int attribute, int& value) {
 }  // namespace
 
 const Architecture& architecture_of(const GpuSpec& gpu) {
-    const int capability = gpu.major * 10 + gpu.minor;
     const Architecture* found = kArchitectures;
     for (const Architecture& row : kArchitectures) {
-        if (row.capability <= capability)
+        if (row.capability <= gpu.capability())
             found = &row;
     }
     return *found;
@@ -130,7 +129,7 @@ const Architecture& architecture_of(const GpuSpec& gpu) {
 bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
     const Architecture& arch = architecture_of(gpu);
     const bool ampere = gpu.major >= 8;
-    const bool fast_double = gpu.major * 10 + gpu.minor == 60 || gpu.major == 7 || gpu.minor == 0;
+    const bool fast_double = gpu.capability() == 60 || gpu.major == 7 || gpu.minor == 0;
     const Attribute own_attributes[] = {
         {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, arch.registers_per_multiprocessor},
         {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, arch.registers_per_multiprocessor},

@@ -37,7 +37,7 @@ CUSLICE_ENTRY(cuKernelGetAttribute, value, attribute, handle, device) {
     const DriverLock hold;
     CUSLICE_FIND(Gpu, gpu, kernel_on_device(handle, device, kernel, function, gpu));
     const Library& library = *libraries.find(kernel->library);
-    const auto image = image_for(library.image, gpu->spec.major * 10 + gpu->spec.minor);
+    const auto image = image_for(library.image, gpu->spec.capability());
     if (image == nullptr)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     auto info = kernel_named(image, kernel->info->name);

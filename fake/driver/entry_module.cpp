@@ -19,9 +19,8 @@ CUresult load(CUmodule* out, const void* data, const JitLog& log = {}, uint64_t 
     if (out == nullptr || data == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_CURRENT(context);
-    const GpuSpec& gpu = context->gpu->spec;
     auto image = std::make_shared<Image>();
-    const CUresult read = read_image(data, gpu.major * 10 + gpu.minor, *image, size);
+    const CUresult read = read_image(data, context->gpu->spec.capability(), *image, size);
     log.write(image->fault);
     if (read != CUDA_SUCCESS)
         return read;

@@ -5,12 +5,6 @@
 #include "fake/driver/cuda_api.h"
 #include "fake/try.h"
 
-/// Declares a pointer and looks up what it points to, or returns the look-up's error:
-/// CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
-#define CUSLICE_FIND(Type, name, look_up) \
-    Type* name = nullptr;                 \
-    CUSLICE_TRY(look_up)
-
 /// Declares a pointer to the live object behind a handle from the program, or returns CUDA_ERROR_INVALID_HANDLE:
 /// CUSLICE_FIND_IN(module, modules, handle);
 #define CUSLICE_FIND_IN(name, table, handle) \

@@ -134,8 +134,7 @@ CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
         out = known->second;
         return CUDA_SUCCESS;
     }
-    const GpuSpec& gpu = context.gpu->spec;
-    std::shared_ptr<const Image> image = image_for(library->image, gpu.major * 10 + gpu.minor);
+    std::shared_ptr<const Image> image = image_for(library->image, context.gpu->spec.capability());
     if (image == nullptr)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     CUSLICE_TRY(load_module(context, std::move(image), out));
@@ -162,8 +161,7 @@ CUresult launchable(CUfunction handle, Context& context, Function*& out) {
 
 CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, const Image& image,
                           CUfunction_attribute attribute, int& value) {
-    const int device = gpu.major * 10 + gpu.minor;
-    const int binary = image.is_ptx || image.capability == 0 ? device : image.capability;
+    const int binary = image.is_ptx || image.capability == 0 ? gpu.capability() : image.capability;
     switch (static_cast<int>(attribute)) {
         case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
             value = info.max_threads;

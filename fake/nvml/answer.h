@@ -21,9 +21,7 @@ inline nvmlReturn_t answered(nvmlReturn_t result) {
 /// Calls f(device) for a good handle and a place for the answer; else says what is wrong.
 template <typename F>
 nvmlReturn_t with_device(nvmlDevice_t handle, const void* out, F&& f) {
-    NvmlDevice* device = nullptr;
-    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS)
-        return answered(bad);
+    CUSLICE_FIND(NvmlDevice, device, answered(nvml_state().find(handle, device)));
     return answered(out == nullptr ? NVML_ERROR_INVALID_ARGUMENT : f(*device));
 }
 

@@ -18,9 +18,8 @@ nvmlReturn_t from(int capability, const void* out, F&& f) {
     if (out == nullptr)
         return answered(NVML_ERROR_INVALID_ARGUMENT);
     const std::vector<NvmlDevice>& all = nvml_state().devices();
-    const bool understood = std::any_of(all.begin(), all.end(), [&](const NvmlDevice& device) {
-        return device.spec.major * 10 + device.spec.minor >= capability;
-    });
+    const bool understood = std::any_of(
+        all.begin(), all.end(), [&](const NvmlDevice& device) { return device.spec.capability() >= capability; });
     return answered(understood ? f() : NVML_ERROR_NOT_SUPPORTED);
 }
 

@@ -19,12 +19,6 @@ std::string long_pci_text(const PciAddress& pci) {
     return text;
 }
 
-std::string short_pci_text(const PciAddress& pci) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%04X:%02X:%02X.0", pci.domain, pci.bus, pci.device);
-    return text;
-}
-
 template <size_t size>
 void put(char (&out)[size], const std::string& text) {
     std::memset(out, 0, size);
@@ -77,7 +71,7 @@ nvmlBrandType_t brand_of(const std::string& brand) {
 }
 
 unsigned architecture_number(const GpuSpec& spec) {
-    switch (spec.major * 10 + spec.minor) {
+    switch (spec.capability()) {
         case 75:
             return NVML_DEVICE_ARCH_TURING;
         case 89:
@@ -171,7 +165,7 @@ CUSLICE_NVML(nvmlDeviceGetPciInfo_v2, handle, out) { return old_pci_info(handle,
 CUSLICE_NVML(nvmlDeviceGetPciInfo_v3, handle, out) {
     return with_gpu(handle, out, [&](const NvmlDevice& device) {
         *out = {};
-        put(out->busIdLegacy, short_pci_text(device.spec.pci));
+        put(out->busIdLegacy, pci_text(device.spec.pci));
         put(out->busId, long_pci_text(device.spec.pci));
         put_address(*out, device.spec);
         return NVML_SUCCESS;
@@ -205,8 +199,7 @@ CUSLICE_NVML(nvmlDeviceGetCurrPcieLinkWidth, handle, out) { return nvmlDeviceGet
 CUSLICE_NVML_DEVICE(nvmlDeviceGetMemoryBusWidth, out, handle, out) { return give(out, device.spec.memory_bus_width); }
 
 CUSLICE_NVML(nvmlDeviceGetTopologyCommonAncestor, handle, other_handle, out) {
-    NvmlDevice* other = nullptr;
-    CUSLICE_TRY(nvml_state().find(other_handle, other));
+    CUSLICE_FIND(NvmlDevice, other, nvml_state().find(other_handle, other));
     return with_device(handle, out, [&](const NvmlDevice&) {
         return give(out, handle == other_handle ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_NODE);
     });
@@ -215,8 +208,7 @@ CUSLICE_NVML(nvmlDeviceGetTopologyCommonAncestor, handle, other_handle, out) {
 CUSLICE_NVML(nvmlDeviceGetP2PStatus, handle, other_handle, index, out) {
     nvmlGpuTopologyLevel_t level{};
     CUSLICE_TRY(nvmlDeviceGetTopologyCommonAncestor(handle, other_handle, &level));
-    NvmlDevice* other = nullptr;
-    CUSLICE_TRY(nvml_state().find(other_handle, other));
+    CUSLICE_FIND(NvmlDevice, other, nvml_state().find(other_handle, other));
     if (static_cast<unsigned>(index) > NVML_P2P_CAPS_INDEX_PCI)
         return NVML_ERROR_INVALID_ARGUMENT;
     return with_device(handle, out, [&](const NvmlDevice& device) {
@@ -228,7 +220,6 @@ CUSLICE_NVML(nvmlDeviceGetP2PStatus, handle, other_handle, index, out) {
 }
 
 CUSLICE_NVML(nvmlDeviceOnSameBoard, handle, other_handle, out) {
-    NvmlDevice* other = nullptr;
-    CUSLICE_TRY(nvml_state().find(other_handle, other));
+    CUSLICE_FIND(NvmlDevice, other, nvml_state().find(other_handle, other));
     return with_device(handle, out, [&](const NvmlDevice&) { return give(out, handle == other_handle); });
 }

@@ -28,9 +28,8 @@ constexpr Generation kGenerations[] = {{60, 4, NVML_NVLINK_VERSION_1_0},  {70, 6
 
 /// Null for a GPU without NVLink.
 const Generation* generation_of(const GpuSpec& gpu) {
-    const auto* found = std::find_if(std::begin(kGenerations), std::end(kGenerations), [&](const Generation& one) {
-        return one.capability == gpu.major * 10 + gpu.minor;
-    });
+    const auto* found = std::find_if(std::begin(kGenerations), std::end(kGenerations),
+                                     [&](const Generation& one) { return one.capability == gpu.capability(); });
     return gpu.nvlink && found != std::end(kGenerations) ? found : nullptr;
 }
 

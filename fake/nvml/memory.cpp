@@ -11,9 +11,8 @@ namespace {
 /// As the library documents it: `*count` is the room and becomes the number; too little room is an error that tells it.
 template <typename Info, typename Fill>
 nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned* count, Info* out, Fill&& fill) {
-    NvmlDevice* device = nullptr;
     std::vector<NvmlHolder> holders;
-    CUSLICE_TRY(nvml_state().find(handle, device));
+    CUSLICE_FIND(NvmlDevice, device, nvml_state().find(handle, device));
     if (count == nullptr || (*count > 0 && out == nullptr))
         return NVML_ERROR_INVALID_ARGUMENT;
     const DriverSpec& driver = device->spec.driver;
@@ -46,8 +45,7 @@ nvmlReturn_t compute_processes(nvmlDevice_t handle, unsigned* count, nvmlProcess
 
 /// Nobody draws on a fake GPU, and there is no MPS server.
 nvmlReturn_t no_processes(nvmlDevice_t handle, unsigned* count) {
-    NvmlDevice* device = nullptr;
-    CUSLICE_TRY(nvml_state().find(handle, device));
+    CUSLICE_FIND(NvmlDevice, device, nvml_state().find(handle, device));
     if (count == nullptr)
         return NVML_ERROR_INVALID_ARGUMENT;
     *count = 0;
@@ -73,18 +71,15 @@ nvmlReturn_t used_bytes(nvmlDevice_t handle, NvmlDevice*& device, unsigned long 
 }  // namespace
 
 CUSLICE_NVML(nvmlDeviceGetMemoryInfo, handle, out) {
-    NvmlDevice* device = nullptr;
     if (out == nullptr)
         return answered(NVML_ERROR_INVALID_ARGUMENT);
-    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS)
-        return answered(bad);
+    CUSLICE_FIND(NvmlDevice, device, answered(nvml_state().find(handle, device)));
     nvmlMemory_v2_t now{};
     now.version = struct_version<nvmlMemory_v2_t>(2);
     // Before 510 there was no newer form, and what the driver keeps was in no figure.
     if (!device->spec.driver.tells_reserved()) {
         unsigned long long used = 0;
-        if (const nvmlReturn_t bad = used_bytes(handle, device, used); bad != NVML_SUCCESS)
-            return answered(bad);
+        CUSLICE_TRY(answered(used_bytes(handle, device, used)));
         *out = {device->spec.memory, device->spec.memory - used, used};
         return NVML_SUCCESS;
     }
@@ -94,9 +89,8 @@ CUSLICE_NVML(nvmlDeviceGetMemoryInfo, handle, out) {
 }
 
 CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2, handle, out) {
-    NvmlDevice* device = nullptr;
     unsigned long long used = 0;
-    CUSLICE_TRY(used_bytes(handle, device, used));
+    CUSLICE_FIND(NvmlDevice, device, used_bytes(handle, device, used));
     if (out == nullptr)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (out->version != struct_version<nvmlMemory_v2_t>(2))
@@ -109,8 +103,7 @@ CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2, handle, out) {
 }
 
 CUSLICE_NVML(nvmlDeviceGetBAR1MemoryInfo, handle, out) {
-    NvmlDevice* device = nullptr;
-    CUSLICE_TRY(nvml_state().find(handle, device));
+    CUSLICE_FIND(NvmlDevice, device, nvml_state().find(handle, device));
     if (out == nullptr)
         return NVML_ERROR_INVALID_ARGUMENT;
     constexpr unsigned long long kWindow = 256ULL << 20, kTaken = 2ULL << 20;
@@ -146,6 +139,6 @@ CUSLICE_NVML(nvmlDeviceGetRunningProcessDetailList, handle, list) {
 }
 
 CUSLICE_NVML(nvmlDeviceGetProcessUtilization, handle, samples, count, since) {
-    const nvmlReturn_t bad = no_processes(handle, count);
-    return bad != NVML_SUCCESS ? bad : NVML_ERROR_NOT_FOUND;  // documented answer when there are no samples
+    CUSLICE_TRY(no_processes(handle, count));
+    return NVML_ERROR_NOT_FOUND;  // documented answer when there are no samples
 }

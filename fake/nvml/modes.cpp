@@ -8,13 +8,6 @@ using namespace cuslice::nvml;
 
 namespace {
 
-nvmlReturn_t flag(nvmlDevice_t handle, nvmlEnableState_t* out, nvmlEnableState_t value) {
-    return with_device(handle, out, [&](const NvmlDevice&) {
-        *out = value;
-        return NVML_SUCCESS;
-    });
-}
-
 /// Calls f(device) for a MIG instance; NVML_ERROR_INVALID_ARGUMENT for a GPU.
 template <typename F>
 nvmlReturn_t of_instance(nvmlDevice_t handle, const void* out, F&& f) {
@@ -28,14 +21,11 @@ bool has_mig(const GpuSpec& gpu) { return gpu.major >= 8 && gpu.brand == "nvidia
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetPersistenceMode, handle, out) { return flag(handle, out, NVML_FEATURE_ENABLED); }
-CUSLICE_NVML(nvmlDeviceGetDisplayMode, handle, out) { return flag(handle, out, NVML_FEATURE_DISABLED); }
-CUSLICE_NVML(nvmlDeviceGetDisplayActive, handle, out) { return flag(handle, out, NVML_FEATURE_DISABLED); }
+CUSLICE_NVML_DEVICE(nvmlDeviceGetPersistenceMode, out, handle, out) { return give(out, NVML_FEATURE_ENABLED); }
+CUSLICE_NVML_DEVICE(nvmlDeviceGetDisplayMode, out, handle, out) { return give(out, NVML_FEATURE_DISABLED); }
+CUSLICE_NVML_DEVICE(nvmlDeviceGetDisplayActive, out, handle, out) { return give(out, NVML_FEATURE_DISABLED); }
 
-CUSLICE_NVML_DEVICE(nvmlDeviceGetComputeMode, out, handle, out) {
-    *out = NVML_COMPUTEMODE_DEFAULT;
-    return NVML_SUCCESS;
-}
+CUSLICE_NVML_DEVICE(nvmlDeviceGetComputeMode, out, handle, out) { return give(out, NVML_COMPUTEMODE_DEFAULT); }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetEccMode, current, handle, current, pending) {
     if (pending == nullptr)
@@ -51,8 +41,7 @@ CUSLICE_NVML_DEVICE(nvmlDeviceGetTotalEccErrors, out, handle, type, counter, out
         return NVML_ERROR_INVALID_ARGUMENT;
     if (!device.spec.ecc)
         return NVML_ERROR_NOT_SUPPORTED;
-    *out = 0;
-    return NVML_SUCCESS;
+    return give(out, 0);
 }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetMigMode, current, handle, current, pending) {

@@ -19,7 +19,7 @@ bool without_mig(const GpuSpec& gpu) { return gpu.mig.empty(); }
 bool without_link(const GpuSpec& gpu) { return cuslice::fake::link_count(gpu) == 0; }
 template <int capability>
 bool before(const GpuSpec& gpu) {
-    return gpu.major * 10 + gpu.minor < capability;
+    return gpu.capability() < capability;
 }
 
 constexpr std::string_view kAlways[] = {

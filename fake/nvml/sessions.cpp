@@ -12,7 +12,7 @@ namespace {
 /// By NVIDIA's table of what can be encoded where ("Video Encode and Decode GPU Support Matrix"): the large chips for
 /// data centres of Ampere, Hopper and Blackwell have no encoder, and AV1 came with Ada.
 bool has_encoder(const GpuSpec& gpu, nvmlEncoderType_t type) {
-    const int capability = gpu.major * 10 + gpu.minor;
+    const int capability = gpu.capability();
     if (capability == 80 || capability == 90 || capability == 100)
         return false;
     return type == NVML_ENCODER_QUERY_AV1 ? capability >= 89 : true;

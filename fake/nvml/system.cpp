@@ -81,21 +81,20 @@ const char* nvmlErrorString(nvmlReturn_t code) {
 }
 
 CUSLICE_NVML(nvmlSystemGetDriverVersion, out, size) {
-    const nvmlReturn_t bad = started();
-    return bad != NVML_SUCCESS ? bad : copy_text(driver_spec().version, out, size);
+    CUSLICE_TRY(started());
+    return copy_text(driver_spec().version, out, size);
 }
 
 CUSLICE_NVML(nvmlSystemGetNVMLVersion, out, size) {
-    const nvmlReturn_t bad = started();
-    return bad != NVML_SUCCESS ? bad : copy_text(nvml_version(), out, size);
+    CUSLICE_TRY(started());
+    return copy_text(nvml_version(), out, size);
 }
 
 CUSLICE_NVML(nvmlSystemGetCudaDriverVersion, version) { return give_cuda_version(version); }
 CUSLICE_NVML(nvmlSystemGetCudaDriverVersion_v2, version) { return give_cuda_version(version); }
 
 CUSLICE_NVML(nvmlSystemGetProcessName, pid, out, size) {
-    if (started() != NVML_SUCCESS)
-        return NVML_ERROR_UNINITIALIZED;
+    CUSLICE_TRY(started());
     if (out == nullptr || size == 0)
         return NVML_ERROR_INVALID_ARGUMENT;
     char path[40], name[4096];
@@ -111,10 +110,8 @@ CUSLICE_NVML(nvmlSystemGetProcessName, pid, out, size) {
 }
 
 CUSLICE_NVML(nvmlUnitGetCount, count) {
-    if (started() != NVML_SUCCESS)
-        return NVML_ERROR_UNINITIALIZED;
+    CUSLICE_TRY(started());
     if (count == nullptr)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *count = 0;
-    return NVML_SUCCESS;
+    return give(count, 0);
 }

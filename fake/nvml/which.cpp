@@ -20,10 +20,8 @@ nvmlReturn_t by(nvmlDevice_t* out, nvmlReturn_t missing, Is&& is) {
         return answered(NVML_ERROR_INVALID_ARGUMENT);
     for (unsigned i = 0; i < count; i++) {
         nvmlDevice_t handle = nullptr;
-        NvmlDevice* device = nullptr;
         CUSLICE_TRY(nvmlDeviceGetHandleByIndex_v2(i, &handle));
-        if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS)
-            return answered(bad);
+        CUSLICE_FIND(NvmlDevice, device, answered(nvml_state().find(handle, device)));
         const size_t gpu = nvml_state().place_of(*device);
         size_t found = is(device->spec) ? gpu : NvmlDevice::kNone;
         for (unsigned place = 0; found == NvmlDevice::kNone && place < device->spec.mig.size(); place++) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/smi/gpu.h"
 
-#include <cstdio>
-
 #include "fake/units.h"
 
 namespace cuslice::fake {
@@ -10,13 +8,6 @@ namespace {
 
 Value none() { return {std::string(kNone), ""}; }
 Value text(std::string words) { return {words.empty() ? std::string(kNone) : std::move(words), ""}; }
-
-template <typename... Types>
-std::string format(const char* pattern, Types... values) {
-    char line[128];
-    std::snprintf(line, sizeof line, pattern, values...);
-    return line;
-}
 
 /// The text that a function of NVML writes; "" where it has no answer.
 template <typename Function>

@@ -2,6 +2,7 @@
 #pragma once
 // The GPUs of the machine and their fields, as NVML tells them to whoever asks: in a slice, the slice's.
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,14 @@ namespace cuslice::fake {
 
 /// Stands where NVML has no answer.
 inline constexpr std::string_view kNone = "[N/A]";
+
+/// printf's format; at most 255 characters.
+template <typename... Types>
+std::string format(const char* pattern, Types... values) {
+    char line[256];
+    std::snprintf(line, sizeof line, pattern, values...);
+    return line;
+}
 
 struct ListedGpu {
     unsigned index = 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/smi/table.h"
 
-#include <cstdio>
-
 namespace cuslice::fake {
 namespace {
 
@@ -15,13 +13,6 @@ std::string rule(char line) {
 }
 
 std::string whole_rule() { return "+" + std::string(kAll, '-') + "+\n"; }
-
-template <typename... Types>
-std::string format(const char* pattern, Types... values) {
-    char line[256];
-    std::snprintf(line, sizeof line, pattern, values...);
-    return line;
-}
 
 std::string row(const std::string& left, const std::string& middle, const std::string& right) {
     return format("|%-*.*s|%*.*s|%*.*s|\n", kLeft, kLeft, left.c_str(), kMiddle, kMiddle, middle.c_str(), kRight,

@@ -56,6 +56,9 @@ struct GpuSpec {
     bool is_instance = false;      // it is a MIG instance itself (mig.h)
     unsigned gpu_instance = 0, compute_instance = 0;  // of an instance
 
+    /// 90 of 9.0.
+    int capability() const { return major * 10 + minor; }
+
     DriverSpec driver;  // the machine's: every GPU of it has the same
 };
 
