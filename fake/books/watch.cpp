@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -73,17 +74,13 @@ void print(const std::vector<Row>& rows, bool json) {
         std::printf("[");
         for (size_t i = 0; i < rows.size(); i++) {
             const Row& row = rows[i];
-            std::printf(
-                "%s\n  {\"gpu\": %d, \"uuid\": \"%s\", \"name\": %s, \"capacity\": %llu, \"pid\": %d, \"live\": "
-                "%s, "
-                "\"peak\": %llu, \"used\": %llu, \"unlisted\": %llu, \"context\": %llu, \"modules\": %llu, "
-                "\"contexts\": %u}",
-                i == 0 ? "" : ",", row.index, row.uuid.c_str(), quoted(row.name).c_str(),
-                static_cast<unsigned long long>(row.capacity), row.holder.pid, row.holder.live ? "true" : "false",
-                static_cast<unsigned long long>(row.holder.peak), static_cast<unsigned long long>(row.holder.used),
-                static_cast<unsigned long long>(row.holder.unlisted),
-                static_cast<unsigned long long>(row.holder.context_bytes),
-                static_cast<unsigned long long>(row.holder.module_bytes), row.holder.contexts);
+            std::printf("%s\n  {\"gpu\": %d, \"uuid\": \"%s\", \"name\": %s, \"capacity\": %" PRIu64
+                        ", \"pid\": %d, \"live\": %s, \"peak\": %" PRIu64 ", \"used\": %" PRIu64
+                        ", \"unlisted\": %" PRIu64 ", \"context\": %" PRIu64 ", \"modules\": %" PRIu64
+                        ", \"contexts\": %u}",
+                        i == 0 ? "" : ",", row.index, row.uuid.c_str(), quoted(row.name).c_str(), row.capacity,
+                        row.holder.pid, row.holder.live ? "true" : "false", row.holder.peak, row.holder.used,
+                        row.holder.unlisted, row.holder.context_bytes, row.holder.module_bytes, row.holder.contexts);
         }
         std::printf("%s]\n", rows.empty() ? "" : "\n");
         return;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "fake/driver/architecture.h"
@@ -44,16 +45,13 @@ void push_context(CUcontext handle) {
     current_handle = handle;
 }
 
-bool pop_context(CUcontext& handle) {
-    if (current_handle == nullptr)
-        return false;
-    handle = current_handle;
-    current_handle = nullptr;
-    if (stack_below != nullptr && !stack_below->empty()) {
+CUcontext pop_context() {
+    const CUcontext top = std::exchange(current_handle, nullptr);
+    if (top != nullptr && stack_below != nullptr && !stack_below->empty()) {
         current_handle = stack_below->back();
         stack_below->pop_back();
     }
-    return true;
+    return top;
 }
 
 unsigned stack_depth() {
@@ -62,9 +60,8 @@ unsigned stack_depth() {
 }
 
 void set_context(CUcontext handle) {
-    CUcontext old = nullptr;
     if (handle == nullptr) {
-        pop_context(old);
+        pop_context();
     } else {
         current_handle = handle;
     }

@@ -74,8 +74,8 @@ Context& create_name(Context& base, CUgreenCtx green);
 
 /// The thread's stack: the top is the current context.
 void push_context(CUcontext handle);
-/// Takes the top off, or returns false if the stack is empty.
-bool pop_context(CUcontext& handle);
+/// Takes the top off and returns it; null if the stack is empty.
+CUcontext pop_context();
 /// How many are on it.
 unsigned stack_depth();
 /// Replaces the top; null takes it off.

@@ -32,17 +32,15 @@ CUresult destroy(CUcontext handle) {
     Context* context = live_context(handle);
     if (context == nullptr || context->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
-    CUcontext top = nullptr;
     if (current_handle == handle)
-        pop_context(top);
+        pop_context();
     end_context(*context);
     return CUDA_SUCCESS;
 }
 
 CUresult pop(CUcontext* out) {
     CUSLICE_FIND_CURRENT(context);
-    CUcontext top = nullptr;
-    pop_context(top);
+    const CUcontext top = pop_context();
     if (out != nullptr)
         *out = top;
     return CUDA_SUCCESS;

@@ -3,7 +3,6 @@
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/event.h"
-#include "fake/driver/green_context.h"
 #include "fake/driver/stream.h"
 
 using namespace cuslice::fake;
@@ -31,8 +30,10 @@ CUresult streams_of(const Context& name, Context& context, std::vector<Stream*>&
 
 namespace cuslice::fake {
 
-CUresult record_in(const Context& name, Event* event) {
-    Context* const context = context_of(name);
+CUresult record_in(const Context* name, Event* event) {
+    if (name == nullptr)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    Context* const context = context_of(*name);
     if (context == nullptr || event == nullptr || event->context != context->handle)
         return CUDA_ERROR_INVALID_HANDLE;
     if (WorkQueue::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
@@ -48,9 +49,9 @@ CUresult record_in(const Context& name, Event* event) {
         return CUDA_SUCCESS;
     }
     std::vector<Stream*> all;
-    CUSLICE_TRY(streams_of(name, *context, all));
+    CUSLICE_TRY(streams_of(*name, *context, all));
     // A queue of its own that waits for all of the context's.
-    const std::vector<WorkQueue::Mark> marks = work_of(*context, name.green);
+    const std::vector<WorkQueue::Mark> marks = work_of(*context, name->green);
     const auto queue = std::make_shared<WorkQueue>();
     const Record record = begin_record(*event);
     queue->submit(record.task, marks);
@@ -58,12 +59,14 @@ CUresult record_in(const Context& name, Event* event) {
     return CUDA_SUCCESS;
 }
 
-CUresult wait_in(const Context& name, const Event* event) {
-    Context* const context = context_of(name);
+CUresult wait_in(const Context* name, const Event* event) {
+    if (name == nullptr)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    Context* const context = context_of(*name);
     if (context == nullptr || event == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     std::vector<Stream*> all;
-    CUSLICE_TRY(streams_of(name, *context, all));
+    CUSLICE_TRY(streams_of(*name, *context, all));
     if (event_reached(*event))
         return CUDA_SUCCESS;
     for (Stream* stream : all)
@@ -73,12 +76,6 @@ CUresult wait_in(const Context& name, const Event* event) {
 
 }  // namespace cuslice::fake
 
-CUSLICE_ENTRY(cuCtxRecordEvent, handle, event) {
-    const Context* name = live_name(handle);
-    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : record_in(*name, events.find(event));
-}
+CUSLICE_ENTRY(cuCtxRecordEvent, handle, event) { return record_in(live_name(handle), events.find(event)); }
 
-CUSLICE_ENTRY(cuCtxWaitEvent, handle, event) {
-    const Context* name = live_name(handle);
-    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : wait_in(*name, events.find(event));
-}
+CUSLICE_ENTRY(cuCtxWaitEvent, handle, event) { return wait_in(live_name(handle), events.find(event)); }

@@ -11,24 +11,6 @@ using namespace cuslice::fake;
 
 namespace {
 
-CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                  CUDA_MEM_ALLOC_NODE_PARAMS& params) {
-    CUSLICE_TRY(check_dependencies(graph, dependencies, count));
-    const CUmemPoolProps& props = params.poolProps;
-    if (params.bytesize == 0 || props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-        props.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (props.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-        CUSLICE_UNSUPPORTED("graph memory that is not on a device");
-    CUSLICE_FIND(Gpu, gpu, find_gpu(props.location.id, gpu));
-    if (params.accessDescCount > driver().gpus.size() || (params.accessDescCount > 0 && params.accessDescs == nullptr))
-        return CUDA_ERROR_INVALID_VALUE;
-    const DriverLock hold;
-    CUSLICE_TRY(add_memory_node(graph, *gpu, params.bytesize, params.dptr));
-    *out = graphs.find(graph)->nodes.back();
-    return CUDA_SUCCESS;
-}
-
 uint64_t* attribute_of(GraphPool& pool, CUgraphMem_attribute attribute) {
     switch (attribute) {
         case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
@@ -54,7 +36,21 @@ const GraphNode* memory_node(CUgraphNode handle, CUgraphNodeType type) {
 CUSLICE_ENTRY(cuGraphAddMemAllocNode, out, graph, dependencies, count, params) {
     if (out == nullptr || params == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return add_node(out, graph, dependencies, count, *params);
+    CUSLICE_TRY(check_dependencies(graph, dependencies, count));
+    const CUmemPoolProps& props = params->poolProps;
+    if (params->bytesize == 0 || props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        props.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (props.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        CUSLICE_UNSUPPORTED("graph memory that is not on a device");
+    CUSLICE_FIND(Gpu, gpu, find_gpu(props.location.id, gpu));
+    if (params->accessDescCount > driver().gpus.size() ||
+        (params->accessDescCount > 0 && params->accessDescs == nullptr))
+        return CUDA_ERROR_INVALID_VALUE;
+    const DriverLock hold;
+    CUSLICE_TRY(add_memory_node(graph, *gpu, params->bytesize, params->dptr));
+    *out = graphs.find(graph)->nodes.back();
+    return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuGraphAddMemFreeNode, out, graph, dependencies, count, address) {

@@ -135,12 +135,6 @@ CUSLICE_ENTRY(cuGreenCtxGetId, handle, id) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuGreenCtxRecordEvent, green, event) {
-    const Context* name = name_of_green(green);
-    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : record_in(*name, events.find(event));
-}
+CUSLICE_ENTRY(cuGreenCtxRecordEvent, green, event) { return record_in(name_of_green(green), events.find(event)); }
 
-CUSLICE_ENTRY(cuGreenCtxWaitEvent, green, event) {
-    const Context* name = name_of_green(green);
-    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : wait_in(*name, events.find(event));
-}
+CUSLICE_ENTRY(cuGreenCtxWaitEvent, green, event) { return wait_in(name_of_green(green), events.find(event)); }

@@ -122,40 +122,6 @@ CUresult configured_blocks(const CUlaunchConfig& config, const Asked& asked, int
 
 bool has_clusters(const Asked& asked) { return asked.context->gpu->spec.major >= 9; }
 
-CUresult active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig* config) {
-    Asked asked;
-    if (clusters == nullptr || config == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    const DriverLock hold;
-    CUSLICE_TRY(find(handle, asked));
-    if (!has_clusters(asked))
-        CUSLICE_UNSUPPORTED("cuOccupancyMaxActiveClusters before compute capability 9.0");
-    int size = 0, blocks = 0;
-    CUSLICE_TRY(cluster_of(*config, *asked.function, size));
-    CUSLICE_TRY(configured_blocks(*config, asked, blocks));
-    // Each of a cluster's blocks on a multiprocessor of its own. Which ones share a GPC isn't known here.
-    *clusters =
-        static_cast<int>(asked.context->gpu->spec.multiprocessors) / size * std::min(blocks, kMostClusteredBlocks);
-    return CUDA_SUCCESS;
-}
-
-CUresult largest_cluster_of(int* size, CUfunction handle, const CUlaunchConfig* config) {
-    Asked asked;
-    if (size == nullptr || config == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    const DriverLock hold;
-    CUSLICE_TRY(find(handle, asked));
-    if (!has_clusters(asked))
-        CUSLICE_UNSUPPORTED("cuOccupancyMaxPotentialClusterSize before compute capability 9.0");
-    int blocks = 0;
-    CUSLICE_TRY(configured_blocks(*config, asked, blocks));
-    const unsigned most = asked.function->non_portable_cluster ? kLargestCluster : kPortableCluster;
-    *size = blocks == 0
-                ? 0
-                : static_cast<int>(std::min(most, static_cast<unsigned>(asked.context->gpu->spec.multiprocessors)));
-    return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 namespace cuslice::fake {
@@ -203,12 +169,38 @@ CUSLICE_ENTRY(cuOccupancyMaxPotentialBlockSizeWithFlags, grid, block, function, 
     return best_block(grid, block, function, shared_of, shared, limit, flags);
 }
 
-CUSLICE_ENTRY(cuOccupancyMaxActiveClusters, clusters, function, config) {
-    return active_clusters(clusters, function, config);
+CUSLICE_ENTRY(cuOccupancyMaxActiveClusters, clusters, handle, config) {
+    Asked asked;
+    if (clusters == nullptr || config == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    const DriverLock hold;
+    CUSLICE_TRY(find(handle, asked));
+    if (!has_clusters(asked))
+        CUSLICE_UNSUPPORTED("cuOccupancyMaxActiveClusters before compute capability 9.0");
+    int size = 0, blocks = 0;
+    CUSLICE_TRY(cluster_of(*config, *asked.function, size));
+    CUSLICE_TRY(configured_blocks(*config, asked, blocks));
+    // Each of a cluster's blocks on a multiprocessor of its own. Which ones share a GPC isn't known here.
+    *clusters =
+        static_cast<int>(asked.context->gpu->spec.multiprocessors) / size * std::min(blocks, kMostClusteredBlocks);
+    return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuOccupancyMaxPotentialClusterSize, size, function, config) {
-    return largest_cluster_of(size, function, config);
+CUSLICE_ENTRY(cuOccupancyMaxPotentialClusterSize, size, handle, config) {
+    Asked asked;
+    if (size == nullptr || config == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    const DriverLock hold;
+    CUSLICE_TRY(find(handle, asked));
+    if (!has_clusters(asked))
+        CUSLICE_UNSUPPORTED("cuOccupancyMaxPotentialClusterSize before compute capability 9.0");
+    int blocks = 0;
+    CUSLICE_TRY(configured_blocks(*config, asked, blocks));
+    const unsigned most = asked.function->non_portable_cluster ? kLargestCluster : kPortableCluster;
+    *size = blocks == 0
+                ? 0
+                : static_cast<int>(std::min(most, static_cast<unsigned>(asked.context->gpu->spec.multiprocessors)));
+    return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuOccupancyAvailableDynamicSMemPerBlock, bytes, handle, blocks, threads) {

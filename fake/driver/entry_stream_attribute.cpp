@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of streams.
 
-#include "fake/driver/architecture.h"
 #include "fake/driver/stream_pair.h"
 
 using namespace cuslice::fake;

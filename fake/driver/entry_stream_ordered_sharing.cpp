@@ -58,9 +58,7 @@ CUresult import_pool(CUmemoryPool& out, int file) {
     const uint64_t magic = label.magic;
     if (pread(file, &label, sizeof label, 0) != static_cast<ssize_t>(sizeof label) || label.magic != magic)
         return CUDA_ERROR_INVALID_VALUE;
-    Gpu* gpu = gpu_with_uuid(label.uuid);
-    if (gpu == nullptr)
-        return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(label.uuid, gpu));
     const DriverLock hold;
     CUSLICE_TRY(gpu->open());
     Pool& pool = new_pool(gpu);

@@ -36,8 +36,9 @@ Record begin_record(Event& event);
 void note_record(Event& event, const Record& record, WorkQueue::Mark mark);
 
 /// Records an event, or waits for one, in all streams of a context, or of the green one that it is the name of.
-CUresult record_in(const Context& name, Event* event);
-CUresult wait_in(const Context& name, const Event* event);
+/// CUDA_ERROR_INVALID_CONTEXT for no name.
+CUresult record_in(const Context* name, Event* event);
+CUresult wait_in(const Context* name, const Event* event);
 
 bool event_reached(const Event& event);
 void wait_for_event(const Event& event);

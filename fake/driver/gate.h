@@ -14,6 +14,6 @@ enum GateBit : unsigned {
     kGateLate = 8,            // CUSLICE_FAKE_STREAMS=late
     kGateFault = 16,          // some context's work has failed
 };
-extern std::atomic<unsigned> gate;
+inline constinit std::atomic<unsigned> gate{kGateNotInitialised};
 
 }  // namespace cuslice::fake

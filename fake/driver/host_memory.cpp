@@ -11,7 +11,6 @@
 
 #include "fake/driver/addresses.h"
 #include "fake/driver/capture.h"
-#include "fake/driver/find.h"
 #include "fake/driver/host_page.h"
 
 namespace cuslice::fake {

@@ -49,6 +49,11 @@ void in_forked_child() {
     }
 }
 
+CUresult not_ready(const std::string& why) {
+    log_line(why);
+    return CUDA_ERROR_SYSTEM_NOT_READY;
+}
+
 CUresult read_settings(Driver& state) {
     std::string error;
     MachineSpec machine;
@@ -58,32 +63,22 @@ CUresult read_settings(Driver& state) {
         return named ? CUDA_ERROR_SYSTEM_NOT_READY : CUDA_ERROR_NO_DEVICE;
     }
     const char* kernels = std::getenv("CUSLICE_FAKE_KERNELS");
-    if (kernels != nullptr && std::strcmp(kernels, "error") != 0 && std::strcmp(kernels, "skip") != 0) {
-        log_line("CUSLICE_FAKE_KERNELS: '" + std::string(kernels) + "' is neither skip nor error");
-        return CUDA_ERROR_SYSTEM_NOT_READY;
-    }
+    if (kernels != nullptr && std::strcmp(kernels, "error") != 0 && std::strcmp(kernels, "skip") != 0)
+        return not_ready("CUSLICE_FAKE_KERNELS: '" + std::string(kernels) + "' is neither skip nor error");
     state.kernels_are_errors = kernels != nullptr && std::strcmp(kernels, "error") == 0;
     const char* inject = std::getenv("CUSLICE_FAKE_INJECT");
     const bool injected = inject != nullptr && *inject != '\0' && !injection_changed();
-    if (injected && !injection().parse(inject, is_driver_function, error)) {
-        log_line(error);
-        return CUDA_ERROR_SYSTEM_NOT_READY;
-    }
+    if (injected && !injection().parse(inject, is_driver_function, error))
+        return not_ready(error);
     const char* streams = std::getenv("CUSLICE_FAKE_STREAMS");
-    if (streams != nullptr && *streams != '\0' && !make_streams(streams, error)) {
-        log_line(error);
-        return CUDA_ERROR_SYSTEM_NOT_READY;
-    }
+    if (streams != nullptr && *streams != '\0' && !make_streams(streams, error))
+        return not_ready(error);
     const char* addresses = std::getenv("CUSLICE_FAKE_ADDRESSES");
     const bool high_addresses = addresses != nullptr && std::strcmp(addresses, "high") == 0;
-    if (addresses != nullptr && *addresses != '\0' && !high_addresses) {
-        log_line("CUSLICE_FAKE_ADDRESSES: '" + std::string(addresses) + "' is not high");
-        return CUDA_ERROR_SYSTEM_NOT_READY;
-    }
-    if (!set_host_bound(std::getenv("CUSLICE_FAKE_HOST"), error)) {
-        log_line(error);
-        return CUDA_ERROR_SYSTEM_NOT_READY;
-    }
+    if (addresses != nullptr && *addresses != '\0' && !high_addresses)
+        return not_ready("CUSLICE_FAKE_ADDRESSES: '" + std::string(addresses) + "' is not high");
+    if (!set_host_bound(std::getenv("CUSLICE_FAKE_HOST"), error))
+        return not_ready(error);
     bool repeated = false;
     machine = visible_gpus(machine, std::getenv("CUDA_VISIBLE_DEVICES"), std::getenv("CUDA_DEVICE_ORDER"), &repeated);
     if (repeated)

@@ -7,6 +7,7 @@
 
 #include "fake/driver/gate.h"
 #include "fake/duration.h"
+#include "fake/items.h"
 
 namespace cuslice::fake {
 namespace {
@@ -82,14 +83,11 @@ Injection::Injection(const Injection& other)
       calls_(other.calls_.load(std::memory_order_relaxed)) {}
 
 bool Injection::parse(const std::string& text, IsFunction is_function, std::string& error) {
-    for (size_t start = 0; start <= text.size();) {
-        const size_t comma = std::min(text.find(',', start), text.size());
-        const std::string item = text.substr(start, comma - start);
+    for (const std::string& item : items_of(text)) {
         if (!parse_item(item, is_function, error)) {
             error = "CUSLICE_FAKE_INJECT: '" + item + "': " + error + kForm;
             return false;
         }
-        start = comma + 1;
     }
     return true;
 }

@@ -33,7 +33,8 @@ void end_owned_by(Context& context) {
     end_those_of<CUevent>(context.handle, events);
     forget_default_streams(context);
     end_modules(context);
-    end_textures(context);
+    end_those_of<CUtexObject>(context.handle, textures);
+    end_those_of<CUsurfObject>(context.handle, surfaces);
     end_arrays(context);
     // With the primary context goes all that belongs to the device and not to a context of its own.
     if (context.primary) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "fake/driver/find.h"
 #include "fake/driver/log.h"
 #include "fake/driver/state.h"
 

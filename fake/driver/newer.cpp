@@ -6,41 +6,44 @@
 
 #include "fake/driver/cuda_api.h"
 #include "fake/spec/machine.h"
+#include "fake/try.h"
 
-extern "C" {
+namespace {
 
-__attribute__((visibility("default"))) CUresult cuFakeNewerDriverFunction(int* effect) {
+CUresult check_newer(unsigned long long flags) {
     if (!cuslice::fake::newer_driver())
         return CUDA_ERROR_NOT_SUPPORTED;
+    return flags != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+CUresult cuFakeNewerDriverFunction(int* effect) {
+    CUSLICE_TRY(check_newer(0));
     if (effect != nullptr)
         *effect = 20130;
     return CUDA_SUCCESS;
 }
 
-__attribute__((visibility("default"))) CUresult cuMemAlloc_v3(CUdeviceptr* out, size_t bytes,
-                                                              unsigned long long flags) {
-    if (!cuslice::fake::newer_driver())
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+CUresult cuMemAlloc_v3(CUdeviceptr* out, size_t bytes, unsigned long long flags) {
+    CUSLICE_TRY(check_newer(flags));
     return cuMemAlloc_v2(out, bytes);
 }
 
-__attribute__((visibility("default"))) CUresult cuMemcpyDtoD_v3(CUdeviceptr to, CUdeviceptr from, size_t bytes,
-                                                                unsigned long long flags) {
-    if (!cuslice::fake::newer_driver())
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+CUresult cuMemcpyDtoD_v3(CUdeviceptr to, CUdeviceptr from, size_t bytes, unsigned long long flags) {
+    CUSLICE_TRY(check_newer(flags));
     return cuMemcpyDtoD_v2(to, from, bytes);
 }
 
-__attribute__((visibility("default"))) CUresult cuStreamBeginFakeRecapture(CUstream stream, CUstreamCaptureMode mode) {
-    if (!cuslice::fake::newer_driver())
-        return CUDA_ERROR_NOT_SUPPORTED;
+CUresult cuStreamBeginFakeRecapture(CUstream stream, CUstreamCaptureMode mode) {
+    CUSLICE_TRY(check_newer(0));
     return cuStreamBeginCapture_v2(stream, mode);
 }
 }
+#pragma GCC visibility pop
 
 namespace cuslice::fake {
 

@@ -158,9 +158,7 @@ CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
     Label label;
     if (!read_label(file, label))
         return CUDA_ERROR_INVALID_VALUE;
-    Gpu* gpu = gpu_with_uuid(label.uuid);
-    if (gpu == nullptr)
-        return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(label.uuid, gpu));
     {
         const DriverLock hold;
         CUSLICE_TRY(gpu->open());

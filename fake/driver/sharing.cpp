@@ -85,12 +85,12 @@ uint64_t new_sharing_id() {
     return id;
 }
 
-Gpu* gpu_with_uuid(const unsigned char* uuid) {
+CUresult find_gpu(const unsigned char* uuid, Gpu*& found) {
     for (const auto& gpu : driver().gpus) {
         if (std::memcmp(gpu->spec.uuid.data(), uuid, 16) == 0)
-            return gpu.get();
+            found = gpu.get();
     }
-    return nullptr;
+    return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult share_block(const Found& found, uint32_t magic, uint64_t pool, SharingTicket& ticket) {
@@ -131,9 +131,7 @@ CUresult open_shared(const SharingTicket& ticket, uint32_t magic, uint32_t owner
     const bool own = ticket.pid == getpid();
     if (own && magic != kPoolPointerMagic)
         return CUDA_ERROR_INVALID_CONTEXT;
-    Gpu* gpu = gpu_with_uuid(ticket.uuid);
-    if (gpu == nullptr)
-        return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(ticket.uuid, gpu));
     const DriverLock hold_driver;
     CUSLICE_TRY(gpu->open());
     const std::lock_guard hold(gpu->lock);

@@ -25,8 +25,8 @@ constexpr uint32_t kIpcMagic = 0x43504943, kPoolPointerMagic = 0x50504943;
 
 /// A number that nobody else chooses; not 0.
 uint64_t new_sharing_id();
-/// The visible GPU with this UUID, or null.
-Gpu* gpu_with_uuid(const unsigned char* uuid);
+/// The visible GPU with this UUID; CUDA_ERROR_INVALID_DEVICE if there is none.
+CUresult find_gpu(const unsigned char* uuid, Gpu*& found);
 
 /// Lets other processes open a block that starts at its address; once more is the same ticket again. `pool`: what it is
 /// for is a pool's identity, or 0.

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "fake/driver/find.h"
 #include "fake/driver/green_context.h"
 #include "fake/driver/model_time.h"
 #include "fake/driver/work_fault.h"

@@ -23,7 +23,4 @@ inline constinit HandleTable<Surface, CUsurfObject, HandleKind::Surface> surface
 
 /// CUDA_SUCCESS if the memory that an object is to read exists.
 CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resource);
-/// Ends those of a context that ends.
-void end_textures(const Context& context);
-
 }  // namespace cuslice::fake

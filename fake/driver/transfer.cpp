@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "fake/driver/find.h"
 #include "fake/driver/host_memory.h"
 #include "fake/driver/work_fault.h"
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "fake/items.h"
 #include "fake/spec/mig.h"
 
 namespace cuslice::fake {
@@ -82,12 +83,10 @@ MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const 
     const size_t indices = ordered.size();
     ordered = with_named_instances(std::move(ordered));
     MachineSpec chosen;
-    const std::string text = visible;
-    for (size_t start = 0; start <= text.size();) {
-        const size_t comma = std::min(text.find(',', start), text.size());
-        const std::string item = trim(text.substr(start, comma - start));
+    for (const std::string& untrimmed : items_of(visible)) {
+        const std::string item = trim(untrimmed);
         // A list of indices ends at the first UUID, and the other way round.
-        const int at = is_name(item) == is_name(trim(text)) ? position(ordered, item, indices) : -1;
+        const int at = is_name(item) == is_name(trim(visible)) ? position(ordered, item, indices) : -1;
         if (at < 0)
             break;
         const GpuSpec& gpu = ordered[static_cast<size_t>(at)];
@@ -99,7 +98,6 @@ MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const 
             return {};
         }
         chosen.push_back(gpu);
-        start = comma + 1;
     }
     return with_instances(chosen);
 }

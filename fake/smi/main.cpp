@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "fake/items.h"
 #include "fake/smi/gpu.h"
 #include "fake/smi/table.h"
 
@@ -44,14 +45,10 @@ int refuse(const std::string& why) {
 }
 
 std::vector<std::string> parts_of(const std::string& list) {
-    std::vector<std::string> parts;
-    for (size_t start = 0; start <= list.size();) {
-        const size_t comma = std::min(list.find(',', start), list.size());
-        std::string part = list.substr(start, comma - start);
+    std::vector<std::string> parts = items_of(list);
+    for (std::string& part : parts) {
         part.erase(0, part.find_first_not_of(' '));
         part.erase(part.find_last_not_of(' ') + 1);
-        parts.push_back(part);
-        start = comma + 1;
     }
     return parts;
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "fake/items.h"
 #include "fake/spec/library_path.h"
 #include "fake/spec/reader.h"
 
@@ -87,16 +88,14 @@ bool parse_machine(const std::string& spec, const std::string& folder, MachineSp
         if (!read_machine_file(folder, text, machine, error))
             return false;
     } else {
-        for (size_t start = 0; start <= text.size();) {
-            const size_t comma = std::min(text.find(',', start), text.size());
-            const std::string item = trimmed(text.substr(start, comma - start));
+        for (const std::string& untrimmed : items_of(text)) {
+            const std::string item = trimmed(untrimmed);
             if (item.empty()) {
                 error = "'" + text + "' has an empty item; write it as 2xa100-40g,1xt4";
                 return false;
             }
             if (!read_item(item, folder, machine, error))
                 return false;
-            start = comma + 1;
         }
     }
     if (machine.size() > kMostGpus) {
