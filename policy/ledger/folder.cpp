@@ -122,9 +122,10 @@ bool FolderHandle::is_ours(int descriptor, bool* removed) const {
     struct stat info {};
     if (descriptor < 0 || syscall(SYS_fstat, descriptor, &info) != 0)
         return false;
+    const bool ours = info.st_dev == device_ && info.st_ino == inode_;
     if (removed)
-        *removed = info.st_nlink == 0;
-    return info.st_dev == device_ && info.st_ino == inode_;
+        *removed = ours && info.st_nlink == 0;
+    return ours;
 }
 
 bool FolderHandle::take(int opened) {

@@ -3,10 +3,12 @@
 #include "policy/ledger/folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -14,6 +16,7 @@
 #include <optional>
 #include <string>
 
+#include "policy/base/own_descriptors.h"
 #include "policy/ledger/layout.h"
 #include "tests/allowed.h"
 #include "tests/catch.h"
@@ -194,6 +197,23 @@ TEST_CASE("a folder that is made has its rights whatever the umask") {
     if (!usual)
         return cuslice::tests::skip("no mount namespace can be made here");
     CHECK(*usual);
+}
+
+TEST_CASE("a file without a name that the program has under the folder's number stays the program's") {
+    const cuslice::tests::LedgerFolder folder;
+    FolderHandle handle;
+    REQUIRE(handle.open(folder.path.c_str()));
+    const int number = handle.descriptor();
+    const cuslice::FileIdentity ours = cuslice::identity_of(number);
+    const int removed = open(folder.path.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    REQUIRE(dup2(removed, number) == number);
+    const int again = handle.descriptor();
+    CHECK(cuslice::identity_of(number) == cuslice::identity_of(removed));
+    CHECK(again != number);
+    CHECK(cuslice::identity_of(again) == ours);
+    handle.close();
+    close(number);
+    close(removed);
 }
 
 TEST_CASE("only where there is no room, or nobody may write, another folder may have some") {
