@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdint>
 
 namespace cuslice {
@@ -12,5 +15,18 @@ struct DirectoryEntry {
     unsigned char type;
     char name[1];
 };
+
+/// Calls `visit(entry)` for each entry of an open folder until it returns false. `buffer`: for so many at a time,
+/// aligned as an entry is.
+template <size_t kBytes, typename Visit>
+void for_each_entry(int folder, char (&buffer)[kBytes], const Visit& visit) {
+    for (long count; (count = syscall(SYS_getdents64, folder, buffer, kBytes)) > 0;)
+        for (long at = 0; at < count;) {
+            const auto& entry = *reinterpret_cast<const DirectoryEntry*>(buffer + at);
+            at += entry.length;
+            if (!visit(entry))
+                return;
+        }
+}
 
 }  // namespace cuslice

@@ -55,7 +55,7 @@ void add_holders(const ledger::File& file, const LedgerFiles::One& one, std::vec
 }
 
 bool has_living_member(const ledger::File& file, const ledger::Account& account, const LedgerFiles::One& one) {
-    if (account.state.load() == ledger::AccountState::free)
+    if (ledger::is_free(account))
         return false;
     const auto index = static_cast<uint32_t>(&account - file.accounts);
     for (uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++)

@@ -23,7 +23,7 @@ LedgerFiles::LedgerFiles(const std::string& folder) : folder_(folder) {
         if (::lstat(entry.path().c_str(), &info) != 0 || !ledger::belongs_to(info.st_uid, user))
             continue;
         const ledger::UserFolder where{handle_.descriptor(), user, info.st_uid, folder_.c_str()};
-        if (number != 0 && ledger::has_name(where, uuid, 0, number, number))
+        if (ledger::has_name(where, uuid, number, number))
             continue;
         all_.push_back({entry.path().string(), uuid, user == self, where});
     }

@@ -90,8 +90,10 @@ CUSLICE_AT_LOAD FileIdentity identity_of(int descriptor) {
     struct stat info {};
     if (descriptor < 0 || syscall(SYS_fstat, descriptor, &info) != 0)
         return {};
-    return {info.st_dev, info.st_ino, info.st_mode & S_IFMT};
+    return identity_of(info);
 }
+
+bool is_of(int descriptor, const FileIdentity& file) { return descriptor >= 0 && identity_of(descriptor) == file; }
 
 int keep_descriptor(int descriptor) {
     if (descriptor < 0 || descriptor >= kLowest)

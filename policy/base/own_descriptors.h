@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/stat.h>
+
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,12 +14,13 @@ namespace cuslice {
 struct FileIdentity {
     uint64_t device = 0, inode = 0;
     uint32_t mode = 0;  // st_mode; 0: there is none
-    bool operator==(const FileIdentity& other) const {
-        return device == other.device && inode == other.inode && mode == other.mode;
-    }
+    auto operator<=>(const FileIdentity&) const = default;
 };
+inline FileIdentity identity_of(const struct stat& info) { return {info.st_dev, info.st_ino, info.st_mode & S_IFMT}; }
 // A mode of 0 if it is closed.
 FileIdentity identity_of(int descriptor);
+// True if the descriptor is open, and of this file.
+bool is_of(int descriptor, const FileIdentity& file);
 
 // Moves a descriptor that is to stay open to a number that programs don't count on (10 or above) and closes it at exec.
 // Returns the new number, or the old one where there is no other, as far as RLIMIT_NOFILE goes.

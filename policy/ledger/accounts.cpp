@@ -4,16 +4,11 @@
 #include <string.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace cuslice::ledger {
 
 namespace {
-
-bool is_free(const Account& account) { return account.state.load() == AccountState::free; }
-
-bool is_live_member(const Member& member, uint32_t account) {
-    return member.state.load() == MemberState::live && member.account == account;
-}
 
 // The one of two that its members have left first. `before` may be null.
 Account* left_first(Account* before, Account& account) {
@@ -28,22 +23,18 @@ bool is_left_group(const File& file, uint32_t account) {
 }  // namespace
 
 Account* find_account(File& file, AccountKind kind, const char* name) {
-    for (Account& account : file.accounts) {
-        if (is_free(account) || account.kind != kind)
-            continue;
-        if (strncmp(account.name, name, sizeof account.name) == 0)
-            return &account;
-    }
-    return nullptr;
+    const auto is_it = [&](const Account& account) {
+        return !is_free(account) && account.kind == kind && strncmp(account.name, name, sizeof account.name) == 0;
+    };
+    Account* const found = std::find_if(std::begin(file.accounts), std::end(file.accounts), is_it);
+    return found == std::end(file.accounts) ? nullptr : found;
 }
 
-bool has_members(const File& file, uint32_t account) {
-    const uint32_t count = std::min<uint32_t>(file.header.members, kMembers);
-    for (uint32_t i = 0; i < count; i++)
-        if (is_live_member(file.members[i], account))
-            return true;
-    return false;
+const Member* first_member(const File& file, uint32_t account) {
+    return find_member(members_of(file), account, [](const Member&) { return true; });
 }
+
+bool has_members(const File& file, uint32_t account) { return first_member(file, account) != nullptr; }
 
 Account* new_account(File& file, AccountKind kind) {
     Account* free = nullptr;  // whose members left first: what the others held can still be said (peaks in holders.h)
@@ -69,14 +60,14 @@ Account* new_account(File& file, AccountKind kind) {
 }
 
 void set_terms(Account* account, const Terms& terms) {
-    const bool known = account->state.load() != AccountState::free;
-    if (!known) {
+    if (is_free(*account)) {
         account->kind = terms.kind;
         account->inner = terms.inner;
         memcpy(account->name, terms.name, sizeof account->name);
+        account->limit.store(kNoLimitBytes);
         account->total.bytes = 0;  // the stamp stays: it is some stripe's, and noted there when it is replaced
     }
-    if (!known || terms.limit != kNoLimitBytes)
+    if (terms.limit != kNoLimitBytes)
         account->limit.store(terms.limit);
     account->peak.store(0);
     account->left = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <span>
 
 #include "policy/ledger/total.h"
 
@@ -22,6 +23,15 @@ struct Terms {
 
 // Null: there is none of that name.
 Account* find_account(File& file, AccountKind kind, const char* name);
+// The first of an account's members that fits; null: none does.
+template <typename Fits>
+const Member* find_member(std::span<const Member> members, uint32_t account, const Fits& fits) {
+    for (const Member& member : members)
+        if (is_live_in(member, account) && fits(member))
+            return &member;
+    return nullptr;
+}
+const Member* first_member(const File& file, uint32_t account);
 bool has_members(const File& file, uint32_t account);
 // One that is free, or is made so: groups that nobody is in any more make room, the one that was left first before the
 // others; and living groups leave some to jobs. Null: there is none.

@@ -27,11 +27,9 @@ constexpr unsigned kPatienceToLook = 1000;  // milliseconds
 
 void say_no_account(LedgerError* why, AccountKind kind) {
     const bool group = kind == AccountKind::group;
-    if (why)
-        snprintf(why->text, sizeof why->text,
-                 "a GPU's ledger has room for %u %s, and all of it is taken: wait until one has ended, or %s",
-                 group ? kMaxGroups : kAccounts, group ? "groups" : "jobs and groups",
-                 group ? "name a group that is there" : "start several programs with one cuslice run");
+    set_text(why, "a GPU's ledger has room for %u %s, and all of it is taken: wait until one has ended, or %s",
+             group ? kMaxGroups : kAccounts, group ? "groups" : "jobs and groups",
+             group ? "name a group that is there" : "start several programs with one cuslice run");
 }
 
 }  // namespace
@@ -246,16 +244,9 @@ void AdmissionControl::add_own(const Account* but, Committed* committed, bool* u
     bool counted[kAccounts] = {};
     for (uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = file.accounts[i];
-        if (account.state.load() == AccountState::free || account.inner)
+        if (is_free(account) || account.inner)
             continue;
-        const Member* first = nullptr;
-        for (uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
-            const Member& member = file.members[k];
-            if (member.state.load() != MemberState::live || member.account != i)
-                continue;
-            first = &member;
-            break;
-        }
+        const Member* first = first_member(file, i);
         if (!first)
             continue;
         if (&account == but)
@@ -264,7 +255,7 @@ void AdmissionControl::add_own(const Account* but, Committed* committed, bool* u
             counted[i] = add_account(account, self, *first, true, committed, undecided);
     }
     committed->left_of_rule = rule_[0] ? rule_limit_ : kNoLimitBytes;
-    const Contents contents{file.accounts, file.members, roster.file.members()};
+    const Contents contents{file.accounts, members_of(file)};
     count_rules(contents, counted, rule_[0] ? rule_ : nullptr, committed);
     add_unreserved(contents, file, self, committed);
 }

@@ -4,15 +4,13 @@
 #include <string.h>
 
 #include <algorithm>
-#include <iterator>
 
-#include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/group_terms.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/presence.h"
 #include "policy/ledger/process_identity.h"
-#include "policy/ledger/queue.h"
+#include "policy/ledger/tickets.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::ledger {
@@ -27,17 +25,16 @@ bool is_known(const Account& account) {
 // True for a process that lives and has been granted something.
 bool is_to_be_carried(const OpenFile& gone, uint32_t number, Carried which, const UserFolder& where) {
     const Member& member = gone.file->members[number];
-    if (member.state.load() != MemberState::live || member.account >= kAccounts)
+    if (!is_live(member) || member.account >= kAccounts || !is_known(gone.file->accounts[member.account]))
         return false;
     if (member.role > MemberRole::carried_launcher || is_carried(member.role) != (which == Carried::entries))
         return false;
     // By these it finds its entry again.
-    if (!member.start_time || !member.pid_namespace || !is_known(gone.file->accounts[member.account]))
+    if (!member.start_time || !member.pid_namespace)
         return false;
     if (life_of(where, member.presence.load()) == Life::lives)
         return true;
-    return member.pid_namespace == own_pid_namespace() && lives(member, where, Trusted::own) &&
-           is_same_start(start_time_of(member.pid), member.start_time);
+    return lives(member, where, Trusted::own) && is_running(process_of(member));
 }
 
 int64_t held_in(const File& file, uint32_t number) {
@@ -51,24 +48,22 @@ int64_t held_in(const File& file, uint32_t number) {
 // The account of the same name, with the terms of the one that is gone if nobody is in it yet.
 Account* same_account(File& file, const Account& gone) {
     Account* account = find_account(file, gone.kind, gone.name);
-    if (account)
-        note_peak(account->peak, peak_of(gone.total, gone.peak));
-    if (account && has_members(file, static_cast<uint32_t>(account - file.accounts))) {
-        if (gone.kind == AccountKind::group)
-            bring_limit(account, gone.limit.load());
-        return account;
-    }
+    const bool in_use = account && has_members(file, index_of(file, account));
     if (!account)
         account = new_account(file, gone.kind);
     if (!account)
         return nullptr;
-    Terms terms{gone.kind, gone.inner != 0, {}, gone.limit.load(), gone.reserved.load()};
-    static_assert(sizeof terms.name == sizeof gone.name);
-    memcpy(terms.name, gone.name, sizeof terms.name);
-    set_terms(account, terms);
+    if (!in_use) {
+        Terms terms{gone.kind, gone.inner != 0, {}, gone.limit.load(), gone.reserved.load()};
+        static_assert(sizeof terms.name == sizeof gone.name);
+        memcpy(terms.name, gone.name, sizeof terms.name);
+        set_terms(account, terms);
+        account->ticket = gone.ticket;
+        account->state.store(AccountState::open);
+    } else if (gone.kind == AccountKind::group) {
+        bring_limit(account, gone.limit.load());
+    }
     note_peak(account->peak, peak_of(gone.total, gone.peak));
-    account->ticket = gone.ticket;
-    account->state.store(AccountState::open);
     return account;
 }
 
@@ -77,7 +72,7 @@ uint32_t free_place(const OpenFile& fresh) {
     uint32_t number = 0;
     while (number < kMembers && fresh.file->members[number].state.load() != MemberState::free)
         number++;
-    return number < kMembers && make_room(fresh, "", number + 1) ? number : kMembers;
+    return make_room(fresh, "", number + 1) ? number : kMembers;
 }
 
 // First the member, then what it holds: whoever does this again finds the one and completes the other.
@@ -98,8 +93,7 @@ uint32_t enter(const OpenFile& fresh, const Member& gone, uint32_t account) {
     member.descriptor = gone.descriptor;
     member.role = is_launchers(gone.role) ? MemberRole::carried_launcher : MemberRole::carried;
     memcpy(member.command, gone.command, sizeof member.command);
-    if (number >= fresh.file->header.members)
-        fresh.file->header.members = number + 1;
+    fresh.file->header.members = std::max(fresh.file->header.members, number + 1);
     member.state.store(MemberState::live);
     return number;
 }
@@ -107,26 +101,19 @@ uint32_t enter(const OpenFile& fresh, const Member& gone, uint32_t account) {
 bool carry_member(const OpenFile& gone, uint32_t number, const OpenFile& fresh, Carried which) {
     File& file = *fresh.file;
     const Member& member = gone.file->members[number];
-    const Account* account = same_account(file, gone.file->accounts[member.account]);
+    Account* const account = same_account(file, gone.file->accounts[member.account]);
     if (!account)
         return false;
-    const auto index = static_cast<uint32_t>(account - file.accounts);
-    uint32_t here = 0;
-    const uint32_t count = std::min(file.header.members, kMembers);
-    for (; here < count; here++) {
-        const Member& other = file.members[here];
-        if (other.state.load() == MemberState::live && other.account == index && is_same_place(other, member))
-            break;
-    }
+    const uint32_t index = index_of(file, account);
+    const auto is_it = [&](const Member& other) { return is_same_place(other, member); };
+    const Member* const known = find_member(members_of(file), index, is_it);
     // One that has moved says itself what it holds, and its place more than an entry.
-    if (here < count && (!is_carried(file.members[here].role) || which == Carried::entries))
+    if (known && (!is_carried(known->role) || which == Carried::entries))
         return true;
-    if (here == count)
-        here = enter(fresh, member, index);
+    const uint32_t here = known ? index_of(file, known) : enter(fresh, member, index);
     if (here == kMembers)
         return false;
-    Stamped& total = file.accounts[index].total;
-    std::atomic<uint64_t>& peak = file.accounts[index].peak;
+    Stamped& total = account->total;
     const uint32_t stripe = here * kStripes;
     int64_t entered = 0;
     for (uint32_t i = stripe; i < stripe + kStripes; i++) {
@@ -137,37 +124,30 @@ bool carry_member(const OpenFile& gone, uint32_t number, const OpenFile& fresh, 
     }
     const int64_t more = plus(held_in(*gone.file, number), minus(entered));
     if (more)
-        change(total, &peak, file.stripes, stripe, more, kNoLimit);
+        change(total, &account->peak, file.stripes, stripe, more, kNoLimit);
     return true;
 }
 
 }  // namespace
 
 bool is_same_place(const Member& member, const Member& other) {
-    return member.pid == other.pid && is_same_start(member.start_time, other.start_time) &&
-           member.image == other.image && member.pid_namespace == other.pid_namespace &&
+    return is_same_process(member, other) && member.start_time != 0 && member.image == other.image &&
            is_launchers(member.role) == is_launchers(other.role);
 }
 
 void set_retired(File& file, bool retired) {
     for (Account& account : file.accounts)
-        if (account.state.load() != AccountState::free)
+        if (!is_free(account))
             set_retired(account.total, retired);
 }
 
 bool is_retired(const File& file) {
-    return std::any_of(std::begin(file.accounts), std::end(file.accounts), [](const Account& account) {
-        return account.state.load() != AccountState::free && is_retired(account.total);
-    });
+    return std::ranges::any_of(file.accounts,
+                               [](const Account& account) { return !is_free(account) && is_retired(account.total); });
 }
 
 bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which, const UserFolder& where) {
-    // Keeps who passed whom in the queue, and has the numbers go on where they were.
-    Granted granted;
-    const uint64_t now = now_realtime();
-    granted.note_all(fresh.file->header.granted, now);
-    granted.note_all(gone.file->header.granted, now);
-    std::copy(std::begin(granted.orders()), std::end(granted.orders()), fresh.file->header.granted);
+    merge_granted(fresh.file->header, gone.file->header);
     const uint32_t count = std::min({gone.file->header.members, gone.file->header.room, kMembers});
     for (uint32_t i = 0; i < count; i++)
         if (is_to_be_carried(gone, i, which, where) && !carry_member(gone, i, fresh, which))

@@ -16,9 +16,7 @@ void set_retired(File& file, bool retired);
 bool is_retired(const File& file);
 
 // True if the lock of `one` is taken before that of `other`, by whoever takes both.
-inline bool is_locked_before(const OpenFile& one, const OpenFile& other) {
-    return one.device != other.device ? one.device < other.device : one.inode < other.inode;
-}
+inline bool is_locked_before(const OpenFile& one, const OpenFile& other) { return one.identity < other.identity; }
 
 // Members of a file that is gone: those that have their place there, or those that were carried there.
 enum class Carried : uint8_t { places, entries };
@@ -71,7 +69,7 @@ class Removed {
     const Locker& self_;
     char text_[kPathBytes];  // as /proc has their names, up to what differs between them
     bool looks_;
-    uint64_t device_ = 0, inode_ = 0;  // of the new file
+    FileIdentity made_;  // the new file
 };
 
 }  // namespace cuslice::ledger

@@ -8,12 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <initializer_list>
+#include <algorithm>
 
-#include "policy/base/own_descriptors.h"
 #include "policy/ledger/users.h"
 
 namespace cuslice::ledger {
@@ -26,33 +24,46 @@ bool good(const Header& header, const char* uuid) {
            strnlen(header.uuid, sizeof header.uuid) < sizeof header.uuid && (!uuid || strcmp(header.uuid, uuid) == 0);
 }
 
-bool is_same(int file, const OpenFile& expected) {
-    struct stat info {};
-    return file >= 0 && stat_of(file, &info) && info.st_dev == expected.device && info.st_ino == expected.inode;
+// Opens a name. -1 unless it leads to the file that is expected.
+int open_same(const char* name, int flags, const OpenFile& expected) {
+    const int file = open(name, flags | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0 || is_of(file, expected.identity))
+        return file;
+    close(file);
+    return -1;
+}
+
+// By its name or, where it was removed or the program has changed its root, by its descriptor.
+int open_once_more(const OpenFile& open_file, const char* path, int flags) {
+    const int named = open_same(path, flags | O_NOFOLLOW, open_file);
+    return named >= 0 ? named : open_same(DescriptorLink(open_file.descriptor).text, flags, open_file);
+}
+
+// False where the host has closed the descriptor.
+bool stat_open(const OpenFile& open_file, struct stat* info) {
+    return stat_of(open_file.descriptor, info) && identity_of(*info) == open_file.identity;
 }
 
 }  // namespace
 
-bool stat_of(int file, struct stat* info) { return syscall(SYS_fstat, file, info) == 0; }
+DescriptorLink::DescriptorLink(int descriptor) { snprintf(text, sizeof text, "/proc/self/fd/%d", descriptor); }
+
+bool read_at(int file, void* to, size_t bytes, size_t offset) {
+    return pread(file, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+}
 
 bool is_ours(const struct stat& info, const char* path, LedgerError* why) {
-    if (S_ISREG(info.st_mode) && info.st_uid == geteuid())
-        return true;
-    if (!why)
-        return false;
-    if (S_ISREG(info.st_mode))
-        snprintf(why->text, sizeof why->text, "%s belongs to user %u", path, static_cast<unsigned>(info.st_uid));
-    else
-        snprintf(why->text, sizeof why->text, "%s is no regular file", path);
-    return false;
+    if (!S_ISREG(info.st_mode))
+        return set_text(why, "%s is no regular file", path), false;
+    if (info.st_uid != geteuid())
+        return set_text(why, "%s belongs to user %u", path, info.st_uid), false;
+    return true;
 }
 
 // By a description of the file that is not the one for locks: a forked child keeps the mapping, and must not keep a
 // lock that its parent had in this moment.
 File* map_file(int file) {
-    char path[40];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    const int own = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    const int own = open(DescriptorLink(file).text, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     void* memory = mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, own < 0 ? file : own, 0);
     if (own >= 0)
         close(own);
@@ -69,21 +80,13 @@ File* map_good(int file, const struct stat& info, const char* uuid) {
     return nullptr;
 }
 
-OpenFile opened(File* mapped, int file, const char* path, const struct stat& info, bool keep_over_exec, Found found) {
-    OpenFile open_file{mapped, file, info.st_dev, info.st_ino, found};
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    for (const char* name : {path, static_cast<const char*>(link)}) {
-        const int reads = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        if (is_same(reads, open_file)) {
-            close(file);
-            open_file.descriptor = keep_descriptor(reads, keep_over_exec);
-            return open_file;
-        }
-        if (reads >= 0)
-            close(reads);
-    }
-    open_file.descriptor = keep_descriptor(file);  // by which the file can be changed: not for another program
+OpenFile opened(File* mapped, int file, const char* path, const struct stat& info, bool keep_over_exec) {
+    OpenFile open_file{mapped, file, identity_of(info)};
+    const int reads = open_once_more(open_file, path, O_RDONLY);
+    if (reads >= 0)
+        close(file);
+    // By `file` it can be changed: that one isn't left to another program.
+    open_file.descriptor = reads >= 0 ? keep_descriptor(reads, keep_over_exec) : keep_descriptor(file);
     return open_file;
 }
 
@@ -94,44 +97,42 @@ bool may_be_as_large_as(size_t bytes) {
     return false;
 }
 
+bool allocate(int file, size_t from, size_t bytes) {
+    errno = posix_fallocate(file, static_cast<off_t>(from), static_cast<off_t>(bytes));
+    return errno == 0;
+}
+
 bool allocate_members(int file, uint32_t from, uint32_t to) {
-    const auto at = [](size_t offset) { return static_cast<off_t>(offset); };
-    int error =
-        posix_fallocate(file, at(offsetof(File, members) + from * sizeof(Member)), at((to - from) * sizeof(Member)));
-    if (error == 0)
-        error = posix_fallocate(file, at(offsetof(File, stripes) + size_t{from} * kStripes * sizeof(Stripe)),
-                                at(size_t{to - from} * kStripes * sizeof(Stripe)));
-    errno = error;
-    return error == 0;
+    constexpr size_t kOfMember = kStripes * sizeof(Stripe);
+    return allocate(file, offsetof(File, members) + from * sizeof(Member), (to - from) * sizeof(Member)) &&
+           allocate(file, offsetof(File, stripes) + from * kOfMember, (to - from) * kOfMember);
 }
 
 bool map_removed(int file, const char* uuid, OpenFile* out) {
     struct stat info {};
-    if (file < 0 || !stat_of(file, &info) || !is_ours(info, "", nullptr) || info.st_nlink != 0)
+    if (!stat_of(file, &info) || !is_ours(info, "", nullptr) || info.st_nlink != 0)
         return false;
-    File* const mapped = map_good(file, info, uuid);
+    File* mapped = map_good(file, info, uuid);
     if (mapped)
-        *out = {mapped, file, info.st_dev, info.st_ino, Found::good};
+        *out = {mapped, file, identity_of(info)};
     return mapped != nullptr;
 }
 
 void close_file(OpenFile* open_file) {
     if (open_file->file)
         munmap(open_file->file, sizeof(File));
-    if (is_same(open_file->descriptor, *open_file))
-        close(open_file->descriptor);
-    *open_file = {};
+    leave_to_parent(open_file);
 }
 
 void leave_to_parent(OpenFile* open_file) {
-    if (is_same(open_file->descriptor, *open_file))
+    if (is_of(open_file->descriptor, open_file->identity))
         close(open_file->descriptor);
     *open_file = {};
 }
 
 State state_of(const OpenFile& open_file, const char* uuid) {
     struct stat info {};
-    if (!stat_of(open_file.descriptor, &info) || info.st_dev != open_file.device || info.st_ino != open_file.inode)
+    if (!stat_open(open_file, &info))
         return State::unknown;
     if (info.st_nlink == 0)
         return State::gone;
@@ -143,63 +144,34 @@ namespace {
 // Nothing is opened, so that whatever another user has put under the name is another file, too.
 bool is_gone_by_name(const OpenFile& open_file, const char* path) {
     struct stat info {};
-    if (syscall(SYS_newfstatat, AT_FDCWD, path, &info, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT;
-    return info.st_dev != open_file.device || info.st_ino != open_file.inode;
+    return stat_name(AT_FDCWD, path, &info) ? identity_of(info) != open_file.identity : errno == ENOENT;
 }
 
 }  // namespace
 
 bool looks_gone(const OpenFile& open_file, const char* path) {
     struct stat info {};
-    if (stat_of(open_file.descriptor, &info) && info.st_dev == open_file.device && info.st_ino == open_file.inode)
-        return info.st_nlink == 0;
-    return is_gone_by_name(open_file, path);
+    return stat_open(open_file, &info) ? info.st_nlink == 0 : is_gone_by_name(open_file, path);
 }
 
 bool open_again(const char* path, OpenFile* open_file, bool* gone) {
-    *gone = false;
-    const int file = open(path, O_RDONLY | kSafely);
-    if (!is_same(file, *open_file)) {
-        const int error = errno;
-        *gone = is_gone_by_name(*open_file, path);
-        if (file >= 0)
-            close(file);
-        errno = error;
-        return false;
-    }
-    open_file->descriptor = keep_descriptor(file);
-    return true;
-}
-
-namespace {
-
-int open_to_write(const OpenFile& open_file, const char* path) {
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", open_file.descriptor);
-    int file = open(path, O_RDWR | kSafely);
-    if (is_same(file, open_file))
-        return file;
+    const int file = open_same(path, O_RDONLY | O_NOFOLLOW, *open_file);
+    const int error = errno;
+    *gone = file < 0 && is_gone_by_name(*open_file, path);
+    errno = error;
     if (file >= 0)
-        close(file);
-    file = open(link, O_RDWR | O_NONBLOCK | O_CLOEXEC);  // it was removed, or the program has changed its root
-    if (is_same(file, open_file))
-        return file;
-    if (file >= 0)
-        close(file);
-    return -1;
+        open_file->descriptor = keep_descriptor(file);
+    return file >= 0;
 }
-
-}  // namespace
 
 bool make_room(const OpenFile& open_file, const char* path, uint32_t count) {
     Header& header = open_file.file->header;
     if (count <= header.room)
         return true;
-    const uint32_t more = header.room + kRoom < kMembers ? header.room + kRoom : kMembers;
+    const uint32_t more = std::min(header.room + kRoom, kMembers);
     if (count > more || !may_be_as_large_as(sizeof(File)))
         return false;
-    const int file = open_to_write(open_file, path);
+    const int file = open_once_more(open_file, path, O_RDWR);
     if (file < 0)
         return false;
     const bool done = allocate_members(file, header.room, more);
@@ -209,37 +181,43 @@ bool make_room(const OpenFile& open_file, const char* path, uint32_t count) {
     return done;
 }
 
+namespace {
+
+constexpr char kNotTheUsers[] = "does not belong to the user in its name";
+
+// Reason, for people, that an open file isn't that user's ledger; null: it is.
+const char* fault_of(int file, unsigned user) {
+    struct stat info {};
+    if (!stat_of(file, &info) || !S_ISREG(info.st_mode))
+        return "is no regular file";
+    if (!belongs_to(info.st_uid, user))
+        return kNotTheUsers;
+    Header header{};
+    const bool read = info.st_size == static_cast<off_t>(sizeof(File)) && read_at(file, &header, sizeof header, 0);
+    return read && good(header, nullptr) ? nullptr : "is damaged";
+}
+
+}  // namespace
+
 int open_foreign(const char* path, unsigned user, bool* missing, LedgerError* why, unsigned* owner) {
     struct stat named {};
-    *missing = syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) != 0;
+    *missing = !stat_name(AT_FDCWD, path, &named);
     if (*missing)
         return set_failure(why, "can't open", path), -1;
     if (owner)
         *owner = named.st_uid;
     if (!belongs_to(named.st_uid, user)) {
         *missing = true;
-        if (why)
-            snprintf(why->text, sizeof why->text, "%s does not belong to the user in its name", path);
-        return -1;
+        return set_text(why, "%s %s", path, kNotTheUsers), -1;
     }
     const int file = open(path, O_RDONLY | kSafely);
     *missing = file < 0 && errno == ENOENT;
     if (file < 0)
         return set_failure(why, "can't open", path), -1;
-    struct stat info {};
-    Header header{};
-    const char* wrong = nullptr;
-    if (!stat_of(file, &info) || !S_ISREG(info.st_mode))
-        wrong = "is no regular file";
-    else if (!belongs_to(info.st_uid, user))
-        wrong = "does not belong to the user in its name";
-    else if (info.st_size != static_cast<off_t>(sizeof(File)) ||
-             pread(file, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header) || !good(header, nullptr))
-        wrong = "is damaged";
+    const char* const wrong = fault_of(file, user);
     if (!wrong)
         return file;
-    if (why)
-        snprintf(why->text, sizeof why->text, "%s %s", path, wrong);
+    set_text(why, "%s %s", path, wrong);
     close(file);
     return -1;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "policy/base/own_descriptors.h"
 #include "policy/ledger/folder.h"
 #include "policy/ledger/layout.h"
 
@@ -16,15 +17,20 @@ enum class Found : uint8_t { good, made, rebuilt };
 struct OpenFile {
     File* file = nullptr;
     int descriptor = -1;
-    uint64_t device = 0, inode = 0;  // which file the descriptor has to be of: the host may close or reuse it
+    FileIdentity identity;  // of the file that the descriptor has to be of: the host may close or reuse it
     Found found = Found::good;
     bool there() const { return file != nullptr; }
 };
 
 // How a file is opened that somebody else may have put there: it may be a FIFO, or under a lease.
 inline constexpr int kSafely = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-// The C library's fstat carries a version that old ones lack.
-bool stat_of(int file, struct stat* info);
+// "/proc/self/fd/3", which leads to the descriptor's file also where that has no name any more.
+struct DescriptorLink {
+    explicit DescriptorLink(int descriptor);
+    char text[40];
+};
+// Reads all of them. False if that can't be done.
+bool read_at(int file, void* to, size_t bytes, size_t offset);
 // True if it is a regular file of this user's. `why`, which may be null, says what it is otherwise.
 bool is_ours(const struct stat& info, const char* path, LedgerError* why);
 // Maps a file, whatever is in it; null if the kernel won't.
@@ -34,7 +40,7 @@ File* map_good(int file, const struct stat& info, const char* uuid);
 /// The mapping of map_good(), with a descriptor for reading alone, where the host doesn't expect one: a program that
 /// inherits it can neither change nor shorten the file. `keep_over_exec`: it is left to the program that this process
 /// becomes, so that a file which is removed can be found by it.
-OpenFile opened(File* mapped, int file, const char* path, const struct stat& info, bool keep_over_exec, Found found);
+OpenFile opened(File* mapped, int file, const char* path, const struct stat& info, bool keep_over_exec);
 
 // Maps a file of ours that has no name any more. `file` stays the caller's if it is none.
 bool map_removed(int file, const char* uuid, OpenFile* out);
@@ -57,7 +63,9 @@ bool open_again(const char* path, OpenFile* open_file, bool* gone);
 
 // True if the process may have a file so large: past its limit the kernel sends a signal, which would end the host.
 bool may_be_as_large_as(size_t bytes);
-// Takes the space of members [from, to) and of their stripes, which a file may have as a hole.
+// Takes the space, which a file may have as a hole. Sets errno.
+bool allocate(int file, size_t from, size_t bytes);
+// Takes the space of members [from, to) and of their stripes.
 bool allocate_members(int file, uint32_t from, uint32_t to);
 // Takes the space of the members below `count`, and of their stripes. With the header's lock. The file is opened for
 // writing by its name or by /proc; false also where neither leads to it.

@@ -3,36 +3,56 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "config/key.h"
 #include "config/number.h"
-#include "policy/base/own_descriptors.h"
 #include "policy/ledger/layout.h"
 
 namespace cuslice::ledger {
 
-void set_text(LedgerError* why, const char* text) {
-    if (why)
-        snprintf(why->text, sizeof why->text, "%s", text);
+bool stat_of(int file, struct stat* info) { return syscall(SYS_fstat, file, info) == 0; }
+
+bool stat_name(int folder, const char* name, struct stat* info) {
+    return syscall(SYS_newfstatat, folder, name, info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void set_text(LedgerError* why, const char* format, ...) {
+    if (!why)
+        return;
+    va_list values;
+    va_start(values, format);
+    vsnprintf(why->text, sizeof why->text, format, values);
+    va_end(values);
 }
 
 void set_failure(LedgerError* why, const char* what, const char* path) {
+    set_text(why, "%s %s: %s", what, path, strerror(errno));
+}
+
+void set_stranger(LedgerError* why, unsigned user) {
+    if (!why)
+        return;
+    why->stranger = true;
+    why->stranger_user = user;
+}
+
+void set_no_room(LedgerError* why, const char* what, const char* path) {
     if (why)
-        snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(errno));
+        why->no_place = means_no_room(errno);
+    set_failure(why, what, path);
 }
 
 void set_taken(LedgerError* why, const char* folder, unsigned user) {
-    if (!why)
-        return;
-    snprintf(why->text, sizeof why->text, "in %s user %u has taken every name that this user's ledger could have",
-             folder, user);
-    why->stranger = true;
-    why->stranger_user = user;
+    set_text(why, "in %s user %u has taken every name that this user's ledger could have", folder, user);
+    set_stranger(why, user);
 }
 
 bool means_no_room(int error) { return error == ENOSPC || error == EDQUOT || error == EROFS; }
@@ -50,7 +70,7 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsig
     const int behind = snprintf(end, sizeof end, ".%u", kVersion);
     const char* dash = nullptr;
     const uint64_t owner = read_number(name, &dash);
-    if (dash == name || *dash != '-' || owner > 0xffffffff)
+    if (*dash != '-')
         return false;
     const char* const version = strstr(dash + 1, end);
     if (!version)
@@ -68,7 +88,7 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsig
     *user = static_cast<unsigned>(owner);
     if (number)
         *number = static_cast<unsigned>(place);
-    // One name for each: " 1000-…" and "01000-…" would be the same user once more.
+    // One name for each: " 1000-…", "01000-…" and "4294968296-…" would be the same user once more.
     return ledger_path("", *user, uuid, again, static_cast<unsigned>(place)) && strcmp(again + 1, name) == 0;
 }
 
@@ -78,9 +98,7 @@ namespace {
 bool owner_of_name(const UserFolder& where, const char* uuid, unsigned number, unsigned* owner) {
     char path[kPathBytes];
     struct stat info {};
-    if (!ledger_path("", where.user, uuid, path, number))
-        return false;
-    if (syscall(SYS_newfstatat, where.descriptor, path + 1, &info, AT_SYMLINK_NOFOLLOW) != 0)
+    if (!ledger_path("", where.user, uuid, path, number) || !stat_name(where.descriptor, path + 1, &info))
         return false;
     *owner = info.st_uid;
     return true;
@@ -88,54 +106,40 @@ bool owner_of_name(const UserFolder& where, const char* uuid, unsigned number, u
 
 }  // namespace
 
-Named find_name(const UserFolder& where, const char* uuid, unsigned* number, LedgerError* stranger) {
+Named find_name(const UserFolder& where, const char* uuid, unsigned* number, unsigned* stranger) {
     unsigned owner = 0, free = kMaxNames;
     for (unsigned i = 0; i < kMaxNames; i++) {
         if (!owner_of_name(where, uuid, i, &owner)) {
-            if (free == kMaxNames)
-                free = i;
+            free = std::min(free, i);
             // Nobody is in the way, as mostly: whoever has another number had a name before this one taken.
-            if (i == 0 && !has_name(where, uuid, 1, kMaxNames, 0))
+            if (i == 0 && !has_name(where, uuid, kMaxNames, 0))
                 break;
             continue;
         }
         if (owner == where.owner)
             return *number = i, Named::by_us;
-        if (stranger && !stranger->stranger) {
-            stranger->stranger = true;
-            stranger->stranger_user = owner;
-        }
+        if (i == 0)
+            *stranger = owner;
     }
     *number = free;
     return free == kMaxNames ? Named::by_others : Named::free;
 }
 
-bool has_name(const UserFolder& where, const char* uuid, unsigned from, unsigned to, unsigned without) {
+bool has_name(const UserFolder& where, const char* uuid, unsigned count, unsigned without) {
     unsigned owner = 0;
-    for (unsigned i = from; i < to; i++)
+    for (unsigned i = 0; i < count; i++)
         if (i != without && owner_of_name(where, uuid, i, &owner) && owner == where.owner)
             return true;
     return false;
-}
-
-bool FolderHandle::is_ours(int descriptor, bool* removed) const {
-    struct stat info {};
-    if (descriptor < 0 || syscall(SYS_fstat, descriptor, &info) != 0)
-        return false;
-    const bool ours = info.st_dev == device_ && info.st_ino == inode_;
-    if (removed)
-        *removed = ours && info.st_nlink == 0;
-    return ours;
 }
 
 bool FolderHandle::take(int opened) {
     struct stat info {};
     if (opened < 0)
         return false;
-    if (syscall(SYS_fstat, opened, &info) != 0)
+    if (!stat_of(opened, &info))
         return ::close(opened), false;
-    device_ = info.st_dev;
-    inode_ = info.st_ino;
+    identity_ = identity_of(info);
     descriptor_ = keep_descriptor(opened);
     return true;
 }
@@ -150,18 +154,18 @@ bool FolderHandle::open(const char* path) {
 }
 
 int FolderHandle::descriptor() {
-    bool removed = false;
-    const bool known = is_ours(descriptor_, &removed);
-    if ((known && !removed) || !path_[0])
+    struct stat info {};
+    const bool known = stat_of(descriptor_, &info) && identity_of(info) == identity_;
+    if (!path_[0] || (known && info.st_nlink != 0))
         return descriptor_;
     const int again = ::open(path_, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (removed) {  // another one is in its place, or will be
+    if (known) {  // it was removed: another one is in its place, or will be
         const int old = descriptor_;
         if (take(again))
             ::close(old);
         return descriptor_;
     }
-    if (is_ours(again, nullptr))
+    if (is_of(again, identity_))
         return descriptor_ = keep_descriptor(again);
     if (again >= 0)
         ::close(again);
@@ -169,7 +173,7 @@ int FolderHandle::descriptor() {
 }
 
 void FolderHandle::close() {
-    if (is_ours(descriptor_, nullptr))
+    if (is_of(descriptor_, identity_))
         ::close(descriptor_);
     descriptor_ = -1;
     path_[0] = '\0';
@@ -194,12 +198,12 @@ bool restore_mode(const char* folder, unsigned mode) {
     const int made = ::open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (made < 0)
         return false;
-    const bool known = syscall(SYS_fstat, made, &info) == 0 && is_just_made(info, mode);
+    const bool known = stat_of(made, &info) && is_just_made(info, mode);
     if (known)
         fchmod(made, mode);  // one that a file system refuses leaves a folder for fewer
-    ::close(made);
-    if (!known)
+    else
         errno = EPERM;
+    ::close(made);
     return known;
 }
 
@@ -207,7 +211,7 @@ bool restore_mode(const char* folder, unsigned mode) {
 
 bool make_folder(const char* folder, LedgerError* why) {
     struct stat info {};
-    const auto there = [&] { return syscall(SYS_newfstatat, AT_FDCWD, folder, &info, AT_SYMLINK_NOFOLLOW) == 0; };
+    const auto there = [&] { return stat_name(AT_FDCWD, folder, &info); };
     // Looked for first, as it mostly is there: to make it the kernel locks the folder around it, even in vain, and the
     // processes of a job that start together would wait for each other.
     if (!there()) {
@@ -225,7 +229,7 @@ bool make_folder(const char* folder, LedgerError* why) {
         }
     }
     // Where everybody may replace what is there, nobody's file says anything.
-    const bool anybody = (info.st_mode & S_IWOTH) && !(info.st_mode & S_ISVTX);
+    const bool anybody = (info.st_mode & (S_IWOTH | S_ISVTX)) == S_IWOTH;
     if (S_ISDIR(info.st_mode) && !anybody)
         return true;
     errno = S_ISDIR(info.st_mode) ? EPERM : ENOTDIR;

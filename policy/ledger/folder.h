@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "policy/base/own_descriptors.h"
+
 // The folder of all ledgers, where anybody may put anything, and the names of the files in it.
 namespace cuslice::ledger {
 
@@ -19,10 +21,14 @@ struct LedgerError {
     unsigned stranger_user = 0;
 };
 
-// Sets why->text. `why` may be null.
-void set_text(LedgerError* why, const char* text);
+// Sets why->text, as printf writes it. `why` may be null.
+[[gnu::format(printf, 2, 3)]] void set_text(LedgerError* why, const char* format, ...);
 // Sets it to "`what` `path`: " and what errno means. `why` may be null.
 void set_failure(LedgerError* why, const char* what, const char* path);
+// The same of a file that can't be made: there may be no room for one.
+void set_no_room(LedgerError* why, const char* what, const char* path);
+// Sets who stands in the way. `why` may be null.
+void set_stranger(LedgerError* why, unsigned user);
 // Sets it to say that another user has every name that this user's ledger could have. `why` may be null.
 void set_taken(LedgerError* why, const char* folder, unsigned user);
 // True if the error means that the machine, or this user, has no space left.
@@ -37,6 +43,11 @@ bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&pat
 /// The reverse, of a file's name in the folder; false for what is no ledger of this version. `number` may be null.
 bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsigned* number = nullptr);
 
+/// The C library's fstat carries a version that old ones lack. False: errno says why not.
+bool stat_of(int file, struct stat* info);
+/// The same for a name in a folder, or for a path where that is AT_FDCWD. A link isn't followed.
+bool stat_name(int folder, const char* name, struct stat* info);
+
 /// The folder, and the user whose files in it are meant.
 struct UserFolder {
     int descriptor = -1;
@@ -47,12 +58,11 @@ struct UserFolder {
 };
 
 /// Finds the name of this user's ledger. Nothing is opened: what another user put there is not even looked
-/// at. `*number`: that one, or else the first that is free. `stranger`, which may be null, is set to who has the names
-/// before it.
+/// at. `*number`: that one, or else the first that is free. `*stranger`: who has the first one, where others have all.
 enum class Named : uint8_t { by_us, free, by_others };
-Named find_name(const UserFolder& where, const char* uuid, unsigned* number, LedgerError* stranger);
-/// True if the user has a ledger under one of the names [from, to), `without` left out.
-bool has_name(const UserFolder& where, const char* uuid, unsigned from, unsigned to, unsigned without);
+Named find_name(const UserFolder& where, const char* uuid, unsigned* number, unsigned* stranger);
+/// True if the user has a ledger under one of the first `count` names, `without` left out.
+bool has_name(const UserFolder& where, const char* uuid, unsigned count, unsigned without);
 
 /// The folder, open for as long as a ledger is, for programs that change their root or close what they find.
 class FolderHandle {
@@ -67,11 +77,10 @@ class FolderHandle {
     void forget() { close(); }
 
   private:
-    bool is_ours(int descriptor, bool* removed) const;
     bool take(int opened);
     char path_[kPathBytes] = {};
     int descriptor_ = -1;
-    uint64_t device_ = 0, inode_ = 0;
+    FileIdentity identity_;
 };
 
 // Makes the folder if it is not there: the usual one for everybody and sticky, like /tmp; one that somebody names for

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <iterator>
 
 #include "policy/base/kernel_clock.h"
@@ -55,9 +54,8 @@ void FolderPresence::show_launchers(Member& member) const {
 void FolderPresence::remove_presence(const File& file, uint64_t id) const {
     if (!id || is_own(id))
         return;
-    const uint32_t members = std::min<uint32_t>(file.header.members, kMembers);
-    for (uint32_t i = 0; i < members; i++)
-        if (file.members[i].state.load() == MemberState::live && file.members[i].presence.load() == id)
+    for (const Member& member : members_of(file))
+        if (is_live(member) && member.presence.load() == id)
             return;
     for (const Ticket& ticket : file.tickets)
         if (ticket.state.load() == TicketState::waiting && ticket.presence.load() == id)

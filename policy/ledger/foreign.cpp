@@ -29,10 +29,6 @@ struct Reading {
     Member members[kMembers];
 };
 
-bool read_at(int file, void* to, size_t bytes, size_t offset) {
-    return pread(file, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
-}
-
 // A file may say anything: no job has more than `most` bytes.
 void cap(Account& account, uint64_t most) {
     account.reserved.store(std::min(account.reserved.load(), most));
@@ -50,11 +46,11 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
     Header header{};
     if (!read_at(file, &header, sizeof header, 0))
         return;
-    const size_t count = std::min(header.members, kMembers);
+    const std::span<const Member> members(reading.members, std::min(header.members, kMembers));
     // Tickets first: of one who gets what it waits for meanwhile the account is seen, and the ticket is dropped.
     if (!read_at(file, static_cast<void*>(reading.tickets), sizeof reading.tickets, offsetof(File, tickets)) ||
         !read_at(file, static_cast<void*>(reading.accounts), sizeof reading.accounts, offsetof(File, accounts)) ||
-        !read_at(file, static_cast<void*>(reading.members), count * sizeof(Member), offsetof(File, members)))
+        !read_at(file, static_cast<void*>(reading.members), members.size_bytes(), offsetof(File, members)))
         return;
     const uint64_t now = now_realtime();
     committed->queue.granted_all(header.granted, now);
@@ -73,22 +69,14 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
     for (uint32_t i = 0; i < kAccounts; i++) {
         Account& account = reading.accounts[i];
         cap(account, most);
-        if (account.state.load() == AccountState::free || account.inner)
+        if (is_free(account) || account.inner)
             continue;
-        const Member* first = nullptr;
-        for (uint32_t k = 0; k < count; k++) {
-            const Member& member = reading.members[k];
-            if (member.state.load() != MemberState::live || member.account != i)
-                continue;
-            if (!lives(member, where, Trusted::others))
-                continue;
-            first = &member;
-            break;
-        }
+        const auto still_lives = [&](const Member& member) { return lives(member, where, Trusted::others); };
+        const Member* const first = find_member(members, i, still_lives);
         if (first)
             counted[i] = add_account(account, user, *first, belief.waits, committed, undecided);
     }
-    const Contents contents{reading.accounts, reading.members, count};
+    const Contents contents{reading.accounts, members};
     count_rules(contents, counted, nullptr, committed);
     add_unreserved(contents, file, where, committed);
     committed->promised = std::min(committed->promised, promised_before + belief.capacity);
@@ -115,20 +103,15 @@ class Majority {
 void sample_owner(int folder, const DirectoryEntry& entry, uint64_t number, Majority* majority) {
     constexpr uint64_t kOneOf = 64;
     struct stat info {};
-    if (number % kOneOf == 0 && syscall(SYS_newfstatat, folder, entry.name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+    if (number % kOneOf == 0 && stat_name(folder, entry.name, &info))
         majority->add(info.st_uid);
 }
 
 void say_too_many(LedgerError* why, const char* folder, const Majority& majority, unsigned self) {
-    if (!why)
-        return;
-    why->stranger = majority.any() && majority.user() != self;
-    why->stranger_user = majority.user();
-    if (why->stranger)
-        snprintf(why->text, sizeof why->text, "%s has more files than can be read in time, most of them user %u's",
-                 folder, majority.user());
-    else
-        snprintf(why->text, sizeof why->text, "%s has more files than can be read in time", folder);
+    if (!majority.any() || majority.user() == self)
+        return set_text(why, "%s has more files than can be read in time", folder);
+    set_text(why, "%s has more files than can be read in time, most of them user %u's", folder, majority.user());
+    set_stranger(why, majority.user());
 }
 
 }  // namespace
@@ -173,7 +156,7 @@ bool add_foreign(LedgerFile& ours, uint64_t most_of_a_job, const Deadline& deadl
                 continue;
             const UserFolder theirs{own.descriptor, user, owner, own.path};
             // Only the first of a user's names counts.
-            if (!number || !has_name(theirs, uuid, 0, number, number))
+            if (!has_name(theirs, uuid, number, number))
                 add_file(file, theirs, belief, reading, committed, undecided);
             ::close(file);
             all = !deadline.passed();

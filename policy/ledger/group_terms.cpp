@@ -53,7 +53,7 @@ void append_ignored(Notice& line, std::string_view name, uint64_t limit, uint64_
 
 const Account* similar_group(const File& file, const char* name) {
     for (const Account& account : file.accounts) {
-        if (account.state.load() == AccountState::free || account.kind != AccountKind::group)
+        if (is_free(account) || account.kind != AccountKind::group)
             continue;
         if (edit_distance(name_of(account), name) == 1)
             return &account;
@@ -65,7 +65,7 @@ GroupTerms find_terms(const File& file, const Account* account, const char* name
     GroupTerms terms;
     terms.known = account != nullptr;
     if (account) {
-        terms.lives = has_members(file, static_cast<uint32_t>(account - file.accounts));
+        terms.lives = has_members(file, index_of(file, account));
         terms.limit = account->limit.load();
         terms.used = __atomic_load_n(&account->total.bytes, __ATOMIC_RELAXED);
     } else if (const Account* similar = similar_group(file, name)) {

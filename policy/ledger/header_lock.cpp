@@ -3,19 +3,20 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "policy/ledger/liveness.h"
+
 namespace cuslice::ledger {
 
 namespace {
 
-bool take_free(Header& header, const Locker& self) {
-    uint64_t nobody = 0;
-    return __atomic_compare_exchange_n(&header.holder, &nobody, self.id, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+// `from`: who has it; 0: nobody.
+bool take(Header& header, uint64_t from, const Locker& self) {
+    return __atomic_compare_exchange_n(&header.holder, &from, self.id, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 // For those who wait, and for whoever finds out that this process has ended. Its number comes last: before that, the
@@ -30,23 +31,18 @@ void sign(Header& header, const Locker& self) {
     __atomic_store_n(&header.signed_by, self.id, __ATOMIC_RELEASE);
 }
 
-// A lock of the process may be lost while the process lives, and somebody may have removed the file: /proc knows then,
-// if it is the same pid namespace's. `waited`: for as long as anybody is waited for.
+// A holder that has not signed yet is known by its presence alone. `waited`: for as long as anybody is waited for.
 bool has_ended(const Header& header, uint64_t holder, const Locker& self, bool waited) {
-    const Life life = life_of(self.where, holder);
-    if (life == Life::lives)
-        return false;
-    const bool is_signed = __atomic_load_n(&header.signed_by, __ATOMIC_ACQUIRE) == holder;
-    LockKind kind = LockKind::none;
-    __atomic_load(&header.locker_lock, &kind, __ATOMIC_RELAXED);
-    if (life == Life::ended && (!is_signed || kind == LockKind::open_file))
-        return true;
-    const uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
-    if (is_signed && space && space == self.process.pid_namespace) {
-        const uint64_t start = __atomic_load_n(&header.locker_start, __ATOMIC_RELAXED);
-        return !is_same_start(start_time_of(__atomic_load_n(&header.locker, __ATOMIC_RELAXED)), start);
+    const Life presence = life_of(self.where, holder);
+    LockKind lock = LockKind::open_file;
+    ProcessIdentity process;
+    if (__atomic_load_n(&header.signed_by, __ATOMIC_ACQUIRE) == holder) {
+        __atomic_load(&header.locker_lock, &lock, __ATOMIC_RELAXED);
+        process.pid = __atomic_load_n(&header.locker, __ATOMIC_RELAXED);
+        process.pid_namespace = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
+        process.start_time = __atomic_load_n(&header.locker_start, __ATOMIC_RELAXED);
     }
-    return life == Life::ended || (life == Life::missing && waited);
+    return !lives(presence, lock, process, waited ? Trusted::others : Trusted::own);
 }
 
 // Where a machine has far more to do than processors, a holder waits for one for longer than anybody has patience.
@@ -70,18 +66,16 @@ bool lock_header_until(Header& header, const Locker& self, Deadline deadline) {
     uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
     uint64_t known = 0;  // the holder when it was looked at last
     for (bool first = true;; first = false) {
-        if (take_free(header, self))
+        if (take(header, 0, self))
             break;
-        uint64_t holder = __atomic_load_n(&header.holder, __ATOMIC_ACQUIRE);
+        const uint64_t holder = __atomic_load_n(&header.holder, __ATOMIC_ACQUIRE);
         const uint32_t now = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
         // Up to the first look it was this process that had to wait for a processor.
         if (first || now != seen)
             deadline.renew();
         const bool over = deadline.passed();
         if (holder && (over || (holder == known && now == seen)) && has_ended(header, holder, self, over)) {
-            const bool mine = __atomic_compare_exchange_n(&header.holder, &holder, self.id, false, __ATOMIC_ACQUIRE,
-                                                          __ATOMIC_RELAXED);
-            if (mine)
+            if (take(header, holder, self))
                 break;
             continue;
         }
@@ -116,8 +110,8 @@ int32_t locker_of(const Header& header) {
     if (!__atomic_load_n(&header.holder, __ATOMIC_ACQUIRE))
         return 0;
     const int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_RELAXED);
-    const uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
-    return pid > 0 && space && space == own_pid_namespace() ? pid : 0;
+    const bool here = is_own_pid_namespace(__atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED));
+    return pid > 0 && here ? pid : 0;
 }
 
 void name_locker(const Header& header, LedgerError* why) {
@@ -125,10 +119,10 @@ void name_locker(const Header& header, LedgerError* why) {
         return;
     const int32_t pid = locker_of(header);
     if (pid <= 0)
-        snprintf(why->text, sizeof why->text, "the ledger is locked by a process that does not let go of it");
-    else
-        snprintf(why->text, sizeof why->text, "the ledger is locked by pid %d, which %s", pid,
-                 is_stopped(pid) ? "is stopped (kill -CONT lets it go on)" : "does not let go of it");
+        return set_text(why, "the ledger is locked by a process that does not let go of it");
+    const bool stopped = is_stopped(pid);
+    set_text(why, "the ledger is locked by pid %d, which %s", pid,
+             stopped ? "is stopped (kill -CONT lets it go on)" : "does not let go of it");
 }
 
 }  // namespace cuslice::ledger

@@ -19,10 +19,9 @@ uint64_t read_given_back(const Holdings& holdings, const Figures& figures) {
             return 0;
         if (answer == Figures::Answer::absent)
             continue;  // silence is not zero
-        if (figure > one.held + one.elsewhere)
-            beyond += figure - one.held - one.elsewhere;
-        if (figure < one.held && one.settled)
-            back += one.held - figure;
+        beyond += figure - std::min(figure, one.held + one.elsewhere);
+        if (one.settled)
+            back += one.held - std::min(one.held, figure);
     }
     return back - std::min(back, beyond);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 // The host ledger: one file for each user and GPU, in a folder that all users share. It says who holds how much of the
 // GPU's memory, under which limit, and how much is promised to whom.
@@ -53,6 +55,8 @@ struct alignas(128) Account {
     char name[64];
 };
 
+inline bool is_free(const Account& account) { return account.state.load() == AccountState::free; }
+
 enum class MemberState : uint32_t { free, live };
 
 // The kind of lock that a process keeps on its presence.
@@ -94,6 +98,9 @@ struct alignas(128) Member {
     // 1 and the number of operations in its stripes after which nothing was in flight; see holdings.h. 0: not known.
     std::atomic<uint64_t> settled;
 };
+
+inline bool is_live(const Member& member) { return member.state.load() == MemberState::live; }
+inline bool is_live_in(const Member& member, uint32_t account) { return is_live(member) && member.account == account; }
 
 // One of a member's stripes: bytes that it took and gave back. Their sum is the only truth of what the member holds.
 // One thread at a time writes a stripe. Its last operation can be told to have happened or not, wherever its process
@@ -161,6 +168,16 @@ struct File {
     Member members[kMembers];
     Stripe stripes[kMembers * kStripes];
 };
+// The places that have been in use. A file may say anything of their number.
+inline std::span<const Member> members_of(const File& file) {
+    return {file.members, std::min<uint32_t>(file.header.members, kMembers)};
+}
+inline uint32_t index_of(const File& file, const Account* account) {
+    return static_cast<uint32_t>(account - file.accounts);
+}
+inline uint32_t index_of(const File& file, const Member* member) {
+    return static_cast<uint32_t>(member - file.members);
+}
 static_assert(offsetof(Header, contexts) == 224 && offsetof(File, accounts) == 256, "what version 6 has");
 static_assert(kMembers * kStripes < 1 << 16, "a stamp has 16 bits for the stripe");
 

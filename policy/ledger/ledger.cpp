@@ -55,11 +55,8 @@ bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
         watched->limit = limit;
         watched->used = used;
     }
-    for (uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
-        const Member& member = file.members[i];
-        if (member.state.load() != MemberState::live || &file.accounts[member.account % kAccounts] != account)
-            continue;
-        if (is_doubled(file, member))
+    for (const Member& member : members_of(file)) {
+        if (!is_live(member) || &file.accounts[member.account % kAccounts] != account || is_doubled(file, member))
             continue;
         if (watched->count < Watched::kMax)
             watched->pids[watched->count++] = member.pid;

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <algorithm>
-
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/carry.h"
 #include "policy/ledger/own_file.h"
@@ -81,7 +79,7 @@ void LedgerFile::forget() {
     leave_to_parent(&open_);
 }
 
-uint32_t LedgerFile::members() const { return std::min<uint32_t>(open_.file->header.members, kMembers); }
+uint32_t LedgerFile::members() const { return static_cast<uint32_t>(members_of(*open_.file).size()); }
 
 UserFolder LedgerFile::look_at_folder() {
     const DisablingLockGuard guard(mutex_);
@@ -104,8 +102,7 @@ bool LedgerFile::find(bool* lost, LedgerError* why) {
             return false;
         bool gone = false;
         if (!open_again(path_, &open_, &gone) && !gone) {
-            if (why)
-                snprintf(why->text, sizeof why->text, "can't open %s: %s", path_, strerror(errno));
+            set_failure(why, "can't open", path_);
             return false;
         }
         state = gone ? State::gone : state_of(open_, uuid_);
@@ -125,6 +122,8 @@ void LedgerFile::replace(const OpenFile& fresh, const char (&path)[kPathBytes]) 
 }
 
 void LedgerFile::finish() {
+    if (!open_.file->header.unfinished)
+        return;
     const Locker self = folder_.locker();
     Removed removed(open_.descriptor, path_, uuid_, nullptr, self);
     if (removed.carry_to(open_))

@@ -48,7 +48,7 @@ class LedgerFile {
                         char (&path)[kPathBytes], LedgerError* why) CUSLICE_REQUIRES(mutex_);
     /// Goes on with it.
     void replace(const OpenFile& fresh, const char (&path)[kPathBytes]) CUSLICE_REQUIRES(mutex_);
-    /// Finishes a file whose maker was killed before it had seen everybody.
+    /// Does the rest where the file's maker was killed before it had seen everybody.
     void finish() CUSLICE_REQUIRES(mutex_);
 
     /// A lock that could not be had is not waited for again for some seconds.

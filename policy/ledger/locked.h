@@ -28,8 +28,12 @@ class CUSLICE_SCOPED_CAPABILITY Locked {
 
   private:
     bool lock(const Deadline& deadline, LedgerError* why, Removed removed) CUSLICE_REQUIRES(roster_.file.mutex());
-    // Makes sure of the file, which is put back if it was lost.
-    bool find_file(const Deadline& deadline, bool rests, LedgerError* why) CUSLICE_REQUIRES(roster_.file.mutex());
+    // One try. `*stays`: this process stays in the file that was removed. False: errno says why.
+    bool take(const Deadline& deadline, bool rests, Removed removed, bool* stays, LedgerError* why)
+        CUSLICE_REQUIRES(roster_.file.mutex());
+    bool find_file(const Deadline& deadline, bool rests, Removed removed, bool* stays, LedgerError* why)
+        CUSLICE_REQUIRES(roster_.file.mutex());
+    void unlock() CUSLICE_REQUIRES(roster_.file.mutex());
 
     Roster& roster_;
     DisablingLockGuard guard_;

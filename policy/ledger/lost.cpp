@@ -38,7 +38,12 @@ void copy_removed(const OpenFile& old) {
 
 }  // namespace
 
-bool put_back(Roster& roster, const Deadline& deadline, bool rests, LedgerError* why) {
+bool keep_file(Roster& roster, const Deadline& deadline, bool rests, LedgerError* why) {
+    bool lost = false;
+    if (!roster.file.find(&lost, why))
+        return false;
+    if (!lost)
+        return true;
     // Without a descriptor the name alone says that it is gone, as it does in a program that has changed its root: so
     // nothing is done to the others who are in it.
     const bool removed = roster.file.state() == State::gone;
@@ -101,10 +106,7 @@ bool Roster::move_places(const OpenFile& old) {
     const Joiner self(nullptr);
     take_back_dead();
     // It keeps its number, and with it its place before all that came later; and so do those who passed others.
-    Granted granted;
-    granted.note_all(file.contents().header.granted, now_realtime());
-    granted.note_all(old.file->header.granted, now_realtime());
-    std::copy(std::begin(granted.orders()), std::end(granted.orders()), file.contents().header.granted);
+    merge_granted(file.contents().header, old.file->header);
     ticket_.lose();
     take_ticket();
     for (unsigned i = 0; i < count; i++) {

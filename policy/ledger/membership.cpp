@@ -122,11 +122,11 @@ void Membership::caches(uint64_t bytes) {
 
 bool Membership::want(uint64_t bytes, uint64_t* state) {
     const InStripe in(*this);
-    const auto account = static_cast<uint32_t>(account_ - file_->accounts);
+    const uint32_t account = index_of(*file_, account_);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
         const Member& member = file_->members[i];
-        if (i == number_ || member.state.load() != MemberState::live || member.account != account)
+        if (i == number_ || !is_live_in(member, account))
             continue;
         const uint32_t caches = member.caches.load(std::memory_order_relaxed);
         if (!caches)
@@ -144,10 +144,10 @@ bool Membership::want(uint64_t bytes, uint64_t* state) {
 CachingMember Membership::largest_caching() const {
     CachingMember largest;
     const InStripe in(*this);
-    const auto account = static_cast<uint32_t>(account_ - file_->accounts);
+    const uint32_t account = index_of(*file_, account_);
     for (uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
         const Member& member = file_->members[i];
-        if (i == number_ || member.state.load() != MemberState::live || member.account != account)
+        if (i == number_ || !is_live_in(member, account))
             continue;
         const uint64_t held = sum_of(stripes_ + size_t{i} * kStripes);
         if (member.caches.load(std::memory_order_relaxed) == 0 || held <= largest.bytes)
@@ -165,13 +165,11 @@ Holdings Membership::look_at_members(const Membership* whole) const {
     const Holdings all = whole ? whole->look_at_members(nullptr) : Holdings{};
     Holdings now;
     const InStripe in(*this);
-    const auto own = static_cast<uint32_t>(account_ - file_->accounts);
+    const uint32_t account = index_of(*file_, account_);
     now.file = file_;
     for (uint32_t i = 0; i < file_->header.members && i < kMembers && now.count < Holdings::kMax; i++) {
         const Member& member = file_->members[i];
-        if (member.state.load() != MemberState::live || member.account != own)
-            continue;
-        if (member.role != MemberRole::user)
+        if (!is_live_in(member, account) || member.role != MemberRole::user)
             continue;
         const Stripe* const stripes = stripes_ + size_t{i} * kStripes;
         const uint64_t begun = begun_in(stripes);
@@ -198,7 +196,7 @@ bool Membership::unchanged(const Holdings& then) const {
         const Member& member = file_->members[one.member];
         if (!one.settled)
             continue;
-        if (member.state.load() != MemberState::live || member.pid != one.pid)
+        if (!is_live(member) || member.pid != one.pid)
             return false;
         const bool same = begun_in(stripes_ + size_t{one.member} * kStripes) == one.operations;
         if (!same || member.settled.load() != one.operations + 1)

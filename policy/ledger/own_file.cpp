@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/carry.h"
@@ -17,15 +18,14 @@ namespace cuslice::ledger {
 namespace {
 
 // True if the name still leads to this file.
-bool still_named(const struct stat& mine, const char* path) {
+bool still_named(const FileIdentity& mine, const char* path) {
     struct stat named {};
-    return syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 && mine.st_ino == named.st_ino &&
-           mine.st_dev == named.st_dev;
+    return stat_name(AT_FDCWD, path, &named) && identity_of(named) == mine;
 }
 
 bool is_anothers(const char* path) {
     struct stat named {};
-    return syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_uid != geteuid();
+    return stat_name(AT_FDCWD, path, &named) && named.st_uid != geteuid();
 }
 
 // Another number for each file, whoever makes it.
@@ -37,10 +37,8 @@ uint64_t new_id() {
 // A whole new file; -1 if there can't be one.
 int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why) {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | kSafely, 0644);
-    if (why)
-        why->no_place = file < 0 && means_no_room(errno);
     if (file < 0)
-        return set_failure(why, "can't make", path), -1;
+        return set_no_room(why, "can't make", path), -1;
     Header header{};
     header.magic = kMagic;
     header.version = kVersion;
@@ -50,19 +48,13 @@ int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why
     header.room = kRoom;
     header.unfinished = 1;
     snprintf(header.uuid, sizeof header.uuid, "%s", uuid);
-    bool done = may_be_as_large_as(sizeof(File)) && ftruncate(file, sizeof(File)) == 0;
-    if (done) {
-        errno = posix_fallocate(file, 0, offsetof(File, members));
-        done = errno == 0 && allocate_members(file, 0, kRoom) &&
-               pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
-    }
-    if (done) {
+    const bool large = may_be_as_large_as(sizeof(File)) && ftruncate(file, sizeof(File)) == 0;
+    const bool has_room = large && allocate(file, 0, offsetof(File, members)) && allocate_members(file, 0, kRoom);
+    if (has_room && pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header)) {
         fchmod(file, 0644);  // whatever the host's umask: other users read it
         return file;
     }
-    if (why)
-        why->no_place = means_no_room(errno);
-    set_failure(why, "no room for", path);
+    set_no_room(why, "no room for", path);
     close(file);
     return -1;
 }
@@ -71,9 +63,10 @@ int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why
 // two would leave a second name, by which a file that is removed later looks as if it were still there.
 bool name(const char* made, const char* path) {
     constexpr unsigned kNoReplace = 1;
-    if (syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, kNoReplace) == 0 || errno == EEXIST)
-        return true;
-    return (errno == ENOSYS || errno == EINVAL) && (link(made, path) == 0 || errno == EEXIST);
+    bool named = syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, kNoReplace) == 0;
+    if (!named && (errno == ENOSYS || errno == EINVAL))
+        named = link(made, path) == 0;
+    return named || errno == EEXIST;
 }
 
 // The file that is to get the name.
@@ -84,45 +77,42 @@ struct Making {
     const OpenFile* gone;  // see open_own()
 };
 
-// Makes a new file, with what is in those that were removed, before anybody sees it under its name. True also where
-// another process has given a file that name meanwhile.
+// Gives a new file its name, with what is in those that were removed.
+bool fill_and_name(const Making& making, const OpenFile& fresh, LedgerError* why) {
+    Header& header = fresh.file->header;
+    // Nobody is let in before it has been seen that no other file has had the name in between.
+    lock_header_until(header, making.self, Deadline(0));
+    Removed removed(fresh.descriptor, making.path, making.uuid, making.gone, making.self);
+    const bool carried = removed.carry_to(fresh);
+    const bool done = carried && name(making.made, making.path);
+    const int error = carried ? errno : ENOSPC;
+    if (why && !carried)
+        why->no_place = true;
+    if (done) {
+        removed.carry_rest_to(fresh);
+        header.unfinished = 0;
+    } else if (carried) {
+        removed.restore();
+    }
+    unlock_header(header, making.self);
+    errno = error;
+    return done;
+}
+
+// Makes a new file before anybody sees it under its name. True also where another process has given a file that name
+// meanwhile.
 bool put_in_place(const Making& making, LedgerError* why) {
     unlink(making.made);  // of an earlier process of our pid
     OpenFile fresh;
     fresh.descriptor = make(making.made, making.uuid, making.capacity, why);
-    if (fresh.descriptor < 0) {
-        const int error = errno;
-        unlink(making.made);
-        errno = error;
-        return false;
-    }
-    fresh.file = map_file(fresh.descriptor);
-    bool done = false;
-    if (fresh.file) {
-        Header& header = fresh.file->header;
-        // Nobody is let in before it has been seen that no other file has had the name in between.
-        lock_header_until(header, making.self, Deadline(0));
-        Removed removed(fresh.descriptor, making.path, making.uuid, making.gone, making.self);
-        const bool carried = removed.carry_to(fresh);
-        if (!carried && why)
-            why->no_place = true;
-        if (carried)
-            done = name(making.made, making.path);
-        const int error = errno;
-        if (carried && !done)
-            removed.restore();
-        if (done) {
-            removed.carry_rest_to(fresh);
-            header.unfinished = 0;
-        }
-        unlock_header(header, making.self);
-        munmap(fresh.file, sizeof(File));
-        errno = carried ? error : ENOSPC;
-    }
+    fresh.identity = identity_of(fresh.descriptor);
+    if (fresh.descriptor >= 0)
+        fresh.file = map_file(fresh.descriptor);
+    const bool done = fresh.there() && fill_and_name(making, fresh, why);
     const int error = errno;
     if (!done && why && !why->text[0])
         set_failure(why, "can't make", making.path);
-    close(fresh.descriptor);
+    close_file(&fresh);
     unlink(making.made);
     errno = error;
     return done;
@@ -130,7 +120,7 @@ bool put_in_place(const Making& making, LedgerError* why) {
 
 // Takes what is no ledger away from under the name. Another process may have put one there since it was looked at: that
 // one gets its name back.
-bool take_away(const char* path, const char* aside, const struct stat& bad) {
+bool take_away(const char* path, const char* aside, const FileIdentity& bad) {
     if (rename(path, aside) != 0)
         return errno == ENOENT;
     if (still_named(bad, aside))
@@ -158,35 +148,52 @@ bool write_names(const UserFolder& where, const char* uuid, unsigned number, boo
     return strlen(names->aside) < kPathBytes;
 }
 
-// The same file under another of the names, which another process has made at the same moment: one of the two is taken
-// away again, and whoever is in it goes to the other.
-bool is_doubled_by_us(const UserFolder& where, const char* uuid, unsigned number) {
-    return has_name(where, uuid, 0, kMaxNames, number);
+// Result of a look at what lies under the name.
+enum class Step : uint8_t { done, again, make, replace, failed };
+
+// Opens the user's ledger that has the name. `was_free`: nothing had it a moment ago, so that another user was quicker
+// where something of that user's has it now. `*bad`: what is to be replaced.
+Step open_named(const char* path, const char* uuid, bool was_free, bool keep_over_exec, OpenFile* out,
+                FileIdentity* bad, LedgerError* why) {
+    const int file = open(path, O_RDWR | kSafely);
+    if (file < 0) {
+        if (errno == ENOENT)
+            return Step::make;
+        if (errno == EWOULDBLOCK)
+            return Step::again;  // a lease, which its holder has been told to give up
+        set_failure(why, "can't open", path);
+        return was_free && is_anothers(path) ? Step::again : Step::failed;
+    }
+    struct stat info {};
+    if (!stat_of(file, &info) || !is_ours(info, path, why)) {
+        close(file);
+        return was_free ? Step::again : Step::failed;
+    }
+    if (File* mapped = map_good(file, info, uuid)) {
+        *out = opened(mapped, file, path, info, keep_over_exec);
+        return Step::done;
+    }
+    close(file);
+    *bad = identity_of(info);
+    return Step::replace;
 }
 
 }  // namespace
 
 bool open_existing(const UserFolder& where, const char* uuid, OpenFile* out, char (&path)[kPathBytes],
                    LedgerError* why) {
-    unsigned number = 0;
-    if (find_name(where, uuid, &number, nullptr) == Named::by_others)
+    unsigned number = 0, stranger = 0;
+    if (find_name(where, uuid, &number, &stranger) == Named::by_others)
         number = 0;
     if (!ledger_path(where.path, where.user, uuid, path, number))
         return false;
-    const int file = open(path, O_RDWR | kSafely);
-    if (file < 0)
-        return set_failure(why, "can't open", path), false;
-    struct stat info {};
-    if (stat_of(file, &info) && is_ours(info, path, why)) {
-        if (File* mapped = map_good(file, info, uuid)) {
-            *out = opened(mapped, file, path, info, false, Found::good);
-            return true;
-        }
-        if (why)
-            snprintf(why->text, sizeof why->text, "%s is damaged", path);
-    }
-    close(file);
-    return false;
+    FileIdentity bad;
+    const Step step = open_named(path, uuid, false, false, out, &bad, why);
+    if (step == Step::replace)
+        set_text(why, "%s is damaged", path);
+    if (step == Step::make || step == Step::again)
+        set_failure(why, "can't open", path);
+    return step == Step::done;
 }
 
 bool open_own(const Locker& self, const char* uuid, uint64_t capacity, bool keep_over_exec, Deadline deadline,
@@ -214,11 +221,10 @@ bool open_own(const Locker& self, const char* uuid, uint64_t capacity, bool keep
     };
     do {
         made_one = false;
-        unsigned number = 0;
-        LedgerError stranger;
+        unsigned number = 0, stranger = 0;
         const Named named = find_name(where, uuid, &number, &stranger);
         if (named == Named::by_others) {
-            set_taken(why, where.path, stranger.stranger_user);
+            set_taken(why, where.path, stranger);
             errno = EPERM;
             return false;
         }
@@ -227,49 +233,37 @@ bool open_own(const Locker& self, const char* uuid, uint64_t capacity, bool keep
             return set_failure(why, "can't use", where.path), false;
         }
         snprintf(path, sizeof path, "%s", names.path);
-        const int file = open(path, O_RDWR | kSafely);
-        if (file < 0 && errno == EWOULDBLOCK)
-            continue;  // a lease, which its holder has been told to give up
-        if (file < 0 && errno != ENOENT) {
-            set_failure(why, "can't open", path);
-            if (named == Named::free && is_anothers(path))
-                continue;  // who was quicker
+        FileIdentity bad;
+        const Step step = open_named(path, uuid, named == Named::free, keep_over_exec, out, &bad, why);
+        if (step == Step::failed)
             return false;
-        }
-        if (file >= 0) {
-            struct stat info {};
-            if (!stat_of(file, &info) || !is_ours(info, path, why)) {
-                close(file);
-                if (named == Named::free)
-                    continue;  // another user was quicker
-                return false;
-            }
-            File* mapped = map_good(file, info, uuid);
-            if (mapped && still_named(info, path)) {
-                *out = opened(mapped, file, path, info, keep_over_exec, found);
+        if (step == Step::again)
+            continue;
+        if (step == Step::done) {
+            out->found = found;
+            if (still_named(out->identity, path))
                 return true;
-            }
-            if (mapped)
-                munmap(mapped, sizeof(File));
-            close(file);
-            if (mapped)
-                continue;
-            if (!take_away(path, names.aside, info)) {
-                if (may_try_again())
-                    continue;
-                return set_failure(why, "can't replace", path), false;
-            }
-            found = Found::rebuilt;
+            close_file(out);
+            continue;
         }
-        if (!put_in_place({self, names.made, path, uuid, capacity, gone}, why)) {
+        bool free = step == Step::make;
+        if (step == Step::replace) {
+            free = take_away(path, names.aside, bad);
+            if (free)
+                found = Found::rebuilt;
+            else
+                set_failure(why, "can't replace", path);
+        }
+        made_one = free && put_in_place({self, names.made, path, uuid, capacity, gone}, why);
+        if (!made_one) {
             if (may_try_again())
                 continue;
             return false;
         }
-        made_one = true;
-        if (found == Found::good)
-            found = Found::made;
-        if (is_doubled_by_us(where, uuid, number))
+        found = std::max(found, Found::made);
+        // The same file under another of the names, which another process has made at the same moment: one of the two
+        // is taken away again, and whoever is in it goes to the other.
+        if (has_name(where, uuid, kMaxNames, number))
             unlink(path);
     } while ((made_one && made_count++ < kMaxMade) || deadline.pause());
     errno = EAGAIN;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "policy/base/kernel_clock.h"
+#include "policy/ledger/accounts.h"
 #include "policy/ledger/carry.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/total.h"
@@ -28,14 +29,12 @@ uint32_t find_carried(LedgerFile& file, uint32_t account, const Joiner& self) CU
     own.start_time = self.process.start_time;
     own.image = image_number();
     own.role = own_role(file);
-    const uint32_t count = own.pid_namespace && own.start_time ? file.members() : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const Member& member = file.contents().members[i];
-        if (member.state.load() == MemberState::live && is_carried(member.role) && member.account == account &&
-            is_same_place(member, own))
-            return i;
-    }
-    return kMembers;
+    if (!own.pid_namespace)
+        return kMembers;
+    const File& contents = file.contents();
+    const auto is_own = [&](const Member& member) { return is_carried(member.role) && is_same_place(member, own); };
+    const Member* const found = find_member(members_of(contents), account, is_own);
+    return found ? index_of(contents, found) : kMembers;
 }
 
 }  // namespace
@@ -97,8 +96,7 @@ OwnPlace* OwnPlaces::take(LedgerFile& file, uint32_t account, const Joiner& self
     memcpy(member.command, self.command, sizeof member.command);
     for (uint32_t stripe = 0; stripe < kStripes; stripe++)
         contents.stripes[number * kStripes + stripe].last_use.store(now_monotonic_seconds());
-    if (number >= contents.header.members)
-        contents.header.members = number + 1;
+    contents.header.members = std::max(contents.header.members, number + 1);
     return &place;
 }
 
@@ -133,24 +131,20 @@ void OwnPlaces::drop(LedgerFile& file, OwnPlace* place) {
 // next. What the program holds is in a place of its own, which goes with the program. For people they are one.
 void OwnPlaces::adopt_launcher(LedgerFile& file, uint32_t account, Member* member) {
     File& contents = file.contents();
-    for (uint32_t i = 0; i < contents.header.members && i < kMembers; i++) {
-        const Member& launcher = contents.members[i];
-        if (launcher.state.load() != MemberState::live || launcher.account != account || !is_launchers(launcher.role) ||
-            has(i) || !is_this_process(launcher))
-            continue;
-        member->since = launcher.since;
-        memcpy(member->command, launcher.command, sizeof member->command);
-        if (is_carried(launcher.role))
-            return;  // it has no lock that an exec would keep, and needs none
-        if (count_ == kMost)
-            return;
-        if (!file.folder().adopt_launcher(launcher))
-            return;
-        places_[count_] = {};
-        places_[count_++].number = i;
-        show_launchers(file);
+    const auto is_its = [&](const Member& other) {
+        return is_launchers(other.role) && !has(index_of(contents, &other)) && is_this_process(other);
+    };
+    const Member* const launcher = find_member(members_of(contents), account, is_its);
+    if (!launcher)
         return;
-    }
+    member->since = launcher->since;
+    memcpy(member->command, launcher->command, sizeof member->command);
+    // A carried one has no lock that an exec would keep, and needs none.
+    if (is_carried(launcher->role) || count_ == kMost || !file.folder().adopt_launcher(*launcher))
+        return;
+    places_[count_] = {};
+    places_[count_++].number = index_of(contents, launcher);
+    show_launchers(file);
 }
 
 OwnPlace* OwnPlaces::take_over_carried(LedgerFile& file, uint32_t account, const Joiner& self) {

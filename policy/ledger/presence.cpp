@@ -7,11 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "config/number.h"
-#include "policy/base/own_descriptors.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/locks.h"
 
@@ -44,9 +42,42 @@ uint64_t new_id(const char* uuid) {
     return id ? id : kMark + 1;
 }
 
-bool stat_name(const UserFolder& where, uint64_t id, struct stat* info) {
-    const Name name(where.user, id);
-    return syscall(SYS_newfstatat, where.descriptor, name.text, info, AT_SYMLINK_NOFOLLOW) == 0;
+bool stat_presence(const UserFolder& where, uint64_t id, struct stat* info) {
+    return stat_name(where.descriptor, Name(where.user, id).text, info);
+}
+
+int open_presence(const UserFolder& where, uint64_t id, int flags) {
+    return openat(where.descriptor, Name(where.user, id).text, flags | kSafely, 0600);
+}
+
+void remove_presence(const UserFolder& where, uint64_t id) { unlinkat(where.descriptor, Name(where.user, id).text, 0); }
+
+bool is_presence(const struct stat& info, const UserFolder& where) {
+    return S_ISREG(info.st_mode) && info.st_uid == where.owner;
+}
+
+// Another user may have put something there that can't be opened, as a file of his with a lease.
+bool is_anothers(const UserFolder& where, uint64_t id) {
+    struct stat info {};
+    return stat_presence(where, id, &info) && info.st_uid != where.owner;
+}
+
+void say_failure(LedgerError* why, const char* folder) {
+    set_no_room(why, "can't make a file in", folder);
+    if (errno == ENOLCK || errno == EPERM || errno == ENOSYS || errno == EINVAL)
+        set_text(why, "the ledger can't be locked: %s", strerror(errno));
+}
+
+Life life_by_lock(const UserFolder& where, int file) {
+    struct stat info {};
+    if (!stat_of(file, &info) || !is_presence(info, where))
+        return Life::missing;
+    bool unknown = false;
+    const bool locked = is_locked(file, 0, &unknown);
+    const bool published = info.st_mode & S_IROTH;  // it is locked before
+    if (unknown || (!locked && !published))
+        return Life::unknown;
+    return locked ? Life::lives : Life::ended;
 }
 
 }  // namespace
@@ -71,22 +102,10 @@ Life life_of(const UserFolder& where, uint64_t id) {
         return Life::missing;
     if (where.descriptor < 0)
         return Life::unknown;
-    const Name name(where.user, id);
-    const int file = openat(where.descriptor, name.text, O_RDONLY | kSafely);
-    struct stat info {};
-    if (file < 0) {
-        // Another user may have put something there that can't be opened, as a file of his with a lease.
-        const bool none = errno == ENOENT || errno == ELOOP;
-        return none || (stat_name(where, id, &info) && info.st_uid != where.owner) ? Life::missing : Life::unknown;
-    }
-    Life life = Life::missing;
-    if (stat_of(file, &info) && S_ISREG(info.st_mode) && info.st_uid == where.owner) {
-        const bool published = info.st_mode & S_IROTH;  // it is locked before
-        bool unknown = false;
-        life = is_locked(file, 0, &unknown) ? Life::lives : Life::ended;
-        if (unknown || (life == Life::ended && !published))
-            life = Life::unknown;
-    }
+    const int file = open_presence(where, id, O_RDONLY);
+    if (file < 0)
+        return errno == ENOENT || errno == ELOOP || is_anothers(where, id) ? Life::missing : Life::unknown;
+    const Life life = life_by_lock(where, file);
     close(file);
     return life;
 }
@@ -94,33 +113,28 @@ Life life_of(const UserFolder& where, uint64_t id) {
 bool remove_ended(const UserFolder& where, uint64_t id) {
     if (life_of(where, id) != Life::ended)
         return false;
-    unlinkat(where.descriptor, Name(where.user, id).text, 0);
+    remove_presence(where, id);
     return true;
 }
 
 bool Presence::is_there(const UserFolder& where) const {
     struct stat info {};
-    if (!stat_name(where, id_, &info))
+    if (!stat_presence(where, id_, &info))
         return errno != ENOENT;  // what can't be told has not changed
-    return info.st_dev == device_ && info.st_ino == inode_;
+    return identity_of(info) == identity_;
 }
 
-bool Presence::has_descriptor() const {
-    struct stat info {};
-    return descriptor_ >= 0 && stat_of(descriptor_, &info) && info.st_dev == device_ && info.st_ino == inode_;
-}
+bool Presence::has_descriptor() const { return is_of(descriptor_, identity_); }
 
 // A lock of the process is lost with any descriptor of the file that the process closes.
 bool Presence::lock_again(const UserFolder& where) {
     if (!has_descriptor()) {
-        const int file = openat(where.descriptor, Name(where.user, id_).text, O_RDWR | kSafely);
+        const int file = open_presence(where, id_, O_RDWR);
         if (file < 0)
             return false;
         descriptor_ = keep_descriptor(file, lasts_ == Lasts::over_exec);
-        if (!has_descriptor())
-            return false;
     }
-    return lock_byte_for_process(descriptor_, 0);
+    return has_descriptor() && lock_byte_for_process(descriptor_, 0);
 }
 
 LockKind Presence::lock_new(int* file, Lasts lasts) {
@@ -140,15 +154,14 @@ LockKind Presence::lock_new(int* file, Lasts lasts) {
 
 bool Presence::make(const UserFolder& where, const char* uuid, Lasts lasts) {
     const uint64_t id = new_id(uuid);
-    const Name name(where.user, id);
-    int file = openat(where.descriptor, name.text, O_RDWR | O_CREAT | O_EXCL | kSafely, 0600);
+    int file = open_presence(where, id, O_RDWR | O_CREAT | O_EXCL);
     if (file < 0)
         return false;
     struct stat info {};
     const LockKind kind = stat_of(file, &info) ? lock_new(&file, lasts) : LockKind::none;
-    const int error = errno;
     if (kind == LockKind::none) {
-        unlinkat(where.descriptor, name.text, 0);
+        const int error = errno;
+        remove_presence(where, id);
         close(file);
         errno = error;
         return false;
@@ -158,54 +171,45 @@ bool Presence::make(const UserFolder& where, const char* uuid, Lasts lasts) {
         close(file);
     else
         descriptor_ = file;
-    id_ = id;
-    kind_ = kind;
-    lasts_ = lasts;
-    device_ = info.st_dev;
-    inode_ = info.st_ino;
-    process_ = this_process();
+    take(id, kind, lasts, identity_of(info));
     return true;
 }
 
+void Presence::take(uint64_t id, LockKind kind, Lasts lasts, const FileIdentity& identity) {
+    id_ = id;
+    kind_ = kind;
+    lasts_ = lasts;
+    identity_ = identity;
+    process_ = this_process();
+}
+
 bool Presence::keep(const UserFolder& where, const char* uuid, Lasts lasts, LedgerError* why) {
-    if (id_) {
-        const bool there = is_there(where);
-        if (there && (kind_ == LockKind::open_file || lock_again(where)))
-            return true;
-        // Where no other can be made, as by a program that has given its rights back, this one has to do.
-        Presence fresh;
-        if (geteuid() != where.owner || !fresh.make(where, uuid, lasts))
-            return true;
-        give_up(where, there);
-        *this = fresh;
-        return true;
+    if (!id_) {
+        const bool made = make(where, uuid, lasts);
+        if (!made)
+            say_failure(why, where.path);
+        return made;
     }
-    if (make(where, uuid, lasts))
+    const bool there = is_there(where);
+    if (there && (kind_ == LockKind::open_file || lock_again(where)))
         return true;
-    if (why) {
-        const bool locks = errno == ENOLCK || errno == EPERM || errno == ENOSYS || errno == EINVAL;
-        why->no_place = means_no_room(errno);
-        if (locks)
-            snprintf(why->text, sizeof why->text, "the ledger can't be locked: %s", strerror(errno));
-        else
-            set_failure(why, "can't make a file in", where.path);
-    }
-    return false;
+    // Where no other can be made, as by a program that has given its rights back, this one has to do.
+    Presence fresh;
+    if (geteuid() != where.owner || !fresh.make(where, uuid, lasts))
+        return true;
+    give_up(where, there);
+    *this = fresh;
+    return true;
 }
 
 bool Presence::adopt(const UserFolder& where, uint64_t id, int descriptor) {
     if (id_ == id)
         return lock_again(where);
     struct stat info {};
-    if (id_ || !stat_name(where, id, &info) || !S_ISREG(info.st_mode) || info.st_uid != where.owner)
+    if (id_ || !stat_presence(where, id, &info) || !is_presence(info, where))
         return false;
-    id_ = id;
-    kind_ = LockKind::process;
-    lasts_ = Lasts::over_exec;
     descriptor_ = descriptor;
-    device_ = info.st_dev;
-    inode_ = info.st_ino;
-    process_ = this_process();
+    take(id, LockKind::process, Lasts::over_exec, identity_of(info));
     if (lock_again(where))
         return true;
     if (descriptor_ != descriptor && has_descriptor())
@@ -216,12 +220,10 @@ bool Presence::adopt(const UserFolder& where, uint64_t id, int descriptor) {
 
 void Presence::give_up(const UserFolder& where, bool remove) {
     if (id_ && remove && is_there(where))
-        unlinkat(where.descriptor, Name(where.user, id_).text, 0);
+        remove_presence(where, id_);
     if (anchor_)
         munmap(anchor_, kPage);
-    if (has_descriptor())
-        close(descriptor_);
-    *this = {};
+    forget();
 }
 
 void Presence::forget() {

@@ -56,13 +56,14 @@ class Presence {
     bool has_descriptor() const;
     bool make(const UserFolder& where, const char* uuid, Lasts lasts);
     LockKind lock_new(int* file, Lasts lasts);
+    void take(uint64_t id, LockKind kind, Lasts lasts, const FileIdentity& identity);
 
     uint64_t id_ = 0;
     LockKind kind_ = LockKind::none;
     void* anchor_ = nullptr;  // the mapping that keeps a lock of an open file
     int descriptor_ = -1;     // for a lock of the process
     Lasts lasts_ = Lasts::until_exec;
-    uint64_t device_ = 0, inode_ = 0;
+    FileIdentity identity_;
     ProcessIdentity process_;
 };
 

@@ -101,12 +101,12 @@ uint64_t read_pid_namespace() {
     return read_number(link + 5);
 }
 
-ProcessIdentity this_process() {
-    ProcessIdentity self;
-    self.pid = getpid();
-    self.pid_namespace = own_pid_namespace();
-    self.start_time = start_time_of(self.pid);
-    return self;
+ProcessIdentity this_process() { return {getpid(), own_pid_namespace(), start_time_of(getpid())}; }
+
+bool is_own_pid_namespace(uint64_t space) { return space != 0 && space == own_pid_namespace(); }
+
+bool is_running(const ProcessIdentity& process) {
+    return is_own_pid_namespace(process.pid_namespace) && is_same_start(start_time_of(process.pid), process.start_time);
 }
 
 // The first thread's name, as /proc/self/comm has it: another thread has its own, and no cheaper way to ask.

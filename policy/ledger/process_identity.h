@@ -17,6 +17,8 @@ ProcessIdentity this_process();
 uint64_t read_pid_namespace();
 // Answer of read_pid_namespace(), asked once by each process: a namespace that it unshares is its children's.
 uint64_t own_pid_namespace();
+/// True of a pid namespace that this process is in: /proc tells about its pids.
+bool is_own_pid_namespace(uint64_t space);
 // In a forked child, which may have its parent's pid in a namespace of its own, and another time namespace.
 void forget_pid_namespace();
 
@@ -31,6 +33,14 @@ constexpr bool is_same_start(uint64_t a, uint64_t b) { return a != 0 && b != 0 &
 
 /// The same where neither may be known, as without /proc. Pure.
 constexpr bool may_be_same_start(uint64_t a, uint64_t b) { return a == b || is_same_start(a, b); }
+
+/// True if /proc shows the process. False where it can't, as of one in another pid namespace.
+bool is_running(const ProcessIdentity& process);
+/// The process that a member, a ticket, a holder or a waiter is of.
+template <typename Owner>
+ProcessIdentity process_of(const Owner& owner) {
+    return {owner.pid, owner.pid_namespace, owner.start_time};
+}
 
 // The name in /proc/self/comm.
 void command_of_this_process(char* name, size_t size);

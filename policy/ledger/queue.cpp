@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 namespace cuslice::ledger {
 
 void Granted::note(uint64_t order) {
     if (order <= orders_[0])
         return;
-    unsigned at = 0;
-    for (; at + 1 < kLatest && orders_[at + 1] < order; at++)
-        orders_[at] = orders_[at + 1];
-    orders_[at] = order;
+    uint64_t* const later = std::lower_bound(orders_ + 1, std::end(orders_), order);
+    *std::move(orders_ + 1, later, orders_) = order;
 }
 
 void Granted::note_all(const uint64_t (&orders)[kLatest], uint64_t now) {
@@ -24,10 +23,7 @@ void Granted::note_all(const uint64_t (&orders)[kLatest], uint64_t now) {
 }
 
 unsigned Granted::past(uint64_t order) const {
-    unsigned count = 0;
-    for (const uint64_t granted : orders_)
-        count += granted > order;
-    return count;
+    return static_cast<unsigned>(std::end(orders_) - std::upper_bound(std::begin(orders_), std::end(orders_), order));
 }
 
 void Queue::add(const Waiter& waiter) {
@@ -37,12 +33,13 @@ void Queue::add(const Waiter& waiter) {
     ahead_++;
     if (waiter.steps_back || !waiter.bytes)
         return;
-    if (count_ == kMax && front_[kMax - 1].order <= waiter.order)
+    const auto is_before = [](const Waiter& one, const Waiter& other) { return one.order < other.order; };
+    Waiter* const later = std::upper_bound(front_, front_ + count_, waiter, is_before);
+    if (later == std::end(front_))
         return;
-    unsigned at = count_ < kMax ? count_++ : kMax - 1;
-    for (; at > 0 && front_[at - 1].order > waiter.order; at--)
-        front_[at] = front_[at - 1];
-    front_[at] = waiter;
+    count_ = std::min(count_ + 1, kMax);
+    std::move_backward(later, front_ + count_ - 1, front_ + count_);
+    *later = waiter;
 }
 
 void Queue::drop(unsigned user, uint64_t order) {
@@ -63,10 +60,9 @@ uint64_t Queue::room(uint64_t left, uint64_t possible, const Waiter** kept_for) 
         const Waiter& waiter = front_[i];
         if (waiter.bytes > possible)
             continue;
-        const bool fits = waiter.bytes <= left;
-        if (!fits && granted_.past(waiter.order) < kMaxPast)
+        if (waiter.bytes > left && granted_.past(waiter.order) < kMaxPast)
             continue;
-        left -= fits ? waiter.bytes : left;
+        left -= std::min(waiter.bytes, left);
         if (!*kept_for)
             *kept_for = &waiter;
     }

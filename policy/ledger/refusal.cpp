@@ -20,9 +20,8 @@ template <typename Who>
 void append_who(Line& line, const Who& who, const Telling& telling) {
     line.append("pid ", who.pid, " (");
     const std::string_view known(who.command, strnlen(who.command, sizeof who.command));
-    const ProcessIdentity process{who.pid, who.pid_namespace, who.start_time};
     if (telling.command)
-        append_printable(line, telling.command(process, who.user, known));
+        append_printable(line, telling.command(process_of(who), who.user, known));
     else
         append_printable(line, known);
     line.append(", user ");

@@ -28,9 +28,7 @@ constexpr char kRemoved[] = ".ledger (deleted)";
 // "/dev/shm/cuslice/1000-GPU-….6.ledger (deleted)" or "….6-3.ledger (deleted)", as /proc will have it: what is before
 // ".ledger" or the dash of the number, by the folder's real name, which is that of a file which lies in it now.
 bool text_of_removed(int made, const char* path, char (&text)[kPathBytes]) {
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", made);
-    const ssize_t length = readlink(link, text, sizeof text - 1);
+    const ssize_t length = readlink(DescriptorLink(made).text, text, sizeof text - 1);
     if (length <= 0)
         return false;
     text[length] = '\0';
@@ -68,15 +66,13 @@ bool is_number(const char* name) { return *name && name[strspn(name, "0123456789
 template <typename Visit>
 void for_each_number(int folder, uint64_t end, const Visit& visit) {
     alignas(DirectoryEntry) char entries[1024];
-    for (long count; (count = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
-        for (long at = 0; at < count;) {
-            const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
-            at += entry->length;
-            if (kernel_clock(CLOCK_THREAD_CPUTIME_ID) >= end)
-                return;
-            if (is_number(entry->name))
-                visit(entry->name);
-        }
+    for_each_entry(folder, entries, [&](const DirectoryEntry& entry) {
+        if (kernel_clock(CLOCK_THREAD_CPUTIME_ID) >= end)
+            return false;
+        if (is_number(entry.name))
+            visit(entry.name);
+        return true;
+    });
 }
 
 }  // namespace
@@ -84,13 +80,8 @@ void for_each_number(int folder, uint64_t end, const Visit& visit) {
 // A process that leaves one of them for another opens that one first, and leaves under the lock: so once nothing new
 // is seen under the locks of all, nobody is missed.
 Removed::Removed(int made, const char* path, const char* uuid, const OpenFile* own, const Locker& self)
-    : uuid_(uuid), self_(self), looks_(text_of_removed(made, path, text_)) {
+    : uuid_(uuid), self_(self), looks_(text_of_removed(made, path, text_)), made_(identity_of(made)) {
     const int saved_errno = errno;
-    struct stat info {};
-    if (syscall(SYS_fstat, made, &info) == 0) {
-        device_ = info.st_dev;
-        inode_ = info.st_ino;
-    }
     if (own)
         add(*own, true);
     for (bool locked = false;; locked = true) {
@@ -165,11 +156,10 @@ void Removed::look_at(int descriptors, const char* number) {
     struct stat info {};
     if (count_ == kMax || syscall(SYS_newfstatat, descriptors, number, &info, 0) != 0)
         return;
-    if (info.st_dev == device_ && info.st_ino == inode_)
+    const FileIdentity seen = identity_of(info);
+    const auto is_it = [&](const One& one) { return one.open.identity == seen; };
+    if (seen == made_ || std::any_of(files_, files_ + count_, is_it))
         return;
-    for (unsigned i = 0; i < count_; i++)
-        if (files_[i].open.device == info.st_dev && files_[i].open.inode == info.st_ino)
-            return;
     const int file = openat(descriptors, number, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     OpenFile found;
     if (map_removed(file, uuid_, &found))

@@ -63,7 +63,7 @@ bool Roster::is_dead(const Member& member, uint32_t number) {
 bool Roster::take_back_if_dead(uint32_t number) {
     File& contents = file.contents();
     Member& member = contents.members[number];
-    if (member.state.load() != MemberState::live || !is_dead(member, number))
+    if (!is_live(member) || !is_dead(member, number))
         return false;
     if (member.account < kAccounts) {
         Account& account = contents.accounts[member.account];
@@ -98,7 +98,7 @@ void Roster::take_back_some_dead(const Account* account) {
     bool lives = !account;
     for (uint32_t i = 0; i < count; i++) {
         const Member& member = contents.members[i];
-        if (member.state.load() != MemberState::live)
+        if (!is_live(member))
             continue;
         const bool asked = !lives && member.account == index_of(account);
         if ((asked || member.pid == self) && !take_back_if_dead(i) && asked)
@@ -115,7 +115,7 @@ void Roster::tidy_accounts() {
     File& contents = file.contents();
     for (uint32_t i = 0; i < kAccounts; i++) {
         Account& account = contents.accounts[i];
-        if (account.state.load() == AccountState::free || ledger::has_members(contents, i))
+        if (is_free(account) || ledger::has_members(contents, i))
             continue;
         account.reserved.store(0);
         // A group's limit is kept for whoever comes next.

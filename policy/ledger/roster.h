@@ -44,7 +44,7 @@ class Roster {
         return find_account(file.contents(), kind, name);
     }
     uint32_t index_of(const Account* account) const CUSLICE_REQUIRES(file.mutex()) {
-        return static_cast<uint32_t>(account - file.contents().accounts);
+        return ledger::index_of(file.contents(), account);
     }
     /// False for null.
     bool has_members(const Account* account) const CUSLICE_REQUIRES(file.mutex()) {

@@ -16,20 +16,16 @@ namespace {
 // Finds, for each account that is `counted`, the rule's account in which one of its processes is, too; kAccounts:
 // none. One pass over all pairs of members: another user's file can make it no longer than that.
 void find_rules(const Contents& contents, const bool (&counted)[kAccounts], uint32_t (&rule_of)[kAccounts]) {
-    for (uint32_t& rule : rule_of)
-        rule = kAccounts;
-    for (size_t i = 0; i < contents.count; i++) {
-        const Member& in_rule = contents.members[i];
+    std::fill_n(rule_of, kAccounts, kAccounts);
+    for (const Member& in_rule : contents.members) {
         const uint32_t rule = in_rule.account;
-        if (in_rule.state.load() != MemberState::live || rule >= kAccounts)
+        if (!is_live(in_rule) || rule >= kAccounts || contents.accounts[rule].kind != AccountKind::rule)
             continue;
-        if (contents.accounts[rule].kind != AccountKind::rule)
-            continue;
-        for (size_t k = 0; k < contents.count; k++) {
-            const Member& in_job = contents.members[k];
+        for (const Member& in_job : contents.members) {
             const uint32_t job = in_job.account;
-            if (in_job.state.load() == MemberState::live && job < kAccounts && counted[job] &&
-                is_same_process(in_job, in_rule))
+            if (!is_live(in_job) || job >= kAccounts || !counted[job])
+                continue;
+            if (is_same_process(in_job, in_rule))
                 rule_of[job] = rule;
         }
     }
@@ -51,8 +47,8 @@ PromisedByRule promised_by(const Contents& contents, uint32_t rule, const uint32
     }
     const Account& account = contents.accounts[rule];
     const uint64_t all = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED), limit = account.limit.load();
-    const uint64_t others = all > used ? all - used : 0;
-    sum.most = std::max(limit > others ? limit - others : 0, used);
+    const uint64_t others = all - std::min(all, used);
+    sum.most = std::max(limit - std::min(limit, others), used);
     return sum;
 }
 
@@ -63,7 +59,7 @@ void count_rules(const Contents& contents, const bool (&counted)[kAccounts], con
     find_rules(contents, counted, rule_of);
     for (uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = contents.accounts[i];
-        if (account.state.load() == AccountState::free || account.kind != AccountKind::rule)
+        if (is_free(account) || account.kind != AccountKind::rule)
             continue;
         const PromisedByRule sum = promised_by(contents, i, rule_of);
         const uint64_t most = std::min(sum.promised, sum.most);

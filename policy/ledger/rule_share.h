@@ -2,7 +2,7 @@
 // Caps the total of the jobs of a rule that shares its slice.
 #pragma once
 
-#include <cstddef>
+#include <span>
 
 #include "policy/ledger/layout.h"
 
@@ -13,8 +13,7 @@ struct Committed;
 /// The accounts and members of a file, which may be another user's and say anything.
 struct Contents {
     const Account* accounts;
-    const Member* members;
-    size_t count;  // of members
+    std::span<const Member> members;
 };
 
 /// Counts the jobs of one rule, among the accounts that were `counted` in `committed`, as no more than they could

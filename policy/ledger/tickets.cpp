@@ -20,6 +20,13 @@ void note_granted(Header& header, uint64_t order) {
     std::copy(std::begin(granted.orders()), std::end(granted.orders()), header.granted);
 }
 
+void merge_granted(Header& header, const Header& other) {
+    Granted granted;
+    granted.note_all(header.granted, now_realtime());
+    granted.note_all(other.granted, now_realtime());
+    std::copy(std::begin(granted.orders()), std::end(granted.orders()), header.granted);
+}
+
 // The clock, by which the numbers of several users compare; and later than all before it in this file, also where the
 // clock was set back. A file that has a number far ahead of it was written over.
 uint64_t next_order(Header& header) {

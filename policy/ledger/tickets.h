@@ -8,6 +8,8 @@ namespace cuslice::ledger {
 
 /// Notes in a file that the request of this number is granted, before it is. With the header's lock.
 void note_granted(Header& header, uint64_t order);
+/// Notes what the other file has noted, so that who passed whom in the queue stays known. With the header's lock.
+void merge_granted(Header& header, const Header& other);
 /// A new request's number. With the header's lock.
 uint64_t next_order(Header& header);
 

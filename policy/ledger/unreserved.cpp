@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "policy/ledger/file.h"
 #include "policy/ledger/liveness.h"
-#include "policy/ledger/process_identity.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::ledger {
@@ -21,14 +21,8 @@ static_assert(kMembers < kNobody);
 
 uint32_t line_of(const Member& member) { return static_cast<uint32_t>(member.pid) % kLines; }
 
-bool is_process_of(const Member& member, const Member& other) {
-    return member.pid == other.pid && may_be_same_start(member.start_time, other.start_time) &&
-           member.pid_namespace == other.pid_namespace;
-}
-
 bool is_counted(const Contents& contents, const Member& member) {
-    return member.state.load() == MemberState::live && member.account < kAccounts &&
-           contents.accounts[member.account].state.load() != AccountState::free;
+    return is_live(member) && member.account < kAccounts && !is_free(contents.accounts[member.account]);
 }
 
 bool is_inner(const Contents& contents, const Member& member) { return contents.accounts[member.account].inner != 0; }
@@ -36,9 +30,9 @@ bool is_inner(const Contents& contents, const Member& member) { return contents.
 // True if the process of place `number` has one in a job, or an earlier one in another group or rule.
 bool has_another(const Contents& contents, uint32_t number) {
     const Member& member = contents.members[number];
-    for (uint32_t i = 0; i < contents.count; i++) {
+    for (uint32_t i = 0; i < contents.members.size(); i++) {
         const Member& other = contents.members[i];
-        if (i == number || !is_counted(contents, other) || !is_process_of(other, member))
+        if (i == number || !is_counted(contents, other) || !is_same_process(other, member))
             continue;
         if (!is_inner(contents, other) || i < number)
             return true;
@@ -51,7 +45,7 @@ struct InJobs {
     explicit InJobs(const Contents& contents) {
         for (uint16_t& line : first)
             line = kNobody;
-        for (uint32_t i = 0; i < contents.count; i++) {
+        for (uint32_t i = 0; i < contents.members.size(); i++) {
             const Member& member = contents.members[i];
             if (is_counted(contents, member) && !is_inner(contents, member) && first[line_of(member)] == kNobody)
                 first[line_of(member)] = static_cast<uint16_t>(i);
@@ -59,7 +53,7 @@ struct InJobs {
     }
     bool has(const Contents& contents, const Member& member) const {
         const uint16_t found = first[line_of(member)];
-        return found != kNobody && is_process_of(contents.members[found], member);
+        return found != kNobody && is_same_process(contents.members[found], member);
     }
     uint16_t first[kLines];
 };
@@ -100,7 +94,7 @@ void add_process(const Member& member, unsigned user, uint64_t held, Committed* 
 
 void add_unreserved(const Contents& contents, const File& own, unsigned user, Committed* committed) {
     const InJobs in_jobs(contents);
-    for (uint32_t i = 0; i < contents.count; i++) {
+    for (uint32_t i = 0; i < contents.members.size(); i++) {
         if (!may_be_unreserved(contents, in_jobs, i))
             continue;
         const uint64_t held = held_by(own.stripes + size_t{i} * kStripes);
@@ -111,13 +105,12 @@ void add_unreserved(const Contents& contents, const File& own, unsigned user, Co
 
 void add_unreserved(const Contents& contents, int descriptor, const UserFolder& where, Committed* committed) {
     const InJobs in_jobs(contents);
-    for (uint32_t i = 0; i < contents.count; i++) {
+    for (uint32_t i = 0; i < contents.members.size(); i++) {
         if (!may_be_unreserved(contents, in_jobs, i))
             continue;
         Stripe stripes[kStripes];
         const size_t offset = offsetof(File, stripes) + size_t{i} * sizeof stripes;
-        if (pread(descriptor, static_cast<void*>(stripes), sizeof stripes, static_cast<off_t>(offset)) !=
-            static_cast<ssize_t>(sizeof stripes))
+        if (!read_at(descriptor, static_cast<void*>(stripes), sizeof stripes, offset))
             continue;
         const uint64_t held = held_by(stripes);
         if (held == 0 || has_another(contents, i) || !lives(contents.members[i], where, Trusted::others))

@@ -2,11 +2,9 @@
 #include "policy/ledger/users.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstddef>
 
 #include "config/directory_entry.h"
 #include "config/number.h"
@@ -40,7 +38,7 @@ Map own_map() {
 // Finds a file's owner, as this process sees it; false if it is not there, or no regular file where it has to be one.
 bool owner_of(int folder, const char* name, bool regular, unsigned* owner) {
     struct stat info {};
-    if (syscall(SYS_newfstatat, folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+    if (!stat_name(folder, name, &info))
         return false;
     *owner = info.st_uid;
     return !regular || S_ISREG(info.st_mode);
@@ -53,23 +51,16 @@ unsigned named_in(const char* folder, unsigned number) {
         return number;
     unsigned found = number;
     alignas(DirectoryEntry) char entries[4096];
-    for (;;) {
-        const long count = syscall(SYS_getdents64, directory, entries, sizeof entries);
-        if (count <= 0)
-            break;
-        for (long at = 0; at < count;) {
-            const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
-            at += entry->length;
-            unsigned user = 0, owner = 0;
-            char uuid[64];
-            if (!parse_ledger_name(entry->name, &user, uuid) || user == number)
-                continue;
-            // The lowest, whatever order they are in.
-            if (owner_of(directory, entry->name, true, &owner) && owner == geteuid() &&
-                (found == number || user < found))
-                found = user;
-        }
-    }
+    for_each_entry(directory, entries, [&](const DirectoryEntry& entry) {
+        unsigned user = 0, owner = 0;
+        char uuid[64];
+        const bool other = parse_ledger_name(entry.name, &user, uuid) && user != number;
+        // The lowest, whatever order they are in.
+        const bool lower = other && (found == number || user < found);
+        if (lower && owner_of(directory, entry.name, true, &owner) && owner == geteuid())
+            found = user;
+        return true;
+    });
     close(directory);
     return found;
 }
@@ -92,10 +83,8 @@ unsigned outside_of(const char* map, unsigned inside, bool* mapped) {
             *mapped = true;
             return static_cast<unsigned>(numbers[1] + (inside - numbers[0]));
         }
-        while (*at && *at != '\n')
-            at++;
-        if (*at)
-            at++;
+        at += strcspn(at, "\n");
+        at += strspn(at, "\n");
     }
     return inside;
 }

@@ -105,20 +105,14 @@ void remove_dead(const char* folder) {
         return;
     const uint64_t here = ledger::read_pid_namespace();
     alignas(DirectoryEntry) char buffer[4096];
-    for (;;) {
-        const long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);
-        if (count <= 0)
-            break;
-        for (long at = 0; at < count;) {
-            const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
-            at += entry->length;
-            Name name;
-            if (!parse_name(entry->name, &name) || name.pid_namespace != here)
-                continue;
-            if (!ledger::is_same_start(ledger::start_time_of(name.pid), name.start_time))
-                unlinkat(directory, entry->name, 0);
-        }
-    }
+    for_each_entry(directory, buffer, [&](const DirectoryEntry& entry) {
+        Name name;
+        if (!parse_name(entry.name, &name) || name.pid_namespace != here)
+            return true;
+        if (!ledger::is_same_start(ledger::start_time_of(name.pid), name.start_time))
+            unlinkat(directory, entry.name, 0);
+        return true;
+    });
     close(directory);
 }
 

@@ -152,7 +152,7 @@ void File::begin_to_map(int file) {
 
 bool File::is_owner_by_pid() const { return getpid() == owner_; }
 
-bool File::is_ours(int file) const { return file >= 0 && identity_of(file) == identity_; }
+bool File::is_ours(int file) const { return is_of(file, identity_); }
 
 // Programs close descriptors that they don't know, and what the number stands for then is not ours to write to.
 int File::descriptor() {

@@ -40,7 +40,7 @@ struct Made {
     }
     std::unique_ptr<Committed> counted() const {
         auto committed = std::make_unique<Committed>();
-        add_unreserved({file->accounts, file->members, file->header.members}, *file, 7, committed.get());
+        add_unreserved({file->accounts, members_of(*file)}, *file, 7, committed.get());
         return committed;
     }
 
