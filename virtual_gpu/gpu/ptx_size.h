@@ -17,26 +17,50 @@ class PtxSize {
 
   private:
     void take(char c);
-    bool enter_comment(char last, char c);
-    void leave_comment();
-    void take_text(char c);
-    void close(char c);
-    void take_mark(char c);
     void end_word();
-    void take_extent(std::string_view word);
-    void take_directive(std::string_view word);
     void end_variable();
     void end_statement();
 
-    enum class In : uint8_t { text, line_comment, comment, quotes };
-    In in_ = In::text;
-    char last_ = '\0';
+    // Steps for a mark of the text.
+    void begin_quotes() { skip_until('"'); }
+    void slash() {
+        if (before_ == '/')
+            skip_until('\n');
+    }
+    void star() {
+        if (before_ == '/')
+            skip_until('/');
+    }
+    void open() { depth_++; }
+    void close() {
+        if (depth_)
+            depth_--;
+    }
+    void close_body();
+    void begin_extent() { in_extent_ = true; }
+    void end_extent() { in_extent_ = false; }
+    void begin_value() { value_ = true; }
+    struct Mark {
+        char character;
+        bool anywhere;  // else outside of braces alone
+        void (PtxSize::*step)();
+    };
+    static const Mark kMarks[];
+
+    // Quotes and comments are skipped; '\0': neither.
+    void skip_until(char end) {
+        skipped_until_ = end;
+        last_ = '\0';
+    }
+
+    char skipped_until_ = '\0', before_ = '\0', last_ = '\0';
     unsigned depth_ = 0;  // of braces and brackets other than those of an extent
     char word_[24] = {};
     unsigned length_ = 0;
 
     // State of the statement so far.
-    bool global_ = false, kept_ = false, elsewhere_ = false, value_ = false, in_extent_ = false;
+    bool value_ = false, in_extent_ = false;
+    unsigned traits_ = 0;
     uint64_t element_ = 0, lanes_ = 1, count_ = 1;
 
     uint64_t bytes_ = 0;

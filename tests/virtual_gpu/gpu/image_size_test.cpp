@@ -38,12 +38,14 @@ TEST_CASE("the variables of a PTX text that a compiler has to keep are added up"
     CHECK(ptx(".visible .global .u32 one; .weak .global .v4 .f32 four[2];") == 4 + 32);
     CHECK(ptx(".visible .global .align 1 .b8 text[6] = {104, 101, 108, 108, 111, 0};\n.visible .global .b16 x;") == 8);
     CHECK(ptx(".visible .global .u32 a[2], b[3];") == 20);
+    CHECK(ptx(".visible .global .v2 .u32 a[2] = {1, {2}}, b;") == 24);
     // Not counted: variables that a compiler may leave out or that lie elsewhere, and text that declares none.
     CHECK(ptx(".global .b8 unused[100];") == 0);
     CHECK(ptx(".extern .global .b8 elsewhere[100];") == 0);
     CHECK(ptx(".visible .global .attribute(.managed) .b8 hosts[100];") == 0);
     CHECK(ptx(".visible .const .b8 constant[100];") == 0);
     CHECK(ptx("// .visible .global .b8 a[100];\n/* .visible .global .b8 b[100]; */") == 0);
+    CHECK(ptx("/*/ .visible .global .b8 a[100]; */// .visible .global .b8 b[100];\n") == 0);
     CHECK(ptx(".file 1 \";.visible .global .b8 c[100];\"\n") == 0);
     CHECK(ptx(".visible .entry k(.param .u64 .ptr .global .align 4 p) { ld.global.u32 %r1, [%rd1]; ret; }\n"
               ".visible .global .b8 after[7];") == 7);
