@@ -4,8 +4,8 @@
 
 namespace cuslice {
 
-// A value that one thread at a time writes, under whatever lock, and any thread may read without it: what it sees was
-// there at some time. Costs what a plain one costs.
+// A value that any thread may read without a lock: what it sees was there at some time. One thread at a time writes it,
+// under whatever lock, or it doesn't matter which of several writes is lost. Costs what a plain one costs.
 template <typename T>
 class Relaxed {
   public:

@@ -239,7 +239,7 @@ bool CaptureTracker::goes_on(const Entry& entry) {
     const bool own = entry.thread == &this_thread;
     if (is_default(entry.stream) && !own)
         return true;  // another thread has another stream by this handle
-    const CurrentContext during(entry.context);
+    const CurrentContext during(entry.context, CurrentContext::Of::any);
     if (!during)
         return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;

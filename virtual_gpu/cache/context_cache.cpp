@@ -39,12 +39,10 @@ inline bool ContextBacking::enter_if_sole(CaptureTracker::Inside** inside) const
 
 [[gnu::noinline]] int ContextBacking::quiesce_elsewhere(uint64_t address, bool for_program) {
     const DisableCancellation uncancelled;
-    CUcontext current = nullptr;
-    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
-    return quiesce_slowly(address, for_program, current || asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT);
+    return quiesce_slowly(address, for_program, Quiescence::in_context());
 }
 
-[[gnu::noinline]] int ContextBacking::quiesce_slowly(uint64_t address, bool for_program, CUresult in_context) {
+[[gnu::noinline]] int ContextBacking::quiesce_slowly(uint64_t address, bool for_program, int in_context) {
     const DisableCancellation uncancelled;  // others wait for who is asking
     if (for_program && in_context != CUDA_SUCCESS)
         return in_context;
@@ -164,7 +162,7 @@ bool ContextBacking::give_back(uint64_t address, uint64_t) {
     std::optional<CaptureTracker::Asking> asking;
     if (!relaxed && !asking.emplace(quiescence().captures, CaptureTracker::Asking::Sure::yes))
         return false;
-    const CurrentContext current(context, CurrentContext::Of::known);
+    const CurrentContext current(context);
     // If it has ended, so have its memory and the charge for it; there may be another one by its handle.
     if (!current || !cache.allocator.is_open())
         return true;

@@ -41,7 +41,7 @@ struct ContextBacking {
     Quiescence& quiescence();
     bool enter_if_sole(CaptureTracker::Inside** inside) const;
     int quiesce_elsewhere(uint64_t address, bool for_program);
-    int quiesce_slowly(uint64_t address, bool for_program, CUresult in_context);
+    int quiesce_slowly(uint64_t address, bool for_program, int in_context);
     Fence fence_slowly(uint64_t address);
     bool past_slowly(uint64_t address, Fence* fence);
     bool passed_slowly(Fence fence, bool wait);

@@ -20,7 +20,7 @@ CUevent Fences::spare_event(CUcontext context) {
 // Records one for what has been given to the context so far, and has it in the point. False if it can't be had: the
 // context is ending, or captures.
 bool Fences::record_new(Point* point, CUcontext context) {
-    const CurrentContext during(context, CurrentContext::Of::known);
+    const CurrentContext during(context);
     CUevent event = nullptr;
     if (!during || CUSLICE_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
         return false;

@@ -2,6 +2,7 @@
 #include "virtual_gpu/cache/quiescence.h"
 
 #include <iterator>
+#include <span>
 
 #include "policy/base/cancellation.h"
 #include "virtual_gpu/gpu/current_context.h"
@@ -18,12 +19,12 @@ int Quiescence::in_context() {
 }
 
 Fence Quiescence::fence(CUcontext context, CUdeviceptr address) {
-    const CaptureTracker::Asking asking(captures, Sure::no);
-    return asking ? fence_now(context, address) : 0;
+    return fence_within(CaptureTracker::Asking(captures, Sure::no), context, address);
 }
 
-// Within an Asking.
-Fence Quiescence::fence_now(CUcontext context, CUdeviceptr address) {
+Fence Quiescence::fence_within(const CaptureTracker::Asking& asking, CUcontext context, CUdeviceptr address) {
+    if (!asking)
+        return 0;
     CUcontext all[Fences::kMaxContexts];
     const size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
     return count <= std::size(all) ? fences.make(all, count) : 0;
@@ -31,7 +32,7 @@ Fence Quiescence::fence_now(CUcontext context, CUdeviceptr address) {
 
 bool Quiescence::past(CUcontext context, CUdeviceptr address, Fence* made) {
     const CaptureTracker::Asking asking(captures, Sure::no);
-    *made = asking ? fence_now(context, address) : 0;
+    *made = fence_within(asking, context, address);
     if (!*made || !fences.passed(*made, false))
         return false;
     *made = 0;
@@ -49,39 +50,41 @@ bool Quiescence::passed(Fence fence, bool wait) {
 
 namespace {
 
-CUresult wait_for_work_of(CUcontext context) {
+// The answer of a call in the context; CUDA_ERROR_CONTEXT_IS_DESTROYED where that has ended.
+template <typename During, typename Call>
+int answer_within(const During& during, Call call) {
+    return during ? call() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+int wait_for_work_of(CUcontext context) {
     const DisableCancellation uncancelled;
-    if (driver_slot(Function::cuCtxSynchronize_v2)) {
-        const NamedContext during(context);
-        return during ? CUSLICE_REAL(cuCtxSynchronize_v2)(context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    }
-    const CurrentContext during(context, CurrentContext::Of::known);
-    return during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (driver_slot(Function::cuCtxSynchronize_v2))
+        return answer_within(NamedContext(context), [&] { return CUSLICE_REAL(cuCtxSynchronize_v2)(context); });
+    return answer_within(CurrentContext(context), [] { return CUSLICE_REAL(cuCtxSynchronize)(); });
+}
+
+int wait_for_work_in_capture(CUcontext context) {
+    const DisableCancellation uncancelled;
+    const int result = answer_within(CurrentContext(context), wait_by_free);
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? kNotNow : result;
 }
 
 // A context that has ended meanwhile has waited for its own work.
 bool has_ended(int result) { return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT; }
 
-int wait_for_work_in_capture(CUcontext context) {
-    const DisableCancellation uncancelled;
-    const CurrentContext during(context, CurrentContext::Of::known);
-    if (!during)
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    const CUresult result = wait_by_free();
-    return result == CUDA_ERROR_OUT_OF_MEMORY ? kNotNow : result;
-}
-
 }  // namespace
 
 // Not 0: the driver's error, or kNotNow.
-template <typename Wait>
-int Quiescence::wait_for_all(CUcontext context, CUdeviceptr address, Wait wait) {
+template <typename May, typename Wait>
+int Quiescence::wait_for_all(const May& may, CUcontext context, CUdeviceptr address, Wait wait) {
+    if (!may)
+        return kNotNow;
     CUcontext all[Reach::kMaxContexts];
     const size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
     if (count > std::size(all))
         return kNotNow;
-    for (size_t i = 0; i < count; i++) {
-        const int result = wait(all[i]);
+    for (const CUcontext reached : std::span(all, count)) {
+        const int result = wait(reached);
         if (is_of_capture(result))
             return kNotNow;
         if (result != CUDA_SUCCESS && !has_ended(result))
@@ -95,12 +98,11 @@ int Quiescence::wait_for_all(CUcontext context, CUdeviceptr address, Wait wait) 
 int Quiescence::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
     {
         const CaptureTracker::Asking asking(captures, for_program ? Sure::no : Sure::yes);
-        const int result = asking ? wait_for_all(context, address, wait_for_work_of) : kNotNow;
+        const int result = wait_for_all(asking, context, address, wait_for_work_of);
         if (for_program || result != kNotNow)
             return result;
     }
-    const RelaxedCaptures relaxed;
-    return relaxed ? wait_for_all(context, address, wait_for_work_in_capture) : kNotNow;
+    return wait_for_all(RelaxedCaptures(), context, address, wait_for_work_in_capture);
 }
 
 }  // namespace cuslice

@@ -36,9 +36,9 @@ class Quiescence {
     Reach reach;
 
   private:
-    Fence fence_now(CUcontext context, CUdeviceptr address);
-    template <typename Wait>
-    int wait_for_all(CUcontext context, CUdeviceptr address, Wait wait);
+    Fence fence_within(const CaptureTracker::Asking& asking, CUcontext context, CUdeviceptr address);
+    template <typename May, typename Wait>
+    int wait_for_all(const May& may, CUcontext context, CUdeviceptr address, Wait wait);
 };
 
 }  // namespace cuslice

@@ -15,7 +15,7 @@ bool has_bit(CUdevice gpu) { return gpu >= 0 && gpu < 64; }
 // False only if the driver documents that no kernel of the context can use the address: its attributes can't be asked
 // for then. Anything else that it says counts as yes.
 bool kernels_can_use(CUcontext context, CUdeviceptr address) {
-    const CurrentContext during(context, CurrentContext::Of::known);
+    const CurrentContext during(context);
     if (!during)
         return true;
     CUdeviceptr seen = 0;

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/gpu/pushed_context.h"
 
-#include "virtual_gpu/driver/table.h"
-
 namespace cuslice {
-
-namespace {
-
-CUcontext current_context() {
-    CUcontext now = nullptr;
-    CUSLICE_REAL(cuCtxGetCurrent)(&now);
-    return now;
-}
-
-}  // namespace
 
 bool PushedContext::push(CUcontext context) {
     before_ = current_context();

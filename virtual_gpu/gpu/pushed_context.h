@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "virtual_gpu/driver/cuda_api.h"
+#include "virtual_gpu/driver/table.h"
 
 namespace cuslice {
+
+// This thread's; null if there is none.
+inline CUcontext current_context() {
+    CUcontext now = nullptr;
+    CUSLICE_REAL(cuCtxGetCurrent)(&now);
+    return now;
+}
 
 // A context on top of this thread's stack for a while. Afterwards the stack is as it was, even if the context has ended
 // meanwhile.

@@ -52,12 +52,12 @@ TEST_CASE("a context that the driver refuses is not current, nobody is in it, an
 TEST_CASE("a context that isn't known is not put to the driver where only known ones are wanted") {
     Scene scene;
     {
-        const CurrentContext during(scene.unknown, Of::known);
+        const CurrentContext during(scene.unknown);
         CHECK_FALSE(during);
     }
     CHECK(scene.driver.calls == 0);
     {
-        const CurrentContext during(scene.unknown);
+        const CurrentContext during(scene.unknown, Of::any);
         CHECK(during);
         CHECK(scene.stack() == Stack{scene.one, scene.unknown});
     }
@@ -68,18 +68,18 @@ TEST_CASE("a context that isn't known is not put to the driver where only known 
 TEST_CASE("another context is current for a while, and the thread's own stays as it is") {
     Scene scene;
     {
-        const CurrentContext during(scene.other, Of::known);
+        const CurrentContext during(scene.other);
         CHECK(during);
         CHECK(scene.stack() == Stack{scene.one, scene.other});
         {
-            const CurrentContext within(scene.other, Of::known);
+            const CurrentContext within(scene.other);
             CHECK(within);
             CHECK(scene.stack() == Stack{scene.one, scene.other});
         }
     }
     CHECK(scene.stack() == Stack{scene.one});
     {
-        const CurrentContext during(scene.one, Of::known);
+        const CurrentContext during(scene.one);
         CHECK(during);
         CHECK(scene.stack() == Stack{scene.one});
     }
@@ -90,12 +90,12 @@ TEST_CASE("a thread without a context has none afterwards") {
     Scene scene;
     scene.stack().clear();
     {
-        const CurrentContext during(scene.one, Of::known);
+        const CurrentContext during(scene.one);
         CHECK(during);
         CHECK(scene.stack() == Stack{scene.one});
     }
     CHECK(scene.stack().empty());
-    const CurrentContext none(nullptr, Of::known);
+    const CurrentContext none(nullptr);
     CHECK_FALSE(none);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("the stack is as it was though the driver doesn't pop a context that h
     scene.driver.put(
         Function::cuCtxPopCurrent_v2, +[](CUcontext*) -> CUresult { return CUDA_ERROR_CONTEXT_IS_DESTROYED; });
     {
-        const CurrentContext during(scene.other, Of::known);
+        const CurrentContext during(scene.other);
         CHECK(during);
     }
     CHECK(scene.stack() == Stack{scene.one});
@@ -113,7 +113,7 @@ TEST_CASE("the stack is as it was though the driver doesn't pop a context that h
 TEST_CASE("the stack is as it was though the context that was on top has ended meanwhile") {
     Scene scene;
     {
-        const CurrentContext during(scene.other, Of::known);
+        const CurrentContext during(scene.other);
         REQUIRE(during);
         scene.stack().pop_back();  // where the driver takes off what ends
     }
@@ -139,7 +139,7 @@ TEST_CASE("another thread's end of a context waits until it isn't current here a
     };
     SECTION("current") {
         {
-            const CurrentContext during(scene.other, Of::known);
+            const CurrentContext during(scene.other);
             end_elsewhere(scene.other);
             CHECK_FALSE(ended);
         }
@@ -157,7 +157,7 @@ TEST_CASE("another thread's end of a context waits until it isn't current here a
         ends.join();
     }
     SECTION("own") {
-        const CurrentContext during(scene.one, Of::known);
+        const CurrentContext during(scene.one);
         const NamedContext named(scene.one);
         CHECK(named);
         CHECK_FALSE(named.visiting());
@@ -180,7 +180,7 @@ TEST_CASE("whoever ends a context can't enter it, nor one whose name isn't known
     Scene scene;
     {
         const ContextEnd end(scene.other);
-        const CurrentContext during(scene.other, Of::known);
+        const CurrentContext during(scene.other);
         CHECK_FALSE(during);
         const NamedContext named(scene.other);
         CHECK_FALSE(named);
