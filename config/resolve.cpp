@@ -135,6 +135,11 @@ const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu) {
 
 const Entry* find(const Settings& settings, Key key) { return find(settings, key, GpuIdentity{}); }
 
+bool is_on(const Settings& settings, Key key) {
+    const Entry* const entry = find(settings, key);
+    return entry && entry->number != 0;
+}
+
 const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu) {
     return strongest(settings, {Key::limit, source}, gpu).entry;
 }

@@ -58,6 +58,8 @@ std::optional<uint64_t> group_limit_for(const Settings& settings, const GpuIdent
 const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu);
 /// The same for a key that is not per GPU.
 const Entry* find(const Settings& settings, Key key);
+/// True if a key that is not per GPU is set, to something else than no.
+bool is_on(const Settings& settings, Key key);
 /// The ceiling that `source` sets on `gpu`, the system's file, a rule or the cgroup; nullptr if there is none. All
 /// hold.
 const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu);

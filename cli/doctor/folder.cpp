@@ -13,8 +13,7 @@ namespace cuslice::cli::doctor {
 void check_folder(Setup& setup, Findings& findings) {
     if (!setup.configured || setup.installation.executable.empty())
         return;
-    const Entry* const alone = find(setup.settings, Key::per_process);
-    if (alone != nullptr && alone->number != 0)
+    if (is_on(setup.settings, Key::per_process))
         return;  // nothing is shared
     Environment plain = setup.environment;
     remove_preload(plain);

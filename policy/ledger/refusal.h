@@ -14,6 +14,9 @@ struct Refusal {
     bool waiting = false;  // it was waited for, so there is no advice to do so
     bool launched = true;  // by cuslice run, whose options the advice names; else it names variables
     uint64_t asked = 0, available = 0, in_use = 0;  // bytes
+
+    // False where the process may allocate, if unknown to the others.
+    bool stands() const { return how != Joined::yes && how != Joined::unavailable; }
 };
 
 // Milliseconds in which a context is made and charged.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 namespace cuslice {
@@ -15,7 +16,7 @@ struct Box {
     uint64_t width = 0, rows = 1, layers = 1;  // width in bytes
     uint64_t pitch = 0, layer = 0;
 
-    bool empty() const { return !width || !rows || !layers; }
+    bool empty() const { return std::min({width, rows, layers}) == 0; }
 
     // Bytes before a row; false if that is more than a number holds.
     bool before(uint64_t row, uint64_t in_layer, uint64_t* bytes) const {

@@ -184,13 +184,15 @@ CUresult counted_making(Make make, Undo undo, VirtualGpu* gpu, Handle* into, con
     return result;
 }
 
+// Null of a GPU without a limit: there is nothing to count.
+inline VirtualGpu* if_limited(VirtualGpu* gpu) { return gpu && gpu->limited() ? gpu : nullptr; }
+
 // The GPU that a call names, for hooks that need no current context: a context that no hook has seen is charged first.
 // Null: there is nothing to count.
 inline VirtualGpu* named_gpu(const HookEntry& entry, CUdevice device) {
-    VirtualGpu* const gpu = entry.counts() ? process().gpu_of(device) : nullptr;
-    if (!gpu || !gpu->limited())
-        return nullptr;
-    process().charge_unseen(*gpu, true);
+    VirtualGpu* const gpu = if_limited(entry.counts() ? process().gpu_of(device) : nullptr);
+    if (gpu)
+        process().charge_unseen(*gpu, true);
     return gpu;
 }
 

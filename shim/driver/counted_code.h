@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by the hooks of modules and libraries: code and variables that the driver places on the GPU by itself.
+#include <algorithm>
+#include <span>
+
 #include "shim/driver/counted.h"
 #include "virtual_gpu/gpu/image_size.h"
 
@@ -10,8 +13,8 @@ namespace cuslice {
 template <typename Load, typename Unload, typename Least, typename Handle, typename Code, typename... Arguments>
 CUresult counted_load(Load load, Unload unload, Least least, Handle* handle, Code code, Arguments... arguments) {
     const HookEntry entry;
-    VirtualGpu* gpu = entry.counts() ? process().current().gpu : nullptr;
-    if (!gpu || !gpu->limited() || !handle)
+    VirtualGpu* const gpu = if_limited(current_gpu(entry));
+    if (!gpu || !handle)
         return load(handle, code, arguments...);
     Handle loaded = nullptr;
     const CUresult result = counted_step(
@@ -26,8 +29,8 @@ CUresult counted_load(Load load, Unload unload, Least least, Handle* handle, Cod
 // And what free memory was measured is of before.
 inline void look_before_kernel() {
     const HookEntry entry;
-    VirtualGpu* gpu = current_gpu(entry);
-    if (!gpu || !gpu->limited())
+    VirtualGpu* const gpu = if_limited(current_gpu(entry));
+    if (!gpu)
         return;
     if (gpu->caches())
         gpu->poll_cached();
@@ -42,27 +45,31 @@ inline bool may_be_unloaded_from(VirtualGpu& gpu, const VirtualGpu* current) {
     return !is_current && gpu.physical().parts().front() == &gpu;
 }
 
-// The code to unload may be in another context than the current one. So the call is measured as a step on every GPU
-// in use from `ordinal` on: once on a split one, and not on the current one, which the caller measures.
+// A call by which the driver may give memory of this GPU back.
 template <typename Call>
-CUresult unload_beside(int ordinal, const VirtualGpu* current, const Call& call) {
-    for (; ordinal < process().gpu_count(); ordinal++) {
-        VirtualGpu& gpu = process().gpu(ordinal);
-        if (!may_be_unloaded_from(gpu, current))
-            continue;
-        if (!gpu.physical().measures_steps()) {
-            const CUresult result = unload_beside(ordinal + 1, current, call);
-            if (result == CUDA_SUCCESS)
-                gpu.driver_gave_back();
-            return result;
-        }
-        DriverFootprint::Step step = DriverSteps(gpu).before();
-        const CUresult result = unload_beside(ordinal + 1, current, call);
-        if (result == CUDA_SUCCESS)
-            DriverSteps(gpu).after(step, nullptr);
-        return result;
-    }
-    return call();
+CUresult measured_unload(VirtualGpu& gpu, const Call& call) {
+    DriverFootprint::Step step = DriverSteps(gpu).before();
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS)
+        DriverSteps(gpu).after(step, nullptr);
+    return result;
+}
+
+// The code to unload may be in another context than the current one. So the call is measured as a step on every GPU
+// in use out of `gpus`: once on a split one, and not on the current one, which the caller measures.
+template <typename Call>
+CUresult unload_beside(std::span<VirtualGpu> gpus, const VirtualGpu* current, const Call& call) {
+    const auto gpu =
+        std::find_if(gpus.begin(), gpus.end(), [&](VirtualGpu& other) { return may_be_unloaded_from(other, current); });
+    if (gpu == gpus.end())
+        return call();
+    const auto beside = [&] { return unload_beside({gpu + 1, gpus.end()}, current, call); };
+    if (gpu->physical().measures_steps())
+        return measured_unload(*gpu, beside);
+    const CUresult result = beside();
+    if (result == CUDA_SUCCESS)
+        gpu->driver_gave_back();
+    return result;
 }
 
 inline constexpr auto counted_unload = [](auto unload, auto handle) {
@@ -70,14 +77,9 @@ inline constexpr auto counted_unload = [](auto unload, auto handle) {
     const HookEntry entry;
     if (!entry.counts())
         return call();
-    VirtualGpu* gpu = process().current().gpu;
-    if (!gpu || !gpu->limited())
-        return unload_beside(0, nullptr, call);
-    DriverFootprint::Step step = DriverSteps(*gpu).before();
-    const CUresult result = unload_beside(0, gpu, call);
-    if (result == CUDA_SUCCESS)
-        DriverSteps(*gpu).after(step, nullptr);
-    return result;
+    VirtualGpu* const gpu = if_limited(process().current().gpu);
+    const auto beside = [&] { return unload_beside(process().gpus(), gpu, call); };
+    return gpu ? measured_unload(*gpu, beside) : beside();
 };
 
 }  // namespace cuslice

@@ -48,9 +48,11 @@ CUresult counted_end(VirtualGpu* gpu, CUcontext context, const PrimaryContext* p
 
 inline VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? process().gpu_of(device) : nullptr; }
 
+inline bool shares(const VirtualGpu* gpu) { return gpu && gpu->limited() && gpu_state().sharing.any(); }
+
 // Before a context: the slice may have to be reserved first, among everybody's on this host.
 inline CUresult join_others(VirtualGpu* gpu) {
-    if (!gpu || !gpu->limited() || !gpu_state().sharing.any())
+    if (!shares(gpu))
         return CUDA_SUCCESS;
     const Scratch<Refusal> refusal;
     if (!refusal)
@@ -61,7 +63,7 @@ inline CUresult join_others(VirtualGpu* gpu) {
 
 // How a context with these flags would be made; 0 where its size isn't looked up.
 inline uint64_t kind_of_context(const VirtualGpu* gpu, unsigned flags) {
-    if (!gpu || !gpu->limited() || !gpu_state().sharing.any())
+    if (!shares(gpu))
         return 0;
     int version = 0;
     CUSLICE_REAL(cuDriverGetVersion)(&version);

@@ -95,13 +95,15 @@ void note_holdings() {
             note(gpu);
 }
 
-Holdings most_held(const VirtualGpu& gpu) {
+void append_most_held(LogLine& line, const VirtualGpu& gpu) {
     Noted& most = noted[gpu.ordinal()];
     if (most.noting.exchange(true, std::memory_order_acquire))
-        return {};
-    const Holdings holdings = most.holdings;
+        return;
+    Holdings holdings = most.holdings;
     most.noting.store(false, std::memory_order_release);
-    return holdings;
+    holdings.sort();
+    if (holdings.count)
+        append_holdings(line.append("; what held most: "), holdings);
 }
 
 }  // namespace cuslice

@@ -34,7 +34,7 @@ void watch_holdings();
 // Notes it now, for all GPUs, if it is watched. Takes locks from `physical_memory` on (policy/base/lock_rank.h).
 // Thread-safe: of two threads at once one does it.
 void note_holdings();
-// The holdings noted at the peak; without parts if nothing was noted.
-Holdings most_held(const VirtualGpu& gpu);
+// "; what held most: " and the holdings noted at the peak, the largest first; nothing if nothing was noted.
+void append_most_held(LogLine& line, const VirtualGpu& gpu);
 
 }  // namespace cuslice

@@ -32,13 +32,9 @@ struct PerThread {
 // that.
 template <typename Form>
 VirtualGpu* gpu_of_stream(CUstream stream) {
-    const bool is_handle = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
-    if (!is_handle || process().gpu_count() <= 1)
+    if (is_default(stream) || process().gpu_count() <= 1)
         return process().current().gpu;
-    CUcontext context = nullptr;
-    CUdevice device = -1;
-    if (CUSLICE_REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS)
-        device = gpu_state().contexts.device_of(context);
+    CUdevice device = gpu_state().contexts.device_of_stream(stream);
     if (device < 0 && Form::device(stream, &device) != CUDA_SUCCESS)
         return process().current().gpu;
     return process().gpu_of(device);

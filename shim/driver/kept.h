@@ -11,8 +11,7 @@ inline CUdeviceptr behind_gap(const AddressMap& map, CUdeviceptr at) {
     const AddressMap::Here here = map.at(at);
     if (here.span)
         return next_multiple(at, SizeClass::kUnit);
-    const bool before_block = here.block && here.begin > at;
-    return before_block ? here.begin : next_multiple(at, SizeClass::kGranule);
+    return here.begin > at ? here.begin : next_multiple(at, SizeClass::kGranule);
 }
 
 // Keeps blocks of caches in this range from being reused once they are freed. Their holder may go on using them after
@@ -21,11 +20,11 @@ inline bool keep_from_reuse(CUdeviceptr address, uint64_t bytes) {
     if (!process().caches_anything() || inside_hook)
         return true;
     Caches& caches = process().caches();
-    const AddressMap& map = caches.map();
+    auto& map = caches.map();
     const CUdeviceptr end = bytes > ~0ull - address ? ~0ull : address + bytes;
     CUdeviceptr at = address;
     while (at < end && map.segment(at)) {
-        const ContextAllocator::Found block = ContextAllocator::find(caches.map(), at);
+        const ContextAllocator::Found block = ContextAllocator::find(map, at);
         if (!block.address) {
             at = behind_gap(map, at);
             continue;

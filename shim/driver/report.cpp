@@ -15,24 +15,14 @@ constinit OncePerGpu short_of, unmapped;
 }  // namespace
 
 void report_no_map(const VirtualGpu& gpu) {
-    if (!unmapped.first(gpu))
-        return;
-    LogLine line;
-    append_gpu(line, gpu);
-    line.append(
-        ": the driver's memory lies at addresses from 2^49 on, which the caching allocator can't map: "
-        "allocations go to the driver, and nothing is cached");
-    log_line(LogLevel::warn, line);
+    say_once(unmapped, gpu, LogLevel::warn,
+             ": the driver's memory lies at addresses from 2^49 on, which the caching allocator can't map: allocations "
+             "go to the driver, and nothing is cached");
 }
 
 void report_missing(const VirtualGpu& gpu, uint64_t bytes) {
-    if (!short_of.first(gpu))
-        return;
-    LogLine line;
-    append_gpu(line, gpu);
-    line.append(": ", format_size(bytes));
-    line.append(" of the limit could not be preallocated: the driver is out of memory");
-    log_line(LogLevel::warn, line);
+    say_once(short_of, gpu, LogLevel::warn, ": ", format_size(bytes),
+             " of the limit could not be preallocated: the driver is out of memory");
 }
 
 void report_unpublished() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "policy/budget/budget.h"
+#include "shim/log.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
@@ -12,8 +13,8 @@ namespace cuslice {
 // the program asked for, where more than that would have been taken.
 CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint64_t asked = 0);
 
-// So often the program was refused memory of the GPU.
-uint64_t refusal_count(int ordinal);
+// "; 3 requests were refused", of memory of the GPU; nothing if none was.
+void append_refusals(LogLine& line, const VirtualGpu& gpu);
 
 // At the program's end: says what it was refused just before, where that was not shown.
 void report_last_refusals();

@@ -24,6 +24,18 @@ int index_of(const VirtualGpu& gpu);
 
 // "GPU 0 (NVIDIA H200)", and of a partition, as the program counts, "virtual GPU 2 (partition 3 of 4 of GPU 0, NVIDIA
 // H200)".
-void append_gpu(LogLine& line, const VirtualGpu& gpu);
+LogLine& append_gpu(LogLine& line, const VirtualGpu& gpu);
+
+// "virtual 0 → physical 3, GPU-5f…, NVIDIA H200, 0000:81:00.0"
+LogLine& append_identity(LogLine& line, const VirtualGpu& gpu);
+
+// Says a line about a GPU, which begins with its name, once. A frame of its own: there are programs with small stacks.
+template <typename... Parts>
+[[gnu::noinline]] void say_once(OncePerGpu& said, const VirtualGpu& gpu, LogLevel level, const Parts&... parts) {
+    if (!said.first(gpu))
+        return;
+    LogLine line;
+    log_line(level, append_gpu(line, gpu).append(parts...));
+}
 
 }  // namespace cuslice

@@ -185,6 +185,9 @@ void report_last_refusals() {
     }
 }
 
-uint64_t refusal_count(int ordinal) { return refusal_counts[ordinal].load(std::memory_order_relaxed); }
+void append_refusals(LogLine& line, const VirtualGpu& gpu) {
+    if (const uint64_t count = refusal_counts[gpu.ordinal()].load(std::memory_order_relaxed))
+        line.append("; ", count, count == 1 ? " request was" : " requests were", " refused");
+}
 
 }  // namespace cuslice

@@ -29,69 +29,58 @@ constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not 
 // Once in a process and for a GPU. Where `cuslice run` has named the group, it has said the line for the whole job.
 void say_group(const VirtualGpu& gpu) {
     const ledger::GroupTerms* const found = gpu.siblings().found_group();
-    const Entry* const named = find(process().settings(), Key::group);
-    if (!found || !named || named->rank.level != 0 || !grouped.first(*gpu.physical().parts().front()))
+    if (!found || find(process().settings(), Key::group)->rank.level != 0 ||
+        !grouped.first(*gpu.physical().parts().front()))
         return;
     ledger::GroupTerms terms = *found;
     if (shares_container(process().settings()))
         terms.similar[0] = '\0';  // nobody has chosen these names
     LogLine place;
-    append_gpu(place, gpu);
-    const auto line =
-        ledger::describe_group(gpu_state().sharing.group, place, terms, gpu.physical().whole_slice().group_limit);
+    const auto line = ledger::describe_group(gpu_state().sharing.group, append_gpu(place, gpu), terms,
+                                             gpu.physical().whole_slice().group_limit);
     if (!line.empty())
         log_line(LogLevel::warn, LogLine(line));
 }
 
 void say_nothing_reserved(const VirtualGpu& gpu) {
     const bool has_limit = gpu.slice().job_limit != ledger::kNoLimitBytes;
-    if (!gpu_state().sharing.begins_job || has_limit || !unreserved.first(gpu))
-        return;
-    LogLine line;
-    append_gpu(line, gpu);
-    log_line(LogLevel::warn, line.append(": admission: this program has no limit of its own here, so nothing is "
-                                         "reserved; set CUSLICE_LIMIT or CUSLICE_FRACTION"));
+    if (gpu_state().sharing.begins_job && !has_limit)
+        say_once(unreserved, gpu, LogLevel::warn,
+                 ": admission: this program has no limit of its own here, so nothing is reserved; set CUSLICE_LIMIT or "
+                 "CUSLICE_FRACTION");
 }
 
 // At which the program's end is worth a line.
-LogLevel summary_level() {
-    const Entry* const summary = find(process().settings(), Key::summary);
-    return summary && summary->number ? LogLevel::warn : LogLevel::info;
-}
+LogLevel summary_level() { return is_on(process().settings(), Key::summary) ? LogLevel::warn : LogLevel::info; }
 
 // Names the remedy where the ledger can't be had.
 void append_advice(LogLine& line, const ledger::LedgerError& failure, bool rule) {
+    const size_t length = line.view().size();
     if (failure.no_place)
         line.append(". Mount the ledger folder into the container, make room for it");
     if (failure.stranger)
         line.append(". Have the administrator remove what is in the way");
-    if (!failure.no_place && !failure.stranger)
-        return;
-    line.append(rule ? ", or have the administrator set dir in the system's file to another folder"
-                     : ", or set CUSLICE_DIR to another folder for all processes that share the limit");
+    if (line.view().size() > length)
+        line.append(rule ? ", or have the administrator set dir in the system's file to another folder"
+                         : ", or set CUSLICE_DIR to another folder for all processes that share the limit");
 }
 
 // A context always takes memory. Where the GPU's is the host's there may be nothing that tells how much.
 void say_unmeasured(const VirtualGpu& gpu) {
     int shared_with_host = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&shared_with_host, CU_DEVICE_ATTRIBUTE_INTEGRATED, gpu.ordinal());
-    if (!shared_with_host || !gpu.bound() || gpu.driver_footprint() != 0 || !unmeasured.first(gpu))
-        return;
-    LogLine line;
-    append_gpu(line, gpu);
-    line.append(": NVML does not report this process's memory, and the GPU uses host memory, so contexts and modules ",
-                "are not counted: leave room for them with headroom, which is ", format_size(gpu.headroom()));
-    log_line(LogLevel::warn, line);
+    if (shared_with_host && gpu.driver_footprint() == 0)
+        say_once(unmeasured, gpu, LogLevel::warn,
+                 ": NVML does not report this process's memory, and the GPU uses host memory, so contexts and modules "
+                 "are not counted: leave room for them with headroom, which is ",
+                 format_size(gpu.headroom()));
 }
 
 bool is_seen(const GpuSelector& selector) {
-    for (int i = 0; i < process().gpu_count(); i++)
-        if (selector.matches(process().gpu(i).physical().identity()))
-            return true;
-    return false;
+    const std::span<VirtualGpu> gpus = process().gpus();
+    return std::any_of(gpus.begin(), gpus.end(),
+                       [&](const VirtualGpu& gpu) { return selector.matches(gpu.physical().identity()); });
 }
-
-bool names_one_gpu(const Entry& entry) { return !entry.selector.is_general(); }
 
 // By a variable that is set here and now, and is not what a launcher handed over.
 bool is_said_here(const Entry& entry) {
@@ -103,16 +92,10 @@ bool is_said_here(const Entry& entry) {
 // A variable set here and now has a limit for a GPU that this program doesn't see, and this one has none: perhaps
 // CUDA's number was meant, which counts the visible GPUs. cuslice run looks at this before it starts a program.
 void say_unlimited(const VirtualGpu& gpu) {
-    if (gpu.bound())
-        return;
     for (const Entry& entry : process().settings().entries()) {
-        const bool names_one = is_amount(entry.key) && names_one_gpu(entry);
-        if (!names_one || !is_said_here(entry) || is_seen(entry.selector) || !unlimited.first(gpu))
-            continue;
-        LogLine line;
-        append_gpu(line, gpu);
-        line.append(": no limit; ", entry.origin, " sets one for '", entry.selector.text);
-        log_line(LogLevel::warn, line.append("', a GPU that this program doesn't see"));
+        if (is_amount(entry.key) && is_said_here(entry) && !is_seen(entry.selector))
+            say_once(unlimited, gpu, LogLevel::warn, ": no limit; ", entry.origin, " sets one for '",
+                     entry.selector.text, "', a GPU that this program doesn't see");
     }
 }
 
@@ -120,15 +103,12 @@ void say_unlimited(const VirtualGpu& gpu) {
 void say_too_large(const VirtualGpu& gpu) {
     const uint64_t total = gpu.physical().total();
     const Entry* const limit = find(process().settings(), Key::limit, gpu.physical().identity());
-    const bool more = limit && limit->key == Key::limit && limit->number > total && total != 0;
-    if (!more || gpu.physical().is_split() || !is_said_here(*limit) || !too_large.first(gpu))
+    const bool is_size = limit && limit->key == Key::limit && is_said_here(*limit);
+    if (!is_size || !total || limit->number <= total || gpu.physical().is_split())
         return;
-    LogLine line;
-    append_gpu(line, gpu);
-    line.append(": ", limit->origin, " sets a limit of ", format_size(limit->number));
-    line.append(", and it has only ", format_size(total));
-    log_line(names_one_gpu(*limit) ? LogLevel::warn : LogLevel::info,
-             line.append(", so the program may use all of it"));
+    const LogLevel level = limit->selector.is_general() ? LogLevel::info : LogLevel::warn;
+    say_once(too_large, gpu, level, ": ", limit->origin, " sets a limit of ", format_size(limit->number),
+             ", and it has only ", format_size(total), ", so the program may use all of it");
 }
 
 constinit std::atomic<bool> advised{false};
@@ -152,64 +132,58 @@ void join_unseen(VirtualGpu& gpu) {
         say_group(gpu);
 }
 
-// As CUDA writes it. NVML has eight digits of domain, and which of the two was asked depends on the settings.
-std::string_view short_pci(std::string_view pci) {
-    return pci.find(':') == 8 && starts_with(pci, "0000") ? slice(pci, 4) : pci;
+// Nothing is to be had, as what others hold of the limit isn't known.
+void append_unreachable(LogLine& line, const VirtualGpu& gpu, const ledger::LedgerError& failure) {
+    const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
+    if (rule)
+        line.append("rule ", gpu_state().sharing.rule_name(), ": ");
+    const bool begins_job = gpu_state().sharing.begins_job;
+    line.append("the limit can't be ", begins_job ? "reserved" : "shared with other processes");
+    append_advice(line.append(", so every allocation fails: ", failure.text), failure, rule);
 }
 
 }  // namespace
 
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
-    const bool lost = refusal.how == ledger::Joined::lost, unreachable = refusal.how == ledger::Joined::unreachable;
-    const bool refused = lost || unreachable || refusal.how == ledger::Joined::refused;
-    if (!refused)
-        say_group(gpu), say_nothing_reserved(gpu);
-    if (!refused && (!refusal.rebuilt || !placed.first(gpu)))
+    if (!refusal.stands()) {
+        say_group(gpu);
+        say_nothing_reserved(gpu);
+        if (refusal.rebuilt)
+            say_once(placed, gpu, LogLevel::warn, ": the ledger in ", gpu_state().sharing.folder,
+                     " was damaged or of another version and has been recreated");
         return CUDA_SUCCESS;
-    LogLine line;
-    append_gpu(line, gpu);
-    if (lost) {
-        line.append(": ", refusal.failure.text);
-    } else if (unreachable) {
-        const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
-        if (rule)
-            line.append(": rule ", gpu_state().sharing.rule_name());
-        line.append(gpu_state().sharing.begins_job
-                        ? ": the limit can't be reserved, so every allocation fails: "
-                        : ": the limit can't be shared with other processes, so every allocation fails: ");
-        append_advice(line.append(refusal.failure.text), refusal.failure, rule);
-    } else if (refused) {
-        line.append(": ", ledger::describe_refusal(refusal));
-    } else {
-        line.append(": the ledger in ", gpu_state().sharing.folder);
-        line.append(" was damaged or of another version and has been recreated");
     }
+    LogLine line;
+    append_gpu(line, gpu).append(": ");
+    if (refusal.how == ledger::Joined::lost)
+        line.append(refusal.failure.text);
+    else if (refusal.how == ledger::Joined::unreachable)
+        append_unreachable(line, gpu, refusal.failure);
+    else
+        line.append(ledger::describe_refusal(refusal));
     log_line(LogLevel::warn, line);
-    return refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void log_slice(VirtualGpu& gpu, CUcontext context) {
     used_in.store(getpid(), std::memory_order_relaxed);
     if (wants(summary_level()))
         watch_holdings();
-    say_unmeasured(gpu);
-    say_unlimited(gpu);
+    if (gpu.bound())
+        say_unmeasured(gpu);
+    else
+        say_unlimited(gpu);
     say_too_large(gpu);
     join_unseen(gpu);
     if (!wants(LogLevel::info) || !logged.first(gpu))
         return;
+    LogLine line;
+    append_identity(line, gpu).append(", total ", format_size(gpu.physical().total()));
     size_t free = 0, total = 0;
-    LogLine line("virtual ");
-    line.append(gpu.ordinal(), " → physical ");
-    if (const int index = index_of(gpu); index >= 0)
-        line.append(index, ", ");
-    line.append(gpu.identity().uuid, ", ", gpu.name(), ", ", short_pci(gpu.identity().pci));
-    line.append(", total ", format_size(gpu.physical().total()));
     PushedContext during;
-    const bool known = during.push(context) && CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;
-    during.pop();
-    if (known)
+    if (during.push(context) && CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS)
         line.append(", free ", format_size(free));
+    during.pop();
     if (gpu.bound())
         line.append(", limit ", format_size(gpu.limit()), " from ", gpu.slice().origin);
     else
@@ -223,25 +197,19 @@ void report_use() {
     if (!wants(level) || used_in.load(std::memory_order_relaxed) != getpid())
         return;
     note_holdings();
-    for (int i = 0, count = process().gpu_count(); i < count; i++) {
-        const VirtualGpu& gpu = process().gpu(i);
+    for (const VirtualGpu& gpu : process().gpus()) {
         const uint64_t limit = gpu.limit(), most = std::min(gpu.polling().most_used(), limit);
         if (!gpu.bound() || !gpu.measured() || most == 0)
             continue;
         LogLine line;
-        append_gpu(line, gpu);
-        line.append(": this process used at most ", format_size(most), " of the ");
-        line.append(format_size(limit), " limit");
+        append_gpu(line, gpu).append(": this process used at most ", format_size(most), " of the ", format_size(limit),
+                                     " limit");
         if (most < limit)
             line.append("; at least ", format_size(limit - most), " were never asked for");
-        if (Holdings holdings = most_held(gpu); holdings.count) {
-            holdings.sort();
-            append_holdings(line.append("; what held most: "), holdings);
-        }
+        append_most_held(line, gpu);
         if (const uint64_t all = gpu.siblings().sharing().budget().job_peak(); all > most)
             line.append("; all processes of the job held at most ", format_size(all), " at once");
-        if (const uint64_t refused = refusal_count(i))
-            line.append("; ", refused, refused == 1 ? " request was" : " requests were", " refused");
+        append_refusals(line, gpu);
         log_line(level, line);
     }
 }

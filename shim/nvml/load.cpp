@@ -2,6 +2,9 @@
 // Loading NVML, as seen from an exported function.
 #include "shim/nvml/load.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "config/split/plan.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/nvml_table.h"
@@ -27,17 +30,15 @@ nvmlReturn_t not_initialised() { return NVML_ERROR_UNINITIALIZED; }
 
 // Functions that NVML answers also before it is initialised, those included that initialise it.
 bool answers_unstarted(unsigned index) {
-    switch (static_cast<NvmlFunction>(index)) {
-        case NvmlFunction::nvmlInit:
-        case NvmlFunction::nvmlInit_v2:
-        case NvmlFunction::nvmlInitWithFlags:
-        case NvmlFunction::nvmlErrorString:
-        case NvmlFunction::nvmlSystemGetCudaDriverVersion:
-        case NvmlFunction::nvmlSystemGetCudaDriverVersion_v2:
-            return true;
-        default:
-            return false;
-    }
+    using enum NvmlFunction;
+    constexpr NvmlFunction kAnswering[] = {nvmlInit,
+                                           nvmlInit_v2,
+                                           nvmlInitWithFlags,
+                                           nvmlErrorString,
+                                           nvmlSystemGetCudaDriverVersion,
+                                           nvmlSystemGetCudaDriverVersion_v2};
+    return std::find(std::begin(kAnswering), std::end(kAnswering), static_cast<NvmlFunction>(index)) !=
+           std::end(kAnswering);
 }
 
 }  // namespace

@@ -264,9 +264,9 @@ bool Process::no_memory() {
 VirtualGpu* Process::gpu_of(CUdevice device) { return device >= 0 && device < gpu_count() ? &gpu(device) : nullptr; }
 
 VirtualGpu* Process::find_gpu(const char* uuid) {
-    for (int i = 0, n = gpu_count(); i < n; i++)
-        if (std::strcmp(gpu(i).identity().uuid, uuid) == 0)
-            return &gpu(i);
+    for (VirtualGpu& gpu : gpus())
+        if (std::strcmp(gpu.identity().uuid, uuid) == 0)
+            return &gpu;
     return nullptr;
 }
 

@@ -55,8 +55,8 @@ void Process::leave() {
     the_lock_list.leave();
     gpu_state().visits.forget_own();
     caches_.leave();
-    for (int i = 0; i < gpu_count(); i++)
-        gpu(i).pools().leave();
+    for (VirtualGpu& gpu : gpus())
+        gpu.pools().leave();
 }
 
 }  // namespace cuslice

@@ -85,31 +85,29 @@ bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list,
 // Indices count all GPUs of the host in PCI order, whatever CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of them
 // here, so only NVML can tell which GPU is meant. It is loaded only if somebody names a GPU.
 bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error) {
-    bool named = false;
-    for (const Entry& entry : settings().entries())
-        named = named || !entry.selector.is_general();
-    if (!named)
+    const std::span<const Entry> entries = settings().entries();
+    if (std::all_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.selector.is_general(); }))
         return true;
 
     struct Host {
         GpuIdentity all[kMaxGpus];
     };
     const Scratch<Host> host;
-    GpuIdentity* const all = host ? host->all : nullptr;
     const size_t count = host ? list_gpus(host->all) : 0;
     if (count == 0) {
-        for (const Entry& entry : settings().entries())
+        for (const Entry& entry : entries)
             if (entry.selector.kind == GpuSelector::Kind::index)
                 return error.set(
                     entry.origin, entry.selector.text,
                     "GPUs can't be told by their index where NVML is missing; name it by UUID (GPU-…) or PCI id");
         return check_against(settings(), visible, false, error);
     }
+    const std::span<const GpuIdentity> all(host->all, count);
     for (GpuIdentity& mine : visible)
-        for (size_t k = 0; k < count; k++)
-            if (std::strcmp(all[k].uuid, mine.uuid) == 0)
-                mine = all[k];
-    return check_against(settings(), {all, count}, true, error);
+        for (const GpuIdentity& known : all)
+            if (std::strcmp(known.uuid, mine.uuid) == 0)
+                mine = known;
+    return check_against(settings(), all, true, error);
 }
 
 // Decides which GPUs the program sees: the driver's own, unless some are split.
@@ -253,22 +251,25 @@ bool Process::open_gpus() {
     if (split().installed())
         open_split(found.gpus(), found.parts);
 
-    bool limits = false, caching = false, plus_context = false;
-    int count = 0;
+    bool limits = false;
+    int features = 0, count = 0;
     for (const VirtualPart& part : found.parts.view()) {
         open_gpu(count, part, found.identities[part.gpu], found.totals[part.gpu]);
-        limits = limits || gpu(count).limited();
-        caching = caching || gpu(count).caches();
-        plus_context = plus_context || gpu(count).slice().plus_context;
-        count++;
+        const VirtualGpu& opened = gpu(count++);
+        limits = limits || opened.limited();
+        if (opened.caches() && ContextCache::driver_suffices())
+            features |= kCaching;
+        if (opened.slice().plus_context)
+            features |= kPlusContext;
     }
-    caching = caching && ContextCache::driver_suffices();
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
-    if (!record.empty())
+    if (!record.empty()) {
         recording_.start(record, describe_row);
-    limits_.store(limits || !record.empty(), std::memory_order_relaxed);
-    const int flags = (caching ? kCaching : 0) | (record.empty() ? 0 : kRecording) | (plus_context ? kPlusContext : 0);
-    features_.fetch_or(static_cast<unsigned char>(flags), std::memory_order_release);
+        features |= kRecording;
+        limits = true;
+    }
+    limits_.store(limits, std::memory_order_relaxed);
+    features_.fetch_or(static_cast<unsigned char>(features), std::memory_order_release);
     named_twice_ = found.named_twice;
     gpu_count_.store(count, std::memory_order_release);
     gpus_open_.store(true, std::memory_order_release);

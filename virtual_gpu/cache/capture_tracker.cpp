@@ -17,8 +17,6 @@ namespace {
 // Its address is the thread's own.
 constinit thread_local char this_thread = 0;
 
-bool is_default(CUstream stream) { return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
-
 }  // namespace
 
 bool CaptureTracker::Entry::is(const Entry& other) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/gpu/contexts.h"
 
+#include "virtual_gpu/driver/table.h"
+
 namespace cuslice {
 
 Contexts::Entry* Contexts::find(CUcontext context) {
@@ -134,6 +136,12 @@ CUdevice Contexts::device_of(CUcontext context) {
     LockGuard lock(mutex_);
     const Entry* entry = find_known(context);
     return entry ? entry->device : -1;
+}
+
+CUdevice Contexts::device_of_stream(CUstream stream) {
+    CUcontext context = nullptr;
+    const CUresult known = CUSLICE_REAL(cuStreamGetCtx)(stream, &context);
+    return known == CUDA_SUCCESS ? device_of(context) : -1;
 }
 
 }  // namespace cuslice

@@ -9,6 +9,11 @@
 
 namespace cuslice {
 
+// True of the handles by which every context, or every thread, has a stream of its own.
+inline bool is_default(CUstream stream) {
+    return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
 // The contexts that are in use, on which GPU each is, and a small number for each, by which allocations name it. A
 // context can be attached to several times (cuCtxAttach) and ends with the last use. Thread-safe.
 class Contexts {
@@ -34,6 +39,8 @@ class Contexts {
     void ended(CUcontext context);
     // -1 if the context is not known.
     CUdevice device_of(CUcontext context);
+    // The same of the context of a stream, which is no default one.
+    CUdevice device_of_stream(CUstream stream);
 
     // The context with this number; null if there is none.
     CUcontext handle_of(Id id);
