@@ -26,11 +26,10 @@ struct Opened {
     std::atomic<int> state;  // 0: nothing yet, 1: being written, 2: there
     const char* where;
     char path[4096];
+    std::atomic<const void*> real;  // a place in the library that was opened as the real one
 };
-constinit Opened openings[] = {{"libcuda.so.1", 0, nullptr, {}}, {"libnvidia-ml.so.1", 0, nullptr, {}}};
-
-// A place in each library that was opened as the real one.
-constinit std::atomic<const void*> real_libraries[2]{};
+constinit Opened openings[] = {{"libcuda.so.1", 0, nullptr, {}, nullptr},
+                               {"libnvidia-ml.so.1", 0, nullptr, {}, nullptr}};
 
 constinit thread_local bool opening_now = false, starting_now = false;
 
@@ -74,8 +73,23 @@ bool copy_path(char (&to)[4096], const char* path) {
     return true;
 }
 
-// Keeps the object from being unloaded while it is asked: null if it is gone. The program has an empty path.
-void* hold(const char* path) { return real_dlopen()(*path ? path : nullptr, RTLD_LAZY | RTLD_NOLOAD); }
+// Keeps an object from being unloaded while it is asked. The program has an empty path.
+class Held {
+  public:
+    explicit Held(const char* path) : handle_(real_dlopen()(*path ? path : nullptr, RTLD_LAZY | RTLD_NOLOAD)) {}
+    ~Held() {
+        if (handle_)
+            dlclose(handle_);
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+    // Null if it is gone.
+    void* handle() const { return handle_; }
+
+  private:
+    void* handle_;
+};
 
 // Our own objects: whatever carries the mark, and what lies beside us. The runtime shim needs the driver by its name
 // too.
@@ -108,11 +122,8 @@ bool any_needing(const char* soname, Use use) {
         });
         if (!more)
             return false;
-        void* const object = hold(path.text());
-        const bool done = object && use(object);
-        if (object)
-            dlclose(object);
-        if (done)
+        const Held object(path.text());
+        if (object.handle() && use(object.handle()))
             return true;
     }
 }
@@ -124,6 +135,16 @@ bool loaded_already(Search& search) {
                path.set(object.path());
     });
     return there && search.take(path.text(), kLoaded, RTLD_NOLOAD);
+}
+
+template <typename Which>
+bool path_of_first(char* path, size_t size, Which which) {
+    return any_object([&](const LoadedObject& object) {
+        const bool found = which(object);
+        if (found)
+            std::snprintf(path, size, "%s", object.path());
+        return found;
+    });
 }
 
 Opened* opening_of(const char* soname) {
@@ -145,22 +166,16 @@ bool make_absolute(const char* path, char (&to)[4096]) {
 }
 
 bool find_for(const char* soname, const char* name, const void* caller, Opened& to) {
-    if (std::strchr(name, '/')) {
-        to.where = kAsAsked;
-        return is_library(name) && make_absolute(name, to.path);
-    }
     const auto keep = [&](const char* path, const char* where) {
         to.where = where;
         return is_library(path) && make_absolute(path, to.path);
     };
+    if (std::strchr(name, '/'))
+        return keep(name, kAsAsked);
     // Where somebody needs it by name it would have been loaded with that one already.
     if (any_needing(soname, [&](void* object) { return visit_candidates(object, soname, keep); }))
         return true;
-    void* const opener = hold(object_at(caller).path());
-    const bool found = visit_candidates(opener, name, keep);
-    if (opener)
-        dlclose(opener);
-    return found;
+    return visit_candidates(Held(object_at(caller).path()).handle(), name, keep);
 }
 
 }  // namespace
@@ -177,7 +192,7 @@ bool is_library(const char* path) {
 
 bool opened_as(const char* soname, PathBuffer& path) {
     const Opened* const opening = opening_of(soname);
-    const void* const place = opening ? real_libraries[opening - openings].load(std::memory_order_acquire) : nullptr;
+    const void* const place = opening ? opening->real.load(std::memory_order_acquire) : nullptr;
     return place && path.set(object_at(place).path());
 }
 
@@ -190,8 +205,8 @@ bool in_real_library(const void* address) {
     const LoadedObject object = object_at(address);
     if (starting_now && object.find("dlopen"))
         return true;
-    for (const auto& real : real_libraries)
-        if (const void* place = real.load(std::memory_order_acquire); place && object.holds(place))
+    for (const Opened& opening : openings)
+        if (const void* place = opening.real.load(std::memory_order_acquire); place && object.holds(place))
             return true;
     const char* const slash = std::strrchr(object.path(), '/');
     if (!slash || Ours().include(object))
@@ -205,7 +220,7 @@ bool in_real_library(const void* address) {
 void remember_opening(const char* soname, const char* name, const void* caller) {
     Opened* const opening = opening_of(soname);
     int nothing = 0;
-    if (!opening || real_libraries[opening - openings].load(std::memory_order_relaxed) ||
+    if (!opening || opening->real.load(std::memory_order_relaxed) ||
         !opening->state.compare_exchange_strong(nothing, 1))
         return;
     const int saved_errno = errno;
@@ -216,7 +231,7 @@ void remember_opening(const char* soname, const char* name, const void* caller) 
 void* open_real_library(const char* soname, const char* explicit_path, char* text, size_t size, const char** where) {
     const int saved_errno = errno;
     Search search{soname, text, size, where};
-    const Opened* const opening = opening_of(soname);
+    Opened* const opening = opening_of(soname);
     text[0] = '\0';
     if (explicit_path) {
         if (!search.take(explicit_path, kAsAsked)) {
@@ -232,18 +247,14 @@ void* open_real_library(const char* soname, const char* explicit_path, char* tex
     }
     link_map* map = nullptr;
     if (search.found && opening && dlinfo(search.found, RTLD_DI_LINKMAP, &map) == 0)
-        real_libraries[opening - openings].store(map->l_ld, std::memory_order_release);
+        opening->real.store(map->l_ld, std::memory_order_release);
     errno = saved_errno;
     return search.found;
 }
 
 bool find_other_copy(char* path, size_t size) {
-    return any_object([&](const LoadedObject& object) {
-        const bool found =
-            object.find(kMarker) && !object.holds(kOwnPlace) && !std::strcmp(object.soname(), "libcuda.so.1");
-        if (found)
-            std::snprintf(path, size, "%s", object.path());
-        return found;
+    return path_of_first(path, size, [](const LoadedObject& object) {
+        return object.find(kMarker) && !object.holds(kOwnPlace) && !std::strcmp(object.soname(), "libcuda.so.1");
     });
 }
 
@@ -252,11 +263,9 @@ bool find_opened_past_us(const char* soname, char* path, size_t size) {
     // Objects after the C library in the loader's order were opened while the program ran.
     const auto c_library = reinterpret_cast<const void*>(real_dlopen());
     bool opened = false;
-    return any_object([&](const LoadedObject& object) {
+    return path_of_first(path, size, [&](const LoadedObject& object) {
         const bool found = opened && std::strcmp(object.soname(), soname) == 0 && !ours.include(object);
         opened = opened || object.holds(c_library);
-        if (found)
-            std::snprintf(path, size, "%s", object.path());
         return found;
     });
 }

@@ -21,13 +21,8 @@ constexpr uint64_t kMiB = 1 << 20;
 uint64_t first_context_at_most(CUdevice device) {
     int major = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-    if (major <= 6)
-        return 500 * kMiB;
-    if (major == 7)
-        return 1050 * kMiB;
-    if (major == 8)
-        return 1536 * kMiB;
-    return 1800 * kMiB;
+    constexpr uint64_t kFrom6To9[] = {500 * kMiB, 1050 * kMiB, 1536 * kMiB, 1800 * kMiB};
+    return kFrom6To9[std::clamp(major, 6, 9) - 6];
 }
 
 // Bytes by which the limit is exceeded.
@@ -94,28 +89,23 @@ DriverFootprint::Step DriverSteps::before(bool makes_context) const {
     return footprint().before(physical_.budgets(), makes_context);
 }
 
-bool DriverSteps::within_limits(LimitError* why) const {
-    if (!gpu_.within_limit(why))
+bool DriverSteps::within_limits(LimitError& why) const {
+    if (!gpu_.within_limit(&why))
         return false;
-    if (!physical_.is_split())
-        return true;
     for (const VirtualGpu* part : physical_.parts()) {
-        if (part == &gpu_ || part->within_limit(why))
+        if (part == &gpu_ || part->within_limit(&why))
             continue;
-        if (!why)
-            return false;
         // A limit that they share is the same for this part.
-        if (is_shared_by_partitions(why->of)) {
-            why->of = LimitOf::other_part;
-            why->part = part->ordinal();
+        if (is_shared_by_partitions(why.of)) {
+            why.of = LimitOf::other_part;
+            why.part = part->ordinal();
         }
         return false;
     }
     const uint64_t most = physical_.limit_of_all(), used = most ? physical_.counted_of_all() : 0;
     if (used <= most)
         return true;
-    if (why)
-        *why = {.used = used, .ceiling = most, .limit = most, .of = LimitOf::whole_gpu};
+    why = {.used = used, .ceiling = most, .limit = most, .of = LimitOf::whole_gpu};
     return false;
 }
 
@@ -134,6 +124,15 @@ bool DriverSteps::within_given_back() const {
 bool DriverSteps::trim_for_driver(const LimitError& over) const {
     VirtualGpu& full = partition_of(over, gpu_);
     return full.caches() && gpu_state().reclaimer->trim(full, missing(over)) != 0;
+}
+
+// True once it fits, if need be with what is cached: each partition may have something.
+template <typename Fits>
+bool DriverSteps::fits_by_trimming(const LimitError& over, Fits fits) const {
+    for (size_t tries = physical_.parts().size() + 1; !fits(); tries--)
+        if (tries == 0 || !trim_for_driver(over))
+            return false;
+    return true;
 }
 
 // Restates `over` as it was before `bytes` that the driver takes were charged in it, with the request and the
@@ -181,7 +180,7 @@ bool DriverSteps::reserve_lower_bound(DriverFootprint::Step& step, uint64_t byte
     const auto fits = [&] {
         const LockGuard lock(physical_.mutex());
         footprint().foresee(step, bytes);
-        if (within_limits(&over))
+        if (within_limits(over))
             return true;
         footprint().take_back(step);
         return false;
@@ -193,14 +192,7 @@ bool DriverSteps::reserve_lower_bound(DriverFootprint::Step& step, uint64_t byte
     gpu_state().look_for_ended(gpu_);
     gpu_.refresh(gpu_.pools().any());
     siblings.take_back_dead();
-    // Each partition may have something cached.
-    for (size_t tries = physical_.parts().size() + 1; tries > 0; tries--) {
-        if (fits())
-            return true;
-        if (!trim_for_driver(over))
-            break;
-    }
-    if (fits_given_back(step, bytes) || siblings.wait_until(bytes, fits))
+    if (fits_by_trimming(over, fits) || fits_given_back(step, bytes) || siblings.wait_until(bytes, fits))
         return true;
     restate(over, bytes);
     if (why)
@@ -224,26 +216,21 @@ bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
         more = footprint().measured() - std::min(footprint().measured(), before);
     }
     LimitError over;
-    bool fits = within_limits(&over);
-    if (!fits) {
+    const auto fits = [&] { return within_limits(over); };
+    const auto makes_room = [&] {
         gpu_.siblings().take_back_dead();
-        fits = within_limits(&over);
+        return fits_by_trimming(over, fits) || within_given_back();
+    };
+    const bool fit = fits() || makes_room() || (why && gpu_.siblings().wait_until(missing(over), fits));
+    if (fit) {
+        for (VirtualGpu* part : physical_.parts())
+            if (part->caches())
+                gpu_state().reclaimer->top_up(*part);
+    } else if (why) {
+        restate(over, more);
+        *why = over;
     }
-    // Cached memory makes room for the driver's own needs.
-    for (size_t tries = physical_.parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
-        fits = within_limits(&over);
-    fits = fits || within_given_back();
-    const bool waits = !fits && why;
-    if (waits)
-        fits = gpu_.siblings().wait_until(missing(over), [&] { return within_limits(&over); });
-    for (VirtualGpu* part : physical_.parts())
-        if (fits && part->caches())
-            gpu_state().reclaimer->top_up(*part);
-    if (fits || !why)
-        return fits;
-    restate(over, more);
-    *why = over;
-    return fits;
+    return fit;
 }
 
 // A context that another thread is making is charged before it is known. It makes a step, or did before the first look

@@ -3,6 +3,9 @@
 
 #include <sys/auxv.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "config/at_load.h"
 #include "config/handover.h"
 #include "config/load.h"
@@ -18,14 +21,12 @@ constexpr const char* kNothing[] = {nullptr};
 constinit PageVector<char> kept_text;  // lines, each with its NUL
 constinit PageVector<size_t> kept_lines;
 
-const char* const* now() { return environ ? environ : kNothing; }
+const char* const* now() { return environ && !has_more_rights() ? environ : kNothing; }
 
-bool keep(std::string_view line) {
+bool keep(const char* line) {
     const size_t start = kept_text.size();
-    for (const char c : line)
-        if (!kept_text.push_back(c))
-            return false;
-    return kept_text.push_back('\0') && kept_lines.push_back(start);
+    const char* const end = line + std::strlen(line) + 1;
+    return std::all_of(line, end, [](char c) { return kept_text.push_back(c); }) && kept_lines.push_back(start);
 }
 
 std::string_view name_of(std::string_view line) { return slice(line, 0, line.find('=')); }
@@ -37,14 +38,11 @@ bool merge(const char* const* lines, PageVector<const char*>& merged) {
     for (const char* const* line = lines; *line; line++)
         if (!merged.push_back(*line))
             return false;
-    for (const size_t start : kept_lines) {
+    const auto add = [&](size_t start) {
         const char* const line = kept_text.begin() + start;
-        if (is_set(lines, name_of(line)))
-            continue;
-        if (!merged.push_back(line))
-            return false;
-    }
-    return merged.push_back(nullptr);
+        return is_set(lines, name_of(line)) || merged.push_back(line);
+    };
+    return std::all_of(kept_lines.begin(), kept_lines.end(), add) && merged.push_back(nullptr);
 }
 
 }  // namespace
@@ -52,7 +50,7 @@ bool merge(const char* const* lines, PageVector<const char*>& merged) {
 CUSLICE_AT_LOAD bool has_more_rights() { return getauxval(AT_SECURE) != 0; }
 
 CUSLICE_AT_LOAD void keep_handed_on() {
-    if (has_more_rights() || !is_set(now(), kHandOver))
+    if (!is_set(now(), kHandOver))
         return;
     for (const char* const* line = now(); *line; line++)
         if (starts_with(*line, "CUSLICE_"))
@@ -61,9 +59,8 @@ CUSLICE_AT_LOAD void keep_handed_on() {
 
 bool was_cleared() { return kept_lines.size() != 0 && !is_set(now(), kHandOver); }
 
-HostEnvironment::HostEnvironment() : lines_(has_more_rights() ? kNothing : now()) {
-    const bool merges = !has_more_rights() && was_cleared();
-    if (merges && merge(lines_, merged_))
+HostEnvironment::HostEnvironment() : lines_(now()) {
+    if (was_cleared() && merge(lines_, merged_))
         lines_ = merged_.begin();
 }
 

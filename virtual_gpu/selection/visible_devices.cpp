@@ -20,11 +20,10 @@ namespace {
 // The setting that has not been resolved yet: one that is nearer than the launcher, or that it could not resolve.
 const Entry* open_setting(const Settings& settings, const char* const* environment) {
     const Entry* gpus = find(settings, Key::gpus);
-    if (gpus && gpus->value == kAllGpus)
+    if (!gpus || gpus->value == kAllGpus)
         return nullptr;  // what is visible stays so
     const bool resolved = variable(environment, kChosenVariable).data() != nullptr;
-    const bool open = gpus && (gpus->rank.level == 0 || !resolved);
-    return open ? gpus : nullptr;
+    return gpus->rank.level == 0 || !resolved ? gpus : nullptr;
 }
 
 // The host's GPUs, and those MIG devices that are named somewhere and that NVML knows. They are looked up by name, as
@@ -33,8 +32,7 @@ class KnownGpus {
   public:
     void add(std::span<const GpuIdentity> gpus) {
         for (const GpuIdentity& gpu : gpus)
-            if (count_ < GpuPlaces::kMax)
-                list_[count_++] = gpu;
+            add(gpu);
     }
     void add_mig(std::string_view names) {
         bool more = true;
@@ -44,6 +42,10 @@ class KnownGpus {
     std::span<const GpuIdentity> view() const { return {list_, count_}; }
 
   private:
+    void add(const GpuIdentity& gpu) {
+        if (count_ < GpuPlaces::kMax)
+            list_[count_++] = gpu;
+    }
     void add_one_mig(std::string_view name) {
         GpuIdentity gpu;
         if (!is_mig_uuid(name) || name.size() >= sizeof(gpu.uuid))
@@ -52,8 +54,8 @@ class KnownGpus {
         for (const GpuIdentity& known : view())
             if (std::strcmp(known.uuid, gpu.uuid) == 0)
                 return;
-        if (count_ < GpuPlaces::kMax && NvmlGpu().open(gpu.uuid))
-            list_[count_++] = gpu;
+        if (NvmlGpu().open(gpu.uuid))
+            add(gpu);
     }
 
     GpuIdentity list_[GpuPlaces::kMax];
