@@ -57,7 +57,7 @@ inline CUresult join_others(VirtualGpu* gpu) {
     const Scratch<Refusal> refusal;
     if (!refusal)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    gpu->join(gpu_state().sharing, &*refusal);
+    gpu->join(&*refusal);
     return answer_place(*gpu, *refusal);
 }
 

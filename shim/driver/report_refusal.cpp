@@ -105,7 +105,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint6
     if (why.no_place) {
         const Scratch<Refusal> refusal;
         if (refusal)
-            gpu.join(gpu_state().sharing, &*refusal);
+            gpu.join(&*refusal);
         if (refusal)
             answer_place(gpu, *refusal);
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -128,7 +128,7 @@ void join_unseen(VirtualGpu& gpu) {
     if (!gpu.slice().in_group || gpu.siblings().found_group())
         return;
     const Scratch<Refusal> refusal;
-    if (refusal && gpu.join(gpu_state().sharing, &*refusal))
+    if (refusal && gpu.join(&*refusal))
         say_group(gpu);
 }
 

@@ -158,7 +158,7 @@ bool VirtualGpu::fits_in_whole(uint64_t bytes, LimitError* why) {
     const DisableCancellation locked;
     if (!siblings_.is_member()) {
         const Scratch<Refusal> refusal;
-        if (!refusal || !join(gpu_state().sharing, &*refusal)) {
+        if (!refusal || !join(&*refusal)) {
             if (why)
                 *why = {.requested = bytes, .no_place = true};
             return false;
@@ -171,7 +171,9 @@ bool VirtualGpu::fits_in_whole(uint64_t bytes, LimitError* why) {
 
 // Joined only when every partition has, as all are charged for memory that the driver takes: the next caller retries a
 // refused join.
-bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
+bool VirtualGpu::join(Refusal* refusal) {
+    const GpuState& state = gpu_state();
+    const SharingPlan& plan = state.sharing;
     refusal->how = ledger::Joined::yes;
     if (siblings_.is_member())
         return true;
@@ -179,7 +181,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
         siblings_.become_member();
         return true;
     }
-    gpu_state().start_nvml();
+    state.start_nvml();
     if (physical_->is_split() && !physical_->join(plan, refusal))
         return false;
     for (VirtualGpu* part : physical_->parts()) {

@@ -55,7 +55,7 @@ class VirtualGpu {
     // Becomes a member of the accounts that this slice is shared in, the first time: before the first context, or where
     // nobody saw that one begin, before the first byte that is reserved. False if others stand in the way, which
     // `refusal` names.
-    bool join(const SharingPlan& plan, Refusal* refusal);
+    bool join(Refusal* refusal);
     // The same before the first byte, and charges a context that no hook has seen begin. False with `why` where `bytes`
     // can't be had since the slice itself is refused.
     bool enter(uint64_t bytes, LimitError* why, CacheOfUnseen cache = CacheOfUnseen::prepared) {
