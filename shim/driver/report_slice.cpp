@@ -137,9 +137,10 @@ void append_unreachable(LogLine& line, const VirtualGpu& gpu, const ledger::Ledg
     const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
     if (rule)
         line.append("rule ", gpu_state().sharing.rule_name(), ": ");
-    const bool begins_job = gpu_state().sharing.begins_job;
-    line.append("the limit can't be ", begins_job ? "reserved" : "shared with other processes");
-    append_advice(line.append(", so every allocation fails: ", failure.text), failure, rule);
+    line.append(gpu_state().sharing.begins_job
+                    ? "the limit can't be reserved, so every allocation fails: "
+                    : "the limit can't be shared with other processes, so every allocation fails: ");
+    append_advice(line.append(failure.text), failure, rule);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "virtual_gpu/gpu/driver_steps.h"
 
 #include <algorithm>
+#include <span>
 
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/gpu/free_memory.h"
@@ -36,6 +37,10 @@ VirtualGpu& partition_of(const LimitError& over, VirtualGpu& gpu) {
         if (part->ordinal() == over.part)
             return *part;
     return gpu;
+}
+
+bool has_no_context(const VirtualGpu& gpu) {
+    return gpu.physical().state(gpu_state().contexts).contexts == 0 && !physical_primary_is_active(gpu.device());
 }
 
 bool is_of_several(LimitOf of) { return of == LimitOf::whole_gpu || of == LimitOf::group || of == LimitOf::rule; }
@@ -111,27 +116,22 @@ bool DriverSteps::within_limits(LimitError& why) const {
 
 // The same without what other members of the accounts have given back.
 bool DriverSteps::within_given_back() const {
-    for (VirtualGpu* part : physical_.parts()) {
-        const bool within = part->within_limit(nullptr) || part->siblings().given_back().within_limit();
-        if (!within)
-            return false;
-    }
+    const auto within = [](VirtualGpu* part) {
+        return part->within_limit(nullptr) || part->siblings().given_back().within_limit();
+    };
+    const std::span<VirtualGpu* const> parts = physical_.parts();
     const uint64_t most = physical_.limit_of_all();
-    return !most || physical_.counted_of_all() <= most;
+    return std::all_of(parts.begin(), parts.end(), within) && (!most || physical_.counted_of_all() <= most);
 }
 
-// Has the partition give back what it has cached whose limit is exceeded. False if that is nothing.
-bool DriverSteps::trim_for_driver(const LimitError& over) const {
-    VirtualGpu& full = partition_of(over, gpu_);
-    return full.caches() && gpu_state().reclaimer->trim(full, missing(over)) != 0;
-}
-
-// True once it fits, if need be with what is cached: each partition may have something.
+// True once it fits, if need be with what is cached in the partition whose limit is exceeded: each may have something.
 template <typename Fits>
 bool DriverSteps::fits_by_trimming(const LimitError& over, Fits fits) const {
-    for (size_t tries = physical_.parts().size() + 1; !fits(); tries--)
-        if (tries == 0 || !trim_for_driver(over))
+    for (size_t tries = physical_.parts().size() + 1; !fits(); tries--) {
+        VirtualGpu& full = partition_of(over, gpu_);
+        if (tries == 0 || !full.caches() || gpu_state().reclaimer->trim(full, missing(over)) == 0)
             return false;
+    }
     return true;
 }
 
@@ -151,8 +151,7 @@ uint64_t DriverSteps::known_context(uint64_t kind) const {
         return 0;
     open_footprint();
     const bool plausible = bytes <= footprint().context_at_most();
-    const bool none_yet = footprint().bytes() == 0 && state().contexts == 0;
-    const bool first = none_yet && !physical_primary_is_active(gpu_.device());
+    const bool first = footprint().bytes() == 0 && has_no_context(gpu_);
     return plausible && first ? bytes : 0;
 }
 
@@ -237,8 +236,8 @@ bool DriverSteps::after(DriverFootprint::Step& step, LimitError* why) const {
 // here and is counted as being made.
 void DriverSteps::after_context_end(DriverFootprint::Step& step) const {
     const uint64_t steps = footprint().step_count();
-    const bool none_made = gpu_state().contexts_being_made.load() == 0 && state().contexts == 0;
-    const bool none = none_made && !footprint().exact() && !physical_primary_is_active(gpu_.device());
+    const bool none_made = gpu_state().contexts_being_made.load() == 0 && !footprint().exact();
+    const bool none = none_made && has_no_context(gpu_);
     after(step, nullptr);
     if (!none)
         return;

@@ -44,7 +44,6 @@ class DriverSteps {
     bool within_limits(LimitError& why) const;
     bool within_given_back() const;
     bool fits_given_back(DriverFootprint::Step& step, uint64_t bytes) const;
-    bool trim_for_driver(const LimitError& over) const;
     template <typename Fits>
     bool fits_by_trimming(const LimitError& over, Fits fits) const;
     void restate(LimitError& over, uint64_t bytes) const;
