@@ -12,6 +12,7 @@ struct Reading {
     Source source;
     ConfigError& error;
     Take take;
+    bool good = true;
 };
 
 // The names on the way to an item, and the parts of them that matter.
@@ -41,12 +42,7 @@ bool need_table(Reading& reading, const cuslice_toml_item& item, std::string_vie
 }
 
 // Fake GPUs are a list of models, or a file of TOML.
-bool is_path_of_fake_gpus(std::string_view value) {
-    constexpr std::string_view kEnd = ".toml";
-    if (value.find('/') != value.npos)
-        return true;
-    return value.size() >= kEnd.size() && slice(value, value.size() - kEnd.size()) == kEnd;
-}
+bool is_path_of_fake_gpus(std::string_view value) { return value.find('/') != value.npos || value.ends_with(".toml"); }
 
 // The path in a value; empty if there is none.
 std::string_view path_in(ValueType type, std::string_view value) {
@@ -143,7 +139,8 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
     if (!check_kind(reading, item, *traits))
         return false;
     const bool list = item.joined != nullptr;
-    const std::string_view value(list ? item.joined : item.value, list ? item.joined_size : item.value_size);
+    const auto value =
+        list ? std::string_view(item.joined, item.joined_size) : std::string_view(item.value, item.value_size);
     if (is_relative(traits->type, value))
         return refuse(reading, item, "a path in a file is absolute: it begins with /");
 
@@ -211,16 +208,10 @@ bool read_item(Reading& reading, const cuslice_toml_item& item) {
     return add_value(reading, item, {.key = first, .top = true});
 }
 
-int on_item(void* context, const cuslice_toml_item* item) {
-    return read_item(*static_cast<Reading*>(context), *item) ? 1 : 0;
-}
-
 // The text without the spaces around it.
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view kSpaces = " \t\r";
     const size_t first = text.find_first_not_of(kSpaces);
-    if (first == text.npos)
-        return {};
     return slice(text, first, text.find_last_not_of(kSpaces) - first + 1);
 }
 
@@ -252,20 +243,16 @@ bool refuse_text(Reading& reading, std::string_view text, const cuslice_toml_fai
 
 bool load_file_text(Settings& settings, std::string_view text, std::string_view path, Source source,
                     cuslice_toml_parse_function* parse, ConfigError& error, Take take) {
-    struct Outcome {
-        Reading reading;
-        bool good = true;
-    } outcome{{settings, path, source, error, take}};
-    const auto callback = [](void* context, const cuslice_toml_item* item) {
-        auto& state = *static_cast<Outcome*>(context);
-        state.good = on_item(&state.reading, item) != 0;
-        return state.good ? 1 : 0;
+    Reading reading{settings, path, source, error, take};
+    const auto on_item = [](void* context, const cuslice_toml_item* item) -> int {
+        auto& now = *static_cast<Reading*>(context);
+        now.good = read_item(now, *item);
+        return now.good;
     };
     cuslice_toml_failure failure{};
-    if (parse(text.data(), text.size(), callback, &outcome, &failure) != 0) {
-        return refuse_text(outcome.reading, text, failure);
-    }
-    return outcome.good;
+    if (parse(text.data(), text.size(), on_item, &reading, &failure) != 0)
+        return refuse_text(reading, text, failure);
+    return reading.good;
 }
 
 }  // namespace cuslice

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/fraction.h"
 
+#include <algorithm>
+
+#include "config/refuse.h"
+
 namespace cuslice {
 namespace {
 
 constexpr std::string_view kForm = "a fraction is a number above 0 and at most 1, as 0.4, or a percentage, as 40%";
 
-bool refuse(std::string_view reason, Reason& why) {
-    why.assign(reason);
-    return false;
-}
-
 // A number before its point, where it can't overflow: beyond kWhole it is too much whatever follows.
 uint64_t whole_of(std::string_view digits) {
     uint64_t whole = 0;
     for (const char digit : digits)
-        if (whole < Fraction::kWhole)
-            whole = whole * 10 + value_of_digit(digit);
+        whole = std::min(whole * 10 + value_of_digit(digit), Fraction::kWhole + 1);
     return whole;
 }
 
@@ -32,8 +30,7 @@ Decimals decimals_of(std::string_view digits, uint64_t one) {
     for (const char digit : digits) {
         step /= 10;
         decimals.parts += value_of_digit(digit) * step;
-        if (step == 0 && digit != '0')
-            decimals.something_dropped = true;
+        decimals.something_dropped |= step == 0 && digit != '0';
     }
     return decimals;
 }
@@ -92,7 +89,7 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
     const Decimals decimals = decimals_of(written.decimals, one);
     const uint64_t parts = whole * one + decimals.parts;
     const bool a_little_more = parts == Fraction::kWhole && decimals.something_dropped;
-    if (whole >= Fraction::kWhole || parts > Fraction::kWhole || a_little_more)
+    if (parts > Fraction::kWhole || a_little_more)
         return refuse_too_much(number, percent, whole, why);
     if (parts == 0)
         return refuse_zero(decimals.something_dropped, why);

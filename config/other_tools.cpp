@@ -13,6 +13,7 @@
 #include <span>
 
 #include "config/load.h"
+#include "config/refuse.h"
 
 namespace cuslice {
 namespace {
@@ -58,14 +59,11 @@ bool parse_foreign_size(std::string_view text, std::span<const Unit> units, std:
                         Reason& why) {
     const std::string_view digits = leading_digits(text);
     const Unit* const unit = find_unit(units, slice(text, digits.size()));
-    if (digits.empty() || unit == nullptr) {
-        why.assign(needed);
-        return false;
-    }
+    if (digits.empty() || unit == nullptr)
+        return refuse(needed, why);
     if (count_bytes(digits, unit->shift, bytes))
         return true;
-    why.assign("more bytes than 64 bits can count");
-    return false;
+    return refuse("more bytes than 64 bits can count", why);
 }
 
 bool add_limit(Settings& settings, const GpuSelector& selector, std::string_view name, uint8_t level,
@@ -106,10 +104,8 @@ bool load_hami(Settings& settings, std::string_view name, std::string_view value
 // One level weaker than HAMi's, so that a machine on which both are set has an answer.
 bool add_mps_item(Settings& settings, std::string_view item, Reason& why) {
     const size_t equals = item.find('=');
-    if (equals == item.npos) {
-        why.assign(kMpsNeeds);
-        return false;
-    }
+    if (equals == item.npos)
+        return refuse(kMpsNeeds, why);
     GpuSelector selector;
     uint64_t bytes = 0;
     const std::string_view value = slice(item, equals + 1);
@@ -119,8 +115,7 @@ bool add_mps_item(Settings& settings, std::string_view item, Reason& why) {
         return false;
     if (bytes != 0)
         return add_limit(settings, selector, kMps, 1, value, bytes, why);
-    why.assign("a limit of 0 leaves no memory: more than 0");
-    return false;
+    return refuse("a limit of 0 leaves no memory: more than 0", why);
 }
 
 bool load_mps(Settings& settings, std::string_view text, ConfigError& error) {

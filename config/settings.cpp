@@ -5,16 +5,12 @@
 #include <optional>
 
 #include "config/plus_context.h"
+#include "config/refuse.h"
 #include "config/suggestion.h"
 #include "config/value.h"
 
 namespace cuslice {
 namespace {
-
-bool refuse(std::string_view reason, Reason& why) {
-    why.assign(reason);
-    return false;
-}
 
 bool takes(Key key, std::string_view value) {
     uint64_t number = 0;

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "config/refuse.h"
+
 namespace cuslice {
 namespace {
 
@@ -61,26 +63,17 @@ bool refuse_unit(std::string_view name, Reason& why) {
     return false;
 }
 
-bool too_large(Reason& why) {
-    why.assign("more bytes than 64 bits can count: at most 16777215TiB");
-    return false;
-}
+bool too_large(Reason& why) { return refuse("more bytes than 64 bits can count: at most 16777215TiB", why); }
 
 }  // namespace
 
 bool parse_size(std::string_view text, uint64_t& bytes, Reason& why, BareNumber bare) {
-    if (text.empty()) {
-        why.assign("empty: a size is needed, as 4GiB");
-        return false;
-    }
-    if (text.find(' ') != text.npos || text.find('\t') != text.npos) {
-        why.assign("a size has no spaces in it, as 4GiB");
-        return false;
-    }
-    if (text[0] == '-') {
-        why.assign("a size is not negative: more than 0, as 4GiB");
-        return false;
-    }
+    if (text.empty())
+        return refuse("empty: a size is needed, as 4GiB", why);
+    if (text.find(' ') != text.npos || text.find('\t') != text.npos)
+        return refuse("a size has no spaces in it, as 4GiB", why);
+    if (text[0] == '-')
+        return refuse("a size is not negative: more than 0, as 4GiB", why);
     size_t at = 0;
     uint64_t whole = 0;
     bool overflow = false;
@@ -102,19 +95,13 @@ bool parse_size(std::string_view text, uint64_t& bytes, Reason& why, BareNumber 
             part = part * 10 + static_cast<uint64_t>(text[at] - '0');
             parts *= 10;
         }
-        if (whole_digits != 0 && decimals == 0) {
-            why.assign("a digit is needed after the point, as 1.5GiB");
-            return false;
-        }
+        if (whole_digits != 0 && decimals == 0)
+            return refuse("a digit is needed after the point, as 1.5GiB", why);
     }
-    if (whole_digits + decimals == 0) {
-        why.assign("not a size: a number and its unit are needed, as 4GiB");
-        return false;
-    }
-    if (decimals > kDecimals) {
-        why.assign("at most 9 digits after the point");
-        return false;
-    }
+    if (whole_digits + decimals == 0)
+        return refuse("not a size: a number and its unit are needed, as 4GiB", why);
+    if (decimals > kDecimals)
+        return refuse("at most 9 digits after the point", why);
     const std::string_view number = slice(text, 0, at);
     const std::string_view name = slice(text, at);
     if (name.empty())

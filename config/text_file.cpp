@@ -10,6 +10,8 @@
 
 #include <cerrno>
 
+#include "config/refuse.h"
+
 namespace cuslice {
 
 void explain_errno(int code, Reason& why) {
@@ -55,16 +57,13 @@ bool TextFile::look(FileRights& rights, Reason& why) const {
     rights = {status.st_mode, status.st_uid, status.st_gid};
     if (S_ISREG(status.st_mode))
         return true;
-    why.assign("not a regular file");
-    return false;
+    return refuse("not a regular file", why);
 }
 
 bool TextFile::read(size_t most, Reason& why) {
     void* const at = ::mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) {
-        why.assign("cannot be read: no memory");
-        return false;
-    }
+    if (at == MAP_FAILED)
+        return refuse("cannot be read: no memory", why);
     at_ = static_cast<char*>(at);
     mapped_ = most;
     while (size_ < most) {
@@ -79,8 +78,7 @@ bool TextFile::read(size_t most, Reason& why) {
         }
         size_ += static_cast<size_t>(count);
     }
-    why.assign("larger than 1 MiB: not a file of settings");
-    return false;
+    return refuse("larger than 1 MiB: not a file of settings", why);
 }
 
 bool TextFile::read(TextFile& file, const char* path, size_t most) {

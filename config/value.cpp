@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/value.h"
 
+#include <algorithm>
+#include <span>
+
 #include "config/fraction.h"
 #include "config/group_value.h"
 #include "config/log_setting.h"
 #include "config/plus_context.h"
+#include "config/refuse.h"
 #include "config/size.h"
 #include "config/split/value.h"
 #include "config/visible.h"
@@ -12,23 +16,25 @@
 namespace cuslice {
 namespace {
 
-bool refuse(std::string_view reason, Reason& why) {
-    why.assign(reason);
-    return false;
-}
-
 /// Takes the first of `words` off them. Empty if there is none left.
 std::string_view next_word(std::string_view& words) {
     bool more = false;
     return take_item(words, ' ', more);
 }
 
-bool is_word(const KeyTraits& traits, std::string_view text) {
+// `place`: among the row's words; 0 of any other text.
+bool find_word(const KeyTraits& traits, std::string_view text, uint64_t& place) {
     std::string_view words = traits.words;
-    while (!words.empty())
+    for (place = 0; !words.empty(); ++place)
         if (next_word(words) == text)
             return true;
+    place = 0;
     return false;
+}
+
+bool is_word(const KeyTraits& traits, std::string_view text) {
+    uint64_t unused = 0;
+    return find_word(traits, text, unused);
 }
 
 bool parse_fraction(std::string_view text, uint64_t& number, Reason& why) {
@@ -65,44 +71,39 @@ bool parse_count(std::string_view text, uint64_t& number, Reason& why) {
     return number != 0 || refuse("a whole number is needed, 1 or more", why);
 }
 
+struct Name {
+    std::string_view name;
+    uint64_t number;
+};
+
+// `number`: 0 of any other text.
+bool find_name(std::span<const Name> names, std::string_view text, uint64_t& number) {
+    const auto found = std::ranges::find(names, text, &Name::name);
+    const bool is_there = found != names.end();
+    number = is_there ? found->number : 0;
+    return is_there;
+}
+
+constexpr Name kAnswers[] = {{"yes", kForEver}, {"true", kForEver}, {"no", 0}, {"false", 0}, {"1", kForEver}, {"0", 0}};
+
 // Words alone: beside a time 1 would read as a second, and 0 as no time.
 bool parse_yes_or_no(std::string_view text, uint64_t& number) {
-    const bool yes = text == "yes" || text == "true";
-    const bool no = text == "no" || text == "false";
-    number = yes ? kForEver : 0;
-    return yes || no;
+    return find_name(std::span(kAnswers).first(4), text, number);
 }
 
 bool parse_switch(std::string_view text, uint64_t& number, Reason& why) {
-    if (text == "1")
-        return parse_yes_or_no("yes", number);
-    if (text == "0")
-        return parse_yes_or_no("no", number);
-    return parse_yes_or_no(text, number) || refuse("yes or no", why);
+    return find_name(kAnswers, text, number) || refuse("yes or no", why);
 }
 
 bool parse_choice(const KeyTraits& traits, std::string_view text, uint64_t& number, Reason& why) {
-    std::string_view words = traits.words;
-    for (number = 0; !words.empty(); ++number)
-        if (next_word(words) == text)
-            return true;
-    number = 0;
+    if (find_word(traits, text, number))
+        return true;
     why.clear();
     append_words(traits, why);
     return false;
 }
 
-uint64_t milliseconds_in(std::string_view unit) {
-    if (unit == "ms")
-        return 1;
-    if (unit == "s")
-        return 1000;
-    if (unit == "m")
-        return 60'000;
-    if (unit == "h")
-        return 3'600'000;
-    return 0;
-}
+constexpr Name kMilliseconds[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
 
 // Milliseconds. Without a unit nobody could tell minutes from seconds.
 bool parse_duration(const KeyTraits& traits, std::string_view text, uint64_t& number, Reason& why) {
@@ -110,7 +111,8 @@ bool parse_duration(const KeyTraits& traits, std::string_view text, uint64_t& nu
     const std::string_view digits = leading_digits(slice(text, 0, kMostDigits));
     const std::string_view unit = slice(text, digits.size());
     const uint64_t count = decimal_number(digits);
-    number = count * milliseconds_in(unit);
+    find_name(kMilliseconds, unit, number);
+    number *= count;
     if (number != 0)
         return true;
     why.assign(traits.needed);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/visible.h"
 
+#include "config/refuse.h"
+
 namespace cuslice {
 namespace {
 
@@ -276,10 +278,8 @@ bool parse_gpus(std::string_view text, Reason& why) {
     size_t count = 0;
     Names names(text);
     for (std::string_view item; names.next(item);) {
-        if (count == GpuPlaces::kMax) {
-            why.assign("at most 64 GPUs");
-            return false;
-        }
+        if (count == GpuPlaces::kMax)
+            return refuse("at most 64 GPUs", why);
         GpuSelector& selector = selectors[count];
         if (!parse_gpu_selector(item, selector, why) || selector.is_general()) {
             why.assign("'", slice(item, 0, 64),

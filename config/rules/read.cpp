@@ -5,6 +5,7 @@
 
 #include "config/gpu_selector.h"
 #include "config/plus_context.h"
+#include "config/refuse.h"
 #include "config/refuse_item.h"
 #include "config/rules/glob.h"
 #include "config/settings.h"
@@ -244,13 +245,10 @@ bool Names::add(std::string_view name, Reason& why) {
     for (size_t i = 0; i < count_; ++i) {
         if (names_[i].view() != name)
             continue;
-        why.assign("there is a rule of this name already");
-        return false;
+        return refuse("there is a rule of this name already", why);
     }
-    if (count_ == kMax) {
-        why.assign("more than 512 rules");
-        return false;
-    }
+    if (count_ == kMax)
+        return refuse("more than 512 rules", why);
     names_[count_++].assign(name);
     return true;
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/split/value.h"
 
+#include <algorithm>
+#include <span>
+
 #include "config/fraction.h"
 #include "config/plus_context.h"
+#include "config/refuse.h"
 #include "config/size.h"
 
 namespace cuslice {
@@ -11,18 +15,12 @@ namespace {
 constexpr unsigned kMaxPlace = 9999;
 constexpr std::string_view kRest = "rest";
 
-bool refuse(std::string_view reason, Reason& why) {
-    why.assign(reason);
-    return false;
-}
-
 // Stays at `most` + 1 where it is more.
 unsigned count_of(std::string_view digits, unsigned most) {
     unsigned count = 0;
     for (const char digit : digits)
-        if (count <= most)
-            count = count * 10 + static_cast<unsigned>(digit - '0');
-    return count <= most ? count : most + 1;
+        count = std::min(count * 10 + static_cast<unsigned>(digit - '0'), most + 1);
+    return count;
 }
 
 bool is_fraction(std::string_view text) {
@@ -130,10 +128,8 @@ bool read_part(std::string_view size, WrittenPart& part, Reason& why) {
 
 // True if a part written earlier has this number.
 bool has_number(const WrittenSplit& written, unsigned number) {
-    for (size_t i = 0; i < written.count; ++i)
-        if (written.parts[i].number == number)
-            return true;
-    return false;
+    const auto parts = std::span(written.parts).first(written.count);
+    return std::ranges::find(parts, number, &WrittenPart::number) != parts.end();
 }
 
 bool add_part(WrittenSplit& written, const WrittenPart& part, Reason& why) {
