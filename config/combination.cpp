@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/combination.h"
 
+#include <algorithm>
+#include <span>
+#include <string_view>
+
 #include "config/resolve.h"
 
 namespace cuslice {
@@ -13,9 +17,9 @@ bool is_other_folder(const Settings& settings, const Entry& entry) {
     return !is_hidden(settings, entry) && entry.value != sharing_folder(settings, {}).view();
 }
 
-bool is_split_plus_context(const Settings& settings, const Entry& entry) {
-    const bool without_contexts = entry.key == Key::split && entry.plus_context;
-    return without_contexts && !is_hidden(settings, entry);
+// A size in which contexts don't count.
+bool is_plus_context(const Settings& settings, const Entry& entry) {
+    return entry.plus_context && !entry.ceiling && !is_hidden(settings, entry);
 }
 
 // Another folder, or a context that doesn't count, would be a second slice.
@@ -27,47 +31,41 @@ bool check_shared_rule(const Settings& settings, ConfigError& error) {
     for (const Entry& entry : settings.entries()) {
         Reason why;
         if (is_other_folder(settings, entry)) {
-            why.append("rule ", rule, " shares one slice, in ");
-            why.append(sharing_folder(settings, {}));
-        }
-        if (is_split_plus_context(settings, entry)) {
-            why.append("+context can't be had under rule ", rule);
-            why.append(", whose limit counts contexts as well");
-        }
-        if (!why.empty())
+            why.append("rule ", rule, " shares one slice, in ", sharing_folder(settings, {}));
             return refuse_entry(entry, why, error);
+        }
+        if (entry.key == Key::split && is_plus_context(settings, entry)) {
+            why.append("+context can't be had under rule ", rule, ", whose limit counts contexts as well");
+            return refuse_entry(entry, why, error);
+        }
     }
     return true;
 }
 
-// In the group's account a context counts, of whoever it is.
-bool check_in_group(const Settings& settings, ConfigError& error) {
-    constexpr std::string_view kWhy = "+context can't be had in a group, whose limit counts contexts as well";
-    for (const Entry& entry : settings.entries()) {
-        const bool without_contexts = entry.plus_context && !entry.ceiling;
-        if (without_contexts && !is_hidden(settings, entry))
-            return refuse_entry(entry, kWhy, error);
-    }
-    return true;
+// Options and variables of this program's own, as opposed to files and what an outer job says.
+bool is_own_group_limit(const Entry& entry) {
+    const bool own = entry.rank.level == 0 && !is_file(entry.rank.source);
+    return entry.key == Key::group_limit && own;
 }
 
-bool check_without_group(const Settings& settings, ConfigError& error) {
-    constexpr std::string_view kWhy = "it needs a group, as --group NAME; for this program alone use --limit";
-    for (const Entry& entry : settings.entries()) {
-        const bool said_now = entry.rank.level == 0 && !is_file(entry.rank.source);
-        if (entry.key == Key::group_limit && said_now)
-            return refuse_entry(entry, kWhy, error);
-    }
-    return true;
+bool check_group(const Settings& settings, ConfigError& error) {
+    // In the group's account a context counts, of whoever it is.
+    constexpr std::string_view kInGroup = "+context can't be had in a group, whose limit counts contexts as well";
+    constexpr std::string_view kAlone = "it needs a group, as --group NAME; for this program alone use --limit";
+    const bool in_group = find(settings, Key::group) != nullptr;
+    const std::span<const Entry> entries = settings.entries();
+    const auto wrong = std::ranges::find_if(entries, [&](const Entry& entry) {
+        return in_group ? is_plus_context(settings, entry) : is_own_group_limit(entry);
+    });
+    if (wrong == entries.end())
+        return true;
+    return refuse_entry(*wrong, in_group ? kInGroup : kAlone, error);
 }
 
 }  // namespace
 
 bool check_combination(const Settings& settings, ConfigError& error) {
-    if (!check_shared_rule(settings, error))
-        return false;
-    const bool in_group = find(settings, Key::group) != nullptr;
-    return in_group ? check_in_group(settings, error) : check_without_group(settings, error);
+    return check_shared_rule(settings, error) && check_group(settings, error);
 }
 
 }  // namespace cuslice

@@ -3,6 +3,9 @@
 // limits are a container's: the processes count in one file, which CUDA_DEVICE_MEMORY_SHARED_CACHE names.
 #include "config/drop_in.h"
 
+#include <algorithm>
+#include <span>
+
 #include "config/group_value.h"
 #include "config/load.h"
 #include "config/resolve.h"
@@ -18,20 +21,6 @@ bool add(Settings& settings, Key key, std::string_view value, std::string_view o
     return settings.add(entry, why) || error.set(origin, value, why);
 }
 
-bool is_limited(const Settings& settings) {
-    for (const Entry& entry : settings.entries())
-        if (is_amount(entry.key))
-            return true;
-    return false;
-}
-
-bool has_plus_context(const Settings& settings) {
-    for (const Entry& entry : settings.entries())
-        if (entry.plus_context)
-            return true;
-    return false;
-}
-
 bool is_per_process(const Settings& settings) {
     const Entry* const entry = find(settings, Key::per_process);
     return entry != nullptr && entry->number != 0;
@@ -41,7 +30,9 @@ bool is_per_process(const Settings& settings) {
 bool limits_container(const Settings& settings) {
     if (is_per_process(settings) || find(settings, Key::group) != nullptr)
         return false;
-    return is_limited(settings) && !has_plus_context(settings);
+    const std::span<const Entry> entries = settings.entries();
+    const bool limited = std::ranges::any_of(entries, is_amount, &Entry::key);
+    return limited && std::ranges::none_of(entries, &Entry::plus_context);
 }
 
 // Empty: none that cuslice has.

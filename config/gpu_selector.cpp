@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/gpu_selector.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "config/number.h"
 
 namespace cuslice {
 namespace {
@@ -16,32 +19,25 @@ struct PciId {
     bool operator==(const PciId&) const = default;
 };
 
-uint32_t hex_value(char digit) {
-    const char lower = to_lower(digit);
-    return static_cast<uint32_t>(is_digit(lower) ? lower - '0' : lower - 'a' + 10);
-}
-
-// Takes hex digits up to `end` off the front of `text`. False unless there are from `least` to `most` of them.
+// Takes hex digits up to `end`, or all, off the front of `text`. False unless there are from `least` to `most` of them.
 bool take_hex(std::string_view& text, char end, size_t least, size_t most, uint32_t& value) {
-    const size_t length = end == '\0' ? text.size() : text.find(end);
-    if (length == text.npos || length < least || length > most)
+    const size_t length = std::min(text.find(end), text.size());
+    if (length < least || length > most)
         return false;
     value = 0;
-    for (size_t i = 0; i < length; ++i) {
-        if (!is_hex_digit(text[i]))
+    for (const char character : slice(text, 0, length)) {
+        const unsigned digit = digit_value(character);
+        if (digit >= 16)
             return false;
-        value = value * 16 + hex_value(text[i]);
+        value = value * 16 + digit;
     }
     text = slice(text, length + 1);
     return true;
 }
 
 bool parse_pci(std::string_view text, PciId& id) {
-    const size_t colon = text.find(':');
-    if (colon == text.npos)
-        return false;
     // lspci leaves the domain out where there is only one.
-    const bool has_domain = slice(text, colon + 1).find(':') != text.npos;
+    const bool has_domain = text.find(':') != text.rfind(':');
     if (has_domain && !take_hex(text, ':', 4, 8, id.domain))
         return false;
     if (!take_hex(text, ':', 2, 2, id.bus))
@@ -64,11 +60,7 @@ bool has_uuid_start(std::string_view text) {
 }
 
 // A slash stands before the instances of a MIG device of older drivers: MIG-GPU-<uuid>/<instance>/<instance>.
-bool is_uuid_character(char character) {
-    if (is_hex_digit(character))
-        return true;
-    return character == '-' || character == '/';
-}
+bool is_uuid_character(char character) { return is_hex_digit(character) || character == '-' || character == '/'; }
 
 bool is_uuid_prefix(std::string_view text) {
     constexpr size_t kUuidRoom = sizeof(GpuIdentity::uuid);
@@ -79,10 +71,7 @@ bool is_uuid_prefix(std::string_view text) {
     text = slice(text, 4);
     if (has_uuid_start(text))
         text = slice(text, 4);
-    for (const char character : text)
-        if (!is_uuid_character(character))
-            return false;
-    return true;
+    return std::ranges::all_of(text, is_uuid_character);
 }
 
 // No leading zeros: 010 is eight for some readers.
@@ -99,9 +88,13 @@ bool parse_index(std::string_view text, int& index) {
 bool is_mig_uuid(std::string_view uuid) { return equal_ignoring_case(slice(uuid, 0, 4), "MIG-"); }
 
 void write_uuid(const void* bytes, std::string_view name, char (&text)[sizeof(GpuIdentity::uuid)]) {
+    spell_uuid(name.find(" MIG ") != name.npos ? "MIG-" : "GPU-", bytes, text);
+}
+
+void spell_uuid(std::string_view kind, const void* bytes, char (&text)[sizeof(GpuIdentity::uuid)]) {
     constexpr char kHex[] = "0123456789abcdef";
     constexpr unsigned kDashesBefore = 1u << 4 | 1u << 6 | 1u << 8 | 1u << 10;  // these bytes
-    FixedText<sizeof text> uuid(name.find(" MIG ") != name.npos ? "MIG-" : "GPU-");
+    FixedText<sizeof text> uuid(kind);
     for (unsigned i = 0; i < 16; ++i) {
         const unsigned byte = static_cast<const unsigned char*>(bytes)[i];
         if ((kDashesBefore >> i & 1) != 0)
@@ -117,7 +110,7 @@ bool GpuSelector::matches(const GpuIdentity& gpu) const {
         case Kind::every:
             return true;
         case Kind::index:
-            return gpu.index >= 0 && gpu.index == index;
+            return gpu.index == index;
         case Kind::uuid:
             return equal_ignoring_case(slice(gpu.uuid, 0, text.size()), text);
         case Kind::pci:
@@ -129,17 +122,9 @@ bool GpuSelector::matches(const GpuIdentity& gpu) const {
 bool GpuSelector::same_as(const GpuSelector& other) const {
     if (kind != other.kind)
         return false;
-    switch (kind) {
-        case Kind::every:
-            return true;
-        case Kind::index:
-            return index == other.index;
-        case Kind::uuid:
-            return equal_ignoring_case(text, other.text);
-        case Kind::pci:
-            return same_pci(text, other.text);
-    }
-    return false;
+    if (kind == Kind::index)
+        return index == other.index;
+    return kind == Kind::pci ? same_pci(text, other.text) : equal_ignoring_case(text, other.text);
 }
 
 bool parse_gpu_selector(std::string_view text, GpuSelector& selector, Reason& why) {
@@ -172,8 +157,7 @@ void explain_matches(const GpuSelector& selector, std::span<const GpuIdentity> g
     why.assign("'", selector.text, "' names ");
     if (matches == 0) {
         const bool one = gpus.size() == 1;
-        why.append("no GPU that is here; there ", one ? "is " : "are ");
-        why.append(gpus.size(), one ? " GPU" : " GPUs");
+        why.append("no GPU that is here; there ", one ? "is " : "are ", gpus.size(), one ? " GPU" : " GPUs");
     } else {
         why.append(matches, " GPUs; write more of its UUID");
     }

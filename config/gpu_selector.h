@@ -23,6 +23,9 @@ struct GpuIdentity {
 /// CUDA doesn't say which it is; NVIDIA names an instance after its GPU, "NVIDIA A100-SXM4-40GB MIG 1g.5gb".
 void write_uuid(const void* bytes, std::string_view name, char (&text)[sizeof(GpuIdentity::uuid)]);
 
+/// The same of 16 bytes, behind "GPU-" or "MIG-".
+void spell_uuid(std::string_view kind, const void* bytes, char (&text)[sizeof(GpuIdentity::uuid)]);
+
 /// True of a MIG instance's UUID.
 bool is_mig_uuid(std::string_view uuid);
 

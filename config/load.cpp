@@ -44,9 +44,9 @@ Path user_file(const char* const* environment) {
     // The XDG base directory specification: a relative path there is to be ignored.
     const std::string_view folder = variable(environment, "XDG_CONFIG_HOME");
     const std::string_view home = variable(environment, "HOME");
-    if (!folder.empty() && folder[0] == '/') {
+    if (starts_with(folder, "/")) {
         path.append(folder);
-    } else if (!home.empty() && home[0] == '/') {
+    } else if (starts_with(home, "/")) {
         path.append(home, "/.config");
     } else {
         return path;
@@ -74,10 +74,10 @@ bool load_in_program(Settings& settings, const char* const* environment, OpenTom
         return false;
     if (!load_environment(settings, environment, error))
         return false;
-    const std::string_view named = variable(environment, traits_of(Key::config).variable);
+    const std::string_view origin = traits_of(Key::config).variable;
+    const std::string_view named = variable(environment, origin);
     if (named.data() != nullptr) {
         FileState unused;
-        const std::string_view origin = traits_of(Key::config).variable;
         if (!load_named_file(settings, named.data(), origin, open_toml, unused, error))
             return false;
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/outer_job.h"
 
+#include <algorithm>
+
 namespace cuslice {
 namespace {
 
@@ -25,12 +27,10 @@ bool is_outers_amount(const Entry& entry, bool handed_on) {
 }
 
 bool is_hidden_in_outer(std::span<const Entry> entries, const Entry& entry, bool handed_on) {
-    for (const Entry& other : entries) {
+    return std::ranges::any_of(entries, [&](const Entry& other) {
         const bool stronger = other.rank < entry.rank && is_outers_amount(other, handed_on);
-        if (stronger && other.selector.covers(entry.selector))
-            return true;
-    }
-    return false;
+        return stronger && other.selector.covers(entry.selector);
+    });
 }
 
 // Then the outer launcher made no job of its own.
@@ -56,15 +56,12 @@ bool add_ceiling(Settings& settings, const Entry& entry, ConfigError& error) {
 
 bool add_outer_job(Settings& settings, bool handed_on, ConfigError& error) {
     const std::span<const Entry> entries = settings.entries();  // what is added comes behind them
-    for (const Entry& entry : entries)
-        if (is_outers_per_process(entry, handed_on))
-            return true;
-    for (const Entry& entry : entries) {
+    if (std::ranges::any_of(entries, [&](const Entry& entry) { return is_outers_per_process(entry, handed_on); }))
+        return true;
+    return std::ranges::all_of(entries, [&](const Entry& entry) {
         const bool holds = is_outers_amount(entry, handed_on) && !is_hidden_in_outer(entries, entry, handed_on);
-        if (holds && !add_ceiling(settings, entry, error))
-            return false;
-    }
-    return true;
+        return !holds || add_ceiling(settings, entry, error);
+    });
 }
 
 }  // namespace cuslice

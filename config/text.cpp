@@ -2,6 +2,7 @@
 #include "config/text.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace cuslice {
 
@@ -11,8 +12,7 @@ unsigned edit_distance(std::string_view left, std::string_view right) {
     right = slice(right, 0, kLetters);
     // Three rows are enough: a swap of neighbours looks two rows back.
     unsigned rows[3][kLetters + 1] = {};
-    for (unsigned j = 0; j <= right.size(); ++j)
-        rows[0][j] = j;
+    std::iota(rows[0], rows[0] + right.size() + 1, 0);
     for (size_t i = 1; i <= left.size(); ++i) {
         unsigned* row = rows[i % 3];
         const unsigned* above = rows[(i + 2) % 3];

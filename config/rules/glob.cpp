@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/rules/glob.h"
 
+#include <algorithm>
+
 #include "config/text.h"
 
 namespace cuslice::rules {
@@ -20,7 +22,7 @@ void step_over_stars(std::string_view pattern, Places& places) {
 
 // One of two stars in a row, which stand for slashes as well.
 bool is_one_of_two(std::string_view pattern, size_t star) {
-    const bool before_another = star + 1 < pattern.size() && pattern[star + 1] == '*';
+    const bool before_another = slice(pattern, star + 1, 1) == "*";
     const bool behind_another = star > 0 && pattern[star - 1] == '*';
     return before_another || behind_another;
 }
@@ -60,13 +62,12 @@ bool fits_glob(std::string_view pattern, std::string_view path) {
 }
 
 std::string_view outermost_fit(std::string_view pattern, std::string_view path) {
-    if (path.empty() || path[0] != '/')
+    if (!starts_with(path, "/"))
         return {};
     if (fits_glob(pattern, "/"))
         return slice(path, 0, 1);
     for (size_t end = 1; end < path.size();) {
-        const size_t next = path.find('/', end + 1);
-        end = next == path.npos ? path.size() : next;
+        end = std::min(path.find('/', end + 1), path.size());
         if (fits_glob(pattern, slice(path, 0, end)))
             return slice(path, 0, end);
     }

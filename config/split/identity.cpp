@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/split/identity.h"
 
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "config/number.h"
 #include "config/uuid/fake.h"
 
 namespace cuslice {
@@ -24,35 +29,26 @@ uint64_t hash_part(uint64_t start, std::string_view text, unsigned part) {
 // FNV's own start, and another: the same bits once more would say nothing new.
 constexpr uint64_t kFirstStart = 0xcbf29ce484222325, kSecondStart = 0x9ae16a3b2f90404f;
 
-struct FirstBytes {
-    unsigned char bytes[10];
-};
-FirstBytes first_of(uint64_t high, uint64_t low) {
-    FirstBytes first{};
-    for (unsigned i = 0; i < 8; ++i)
-        first.bytes[i] = static_cast<unsigned char>(high >> (56 - 8 * i));
-    for (unsigned i = 0; i < 2; ++i)
-        first.bytes[8 + i] = static_cast<unsigned char>(low >> (56 - 8 * i));
-    return first;
+using UuidBytes = std::array<unsigned char, 16>;
+UuidBytes uuid_bytes(uint64_t high, uint64_t low) {
+    UuidBytes bytes{};
+    for (unsigned i = 0; i < 8; ++i) {
+        bytes[i] = static_cast<unsigned char>(high >> (56 - 8 * i));
+        bytes[8 + i] = static_cast<unsigned char>(low >> (56 - 8 * i));
+    }
+    return bytes;
 }
 
-constexpr std::string_view digits_in(bool upper) { return upper ? "0123456789ABCDEF" : "0123456789abcdef"; }
-
-void write_uuid(std::string_view gpu, unsigned part, char (&uuid)[sizeof(GpuIdentity::uuid)]) {
-    constexpr size_t kPrefix = 4;  // GPU- or MIG-
+void write_part_uuid(std::string_view gpu, unsigned part, char (&uuid)[sizeof(GpuIdentity::uuid)]) {
     uint64_t high = hash_part(kFirstStart, gpu, part), low = hash_part(kSecondStart, gpu, part);
     // RFC 9562: version 8, variant 10.
     high = (high & ~0xf000ull) | 0x8000;
     low = (low & ~(3ull << 62)) | 2ull << 62;
-    if (is_fake_uuid(gpu))
-        low = (low & ~0xffffffffffffull) | fake_uuid_seal(first_of(high, low).bytes);
-    FixedText<sizeof(GpuIdentity::uuid)> text(slice(gpu, 0, kPrefix));
-    for (unsigned i = 0; i < 32; ++i) {
-        if (i == 8 || i == 12 || i == 16 || i == 20)
-            text.append('-');
-        text.append(digits_in(false)[(i < 16 ? high >> (60 - 4 * i) : low >> (124 - 4 * i)) & 15]);
+    if (is_fake_uuid(gpu)) {
+        const UuidBytes unsealed = uuid_bytes(high, low);
+        low = (low & ~0xffffffffffffull) | fake_uuid_seal(std::span(unsealed).first<10>());
     }
-    std::memcpy(uuid, text.c_str(), text.view().size() + 1);
+    spell_uuid(slice(gpu, 0, 4), uuid_bytes(high, low).data(), uuid);
 }
 
 // Firmware numbers domains from 0, and Linux those of its own (VMD, Hyper-V) from 0x10000 or at random: 0xc000 and up
@@ -71,18 +67,17 @@ void write_pci(const GpuIdentity& gpu, unsigned part, char (&pci)[sizeof(GpuIden
     if (colon > 8)
         return;  // or there is none
     for (const char digit : slice(own, 0, colon)) {
-        const char lower = to_lower(digit);
-        if (!is_hex_digit(lower))
+        const unsigned value = digit_value(digit);
+        if (value >= 16)
             return;
-        domain = domain * 16 + static_cast<uint32_t>(is_digit(lower) ? lower - '0' : lower - 'a' + 10);
+        domain = domain * 16 + value;
     }
-    bool upper = false;
-    for (const char character : own)
-        upper = upper || (character >= 'A' && character <= 'F');
+    const bool upper = own.find_first_of("ABCDEF") != own.npos;
+    const std::string_view digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
     domain = domain_of(gpu, domain, part);
     FixedText<sizeof(GpuIdentity::pci)> text;
     for (size_t left = colon < 4 ? 4 : colon; left-- > 0;)
-        text.append(digits_in(upper)[left < 8 ? domain >> (4 * left) & 15 : 0]);
+        text.append(digits[left < 8 ? domain >> (4 * left) & 15 : 0]);
     text.append(slice(own, colon));
     std::memcpy(pci, text.c_str(), text.view().size() + 1);
 }
@@ -93,7 +88,7 @@ GpuIdentity identity_of_part(const GpuIdentity& gpu, unsigned part) {
     GpuIdentity identity;
     identity.index = gpu.index;
     if (gpu.uuid[0] != '\0')
-        write_uuid(gpu.uuid, part, identity.uuid);
+        write_part_uuid(gpu.uuid, part, identity.uuid);
     write_pci(gpu, part, identity.pci);
     return identity;
 }

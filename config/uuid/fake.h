@@ -5,12 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace cuslice {
 
 /// The last six bytes of a fake GPU's UUID, as a number, of the first ten. Pure; safe from any thread.
-constexpr uint64_t fake_uuid_seal(const unsigned char (&first)[10]) {
+constexpr uint64_t fake_uuid_seal(std::span<const unsigned char, 10> first) {
     uint64_t hash = 0x66616b6520475055;  // "fake GPU"
     for (const unsigned char byte : first) {
         hash = (hash ^ byte) * 0x100000001b3;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // UUIDs and PCI addresses as text.
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <span>
 
 #include "config/uuid/fake.h"
 #include "fake/spec/gpu_spec.h"
@@ -33,9 +33,7 @@ Uuid made_up_uuid(const std::string& text) {
     }
     uuid[6] = static_cast<unsigned char>((uuid[6] & 0x0f) | 0x40);
     uuid[8] = static_cast<unsigned char>((uuid[8] & 0x3f) | 0x80);
-    unsigned char first[10];
-    std::copy_n(uuid.begin(), sizeof first, first);
-    const uint64_t seal = fake_uuid_seal(first);
+    const uint64_t seal = fake_uuid_seal(std::span(uuid).first<10>());
     for (size_t i = 0; i < 6; i++)
         uuid[10 + i] = static_cast<unsigned char>(seal >> (40 - 8 * i));
     return uuid;
