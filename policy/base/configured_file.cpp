@@ -34,8 +34,9 @@ bool stat_at(int folder, const char* name, struct stat& info) {
 bool stat_of(int file, struct stat& info) { return syscall(SYS_fstat, file, &info) == 0; }
 
 bool is_proc(int folder) {
-    struct statfs system {};
-    return fstatfs(folder, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+    struct statfs system {};  // as it stays where the kernel doesn't say
+    fstatfs(folder, &system);
+    return system.f_type == PROC_SUPER_MAGIC;
 }
 
 // /proc is the host's root's. In a user namespace that doesn't have it, that is a number of nobody's.
@@ -44,7 +45,8 @@ bool is_hosts_root(uid_t user) {
     struct stat info {};
     if (proc < 0)
         return false;
-    const bool is = is_proc(proc) && stat_of(proc, info) && info.st_uid == user;
+    stat_of(proc, info);
+    const bool is = is_proc(proc) && info.st_uid == user;
     close(proc);
     return is;
 }
@@ -54,19 +56,8 @@ bool others_can_write(int folder) {
     if (!stat_of(folder, info))
         return true;
     const bool owner_is_trusted = info.st_uid == 0 || info.st_uid == geteuid() || is_hosts_root(info.st_uid);
-    const bool group_writes = (info.st_mode & S_IWGRP) && info.st_gid != getegid();
-    return !owner_is_trusted || group_writes || (info.st_mode & S_IWOTH);
-}
-
-int in_kernels_words(ConfiguredFile::Access access) {
-    switch (access) {
-        case ConfiguredFile::Access::map:
-            return O_RDWR;
-        case ConfiguredFile::Access::look:
-            return O_RDONLY;
-        default:
-            return O_WRONLY;
-    }
+    const mode_t others = info.st_gid == getegid() ? S_IWOTH : S_IWOTH | S_IWGRP;
+    return !owner_is_trusted || (info.st_mode & others);
 }
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -77,14 +68,15 @@ bool same_change(const struct stat& a, const struct stat& b) {
 
 bool is_link(int folder, const char* name) {
     struct stat info {};
-    return stat_at(folder, name, info) && S_ISLNK(info.st_mode);
+    stat_at(folder, name, info);
+    return S_ISLNK(info.st_mode);
 }
 
 }  // namespace
 
 const char* FileError::text() const { return refused ? refused : strerror(error); }
 
-ConfiguredFile::ConfiguredFile(std::string_view path, Access access) : access_(in_kernels_words(access)) {
+ConfiguredFile::ConfiguredFile(std::string_view path, Access access) : access_(static_cast<int>(access)) {
     if (path.empty()) {
         failure_.error = ENOENT;
         return;
@@ -107,10 +99,9 @@ ConfiguredFile::~ConfiguredFile() {
         close(folder_);
 }
 
-// Ends with the name of what is in the folder, or a failure.
+// Ends with the name of what is in the folder, or a failure. Each step returns the next component's place, or null.
 void ConfiguredFile::walk() {
-    char* at = rest_;
-    for (;;) {
+    for (char* at = rest_; at != nullptr;) {
         at += strspn(at, "/");
         char* const end = at + strcspn(at, "/");
         const bool last = end[strspn(end, "/")] == '\0';
@@ -120,70 +111,51 @@ void ConfiguredFile::walk() {
             return;
         }
         others_write_ = others_can_write(folder_);
-        if (last) {
-            if (arrive(at))
-                return;
-        } else {
-            *end = '\0';
-            if (enter(at)) {
-                at = end + 1;
-                continue;
-            }
-            if (failure_.error != 0)
-                return;
-            *end = '/';
-        }
-        if (!replace(at, end))
-            return;
-        at = rest_;
+        at = last ? arrive(at, end) : enter(at, end);
     }
 }
 
-// At the last component. False: it is a link that has to be followed.
-bool ConfiguredFile::arrive(const char* component) {
+// At the last component, which may be a link that has to be followed.
+char* ConfiguredFile::arrive(char* component, char* end) {
     name_ = component;
     const bool link = is_link(folder_, component);
-    magic_ = link && !others_write_ && is_proc(folder_);
-    return !link || magic_;
+    magic_ = link && may_have_magic();
+    return link && !magic_ ? follow(component, end, '\0') : nullptr;
 }
 
-// Puts a link's text in the place of its name. The rest of the path stays behind it.
-bool ConfiguredFile::replace(const char* component, const char* end) {
-    char name[256];
-    const auto length = static_cast<size_t>(end - component);
-    if (length >= sizeof name) {
-        failure_.error = ENAMETOOLONG;
-        return false;
-    }
-    memcpy(name, component, length);
-    name[length] = '\0';
-    memmove(rest_, end, strlen(end) + 1);
-    return follow(name);
-}
+// Links of /proc stand for what somebody has open, whatever their text.
+bool ConfiguredFile::may_have_magic() const { return !others_write_ && is_proc(folder_); }
 
-// False without a failure: it is a link.
-bool ConfiguredFile::enter(const char* component) {
+char* ConfiguredFile::enter(char* component, char* end) {
+    *end = '\0';
     int next = openat(folder_, component, kFolder | O_NOFOLLOW);
     const int error = errno;
-    const bool no_folder = next < 0 && (error == ENOTDIR || error == ELOOP);
-    if (no_folder && is_link(folder_, component)) {
-        if (others_write_ || !is_proc(folder_))
-            return false;
+    if (next < 0 && is_link(folder_, component)) {
+        if (!may_have_magic())
+            return follow(component, end, '/');
         next = openat(folder_, component, kFolder);
     }
-    if (next < 0) {
+    return move_to(next, error) ? end + 1 : nullptr;
+}
+
+// `error`: why there is no such folder.
+bool ConfiguredFile::move_to(int folder, int error) {
+    if (folder < 0) {
         failure_.error = error;
         return false;
     }
     close(folder_);
-    folder_ = next;
+    folder_ = folder;
     return true;
 }
 
-bool ConfiguredFile::follow(const char* component) {
+// Puts a link's text in the place of its name, which ends at `end`. The rest of the path stays behind it, with `mark`
+// as its first character.
+char* ConfiguredFile::follow(const char* component, char* end, char mark) {
     char target[kLinkBytes];
     const ssize_t length = readlinkat(folder_, component, target, sizeof target);
-    const size_t behind = strlen(rest_);
+    *end = mark;
+    const size_t behind = strlen(end);
     if (length <= 0)
         failure_.error = length < 0 ? errno : ENOENT;
     else if (others_write_)
@@ -193,36 +165,30 @@ bool ConfiguredFile::follow(const char* component) {
     else if (length == sizeof target || static_cast<size_t>(length) + behind >= sizeof rest_)
         failure_.error = ENAMETOOLONG;
     if (failure_.error != 0)
-        return false;
-    memmove(rest_ + length, rest_, behind + 1);
+        return nullptr;
+    memmove(rest_ + length, end, behind + 1);
     memcpy(rest_, target, static_cast<size_t>(length));
     if (rest_[0] != '/')
-        return true;
+        return rest_;
     const int root = open("/", kFolder);
-    if (root < 0) {
-        failure_.error = errno;
-        return false;
-    }
-    close(folder_);
-    folder_ = root;
-    return true;
+    return move_to(root, errno) ? rest_ : nullptr;
 }
 
-// Null: it may be written to.
-const char* ConfiguredFile::refusal(const struct stat& info) const {
+// No error: it may be written to.
+FileError ConfiguredFile::refusal(const struct stat& info) const {
     if (S_ISBLK(info.st_mode))
-        return kBlockDevice;
+        return {EPERM, kBlockDevice};
     if (!others_write_)
-        return nullptr;
+        return {};
     if (S_ISLNK(info.st_mode))
-        return kLink;
+        return {EPERM, kLink};
     if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
-        return kDevice;
+        return {EPERM, kDevice};
     struct stat folder {};
     const bool owners = stat_of(folder_, folder) && info.st_uid == folder.st_uid;
     if (info.st_uid != geteuid() && !owners)
-        return kForeign;
-    return info.st_nlink > 1 ? kTwoNames : nullptr;
+        return {EPERM, kForeign};
+    return info.st_nlink > 1 ? FileError{EPERM, kTwoNames} : FileError();
 }
 
 namespace {
@@ -244,13 +210,12 @@ bool ConfiguredFile::stays(int file, const struct stat& first) const {
     constexpr unsigned kLooks = 8;
     for (unsigned look = 0; others_write_ && look < kLooks; look++) {
         await_removals(folder_);
-        struct stat named {};
-        struct stat counted {};
-        const bool there = stat_at(folder_, name_, named) && same_file(named, first);
-        if (!there || !stat_of(file, counted))
-            return false;
+        struct stat named {
+        }, counted{};  // what is gone has no name
+        stat_at(folder_, name_, named);
+        stat_of(file, counted);
         const bool one_name = named.st_nlink == 1 && counted.st_nlink == 1;
-        if (!one_name || !same_change(counted, first))
+        if (!one_name || !same_file(named, first) || !same_change(counted, first))
             return false;
     }
     return true;
@@ -264,8 +229,7 @@ FileError ConfiguredFile::look_before(struct stat& before) const {
         return {errno, nullptr};
     if (S_ISDIR(before.st_mode))
         return {EISDIR, nullptr};
-    const char* const refused = refusal(before);
-    return {refused ? EPERM : 0, refused};
+    return refusal(before);
 }
 
 // And again afterwards. EAGAIN: it isn't the file that was looked at.
@@ -273,34 +237,37 @@ FileError ConfiguredFile::look_after(int file, const struct stat& before) const 
     struct stat after {};
     if (!stat_of(file, after))
         return {EAGAIN, nullptr};
-    if (const char* const refused = refusal(after))
-        return {EPERM, refused};
+    const FileError refused = refusal(after);
+    if (refused.error != 0)
+        return refused;
     const bool same = magic_ || (same_file(before, after) && stays(file, after));
     return {same ? 0 : EAGAIN, nullptr};
 }
 
-int ConfiguredFile::open_there(FileError& error) {
-    for (unsigned attempt = 0; attempt < kMaxTries; attempt++) {
-        struct stat before {};
-        error = look_before(before);
-        if (error.error != 0)
-            return -1;
-        const int file = openat(folder_, name_, kAppend | access_ | (magic_ ? 0 : O_NOFOLLOW));
-        if (file < 0 && errno == ELOOP)
-            continue;
-        if (file < 0) {
-            error = {errno, nullptr};
-            return -1;
-        }
-        error = look_after(file, before);
-        if (error.error == 0)
-            return file;
-        close(file);
-        if (error.error != EAGAIN)
-            return -1;
+// EAGAIN: somebody has exchanged it meanwhile.
+int ConfiguredFile::open_once(FileError& error) const {
+    struct stat before {};
+    error = look_before(before);
+    if (error.error != 0)
+        return -1;
+    const int file = openat(folder_, name_, kAppend | access_ | (magic_ ? 0 : O_NOFOLLOW));
+    if (file < 0) {
+        error.error = errno == ELOOP ? EAGAIN : errno;
+        return -1;
     }
-    error = {EAGAIN, nullptr};
+    error = look_after(file, before);
+    if (error.error == 0)
+        return file;
+    close(file);
     return -1;
+}
+
+int ConfiguredFile::open_there(FileError& error) const {
+    int file = -1;
+    error.error = EAGAIN;
+    for (unsigned attempt = 0; error.error == EAGAIN && attempt < kMaxTries; attempt++)
+        file = open_once(error);
+    return file;
 }
 
 int ConfiguredFile::make(FileError& error) {
@@ -321,11 +288,10 @@ int ConfiguredFile::append(FileError& error) {
 int ConfiguredFile::append_or_make(FileError& error) {
     for (unsigned attempt = 0; attempt < kMaxTries; attempt++) {
         const int there = append(error);
-        const bool could_be_made = failure_.error == 0 && error.error == ENOENT;
-        if (there >= 0 || !could_be_made)
+        if (error.error != ENOENT)
             return there;
         const int made = make(error);
-        if (made >= 0 || error.error != EEXIST)
+        if (error.error != EEXIST)
             return made;
     }
     return -1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cstddef>
@@ -26,10 +27,11 @@ struct FileError {
 /// thread-safe, and made for one use.
 class ConfiguredFile {
   public:
-    enum class Access {
-        append,
-        map,   // appends, and can be mapped
-        look,  // as little as there is: to know which file it is, or to change its mode
+    /// As the kernel calls it.
+    enum class Access : int {
+        append = O_WRONLY,
+        map = O_RDWR,     // appends, and can be mapped
+        look = O_RDONLY,  // as little as there is: to know which file it is, or to change its mode
     };
     /// Walks to the folder, a component at a time.
     explicit ConfiguredFile(std::string_view path, Access access = Access::append);
@@ -51,17 +53,19 @@ class ConfiguredFile {
     static constexpr size_t kLinkBytes = 1024;
 
     void walk();
-    bool arrive(const char* component);
-    bool replace(const char* component, const char* end);
-    bool enter(const char* component);
-    bool follow(const char* component);
+    char* arrive(char* component, char* end);
+    char* enter(char* component, char* end);
+    char* follow(const char* component, char* end, char mark);
+    bool move_to(int folder, int error);
+    bool may_have_magic() const;
     FileError look_before(struct stat& before) const;
     FileError look_after(int file, const struct stat& before) const;
-    int open_there(FileError& error);
-    const char* refusal(const struct stat& info) const;
+    int open_once(FileError& error) const;
+    int open_there(FileError& error) const;
+    FileError refusal(const struct stat& info) const;
     bool stays(int file, const struct stat& first) const;
 
-    const int access_;       // as the kernel calls it
+    const int access_;       // an Access
     char rest_[kPathBytes];  // of the path, behind the folder that was reached
     const char* name_ = "";  // the last component, in rest_
     int folder_ = -1;

@@ -54,20 +54,6 @@ constexpr bool is_held_over_calls(LockRank rank) {
 // locks that are held over calls of the driver, as a thread may be in there until the forking one does something, and
 // for locks held over files, which others may have locked. In the child these are free, and the data behind them is
 // forgotten there, or makes sense as it is. Stripes guard data in a ledger, which is the parent's.
-constexpr bool fork_waits_for(LockRank rank) {
-    switch (rank) {
-        case LockRank::growing:
-        case LockRank::lifetimes:
-        case LockRank::virtual_pools:
-        case LockRank::recording:
-        case LockRank::trace_file:
-        case LockRank::joining:
-        case LockRank::ledger:
-        case LockRank::stripe:
-            return false;
-        default:
-            return true;
-    }
-}
+constexpr bool fork_waits_for(LockRank rank) { return rank > LockRank::ledger && rank != LockRank::stripe; }
 
 }  // namespace cuslice

@@ -2,6 +2,7 @@
 #include "policy/frameworks/variables.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "config/at_load.h"
 #include "config/load.h"
@@ -26,12 +27,10 @@ constexpr unsigned kJaxDefault = 7500, kWhole = 10000;
 
 // A setting counts unless a stronger source answers the same question on that GPU.
 bool holds(const Entry& entry, const Settings& settings) {
-    for (const Entry& other : settings.entries()) {
+    return std::ranges::none_of(settings.entries(), [&](const Entry& other) {
         const bool stronger = other.key == entry.key && other.rank < entry.rank;
-        if (stronger && other.selector.covers(entry.selector))
-            return false;
-    }
-    return true;
+        return stronger && other.selector.covers(entry.selector);
+    });
 }
 
 constexpr auto kGrowth = static_cast<uint64_t>(AllocatorMode::growth);
@@ -46,10 +45,8 @@ uint64_t number_in(Key key, std::string_view text) {
 static_assert(kGrowth != 0);
 
 const FrameworkVariable* named(std::string_view name) {
-    for (const FrameworkVariable& variable : kVariables)
-        if (name == variable.name)
-            return &variable;
-    return nullptr;
+    const auto found = std::ranges::find(kVariables, name, &FrameworkVariable::name);
+    return found == std::end(kVariables) ? nullptr : found;
 }
 
 size_t place_of(const FrameworkVariable& variable) { return static_cast<size_t>(variable.key); }
@@ -64,12 +61,10 @@ bool leaves_frameworks_alone(const Settings& settings) {
 }
 
 bool any_grows(const Settings& settings) {
-    for (const Entry& entry : settings.entries()) {
+    return std::ranges::any_of(settings.entries(), [&](const Entry& entry) {
         const bool growth = entry.key == Key::allocator && entry.number == kGrowth;
-        if (growth && holds(entry, settings))
-            return true;
-    }
-    return false;
+        return growth && holds(entry, settings);
+    });
 }
 
 CUSLICE_AT_LOAD bool grows_by_environment(const char* const* environment) {
@@ -95,9 +90,10 @@ void FrameworkValues::add(const SliceRoom& room) {
     const uint64_t pool = room.left() - room.libraries();
     const double share = room.limit == 0 ? 0 : static_cast<double>(pool) / static_cast<double>(room.limit);
     const auto fraction = std::min(static_cast<unsigned>(share * kWhole), kWhole - 1);
-    if (!least_fraction_ || fraction < *least_fraction_)
+    if (fraction < least_fraction_.value_or(kWhole)) {
         fraction_known_ = room.context_known;
-    least_fraction_ = std::min(least_fraction_.value_or(fraction), fraction);
+        least_fraction_ = fraction;
+    }
 }
 
 FrameworkValues::Text FrameworkValues::of(FrameworkKey key) const {
@@ -184,7 +180,7 @@ FrameworkChange plan_change(const FrameworkVariable& one, std::string_view wante
         return present.data() ? FrameworkChange::remove : FrameworkChange::keep;
     }
     record.set(one, wanted);
-    return present.data() && present == wanted ? FrameworkChange::keep : FrameworkChange::set;
+    return present == wanted ? FrameworkChange::keep : FrameworkChange::set;
 }
 
 }  // namespace cuslice
