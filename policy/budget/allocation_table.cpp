@@ -26,10 +26,12 @@ bool AllocationTable::insert_among(Shard& shard, Word& word, const Allocation& a
 }
 
 bool AllocationTable::insert_slowly(const Allocation& allocation) {
-    const bool placed = has_place(allocation.address);
-    Word* word = placed ? places_.make(allocation.address) : nullptr;
-    if (placed && !word)
-        return false;
+    Word* word = nullptr;
+    if (has_place(allocation.address)) {
+        word = places_.make(allocation.address);
+        if (!word)
+            return false;
+    }
     Shard& shard = shard_of(allocation.address);
     LockGuard lock(shard.mutex);
     return word ? insert_among(shard, *word, allocation) : put(shard, allocation);
@@ -37,14 +39,14 @@ bool AllocationTable::insert_slowly(const Allocation& allocation) {
 
 // Takes the record out of a word in which nobody else has changed it. False if somebody has.
 bool AllocationTable::take(Shard& shard, Word& word, uint64_t* now) {
-    const uint64_t left = *now & kMore && shard.records.count() != 0 ? kMore : 0;
+    const uint64_t left = shard.records.count() != 0 ? *now & kMore : 0;
     return word.compare_exchange_weak(*now, left, std::memory_order_acq_rel);
 }
 
 Allocation AllocationTable::erase_slowly(uint64_t address) {
     Shard& shard = shard_of(address);
     Word* const word = word_of(address);
-    uint64_t now = word ? word->load(std::memory_order_acquire) : 0;
+    uint64_t now = value_of(word);
     if (!is_of(now, address) && !shard.any.load(std::memory_order_relaxed))
         return {};
     LockGuard lock(shard.mutex);
@@ -57,9 +59,8 @@ Allocation AllocationTable::erase_slowly(uint64_t address) {
 }
 
 Allocation AllocationTable::find(uint64_t address) const {
-    if (const Word* word = word_of(address))
-        if (const uint64_t now = word->load(std::memory_order_acquire); is_of(now, address))
-            return unpack(address, now);
+    if (const uint64_t now = value_of(word_of(address)); is_of(now, address))
+        return unpack(address, now);
     const Shard& shard = shard_of(address);
     if (!shard.any.load(std::memory_order_relaxed))
         return {};
@@ -68,39 +69,38 @@ Allocation AllocationTable::find(uint64_t address) const {
 }
 
 bool AllocationTable::change_kind(uint64_t address, uint8_t kind) {
-    if (Word* word = word_of(address)) {
-        uint64_t now = word->load(std::memory_order_acquire);
-        while (is_of(now, address)) {
-            const uint64_t changed = (now & ~(31ull << kKindShift)) | uint64_t{kind} << kKindShift;
-            if (word->compare_exchange_weak(now, changed, std::memory_order_acq_rel))
-                return true;
-        }
+    Word* const word = word_of(address);
+    uint64_t now = value_of(word);
+    while (is_of(now, address)) {
+        const uint64_t changed = (now & ~(31ull << kKindShift)) | uint64_t{kind} << kKindShift;
+        if (word->compare_exchange_weak(now, changed, std::memory_order_acq_rel))
+            return true;
     }
     Shard& shard = shard_of(address);
     LockGuard lock(shard.mutex);
     return shard.records.change_kind(address, kind);
 }
 
-bool AllocationTable::take_of_context(Word& word, uint64_t begin, uint16_t context, uint64_t* taken) {
+// The word as it was; 0 if it isn't of this context.
+uint64_t AllocationTable::take_of_context(Word& word, uint64_t begin, uint16_t context) {
     const auto is_its = [&](uint64_t now) { return now & kPresent && now >> kContextShift == context; };
     uint64_t now = word.load(std::memory_order_acquire);
     if (!is_its(now))
-        return false;
+        return 0;
     Shard& shard = shard_of(begin);
     LockGuard lock(shard.mutex);
     while (is_its(now))
         if (take(shard, word, &now))
-            return *taken = now, true;
-    return false;
+            return now;
+    return 0;
 }
 
 void AllocationTable::erase_context(uint16_t context, void (*visit)(const Allocation&, void*), void* argument) {
     if (!context)
         return;
     places_.for_each([&](Word& word, uint64_t begin) {
-        uint64_t taken = 0;
-        if (take_of_context(word, begin, context, &taken))
-            visit(unpack(begin + ((taken & kOffset) >> kOffsetShift) * kUnit, taken), argument);
+        if (const uint64_t taken = take_of_context(word, begin, context))
+            visit(unpack_in(begin, taken), argument);
     });
     for (Shard& shard : shards_) {
         LockGuard lock(shard.mutex);
@@ -113,7 +113,7 @@ void AllocationTable::for_each(void (*visit)(const Allocation&, void*), void* ar
     places_.for_each([&](const Word& word, uint64_t begin) {
         const uint64_t now = word.load(std::memory_order_acquire);
         if (now & kPresent)
-            visit(unpack(begin + ((now & kOffset) >> kOffsetShift) * kUnit, now), argument);
+            visit(unpack_in(begin, now), argument);
     });
     for (const Shard& shard : shards_) {
         LockGuard lock(shard.mutex);

@@ -107,12 +107,17 @@ class AllocationTable {
         return shards_[(address >> PlaceMap::kPageBits) * 0x9e3779b97f4a7c15ull >> 58];
     }
     Word* word_of(uint64_t address) const { return has_place(address) ? places_.find(address) : nullptr; }
+    static uint64_t value_of(const Word* word) { return word ? word->load(std::memory_order_acquire) : 0; }
+    // `word` is that of the 4 KiB from `begin` on.
+    static Allocation unpack_in(uint64_t begin, uint64_t word) {
+        return unpack(begin + ((word & kOffset) >> kOffsetShift) * kUnit, word);
+    }
     bool insert_slowly(const Allocation& allocation);
     Allocation erase_slowly(uint64_t address);
     static bool insert_among(Shard& shard, Word& word, const Allocation& allocation) CUSLICE_REQUIRES(shard.mutex);
     static bool put(Shard& shard, const Allocation& allocation) CUSLICE_REQUIRES(shard.mutex);
     static bool take(Shard& shard, Word& word, uint64_t* now) CUSLICE_REQUIRES(shard.mutex);
-    bool take_of_context(Word& word, uint64_t address, uint16_t context, uint64_t* taken);
+    uint64_t take_of_context(Word& word, uint64_t begin, uint16_t context);
 
     PlaceMap places_;
     mutable Shard shards_[kShards];

@@ -6,25 +6,22 @@
 namespace cuslice {
 
 void RefusalNotices::Last::set(const Refused& refused, uint64_t now) {
-    what.store(refused.what, std::memory_order_relaxed);
-    bytes.store(refused.bytes, std::memory_order_relaxed);
-    used.store(refused.used, std::memory_order_relaxed);
-    frees.store(refused.frees, std::memory_order_relaxed);
-    at.store(now, std::memory_order_relaxed);
+    what = refused.what;
+    bytes = refused.bytes;
+    used = refused.used;
+    frees = refused.frees;
+    at = now;
 }
 
 bool RefusalNotices::Last::equals(const Refused& refused) const {
-    return what.load(std::memory_order_relaxed) == refused.what &&
-           bytes.load(std::memory_order_relaxed) == refused.bytes;
+    return what == refused.what && bytes == refused.bytes;
 }
 
 // A smaller request than the one that was shown, while nothing has been given back.
 bool RefusalNotices::probes(const Refused& refused) const {
     // Not every free is counted, as those of pools; and what was freed may be in use again.
-    const bool given_back = shown_last_.frees.load(std::memory_order_relaxed) != refused.frees ||
-                            shown_last_.used.load(std::memory_order_relaxed) > refused.used;
-    return !given_back && shown_last_.what.load(std::memory_order_relaxed) == refused.what &&
-           shown_last_.bytes.load(std::memory_order_relaxed) > refused.bytes;
+    const bool given_back = shown_last_.frees != refused.frees || shown_last_.used > refused.used;
+    return !given_back && shown_last_.what == refused.what && shown_last_.bytes > refused.bytes;
 }
 
 // One of several threads that come at the same moment has it.
@@ -37,9 +34,9 @@ bool RefusalNotices::takes_turn(uint64_t now) {
 
 Notice RefusalNotices::judge(const Refused& refused, uint64_t now) {
     const bool asked_again = asked_bytes_.exchange(refused.bytes, std::memory_order_relaxed) == refused.bytes;
-    const uint64_t shown = shown_last_.at.load(std::memory_order_relaxed);
+    const uint64_t shown = shown_last_.at;
     const bool paused = shown == 0 || now >= shown + kPause;
-    const bool probe = !paused && probes(refused);
+    const bool probe = probes(refused);
     const bool news = paused || !(probe || shown_last_.equals(refused));
     if (news && takes_turn(now)) {
         shown_last_.set(refused, now);
@@ -54,9 +51,10 @@ void RefusalNotices::hide(const Refused& refused, uint64_t now) {
 }
 
 bool RefusalNotices::ended_by(uint64_t now, Refused* last) const {
-    if (hidden_.load(std::memory_order_relaxed) == 0 || now >= hidden_last_.at.load(std::memory_order_relaxed) + kPause)
+    const bool recent = now < hidden_last_.at + kPause;
+    if (!recent || hidden_.load(std::memory_order_relaxed) == 0)
         return false;
-    *last = {hidden_last_.what.load(std::memory_order_relaxed), hidden_last_.bytes.load(std::memory_order_relaxed)};
+    *last = {hidden_last_.what, hidden_last_.bytes};
     return !shown_last_.equals(*last);
 }
 

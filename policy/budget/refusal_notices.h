@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "policy/base/relaxed.h"
+
 namespace cuslice {
 
 /// How a refusal is to be told.
@@ -42,7 +44,7 @@ class RefusalNotices {
   private:
     // The last one that was shown, or hidden.
     struct Last {
-        std::atomic<uint64_t> what{0}, bytes{0}, used{0}, frees{0}, at{0};
+        Relaxed<uint64_t> what, bytes, used, frees, at;
 
         void set(const Refused& refused, uint64_t now);
         bool equals(const Refused& refused) const;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <ranges>
 
 namespace cuslice {
 
@@ -12,19 +13,37 @@ namespace {
 // 0 where there is less than what is taken off.
 uint64_t less(uint64_t bytes, uint64_t taken_off) { return bytes - std::min(bytes, taken_off); }
 
+// An outer budget's job is the whole GPU's to whoever has a part.
+void call_whole_gpu(LimitError* why) {
+    if (why && why->of == LimitOf::job)
+        why->of = LimitOf::whole_gpu;
+}
+
 }  // namespace
 
 ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request& request, uint64_t in_use,
                                   ledger::Committed* committed, uint64_t* available, ledger::LedgerError* why) {
-    const unsigned next = count();
+    const size_t next = members().size();
     if (next == kMax)
         return ledger::Joined::unavailable;
     const ledger::Joined joined = ledger.join(request, in_use, &members_[next], committed, available, why);
     if (joined != ledger::Joined::yes)
         return joined;
-    count_.store(next + 1, std::memory_order_release);
+    count_.store(static_cast<unsigned>(next) + 1, std::memory_order_release);
     joined_.store(true, std::memory_order_release);
     return joined;
+}
+
+template <typename Budget, typename Visit>
+void SharedBudget::visit_all(Budget* budget, Visit visit) {
+    for (; budget; budget = budget->outer_)
+        for (auto& member : budget->members())
+            visit(member);
+}
+
+void SharedBudget::undo_first(size_t count, uint64_t bytes) {
+    for (ledger::Membership& member : members().first(count))
+        member.undo(bytes);
 }
 
 bool SharedBudget::reserve(uint64_t bytes, LimitError* why) {
@@ -32,115 +51,108 @@ bool SharedBudget::reserve(uint64_t bytes, LimitError* why) {
         return false;
     if (!outer_ || outer_->reserve(bytes, why))
         return true;
-    if (why && why->of == LimitOf::job)
-        why->of = LimitOf::whole_gpu;
-    for (unsigned i = 0, n = count(); i < n; i++)
-        members_[i].undo(bytes);
+    call_whole_gpu(why);
+    undo_first(members().size(), bytes);
     return false;
+}
+
+LimitError SharedBudget::refusal(const ledger::Membership& member, uint64_t bytes, uint64_t used, uint64_t margin) {
+    const uint64_t mine = member.held(), top = member.limit();
+    return {.requested = bytes,
+            .used = used,
+            .ceiling = less(top, margin),
+            .others = less(used, mine),
+            .limit = top,
+            .of = of(member)};
 }
 
 bool SharedBudget::reserve_here(uint64_t bytes, LimitError* why) {
     const uint64_t margin = margin_.load(std::memory_order_relaxed);
-    for (unsigned i = 0, n = count(); i < n; i++) {
+    for (ledger::Membership& member : members()) {
         uint64_t seen = 0;
-        if (members_[i].reserve(bytes, margin, &seen))
+        if (member.reserve(bytes, margin, &seen))
             continue;
-        if (why) {
-            const uint64_t mine = members_[i].held(), top = members_[i].limit();
-            *why = {.requested = bytes,
-                    .used = seen,
-                    .ceiling = less(top, margin),
-                    .others = less(seen, mine),
-                    .limit = top,
-                    .of = of(i)};
-        }
-        while (i-- > 0)
-            members_[i].undo(bytes);
+        if (why)
+            *why = refusal(member, bytes, seen, margin);
+        undo_first(static_cast<size_t>(&member - members_), bytes);
         return false;
     }
     return true;
 }
 
-const ledger::Membership* SharedBudget::whole(unsigned i) const {
-    const char* const name = members_[i].account().name;
-    for (unsigned j = 0, n = outer_ ? outer_->count() : 0; j < n; j++) {
-        const ledger::Account& account = outer_->members_[j].account();
-        if (account.kind == members_[i].account().kind && strcmp(account.name, name) == 0)
-            return &outer_->members_[j];
-    }
+const ledger::Membership* SharedBudget::whole(const ledger::Membership& member) const {
+    if (!outer_)
+        return nullptr;
+    const ledger::Account& account = member.account();
+    for (const ledger::Membership& one : outer_->members())
+        if (one.account().kind == account.kind && strcmp(one.account().name, account.name) == 0)
+            return &one;
     return nullptr;
 }
 
 bool SharedBudget::reserve_given_back(uint64_t bytes, const ledger::Figures& figures, LimitError* why) {
     const uint64_t margin = margin_.load(std::memory_order_relaxed);
+    const std::span<ledger::Membership> all = members();
     uint64_t more = 0;
-    unsigned i = 0;
-    for (const unsigned n = count(); i < n; i++)
-        if (!members_[i].reserve(bytes, margin, nullptr) &&
-            !members_[i].reserve_given_back(bytes, margin, figures, whole(i), &more))
-            break;
-    if (i == count() && (!outer_ || outer_->reserve_given_back(bytes, figures, why)))
+    const auto refused = std::ranges::find_if(all, [&](ledger::Membership& member) {
+        return !member.reserve(bytes, margin, nullptr) &&
+               !member.reserve_given_back(bytes, margin, figures, whole(member), &more);
+    });
+    const bool here = refused == all.end();
+    if (here && (!outer_ || outer_->reserve_given_back(bytes, figures, why)))
         return true;
-    if (why && i < count() && why->of == of(i)) {
+    if (why && !here && why->of == of(*refused)) {
         more = std::min(more, why->others);
         why->others -= more;
         why->used -= more;
     }
-    while (i-- > 0)
-        members_[i].undo(bytes);
+    undo_first(static_cast<size_t>(refused - all.begin()), bytes);
     return false;
 }
 
 bool SharedBudget::within_given_back(const ledger::Figures& figures) const {
-    for (unsigned i = 0, n = count(); i < n; i++)
-        if (!members_[i].within_given_back(figures, whole(i)))
+    for (const ledger::Membership& member : members())
+        if (!member.within_given_back(figures, whole(member)))
             return false;
     return !outer_ || outer_->within_given_back(figures);
 }
 
 SharedBudget::Operations SharedBudget::operations() const {
     Operations operations;
-    for (unsigned i = 0, n = count(); i < n; i++)
-        operations.count[i] = members_[i].operations();
+    for (size_t i = 0; const ledger::Membership& member : members())
+        operations.count[i++] = member.operations();
     return operations;
 }
 
 void SharedBudget::settled_after(const Operations& operations) {
-    for (unsigned i = 0, n = count(); i < n; i++)
-        members_[i].settled_after(operations.count[i]);
+    for (size_t i = 0; ledger::Membership & member : members())
+        member.settled_after(operations.count[i++]);
 }
 
 void SharedBudget::not_settled() {
-    for (unsigned i = 0, n = count(); i < n; i++)
-        members_[i].not_settled();
+    for (ledger::Membership& member : members())
+        member.not_settled();
 }
 
 void SharedBudget::change(int64_t bytes) {
-    for (unsigned i = 0, n = count(); i < n; i++)
-        members_[i].change(bytes);
-    if (outer_)
-        outer_->change(bytes);
+    visit_all(this, [&](ledger::Membership& member) { member.change(bytes); });
 }
 
 void SharedBudget::undo(uint64_t bytes) {
-    for (unsigned i = 0, n = count(); i < n; i++)
-        members_[i].undo(bytes);
-    if (outer_)
-        outer_->undo(bytes);
+    visit_all(this, [&](ledger::Membership& member) { member.undo(bytes); });
 }
 
 uint64_t SharedBudget::limit() const {
-    uint64_t least = outer_ ? outer_->limit() : ledger::kNoLimitBytes;
-    for (unsigned i = 0, n = count(); i < n; i++)
-        least = std::min(least, members_[i].limit());
+    uint64_t least = ledger::kNoLimitBytes;
+    visit_all(this, [&](const ledger::Membership& member) { least = std::min(least, member.limit()); });
     return least;
 }
 
 [[gnu::always_inline]] inline uint64_t SharedBudget::room_within(uint64_t least, uint64_t given_back) const {
     const uint64_t margin = margin_.load(std::memory_order_relaxed);
-    for (unsigned i = 0, n = count(); i < n; i++) {
-        const uint64_t gone = less(members_[i].used(), given_back) + margin;
-        least = std::min(least, less(members_[i].limit(), gone));
+    for (const ledger::Membership& member : members()) {
+        const uint64_t gone = less(member.used(), given_back) + margin;
+        least = std::min(least, less(member.limit(), gone));
     }
     return least;
 }
@@ -152,60 +164,52 @@ uint64_t SharedBudget::room_after(uint64_t given_back) const {
 }
 
 bool SharedBudget::retired() const {
-    for (unsigned i = 0, n = count(); i < n; i++)
-        if (members_[i].retired())
-            return true;
-    return outer_ && outer_->retired();
+    return std::ranges::any_of(members(), &ledger::Membership::retired) || (outer_ && outer_->retired());
 }
 
 uint64_t SharedBudget::job_peak() const {
-    for (unsigned i = count(); i-- > 0;)
-        if (of(i) == LimitOf::job)
-            return members_[i].peak();
+    for (const ledger::Membership& member : std::views::reverse(members()))
+        if (of(member) == LimitOf::job)
+            return member.peak();
     return 0;
 }
 
 const ledger::GroupTerms* SharedBudget::found_group() const {
-    for (unsigned i = 0, n = count(); i < n; i++)
-        if (of(i) == LimitOf::group)
-            return &members_[i].found();
+    for (const ledger::Membership& member : members())
+        if (of(member) == LimitOf::group)
+            return &member.found();
     return nullptr;
 }
 
 bool SharedBudget::over(LimitError* why) const {
-    for (unsigned i = 0, n = count(); i < n; i++) {
-        const uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();
-        if (used <= top)
+    for (const ledger::Membership& member : members()) {
+        const uint64_t used = member.used();
+        if (used <= member.limit())
             continue;
         if (why)
-            *why = {.used = used, .ceiling = top, .others = less(used, mine), .limit = top, .of = of(i)};
+            *why = refusal(member, 0, used, 0);
         return true;
     }
     if (!outer_ || !outer_->over(why))
         return false;
-    if (why && why->of == LimitOf::job)
-        why->of = LimitOf::whole_gpu;
+    call_whole_gpu(why);
     return true;
 }
 
 void SharedBudget::caches(uint64_t bytes) {
-    for (unsigned i = 0, n = count(); i < n; i++)
-        members_[i].caches(bytes);
-    if (outer_)
-        outer_->caches(bytes);
+    visit_all(this, [&](ledger::Membership& member) { member.caches(bytes); });
 }
 
 uint32_t SharedBudget::wanted() const {
-    uint32_t sum = outer_ ? outer_->wanted() : 0;
-    for (unsigned i = 0, n = count(); i < n; i++)
-        sum += members_[i].wanted();
+    uint32_t sum = 0;
+    visit_all(this, [&](const ledger::Membership& member) { sum += member.wanted(); });
     return sum;
 }
 
 ledger::CachingMember SharedBudget::largest_caching() const {
     ledger::CachingMember largest = outer_ ? outer_->largest_caching() : ledger::CachingMember{};
-    for (unsigned i = 0, n = count(); i < n; i++) {
-        const ledger::CachingMember one = members_[i].largest_caching();
+    for (const ledger::Membership& member : members()) {
+        const ledger::CachingMember one = member.largest_caching();
         if (one.bytes > largest.bytes)
             largest = one;
     }
@@ -221,11 +225,11 @@ bool SharedBudget::want(uint64_t bytes, uint64_t* state) {
 // False if an account is short of more than its other members could give back.
 bool SharedBudget::ask(uint64_t bytes, bool* asked, uint64_t* state) {
     const uint64_t margin = margin_.load(std::memory_order_relaxed);
-    for (unsigned i = 0, n = count(); i < n; i++) {
-        const uint64_t limit = members_[i].limit(), gone = members_[i].used() + margin;
+    for (ledger::Membership& member : members()) {
+        const uint64_t limit = member.limit(), gone = member.used() + margin;
         if (bytes <= less(limit, gone))
             continue;
-        if (bytes > limit || !members_[i].want(gone + bytes - limit, state))
+        if (bytes > limit || !member.want(gone + bytes - limit, state))
             return false;
         *asked = true;
     }

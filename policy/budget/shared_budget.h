@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "policy/budget/limit_error.h"
 #include "policy/ledger/ledger.h"
@@ -77,18 +79,25 @@ class SharedBudget {
     void forget();
 
   private:
-    unsigned count() const { return count_.load(std::memory_order_acquire); }
+    std::span<ledger::Membership> members() { return {members_, count_.load(std::memory_order_acquire)}; }
+    std::span<const ledger::Membership> members() const { return {members_, count_.load(std::memory_order_acquire)}; }
+    // Visits the budget's accounts, and then those of each that it lies in.
+    template <typename Budget, typename Visit>
+    static void visit_all(Budget* budget, Visit visit);
     uint64_t room_within(uint64_t least, uint64_t given_back) const;
 
-    LimitOf of(unsigned i) const {
-        const ledger::AccountKind kind = members_[i].account().kind;
+    static LimitOf of(const ledger::Membership& member) {
+        const ledger::AccountKind kind = member.account().kind;
         if (kind == ledger::AccountKind::rule)
             return LimitOf::rule;
         return kind == ledger::AccountKind::group ? LimitOf::group : LimitOf::job;
     }
+    static LimitError refusal(const ledger::Membership& member, uint64_t bytes, uint64_t used, uint64_t margin);
     bool reserve_here(uint64_t bytes, LimitError* why);
+    // Takes a reservation back from the first so many accounts.
+    void undo_first(size_t count, uint64_t bytes);
     // The same job's account on the whole GPU, for a part's account; null for any other.
-    const ledger::Membership* whole(unsigned i) const;
+    const ledger::Membership* whole(const ledger::Membership& member) const;
     bool ask(uint64_t bytes, bool* asked, uint64_t* state);
 
     SharedBudget* outer_ = nullptr;
