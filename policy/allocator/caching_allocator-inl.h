@@ -139,7 +139,7 @@ uint64_t CachingAllocator<B>::allocate_small(uint64_t bytes, AllocationError* de
     if (const uint64_t address = from_magazine(bytes))
         return address;
     SegmentHeap::Request request(bytes);
-    if (!heap_.take_ready(&request) && reuse_deferred(false, false)) {
+    if (!heap_.take_ready(&request) && reuse_deferred(ReuseScope::passed)) {
         if (const uint64_t address = from_magazine(bytes))
             return address;
         heap_.take_ready(&request);
@@ -167,7 +167,9 @@ template <Backing B>
 [[gnu::noinline]] bool CachingAllocator<B>::find_memory(SegmentHeap::Request* request, AllocationError* denied) {
     const DisableCancellation uncancelled;  // the driver may be asked
     SegmentSupply<B>::forget_earlier();
-    if (reuse_deferred(false, request->need > SizeClass::kMax) && heap_.take(request, SegmentHeap::Place::proper))
+    const bool large = request->need > SizeClass::kMax;
+    if (reuse_deferred(large ? ReuseScope::large : ReuseScope::passed) &&
+        heap_.take(request, SegmentHeap::Place::proper))
         return true;
     uint64_t refused = 0;
     for (auto grown = SegmentSupply<B>::Grown::again; grown == SegmentSupply<B>::Grown::again;) {

@@ -106,8 +106,6 @@ class CachingAllocator : public BlockOwner {
         CachingAllocator* owner = nullptr;
     };
     static Found find(Map& map, uint64_t address);
-    // See AddressMap::holds.
-    static bool holds(const Map& map, uint64_t address, uint64_t bytes) { return map.holds(address, bytes); }
     // There is more to know of this block: forget() is to be called when it is freed. False if it is none.
     static bool mark(Map& map, uint64_t address);
 
@@ -175,7 +173,8 @@ class CachingAllocator : public BlockOwner {
 
     void queue_full(const DeferredFrees::Full& full);
     bool passed(Batch* batch, bool wait);
-    bool reuse_deferred(bool wait, bool large);
+    bool reuse_deferred(ReuseScope scope);
+    bool give_back_passed(bool wait, uint64_t life);
     void flush_caches(bool wait);
     void note_peaks(uint64_t used) {
         if (!threads_.peaks_cover(used, deferred_.bytes()))
@@ -204,10 +203,6 @@ class CachingAllocator : public BlockOwner {
     static constexpr uint64_t kSeldom = 1024, kOftenWorth = 64;
     void report();
     void choose_worth_reporting();
-
-    // A thread's batch that is not full, when it needs blocks: from here on it is worth a fence, as taking others
-    // instead would take more memory than that is worth.
-    static constexpr uint64_t kWorthFence = 1 << 20;
 
     // This thread's caches, of every allocator over this kind of backing that it has used; the one used last is first.
     struct OwnCaches {

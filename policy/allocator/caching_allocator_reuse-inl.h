@@ -2,7 +2,7 @@
 // Blocks that wait for the GPU, and when they can be had again.
 #pragma once
 #include <algorithm>
-#include <utility>
+#include <span>
 
 #include "policy/allocator/caching_allocator.h"
 #include "policy/base/cancellation.h"
@@ -18,14 +18,13 @@ void CachingAllocator<B>::queue_full(const DeferredFrees::Full& full) {
     const DisableCancellation uncancelled;
     const uint64_t life = life_.number();
     if (full.first && passed(full.batch, false)) {
-        if (ThreadCache* cache = cache_at_hand())
-            threads_.keep_batch(*cache, full.batch, life);
+        threads_.keep_batch(cache_at_hand(), full.batch, life);
         deferred_.give_back(backing_, full.batch, life, false);
         return;
     }
     deferred_.queue(backing_, full.batch, life);
     if (!full.first)
-        reuse_deferred(false, false);
+        reuse_deferred(ReuseScope::passed);
 }
 
 // There may be no fence to be had. Waiting for everything is as good.
@@ -38,46 +37,32 @@ bool CachingAllocator<B>::passed(Batch* batch, bool wait) {
     return ask && deferred_.quiesce(backing_, *batch);
 }
 
-// Makes available what the GPU has come past; with `large`, of large blocks also those that were freed last, and those
-// that this thread keeps; with `wait`, everything that has been freed so far. True if it was anything.
+// True if any block can be had again.
 template <Backing B>
-bool CachingAllocator<B>::reuse_deferred(bool wait, bool large) {
+bool CachingAllocator<B>::reuse_deferred(ReuseScope scope) {
     // The context may end in the meantime, and the allocator be another one's: what was taken out before is no more.
     const uint64_t life = life_.number();
-    ThreadCache* cache = cache_at_hand();
-    Batch *own = nullptr, *own_large = nullptr, *shared = nullptr;
-    Block* kept[KeptBlocks::kMax];
-    unsigned kept_count = 0;
-    if (cache && cache->lock.enter()) {
-        if (cache->open && (wait || cache->open->bytes >= kWorthFence))
-            own = ThreadCaches::take_open(*cache, &ThreadCache::open);
-        if (wait || large)
-            own_large = ThreadCaches::take_open(*cache, &ThreadCache::open_large);
-        while (Block* block = large ? cache->kept.take_newest() : nullptr)
-            kept[kept_count++] = block;
-        cache->lock.leave();
-    }
-    bool none_wait = false, any = kept_count != 0;
-    if (kept_count)
-        heap_.give_back(kept, kept_count, life);
-    if (wait || large)
-        shared = deferred_.take_shared(life, &none_wait);
-    const bool alone = none_wait && !own && !(own_large && shared);
-    if (own)
-        deferred_.queue(backing_, own, life);
-    if (own_large)
-        std::swap(own_large, shared);
-    // Mostly nothing waits before it, and it doesn't have to wait either.
-    if (shared && alone && !wait) {
-        if (passed(shared, false))
-            return deferred_.give_back(backing_, shared, life, false) || any;
-        deferred_.queue(backing_, shared, life);
-        return any;
-    }
-    for (Batch* freed : {shared, own_large})
-        if (freed)
-            deferred_.queue(backing_, freed, life);
+    UnfencedFrees freed = threads_.take_freed(cache_at_hand(), scope, life);
+    bool none_wait = false;
+    if (scope != ReuseScope::passed)
+        freed.add(deferred_.take_shared(life, &none_wait));
 
+    // Mostly nothing waits before it, and it doesn't have to wait either.
+    const bool alone = none_wait && freed.count == 1 && !freed.small;
+    const bool at_once = alone && scope == ReuseScope::large;
+    if (at_once && passed(freed.batches[0], false))
+        return deferred_.give_back(backing_, freed.batches[0], life, false) || freed.gave_kept;
+    for (Batch* batch : std::span(freed.batches, freed.count))
+        deferred_.queue(backing_, batch, life);
+    if (at_once)
+        return freed.gave_kept;
+    return give_back_passed(scope == ReuseScope::everything, life) || freed.gave_kept;
+}
+
+// Goes through what waits, oldest first, up to a batch that the GPU has not come past. True if any was given back.
+template <Backing B>
+bool CachingAllocator<B>::give_back_passed(bool wait, uint64_t life) {
+    bool any = false;
     while (Batch* batch = deferred_.take_oldest(life)) {
         if (!passed(batch, wait)) {
             deferred_.put_back_oldest(backing_, batch, life);
@@ -85,8 +70,8 @@ bool CachingAllocator<B>::reuse_deferred(bool wait, bool large) {
         }
         if (wait)
             syncs_.fetch_add(1, std::memory_order_relaxed);
-        else if (cache)
-            threads_.keep_batch(*cache, batch, life);
+        else
+            threads_.keep_batch(cache_at_hand(), batch, life);
         if (!deferred_.give_back(backing_, batch, life, true))
             break;
         any = true;
@@ -98,7 +83,7 @@ bool CachingAllocator<B>::reuse_deferred(bool wait, bool large) {
 template <Backing B>
 void CachingAllocator<B>::flush_caches(bool wait) {
     threads_.flush(wait);
-    reuse_deferred(wait, true);
+    reuse_deferred(wait ? ReuseScope::everything : ReuseScope::large);
     heap_.trim_spans();
 }
 

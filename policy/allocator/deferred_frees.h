@@ -15,6 +15,26 @@ namespace cuslice {
 // When a freed block may be used again. `strict`: free() waits for the GPU. `deferred`: the block waits in a batch.
 enum class Reuse : uint8_t { strict, deferred };
 
+// How much of what was freed is to be had again.
+enum class ReuseScope : uint8_t {
+    passed,      // what the GPU has come past
+    large,       // also large blocks that were freed last, and those that this thread keeps
+    everything,  // all that has been freed so far: waits for the GPU
+};
+
+// Batches that have no fence yet, oldest first.
+struct UnfencedFrees {
+    Batch* batches[3];
+    unsigned count = 0;
+    bool small = false;      // the first one has a thread's small blocks
+    bool gave_kept = false;  // blocks that the thread kept were given back
+
+    void add(Batch* batch) {
+        if (batch)
+            batches[count++] = batch;
+    }
+};
+
 // Freed blocks that the GPU may still be using. They are collected in batches; a full one gets a fence, joins the queue
 // of those that wait, oldest first, and once the GPU has passed the fence its blocks go back to the heap.
 //

@@ -25,6 +25,10 @@ constexpr unsigned kPatience = 64;
 // So many requests are turned down after memory was short: what was taken from the threads then is for the others.
 constexpr unsigned kWhileShort = 256;
 
+// A thread's batch that is not full, when it needs blocks: from here on it is worth a fence, as taking others instead
+// would take more memory than that is worth.
+constexpr uint64_t kWorthFence = 1 << 20;
+
 // By the cache's own thread, with its OwnerLock, which it leaves.
 [[gnu::always_inline]] inline void note_kept(ThreadCache& cache, Block* block) {
     cache.traffic.free(block->bytes, block->requested);
@@ -256,12 +260,32 @@ void ThreadCaches::keep_more(ThreadCache& cache, uint64_t wanted) {
         cache.kept.set_limit(wanted);
 }
 
-Batch* ThreadCaches::take_open(ThreadCache& cache, Batch* ThreadCache::*which) {
-    if (!(cache.*which) || !(cache.*which)->count)
+Batch* ThreadCaches::take_open(ThreadCache& cache, Batch* ThreadCache::*which, uint64_t least) {
+    if (!(cache.*which) || (cache.*which)->bytes < least)
         return nullptr;
     Batch* open = std::exchange(cache.*which, nullptr);
     cache.deferred.add(0 - open->bytes);
     return open;
+}
+
+UnfencedFrees ThreadCaches::take_freed(ThreadCache* cache, ReuseScope scope, uint64_t life) {
+    UnfencedFrees freed;
+    if (!cache || !cache->lock.enter())
+        return freed;
+    Block* kept[KeptBlocks::kMax];
+    unsigned kept_count = 0;
+    freed.add(take_open(*cache, &ThreadCache::open, scope == ReuseScope::everything ? 1 : kWorthFence));
+    freed.small = freed.count != 0;
+    if (scope != ReuseScope::passed) {
+        freed.add(take_open(*cache, &ThreadCache::open_large));
+        while (Block* block = cache->kept.take_newest())
+            kept[kept_count++] = block;
+    }
+    cache->lock.leave();
+    freed.gave_kept = kept_count != 0;
+    if (freed.gave_kept)
+        heap_.give_back(kept, kept_count, life);
+    return freed;
 }
 
 bool ThreadCaches::defer(ThreadCache& cache, Block* block) {
@@ -303,17 +327,17 @@ bool ThreadCaches::defer_in_next(ThreadCache& cache, Block* block, DeferredFrees
     return room;
 }
 
-void ThreadCaches::keep_batch(ThreadCache& cache, Batch* batch, uint64_t life) {
-    if (!cache.lock.enter())
+void ThreadCaches::keep_batch(ThreadCache* cache, Batch* batch, uint64_t life) {
+    if (!cache || !cache->lock.enter())
         return;
     // close() empties this cache once it has ended the life: blocks put in here before that go with it.
     if (!life_.is(life))
-        return cache.lock.leave();
+        return cache->lock.leave();
     uint32_t i = 0, left = 0;
     // Mostly they are of one size.
     const uint32_t classes = batch->classes;
     if (classes && !(classes & (classes - 1)) && classes != Batch::kLarge) {
-        Magazine& magazine = cache.magazines[std::countr_zero(classes)];
+        Magazine& magazine = cache->magazines[std::countr_zero(classes)];
         const uint32_t room = std::min<uint32_t>(batch->count, magazine.capacity - magazine.count);
         for (; i < room; i++)
             magazine.slots[magazine.count + i] = Batch::small(batch->blocks[i]);
@@ -323,10 +347,10 @@ void ThreadCaches::keep_batch(ThreadCache& cache, Batch* batch, uint64_t life) {
         const Batch::Deferred deferred = batch->blocks[i];
         if (Block* block = Batch::large(deferred)) {
             // One that was deferred for all threads to have is theirs.
-            if (block->state == Block::State::used && cache.kept.add(block))
+            if (block->state == Block::State::used && cache->kept.add(block))
                 continue;
         } else {
-            Magazine& magazine = cache.magazines[Batch::size_class(deferred)];
+            Magazine& magazine = cache->magazines[Batch::size_class(deferred)];
             if (magazine.count < magazine.capacity) {
                 magazine.slots[magazine.count++] = Batch::small(deferred);
                 continue;
@@ -334,7 +358,7 @@ void ThreadCaches::keep_batch(ThreadCache& cache, Batch* batch, uint64_t life) {
         }
         batch->blocks[left++] = deferred;
     }
-    cache.lock.leave();
+    cache->lock.leave();
     batch->count = left;
 }
 

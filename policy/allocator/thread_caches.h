@@ -45,11 +45,15 @@ class ThreadCaches {
     bool defer(ThreadCache& cache, Block* block);
     // The same for the next batch. `full`: the last one, if the caller is to queue it. False if the block is too large.
     bool defer_in_next(ThreadCache& cache, Block* block, DeferredFrees::Full* full);
-    // Takes the batch of one kind out of a cache, by whoever has the OwnerLock; null if it is empty.
-    static Batch* take_open(ThreadCache& cache, Batch* ThreadCache::*which);
+    // Takes the batch of one kind out of a cache, by whoever has the OwnerLock; null if it has fewer than `least`
+    // bytes.
+    static Batch* take_open(ThreadCache& cache, Batch* ThreadCache::*which, uint64_t least = 1);
+    // Takes the thread's batches, and gives the blocks that it keeps back to the heap, as far as `scope` has them. Does
+    // nothing without a cache.
+    UnfencedFrees take_freed(ThreadCache* cache, ReuseScope scope, uint64_t life);
     // Puts a batch's blocks, which the GPU has come past, into the thread's own store, as far as there is room. Those
-    // that are left are first in it.
-    void keep_batch(ThreadCache& cache, Batch* batch, uint64_t life);
+    // that are left are first in it. Does nothing without a cache.
+    void keep_batch(ThreadCache* cache, Batch* batch, uint64_t life);
 
     // Returns the memory that threads keep to everybody; if memory `is_short`, they keep nothing for a while.
     void flush(bool is_short);

@@ -131,11 +131,11 @@ struct Model {
         live[address] = bytes;
         const TestAllocator::Found found = TestAllocator::find(shared_map(), address + bytes - 1);
         expect(found.address == address && found.requested == bytes && found.owner == &allocator);
-        expect(TestAllocator::holds(shared_map(), address, bytes));
-        expect(TestAllocator::holds(shared_map(), address + bytes - 1, 1));
+        expect(shared_map().holds(address, bytes));
+        expect(shared_map().holds(address + bytes - 1, 1));
         const uint64_t room = after == live.end() ? ~0ull : after->first - address + 1;
-        expect(!TestAllocator::holds(shared_map(), address, room));
-        expect(!TestAllocator::holds(shared_map(), address + bytes - 1, room));
+        expect(!shared_map().holds(address, room));
+        expect(!shared_map().holds(address + bytes - 1, room));
     }
 
     void allocate(uint64_t bytes) {
@@ -174,8 +174,8 @@ struct Model {
         abandoned = abandoned || never;
         // Its segment may be gone with it.
         const bool anybodys = !gpu_has(address);
-        expect(TestAllocator::holds(shared_map(), address, 1) == anybodys);
-        expect(TestAllocator::holds(shared_map(), address + block->second - 1, 1) == anybodys);
+        expect(shared_map().holds(address, 1) == anybodys);
+        expect(shared_map().holds(address + block->second - 1, 1) == anybodys);
         freed.insert({address, {address + block->second, never ? ~0ull : gpu.time}});
         live.erase(block);
     }

@@ -168,7 +168,7 @@ struct Allocator {
     }
     uint64_t allocate(uint64_t bytes) { return allocator.allocate(bytes, &denied); }
     TestAllocator::Freed free(uint64_t address) { return TestAllocator::free(shared_map(), address, &error); }
-    static bool holds(uint64_t address, uint64_t bytes) { return TestAllocator::holds(shared_map(), address, bytes); }
+    static bool holds(uint64_t address, uint64_t bytes) { return shared_map().holds(address, bytes); }
     TestAllocator::Found find(uint64_t address) { return TestAllocator::find(shared_map(), address); }
 };
 

@@ -221,8 +221,8 @@ TEST_CASE("whether a range is within a block is told without the allocator's loc
         auto& v = *static_cast<Visit*>(argument);
         v.blocks++;
         for (uint64_t at = 0; at < 600 * kMiB; at += 2 * kMiB)
-            v.wrong += !TestAllocator::holds(shared_map(), v.large + at + 5000, kMiB);
-        v.wrong += TestAllocator::holds(shared_map(), v.large + 599 * kMiB, 2 * kMiB);
+            v.wrong += !shared_map().holds(v.large + at + 5000, kMiB);
+        v.wrong += shared_map().holds(v.large + 599 * kMiB, 2 * kMiB);
     };
     a.allocator.inspect(segment, block, &visit);
     CHECK(visit.blocks > 0);

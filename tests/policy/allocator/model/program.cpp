@@ -239,10 +239,8 @@ void Program::use(Block& block) {
 
 void Program::ask(const Block& block) {
     const uint64_t from = below(block.bytes), bytes = 1 + below(block.bytes - from);
-    findings_.expect(TestAllocator::holds(map_, block.address + from, bytes), "a range of a block is not held",
-                     block.address, from);
-    findings_.expect(!TestAllocator::holds(map_, block.address + from, 4 * kGiB), "more than a block is held",
-                     block.address, from);
+    findings_.expect(map_.holds(block.address + from, bytes), "a range of a block is not held", block.address, from);
+    findings_.expect(!map_.holds(block.address + from, 4 * kGiB), "more than a block is held", block.address, from);
     const TestAllocator::Found found = TestAllocator::find(map_, block.address + from);
     findings_.expect(found.address == block.address && found.requested == block.bytes &&
                          found.owner == &machine_.allocator(block.context),
