@@ -28,11 +28,11 @@ DECISION = re.compile(r"\b(?:if|for|while|case|catch)\b|&&|\|\||\?")
 ATOMIC = re.compile(r"\bstd::atomic\b|\bRelaxed<")
 # Above is a step back. A change that brings a figure down brings its ceiling down with it.
 CEILINGS = {
-    "decisions a line, library": 0.203,
-    "decisions per 100 tokens, library": 2.44,
+    "decisions a line, library": 0.195,
+    "decisions per 100 tokens, library": 2.35,
     "tokens a line, library": 8.4,
-    "files above 0.30 decisions a line": 49,
-    "files above 4.0 per 100 tokens": 7,
+    "files above 0.30 decisions a line": 1,
+    "files above 4.0 per 100 tokens": 1,
     "functions of VirtualGpu": 45,
     "functions of FootprintPolling": 15,
     "functions of Siblings": 25,

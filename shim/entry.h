@@ -74,7 +74,7 @@ inline constexpr struct InsideHook {
 // True for calls of the program's that blocks of a cache may be in.
 [[gnu::always_inline]] inline bool meets_caches() { return process().caches_anything() && !inside_hook; }
 
-// Whose block lies where, of all caches.
+// The map of all caches' blocks.
 inline ContextAllocator::Map& address_map() { return process().caches().map(); }
 
 // Stands at the beginning of every hook that counts. While it lives, this thread's further calls are the driver's own

@@ -43,10 +43,7 @@ bool is_proc(int folder) {
 bool is_hosts_root(uid_t user) {
     const int proc = open("/proc", kFolder);
     struct stat info {};
-    if (proc < 0)
-        return false;
-    stat_of(proc, info);
-    const bool is = is_proc(proc) && info.st_uid == user;
+    const bool is = is_proc(proc) && stat_of(proc, info) && info.st_uid == user;
     close(proc);
     return is;
 }
@@ -188,7 +185,9 @@ FileError ConfiguredFile::refusal(const struct stat& info) const {
     const bool owners = stat_of(folder_, folder) && info.st_uid == folder.st_uid;
     if (info.st_uid != geteuid() && !owners)
         return {EPERM, kForeign};
-    return info.st_nlink > 1 ? FileError{EPERM, kTwoNames} : FileError();
+    if (info.st_nlink > 1)
+        return {EPERM, kTwoNames};
+    return {};
 }
 
 namespace {
@@ -210,8 +209,8 @@ bool ConfiguredFile::stays(int file, const struct stat& first) const {
     constexpr unsigned kLooks = 8;
     for (unsigned look = 0; others_write_ && look < kLooks; look++) {
         await_removals(folder_);
-        struct stat named {
-        }, counted{};  // what is gone has no name
+        struct stat named {};
+        struct stat counted {};  // what is gone has no name
         stat_at(folder_, name_, named);
         stat_of(file, counted);
         const bool one_name = named.st_nlink == 1 && counted.st_nlink == 1;
