@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <ranges>
 
 namespace cuslice {
 
@@ -52,7 +51,8 @@ bool SharedBudget::reserve(uint64_t bytes, LimitError* why) {
     if (!outer_ || outer_->reserve(bytes, why))
         return true;
     call_whole_gpu(why);
-    undo_first(members().size(), bytes);
+    for (ledger::Membership& member : members())
+        member.undo(bytes);
     return false;
 }
 
@@ -66,16 +66,21 @@ LimitError SharedBudget::refusal(const ledger::Membership& member, uint64_t byte
             .of = of(member)};
 }
 
+// Apart, so that a reservation that is granted saves fewer registers.
+[[gnu::cold, gnu::noinline]] void SharedBudget::refuse(unsigned by, uint64_t bytes, uint64_t seen, LimitError* why) {
+    if (why)
+        *why = refusal(members_[by], bytes, seen, margin_.load(std::memory_order_relaxed));
+    undo_first(by, bytes);
+}
+
 bool SharedBudget::reserve_here(uint64_t bytes, LimitError* why) {
     const uint64_t margin = margin_.load(std::memory_order_relaxed);
-    for (ledger::Membership& member : members()) {
+    for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++) {
         uint64_t seen = 0;
-        if (member.reserve(bytes, margin, &seen))
-            continue;
-        if (why)
-            *why = refusal(member, bytes, seen, margin);
-        undo_first(static_cast<size_t>(&member - members_), bytes);
-        return false;
+        if (!members_[i].reserve(bytes, margin, &seen)) [[unlikely]] {
+            refuse(i, bytes, seen, why);
+            return false;
+        }
     }
     return true;
 }
@@ -135,11 +140,17 @@ void SharedBudget::not_settled() {
 }
 
 void SharedBudget::change(int64_t bytes) {
-    visit_all(this, [&](ledger::Membership& member) { member.change(bytes); });
+    for (ledger::Membership& member : members())
+        member.change(bytes);
+    if (outer_)
+        outer_->change(bytes);
 }
 
 void SharedBudget::undo(uint64_t bytes) {
-    visit_all(this, [&](ledger::Membership& member) { member.undo(bytes); });
+    for (ledger::Membership& member : members())
+        member.undo(bytes);
+    if (outer_)
+        outer_->undo(bytes);
 }
 
 uint64_t SharedBudget::limit() const {
@@ -168,10 +179,10 @@ bool SharedBudget::retired() const {
 }
 
 uint64_t SharedBudget::job_peak() const {
-    for (const ledger::Membership& member : std::views::reverse(members()))
-        if (of(member) == LimitOf::job)
-            return member.peak();
-    return 0;
+    const std::span<const ledger::Membership> all = members();
+    const auto is_job = [](const ledger::Membership& member) { return of(member) == LimitOf::job; };
+    const auto innermost = std::find_if(all.rbegin(), all.rend(), is_job);
+    return innermost == all.rend() ? 0 : innermost->peak();
 }
 
 const ledger::GroupTerms* SharedBudget::found_group() const {

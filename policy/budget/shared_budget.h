@@ -94,6 +94,8 @@ class SharedBudget {
     }
     static LimitError refusal(const ledger::Membership& member, uint64_t bytes, uint64_t used, uint64_t margin);
     bool reserve_here(uint64_t bytes, LimitError* why);
+    // Takes the reservation back from the accounts before the one that hasn't room for it, and fills in the reason.
+    void refuse(unsigned by, uint64_t bytes, uint64_t seen, LimitError* why);
     // Takes a reservation back from the first so many accounts.
     void undo_first(size_t count, uint64_t bytes);
     // The same job's account on the whole GPU, for a part's account; null for any other.

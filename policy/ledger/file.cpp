@@ -81,7 +81,7 @@ File* map_good(int file, const struct stat& info, const char* uuid) {
 }
 
 OpenFile opened(File* mapped, int file, const char* path, const struct stat& info, bool keep_over_exec) {
-    OpenFile open_file{mapped, file, identity_of(info)};
+    OpenFile open_file{.file = mapped, .descriptor = file, .identity = identity_of(info)};
     const int reads = open_once_more(open_file, path, O_RDONLY);
     if (reads >= 0)
         close(file);
@@ -114,7 +114,7 @@ bool map_removed(int file, const char* uuid, OpenFile* out) {
         return false;
     File* mapped = map_good(file, info, uuid);
     if (mapped)
-        *out = {mapped, file, identity_of(info)};
+        *out = {.file = mapped, .descriptor = file, .identity = identity_of(info)};
     return mapped != nullptr;
 }
 

@@ -17,8 +17,8 @@ enum class Found : uint8_t { good, made, rebuilt };
 struct OpenFile {
     File* file = nullptr;
     int descriptor = -1;
-    FileIdentity identity;  // of the file that the descriptor has to be of: the host may close or reuse it
     Found found = Found::good;
+    FileIdentity identity;  // of the file that the descriptor has to be of: the host may close or reuse it
     bool there() const { return file != nullptr; }
 };
 

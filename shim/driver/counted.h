@@ -57,9 +57,11 @@ CUresult ask_driver(VirtualGpu& gpu, uint64_t bytes, Call call) {
     return made_room(result, gpu, bytes) ? call() : result;
 }
 
-// The thread's context and its GPU; none where there is nothing to count.
-[[gnu::always_inline]] inline Process::Current counted_current(const HookEntry& entry) {
-    return entry.counts() ? process().current() : Process::Current{};
+inline constexpr Process::Current kNothingCounted{};
+
+// The thread's context and its GPU; none where there is nothing to count. Valid as Process::current() is.
+[[gnu::always_inline]] inline const Process::Current& counted_current(const HookEntry& entry) {
+    return entry.counts() ? process().current() : kNothingCounted;
 }
 
 inline VirtualGpu* current_gpu(const HookEntry& entry) { return counted_current(entry).gpu; }

@@ -56,14 +56,17 @@ class Split {
 
     // Finds the virtual GPU that the allocation with this base address was made on and, where it is known, the
     // context. False if nothing was written down of it. Set before install_split().
-    bool (*find_owner)(CUdeviceptr base, int* gpu, CUcontext* context) = [](CUdeviceptr, int*, CUcontext*) {
-        return false;
-    };
+    bool (*find_owner)(CUdeviceptr base, int* gpu, CUcontext* context) = know_no_owner;
     // Told of each call of a function that is not supported here; set before install_split().
-    void (*on_refusal)(const char* symbol) = [](const char*) {};
+    void (*on_refusal)(const char* symbol) = tell_nobody;
     // Told each time a context of a part is refused as its GPU doesn't have the part's priority, but from the least
     // urgent to the greatest (a lower number); set before install_split().
-    void (*on_bad_priority)(const Device& part, int least, int greatest) = [](const Device&, int, int) {};
+    void (*on_bad_priority)(const Device& part, int least, int greatest) = complain_to_nobody;
+
+    // The callbacks as they are before anybody sets them.
+    static bool know_no_owner(CUdeviceptr, int*, CUcontext*) { return false; }
+    static void tell_nobody(const char*) {}
+    static void complain_to_nobody(const Device&, int, int) {}
 
   private:
     bool installed_ = false, open_ = false;

@@ -107,7 +107,7 @@ TEST_CASE("what isn't supported where GPUs are split is refused and told, and wh
     CHECK(CUSLICE_REAL(cuCheckpointProcessRestore)(1, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
     CHECK(refused == "cuCheckpointProcessRestore");
     CHECK(calls == 0);
-    split().on_refusal = nullptr;
+    split().on_refusal = Split::tell_nobody;
     CHECK(CUSLICE_REAL(cuCheckpointProcessRestore)(1, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
     CHECK(driver_slot(Function::cuDeviceTotalMem) == nullptr);
     CHECK(driver_slot(Function::cuVDPAUCtxCreate_v2) == nullptr);

@@ -37,7 +37,7 @@ struct Priority {
     explicit Priority(int priority) { part().priority = priority; }
     ~Priority() {
         part().priority.reset();
-        split().on_bad_priority = nullptr;
+        split().on_bad_priority = Split::complain_to_nobody;
         complaints.clear(), priorities.clear();
         least = 0, greatest = -5, range_says = CUDA_SUCCESS;
     }

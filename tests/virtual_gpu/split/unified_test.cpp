@@ -108,7 +108,7 @@ struct Scene : SplitScene {
             });
     }
     ~Scene() {
-        split().find_owner = nullptr;
+        split().find_owner = Split::know_no_owner;
         handle_registry().remove(kPool, HandleKind::pool);
         handle_registry().remove(reinterpret_cast<const void*>(kPhysical), HandleKind::physical_memory);
     }
