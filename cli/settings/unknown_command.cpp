@@ -71,7 +71,7 @@ std::string explain_unknown_command(const std::vector<std::string>& words, const
             return "a command comes first; did you mean cuslice run " + name + " ... -- program args";
         return "no such option here; " + list_commands();
     }
-    if (const std::string other = explain_other_name(words); !other.empty())
+    if (std::string other = explain_other_name(words); !other.empty())
         return other;
     // A program that is there was meant as one, whatever command its name resembles.
     const bool program = find_program(word, environment).exit_code == 0;
