@@ -56,6 +56,12 @@ fuzz() {  # a minute each
     one "fuzzing, a minute each" $?
 }
 
+models() {  # every state of small cases of the ledger's protocol, and larger ones by a sample
+    stage "models of the ledger"
+    scripts/setup.sh models && scripts/models.sh --long
+    one "models of the ledger" $?
+}
+
 failing_calls() {  # six of each place in the code, where the tests have one
     stage "calls into the C library that fail"
     scripts/failing_calls.sh

@@ -14,6 +14,7 @@
 #                             started too
 #   scripts/setup.sh browser  with what tests of cuslice plot want (some 400 MB), and are skipped without
 #   scripts/setup.sh aarch64  with what scripts/test_aarch64.sh builds and runs with
+#   scripts/setup.sh models   with Spin, which scripts/models.sh runs
 #   scripts/setup.sh checks   with clang, clang-format and clang-tidy, without which continuous integration fails
 set -euo pipefail
 
@@ -33,6 +34,7 @@ wanted=""
     bash:bash zsh:zsh fish:fish groff:groff-base man:man-db"
 [ "${1:-}" != slurm ] || wanted="slurmctld:slurmctld slurmd:slurmd srun:slurm-client munged:munge ip:iproute2"
 [ "${1:-}" != browser ] || wanted="chromium:chromium"
+[ "${1:-}" != models ] || wanted="spin:spin"
 # pytest, for the plugin, and what reads workflows, in an environment of their own.
 pytest=""
 [ "${1:-}" != tests ] || pytest=tests/python/requirements.txt
