@@ -282,6 +282,7 @@ def json_keys(build):
     for file in (build.home / "ledger").rglob("*"):
         if file.is_file():
             kind = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", file.name)
+            kind = re.sub(r"-[0-9a-f]{16}\b", "-ID", kind)  # of a presence: random
             kind = re.sub(r"\d+", "N", kind)
             formats.add(
                 f"{kind}: {file.stat().st_size} bytes, begins with {file.read_bytes()[:16].hex()}"
