@@ -26,11 +26,16 @@ namespace {
 constinit OncePerGpu logged, placed, unmeasured, unlimited, too_large, grouped, unreserved;
 constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not a forked child
 
-// Once in a process and for a GPU. Where `cuslice run` has named the group, it has said the line for the whole job.
+// Where `cuslice run` has named the group, it has said the line for the whole job.
+bool names_group_here() {
+    const Entry* const named = find(process().settings(), Key::group);
+    return named && named->rank.level == 0;
+}
+
+// Once in a process and for a GPU.
 void say_group(const VirtualGpu& gpu) {
     const ledger::GroupTerms* const found = gpu.siblings().found_group();
-    if (!found || find(process().settings(), Key::group)->rank.level != 0 ||
-        !grouped.first(*gpu.physical().parts().front()))
+    if (!found || !names_group_here() || !grouped.first(*gpu.physical().parts().front()))
         return;
     ledger::GroupTerms terms = *found;
     if (shares_container(process().settings()))
@@ -55,12 +60,12 @@ LogLevel summary_level() { return is_on(process().settings(), Key::summary) ? Lo
 
 // Names the remedy where the ledger can't be had.
 void append_advice(LogLine& line, const ledger::LedgerError& failure, bool rule) {
-    const size_t length = line.view().size();
+    const bool has_remedy = failure.no_place || failure.stranger;
     if (failure.no_place)
         line.append(". Mount the ledger folder into the container, make room for it");
     if (failure.stranger)
         line.append(". Have the administrator remove what is in the way");
-    if (line.view().size() > length)
+    if (has_remedy)
         line.append(rule ? ", or have the administrator set dir in the system's file to another folder"
                          : ", or set CUSLICE_DIR to another folder for all processes that share the limit");
 }
@@ -103,8 +108,10 @@ void say_unlimited(const VirtualGpu& gpu) {
 void say_too_large(const VirtualGpu& gpu) {
     const uint64_t total = gpu.physical().total();
     const Entry* const limit = find(process().settings(), Key::limit, gpu.physical().identity());
-    const bool is_size = limit && limit->key == Key::limit && is_said_here(*limit);
-    if (!is_size || !total || limit->number <= total || gpu.physical().is_split())
+    if (!limit || limit->key != Key::limit || !is_said_here(*limit))
+        return;
+    const bool is_more = total != 0 && limit->number > total;
+    if (!is_more || gpu.physical().is_split())
         return;
     const LogLevel level = limit->selector.is_general() ? LogLevel::info : LogLevel::warn;
     say_once(too_large, gpu, level, ": ", limit->origin, " sets a limit of ", format_size(limit->number),
