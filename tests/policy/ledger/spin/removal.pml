@@ -30,7 +30,7 @@ typedef Place {
 };
 Place old[PROCESSES], new[PROCESSES];
 short old_total, new_total;
-bool retired, unfinished = true;
+bool retired;
 bool locked;
 byte locker;
 bool dead[PROCESSES], moved[PROCESSES];
@@ -113,7 +113,7 @@ inline keep_file() {
     };
     assert(new[me].held == holds[me]);
     old[me].live = false;
-    atomic { unfinished = false; locked = false; amount = 0 }
+    atomic { locked = false; amount = 0 }
 }
 
 /* change() in the old file: what it may do there once that is retired is to give back. */
