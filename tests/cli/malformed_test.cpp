@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "config/key.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/malformed_cases.h"
@@ -56,6 +57,23 @@ void prepare(const Malformed& row, Prepared& prepared) {
         prepared.words.emplace_back(word);
 }
 
+// `row` starts nothing, and stderr has one line, which begins with `message`.
+void check_refused(const Malformed& row, const std::string& message) {
+    Prepared prepared;
+    prepare(row, prepared);
+    const Outcome outcome = run(prepared.words, prepared.environment, prepared.folder.path() + "/work");
+    INFO(row.text << ": " << outcome.err);
+    CHECK(outcome.err.starts_with("cuslice: " + replace(message, "%CONFIG%", prepared.config)));
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+    CHECK(outcome.exit_code == 78);
+    CHECK_FALSE(std::filesystem::exists(prepared.marker));
+}
+
+// As a file has it.
+std::string in_file(const KeyTraits& traits, const std::string& value) {
+    return (traits.per_gpu ? "[memory]\n" : "") + std::string(traits.name) + " = " + value + "\n";
+}
+
 }  // namespace
 
 TEST_CASE("a malformed configuration gives its whole message and starts nothing") {
@@ -73,6 +91,30 @@ TEST_CASE("a malformed configuration gives its whole message and starts nothing"
         CHECK(outcome.exit_code == row.exit_code);
         CHECK(outcome.out.empty());
         CHECK_FALSE(std::filesystem::exists(prepared.marker));
+    }
+}
+
+TEST_CASE("every setting refuses to be empty, as an option, a variable and a key of a file") {
+    for (const KeyTraits& traits : all_keys()) {
+        // An empty list of GPUs is none, as CUDA_VISIBLE_DEVICES has it.
+        if (traits.key == Key::gpus)
+            continue;
+        const std::string name(traits.name);
+        const std::string variable(traits.variable);
+        const std::string empty = ": \"\": ";
+        check_refused({Where::option, ("--" + name + "=").c_str(), ""}, "--" + name + empty);
+        check_refused({Where::variable, (variable + "=").c_str(), ""}, variable + empty);
+        if (traits.in_file)
+            check_refused({Where::config_file, in_file(traits, "\"\"").c_str(), ""}, "%CONFIG%:");
+    }
+}
+
+TEST_CASE("a setting that has a value for each GPU refuses a value for none") {
+    for (const KeyTraits& traits : all_keys()) {
+        if (!traits.per_gpu)
+            continue;
+        const std::string name = "--" + std::string(traits.name);
+        check_refused({Where::option, (name + "=x=1").c_str(), ""}, name + ": x=1: 'x' names no GPU: ");
     }
 }
 

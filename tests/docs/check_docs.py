@@ -11,7 +11,7 @@
 - every variable CUSLICE_… that a source names is in a document;
 - every option in a cuslice command of any document exists;
 - CHANGELOG.md says of the next version what a user notices: an entry a line, on two screens;
-- docs/stability.md names every setting and every command once, and the formats that files have;
+- docs/stability.md names every heading of settings and every command once, and the formats that files have;
 - every file and folder that docs/architecture.md, docs/design/ and the results of benchmarks and mutants name exists,
   and so does each function in the walks of an allocation, in its file;
 - README.zh-CN.md has the links, the commands and the rows of README.md;
@@ -186,19 +186,32 @@ def check_options():
 
 
 def check_stability():
-    """Each setting and each command is promised, or said to be experimental; and formats are those of the sources."""
+    """Each heading of settings and each command is promised, or said to be experimental; and formats are those of the sources.
+
+    A setting is promised unless a row of the second table names it, so that none is both, and a name is one that there is.
+    """
     text = (ROOT / "docs/stability.md").read_text()
-    rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
-    told = collections.Counter(re.findall(r"`([a-z][a-z-]*)`", rows))
+    core, experimental = (collections.Counter(re.findall(r"`([a-z][a-z-]*)`", "\n".join(
+        line for line in section.splitlines() if line.startswith("|")))) for section in text.split("\n## ")[1:3])
     settings = settings_of_rows()
     commands = set(re.findall(r"^  cuslice ([a-z]+)", (ROOT / "cli/settings/help.cpp").read_text(), re.M))
-    if not settings or not commands:
+    headings = re.findall(r'"([^"]+)"', re.search(r"kHeadings\[\] = \{(.*?)\}",
+                                                  (ROOT / "cli/settings/help_options.cpp").read_text())[1])
+    if not settings or not commands or not headings:
         problems.append("settings or commands were not found in the sources: this check is blind")
-    for name in sorted(settings | commands):
-        # `config` is both.
-        times = (name in settings) + (name in commands)
-        if told[name] != times:
-            problems.append(f"docs/stability.md names {name} {told[name]} times, not {times}")
+    for name in sorted((settings | commands | set(core) | set(experimental))):
+        # `config` is a command and a setting.
+        both = name in settings and name in commands
+        most = 2 if both else 1
+        least = (name in commands) + both
+        told = core[name] + experimental[name]
+        if name not in settings | commands:
+            problems.append(f"docs/stability.md names {name}, which is neither a setting nor a command")
+        elif not least <= told <= most:
+            problems.append(f"docs/stability.md names {name} {told} times, not {most}")
+    for heading in headings:
+        if text.count(f"| {heading}: ") != 1:
+            problems.append(f"docs/stability.md doesn't say once what holds for the settings under {heading}")
     for what, file, pattern in (
         ("host ledger", "policy/ledger/layout.h", r"kVersion = (\d+)"),
         ("figures for `cuslice stats`", "policy/stats/layout.h", r"kVersion = (\d+)"),
