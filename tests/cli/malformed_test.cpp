@@ -109,6 +109,16 @@ TEST_CASE("every setting refuses to be empty, as an option, a variable and a key
     }
 }
 
+TEST_CASE("every setting refuses a kind of value that it can't be in a file") {
+    for (const KeyTraits& traits : all_keys()) {
+        if (!traits.in_file)
+            continue;
+        check_refused({Where::config_file, in_file(traits, "1979-05-27").c_str(), ""}, "%CONFIG%:");
+        if (!traits.stands_alone)
+            check_refused({Where::config_file, in_file(traits, "true").c_str(), ""}, "%CONFIG%:");
+    }
+}
+
 TEST_CASE("a setting that has a value for each GPU refuses a value for none") {
     for (const KeyTraits& traits : all_keys()) {
         if (!traits.per_gpu)
