@@ -25,7 +25,7 @@ inline LeftOver left_over(const ledger::File& file) {
         left.stripes += file.stripes[i].held.load() != 0;
     for (const ledger::Account& account : file.accounts) {
         left.bytes += account.total.bytes;
-        left.reserved += account.reserved.load();
+        left.reserved += is_free(account) ? 0 : account.reserved.load();  // a free one's words say nothing
         left.accounts +=
             account.kind != ledger::AccountKind::group && account.state.load() != ledger::AccountState::free;
     }

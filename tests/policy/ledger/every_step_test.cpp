@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes of one ledger that are killed before every step that others could notice (tests/stepped_child.h): while
+// they come, wait, leave, take back what a dead one held, and put back a file that was removed. And while one stands
+// still there, others go on.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "tests/allowed.h"
+#include "tests/catch.h"
+#include "tests/policy/ledger/left_over.h"
+#include "tests/policy/ledger/place.h"
+#include "tests/policy/ledger/steps.h"
+#include "tests/policy/rounds.h"
+#include "tests/stepped_child.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+// Where nothing is as a test needs it. In a child that is killed anyway the exit status says so.
+void require(bool holds) {
+    if (!holds)
+        _exit(1);
+}
+
+bool join_lab(Place& place, const LedgerFolder& folder) {
+    return place.open(folder) && place.join("lab", 8 * kGiB) == Joined::yes;
+}
+
+Joined reserve_job(Place& place, const LedgerFolder& folder, const char* name, uint64_t bytes) {
+    return place.open(folder) ? place.join(name, bytes, bytes, AccountKind::job) : Joined::unavailable;
+}
+
+// So many bytes could be reserved, as somebody sees it who only looks.
+uint64_t available(const LedgerFolder& folder) {
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.ledger.look(0, &place.committed, &place.available));
+    place.ledger.close();
+    return place.available;
+}
+
+// Somebody who lives through it all: a member of the group "lab", of which it holds 1 GiB.
+struct Scene {
+    Scene() {
+        REQUIRE(join_lab(survivor, folder));
+        REQUIRE(survivor.membership.reserve(kGiB, 0, nullptr));
+        available_before = available(folder);
+    }
+    LedgerFolder folder;
+    Place survivor;
+    uint64_t available_before = 0;
+};
+
+// Besides somebody of the same group who holds 5 GiB and doesn't look at the file's name.
+struct SceneWithIdle : Scene {
+    SceneWithIdle() {
+        REQUIRE(idle.ask(Step::join) == Answer::joined);
+        REQUIRE(idle.ask(Step::reserve_5_gib) == Answer::reserved);
+    }
+    // While another stands still; refused where that one has taken the file out of use.
+    void reserve_more() { idle_holds += idle.ask(Step::reserve_1_gib) == Answer::reserved ? kGiB : 0; }
+    Child idle{member(folder)};
+    uint64_t idle_holds = 5 * kGiB;
+};
+
+// Besides a job of 10 GiB.
+struct SceneWithJob : Scene {
+    SceneWithJob() {
+        REQUIRE(reserve_job(holder, folder, "holder", 10 * kGiB) == Joined::yes);
+        available_before -= 10 * kGiB;
+    }
+    Place holder;
+};
+
+void leave(SceneWithJob& scene) {
+    scene.holder.ledger.close();
+    scene.available_before += 10 * kGiB;
+}
+
+// One step in `usual` is tried, fewer under a sanitizer, from another one on in each run; and each of them where
+// CUSLICE_TEST_FULL is set.
+struct Stride {
+    explicit Stride(unsigned usual) : every(std::getenv("CUSLICE_TEST_FULL") != nullptr ? 1 : usual * kSlower) {}
+    unsigned every;
+    unsigned first = 1 + static_cast<unsigned>(getpid()) % every;
+};
+
+// Kills a child that does `work` before its steps, each time in a scene of its own, which `check` looks at afterwards;
+// `meanwhile` happens while it stands still. The number of steps that there are.
+template <typename Scenery>
+unsigned kill_before_steps(
+    Stride stride, const std::function<void(Scenery&)>& work, const std::function<void(Scenery&)>& check,
+    const std::function<void(Scenery&)>& meanwhile = [](Scenery&) {}) {
+    for (unsigned step = stride.first;; step += stride.every) {
+        Scenery scene;
+        SteppedChild child([&] { work(scene); });
+        const bool ended = !child.go_to(step);
+        INFO("killed before step " << step << ", " << child.about_to());
+        if (ended)
+            REQUIRE(child.exit_code() == 0);
+        else
+            meanwhile(scene);
+        child.kill();
+        check(scene);
+        if (ended)
+            return child.steps();
+    }
+}
+
+// Everybody has left, and somebody has looked.
+void check_empty(const LedgerFolder& folder) {
+    Place watcher;
+    REQUIRE(watcher.open(folder));
+    watcher.ledger.take_back_dead();
+    watcher.ledger.close();
+    const Mapped mapped(folder);
+    const LeftOver left = left_over(*mapped.file);
+    CAPTURE(left.bytes, left.reserved, left.members, left.tickets, left.stripes, left.accounts);
+    CHECK(left.nothing());
+}
+
+// All that is left is the survivor's own gibibyte, in the ledger and of the GPU.
+void check_nothing_left(Scene& scene) {
+    scene.survivor.ledger.take_back_dead();
+    CHECK(scene.survivor.membership.used() == kGiB);
+    CHECK(scene.survivor.membership.held() == kGiB);
+    CHECK(available(scene.folder) == scene.available_before);
+    scene.survivor.membership.change(-static_cast<int64_t>(kGiB));
+    scene.survivor.ledger.close();
+    check_empty(scene.folder);
+}
+
+}  // namespace
+
+TEST_CASE("killed before any step of its admission, a job has reserved nothing and holds nothing") {
+    if (!can_trace())
+        return;
+    const unsigned steps = kill_before_steps<Scene>(
+        Stride(4),
+        [](Scene& scene) {
+            Place place;
+            SteppedChild::from_here();
+            require(reserve_job(place, scene.folder, "job", 6 * kGiB) == Joined::yes);
+            require(place.membership.reserve(2 * kGiB, 0, nullptr));
+            place.membership.change(-static_cast<int64_t>(kGiB));
+        },
+        check_nothing_left);
+    CHECK(steps >= 20);
+}
+
+TEST_CASE("killed before any step on its way into a group and out of it, a process holds nothing of the group's") {
+    if (!can_trace())
+        return;
+    const unsigned steps = kill_before_steps<Scene>(
+        Stride(4),
+        [](Scene& scene) {
+            Place place;
+            SteppedChild::from_here();
+            require(join_lab(place, scene.folder));
+            require(place.membership.reserve(5 * kGiB, 0, nullptr));
+            place.membership.change(-static_cast<int64_t>(5 * kGiB));
+            place.ledger.close();
+        },
+        check_nothing_left);
+    CHECK(steps >= 20);
+}
+
+TEST_CASE("killed before any step of making the file, a process leaves one that others can use, or none") {
+    if (!can_trace())
+        return;
+    struct Nothing {
+        LedgerFolder folder;
+    };
+    const unsigned steps = kill_before_steps<Nothing>(
+        Stride(4),
+        [](Nothing& scene) {
+            Place place;
+            SteppedChild::from_here();
+            require(reserve_job(place, scene.folder, "job", 6 * kGiB) == Joined::yes);
+        },
+        [](Nothing& scene) {
+            Place next;
+            CHECK(reserve_job(next, scene.folder, "next", kCapacity) == Joined::yes);
+            next.ledger.close();
+            check_empty(scene.folder);
+        });
+    CHECK(steps >= 20);
+}
+
+TEST_CASE("killed before any step of its time in the queue, a process is nobody for whom something is kept") {
+    if (!can_trace())
+        return;
+    const unsigned steps = kill_before_steps<SceneWithJob>(
+        Stride(4),
+        [](SceneWithJob& scene) {
+            Place place;
+            SteppedChild::from_here();
+            require(place.open(scene.folder));
+            place.ledger.queue_up(8 * kGiB, nullptr);
+            require(place.ledger.look(0, &place.committed, &place.available));
+            require(place.ledger.queued());
+            place.ledger.leave_queue();
+        },
+        [](SceneWithJob& scene) {
+            Place other;
+            CHECK(reserve_job(other, scene.folder, "other", scene.available_before) == Joined::yes);
+            other.ledger.close();
+            leave(scene);
+            check_nothing_left(scene);
+        });
+    CHECK(steps >= 20);
+}
+
+TEST_CASE("killed before any step of being served from the queue, a process has no ticket and nothing reserved") {
+    if (!can_trace())
+        return;
+    const unsigned steps = kill_before_steps<SceneWithJob>(
+        Stride(4),
+        [](SceneWithJob& scene) {
+            Place place;
+            require(place.open(scene.folder));
+            place.ledger.queue_up(4 * kGiB, nullptr);
+            require(place.ledger.look(0, &place.committed, &place.available));
+            SteppedChild::from_here();
+            require(place.join("job", 4 * kGiB, 4 * kGiB, AccountKind::job) == Joined::yes);
+            require(!place.ledger.queued());
+        },
+        [](SceneWithJob& scene) {
+            CHECK(available(scene.folder) == scene.available_before);
+            leave(scene);
+            check_nothing_left(scene);
+        });
+    CHECK(steps >= 20);
+}
+
+TEST_CASE("killed before any step of taking back what a dead process held, a process leaves the rest to the next") {
+    if (!can_trace())
+        return;
+    struct SceneWithDead : SceneWithIdle {
+        SceneWithDead() { idle.kill(); }
+    };
+    const unsigned steps = kill_before_steps<SceneWithDead>(
+        Stride(4),
+        [](SceneWithDead& scene) {
+            Place place;
+            require(place.open(scene.folder));
+            SteppedChild::from_here();
+            place.ledger.take_back_dead();
+        },
+        check_nothing_left);
+    CHECK(steps >= 20);
+}
+
+namespace {
+
+// All that is held is the idle one's and the survivor's gibibyte, whoever looks, in the file that is there now.
+void check_idle_counted(SceneWithIdle& scene) {
+    const uint64_t held = scene.idle_holds + kGiB;
+    const auto newcomer_counts = [&] {
+        Place newcomer;
+        REQUIRE(join_lab(newcomer, scene.folder));
+        CHECK(newcomer.membership.used() == held);
+        CHECK_FALSE(newcomer.membership.reserve(8 * kGiB - held + 1, 0, nullptr));
+        newcomer.ledger.close();
+    };
+    newcomer_counts();
+    scene.survivor.ledger.take_back_dead();
+    CHECK(scene.survivor.membership.used() == held);
+    newcomer_counts();
+    // It finds the new file by itself, or is killed before.
+    static bool finds = false;
+    finds = !finds;
+    if (finds) {
+        scene.idle.ask(Step::take_back_dead);
+        CHECK(scene.idle.ask(Step::read_total) == gib(held / kGiB));
+        CHECK(scene.idle.ask(Step::give_back_5_gib) == Answer::given_back);
+        CHECK(scene.survivor.membership.used() == held - 5 * kGiB);
+    }
+    scene.idle.kill();
+    check_nothing_left(scene);
+}
+
+void idle_reserves(SceneWithIdle& scene) { scene.reserve_more(); }
+
+}  // namespace
+
+TEST_CASE("killed before any step of carrying a removed file's members into a new one, a newcomer loses nobody") {
+    if (!can_trace())
+        return;
+    const unsigned steps = kill_before_steps<SceneWithIdle>(
+        Stride(12),
+        [](SceneWithIdle& scene) {
+            std::filesystem::remove(scene.folder.file());
+            Place place;
+            SteppedChild::from_here();
+            require(join_lab(place, scene.folder));
+            require(place.membership.used() == 6 * kGiB);
+            require(place.membership.reserve(2 * kGiB, 0, nullptr));
+        },
+        check_idle_counted, idle_reserves);
+    CHECK(steps >= 20);
+}
+
+TEST_CASE("killed before any step of putting back a file that was removed, a member loses nobody") {
+    if (!can_trace())
+        return;
+    const unsigned steps = kill_before_steps<SceneWithIdle>(
+        Stride(12),
+        [](SceneWithIdle& scene) {
+            Place place;
+            require(join_lab(place, scene.folder));
+            require(place.membership.reserve(kGiB, 0, nullptr));
+            std::filesystem::remove(scene.folder.file());
+            SteppedChild::from_here();
+            place.ledger.take_back_dead();
+            require(place.membership.used() == 7 * kGiB);
+        },
+        check_idle_counted, idle_reserves);
+    CHECK(steps >= 20);
+}
+
+// Two jobs of which one fits: the first stands still before a step while the second is admitted, and goes on then. Two
+// users have two files, which nobody can lock together.
+TEST_CASE("of two jobs that don't both fit one is admitted, wherever one stands still meanwhile", "[slow]") {
+    const bool of_two_users = GENERATE(false, true);
+    if (!can_trace() || (of_two_users && !can_be_other_users()))
+        return;
+    CAPTURE(of_two_users);
+    unsigned first_won = 0;
+    unsigned second_won = 0;
+    const Stride stride(8);
+    for (unsigned step = stride.first;; step += stride.every) {
+        const Scene scene;
+        REQUIRE(chmod(scene.folder.path.c_str(), 01777) == 0);
+        Child second([&](char) {
+            Place place;
+            if (of_two_users && (setresgid(60002, 60002, 60002) != 0 || setresuid(60002, 60002, 60002) != 0))
+                return Answer::unknown;
+            return answer_of(reserve_job(place, scene.folder, "second", 10 * kGiB));
+        });
+        SteppedChild first([&] {
+            Place place;
+            SteppedChild::from_here();
+            _exit(answer_of(reserve_job(place, scene.folder, "first", 10 * kGiB)));
+        });
+        if (!first.go_to(step))
+            break;
+        INFO("one stands still before step " << step << ", " << first.about_to());
+        const char answer = second.ask(Step::join);
+        // Nobody waits for ever for one that stands still.
+        first.finish();
+        CAPTURE(answer, first.exit_code());
+        const int admitted = (answer == Answer::joined) + (first.exit_code() == Answer::joined);
+        const int refused = (answer == Answer::refused) + (first.exit_code() == Answer::refused);
+        CHECK(admitted <= 1);
+        CHECK(refused <= 1);
+        first_won += first.exit_code() == Answer::joined;
+        second_won += answer == Answer::joined;
+    }
+    CHECK(first_won > 0);
+    CHECK(second_won > 0);
+}
