@@ -2,13 +2,11 @@
 #pragma once
 // Files that are only in memory, by which processes share what the fake GPU holds.
 
-#include <linux/memfd.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 namespace cuslice::fake {
 
-/// memfd_create, which the C library has itself from 2.27 on: a descriptor that exec closes, or -1 with errno.
-inline int memory_file(const char* name) { return static_cast<int>(::syscall(SYS_memfd_create, name, MFD_CLOEXEC)); }
+/// A file without a name that an exec closes, sparse until it is written: its descriptor, or -1 with errno.
+/// memfd_create, which kernels have from 3.17 on; where one lacks it, or a sandbox refuses it, a file of /dev/shm whose
+/// name is gone.
+int memory_file(const char* name);
 
 }  // namespace cuslice::fake

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -72,16 +75,29 @@ bool lends(const Gpu& gpu, uint64_t id) {
                        [&](const auto& entry) { return entry.second.id == id && entry.second.opened == 0; });
 }
 
+/// Kernels have getrandom from 3.17 on, and some sandboxes refuse it. /dev/urandom is older, and can be missing; the
+/// clock, at last, is this process's alone.
+uint64_t drawn() {
+    uint64_t number = 0;
+    if (::syscall(SYS_getrandom, &number, sizeof number, 0) == static_cast<long>(sizeof number))
+        return number;
+    const int file = ::open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    const bool read = file >= 0 && ::read(file, &number, sizeof number) == static_cast<ssize_t>(sizeof number);
+    if (file >= 0)
+        ::close(file);
+    if (read)
+        return number;
+    static std::atomic<uint64_t> count{0};
+    const auto now = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    return now ^ static_cast<uint64_t>(::getpid()) << 40 ^ count++ << 1;
+}
+
 }  // namespace
 
 uint64_t new_sharing_id() {
     uint64_t id = 0;
-    while (id == 0) {
-        // getrandom itself is newer than the C library 2.17.
-        if (::syscall(SYS_getrandom, &id, sizeof id, 0) != static_cast<long>(sizeof id))
-            id = 0;
-        id &= ~(1ULL << 63);  // the accounting's own
-    }
+    while (id == 0)
+        id = drawn() & ~(1ULL << 63);  // the accounting's own
     return id;
 }
 
