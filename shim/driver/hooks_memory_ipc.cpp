@@ -21,6 +21,14 @@ CUresult refuse_open() {
     return CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult refuse_export() {
+    LogLine line;
+    line.append("cuIpcGetMemHandle: the block lies in a cached segment, and the kernel gives no file in memory");
+    line.append(" (memfd_create) for its handle; run this process with --allocator direct");
+    log_line(LogLevel::warn, line);
+    return CUDA_ERROR_OPERATING_SYSTEM;
+}
+
 IpcBlocks& ipc_blocks() { return process().caches().ipc_blocks(); }
 
 void note_exported(CUdeviceptr base) {
@@ -55,17 +63,23 @@ CUSLICE_HOOK(cuIpcGetMemHandle, handle, address) {
     if (block.address && !process().caches().exported(block))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUdeviceptr base = block.address ? block.segment->address : address;
-    const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, base);
-    if (result != CUDA_SUCCESS || !entry.counts())
+    CUipcMemHandle made;
+    const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle ? &made : nullptr, base);
+    if (result != CUDA_SUCCESS)
         return result;
+    if (!entry.counts()) {
+        *handle = made;
+        return result;
+    }
     // Documented for an allocation's base only, but drivers may take any address in it.
     size_t size = 0;
     if (!block.address && CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS)
         base = address;
-    note_exported(base);
     const uint64_t offset = block.address - (block.address ? base : 0);
-    if (offset && !ipc_blocks().give(handle, offset, block.requested))
-        return CUDA_ERROR_OPERATING_SYSTEM;
+    if (offset && !ipc_blocks().give(&made, offset, block.requested))
+        return refuse_export();
+    note_exported(base);
+    *handle = made;
     return result;
 }
 
