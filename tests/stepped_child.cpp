@@ -122,7 +122,7 @@ bool SteppedChild::go_to(unsigned number) {
 
 void SteppedChild::finish() {
     stepping_ = false;
-    if (at_ == At::entry)
+    if (!ended_ && at_ == At::entry)
         next_stop();
     if (ended_)
         return;
