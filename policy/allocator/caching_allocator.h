@@ -292,9 +292,9 @@ inline auto CachingAllocator<B>::free_small(Span* span, uint64_t address, int* e
     while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed))
         if (!(live & Span::kLive))
             return Freed::invalid;
-    const uint32_t requested = live & Span::kRequested;
+    const auto requested = [&] { return live & Span::kRequested; };  // asked for late, it takes a register less
     if (live & Span::kMarked && !backing_.forget(address)) {
-        heap_.abandon_freed(SizeClass::bytes(span->size_class), requested);
+        heap_.abandon_freed(SizeClass::bytes(span->size_class), requested());
         return Freed::done;
     }
 
@@ -306,20 +306,20 @@ inline auto CachingAllocator<B>::free_small(Span* span, uint64_t address, int* e
             Magazine& magazine = cache->magazines[size_class];
             if (magazine.count < magazine.capacity) [[likely]] {
                 magazine.slots[magazine.count++] = {address, &word};
-                cache->traffic.free(bytes, requested);
+                cache->traffic.free(bytes, requested());
                 cache->lock.leave();
                 return Freed::done;
             }
         } else if (Batch* open = cache->open; open && open->count < Batch::kMax && open->bytes < Batch::kMaxBytes) {
             open->add(SmallBlock{address, &word}, size_class);
             cache->deferred.add(bytes);
-            cache->traffic.free(bytes, requested);
+            cache->traffic.free(bytes, requested());
             cache->lock.leave();
             return Freed::done;
         }
         cache->lock.leave();
     }
-    return free_small_slowly(span, address, requested, quiet);
+    return free_small_slowly(span, address, requested(), quiet);
 }
 
 }  // namespace cuslice

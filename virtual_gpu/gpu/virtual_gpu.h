@@ -86,10 +86,11 @@ class VirtualGpu {
     // Bytes that can be reserved as things stand.
     uint64_t room() const;
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
-    bool within_limit(LimitError* why) const {
-        if (siblings_.joined() && siblings_.sharing().budget().over(why))
+    [[gnu::always_inline]] bool within_limit(LimitError* why) const {
+        const bool joined = siblings_.joined();
+        if (joined && siblings_.sharing().budget().over(why))
             return false;
-        const uint64_t used = budget_.used(), most = siblings_.own_limit(slice_.limit);
+        const uint64_t used = budget_.used(), most = joined ? siblings_.process_limit() : slice_.limit;
         if (used <= most)
             return true;
         if (why)
