@@ -65,7 +65,7 @@ CUSLICE_HOOK(cuIpcGetMemHandle, handle, address) {
     CUdeviceptr base = block.address ? block.segment->address : address;
     CUipcMemHandle made;
     const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle ? &made : nullptr, base);
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS || !handle)
         return result;
     if (!entry.counts()) {
         *handle = made;
