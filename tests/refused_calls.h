@@ -28,4 +28,19 @@ inline bool refuse_call(unsigned call, unsigned error) {
     return filter_calls(program);
 }
 
+/// The same of this call where the argument at place `which`, from 0 on, is one of [from, to].
+inline bool refuse_commands(unsigned call, unsigned which, unsigned from, unsigned to, unsigned error) {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                 static_cast<unsigned>(offsetof(seccomp_data, args) + which * sizeof(seccomp_data::args[0]))),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, from, 0, 2),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, to, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    return filter_calls(program);
+}
+
 }  // namespace cuslice::tests

@@ -14,7 +14,7 @@ int memory_file(const char* name) {
     const auto file = static_cast<int>(::syscall(SYS_memfd_create, name, MFD_CLOEXEC));
     if (file >= 0)
         return file;
-    char path[] = "/dev/shm/cuslice-fake-XXXXXX";
+    char path[] = "/dev/shm/cuslice-memory-XXXXXX";
     const int named = ::mkostemp(path, O_CLOEXEC);
     if (named >= 0)
         ::unlink(path);

@@ -75,8 +75,8 @@ bool lends(const Gpu& gpu, uint64_t id) {
                        [&](const auto& entry) { return entry.second.id == id && entry.second.opened == 0; });
 }
 
-/// Kernels have getrandom from 3.17 on, and some sandboxes refuse it. /dev/urandom is older, and can be missing; the
-/// clock, at last, is this process's alone.
+/// Kernels have getrandom from 3.17 on, and some sandboxes refuse it. /dev/urandom is older, but may be missing; clock
+/// and pid are the last resort.
 uint64_t drawn() {
     uint64_t number = 0;
     if (::syscall(SYS_getrandom, &number, sizeof number, 0) == static_cast<long>(sizeof number))

@@ -2,8 +2,6 @@
 // A kernel of Linux 3.10, the oldest that a C library 2.17 was sold with: calls and commands that came later are not
 // there. What a program gets, and what others see of it, is the same.
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -59,49 +57,16 @@ bool is_ours(unsigned call) {
            call == SYS_pwritev2;
 }
 
-class Filter {
-  public:
-    /// Answers EINVAL where the argument at `which` of `call` is one of these commands.
-    void without_commands(unsigned call, unsigned which, const std::vector<unsigned>& commands) {
-        const auto count = static_cast<uint8_t>(commands.size());
-        load(offsetof(seccomp_data, nr));
-        // Past the commands, to the load of the next.
-        jump_if(call, 0, static_cast<uint8_t>(count + 2));
-        load(offsetof(seccomp_data, args) + which * sizeof(uint64_t));
-        for (uint8_t i = 0; i < count; i++)
-            jump_if(commands[i], static_cast<uint8_t>(count - 1 - i), i + 1 == count ? 1 : 0);
-        answer(EINVAL);
-    }
-    void without_call(unsigned call, unsigned error) {
-        load(offsetof(seccomp_data, nr));
-        jump_if(call, 0, 1);
-        answer(error);
-    }
-    bool begin() {
-        program_.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-        const sock_fprog filter{static_cast<unsigned short>(program_.size()), program_.data()};
-        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-    }
-
-  private:
-    void load(size_t at) { program_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(at))); }
-    void jump_if(unsigned value, uint8_t yes, uint8_t no) {
-        program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no));
-    }
-    void answer(unsigned error) { program_.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error)); }
-
-    std::vector<sock_filter> program_;
-};
-
 /// This thread, and all that it starts. `error`: a sandbox that doesn't know a call may say EPERM.
 bool become_old(unsigned error) {
-    Filter filter;
+    bool old = true;
     for (const unsigned call : kLater)
         if (error == ENOSYS || is_ours(call))
-            filter.without_call(call, error);
-    filter.without_commands(SYS_fcntl, 1, {F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_ADD_SEALS, F_GET_SEALS});
-    filter.without_commands(SYS_madvise, 2, {kWipeOnFork, kPopulateWrite});
-    return filter.begin();
+            old = old && refuse_call(call, error);
+    return old && refuse_commands(SYS_fcntl, 1, F_OFD_GETLK, F_OFD_SETLKW, EINVAL) &&
+           refuse_commands(SYS_fcntl, 1, F_ADD_SEALS, F_GET_SEALS, EINVAL) &&
+           refuse_commands(SYS_madvise, 2, kWipeOnFork, kWipeOnFork, EINVAL) &&
+           refuse_commands(SYS_madvise, 2, kPopulateWrite, kPopulateWrite, EINVAL);
 }
 
 /// Amounts of each process, by `cuslice ps --json`; no pids, times or drawn names.

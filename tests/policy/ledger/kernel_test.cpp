@@ -37,25 +37,11 @@ struct Opening {
     static constexpr char said_otherwise = 'n';
 };
 
-// From now on fcntl's commands [from, to] are refused to this process.
-bool refuse_fcntl(unsigned from, unsigned to, unsigned error) {
-    sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 4),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, from, 0, 2),
-        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, to, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    return filter_calls(program);
-}
-
 // A member on a kernel before 3.15, or under an emulated one.
 std::function<char(char)> old_member(const LedgerFolder& folder) {
     return [inner = member(folder)](char step) {
         if (step == KernelStep::refuse_open_file_locks)
-            return refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done : Answer::refused;
+            return refuse_commands(SYS_fcntl, 1, F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done : Answer::refused;
         return inner(step);
     };
 }
@@ -82,9 +68,10 @@ TEST_CASE("where the kernel has no locks of open files, those of processes are a
         bool unknown = false;
         switch (step) {
             case KernelStep::refuse_open_file_locks:
-                return refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done : Answer::refused;
+                return refuse_commands(SYS_fcntl, 1, F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done
+                                                                                        : Answer::refused;
             case KernelStep::refuse_process_locks:
-                return refuse_fcntl(F_GETLK, F_SETLKW, EPERM) ? Answer::done : Answer::refused;
+                return refuse_commands(SYS_fcntl, 1, F_GETLK, F_SETLKW, EPERM) ? Answer::done : Answer::refused;
             default: {
                 const bool locked = is_locked(file, static_cast<uint64_t>(step - look_at_byte(0)), &unknown);
                 if (unknown)
@@ -112,7 +99,8 @@ TEST_CASE("where the kernel has no locks of open files, who leaves the queue giv
     Child child([&, place = std::make_shared<Place>()](char step) {
         switch (step) {
             case KernelStep::refuse_open_file_locks:
-                return refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done : Answer::refused;
+                return refuse_commands(SYS_fcntl, 1, F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done
+                                                                                        : Answer::refused;
             case KernelStep::queue_up:
                 if (!place->open(folder))
                     return Answer::refused;
@@ -188,8 +176,9 @@ TEST_CASE("a process that nothing can tell of its own locks doesn't take itself 
     Child child([&, place = std::make_shared<Place>()](char step) {
         switch (step) {
             case KernelStep::hide_own_locks:
-                return refuse_readlink() && refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? Answer::done
-                                                                                            : Answer::refused;
+                return refuse_readlink() && refuse_commands(SYS_fcntl, 1, F_OFD_GETLK, F_OFD_SETLKW, EINVAL)
+                           ? Answer::done
+                           : Answer::refused;
             case Step::join:
                 if (!place->open(folder) || place->join("lab", 8 * kGiB) != Joined::yes)
                     return Answer::refused;
@@ -243,7 +232,8 @@ TEST_CASE("a sandbox that allows no locks is not taken for a process that holds 
     const LedgerFolder folder;
     Child child([&](char) {
         Place place;
-        if (!refuse_fcntl(F_GETLK, F_SETLKW, EPERM) || !refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EPERM))
+        if (!refuse_commands(SYS_fcntl, 1, F_GETLK, F_SETLKW, EPERM) ||
+            !refuse_commands(SYS_fcntl, 1, F_OFD_GETLK, F_OFD_SETLKW, EPERM))
             return Opening::not_refused;
         if (place.open(folder))
             return Opening::opened;
