@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+
 #include "shim/driver/counted.h"
 
 namespace cuslice {
@@ -17,6 +19,24 @@ inline PoolRoom room_to_grow(VirtualGpu& gpu, MemoryPools::Growing& growing, uin
         return PoolRoom::reserved;
     }
     return growing.enter_on_spare(true) ? PoolRoom::spare : PoolRoom::none;
+}
+
+// A pool has taken more than anybody could know beforehand, and the limit is exceeded. True if what pools keep in
+// reserve makes up for that. `*with_it`: bytes in use.
+[[gnu::cold, gnu::noinline]] inline bool fits_by_reserves(VirtualGpu& gpu, uint64_t* with_it, LimitError* why) {
+    gpu.refresh(true);
+    *with_it = gpu.budget().used();
+    return gpu.within_limit(why) || gpu.siblings().given_back().within_limit();
+}
+
+// It doesn't, and the allocation was undone.
+[[gnu::cold, gnu::noinline]] inline CUresult refuse_undone(Function function, VirtualGpu& gpu, uint64_t bytes,
+                                                           uint64_t with_it, LimitError why) {
+    gpu.refresh(true);
+    const uint64_t taken = with_it - std::min(with_it, gpu.budget().used());
+    why.used -= std::min(why.used, taken);
+    why.requested = std::max(bytes, taken);
+    return refuse(function, gpu, why, bytes);
 }
 
 // The shape of every hook in which a memory pool can grow. `undo` gives the allocation back and waits until the pool
@@ -49,11 +69,10 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
         gpu->siblings().given_back().publish_settled();  // its end gives back, where no hook is
     if (gpu->within_limit(&why) || gpu->siblings().given_back().within_limit())
         return result;
-    if (!undo())
+    uint64_t with_it = 0;
+    if (fits_by_reserves(*gpu, &with_it, &why) || !undo())
         return result;
-    gpu->refresh(true);
-    why.requested = bytes;
-    return refuse(function, *gpu, why);
+    return refuse_undone(function, *gpu, bytes, with_it, why);
 }
 
 }  // namespace cuslice

@@ -9,6 +9,7 @@
 
 #include "shim/process/process.h"
 #include "tests/catch.h"
+#include "virtual_gpu/driver/table.h"
 
 namespace cuslice::tests {
 
@@ -35,6 +36,26 @@ struct Within {
 
   private:
     bool fits_ = false;
+};
+
+/// While it lives, the driver has this function at another address.
+struct Instead {
+    Instead(Function function, const void* address)
+        : slot_(cuslice_driver_slots[static_cast<size_t>(function)]), before_(driver_slot(function)) {
+        slot_ = const_cast<void*>(address);
+    }
+    template <typename Answer, typename... Arguments>
+    Instead(Function function, Answer (*now)(Arguments...)) : Instead(function, reinterpret_cast<const void*>(now)) {}
+    ~Instead() { slot_ = before_; }
+    Instead(const Instead&) = delete;
+    Instead& operator=(const Instead&) = delete;
+
+    /// The driver's own.
+    void* before() const { return before_; }
+
+  private:
+    void*& slot_;
+    void* const before_;
 };
 
 }  // namespace cuslice::tests

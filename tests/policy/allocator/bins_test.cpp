@@ -91,12 +91,15 @@ TEST_CASE("the largest is known to 3%") {
     CHECK(blocks.bins.largest() == uint64_t{1} << 51);
 }
 
-TEST_CASE("whatever comes and goes, the best is large enough, and none that is 7% smaller would have been") {
+TEST_CASE("whatever comes and goes, the best is large enough, and none that is 4% smaller would have been") {
     std::mt19937_64 random(20261123);
+    const bool alike = GENERATE(false, true);  // many of a list's sizes
+    CAPTURE(alike);
     Blocks blocks;
     std::vector<Block*> free;
     for (int i = 0; i < 20'000; i++) {
-        const uint64_t bytes = (1 + (random() >> (random() % 40 + 24))) * kUnit;
+        const uint64_t units = alike ? 100'000 + random() % 100'000 : 1 + (random() >> (random() % 40 + 24));
+        const uint64_t bytes = units * kUnit;
         if (free.size() < 300 && random() % 2) {
             free.push_back(blocks.add(bytes));
         } else if (!free.empty()) {
@@ -114,7 +117,7 @@ TEST_CASE("whatever comes and goes, the best is large enough, and none that is 7
         REQUIRE((best == 0) == (least == ~0ull));
         if (best) {
             REQUIRE(best >= bytes);
-            REQUIRE(best <= least + least / 14);
+            REQUIRE(best <= least + least / 28);
         }
         REQUIRE(largest <= most);
         REQUIRE(largest >= most - most / 28);

@@ -86,6 +86,14 @@ TEST_CASE("a process that is never stopped waits no longer than its deadline") {
     CHECK(kernel_clock(CLOCK_MONOTONIC) - start >= uint64_t{100} * kMillisecond);
 }
 
+TEST_CASE("who waits for a word knows whether it may have changed or only time has passed") {
+    Deadline deadline(60'000);
+    const int32_t word = 1;
+    CHECK_FALSE(deadline.pause_for(word, 1, kMillisecond));
+    CHECK(deadline.pause_for(word, 2, kMillisecond));  // it had another value before the wait
+    CHECK_FALSE(deadline.passed());
+}
+
 TEST_CASE("a lock is still waited for by a process that was stopped for longer than its deadline") {
     const LedgerFolder folder;
     {

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -126,6 +127,25 @@ TEST_CASE("a file of another user's is nobody's presence") {
     REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
     CHECK(life_of(watcher.where, kId) == Life::missing);
     CHECK_FALSE(remove_ended(watcher.where, kId));
+}
+
+TEST_CASE("of a presence that can't be opened it is unknown whether its process lives") {
+    const LedgerFolder folder;
+    const Living watcher(folder);
+    constexpr uint64_t kId = 0x1234;
+    const std::string path = path_of(folder, kId);
+    std::ofstream(path) << "x";
+    constexpr char kLease = 'l';
+    Child leases([&path](char) {
+        signal(SIGIO, SIG_IGN);  // told to give up its lease
+        const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+        return fcntl(file, F_SETLEASE, F_WRLCK) == 0 ? Answer::locked : Answer::not_locked;
+    });
+    REQUIRE(leases.ask(kLease) == Answer::locked);
+    CHECK(life_of(watcher.where, kId) == Life::unknown);
+    CHECK_FALSE(remove_ended(watcher.where, kId));
+    leases.kill();
+    CHECK(std::filesystem::exists(path));
 }
 
 TEST_CASE("a presence that somebody removes is made anew, under another number") {

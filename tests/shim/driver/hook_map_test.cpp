@@ -26,17 +26,8 @@ const void* exported(Function function) {
     return all[static_cast<size_t>(function)];
 }
 
-/// While it lives, the driver has this function at that address.
-struct At {
-    At(Function function, uintptr_t address) : slot(cuslice_driver_slots[static_cast<size_t>(function)]), before(slot) {
-        slot = reinterpret_cast<void*>(address);
-    }
-    ~At() { slot = before; }
-    At(const At&) = delete;
-    At& operator=(const At&) = delete;
-    void*& slot;
-    void* before;
-};
+/// An address that is never followed.
+const void* at(uintptr_t address) { return reinterpret_cast<const void*>(address); }
 
 std::unique_ptr<HookMap> map_of_now() {
     auto map = std::make_unique<HookMap>();
@@ -74,21 +65,22 @@ TEST_CASE("functions whose addresses fall on one place of the map are told apart
     // The same in their low bits, whatever number of places there are: the first ones of the map, or the last.
     const uintptr_t low = GENERATE(uintptr_t{0}, uintptr_t{0xFFFFFF0});
     constexpr uintptr_t kStep = uintptr_t{1} << 32;
-    const At alloc(Function::cuMemAlloc_v2, low + 1 * kStep), free(Function::cuMemFree_v2, low + 2 * kStep),
-        managed(Function::cuMemAllocManaged, low + 3 * kStep), pitch(Function::cuMemAllocPitch_v2, low + 4 * kStep);
+    const Instead alloc(Function::cuMemAlloc_v2, at(low + 1 * kStep)),
+        free(Function::cuMemFree_v2, at(low + 2 * kStep)), managed(Function::cuMemAllocManaged, at(low + 3 * kStep)),
+        pitch(Function::cuMemAllocPitch_v2, at(low + 4 * kStep));
     const auto map = map_of_now();
     for (const Function function :
          {Function::cuMemAlloc_v2, Function::cuMemFree_v2, Function::cuMemAllocManaged, Function::cuMemAllocPitch_v2})
         CHECK(map->hook_for(driver_slot(function)) == exported(function));
-    CHECK(map->hook_for(reinterpret_cast<void*>(low + 5 * kStep)) == nullptr);
+    CHECK(map->hook_for(at(low + 5 * kStep)) == nullptr);
 }
 
 TEST_CASE("what the driver has twice is one function of ours") {
     const Within within(kCached);
     if (!within)
         return;
-    const At here(Function::cuMemFreeAsync, 0x7770), there(Function::cuMemFreeAsync_ptsz, 0x7770);
-    const void* hook = map_of_now()->hook_for(reinterpret_cast<void*>(0x7770));
+    const Instead here(Function::cuMemFreeAsync, at(0x7770)), there(Function::cuMemFreeAsync_ptsz, at(0x7770));
+    const void* hook = map_of_now()->hook_for(at(0x7770));
     CHECK((hook == exported(Function::cuMemFreeAsync) || hook == exported(Function::cuMemFreeAsync_ptsz)));
 }
 

@@ -101,6 +101,36 @@ TEST_CASE("what a runtime creates on a physical GPU is its thread's part's to pa
     CHECK(SEEN(cuMemPoolCreate)(&pool, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_CASE("the pool that a runtime sets for a physical GPU is that of its thread's part") {
+    const Within within(kSplit, "2xt4");
+    if (!within)
+        return;
+    Within::use(kPart);
+    CUmemoryPool default_pool = nullptr, pool = nullptr, made = nullptr;
+    REQUIRE(SEEN(cuDeviceGetDefaultMemPool)(&default_pool, kPhysical) == CUDA_SUCCESS);
+    CHECK(default_pool != nullptr);
+    CHECK(SEEN(cuDeviceGetMemPool)(&pool, kPhysical) == CUDA_SUCCESS);
+    CHECK(pool == default_pool);
+    CUmemPoolProps wish{};
+    wish.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wish.location = {CU_MEM_LOCATION_TYPE_DEVICE, kPhysical};
+    REQUIRE(SEEN(cuMemPoolCreate)(&made, &wish) == CUDA_SUCCESS);
+    CHECK(SEEN(cuDeviceSetMemPool)(kPhysical, made) == CUDA_SUCCESS);
+    CHECK(SEEN(cuDeviceGetMemPool)(&pool, kPhysical) == CUDA_SUCCESS);
+    CHECK(pool == made);
+    CHECK(SEEN(cuDeviceGetDefaultMemPool)(&pool, kPhysical) == CUDA_SUCCESS);
+    CHECK(pool == default_pool);
+    // As the program counts.
+    CHECK(cuDeviceGetMemPool(&pool, kPart) == CUDA_SUCCESS);
+    CHECK(pool == made);
+    CHECK(SEEN(cuDeviceSetMemPool)(kPhysical, default_pool) == CUDA_SUCCESS);
+    CHECK(cuMemPoolDestroy(made) == CUDA_SUCCESS);
+    // A GPU that isn't there is refused, by each.
+    CHECK(SEEN(cuDeviceGetDefaultMemPool)(&pool, 7) != CUDA_SUCCESS);
+    CHECK(SEEN(cuDeviceGetMemPool)(&pool, 7) != CUDA_SUCCESS);
+    CHECK(SEEN(cuDeviceSetMemPool)(7, default_pool) != CUDA_SUCCESS);
+}
+
 TEST_CASE("a runtime's uses of a physical GPU's context are given up on the parts that they were of") {
     const Within within(kSplit, "2xt4");
     if (!within)
