@@ -283,15 +283,14 @@ inline auto CachingAllocator<B>::free_small(Span* span, uint64_t address, int* e
     if (index == Span::kNone || span->address_of(index) != address)
         return Freed::invalid;
     auto& word = span->word(index);
-    uint32_t live = word.load(std::memory_order_relaxed);
-    if (!(live & Span::kLive))
-        return Freed::invalid;
     bool quiet = false;
     if (!may_free(address, &quiet, error))
         return Freed::failed;
-    while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed))
+    uint32_t live = word.load(std::memory_order_relaxed);
+    do {
         if (!(live & Span::kLive))
             return Freed::invalid;
+    } while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed));
     const auto requested = [&] { return live & Span::kRequested; };  // asked for late, it takes a register less
     if (live & Span::kMarked && !backing_.forget(address)) {
         heap_.abandon_freed(SizeClass::bytes(span->size_class), requested());

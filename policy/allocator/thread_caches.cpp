@@ -260,14 +260,6 @@ void ThreadCaches::keep_more(ThreadCache& cache, uint64_t wanted) {
         cache.kept.set_limit(wanted);
 }
 
-Batch* ThreadCaches::take_open(ThreadCache& cache, Batch* ThreadCache::*which, uint64_t least) {
-    if (!(cache.*which) || (cache.*which)->bytes < least)
-        return nullptr;
-    Batch* open = std::exchange(cache.*which, nullptr);
-    cache.deferred.add(0 - open->bytes);
-    return open;
-}
-
 UnfencedFrees ThreadCaches::take_freed(ThreadCache* cache, ReuseScope scope, uint64_t life) {
     UnfencedFrees freed;
     if (!cache || !cache->lock.enter())

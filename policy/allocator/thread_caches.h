@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <utility>
 
 #include "policy/allocator/deferred_frees.h"
 #include "policy/allocator/life.h"
@@ -106,5 +107,13 @@ class ThreadCaches {
     Relaxed<uint64_t> allocated_peak_, requested_peak_, active_peak_;
     MovedBytes moved_;
 };
+
+inline Batch* ThreadCaches::take_open(ThreadCache& cache, Batch* ThreadCache::*which, uint64_t least) {
+    if (!(cache.*which) || (cache.*which)->bytes < least)
+        return nullptr;
+    Batch* open = std::exchange(cache.*which, nullptr);
+    cache.deferred.add(0 - open->bytes);
+    return open;
+}
 
 }  // namespace cuslice

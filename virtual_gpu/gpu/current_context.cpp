@@ -5,9 +5,7 @@ namespace cuslice {
 
 bool is_own(CUcontext context) { return context && current_context() == context; }
 
-NamedContext::NamedContext(CUcontext context, Of of, bool takes) : is_own_(is_own(context)), is_there_(is_own_) {
-    if (is_own_ && !takes)
-        return;
+void NamedContext::visit(CUcontext context, Of of, bool takes) {
     visit_.emplace(context, takes);
     is_there_ = *visit_ && (of == Of::any || gpu_state().contexts.known_id(context));
 }

@@ -15,7 +15,11 @@ class NamedContext {
   public:
     // `known`: one of GpuState::contexts, so that one which has ended isn't put to the driver. `takes`: see Visits.
     enum class Of { any, known };
-    explicit NamedContext(CUcontext context, Of of = Of::known, bool takes = false);
+    explicit NamedContext(CUcontext context, Of of = Of::known, bool takes = false)
+        : is_own_(is_own(context)), is_there_(is_own_) {
+        if (!is_own_ || takes)
+            visit(context, of, takes);
+    }
     NamedContext(const NamedContext&) = delete;
     NamedContext& operator=(const NamedContext&) = delete;
 
@@ -26,6 +30,8 @@ class NamedContext {
     bool is_current() const { return is_own_; }
 
   private:
+    void visit(CUcontext context, Of of, bool takes);
+
     std::optional<Visit> visit_;
     bool is_own_, is_there_;
 };

@@ -157,6 +157,18 @@ TEST_CASE("strict: a block whose GPU can't be waited for stays the program's") {
     CHECK(a.free(large) == Freed::done);
 }
 
+TEST_CASE("the GPU's own error is answered before it is seen that a small block is free already") {
+    Allocator a;
+    const uint64_t block = a.allocate(1000);
+    CHECK(a.free(block) == Freed::done);
+    a.memory.sync_error = kIllegalAddress;
+    CHECK(a.free(block) == Freed::failed);
+    CHECK(a.error == kIllegalAddress);
+    a.memory.sync_error = 0;
+    CHECK(a.free(block) == Freed::invalid);
+    CHECK(a.allocator.statistics().frees == 1);
+}
+
 TEST_CASE("while a stream is captured nothing is waited for, and freed blocks are not handed out") {
     const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
