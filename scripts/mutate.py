@@ -18,8 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from mutation import asking, drawing, report, tree  # noqa: E402
 
 # Labels of the tests that can reach a folder's code, which are asked.
-LABELS = {"policy": ("policy", "virtual_gpu", "shim", "preload", "cli"), "virtual_gpu": ("virtual_gpu", "shim", "preload"),
-          "shim": ("shim", "preload")}
+LABELS = {"policy": ("policy", "virtual_gpu", "shim", "preload", "cli"),
+          "virtual_gpu": ("virtual_gpu", "shim", "preload"), "shim": ("shim", "preload")}
 COUNTED = ("killed", "hangs", "survived", "not reached")  # all others are left out, and others drawn for them
 
 

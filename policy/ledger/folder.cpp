@@ -24,6 +24,16 @@ bool stat_name(int folder, const char* name, struct stat* info) {
     return syscall(SYS_newfstatat, folder, name, info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+bool let_all_read(int file) {
+    if (fchmod(file, 0644) == 0)
+        return true;
+    const int error = errno;
+    struct stat info {};
+    const bool readable = stat_of(file, &info) && info.st_mode & S_IROTH;
+    errno = error;
+    return readable;
+}
+
 void set_text(LedgerError* why, const char* format, ...) {
     if (!why)
         return;

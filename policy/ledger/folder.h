@@ -47,6 +47,8 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsig
 bool stat_of(int file, struct stat* info);
 /// The same for a name in a folder, or for a path where that is AT_FDCWD. A link isn't followed.
 bool stat_name(int folder, const char* name, struct stat* info);
+/// Lets all users read a file of this user's, whatever the host's umask. False where that is refused: errno says why.
+bool let_all_read(int file);
 
 /// The folder, and the user whose files in it are meant.
 struct UserFolder {

@@ -50,10 +50,9 @@ int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why
     snprintf(header.uuid, sizeof header.uuid, "%s", uuid);
     const bool large = may_be_as_large_as(sizeof(File)) && ftruncate(file, sizeof(File)) == 0;
     const bool has_room = large && allocate(file, 0, offsetof(File, members)) && allocate_members(file, 0, kRoom);
-    if (has_room && pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header)) {
-        fchmod(file, 0644);  // whatever the host's umask: other users read it
+    const bool written = has_room && pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
+    if (written && let_all_read(file))
         return file;
-    }
     set_no_room(why, "no room for", path);
     close(file);
     return -1;

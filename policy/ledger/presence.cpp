@@ -62,7 +62,7 @@ bool is_anothers(const UserFolder& where, uint64_t id) {
     return stat_presence(where, id, &info) && info.st_uid != where.owner;
 }
 
-void say_failure(LedgerError* why, const char* folder) {
+void say_not_locked(LedgerError* why, const char* folder) {
     set_no_room(why, "can't make a file in", folder);
     if (errno == ENOLCK || errno == EPERM || errno == ENOSYS || errno == EINVAL)
         set_text(why, "the ledger can't be locked: %s", strerror(errno));
@@ -152,21 +152,25 @@ LockKind Presence::lock_new(int* file, Lasts lasts) {
     return lock_byte_for_process(*file, 0) ? LockKind::process : LockKind::none;
 }
 
-bool Presence::make(const UserFolder& where, const char* uuid, Lasts lasts) {
+bool Presence::make(const UserFolder& where, const char* uuid, Lasts lasts, LedgerError* why) {
     const uint64_t id = new_id(uuid);
     int file = open_presence(where, id, O_RDWR | O_CREAT | O_EXCL);
     if (file < 0)
-        return false;
+        return set_no_room(why, "can't make a file in", where.path), false;
     struct stat info {};
     const LockKind kind = stat_of(file, &info) ? lock_new(&file, lasts) : LockKind::none;
-    if (kind == LockKind::none) {
-        const int error = errno;
+    if (kind == LockKind::none)
+        say_not_locked(why, where.path);
+    // Others take it for one in the making until they may read it.
+    const bool published = kind != LockKind::none && let_all_read(file);
+    if (kind != LockKind::none && !published)
+        set_failure(why, "can't let others read a file in", where.path);
+    if (!published) {
+        drop_anchor();
         remove_presence(where, id);
         close(file);
-        errno = error;
         return false;
     }
-    fchmod(file, 0644);  // whatever the host's umask: other users ask for the lock
     if (kind == LockKind::open_file)
         close(file);
     else
@@ -184,18 +188,14 @@ void Presence::take(uint64_t id, LockKind kind, Lasts lasts, const FileIdentity&
 }
 
 bool Presence::keep(const UserFolder& where, const char* uuid, Lasts lasts, LedgerError* why) {
-    if (!id_) {
-        const bool made = make(where, uuid, lasts);
-        if (!made)
-            say_failure(why, where.path);
-        return made;
-    }
+    if (!id_)
+        return make(where, uuid, lasts, why);
     const bool there = is_there(where);
     if (there && (kind_ == LockKind::open_file || lock_again(where)))
         return true;
     // Where no other can be made, as by a program that has given its rights back, this one has to do.
     Presence fresh;
-    if (geteuid() != where.owner || !fresh.make(where, uuid, lasts))
+    if (geteuid() != where.owner || !fresh.make(where, uuid, lasts, nullptr))
         return true;
     give_up(where, there);
     *this = fresh;
@@ -221,9 +221,14 @@ bool Presence::adopt(const UserFolder& where, uint64_t id, int descriptor) {
 void Presence::give_up(const UserFolder& where, bool remove) {
     if (id_ && remove && is_there(where))
         remove_presence(where, id_);
+    drop_anchor();
+    forget();
+}
+
+void Presence::drop_anchor() {
     if (anchor_)
         munmap(anchor_, kPage);
-    forget();
+    anchor_ = nullptr;
 }
 
 void Presence::forget() {

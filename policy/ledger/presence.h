@@ -54,8 +54,9 @@ class Presence {
     bool is_there(const UserFolder& where) const;
     bool lock_again(const UserFolder& where);
     bool has_descriptor() const;
-    bool make(const UserFolder& where, const char* uuid, Lasts lasts);
+    bool make(const UserFolder& where, const char* uuid, Lasts lasts, LedgerError* why);
     LockKind lock_new(int* file, Lasts lasts);
+    void drop_anchor();
     void take(uint64_t id, LockKind kind, Lasts lasts, const FileIdentity& identity);
 
     uint64_t id_ = 0;

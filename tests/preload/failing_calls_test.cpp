@@ -32,8 +32,10 @@ int number_of(const char* variable, int otherwise) {
 // On a split, half of the context is charged to the other partition.
 constexpr uint64_t kLimit = 1000 * kMiB, kHalfOfContext = 151 * kMiB;
 
-// How many calls of each place in the code are tried, and with which errno (0: a likely one). More takes minutes.
-const int kOfEachPlace = number_of("CUSLICE_TEST_CALLS_OF_EACH_PLACE", 1), kError = number_of("CUSLICE_TEST_ERRNO", 0);
+// How many calls of each place in the code are tried, with which errno (0: a likely one), and how many from each on
+// fail. More takes minutes.
+const int kOfEachPlace = number_of("CUSLICE_TEST_CALLS_OF_EACH_PLACE", 1), kError = number_of("CUSLICE_TEST_ERRNO", 0),
+          kInARow = number_of("CUSLICE_TEST_CALLS_IN_A_ROW", 1);
 
 std::string bytes(uint64_t count) { return std::to_string(count); }
 
@@ -124,6 +126,7 @@ class Plan {
         call_ = static_cast<FailingCall*>(at);
         call_->of_launcher = !situation.launch.empty();
         call_->failing = failing;
+        call_->in_a_row = static_cast<uint64_t>(kInARow);
         call_->error = kError;
     }
     ~Plan() { munmap(call_, sizeof *call_); }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <atomic>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 #include "tests/policy/ledger/steps.h"
+#include "tests/refused_calls.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -146,6 +148,30 @@ TEST_CASE("of a presence that can't be opened it is unknown whether its process 
     CHECK_FALSE(remove_ended(watcher.where, kId));
     leases.kill();
     CHECK(std::filesystem::exists(path));
+}
+
+TEST_CASE("a presence that others may not read is none, and it is said why") {
+    const LedgerFolder folder;
+    const auto lasts = GENERATE(Presence::Lasts::until_exec, Presence::Lasts::over_exec);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!refuse_call(SYS_fchmod, EPERM))
+            _exit(2);
+        FolderHandle handle;
+        if (!handle.open(folder.path.c_str()))
+            _exit(3);
+        Presence presence;
+        LedgerError why;
+        const UserFolder where{handle.descriptor(), geteuid(), geteuid(), folder.path.c_str()};
+        const bool kept = presence.keep(where, kUuid, lasts, &why);
+        const std::string said = "can't let others read a file in " + folder.path + ": Operation not permitted";
+        _exit(kept || presence.id() != 0 || why.text != said);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(std::filesystem::is_empty(folder.path));
 }
 
 TEST_CASE("a presence that somebody removes is made anew, under another number") {
