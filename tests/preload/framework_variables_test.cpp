@@ -85,6 +85,8 @@ TEST_CASE("TensorFlow finds the same variables by the environment or a file as u
          "[memory]\nlimit = \"4GiB\"\nheadroom = \"1GiB\"\n",
          "none 192"},
         {"1xt4", {"--split", "0=4"}, {"CUSLICE_SPLIT=0=4"}, "[gpu.0]\nsplit = 4\n", "none 192"},
+        // Little is left beside the GPU's own context, and less beside a larger one.
+        {"1xlaptop-2g", {"--limit", "450MiB"}, {"CUSLICE_LIMIT=450MiB"}, "[memory]\nlimit = \"450MiB\"\n", nullptr},
         {"1xlaptop-2g",
          {"--allocator", "growth"},
          {"CUSLICE_ALLOCATOR=growth"},

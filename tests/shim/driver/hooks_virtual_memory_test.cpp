@@ -61,3 +61,25 @@ TEST_CASE("a mapping holds its memory when the handle is gone, and one that was 
     CHECK(Within::used(0) == before);
     CHECK(cuMemAddressFree(address, kBytes) == CUDA_SUCCESS);
 }
+
+TEST_CASE("a handle that was asked for by its address is one more to release, and a refused one isn't") {
+    const Within within;
+    if (!within)
+        return;
+    Within::use(0);
+    const uint64_t before = Within::used(0);
+    const CUmemGenericAllocationHandle memory = create(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle same = 0, none = 0;
+    CUdeviceptr address = 0;
+    REQUIRE(cuMemAddressReserve(&address, kBytes, 0, 0, 0) == CUDA_SUCCESS);
+    REQUIRE(cuMemMap(address, kBytes, 0, memory, 0) == CUDA_SUCCESS);
+    REQUIRE(cuMemRetainAllocationHandle(&same, reinterpret_cast<void*>(address)) == CUDA_SUCCESS);
+    CHECK(same == memory);
+    CHECK(cuMemUnmap(address, kBytes) == CUDA_SUCCESS);
+    CHECK(cuMemRetainAllocationHandle(&none, reinterpret_cast<void*>(address)) != CUDA_SUCCESS);
+    CHECK(cuMemRelease(memory) == CUDA_SUCCESS);
+    CHECK(Within::used(0) == before + kBytes);
+    CHECK(cuMemRelease(same) == CUDA_SUCCESS);
+    CHECK(Within::used(0) == before);
+    CHECK(cuMemAddressFree(address, kBytes) == CUDA_SUCCESS);
+}
