@@ -68,6 +68,12 @@ failing_calls() {  # six of each place in the code, where the tests have one
     one "each call into the C library fails once" $?
 }
 
+interleavings() {  # five million, where the tests have 85,000
+    stage "threads that meet, in five million orders"
+    scripts/interleavings.sh
+    one "threads that meet, in five million orders" $?
+}
+
 format() {
     stage "clang-format"
     git ls-files -z '*.cpp' '*.h' '*.c' | xargs -0 clang-format-14 --dry-run -Werror
