@@ -2,56 +2,64 @@
 // The functions that a compiler calls for atomic operations, and for loads and stores, in code that it builds with
 // -fsanitize=thread (gcc/sanitizer.def, compiler-rt's tsan_interface_atomic.h): here they are places where another
 // thread may go on. ThreadSanitizer itself isn't there.
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "tests/policy/interleave/steps.h"
 
 using cuslice::tests::before_access;
 using cuslice::tests::before_step;
 
-#define CUSLICE_ATOMICS(bits)                                                                                        \
-    using Word##bits = uint##bits##_t;                                                                               \
-    Word##bits __tsan_atomic##bits##_load(const volatile Word##bits* at, int) {                                      \
-        before_step();                                                                                               \
-        return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                                \
-    }                                                                                                                \
-    void __tsan_atomic##bits##_store(volatile Word##bits* at, Word##bits value, int) {                               \
-        before_step();                                                                                               \
-        __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                               \
-    }                                                                                                                \
-    Word##bits __tsan_atomic##bits##_exchange(volatile Word##bits* at, Word##bits value, int) {                      \
-        before_step();                                                                                               \
-        return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                                     \
-    }                                                                                                                \
-    Word##bits __tsan_atomic##bits##_fetch_add(volatile Word##bits* at, Word##bits value, int) {                     \
-        before_step();                                                                                               \
-        return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);                                                      \
-    }                                                                                                                \
-    Word##bits __tsan_atomic##bits##_fetch_sub(volatile Word##bits* at, Word##bits value, int) {                     \
-        before_step();                                                                                               \
-        return __atomic_fetch_sub(at, value, __ATOMIC_SEQ_CST);                                                      \
-    }                                                                                                                \
-    Word##bits __tsan_atomic##bits##_fetch_and(volatile Word##bits* at, Word##bits value, int) {                     \
-        before_step();                                                                                               \
-        return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);                                                      \
-    }                                                                                                                \
-    Word##bits __tsan_atomic##bits##_fetch_or(volatile Word##bits* at, Word##bits value, int) {                      \
-        before_step();                                                                                               \
-        return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);                                                       \
-    }                                                                                                                \
-    Word##bits __tsan_atomic##bits##_fetch_xor(volatile Word##bits* at, Word##bits value, int) {                     \
-        before_step();                                                                                               \
-        return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);                                                      \
-    }                                                                                                                \
-    bool __tsan_atomic##bits##_compare_exchange_strong(volatile Word##bits* at, Word##bits* known, Word##bits value, \
-                                                       int, int) {                                                   \
-        before_step();                                                                                               \
-        return __atomic_compare_exchange_n(at, known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
-    }                                                                                                                \
-    bool __tsan_atomic##bits##_compare_exchange_weak(volatile Word##bits* at, Word##bits* known, Word##bits value,   \
-                                                     int, int) {                                                     \
-        before_step();                                                                                               \
-        return __atomic_compare_exchange_n(at, known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
+#define CUSLICE_ATOMICS(bits)                                                                                          \
+    using Word##bits = uint##bits##_t;                                                                                 \
+    Word##bits __tsan_atomic##bits##_load(const volatile Word##bits* at, int) {                                        \
+        before_step();                                                                                                 \
+        return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                                  \
+    }                                                                                                                  \
+    void __tsan_atomic##bits##_store(volatile Word##bits* at, Word##bits value, int) {                                 \
+        before_step();                                                                                                 \
+        __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                                 \
+    }                                                                                                                  \
+    Word##bits __tsan_atomic##bits##_exchange(volatile Word##bits* at, Word##bits value, int) {                        \
+        before_step();                                                                                                 \
+        return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                                       \
+    }                                                                                                                  \
+    Word##bits __tsan_atomic##bits##_fetch_add(volatile Word##bits* at, Word##bits value, int) {                       \
+        before_step();                                                                                                 \
+        return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);                                                        \
+    }                                                                                                                  \
+    Word##bits __tsan_atomic##bits##_fetch_sub(volatile Word##bits* at, Word##bits value, int) {                       \
+        before_step();                                                                                                 \
+        return __atomic_fetch_sub(at, value, __ATOMIC_SEQ_CST);                                                        \
+    }                                                                                                                  \
+    Word##bits __tsan_atomic##bits##_fetch_and(volatile Word##bits* at, Word##bits value, int) {                       \
+        before_step();                                                                                                 \
+        return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);                                                        \
+    }                                                                                                                  \
+    Word##bits __tsan_atomic##bits##_fetch_or(volatile Word##bits* at, Word##bits value, int) {                        \
+        before_step();                                                                                                 \
+        return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);                                                         \
+    }                                                                                                                  \
+    Word##bits __tsan_atomic##bits##_fetch_xor(volatile Word##bits* at, Word##bits value, int) {                       \
+        before_step();                                                                                                 \
+        return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);                                                        \
+    }                                                                                                                  \
+    bool __tsan_atomic##bits##_compare_exchange_strong(volatile Word##bits* at, Word##bits* known, Word##bits value,   \
+                                                       int, int) {                                                     \
+        before_step();                                                                                                 \
+        return __atomic_compare_exchange_n(at, known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
+    }                                                                                                                  \
+    bool __tsan_atomic##bits##_compare_exchange_weak(volatile Word##bits* at, Word##bits* known, Word##bits value,     \
+                                                     int, int) {                                                       \
+        before_step();                                                                                                 \
+        return __atomic_compare_exchange_n(at, known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
+    }                                                                                                                  \
+    Word##bits __tsan_atomic##bits##_compare_exchange_val(volatile Word##bits* at, Word##bits known, Word##bits value, \
+                                                          int, int) {                                                  \
+        before_step();                                                                                                 \
+        __atomic_compare_exchange_n(at, &known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                     \
+        return known;                                                                                                  \
     }
 
 #define CUSLICE_ACCESSES(bytes)                                   \
@@ -81,6 +89,10 @@ void __tsan_read_range(void*, unsigned long) {}
 void __tsan_write_range(void*, unsigned long) {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
+// clang's, in the C library's place.
+void* __tsan_memcpy(void* to, const void* from, size_t bytes) { return std::memcpy(to, from, bytes); }
+void* __tsan_memmove(void* to, const void* from, size_t bytes) { return std::memmove(to, from, bytes); }
+void* __tsan_memset(void* at, int byte, size_t bytes) { return std::memset(at, byte, bytes); }
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_init() {}
