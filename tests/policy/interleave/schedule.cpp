@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/policy/interleave/steps.h"
@@ -56,6 +57,22 @@ struct Worker {
 
 // The thread's own while it runs code of a run; else null.
 thread_local Worker* own_worker = nullptr;
+
+// While it lives the thread is in the schedule, of which nothing is a step: it may share the C++ library's templates
+// with code that is built for runs.
+class InSchedule {
+  public:
+    InSchedule() : self_(std::exchange(own_worker, nullptr)) {}
+    ~InSchedule() { own_worker = self_; }
+    InSchedule(const InSchedule&) = delete;
+    InSchedule& operator=(const InSchedule&) = delete;
+
+    /// Null outside a run.
+    Worker* self() const { return self_; }
+
+  private:
+    Worker* const self_;
+};
 
 }  // namespace
 
@@ -105,14 +122,13 @@ struct Schedule::State {
         alone = 0;
     }
 
-    // This thread can't go on.
-    void leave(Worker& self) {
-        Worker* next = other_ready(&self);
-        if (!next)
-            next = timed_out();
-        if (!next)
-            stuck();
-        go_on(*next, self);
+    // Goes on where this thread can't.
+    Worker& successor(const Worker& of) {
+        if (Worker* const ready = other_ready(&of))
+            return *ready;
+        if (Worker* const late = timed_out())
+            return *late;
+        stuck();
     }
 
     [[noreturn]] void stuck() const {
@@ -134,13 +150,8 @@ struct Schedule::State {
                 caller.give();
                 continue;
             }
-            Worker* next = other_ready(&self);
-            if (!next)
-                next = timed_out();
-            if (!next)
-                stuck();
             alone = 0;
-            next->turn.give();
+            successor(self).turn.give();
         }
     }
 };
@@ -199,9 +210,9 @@ void before_access() {
 }
 
 void before_step() {
-    Worker* const self = own_worker;
-    if (!self)
+    if (!own_worker)
         return;
+    const InSchedule in;
     Schedule::State& state = *current;
     state.steps++;
     // A thread that looks again and again waits for another one.
@@ -210,7 +221,7 @@ void before_step() {
     if (drawn)
         state.changes.pop_back();
     if (drawn || ++state.alone >= kMostAlone)
-        state.change(*self);
+        state.change(*in.self());
 }
 
 namespace {
@@ -222,7 +233,7 @@ long wait_for(Worker& self, const uint32_t* word, uint32_t value, bool may_time_
     self.word = word;
     self.may_time_out = may_time_out;
     self.timed_out = false;
-    current->leave(self);
+    current->go_on(current->successor(self), self);
     self.word = nullptr;
     return self.timed_out ? (errno = ETIMEDOUT, -1) : 0;
 }
@@ -241,11 +252,12 @@ long wake(const void* word, long most) {
 
 long futex_in_run(const uint32_t* word, int operation, uint32_t value, const void* time) {
     before_step();
+    const InSchedule in;
     const int command = operation & FUTEX_CMD_MASK;
     if (command == FUTEX_WAKE)
         return wake(word, static_cast<long>(static_cast<int>(value)));
     if (command == FUTEX_WAIT)
-        return wait_for(*own_worker, word, value, time != nullptr);
+        return wait_for(*in.self(), word, value, time != nullptr);
     std::fprintf(stderr, "a futex operation that runs don't know: %d\n", operation);
     std::abort();
 }
@@ -253,8 +265,9 @@ long futex_in_run(const uint32_t* word, int operation, uint32_t value, const voi
 bool in_run() { return own_worker != nullptr; }
 
 void give_way() {
-    if (own_worker)
-        current->change(*own_worker);
+    const InSchedule in;
+    if (in.self())
+        current->change(*in.self());
 }
 
 }  // namespace cuslice::tests
