@@ -51,9 +51,12 @@ int make(const char* path, const char* uuid, uint64_t capacity, LedgerError* why
     const bool large = may_be_as_large_as(sizeof(File)) && ftruncate(file, sizeof(File)) == 0;
     const bool has_room = large && allocate(file, 0, offsetof(File, members)) && allocate_members(file, 0, kRoom);
     const bool written = has_room && pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
-    if (written && let_all_read(file))
+    if (!written)
+        set_no_room(why, "no room for", path);
+    else if (let_all_read(file))
         return file;
-    set_no_room(why, "no room for", path);
+    else
+        set_failure(why, "can't let others read", path);
     close(file);
     return -1;
 }

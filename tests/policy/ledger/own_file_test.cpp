@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's ledger as somebody opens it who makes none.
+// A user's ledger as somebody opens it who makes none, and one that may not be made as it has to be.
 #include "policy/ledger/own_file.h"
 
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <fstream>
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/refused_calls.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -60,4 +63,29 @@ TEST_CASE("a ledger that another process has a lease of is not opened, and nobod
     CHECK(open_existing_in(folder) == "can't open " + folder.file() + ": Resource temporarily unavailable");
     leases.kill();
     CHECK(open_existing_in(folder).empty());
+}
+
+TEST_CASE("a ledger that others may not read is not made, and it is said why") {
+    const LedgerFolder folder;
+    const bool readable = GENERATE(false, true);  // without fchmod, by the umask alone
+    CAPTURE(readable);
+    const pid_t child = fork();
+    if (child == 0) {
+        const Living self(folder);
+        umask(readable ? 022 : 077);
+        if (!refuse_call(SYS_fchmod, EPERM))
+            _exit(2);
+        OpenFile out;
+        char path[kPathBytes];
+        LedgerError why;
+        const bool made = open_own(self.locker(), kUuid, kCapacity, false, Deadline(500), &out, path, &why, nullptr);
+        const std::string said = why.text;
+        const bool told = said.starts_with("can't let others read ") && said.ends_with(": Operation not permitted");
+        _exit(made != readable || told == readable);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(folder.count() == readable);
 }
