@@ -11,6 +11,18 @@
 using cuslice::tests::before_access;
 using cuslice::tests::before_step;
 
+// An operation of which the word before is the answer.
+#define CUSLICE_FETCHES(bits, name, operation)                                                \
+    Word##bits __tsan_atomic##bits##_##name(volatile Word##bits* at, Word##bits value, int) { \
+        before_step();                                                                        \
+        return operation(at, value, __ATOMIC_SEQ_CST);                                        \
+    }
+#define CUSLICE_COMPARES(bits, name)                                                                                 \
+    bool __tsan_atomic##bits##_compare_exchange_##name(volatile Word##bits* at, Word##bits* known, Word##bits value, \
+                                                       int, int) {                                                   \
+        before_step();                                                                                               \
+        return __atomic_compare_exchange_n(at, known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
+    }
 #define CUSLICE_ATOMICS(bits)                                                                                          \
     using Word##bits = uint##bits##_t;                                                                                 \
     Word##bits __tsan_atomic##bits##_load(const volatile Word##bits* at, int) {                                        \
@@ -21,40 +33,14 @@ using cuslice::tests::before_step;
         before_step();                                                                                                 \
         __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                                 \
     }                                                                                                                  \
-    Word##bits __tsan_atomic##bits##_exchange(volatile Word##bits* at, Word##bits value, int) {                        \
-        before_step();                                                                                                 \
-        return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                                       \
-    }                                                                                                                  \
-    Word##bits __tsan_atomic##bits##_fetch_add(volatile Word##bits* at, Word##bits value, int) {                       \
-        before_step();                                                                                                 \
-        return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);                                                        \
-    }                                                                                                                  \
-    Word##bits __tsan_atomic##bits##_fetch_sub(volatile Word##bits* at, Word##bits value, int) {                       \
-        before_step();                                                                                                 \
-        return __atomic_fetch_sub(at, value, __ATOMIC_SEQ_CST);                                                        \
-    }                                                                                                                  \
-    Word##bits __tsan_atomic##bits##_fetch_and(volatile Word##bits* at, Word##bits value, int) {                       \
-        before_step();                                                                                                 \
-        return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);                                                        \
-    }                                                                                                                  \
-    Word##bits __tsan_atomic##bits##_fetch_or(volatile Word##bits* at, Word##bits value, int) {                        \
-        before_step();                                                                                                 \
-        return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);                                                         \
-    }                                                                                                                  \
-    Word##bits __tsan_atomic##bits##_fetch_xor(volatile Word##bits* at, Word##bits value, int) {                       \
-        before_step();                                                                                                 \
-        return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);                                                        \
-    }                                                                                                                  \
-    bool __tsan_atomic##bits##_compare_exchange_strong(volatile Word##bits* at, Word##bits* known, Word##bits value,   \
-                                                       int, int) {                                                     \
-        before_step();                                                                                                 \
-        return __atomic_compare_exchange_n(at, known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
-    }                                                                                                                  \
-    bool __tsan_atomic##bits##_compare_exchange_weak(volatile Word##bits* at, Word##bits* known, Word##bits value,     \
-                                                     int, int) {                                                       \
-        before_step();                                                                                                 \
-        return __atomic_compare_exchange_n(at, known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
-    }                                                                                                                  \
+    CUSLICE_FETCHES(bits, exchange, __atomic_exchange_n)                                                               \
+    CUSLICE_FETCHES(bits, fetch_add, __atomic_fetch_add)                                                               \
+    CUSLICE_FETCHES(bits, fetch_sub, __atomic_fetch_sub)                                                               \
+    CUSLICE_FETCHES(bits, fetch_and, __atomic_fetch_and)                                                               \
+    CUSLICE_FETCHES(bits, fetch_or, __atomic_fetch_or)                                                                 \
+    CUSLICE_FETCHES(bits, fetch_xor, __atomic_fetch_xor)                                                               \
+    CUSLICE_COMPARES(bits, strong)                                                                                     \
+    CUSLICE_COMPARES(bits, weak)                                                                                       \
     Word##bits __tsan_atomic##bits##_compare_exchange_val(volatile Word##bits* at, Word##bits known, Word##bits value, \
                                                           int, int) {                                                  \
         before_step();                                                                                                 \

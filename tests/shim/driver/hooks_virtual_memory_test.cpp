@@ -22,6 +22,13 @@ CUmemGenericAllocationHandle create(CUmemAllocationHandleType type) {
     return made;
 }
 
+/// Addresses that are reserved for one block.
+CUdeviceptr reserve() {
+    CUdeviceptr address = 0;
+    REQUIRE(cuMemAddressReserve(&address, kBytes, 0, 0, 0) == CUDA_SUCCESS);
+    return address;
+}
+
 }  // namespace
 
 TEST_CASE("exported memory counts until the driver has it back, and what could not be exported until its release") {
@@ -51,8 +58,7 @@ TEST_CASE("a mapping holds its memory when the handle is gone, and one that was 
     Within::use(0);
     const uint64_t before = Within::used(0);
     const CUmemGenericAllocationHandle memory = create(CU_MEM_HANDLE_TYPE_NONE);
-    CUdeviceptr address = 0;
-    REQUIRE(cuMemAddressReserve(&address, kBytes, 0, 0, 0) == CUDA_SUCCESS);
+    const CUdeviceptr address = reserve();
     CHECK(cuMemMap(2 << 20, kBytes, 0, memory, 0) != CUDA_SUCCESS);  // not reserved
     REQUIRE(cuMemMap(address, kBytes, 0, memory, 0) == CUDA_SUCCESS);
     CHECK(cuMemRelease(memory) == CUDA_SUCCESS);
@@ -70,8 +76,7 @@ TEST_CASE("a handle that was asked for by its address is one more to release, an
     const uint64_t before = Within::used(0);
     const CUmemGenericAllocationHandle memory = create(CU_MEM_HANDLE_TYPE_NONE);
     CUmemGenericAllocationHandle same = 0, none = 0;
-    CUdeviceptr address = 0;
-    REQUIRE(cuMemAddressReserve(&address, kBytes, 0, 0, 0) == CUDA_SUCCESS);
+    const CUdeviceptr address = reserve();
     REQUIRE(cuMemMap(address, kBytes, 0, memory, 0) == CUDA_SUCCESS);
     REQUIRE(cuMemRetainAllocationHandle(&same, reinterpret_cast<void*>(address)) == CUDA_SUCCESS);
     CHECK(same == memory);
