@@ -12,7 +12,9 @@ namespace cuslice {
 /// three of a load, an addition and a store.
 inline void add_alone(std::atomic<uint64_t>& count, uint64_t more) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    asm volatile("addq %1, %0" : "+m"(count) : "er"(more) : "cc", "memory");
+    // Its number alone: clang takes no class for an operand in memory.
+    auto& number = reinterpret_cast<uint64_t&>(count);
+    asm volatile("addq %1, %0" : "+m"(number) : "er"(more) : "cc", "memory");
 #else
     count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_release);
 #endif
