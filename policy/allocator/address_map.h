@@ -19,7 +19,7 @@ class AddressMap {
     struct Here {
         Span* span = nullptr;
         Block* block = nullptr;
-        uint64_t begin = 0;
+        uint64_t begin = 0;  // means nothing where there is no block
     };
     Here at(uint64_t address) const { return here(entry_at(address), address); }
     // The same in two steps: for a free, which mostly ends with the span.
@@ -39,8 +39,6 @@ class AddressMap {
         return beside_spans(entry, address);
     }
     static Here beside_spans(Entry entry, uint64_t address) {
-        if (!entry)
-            return {};
         const uint64_t granule = address / SizeClass::kGranule * SizeClass::kGranule;
         return {nullptr, reinterpret_cast<Block*>(entry << kUnitBits >> kUnitBits),
                 granule + (entry >> kUnitShift) * SizeClass::kUnit};

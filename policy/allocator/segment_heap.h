@@ -69,9 +69,10 @@ class SegmentHeap {
 
     // The program's block is free, and counted so.
     void free(Block* block) {
+        const uint64_t size = block->bytes;
         UncancelledLockGuard lock(mutex_);
-        traffic_.free(block->bytes, block->requested);
-        moved_.add(block->bytes);
+        traffic_.free(size, block->requested);
+        moved_.add(size);
         segments_.give_back(block);
     }
     void free_small(const SmallBlock& block, unsigned size_class, uint64_t requested);
@@ -168,9 +169,10 @@ class SegmentHeap {
         if (!block)
             return 0;
         block->requested = bytes;
+        const uint64_t size = block->bytes;
         map_->set_new(block);
-        traffic_.allocate(block->bytes, bytes);
-        moved_.add(block->bytes);
+        traffic_.allocate(size, bytes);
+        moved_.add(size);
         *used = segments_.bytes() - segments_.free_bytes();
         return block->address;
     }
