@@ -13,7 +13,7 @@
 #include "policy/base/mutex.h"
 #include "policy/base/table_memory.h"
 #include "virtual_gpu/cache/capture_askers.h"
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 
 namespace cuslice {
@@ -53,7 +53,7 @@ int cancel_now(pthread_t thread) {
 // Ours has to be the one that programs find, which it isn't where the library was opened late, or a sanitizer has its
 // own; and a store has to be enough on the thread's side.
 CancellationWays find_ways() {
-    if (dlsym(RTLD_DEFAULT, "pthread_cancel") != reinterpret_cast<void*>(pthread_cancel))
+    if (Libdl::dlsym(RTLD_DEFAULT, "pthread_cancel") != reinterpret_cast<void*>(pthread_cancel))
         return CancellationWays::by_calls;
     if (!OwnerLock::asymmetric())
         OwnerLock::prepare();
@@ -187,7 +187,7 @@ void choose_asynchronous(bool asynchronous) {
 }  // namespace
 
 void watch_cancellation_types() {
-    if (dlsym(RTLD_DEFAULT, "pthread_setcanceltype") != reinterpret_cast<void*>(pthread_setcanceltype))
+    if (Libdl::dlsym(RTLD_DEFAULT, "pthread_setcanceltype") != reinterpret_cast<void*>(pthread_setcanceltype))
         return;
     real_set_type();
     auto expected = Asynchronous::not_known;

@@ -10,7 +10,7 @@
 
 #include "policy/base/mutex.h"
 #include "shim/log.h"
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 
 namespace cuslice {
 
@@ -101,7 +101,7 @@ void tell(const LongWait& wait) {
 void tell_long_waits() {
     // pthread_getcpuclockid is in libpthread before glibc 2.34. Looked up here and not when it is needed, as that
     // takes a lock.
-    cpu_clock.store(reinterpret_cast<CpuClock>(dlsym(RTLD_DEFAULT, "pthread_getcpuclockid")),
+    cpu_clock.store(reinterpret_cast<CpuClock>(Libdl::dlsym(RTLD_DEFAULT, "pthread_getcpuclockid")),
                     std::memory_order_release);
     watch_long_waits(tell, kLong);
 }

@@ -6,7 +6,7 @@
 
 #include "shim/driver/export.h"
 #include "shim/log.h"
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
@@ -35,7 +35,7 @@ const char* runtime_version(const Dl_info& module) {
 bool is_program(const Dl_info& module) {
     Dl_info info{};
     link_map* map = nullptr;
-    return dladdr1(module.dli_fbase, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) && map &&
+    return Libdl::dladdr1(module.dli_fbase, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) && map &&
            (!map->l_name || !*map->l_name);
 }
 
@@ -50,9 +50,9 @@ const char* version_of_shim(const char* version) {
 
 // The loader takes the first of several: the runtime itself has the program's calls where it stands before its shim.
 bool stands_before_shim(const Dl_info& module, const char* version) {
-    void* const first = dlvsym(RTLD_DEFAULT, "cudaSetDevice", version);
+    void* const first = Libdl::dlvsym(RTLD_DEFAULT, "cudaSetDevice", version);
     Dl_info found{};
-    return first && dladdr(first, &found) && found.dli_fbase == module.dli_fbase;
+    return first && Libdl::dladdr(first, &found) && found.dli_fbase == module.dli_fbase;
 }
 
 // Why a runtime has its program's own calls to itself; null where they come to the shim. A runtime inside a library
@@ -248,7 +248,7 @@ bool is_runtime(const void* caller, const char* name, int version) {
     if (!split().installed() || !name)
         return false;
     Dl_info module{};
-    if (!dladdr(caller, &module))
+    if (!Libdl::dladdr(caller, &module))
         return false;
     const bool is_old = std::strcmp(name, "cuGetProcAddress") == 0 && runtime_version(module);
     for (std::atomic<const void*>& known : runtimes) {

@@ -6,7 +6,7 @@
 
 #include "shim/driver/export.h"
 #include "shim/entry.h"
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 #include "virtual_gpu/split/current_context.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "shim/runtime/split_view.h"
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/real_dlopen.h"
@@ -32,7 +32,7 @@ constinit Facade facades[] = {{"libcudart.so.12", "/libcuslice-cudart12.so", 0, 
 void* open_where_caller_would(const char* name, const void* caller) {
     Dl_info where{};
     link_map* module = nullptr;
-    if (!dladdr1(caller, &where, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) || !module)
+    if (!Libdl::dladdr1(caller, &where, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) || !module)
         return nullptr;
     void* handle = nullptr;
     visit_candidates(module, name, [&](const char* path, const char*) {

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 
 namespace cuslice::runtime {
@@ -67,7 +67,7 @@ void* runtime_function(int version, Id id) {
     if (known)
         return known;
     void* handle = handle_of(version);
-    known = handle ? dlsym(handle, kNames[static_cast<size_t>(id)]) : nullptr;
+    known = handle ? Libdl::dlsym(handle, kNames[static_cast<size_t>(id)]) : nullptr;
     slot.store(known, std::memory_order_release);
     return known;
 }

@@ -10,7 +10,7 @@
 
 #include "policy/base/held_signals.h"
 #include "policy/base/mutex.h"
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 
 namespace cuslice {
 
@@ -18,7 +18,7 @@ namespace {
 
 template <typename Type>
 Type* of_libpthread(const char* name, Type*) {
-    return reinterpret_cast<Type*>(dlsym(RTLD_DEFAULT, name));
+    return reinterpret_cast<Type*>(Libdl::dlsym(RTLD_DEFAULT, name));
 }
 #define CUSLICE_LIBPTHREAD(name) of_libpthread(#name, static_cast<decltype(&::name)>(nullptr))
 

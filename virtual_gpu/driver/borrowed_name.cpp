@@ -120,7 +120,7 @@ bool is_there(const char* name, const void* caller) {
     void* const opener = real_dlopen()(*opener_path ? opener_path : nullptr, RTLD_LAZY | RTLD_NOLOAD);
     const bool found = visit_candidates(opener, name, [](const char* path, const char*) { return is_library(path); });
     if (opener)
-        dlclose(opener);
+        Libdl::dlclose(opener);
     return found;
 }
 

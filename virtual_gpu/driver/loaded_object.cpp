@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 
 namespace cuslice {
 
@@ -94,7 +94,7 @@ LoadedObject object_at(const void* address) {
 
 LoadedObject object_of(void* handle) {
     link_map* map = nullptr;
-    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map)
+    if (!handle || Libdl::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map)
         return {};
     return object_at(map->l_ld);  // of each object, its dynamic section alone is known to lie in it
 }
@@ -104,7 +104,7 @@ bool folder_of(const void* address, char* folder, size_t size) {
     const char* path = object_at(address).path();
     Dl_info info{};
     if (!*path)
-        path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+        path = Libdl::dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
     const char* slash = std::strrchr(path, '/');
     if (!slash || static_cast<size_t>(slash - path) >= size)
         return false;

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "elf/file.h"
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/path_buffer.h"
 #include "virtual_gpu/driver/real_dlopen.h"
@@ -50,7 +50,7 @@ struct Search {
             return false;
         const LoadedObject object = object_of(handle);
         if (!object || object.find(kMarker)) {
-            dlclose(handle);
+            Libdl::dlclose(handle);
             return false;
         }
         std::snprintf(text, size, "%s", path);
@@ -79,7 +79,7 @@ class Held {
     explicit Held(const char* path) : handle_(real_dlopen()(*path ? path : nullptr, RTLD_LAZY | RTLD_NOLOAD)) {}
     ~Held() {
         if (handle_)
-            dlclose(handle_);
+            Libdl::dlclose(handle_);
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
@@ -235,7 +235,7 @@ void* open_real_library(const char* soname, const char* explicit_path, char* tex
     text[0] = '\0';
     if (explicit_path) {
         if (!search.take(explicit_path, kAsAsked)) {
-            const char* why = dlerror();
+            const char* why = Libdl::dlerror();
             std::snprintf(text, size, "%s", why ? why : "it is cuslice itself");
         }
     } else if (!loaded_already(search) &&
@@ -246,7 +246,7 @@ void* open_real_library(const char* soname, const char* explicit_path, char* tex
         std::snprintf(text, size, "no %s in the loader's search path or cache", soname);
     }
     link_map* map = nullptr;
-    if (search.found && opening && dlinfo(search.found, RTLD_DI_LINKMAP, &map) == 0)
+    if (search.found && opening && Libdl::dlinfo(search.found, RTLD_DI_LINKMAP, &map) == 0)
         opening->real.store(map->l_ld, std::memory_order_release);
     errno = saved_errno;
     return search.found;

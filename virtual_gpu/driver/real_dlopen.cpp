@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/driver/real_dlopen.h"
 
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/loaded_object.h"
 
 namespace cuslice {
@@ -38,6 +39,7 @@ DlopenFunction real_dlopen() {
     DlopenFunction known = __atomic_load_n(&found, __ATOMIC_RELAXED);
     if (known)
         return known;
+    Libdl::load();
     known = reinterpret_cast<DlopenFunction>(next_function("dlopen"));
     __atomic_store_n(&found, known, __ATOMIC_RELAXED);
     return known;

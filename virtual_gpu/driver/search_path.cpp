@@ -103,7 +103,7 @@ class Folders {
   public:
     explicit Folders(void* handle) {
         Dl_serinfo need{};
-        if (dlinfo(handle, RTLD_DI_SERINFOSIZE, &need) != 0)
+        if (Libdl::dlinfo(handle, RTLD_DI_SERINFOSIZE, &need) != 0)
             return;
         void* memory = take_scratch(need.dls_size);
         if (!memory)
@@ -112,7 +112,7 @@ class Folders {
         size_ = need.dls_size;
         info_->dls_size = need.dls_size;
         info_->dls_cnt = need.dls_cnt;
-        filled_ = dlinfo(handle, RTLD_DI_SERINFO, info_) == 0;
+        filled_ = Libdl::dlinfo(handle, RTLD_DI_SERINFO, info_) == 0;
     }
     ~Folders() { give_back_scratch(info_, size_); }
     Folders(const Folders&) = delete;
@@ -146,7 +146,7 @@ size_t count_defaults() {
         if (std::strncmp(folder, path, length) == 0 && folder[length] == '\0')
             count = folders.all().size() - 1 - i;
     }
-    dlclose(facade);
+    Libdl::dlclose(facade);
     return count;
 }
 

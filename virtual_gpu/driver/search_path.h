@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/libdl.h"
 
 namespace cuslice {
 
