@@ -62,10 +62,23 @@ bool check_group(const Settings& settings, ConfigError& error) {
     return refuse_entry(*wrong, in_group ? kInGroup : kAlone, error);
 }
 
+// On a fake GPU the fake's runtime takes the static one's place, and NVIDIA's does not start.
+bool check_runtime(const Settings& settings, ConfigError& error) {
+    constexpr std::string_view kFake = "a fake GPU has a runtime of its own";
+    constexpr std::string_view kAlone = "it is for --redirect-runtime=program, which isn't asked for";
+    const Entry* const runtime = find(settings, Key::runtime);
+    if (runtime == nullptr)
+        return true;
+    if (find(settings, Key::fake) != nullptr)
+        return refuse_entry(*runtime, kFake, error);
+    return find(settings, Key::redirect_runtime) != nullptr || refuse_entry(*runtime, kAlone, error);
+}
+
 }  // namespace
 
 bool check_combination(const Settings& settings, ConfigError& error) {
-    return check_shared_rule(settings, error) && check_group(settings, error);
+    constexpr decltype(&check_group) kChecks[] = {check_shared_rule, check_group, check_runtime};
+    return std::ranges::all_of(kChecks, [&](auto* check) { return check(settings, error); });
 }
 
 }  // namespace cuslice

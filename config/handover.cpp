@@ -98,6 +98,8 @@ bool is_launchers(Key key) {
         case Key::fake_kernels:
         case Key::fake_machine:
         case Key::config:
+        case Key::redirect_runtime:
+        case Key::runtime:
             return true;
         default:
             return false;

@@ -25,6 +25,7 @@ enum class Key : uint8_t {
     gpus,
     split,
     oversubscribe,
+    redirect_runtime,
     group,
     group_limit,
     per_process,
@@ -36,6 +37,7 @@ enum class Key : uint8_t {
     record,
     config,
     driver,
+    runtime,
     fake,
     fake_kernels,
     fake_machine

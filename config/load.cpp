@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/load.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "config/cgroup_ceilings.h"
 #include "config/combination.h"
 #include "config/handover.h"
@@ -25,6 +29,17 @@ bool check_fake(const Settings& settings, ConfigError& error) {
     if (const Entry* machine = find(settings, Key::fake_machine); machine != nullptr && find(settings, Key::fake))
         return refuse_entry(*machine, "works under cuslice run only: set CUSLICE_FAKE_DIR to a folder instead", error);
     return true;
+}
+
+// The launcher alone preloads what leads a runtime elsewhere. `handed_on`: its settings, without data where there are
+// none.
+bool check_redirect(const Settings& settings, std::string_view handed_on, ConfigError& error) {
+    constexpr Key kKeys[] = {Key::redirect_runtime, Key::runtime};
+    const auto is_set = [&](Key key) { return find(settings, key) != nullptr; };
+    const Key* const wrong = std::ranges::find_if(kKeys, is_set);
+    if (handed_on.data() != nullptr || wrong == std::end(kKeys))
+        return true;
+    return refuse_entry(*find(settings, *wrong), "works under cuslice run only", error);
 }
 
 // Costs two failing open calls if neither file exists.
@@ -81,8 +96,8 @@ bool load_in_program(Settings& settings, const char* const* environment, OpenTom
         if (!load_named_file(settings, named.data(), origin, open_toml, unused, error))
             return false;
     }
-    return check_fake(settings, error) && check_combination(settings, error) &&
-           load_other_tools(settings, environment, error);
+    return check_fake(settings, error) && check_redirect(settings, handed_on, error) &&
+           check_combination(settings, error) && load_other_tools(settings, environment, error);
 }
 
 }  // namespace cuslice

@@ -143,10 +143,12 @@ int run_program(const Invocation& invocation) {
     if (!settings.unreachable_file().empty() && log_for(settings).level != LogLevel::warn)
         warn(std::string(settings.unreachable_file()) + ": skipped: a folder on its path can't be entered");
     // Where the library doesn't come, there is no split to be seen either, and the line above has said so.
-    if (selection.split && reach.why_not.empty() && carries_static_runtime(program.path))
+    if (selection.split && reach.why_not.empty() && !redirects_runtime(settings) &&
+        carries_static_runtime(program.path))
         warn(program.path +
              ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory "
-             "of its first partition. Relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make");
+             "of its first partition. Start it with --redirect-runtime=program, or relink it with nvcc -cudart shared: "
+             "NVCC_APPEND_FLAGS=\"-cudart shared\" make");
     if (const std::string ranks = explain_ranks(command, words, environment); selection.split && !ranks.empty())
         warn(ranks);
     warn_too_small(settings, launch.contexts, machine, selection);

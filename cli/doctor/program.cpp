@@ -6,6 +6,7 @@
 #include "cli/doctor/script.h"
 #include "cli/launch/elf_file.h"
 #include "cli/launch/program.h"
+#include "cli/launch/program_environment.h"
 #include "cli/launch/static_runtime.h"
 #include "cli/text/exit_codes.h"
 #include "config/resolve.h"
@@ -33,7 +34,7 @@ std::string advice_for(const std::string& why) {
 
 // A runtime that is linked in sees neither parts of a GPU nor the fake GPU.
 void check_runtime(const Setup& setup, const std::string& path, Findings& findings) {
-    if (!setup.configured || !carries_static_runtime(path))
+    if (!setup.configured || redirects_runtime(setup.settings) || !carries_static_runtime(path))
         return;
     const bool fake = find(setup.settings, Key::fake) != nullptr;
     if (!fake && !splits_any(setup.settings))
@@ -41,7 +42,8 @@ void check_runtime(const Setup& setup, const std::string& path, Findings& findin
     findings.problem("program-runtime",
                      path + ": is linked with the static CUDA runtime, which " +
                          (fake ? "doesn't start on a fake GPU" : "sees each split GPU as one"),
-                     "Relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make");
+                     "Start it with --redirect-runtime=program, or relink it with nvcc -cudart shared: "
+                     "NVCC_APPEND_FLAGS=\"-cudart shared\" make");
 }
 
 void check_script(const std::string& path, Findings& findings) {

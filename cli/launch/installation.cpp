@@ -26,8 +26,13 @@ bool fits_in_loader_list(const std::string& path) { return path.find_first_of(" 
 
 Installation installation_of(const std::string& executable) {
     const std::string libraries = folder_of(folder_of(executable)) + "/" CUSLICE_LIBDIR;
-    return {executable,          libraries + "/libcuslice.so", libraries + "/libcuslice-runtime.so",
-            libraries + "/fake", libraries + "/cuslice-demo",  libraries + "/python/plot.py"};
+    return {.executable = executable,
+            .library = libraries + "/libcuslice.so",
+            .runtime_shim = libraries + "/libcuslice-runtime.so",
+            .redirect = libraries + "/libcuslice-redirect.so",
+            .fake_folder = libraries + "/fake",
+            .demo = libraries + "/cuslice-demo",
+            .plot = libraries + "/python/plot.py"};
 }
 
 std::vector<std::string> Installation::fake_preloads() const {

@@ -31,7 +31,7 @@ std::vector<std::string> split(const std::string& list, const char* separators) 
 
 // By name, not by path: of two installations the inner one replaces the outer, or both would claim to be the driver.
 bool is_ours(const std::string& path) {
-    for (const std::string_view name : {"libcuslice.so", "libcuslice-runtime.so"})
+    for (const std::string_view name : {"libcuslice.so", "libcuslice-runtime.so", "libcuslice-redirect.so"})
         if (path == name || path.ends_with("/" + std::string(name)))
             return true;
     return is_fake_preload(path);
@@ -96,6 +96,11 @@ void remove_refused_preloads(Environment& environment) {
     set_preload(environment, preloads_without(environment, was_refused));
 }
 
+bool redirects_runtime(const Settings& settings) {
+    const Entry* const entry = find(settings, Key::redirect_runtime);
+    return entry != nullptr && entry->value == "program";
+}
+
 void add_fake_programs(Environment& environment, const Settings& settings, const Installation& installation) {
     if (find(settings, Key::fake) == nullptr)
         return;
@@ -123,6 +128,8 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
     std::string preload = installation.library;
     if (splits_any(settings))
         preload += ":" + installation.runtime_shim;
+    if (redirects_runtime(settings))
+        preload += ":" + installation.redirect;
     if (fake) {
         // Before LD_LIBRARY_PATH the loader asks the DT_RPATH of who needs a library, and PyTorch's leads to NVIDIA's
         // own. One that is there already, by its SONAME, comes before both. Nothing of these runs until it is called.
@@ -133,7 +140,7 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
         preload += ":" + others;
     environment.set(kPreload, preload);
 
-    for (const Key key : {Key::fake, Key::fake_kernels}) {
+    for (const Key key : {Key::fake, Key::fake_kernels, Key::redirect_runtime, Key::runtime}) {
         if (const Entry* entry = find(settings, key))
             environment.set(traits_of(key).variable, entry->value);
     }

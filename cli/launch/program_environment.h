@@ -10,11 +10,15 @@ namespace cuslice::cli {
 
 /// The environment for a program: LD_PRELOAD with the library first, CUSLICE_SETTINGS in place of the variables that
 /// went into it, for a fake GPU CUSLICE_FAKE, CUSLICE_FAKE_KERNELS, its folder first in LD_LIBRARY_PATH and its
-/// runtimes in LD_PRELOAD. Frameworks' own variables come later, once the GPUs are known (framework_environment.h).
+/// runtimes in LD_PRELOAD; and where a static runtime is led to a shared one, the library that does so, and its
+/// settings as variables. Frameworks' own variables come later, once the GPUs are known (framework_environment.h).
 /// Nothing else is touched, and doing it twice changes nothing more. False if the settings are too many to be handed
 /// on.
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
                          ConfigError& error);
+
+/// True if `redirect-runtime` is set, and not to "no".
+bool redirects_runtime(const Settings& settings);
 
 /// With fake GPUs, the folder of the fake's nvidia-smi first in PATH: NVIDIA's own knows nothing of them. Before the
 /// program is looked for.

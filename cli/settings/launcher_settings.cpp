@@ -32,6 +32,7 @@ std::string absolute(const std::string& path) {
 std::string settle_path(Key key, const std::string& value) {
     switch (key) {
         case Key::driver:
+        case Key::runtime:
         case Key::record:
             return absolute(value);
         case Key::fake:
@@ -129,9 +130,10 @@ bool check_settings(const Settings& settings, const Installation& installation, 
     const Entry* fake = find(settings, Key::fake);
     if (fake != nullptr)
         return check_fake(*fake, installation, environment, contexts, error);
-    const Entry* driver = find(settings, Key::driver);
-    if (driver != nullptr && ::access(std::string(driver->value).c_str(), R_OK) != 0) {
-        return refuse_entry(*driver, "no such file, or it may not be read", error);
+    for (const Key key : {Key::driver, Key::runtime}) {
+        const Entry* const library = find(settings, key);
+        if (library != nullptr && ::access(std::string(library->value).c_str(), R_OK) != 0)
+            return refuse_entry(*library, "no such file, or it may not be read", error);
     }
     return true;
 }

@@ -49,9 +49,9 @@ void log_who_asked(const void* caller) {
         return;
     if (!known || info.dli_fbase == program()) {
         log_line(
-            "a program that carries NVIDIA's own (static) CUDA runtime can't start on the fake GPU; link the shared "
-            "runtime instead: nvcc -cudart shared (NVCC_APPEND_FLAGS=\"-cudart shared\" make), or CUDA_RUNTIME_LIBRARY "
-            "Shared in CMake");
+            "a program that carries NVIDIA's own (static) CUDA runtime can't start on the fake GPU; start it with "
+            "cuslice run --redirect-runtime=program, or link the shared runtime instead: nvcc -cudart shared "
+            "(NVCC_APPEND_FLAGS=\"-cudart shared\" make), or CUDA_RUNTIME_LIBRARY Shared in CMake");
     } else if (!works_without(info.dli_fname)) {
         log_line(std::string(info.dli_fname) +
                  " carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md");

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         gpus: Optional[Gpus]
         split: Optional[Split]
         oversubscribe: Optional[Union[bool, str]]
+        redirect_runtime: Optional[str]
         group: Optional[str]
         group_limit: Optional[PerGpu]
         per_process: Optional[Union[bool, str]]
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         record: Optional[Path]
         config: Optional[Path]
         driver: Optional[Path]
+        runtime: Optional[Path]
         fake_kernels: Optional[str]
 
     class AllSettings(Settings, total=False):
@@ -63,6 +65,7 @@ SETTINGS: Mapping[str, Setting] = {
     "gpus": Setting("gpus", "gpus", False),
     "split": Setting("split", "split", True),
     "oversubscribe": Setting("oversubscribe", "switch", False),
+    "redirect_runtime": Setting("redirect-runtime", "choice", False),
     "group": Setting("group", "group", False),
     "group_limit": Setting("group-limit", "limit", True),
     "per_process": Setting("per-process", "switch", False),
@@ -74,6 +77,7 @@ SETTINGS: Mapping[str, Setting] = {
     "record": Setting("record", "absolute-file", False),
     "config": Setting("config", "file", False),
     "driver": Setting("driver", "file", False),
+    "runtime": Setting("runtime", "file", False),
     "fake": Setting("fake", "fake-gpus", False),
     "fake_kernels": Setting("fake-kernels", "choice", False),
     "fake_machine": Setting("fake-machine", "name", False),

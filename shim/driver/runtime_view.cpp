@@ -69,8 +69,9 @@ const char* why_without_shim(const Dl_info& module) {
         return ", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)";
     if (!is_program(module))
         return nullptr;
-    return ", as it is not the shared one of CUDA 12 or 13. Relink the program with nvcc -cudart shared: "
-           "NVCC_APPEND_FLAGS=\"-cudart shared\" make";
+    return ", as it is not the shared one of CUDA 12 or 13. Start the program with cuslice run "
+           "--redirect-runtime=program, or relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" "
+           "make";
 }
 
 void say_once(const Dl_info& module) {

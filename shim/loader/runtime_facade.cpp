@@ -56,7 +56,7 @@ bool load(Facade& facade) {
     char path[sizeof(facade.path)];
     bool loaded = folder_of(&facades, path, sizeof(path) - std::strlen(facade.file) - 1);
     if (loaded) {
-        std::strcat(path, facade.file);
+        std::memcpy(path + std::strlen(path), facade.file, std::strlen(facade.file) + 1);
         loaded = real_dlopen()(path, RTLD_LAZY) != nullptr;
     }
     if (loaded)

@@ -14,7 +14,7 @@ cuslice_toml_parse_function* open_toml_module(Reason& why) {
     constexpr const char kName[] = "/libcuslice-config.so";
     if (!folder_of(&anchor, path, sizeof(path) - sizeof(kName)))
         path[0] = '\0';
-    std::strcat(path, kName);
+    std::memcpy(path + std::strlen(path), kName, sizeof(kName));
     void* module = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL);
     void* function = object_of(module).find("cuslice_toml_parse");
     if (!function) {

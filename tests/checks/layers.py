@@ -40,6 +40,7 @@ ALLOWED = {
     "fake": ["elf", "virtual_gpu/driver", "config/uuid"],
     "shim/process": ["include", "config", *POLICY, *GPU],
     "shim": ["include", "config", *POLICY, *GPU, "shim/process"],
+    "shim/redirect": ["config", "elf", "policy/base", "virtual_gpu/driver", "shim"],
     "stub": ["elf", "shim"],
     "cli/text": CLI,
     "cli/launch": [*CLI, "cli/text"],

@@ -141,8 +141,8 @@ TEST_CASE("config --json has null where nothing is set, and otherwise a value th
         const Outcome outcome = run(with({kLauncher, "config", "--json"}, options), plain_environment(folder.path()));
         return Json::parse(outcome.out).at("settings");
     };
-    const std::vector<std::string_view> nothing = {"limit",  "gpus",   "split",  "group", "group-limit",
-                                                   "record", "config", "driver", "fake",  "fake-machine"};
+    const std::vector<std::string_view> nothing = {"limit",  "gpus",   "split",   "group", "group-limit", "record",
+                                                   "config", "driver", "runtime", "fake",  "fake-machine"};
     for (const auto& setting : settings({})) {
         INFO(setting);
         const std::string key = setting.at("key");

@@ -361,7 +361,7 @@ TEST_CASE("doctor finds: the program carries the static CUDA runtime, and GPUs a
     scene.driver();
     CHECK(scene.found({"--split=0=2", "--", CUSLICE_TEST_DEVICE_CODE_STATIC}) == problem("program-runtime"));
     // As JSON writes it.
-    CHECK(contains(scene.texts(), R"(Relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make)"));
+    CHECK(contains(scene.texts(), R"(relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make)"));
     CHECK(scene.found({"--", CUSLICE_TEST_DEVICE_CODE_STATIC}).empty());
     Scene fake;
     CHECK(fake.found({"--", CUSLICE_TEST_DEVICE_CODE_STATIC}) == problem("program-runtime"));

@@ -30,7 +30,8 @@ TEST_CASE("with a split it is said before such a program starts what it will see
           "cuslice: " + program +
               ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory of its "
               "first partition. "
-              "Relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make\n");
+              "Start it with --redirect-runtime=program, or relink it with nvcc -cudart shared: "
+              "NVCC_APPEND_FLAGS=\"-cudart shared\" make\n");
     CHECK(said({"--fake=2xstub"}, program).empty());
     // Where the library doesn't come at all, that is all there is to say.
     const std::string alone = CUSLICE_TEST_DEVICE_CODE_ALONE;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "config/text.h"
+#include "shim/redirect/symbol_table.h"
+
+namespace cuslice {
+
+// A function of a static runtime, and the one that is to be called in its place.
+struct Redirection {
+    uintptr_t from = 0;
+    void* to = nullptr;
+    const char* name = nullptr;  // of the symbol table
+};
+
+// NVIDIA's runtime in a program, by the names in its symbol table.
+struct StaticRuntime {
+    bool there = false;
+    int major = 0;  // 12 or 13; 0: another one
+};
+StaticRuntime static_runtime_of(const SymbolTable& symbols);
+
+// A shared runtime's functions.
+struct SharedRuntime {
+    const char* path;
+    // The address of a function that it exports, or of the one that stands before it; null if it has none of this name.
+    void* (*find)(const char* name, void* argument);
+    void* argument;
+};
+
+// Bytes that a jump takes at the beginning of a function.
+#if defined(__x86_64__)
+inline constexpr size_t kJumpBytes = 5;
+#else
+inline constexpr size_t kJumpBytes = 4;
+#endif
+
+// All of a static runtime's functions, each with its target; or none and why.
+class RedirectPlan {
+  public:
+    // Runtimes have some 430 functions.
+    static constexpr size_t kMost = 1024;
+
+    bool make(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why);
+    std::span<const Redirection> all() const { return {all_, count_}; }
+
+  private:
+    bool collect(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why);
+    bool is_whole(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) const;
+    bool is_unambiguous(Reason& why);
+    bool has_room(const SymbolTable& symbols, Reason& why) const;
+
+    Redirection all_[kMost];
+    size_t size_of_[kMost]{};  // in the order of all_, as long as they are collected
+    size_t count_ = 0;
+    uintptr_t first_ = 0, last_ = 0;  // addresses of the runtime's functions
+};
+
+}  // namespace cuslice

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "config/text.h"
+#include "shim/redirect/plan.h"
+#include "virtual_gpu/driver/loaded_object.h"
+
+namespace cuslice {
+
+// The shared runtime that a static one's calls are led to. NVIDIA's own on a GPU, which proves itself to the driver
+// in full as it does for programs that are linked to it; the fake GPU's on a fake one.
+class RuntimeLibrary {
+  public:
+    // Loads the libcudart of this major version: the one that CUSLICE_RUNTIME names; what the loader finds by the
+    // name; a toolkit's, in CUDA_HOME, CUDA_PATH or /usr/local; a Python package's, in VIRTUAL_ENV or CONDA_PREFIX.
+    bool open(int major, Reason& why);
+    // Its functions, before which the runtime shim's stand where that is loaded.
+    SharedRuntime functions() { return {path_.c_str(), find, this}; }
+
+  private:
+    bool open_named(const char* path, Reason& why);
+    bool open_found();
+    bool take_in(const char* start, const char* folder);
+    bool take(const char* path);
+    static void* find(const char* name, void* self);
+
+    LoadedObject runtime_;
+    void* shim_ = nullptr;
+    int major_ = 0;
+    FixedText<32> soname_;
+    FixedText<4096> path_;
+};
+
+}  // namespace cuslice
