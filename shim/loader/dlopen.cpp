@@ -9,6 +9,7 @@
 #include "shim/loader/runtime_facade.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/borrowed_name.h"
+#include "virtual_gpu/driver/driver_facade.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 
@@ -45,6 +46,8 @@ __attribute__((visibility("hidden"))) const char* cuslice_dlopen_name(const char
     __atomic_store_n(&cuslice_next_dlopen, cuslice::real_dlopen(), __ATOMIC_RELAXED);
     if (!name)
         return name;
+    // From now on there may be code that was opened with RTLD_DEEPBIND, or needs the driver by that name.
+    cuslice::driver_facade();
     // Both are loaded already, under these very SONAMEs, which is how the loader finds them.
     if (const char* const borrowed = cuslice::borrowed_name(name, caller)) {
         if (cuslice::in_real_library(caller))

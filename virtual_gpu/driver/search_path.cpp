@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "virtual_gpu/driver/driver_facade.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/loader_cache.h"
 #include "virtual_gpu/driver/path_buffer.h"
@@ -133,7 +134,7 @@ class Folders {
 // defaults begin. In the list of an object that has nothing but its own folder as RUNPATH they begin after that folder:
 // the facade for libcuda.so is such an object (shim/CMakeLists.txt). Without it, none is known to be a default.
 size_t count_defaults() {
-    void* const facade = real_dlopen()("libcuda.so", RTLD_LAZY | RTLD_NOLOAD);
+    void* const facade = driver_facade();
     if (!facade)
         return 0;
     size_t count = 0;
@@ -146,7 +147,6 @@ size_t count_defaults() {
         if (std::strncmp(folder, path, length) == 0 && folder[length] == '\0')
             count = folders.all().size() - 1 - i;
     }
-    Libdl::dlclose(facade);
     return count;
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual_gpu/driver/driver_facade.h"
+
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "virtual_gpu/driver/loaded_object.h"
+#include "virtual_gpu/driver/real_dlopen.h"
+
+namespace cuslice {
+
+namespace {
+
+constinit void* handle = nullptr;  // the same value whoever writes it
+constinit bool sought = false;
+
+void* open_facade() {
+    char path[4096];
+    constexpr const char kName[] = "/libcuda.so";
+    if (!folder_of(kOwnPlace, path, sizeof(path) - sizeof(kName)))
+        return nullptr;
+    std::memcpy(path + std::strlen(path), kName, sizeof(kName));
+    return real_dlopen()(path, RTLD_LAZY);
+}
+
+}  // namespace
+
+void* driver_facade() {
+    if (__atomic_load_n(&sought, __ATOMIC_ACQUIRE))
+        return handle;
+    const int before = errno;
+    __atomic_store_n(&handle, open_facade(), __ATOMIC_RELAXED);
+    __atomic_store_n(&sought, true, __ATOMIC_RELEASE);
+    errno = before;
+    return handle;
+}
+
+}  // namespace cuslice
