@@ -37,7 +37,7 @@ shown 6 What nvidia-smi and cuslice devices show
 kernels 8 Kernels as a fat binary and as PTX
 side_by_side 6 Two contexts, and kernels side by side
 visible_devices 18 CUDA_VISIBLE_DEVICES with duplicates
-static_runtime 18 The CUDA runtime that a program carries: what it calls, and the limit
+static_runtime 20 The CUDA runtime that a program carries: what it calls, the limit, and led to the shared one
 tools 18 compute-sanitizer and cuda-gdb
 libraries 16 What cuBLAS, cuDNN and NCCL take
 torch_limit 72 PyTorch: the limit

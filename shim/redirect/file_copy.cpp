@@ -14,7 +14,7 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 }  // namespace
 
 FileCopy::~FileCopy() {
-    if (data_)
+    if (bytes_)
         munmap(data_, bytes_);
 }
 

@@ -16,6 +16,8 @@ class FileCopy {
     // Once. A zero follows what was copied. False if the file ends before, or there is no memory.
     bool read(int file, uint64_t offset, uint64_t bytes);
     const void* data() const { return data_; }
+    // From now on it stays for good.
+    void keep() { bytes_ = 0; }
 
   private:
     void* data_ = nullptr;

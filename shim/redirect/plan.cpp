@@ -40,57 +40,69 @@ StaticRuntime static_runtime_of(const SymbolTable& symbols) {
 }
 
 bool RedirectPlan::make(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) {
-    const bool good = collect(symbols, runtime, why) && is_whole(symbols, runtime, why) && has_room(symbols, why) &&
+    const bool good = collect(symbols, runtime, why) && complete(symbols, runtime, why) && has_room(symbols, why) &&
                       is_unambiguous(why);
     if (!good)
         count_ = 0;
     return good;
 }
 
+bool RedirectPlan::add(const SymbolTable& symbols, const Elf64_Sym& symbol, void* target, Reason& why) {
+    const char* const name = symbols.name_of(symbol);
+    const uintptr_t address = symbols.address_of(symbol);
+    if (!symbols.code.holds(address, kJumpBytes)) {
+        why.assign("its symbol table has ", name, " outside its code");
+        return false;
+    }
+    if (count_ == kMost) {
+        why.assign("its symbol table has more functions of a runtime than any version has");
+        return false;
+    }
+    size_of_[count_] = symbol.st_size;
+    all_[count_++] = {address, target, name};
+    return true;
+}
+
+// The functions that the shared runtime has.
 bool RedirectPlan::collect(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) {
     first_ = ~uintptr_t{0};
     for (const Elf64_Sym& symbol : symbols.all) {
         const char* const name = symbols.name_of(symbol);
-        if (!is_function(symbol) || !is_spelled_public(name))
-            continue;
-        void* const target = runtime.find(name, runtime.argument);
+        void* const target =
+            is_function(symbol) && is_spelled_public(name) ? runtime.find(name, runtime.argument) : nullptr;
         if (!target)
             continue;
-        const uintptr_t address = symbols.address_of(symbol);
-        if (!symbols.code.holds(address, kJumpBytes)) {
-            why.assign("its symbol table has ", name, " outside its code");
+        if (!add(symbols, symbol, target, why))
             return false;
-        }
-        if (count_ == kMost) {
-            why.assign("its symbol table has more functions of a runtime than any version has");
-            return false;
-        }
-        size_of_[count_] = symbol.st_size;
-        all_[count_++] = {address, target, name};
-        first_ = std::min(first_, address);
-        last_ = std::max(last_, address);
+        first_ = std::min(first_, all_[count_ - 1].from);
+        last_ = std::max(last_, all_[count_ - 1].from);
     }
     return true;
 }
 
-// The linker puts a static runtime's functions beside each other. What is spelled like one of them elsewhere is the
-// program's own, such as __cudaRegisterLinkedBinary_*.
-bool RedirectPlan::is_whole(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) const {
+// The others. The linker puts a static runtime's functions beside each other: what is spelled like one of them
+// elsewhere is the program's own, such as __cudaRegisterLinkedBinary_*.
+bool RedirectPlan::complete(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) {
     for (const Elf64_Sym& symbol : symbols.all) {
         const char* const name = symbols.name_of(symbol);
         const uintptr_t address = symbols.address_of(symbol);
         const bool among = address >= first_ && address <= last_ && symbol.st_shndx != SHN_UNDEF;
         if (!among || !is_spelled_public(name))
             continue;
-        if (!runtime.find(name, runtime.argument)) {
-            why.assign("its runtime has ", name, ", which ", runtime.path,
-                       " lacks: name a newer one of the same major version with --runtime PATH");
-            return false;
-        }
         if (!is_function(symbol)) {
             why.assign("its ", name, " is no function like others");
             return false;
         }
+        if (runtime.find(name, runtime.argument))
+            continue;
+        if (!runtime.lacking) {
+            why.assign("its runtime has ", name, ", which ", runtime.path,
+                       " lacks: name a newer one of the same major version with --runtime PATH");
+            return false;
+        }
+        if (!add(symbols, symbol, runtime.lacking, why))
+            return false;
+        all_[count_ - 1].lacking = true;
     }
     return true;
 }

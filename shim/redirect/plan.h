@@ -14,6 +14,7 @@ struct Redirection {
     uintptr_t from = 0;
     void* to = nullptr;
     const char* name = nullptr;  // of the symbol table
+    bool lacking = false;        // `to` stands for all that the runtime lacks, and is to be told the name
 };
 
 // NVIDIA's runtime in a program, by the names in its symbol table.
@@ -29,6 +30,9 @@ struct SharedRuntime {
     // The address of a function that it exports, or of the one that stands before it; null if it has none of this name.
     void* (*find)(const char* name, void* argument);
     void* argument;
+    // To be called with the name in place of a function that it lacks. Null: then it can't stand in. Only the fake
+    // GPU's runtime has one: what it lacks it refuses by name.
+    void* lacking = nullptr;
 };
 
 // Bytes that a jump takes at the beginning of a function.
@@ -49,7 +53,8 @@ class RedirectPlan {
 
   private:
     bool collect(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why);
-    bool is_whole(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) const;
+    bool complete(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why);
+    bool add(const SymbolTable& symbols, const Elf64_Sym& symbol, void* target, Reason& why);
     bool is_unambiguous(Reason& why);
     bool has_room(const SymbolTable& symbols, Reason& why) const;
 

@@ -38,6 +38,8 @@ class ProgramSymbols {
     bool shares_runtime() const { return shares_runtime_; }
     // Offset in the file of an address of the program's code.
     uint64_t offset_of(uintptr_t code) const { return code - table_.code.begin + code_offset_; }
+    // From now on names stay for good.
+    void keep_names() { texts_.keep(); }
     // Descriptor of the file, as long as this lives; -1 if there is none.
     int file() const { return file_; }
 

@@ -14,7 +14,7 @@ class RuntimeLibrary {
     // name; a toolkit's, in CUDA_HOME, CUDA_PATH or /usr/local; a Python package's, in VIRTUAL_ENV or CONDA_PREFIX.
     bool open(int major, Reason& why);
     // Its functions, before which the runtime shim's stand where that is loaded.
-    SharedRuntime functions() { return {path_.c_str(), find, this}; }
+    SharedRuntime functions() { return {path_.c_str(), find, this, runtime_.find("cuslice_lacks")}; }
 
   private:
     bool open_named(const char* path, Reason& why);

@@ -10,23 +10,34 @@ namespace cuslice {
 
 namespace {
 
+// Each takes the name into the first argument's register, for a function that wants it, and goes on to the target.
+// Both addresses lie behind the code.
 #if defined(__x86_64__)
 constexpr uintptr_t kReach = uintptr_t{1} << 31;
-// jmp *0(%rip), and the address behind it.
-void write_jump(uint8_t* at, void* target) {
-    constexpr uint8_t kCode[] = {0xff, 0x25, 0, 0, 0, 0};
-    std::memcpy(at, kCode, sizeof kCode);
-    std::memcpy(at + sizeof kCode, &target, sizeof target);
-}
+constexpr uint8_t kWithName[] = {0x48, 0x8b, 0x3d, 0x09, 0, 0, 0,                  // mov .+16(%rip), %rdi
+                                 0xff, 0x25, 0x0b, 0,    0, 0, 0xcc, 0xcc, 0xcc};  // jmp *.+24(%rip)
+constexpr uint8_t kAlone[] = {0xff, 0x25, 0x12, 0,    0,    0,    0xcc, 0xcc,
+                              0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};  // jmp *.+24(%rip)
 #else
 constexpr uintptr_t kReach = uintptr_t{1} << 27;
-// ldr x16, .+8; br x16, and the address behind them.
-void write_jump(uint8_t* at, void* target) {
-    constexpr uint32_t kCode[] = {0x58000050, 0xd61f0200};
-    std::memcpy(at, kCode, sizeof kCode);
-    std::memcpy(at + sizeof kCode, &target, sizeof target);
-}
+constexpr uint32_t kWithName[] = {0x58000080, 0x580000b0, 0xd61f0200,
+                                  0xd503201f};                                   // ldr x0, .+16; ldr x16, .+20; br x16
+constexpr uint32_t kAlone[] = {0x580000d0, 0xd61f0200, 0xd503201f, 0xd503201f};  // ldr x16, .+24; br x16
 #endif
+
+struct Veneer {
+    unsigned char code[16];
+    const char* name;
+    void* target;
+};
+static_assert(sizeof(Veneer) == Veneers::kBytes);
+static_assert(sizeof kWithName == sizeof Veneer::code && sizeof kAlone == sizeof Veneer::code);
+
+void write(Veneer* veneer, const Redirection& one) {
+    std::memcpy(veneer->code, one.lacking ? static_cast<const void*>(kWithName) : kAlone, sizeof veneer->code);
+    veneer->name = one.name;
+    veneer->target = one.to;
+}
 
 constexpr uintptr_t kStep = uintptr_t{1} << 20;
 
@@ -72,11 +83,9 @@ bool Veneers::make(const AddressRange& program, std::span<const Redirection> red
     const size_t bytes = (redirections.size() * kBytes + page - 1) / page * page;
     if (!map_near(program, bytes))
         return false;
-    auto* at = reinterpret_cast<uint8_t*>(begin_);
-    for (const Redirection& one : redirections) {
-        write_jump(at, one.to);
-        at += kBytes;
-    }
+    auto* veneer = reinterpret_cast<Veneer*>(begin_);
+    for (const Redirection& one : redirections)
+        write(veneer++, one);
     __builtin___clear_cache(reinterpret_cast<char*>(begin_), reinterpret_cast<char*>(begin_ + bytes));
     if (mprotect(reinterpret_cast<void*>(begin_), bytes, PROT_READ | PROT_EXEC) == 0)
         return true;

@@ -9,7 +9,8 @@
 
 namespace cuslice {
 
-// Pages near a program with a jump to each target, as a short jump doesn't reach a library. They stay.
+// Pages near a program with a jump to each target, as a short jump doesn't reach a library. They stay, and so have the
+// names of functions that a runtime lacks.
 class Veneers {
   public:
     // False if there is no room within a short jump's reach, or the kernel gives no memory that can be executed.
@@ -19,7 +20,7 @@ class Veneers {
     // For pages that nothing leads to.
     void remove();
 
-    static constexpr size_t kBytes = 16;
+    static constexpr size_t kBytes = 32;
 
   private:
     bool map_near(const AddressRange& program, size_t bytes);

@@ -8,3 +8,7 @@ namespace cuslice::fake {
 int refuse(const char* name, bool said);
 
 }  // namespace cuslice::fake
+
+/// The same for a function of a newer runtime, by whoever has led a program's calls of it here (shim/redirect/). `name`
+/// stays where it is. Thread-safe.
+extern "C" int cuslice_lacks(const char* name);

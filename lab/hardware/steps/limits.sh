@@ -34,6 +34,7 @@ static_runtime() {
     watched_or_skipped "static runtime, no slice, at most 1 GiB" - -- "$program" $GiB || failed=1
     slices
     watched_or_skipped "static runtime, 2 GiB" $((2 * GiB)) -- "$program" || failed=1
+    watched "static runtime led to the shared one, 2 GiB" $((2 * GiB)) --redirect-runtime=program -- "$program" || failed=1
     return $failed
 }
 

@@ -36,6 +36,10 @@ __attribute__((constructor)) static void begin(void) {
 int ask_second(void);
 #endif
 
+#ifdef NEWER
+cudaError_t cudaNotYetInvented(const char* argument);
+#endif
+
 static void ask(void) {
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
@@ -53,6 +57,13 @@ static void ask(void) {
     }
 #ifdef EARLY
     printf("before main: %d\n", early);
+#endif
+#ifdef NEWER
+    cudaGetLastError();
+    for (int i = 0; i < 2; i++) {
+        const cudaError_t newer = cudaNotYetInvented("argument");
+        printf("newer: %d, noted: %d\n", newer, cudaGetLastError());
+    }
 #endif
 #ifdef SECOND
     printf("in the library: %d\n", ask_second());

@@ -50,6 +50,8 @@ namespace {
     return answer;
 }
 
+[[gnu::noinline]] int told(const char* name) { return std::strcmp(name, "first") == 0 ? 20 : 30; }
+
 template <typename Function>
 uintptr_t address_of(Function* function) {
     return reinterpret_cast<uintptr_t>(function);
@@ -96,6 +98,16 @@ TEST_CASE("the functions lead to their targets, and those beside them are as the
     CHECK(in_child([] {
         Reason why;
         return redirect_both(why) && first() == 10 && second() == 10 && other() == 3 && between() == 4;
+    }));
+}
+
+TEST_CASE("a target that is to be told the name gets it") {
+    CHECK(in_child([] {
+        Reason why;
+        ProgramSymbols symbols;
+        const Redirection one[] = {{address_of(first), reinterpret_cast<void*>(told), "first", true}};
+        return symbols.read() == ProgramSymbols::Found::table && redirect(symbols, one, why) && first() == 20 &&
+               second() == 2;
     }));
 }
 

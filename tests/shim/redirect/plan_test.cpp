@@ -49,7 +49,7 @@ struct Program {
         const auto found = std::ranges::find(names, name);
         return found == names.end() ? nullptr : const_cast<std::string*>(&*found);
     }
-    bool make() { return plan.make(look(), {"/lib/libcudart.so.13", find, this}, why); }
+    bool make(void* lacking = nullptr) { return plan.make(look(), {"/lib/libcudart.so.13", find, this, lacking}, why); }
 };
 
 }  // namespace
@@ -77,6 +77,23 @@ TEST_CASE("what a program calls like the runtime's functions, but elsewhere, is 
     program.add("_Z10cudaMallocIfE9cudaErrorPPT_m");
     CHECK(program.make());
     CHECK(program.plan.all().size() == 2);
+}
+
+TEST_CASE("what a runtime lacks leads to the function that it has for that, with the name") {
+    Program program;
+    program.add_shared("cudaMalloc");
+    program.add("cudaNotYetInvented");
+    program.add_shared("cudaFree");
+    program.add("cudaOfMine");
+    REQUIRE(program.make(&program));
+    REQUIRE(program.plan.all().size() == 3);
+    const Redirection& newer = program.plan.all()[1];
+    CHECK(newer.from == kBase + 0x110);
+    CHECK(newer.to == &program);
+    CHECK(newer.lacking);
+    CHECK(std::string(newer.name) == "cudaNotYetInvented");
+    CHECK_FALSE(program.plan.all()[0].lacking);
+    CHECK_FALSE(program.plan.all()[2].lacking);
 }
 
 TEST_CASE("all of a runtime or nothing") {
