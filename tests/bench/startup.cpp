@@ -92,7 +92,7 @@ void measure_true(const std::string& library) {
         };
     };
     const Comparison sides = compare(1000, 1, 1000, starting({}), starting({"LD_PRELOAD=" + library}));
-    print_extra("start of /bin/true: more with the library preloaded", in_ms(sides), "ms", Bound::at_most, 0.2);
+    print_extra("start of /bin/true: more with the library preloaded", in_ms(sides), "ms", Bound::at_most, 0.15);
 }
 
 // Times of one side, in ms: each process's first calls by its own clock, and its processor time.
