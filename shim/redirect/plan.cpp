@@ -20,6 +20,9 @@ bool is_spelled_public(std::string_view name) {
     return name.starts_with("cuda") && name.size() > 4;
 }
 
+// NVIDIA's names for what the runtime keeps to itself.
+bool is_spelled_private(std::string_view name) { return name.starts_with("libcudart_static_"); }
+
 }  // namespace
 
 // By functions that one major version alone has (the headers of CUDA 12.0 to 13.0). An older runtime has the first name
@@ -67,15 +70,16 @@ bool RedirectPlan::add(const SymbolTable& symbols, const Elf64_Sym& symbol, void
 bool RedirectPlan::collect(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) {
     first_ = ~uintptr_t{0};
     for (const Elf64_Sym& symbol : symbols.all) {
-        const char* const name = symbols.name_of(symbol);
-        void* const target =
-            is_function(symbol) && is_spelled_public(name) ? runtime.find(name, runtime.argument) : nullptr;
-        if (!target)
+        if (!is_function(symbol))
             continue;
-        if (!add(symbols, symbol, target, why))
+        const char* const name = symbols.name_of(symbol);
+        void* const target = is_spelled_public(name) ? runtime.find(name, runtime.argument) : nullptr;
+        if (target && !add(symbols, symbol, target, why))
             return false;
-        first_ = std::min(first_, all_[count_ - 1].from);
-        last_ = std::max(last_, all_[count_ - 1].from);
+        if (target)
+            first_ = std::min(first_, symbols.address_of(symbol));
+        if (target || is_spelled_private(name))
+            last_ = std::max(last_, symbols.address_of(symbol));
     }
     return true;
 }

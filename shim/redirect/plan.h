@@ -61,7 +61,9 @@ class RedirectPlan {
     Redirection all_[kMost];
     size_t size_of_[kMost]{};  // in the order of all_, as long as they are collected
     size_t count_ = 0;
-    uintptr_t first_ = 0, last_ = 0;  // addresses of the runtime's functions
+    // Addresses of the runtime's functions, from the first public one on. What lies before may be the program's:
+    // linkers put code that is seldom run together, of all objects.
+    uintptr_t first_ = 0, last_ = 0;
 };
 
 }  // namespace cuslice

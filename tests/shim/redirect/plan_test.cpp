@@ -108,6 +108,11 @@ TEST_CASE("all of a runtime or nothing") {
             "its runtime has cudaNotYetInvented, which /lib/libcudart.so.13 lacks: name a newer one of the same major "
             "version with --runtime PATH");
     }
+    SECTION("a function that the shared one lacks, at the runtime's end") {
+        program.add("cudaNotYetInvented");
+        program.add("libcudart_static_00aa");
+        CHECK_FALSE(program.make());
+    }
     SECTION("a name that is no function like others") {
         program.add("cudaMemcpy", 16, STT_GNU_IFUNC);
         program.shared.push_back("cudaMemcpy");
