@@ -114,6 +114,9 @@ TEST_CASE("a target that is to be told the name gets it") {
 TEST_CASE("where the kernel lets nobody change code, or run what was changed, all is as before") {
     if (!tests::can_filter_calls())
         return tests::skip("calls can't be filtered here");
+#ifdef __SANITIZE_THREAD__
+    return tests::skip("ThreadSanitizer ends a program that maps code anew");
+#endif
     // mprotect(2): what makes code writable, and what makes it code again. The argument at place 2 is the protection.
     CHECK(in_child([] {
         Reason why;
