@@ -43,6 +43,7 @@ StaticRuntime static_runtime_of(const SymbolTable& symbols) {
 }
 
 bool RedirectPlan::make(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) {
+    count_ = 0;
     const bool good = collect(symbols, runtime, why) && complete(symbols, runtime, why) && has_room(symbols, why) &&
                       is_unambiguous(why);
     if (!good)
@@ -69,6 +70,7 @@ bool RedirectPlan::add(const SymbolTable& symbols, const Elf64_Sym& symbol, void
 // The functions that the shared runtime has.
 bool RedirectPlan::collect(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) {
     first_ = ~uintptr_t{0};
+    last_ = 0;
     for (const Elf64_Sym& symbol : symbols.all) {
         if (!is_function(symbol))
             continue;

@@ -66,8 +66,11 @@ void redirect_program() {
     if (!runtime.major)
         return say("it is none of CUDA 12 or 13");
     Reason why;
-    const bool redirected = library.open(runtime.major, why) && plan.make(symbols.table(), library.functions(), why) &&
-                            redirect(symbols, plan.all(), why);
+    const auto fits = [](const SharedRuntime& shared, void* table, Reason& lacks) {
+        return plan.make(*static_cast<const SymbolTable*>(table), shared, lacks);
+    };
+    SymbolTable table = symbols.table();
+    const bool redirected = library.open(runtime.major, fits, &table, why) && redirect(symbols, plan.all(), why);
     if (redirected)
         symbols.keep_names();
     else

@@ -45,30 +45,30 @@ void* loaded_shim() {
 
 }  // namespace
 
-bool RuntimeLibrary::open(int major, Reason& why) {
+bool RuntimeLibrary::open(int major, Fits fits, void* argument, Reason& why) {
     major_ = major;
     soname_.assign("libcudart.so.", major);
+    shim_ = loaded_shim();
+    const Judge judge{fits, argument, why};
     const char* const named = std::getenv("CUSLICE_RUNTIME");
-    const bool found = named && *named ? open_named(named, why) : open_found();
+    const bool found = named && *named ? open_named(named, judge) : open_found(judge);
     if (!found && why.empty())
         why.assign("there is no ", soname_, " here, which NVIDIA's toolkit has, and the package ",
                    major == 12 ? "nvidia-cuda-runtime-cu12" : "nvidia-cuda-runtime",
                    " (pip install); or name one with --runtime PATH");
-    if (found)
-        shim_ = loaded_shim();
     return found;
 }
 
-bool RuntimeLibrary::open_named(const char* path, Reason& why) {
-    if (take(path))
-        return true;
-    why.assign("CUSLICE_RUNTIME: ", path, ": can't be loaded, or is no ", soname_,
-               ", which the program's own would be");
-    return false;
+bool RuntimeLibrary::open_named(const char* path, const Judge& judge) {
+    const bool taken = take(path, judge);
+    if (!taken && judge.why.empty())
+        judge.why.assign("CUSLICE_RUNTIME: ", path, ": can't be loaded, or is no ", soname_,
+                         ", which the program's own would be");
+    return taken;
 }
 
 // Where NVIDIA's installers, conda and the packages of the Python index put it (2026).
-bool RuntimeLibrary::open_found() {
+bool RuntimeLibrary::open_found(const Judge& judge) {
     const Place places[] = {
         {std::getenv("CUDA_HOME"), "lib64"},
         {std::getenv("CUDA_PATH"), "lib64"},
@@ -79,11 +79,11 @@ bool RuntimeLibrary::open_found() {
                                                   : "lib/python3*/site-packages/nvidia/cu13/lib"},
         {std::getenv("CONDA_PREFIX"), "lib"},
     };
-    const auto has_it = [this](const Place& place) { return take_in(place.start, place.folder); };
-    return take(soname_.c_str()) || std::any_of(std::begin(places), std::end(places), has_it);
+    const auto has_it = [&](const Place& place) { return take_in(place.start, place.folder, judge); };
+    return take(soname_.c_str(), judge) || std::any_of(std::begin(places), std::end(places), has_it);
 }
 
-bool RuntimeLibrary::take_in(const char* start, const char* folder) {
+bool RuntimeLibrary::take_in(const char* start, const char* folder, const Judge& judge) {
     FixedText<4096> pattern;
     pattern.append(std::string_view(start ? start : ""), "/", std::string_view(folder), "/", soname_);
     if (!start || !*start || pattern.cut())
@@ -91,22 +91,21 @@ bool RuntimeLibrary::take_in(const char* start, const char* folder) {
     glob_t found{};
     const bool any = glob(pattern.c_str(), 0, nullptr, &found) == 0;
     const std::span paths(found.gl_pathv, any ? found.gl_pathc : 0);
-    const bool taken = std::any_of(paths.begin(), paths.end(), [this](const char* path) { return take(path); });
+    const auto fits = [&](const char* path) { return take(path, judge); };
+    const bool taken = std::any_of(paths.begin(), paths.end(), fits);
     globfree(&found);
     return taken;
 }
 
 // A library of another major version has another name, whatever its file is called.
-bool RuntimeLibrary::take(const char* path) {
+bool RuntimeLibrary::take(const char* path, const Judge& judge) {
     void* const handle = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return false;
-    const LoadedObject object = object_of(handle);
-    if (std::string_view(object.soname()) == soname_.view() && object.find("cudaGetDeviceCount")) {
-        runtime_ = object;
-        path_.assign(object.path());
+    runtime_ = object_of(handle);
+    path_.assign(runtime_.path());
+    if (std::string_view(runtime_.soname()) == soname_.view() && judge.fits(functions(), judge.argument, judge.why))
         return true;
-    }
     Libdl::dlclose(handle);
     return false;
 }

@@ -10,17 +10,27 @@ namespace cuslice {
 // in full as it does for programs that are linked to it; the fake GPU's on a fake one.
 class RuntimeLibrary {
   public:
-    // Loads the libcudart of this major version: the one that CUSLICE_RUNTIME names; what the loader finds by the
-    // name; a toolkit's, in CUDA_HOME, CUDA_PATH or /usr/local; a Python package's, in VIRTUAL_ENV or CONDA_PREFIX.
-    bool open(int major, Reason& why);
+    // True if this one can stand in; otherwise says in `why` what stands in the way.
+    using Fits = bool (*)(const SharedRuntime& runtime, void* argument, Reason& why);
+
+    // Loads the first libcudart of this major version that fits: the one that CUSLICE_RUNTIME names, or else what the
+    // loader finds by the name; a toolkit's, in CUDA_HOME, CUDA_PATH or /usr/local; a Python package's, in VIRTUAL_ENV
+    // or CONDA_PREFIX. Of several that don't fit, `why` is the last one's.
+    bool open(int major, Fits fits, void* argument, Reason& why);
     // Its functions, before which the runtime shim's stand where that is loaded.
     SharedRuntime functions() { return {path_.c_str(), find, this, runtime_.find("cuslice_lacks")}; }
 
   private:
-    bool open_named(const char* path, Reason& why);
-    bool open_found();
-    bool take_in(const char* start, const char* folder);
-    bool take(const char* path);
+    // How one is judged, as long as it is sought.
+    struct Judge {
+        Fits fits;
+        void* argument;
+        Reason& why;
+    };
+    bool open_named(const char* path, const Judge& judge);
+    bool open_found(const Judge& judge);
+    bool take_in(const char* start, const char* folder, const Judge& judge);
+    bool take(const char* path, const Judge& judge);
     static void* find(const char* name, void* self);
 
     LoadedObject runtime_;
