@@ -32,18 +32,26 @@ std::string advice_for(const std::string& why) {
            "/etc/ld.so.preload";
 }
 
-// A runtime that is linked in sees neither parts of a GPU nor the fake GPU.
+// A runtime that is linked in sees neither parts of a GPU nor the fake GPU, unless it is led to a shared one.
 void check_runtime(const Setup& setup, const std::string& path, Findings& findings) {
-    if (!setup.configured || redirects_runtime(setup.settings) || !carries_static_runtime(path))
+    constexpr std::string_view kRelink =
+        "relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make";
+    const bool redirected = setup.configured && redirects_runtime(setup.settings);
+    if (!setup.configured || !carries_static_runtime(path) || (redirected && has_symbol_table(path)))
         return;
     const bool fake = find(setup.settings, Key::fake) != nullptr;
     if (!fake && !splits_any(setup.settings))
         return;
-    findings.problem("program-runtime",
-                     path + ": is linked with the static CUDA runtime, which " +
-                         (fake ? "doesn't start on a fake GPU" : "sees each split GPU as one"),
-                     "Start it with --redirect-runtime=program, or relink it with nvcc -cudart shared: "
-                     "NVCC_APPEND_FLAGS=\"-cudart shared\" make");
+    const std::string what = path + ": is linked with the static CUDA runtime, which " +
+                             (fake ? "doesn't start on a fake GPU" : "sees each split GPU as one");
+    if (redirected)
+        findings.problem(
+            "program-runtime",
+            what + "; it can't be led to the shared one, as the program is stripped of its symbol table",
+            "Leave the symbols in the program (strip --strip-debug takes the rest), or " + std::string(kRelink));
+    else
+        findings.problem("program-runtime", what,
+                         "Start it with --redirect-runtime=program, or " + std::string(kRelink));
 }
 
 void check_script(const std::string& path, Findings& findings) {

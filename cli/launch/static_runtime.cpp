@@ -10,4 +10,6 @@ bool carries_static_runtime(const std::string& path) {
     return file.has_section(".nv_fatbin") && !file.needs("libcudart.so");
 }
 
+bool has_symbol_table(const std::string& path) { return ElfFile(path).has_section(".symtab"); }
+
 }  // namespace cuslice::cli

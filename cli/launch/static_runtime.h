@@ -10,4 +10,7 @@ namespace cuslice::cli {
 /// doubt, and for what is no ELF file of 64 bits: a runtime in a library that it opens later can't be seen.
 bool carries_static_runtime(const std::string& path);
 
+/// True if the file has one: without it nobody knows where the runtime's functions are.
+bool has_symbol_table(const std::string& path);
+
 }  // namespace cuslice::cli

@@ -53,6 +53,7 @@ inline constexpr Fault kFaults[] = {
     {"program-reach", "the program has another loader than the GNU C library's"},
     {"program-reach", "the program is of another architecture"},
     {"program-runtime", "the program carries the static CUDA runtime, and GPUs are split"},
+    {"program-runtime", "the program's static runtime can't be led elsewhere, as the program is stripped"},
     {"program-script", "the program is a script that sets LD_PRELOAD"},
     {"program-namespace", "the program opens the driver in a namespace of the loader of its own"},
 };

@@ -367,6 +367,15 @@ TEST_CASE("doctor finds: the program carries the static CUDA runtime, and GPUs a
     CHECK(fake.found({"--", CUSLICE_TEST_DEVICE_CODE_STATIC}) == problem("program-runtime"));
 }
 
+TEST_CASE("doctor finds: the program's static runtime can't be led elsewhere, as the program is stripped") {
+    Scene scene;
+    const std::string redirect = "--redirect-runtime=program";
+    CHECK(scene.found({redirect, "--", CUSLICE_TEST_DEVICE_CODE_STATIC}).empty());
+    CHECK(scene.found({redirect, "--", CUSLICE_TEST_DEVICE_CODE_STRIPPED}) == problem("program-runtime"));
+    CHECK(contains(scene.texts(), "stripped of its symbol table"));
+    CHECK(contains(scene.texts(), R"(relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make)"));
+}
+
 TEST_CASE("doctor finds: the program is a script that sets LD_PRELOAD") {
     Scene scene;
     const auto script = [&](const std::string& line) {
