@@ -26,14 +26,16 @@ bool FileCopy::read(int file, uint64_t offset, uint64_t bytes) {
         return false;
     data_ = memory;
     bytes_ = bytes + 1;
-    return read_at(file, offset, memory, bytes) == bytes;
+    bool failed = false;
+    return read_at(file, offset, memory, bytes, &failed) == bytes;
 }
 
-size_t read_at(int file, uint64_t offset, void* into, size_t size) {
+size_t read_at(int file, uint64_t offset, void* into, size_t size, bool* failed) {
     size_t done = 0;
     while (done < size) {
         const auto at = static_cast<off_t>(offset + done);
         const ssize_t got = pread(file, static_cast<char*>(into) + done, size - done, at);
+        *failed |= got < 0;
         if (got <= 0)
             break;
         done += static_cast<size_t>(got);

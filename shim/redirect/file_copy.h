@@ -24,7 +24,8 @@ class FileCopy {
     size_t bytes_ = 0;
 };
 
-// Copies up to `size` bytes from `offset` on, and returns how many there were.
-size_t read_at(int file, uint64_t offset, void* into, size_t size);
+// Copies up to `size` bytes from `offset` on, and returns how many there were. Sets `failed` where the kernel refuses;
+// a file that ends before is no failure.
+size_t read_at(int file, uint64_t offset, void* into, size_t size, bool* failed);
 
 }  // namespace cuslice

@@ -19,10 +19,12 @@ namespace {
 struct FileSource {
     elf_source source;
     int file;
+    bool failed = false;
 };
 
 size_t read_source(elf_source* source, uint64_t offset, void* into, size_t size) {
-    return read_at(reinterpret_cast<FileSource*>(source)->file, offset, into, size);
+    auto& from = *reinterpret_cast<FileSource*>(source);
+    return read_at(from.file, offset, into, size, &from.failed);
 }
 
 bool is_named(elf_file& file, const Elf64_Shdr& names, const Elf64_Shdr& section, const char* name) {
@@ -77,7 +79,7 @@ ProgramSymbols::Found ProgramSymbols::read() {
     if (!find_program())
         return Found::no_file;
     file_ = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    return file_ < 0 ? Found::no_file : read_sections();
+    return file_ < 0 ? Found::unreadable : read_sections();
 }
 
 // A program that was started through the loader by name has the loader's file there, which has other segments.
@@ -95,17 +97,22 @@ bool ProgramSymbols::is_of_program(elf_file& file) const {
 ProgramSymbols::Found ProgramSymbols::read_sections() {
     FileSource source{{read_source}, file_};
     elf_file file;
-    if (!elf_open(&file, &source.source) || !is_of_program(file))
+    const bool ours = elf_open(&file, &source.source) && is_of_program(file);
+    if (source.failed)
+        return Found::unreadable;
+    if (!ours)
         return Found::no_file;
-    Elf64_Shdr names, section, texts, symbols{};
-    if (!elf_section(&file, file.header.e_shstrndx, &names))
-        return Found::stripped;
+    Elf64_Shdr names{}, section, texts{}, symbols{};
+    elf_section(&file, file.header.e_shstrndx, &names);
     for (size_t i = 0; elf_section(&file, i, &section); i++) {
         if (section.sh_type == SHT_SYMTAB)
             symbols = section;
         device_code_ |= section.sh_type == SHT_PROGBITS && is_named(file, names, section, ".nv_fatbin");
     }
-    if (symbols.sh_type != SHT_SYMTAB || !elf_section(&file, symbols.sh_link, &texts) || texts.sh_type != SHT_STRTAB)
+    const bool has_table = symbols.sh_type == SHT_SYMTAB && elf_section(&file, symbols.sh_link, &texts);
+    if (source.failed)
+        return Found::unreadable;
+    if (!has_table || texts.sh_type != SHT_STRTAB)
         return Found::stripped;
     return text_changes_ ? Found::text_changes : copy_table(symbols, texts);
 }
@@ -114,7 +121,7 @@ ProgramSymbols::Found ProgramSymbols::copy_table(const Elf64_Shdr& symbols, cons
     const size_t count = symbols.sh_size / sizeof(Elf64_Sym);
     if (!symbols_.read(file_, symbols.sh_offset, count * sizeof(Elf64_Sym)) ||
         !texts_.read(file_, texts.sh_offset, texts.sh_size))
-        return Found::no_memory;
+        return Found::unreadable;
     table_.all = {static_cast<const Elf64_Sym*>(symbols_.data()), count};
     table_.texts = {static_cast<const char*>(texts_.data()), texts.sh_size + 1};
     return Found::table;

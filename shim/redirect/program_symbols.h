@@ -23,9 +23,9 @@ class ProgramSymbols {
 
     enum class Found : uint8_t {
         table,
-        no_file,       // none that can be read, or another one than what runs
+        no_file,       // another one than what runs: the loader's, which was started by name
+        unreadable,    // or there is no memory for a copy of the table
         stripped,      // no symbol table
-        no_memory,     // to copy it; or the file ends within it
         text_changes,  // the loader writes to the program's code (DT_TEXTREL): what it wrote is not in the file
     };
     // Once. Whatever the file has in it, nothing outside is read.

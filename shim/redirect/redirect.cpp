@@ -42,8 +42,8 @@ std::string_view explain(ProgramSymbols::Found found) {
     switch (found) {
         case ProgramSymbols::Found::stripped:
             return "it is stripped of its symbol table";
-        case ProgramSymbols::Found::no_memory:
-            return "its symbol table can't be read, or there is no memory for it";
+        case ProgramSymbols::Found::unreadable:
+            return "its file can't be read, or there is no memory for its symbol table";
         case ProgramSymbols::Found::text_changes:
             return "the loader has changed its code (DT_TEXTREL)";
         default:
@@ -55,8 +55,9 @@ void redirect_program() {
     ProgramSymbols symbols;
     const ProgramSymbols::Found found = symbols.read();
     if (found != ProgramSymbols::Found::table) {
-        // No line about a program that has no runtime to lead elsewhere.
-        if (symbols.has_device_code() && !symbols.shares_runtime())
+        // No line about a program that has no runtime to lead elsewhere, as far as that is known.
+        const bool unknown = found == ProgramSymbols::Found::unreadable;
+        if (!symbols.shares_runtime() && (unknown || symbols.has_device_code()))
             say(explain(found));
         return;
     }

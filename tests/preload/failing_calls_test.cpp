@@ -14,8 +14,8 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/preload/failing_plan.h"
 #include "tests/preload/guest.h"
-#include "tests/preload/guest/failing_call.h"
 #include "tests/preload/places.h"
 #include "tests/skip.h"
 
@@ -114,32 +114,15 @@ const Situation kLaunched[] = {
      launch({"--limit", "1000MiB", "--wait", "--gpus", "any"})},
 };
 
-// The file in which a run of the guest counts. Mapped for as long as this lives.
-class Plan {
-  public:
-    Plan(const Situation& situation, uint64_t failing)
-        : path_(folder_.write("plan", std::string(sizeof(FailingCall), '\0'))) {
-        const int file = open(path_.c_str(), O_RDWR | O_CLOEXEC);
-        void* const at = mmap(nullptr, sizeof(FailingCall), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        close(file);
-        REQUIRE(at != MAP_FAILED);
-        call_ = static_cast<FailingCall*>(at);
-        call_->of_launcher = !situation.launch.empty();
-        call_->failing = failing;
-        call_->in_a_row = static_cast<uint64_t>(kInARow);
-        call_->error = kError;
-    }
-    ~Plan() { munmap(call_, sizeof *call_); }
-    Plan(const Plan&) = delete;
-    Plan& operator=(const Plan&) = delete;
-    const FailingCall& call() const { return *call_; }
-    std::string variable() const { return "FAILING_CALL=" + path_; }
-
-  private:
-    Folder folder_;
-    std::string path_;
-    FailingCall* call_ = nullptr;
-};
+// A run of a situation in which this call fails; 0: none does.
+FailingPlan plan_of(const Situation& situation, uint64_t failing) {
+    FailingCall wanted;
+    wanted.of = situation.launch.empty() ? CallsOf::library : CallsOf::launcher;
+    wanted.failing = failing;
+    wanted.in_a_row = static_cast<uint64_t>(kInARow);
+    wanted.error = kError;
+    return FailingPlan(wanted);
+}
 
 // A run of a situation.
 struct Course {
@@ -234,7 +217,7 @@ std::vector<uint64_t> calls_of(const FailingCall& counted) {
     return numbers;
 }
 
-Words standing_before(const Situation& situation, const Plan& plan) {
+Words standing_before(const Situation& situation, const FailingPlan& plan) {
     const std::string library = situation.launch.empty() ? ":" + preload_list() : "";
     return {"LD_PRELOAD=" + kGuests + "/libguest_failing_call.so" + library, plan.variable()};
 }
@@ -242,7 +225,7 @@ Words standing_before(const Situation& situation, const Plan& plan) {
 // Empty: as it is to be. Counts the call if it was made again, and so has failed.
 std::string fault_of_call(const Situation& situation, const Course& whole, uint64_t number, size_t* failed) {
     const Folder books;
-    const Plan plan(situation, number);
+    const FailingPlan plan = plan_of(situation, number);
     const Course course = run_through(situation, books, standing_before(situation, plan));
     *failed += plan.call().name[0] != '\0';
     std::string fault = fault_of(situation, course, whole);
@@ -262,7 +245,7 @@ void check_each_call(const Situation& situation) {
         return skip("a sanitizer's runtime stands between the library and the C library");
     CAPTURE(situation.name);
     const Folder books;
-    const Plan counting(situation, 0);
+    const FailingPlan counting = plan_of(situation, 0);
     const Course whole = run_through(situation, books, standing_before(situation, counting));
     CAPTURE(whole.err);
     const std::vector<uint64_t> calls = calls_of(counting.call());

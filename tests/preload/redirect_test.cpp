@@ -3,7 +3,9 @@
 // the tests' own stand-in, whose functions all answer 103, as NVIDIA's do on a driver that isn't NVIDIA's.
 #include <filesystem>
 
+#include "tests/preload/failing_plan.h"
 #include "tests/preload/machine.h"
+#include "tests/preload/places.h"
 #include "tests/skip.h"
 
 namespace cuslice::tests {
@@ -128,6 +130,34 @@ TEST_CASE("a runtime that can't be meant is refused before anything starts") {
     CHECK(outcome.exit_code == 78);
     CHECK(outcome.out.empty());
     CHECK(outcome.err == "cuslice: --runtime: /nowhere/libcudart.so.13: no such file, or it may not be read\n");
+}
+
+TEST_CASE("each call into the C library fails once: the program has the shared runtime, or its own and a line") {
+    if (!kSanitizer.empty())
+        return skip("a sanitizer's runtime stands between the library and the C library");
+    const std::string program = GENERATE("static_pie", "static_fixed");
+    const RedirectMachine machine("2xlaptop-2g");
+    const auto outcome = [&](const FailingPlan& plan) {
+        return machine.outcome(joined(kRedirect, {"--limit", "1GiB"}), {kPrograms + program, "ask"},
+                               {"LD_PRELOAD=" + kGuests + "/libguest_failing_call.so", plan.variable()});
+    };
+    FailingCall wanted;
+    wanted.of = CallsOf::redirect;
+    const FailingPlan counting(wanted);
+    REQUIRE(outcome(counting).out == kTwoGpus);
+    const uint64_t calls = counting.call().calls;
+    CHECK(calls > 20);
+    int kept = 0;
+    for (wanted.failing = 1; wanted.failing <= calls; wanted.failing++) {
+        const FailingPlan plan(wanted);
+        const Outcome one = outcome(plan);
+        INFO(plan.call().name << ", call " << wanted.failing << "\n" << one.out << one.err);
+        CHECK(plan.call().name[0] != '\0');
+        const bool told = one.err.find(" keeps its static CUDA runtime: ") != std::string::npos;
+        CHECK(one.out == (told ? kUnable : kTwoGpus));
+        kept += told;
+    }
+    CHECK(kept > 0);
 }
 
 TEST_CASE("the variable without the launcher is refused, as nothing heeds it") {

@@ -32,6 +32,7 @@
 
 namespace {
 
+using cuslice::tests::CallsOf;
 using cuslice::tests::FailingCall;
 
 // The system call itself: the C library's own functions are what stands here.
@@ -81,9 +82,12 @@ FailingCall* the_plan;
 Range the_code;
 
 int find_code(dl_phdr_info* object, size_t, void* program) {
-    const bool is_library = ends_with(object->dlpi_name, "/libcuslice.so");
     const bool is_launcher = object->dlpi_name[0] == '\0' && ends_with(static_cast<const char*>(program), "/cuslice");
-    if (the_plan->of_launcher ? !is_launcher : !is_library)
+    const bool is_redirect = ends_with(object->dlpi_name, "/libcuslice-redirect.so");
+    const bool is_wanted = the_plan->of == CallsOf::launcher   ? is_launcher
+                           : the_plan->of == CallsOf::redirect ? is_redirect
+                                                               : ends_with(object->dlpi_name, "/libcuslice.so");
+    if (!is_wanted)
         return 0;
     Range& range = the_code;
     range.base = object->dlpi_addr;
@@ -284,6 +288,12 @@ CUSLICE_STANDS_BEFORE void* mmap(void* at, size_t bytes, int protection, int fla
         return MAP_FAILED;
     return reinterpret_cast<void*>(
         with_errno(raw(SYS_mmap, of(at), static_cast<long>(bytes), protection, flags, file, offset)));
+}
+
+CUSLICE_STANDS_BEFORE int mprotect(void* at, size_t bytes, int protection) noexcept {
+    if (CUSLICE_FAILS("mprotect", EACCES))
+        return -1;
+    return static_cast<int>(with_errno(raw(SYS_mprotect, of(at), static_cast<long>(bytes), protection)));
 }
 
 CUSLICE_STANDS_BEFORE void* mremap(void* at, size_t bytes, size_t now, int flags, ...) noexcept {
