@@ -133,7 +133,9 @@ def main():
     # By its own folder it finds where the loader's default ones begin, as the facade does.
     expect(tags == {"NEEDED": ["libc.so.6"], "RUNPATH": ["$ORIGIN"]}, f"{stub.name}: {tags}")
     expect(exports(stub) == {"dlopen"}, f"{stub.name}: exports {sorted(exports(stub))}")
-    expect(stub.stat().st_size <= 24 * 1024, f"{stub.name}: {stub.stat().st_size} bytes, more than 24 KiB")
+    # zig's clang, which releases are built with, makes a sixth more of it than GCC.
+    most = 28 if words.tree else 24
+    expect(stub.stat().st_size <= most * 1024, f"{stub.name}: {stub.stat().st_size} bytes, more than {most} KiB")
     expect(not re.search(r"\.tdata|\.tbss|^ *TLS ", sections, re.M), f"{stub.name}: has thread-local memory")
     expect(not re.search(r"\.init|\.ctors", sections), f"{stub.name}: has a constructor")
     expect(max(versions(stub)) <= NEWEST, f"{stub.name}: needs GLIBC_{versions(stub)}")
