@@ -8,7 +8,7 @@
 #include "shim/runtime/split_view.h"
 #include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/loaded_object.h"
-#include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/own_folder.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 #include "virtual_gpu/driver/search_path.h"
 
@@ -54,11 +54,8 @@ bool load(Facade& facade) {
     if (const int known = facade.state.load(std::memory_order_acquire))
         return known == 1;
     char path[sizeof(facade.path)];
-    bool loaded = folder_of(&facades, path, sizeof(path) - std::strlen(facade.file) - 1);
-    if (loaded) {
-        std::memcpy(path + std::strlen(path), facade.file, std::strlen(facade.file) + 1);
-        loaded = real_dlopen()(path, RTLD_LAZY) != nullptr;
-    }
+    const bool known = path_in_own_folder(facade.file, path, sizeof(path));
+    const bool loaded = known && real_dlopen()(path, RTLD_LAZY) != nullptr;
     if (loaded)
         std::memcpy(facade.path, path, sizeof(path));
     facade.state.store(loaded ? 1 : 2, std::memory_order_release);

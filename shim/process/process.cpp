@@ -20,9 +20,9 @@
 #include "shim/process/loading.h"
 #include "shim/process/toml_module.h"
 #include "virtual_gpu/driver/load.h"
-#include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/nvml_table.h"
+#include "virtual_gpu/driver/own_folder.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/selection/host_environment.h"
@@ -82,9 +82,7 @@ Readiness Process::load() {
         const char* explicit_path = nullptr;
         if (find(settings(), Key::fake)) {
             // The fake GPU's driver lies in a folder beside this library; `fake` wins over `driver`.
-            constexpr const char kFake[] = "/fake/libcuda.so.1";
-            if (folder_of(&the_process, path, sizeof(path) - sizeof(kFake)))
-                std::memcpy(path + std::strlen(path), kFake, sizeof(kFake));
+            path_in_own_folder("/fake/libcuda.so.1", path, sizeof(path));
             explicit_path = path;
         } else if (const Entry* driver = find(settings(), Key::driver)) {
             std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(driver->value.size()), driver->value.data());

@@ -3,19 +3,15 @@
 
 #include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/loaded_object.h"
-#include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/own_folder.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 
 namespace cuslice {
 
 cuslice_toml_parse_function* open_toml_module(Reason& why) {
-    static const char anchor = 0;
     char path[4096];
-    constexpr const char kName[] = "/libcuslice-config.so";
-    if (!folder_of(&anchor, path, sizeof(path) - sizeof(kName)))
-        path[0] = '\0';
-    std::memcpy(path + std::strlen(path), kName, sizeof(kName));
-    void* module = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL);
+    const bool known = path_in_own_folder("/libcuslice-config.so", path, sizeof(path));
+    void* module = known ? real_dlopen()(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
     void* function = object_of(module).find("cuslice_toml_parse");
     if (!function) {
         const char* reason = Libdl::dlerror();

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/path_buffer.h"

@@ -4,9 +4,8 @@
 #include <dlfcn.h>
 
 #include <cerrno>
-#include <cstring>
 
-#include "virtual_gpu/driver/loaded_object.h"
+#include "virtual_gpu/driver/own_folder.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 
 namespace cuslice {
@@ -18,11 +17,7 @@ constinit bool sought = false;
 
 void* open_facade() {
     char path[4096];
-    constexpr const char kName[] = "/libcuda.so";
-    if (!folder_of(kOwnPlace, path, sizeof(path) - sizeof(kName)))
-        return nullptr;
-    std::memcpy(path + std::strlen(path), kName, sizeof(kName));
-    return real_dlopen()(path, RTLD_LAZY);
+    return path_in_own_folder("/libcuda.so", path, sizeof(path)) ? real_dlopen()(path, RTLD_LAZY) : nullptr;
 }
 
 }  // namespace

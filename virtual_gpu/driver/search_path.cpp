@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "virtual_gpu/driver/driver_facade.h"
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/loader_cache.h"
 #include "virtual_gpu/driver/path_buffer.h"

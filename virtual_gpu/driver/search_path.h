@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <dlfcn.h>
 #include <link.h>
 
 #include <cstddef>
 #include <span>
-
-#include "virtual_gpu/driver/libdl.h"
 
 namespace cuslice {
 
