@@ -71,7 +71,7 @@ bool check_runtime(const Settings& settings, ConfigError& error) {
         return true;
     if (find(settings, Key::fake) != nullptr)
         return refuse_entry(*runtime, kFake, error);
-    return find(settings, Key::redirect_runtime) != nullptr || refuse_entry(*runtime, kAlone, error);
+    return redirects_runtime(settings) || refuse_entry(*runtime, kAlone, error);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/load.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string_view>
 
 #include "config/cgroup_ceilings.h"
@@ -34,12 +32,11 @@ bool check_fake(const Settings& settings, ConfigError& error) {
 // The launcher alone preloads what leads a runtime elsewhere. `handed_on`: its settings, without data where there are
 // none.
 bool check_redirect(const Settings& settings, std::string_view handed_on, ConfigError& error) {
-    constexpr Key kKeys[] = {Key::redirect_runtime, Key::runtime};
-    const auto is_set = [&](Key key) { return find(settings, key) != nullptr; };
-    const Key* const wrong = std::ranges::find_if(kKeys, is_set);
-    if (handed_on.data() != nullptr || wrong == std::end(kKeys))
+    const bool by_launcher = handed_on.data() != nullptr;
+    if (by_launcher || !redirects_runtime(settings))
         return true;
-    return refuse_entry(*find(settings, *wrong), "works under cuslice run only", error);
+    const Entry* const asked = find(settings, Key::redirect_runtime);
+    return refuse_entry(*asked, "works under cuslice run only", error);
 }
 
 // Costs two failing open calls if neither file exists.

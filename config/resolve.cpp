@@ -175,6 +175,11 @@ bool is_hidden(const Settings& settings, const Entry& entry) {
     return false;
 }
 
+bool redirects_runtime(const Settings& settings) {
+    const Entry* const entry = find(settings, Key::redirect_runtime);
+    return entry != nullptr && entry->value == "program";
+}
+
 std::optional<uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu) {
     const Entry* entry = find(settings, Key::headroom, gpu);
     if (entry == nullptr || entry->automatic)

@@ -37,6 +37,9 @@ std::optional<uint64_t> ceiling_for_all(const Settings& settings, const GpuIdent
 /// Bytes to keep free inside the limit for what the driver takes by itself; nothing if they are to be derived (auto).
 std::optional<uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);
 
+/// True if a program's static runtime is to be led to a shared one.
+bool redirects_runtime(const Settings& settings);
+
 /// How memory is cached on a GPU.
 struct AllocatorChoice {
     AllocatorMode mode = AllocatorMode::direct;

@@ -43,7 +43,8 @@ bool same_file(const std::string& one, const std::string& other) {
 // True if `path` is a library of the installation under examination, whichever way it is named.
 bool is_own(const std::string& path, const Installation& installation) {
     return same_file(path, installation.library) || same_file(path, installation.runtime_shim) ||
-           is_fake_preload(path) || file_name(path) == "libcuslice-preload.so";
+           same_file(path, installation.redirect) || is_fake_preload(path) ||
+           file_name(path) == "libcuslice-preload.so";
 }
 
 // Names that a sanitizer's runtime interposes too aren't looked at in one.

@@ -6,7 +6,6 @@
 #include "cli/doctor/script.h"
 #include "cli/launch/elf_file.h"
 #include "cli/launch/program.h"
-#include "cli/launch/program_environment.h"
 #include "cli/launch/static_runtime.h"
 #include "cli/text/exit_codes.h"
 #include "config/resolve.h"
@@ -36,8 +35,10 @@ std::string advice_for(const std::string& why) {
 void check_runtime(const Setup& setup, const std::string& path, Findings& findings) {
     constexpr std::string_view kRelink =
         "relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make";
-    const bool redirected = setup.configured && redirects_runtime(setup.settings);
-    if (!setup.configured || !carries_static_runtime(path) || (redirected && has_symbol_table(path)))
+    if (!setup.configured || !carries_static_runtime(path))
+        return;
+    const bool redirected = redirects_runtime(setup.settings);
+    if (redirected && has_symbol_table(path))
         return;
     const bool fake = find(setup.settings, Key::fake) != nullptr;
     if (!fake && !splits_any(setup.settings))

@@ -96,11 +96,6 @@ void remove_refused_preloads(Environment& environment) {
     set_preload(environment, preloads_without(environment, was_refused));
 }
 
-bool redirects_runtime(const Settings& settings) {
-    const Entry* const entry = find(settings, Key::redirect_runtime);
-    return entry != nullptr && entry->value == "program";
-}
-
 void add_fake_programs(Environment& environment, const Settings& settings, const Installation& installation) {
     if (find(settings, Key::fake) == nullptr)
         return;

@@ -17,9 +17,6 @@ namespace cuslice::cli {
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
                          ConfigError& error);
 
-/// True if `redirect-runtime` is set, and not to "no".
-bool redirects_runtime(const Settings& settings);
-
 /// With fake GPUs, the folder of the fake's nvidia-smi first in PATH: NVIDIA's own knows nothing of them. Before the
 /// program is looked for.
 void add_fake_programs(Environment& environment, const Settings& settings, const Installation& installation);

@@ -2,11 +2,12 @@
 // Answers the runtime shim's questions (shim/runtime/).
 #include "shim/runtime/split_view.h"
 
+#include <dlfcn.h>
+
 #include <atomic>
 
 #include "shim/driver/export.h"
 #include "shim/entry.h"
-#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 #include "virtual_gpu/split/current_context.h"

@@ -103,7 +103,7 @@ bool RedirectPlan::complete(const SymbolTable& symbols, const SharedRuntime& run
             continue;
         if (!runtime.lacking) {
             why.assign("its runtime has ", name, ", which ", runtime.path,
-                       " lacks: name a newer one of the same major version with --runtime PATH");
+                       " lacks: name a newer one of the same major version with --runtime FILE");
             return false;
         }
         if (!add(symbols, symbol, runtime.lacking, why))

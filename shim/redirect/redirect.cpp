@@ -47,7 +47,7 @@ std::string_view explain(ProgramSymbols::Found found) {
         case ProgramSymbols::Found::text_changes:
             return "the loader has changed its code (DT_TEXTREL)";
         default:
-            return "its file can't be told";
+            return "";
     }
 }
 

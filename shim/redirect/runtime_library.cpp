@@ -55,7 +55,7 @@ bool RuntimeLibrary::open(int major, Fits fits, void* argument, Reason& why) {
     if (!found && why.empty())
         why.assign("there is no ", soname_, " here, which NVIDIA's toolkit has, and the package ",
                    major == 12 ? "nvidia-cuda-runtime-cu12" : "nvidia-cuda-runtime",
-                   " (pip install); or name one with --runtime PATH");
+                   " (pip install); or name one with --runtime FILE");
     return found;
 }
 

@@ -183,6 +183,17 @@ TEST_CASE("a file that a variable names is refused in that variable's name") {
           "cuslice: CUSLICE_CONFIG: 1: cannot be read: no such file");
 }
 
+TEST_CASE("leading a static runtime elsewhere needs the launcher, and not doing so needs nothing") {
+    const Folder folder;
+    const std::string home = "HOME=" + folder.path(), limit = "CUSLICE_LIMIT=1GiB";
+    const std::string redirect = "CUSLICE_REDIRECT_RUNTIME=";
+    CHECK(guest({home, limit, redirect + "program"}, folder) ==
+          "cuslice: CUSLICE_REDIRECT_RUNTIME: program: works under cuslice run only");
+    CHECK(guest({home, limit, redirect + "no"}, folder) == "1073741824 by CUSLICE_LIMIT");
+    CHECK(guest({home, redirect + "program", "CUSLICE_SETTINGS=1;flag.0 limit * 1GiB --limit"}, folder) ==
+          "1073741824 by --limit");
+}
+
 TEST_CASE("a fake GPU named in a file needs the launcher") {
     const Folder folder;
     const std::string home = "HOME=" + folder.path();

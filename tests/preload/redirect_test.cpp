@@ -160,14 +160,4 @@ TEST_CASE("each call into the C library fails once: the program has the shared r
     CHECK(kept > 0);
 }
 
-TEST_CASE("the variable without the launcher is refused, as nothing heeds it") {
-    const Folder books;
-    const Outcome outcome =
-        run({std::string(CUSLICE_TEST_GUESTS) + "/guest_linked"},
-            sliced("1xlaptop-2g", books.path(), {"CUSLICE_REDIRECT_RUNTIME=program", "CUSLICE_LIMIT=1GiB"}));
-    CHECK(outcome.err.find("CUSLICE_REDIRECT_RUNTIME") == std::string::npos);  // before a CUDA call nothing is read
-    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), {"CUSLICE_REDIRECT_RUNTIME=program"}));
-    CHECK(guest.code("init") != kSuccess);
-}
-
 }  // namespace cuslice::tests

@@ -106,7 +106,7 @@ TEST_CASE("all of a runtime or nothing") {
         CHECK(
             program.why.view() ==
             "its runtime has cudaNotYetInvented, which /lib/libcudart.so.13 lacks: name a newer one of the same major "
-            "version with --runtime PATH");
+            "version with --runtime FILE");
     }
     SECTION("a function that the shared one lacks, at the runtime's end") {
         program.add("cudaNotYetInvented");

@@ -79,7 +79,7 @@ TEST_CASE("where there is no runtime the line says which is needed, and how to g
     CHECK_FALSE(library.open(99, any, nullptr, why));
     CHECK(why.view() ==
           "there is no libcudart.so.99 here, which NVIDIA's toolkit has, and the package nvidia-cuda-runtime (pip "
-          "install); or name one with --runtime PATH");
+          "install); or name one with --runtime FILE");
 }
 
 }  // namespace cuslice
