@@ -46,7 +46,7 @@ constexpr SplitView kView{
     .physical_of =
         [](int ordinal) {
             const Split::Device* device = split().device(ordinal);
-            return device ? device->physical : -1;
+            return device ? device->physical : CU_DEVICE_INVALID;
         },
     .shown = [](int physical) { return to_virtual(CUdevice{physical}); },
     .current = CurrentVirtual::device,

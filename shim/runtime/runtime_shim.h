@@ -59,8 +59,8 @@ Next<Arguments...> next(cudaError_t (*)(Arguments...), int version, Id id) {
 #define CUSLICE_NEEDED(symbol, type) (detail::next(static_cast<decltype(&::type)>(nullptr), kVersion, Id::symbol))
 #define CUSLICE_NEXT_FORM(symbol, version) (detail::next(&symbol##_##version, version, Id::symbol))
 
-// A GPU as the runtime counts. One that isn't there becomes one that isn't there either, so that the runtime refuses
-// it in its own words and remembers the error.
+// A GPU as the runtime counts. One that isn't there becomes one that isn't there either, and isn't the host
+// (cudaCpuDeviceId, -1), so that the runtime refuses it in its own words and remembers the error.
 inline int physical(int ordinal) {
     const SplitView* split = view();
     return split ? split->physical_of(ordinal) : ordinal;

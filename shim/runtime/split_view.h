@@ -10,8 +10,8 @@ struct SplitView {
     // The driver has started, and the GPUs are known. False: programs hear why from the runtime.
     bool (*open)();
     int (*count)();
-    // A virtual GPU's physical one, and the virtual one that a physical one stands for in this thread; -1: there is
-    // none.
+    // A virtual GPU's physical one; cudaInvalidDeviceId: there is none. And the virtual one that a physical one stands
+    // for in this thread; -1: there is none.
     int (*physical_of)(int ordinal);
     int (*shown)(int physical);
     // The thread's; -1 if it has no context.

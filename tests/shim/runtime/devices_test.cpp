@@ -97,8 +97,8 @@ TEST_CASE("the runtime is asked about the physical GPU of the part that a progra
     CHECK(asked_of(1) == expected_of("0"));
     CHECK(asked_of(3) == expected_of("1"));
     // So that the runtime refuses it in its own words.
-    CHECK(asked_of(4) == expected_of("-1"));
-    CHECK(asked_of(-1) == expected_of("-1"));
+    CHECK(asked_of(4) == expected_of("-2"));
+    CHECK(asked_of(-1) == expected_of("-2"));
 }
 
 TEST_CASE("where no GPU is split the runtime gets what the program names") {
@@ -168,7 +168,7 @@ TEST_CASE("choosing a part makes its context current before the runtime's own") 
     CHECK(ASK(cudaSetDevice, 0) == "current 0; cudaSetDevice 0");
     CHECK(runtime::chosen == 0);
     // One that isn't there, and one whose context can't be made, change nothing.
-    CHECK(ASK(cudaSetDevice, 4) == "cudaSetDevice -1");
+    CHECK(ASK(cudaSetDevice, 4) == "cudaSetDevice -2");
     CHECK(runtime::chosen == 0);
     runtime.made_current = CUDA_ERROR_OUT_OF_MEMORY;
     CHECK(ASK(cudaSetDevice, 1) == "current 1");
@@ -188,7 +188,7 @@ TEST_CASE("the runtime is given each physical GPU once of the parts that a progr
     CHECK(ASK(cudaSetValidDevices, list, 0) == "list of 0");
     CHECK(list[0] == 3);
     int foreign[] = {0, 9};
-    CHECK(ASK(cudaSetValidDevices, foreign, 2) == "list 0 -1 of 2");
+    CHECK(ASK(cudaSetValidDevices, foreign, 2) == "list 0 -2 of 2");
     std::fill(list, list + 65, 2);
     CHECK(ASK(cudaSetValidDevices, list, 64) == "list 1 of 1");
     // An invalid list (too long, null, of negative length) goes to the runtime as it is, which refuses it.

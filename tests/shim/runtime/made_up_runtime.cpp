@@ -25,7 +25,7 @@ constexpr const char* kNames[] = {
 };
 
 constexpr int kParts = 4;
-int physical_of(int part) { return part >= 0 && part < kParts ? part / 2 : -1; }
+int physical_of(int part) { return part >= 0 && part < kParts ? part / 2 : cudaInvalidDeviceId; }
 
 const SplitView kView{
     .loaded = [](const char*) -> void* { return nullptr; },

@@ -34,8 +34,8 @@ TEST_CASE("whether parts of one GPU reach each other is the driver shim's to say
     CHECK(can == 1);
     CHECK(ASK(cudaDeviceCanAccessPeer, &can, 3, 0) == "cudaDeviceCanAccessPeer * 1 0");
     CHECK(ASK(cudaDeviceCanAccessPeer, &can, 3, 3) == "cudaDeviceCanAccessPeer * 1 1");
-    CHECK(ASK(cudaDeviceCanAccessPeer, &can, 3, 4) == "cudaDeviceCanAccessPeer * 1 -1");
-    CHECK(ASK(cudaDeviceCanAccessPeer, &can, 9, 4) == "cudaDeviceCanAccessPeer * -1 -1");
+    CHECK(ASK(cudaDeviceCanAccessPeer, &can, 3, 4) == "cudaDeviceCanAccessPeer * 1 -2");
+    CHECK(ASK(cudaDeviceCanAccessPeer, &can, 9, 4) == "cudaDeviceCanAccessPeer * -2 -2");
     const auto attribute = cudaDevP2PAttrAccessSupported;
     CHECK(ASK(cudaDeviceGetP2PAttribute, &can, attribute, 2, 3) ==
           in_words("cuDeviceGetP2PAttribute", CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 2, 3));
@@ -101,8 +101,8 @@ TEST_CASE("access to what is no peer is the runtime's to refuse") {
     runtime.put(runtime::Id::cudaGetDevice, &get_device);
     record<runtime::Id::cudaSetDevice>(&runtime::cudaSetDevice<13>);
     runtime.current = 0;
-    CHECK(ASK(cudaDeviceEnablePeerAccess, 4, 7u) == "cudaDeviceEnablePeerAccess -1 7");
-    CHECK(ASK(cudaDeviceDisablePeerAccess, 4) == "cudaDeviceDisablePeerAccess -1");
+    CHECK(ASK(cudaDeviceEnablePeerAccess, 4, 7u) == "cudaDeviceEnablePeerAccess -2 7");
+    CHECK(ASK(cudaDeviceDisablePeerAccess, 4) == "cudaDeviceDisablePeerAccess -2");
     // So is one whose context can't be made.
     runtime.made_current = CUDA_ERROR_OUT_OF_MEMORY;
     CHECK(ASK(cudaDeviceEnablePeerAccess, 3, 7u) == "current 3; cudaDeviceEnablePeerAccess 1 7");

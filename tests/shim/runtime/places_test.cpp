@@ -90,6 +90,8 @@ TEST_CASE("managed memory is advised and fetched to the physical GPU, or to the 
     const std::string prefix = in_words("cudaMemAdvise", kPointer, bytes, advice);
     CHECK(ASK_FORM(cudaMemAdvise, 12, kPointer, bytes, advice, 3) == prefix + " 1");
     CHECK(ASK_FORM(cudaMemAdvise, 12, kPointer, bytes, advice, cudaCpuDeviceId) == prefix + " -1");
+    // One that isn't there is not the host.
+    CHECK(ASK_FORM(cudaMemAdvise, 12, kPointer, bytes, advice, 100) == prefix + " -2");
     runtime.functions.clear();
     CHECK(ASK_FORM(cudaMemAdvise, 13, kPointer, bytes, advice, on_gpu(3)) == prefix + " gpu1");
     CHECK(ASK_FORM(cudaMemAdvise, 13, kPointer, bytes, advice, on_host()) == prefix + " host3");
@@ -99,6 +101,7 @@ TEST_CASE("managed memory is advised and fetched to the physical GPU, or to the 
     CHECK(ASK_FORM(cudaMemPrefetchAsync, 12, kPointer, bytes, 3, nullptr) == "cudaMemPrefetchAsync * 8 1 0");
     CHECK(ASK_FORM(cudaMemPrefetchAsync, 12, kPointer, bytes, cudaCpuDeviceId, nullptr) ==
           "cudaMemPrefetchAsync * 8 -1 0");
+    CHECK(ASK_FORM(cudaMemPrefetchAsync, 12, kPointer, bytes, 100, nullptr) == "cudaMemPrefetchAsync * 8 -2 0");
     CHECK(ASK_FORM(cudaMemPrefetchAsync_ptsz, 12, kPointer, bytes, 3, nullptr) == "cudaMemPrefetchAsync_ptsz * 8 1 0");
     runtime.functions.clear();
     CHECK(ASK_FORM(cudaMemPrefetchAsync, 13, kPointer, bytes, on_gpu(3), 5u, nullptr) ==

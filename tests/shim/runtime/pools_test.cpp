@@ -30,11 +30,11 @@ TEST_CASE("pools of a GPU that isn't there are refused by the runtime") {
     MadeUpRuntime runtime;
     cudaMemPool_t pool = nullptr;
     runtime.runtime_says = cudaErrorInvalidDevice;
-    CHECK(ASK(cudaDeviceGetDefaultMemPool, &pool, 4) == "cudaDeviceGetDefaultMemPool * -1");
+    CHECK(ASK(cudaDeviceGetDefaultMemPool, &pool, 4) == "cudaDeviceGetDefaultMemPool * -2");
     CHECK(runtime.result == cudaErrorInvalidDevice);
-    CHECK(ASK(cudaDeviceGetMemPool, &pool, 4) == "cudaDeviceGetMemPool * -1");
+    CHECK(ASK(cudaDeviceGetMemPool, &pool, 4) == "cudaDeviceGetMemPool * -2");
     CHECK(runtime.result == cudaErrorInvalidDevice);
-    CHECK(ASK(cudaDeviceSetMemPool, 4, nullptr) == "cudaDeviceSetMemPool -1 0");
+    CHECK(ASK(cudaDeviceSetMemPool, 4, nullptr) == "cudaDeviceSetMemPool -2 0");
     CHECK(runtime.result == cudaErrorInvalidDevice);
 }
 
