@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fake/driver/capture.h"
+#include "fake/driver/graph_conditional.h"
 #include "fake/driver/graph_memory.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
@@ -29,6 +30,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     // Documented for graphs with memory nodes: one instance at a time. With which error is not.
     if (graph->has_memory && !graph->instance.expired())
         return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_TRY(check_conditional_nodes(*graph));
     CUSLICE_TRY(refuse_unsafe());
     const auto [exec_handle, exec] = graph_execs.create();
     exec->flags = flags;
@@ -59,8 +61,11 @@ CUresult instantiate_with(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIAT
     if (params == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = instantiate(out, graph, params->flags);
+    const Graph* made_of = graphs.find(graph);
     params->hErrNode_out = nullptr;
     params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    if (result != CUDA_SUCCESS && made_of != nullptr && has_unused_condition(*made_of))
+        params->result_out = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
     return result;
 }
 
@@ -71,6 +76,9 @@ CUresult submit_nodes(Stream& stream, const std::vector<ExecNode>& nodes) {
             bad = submit_nodes(stream, node.children);
             if (bad == CUDA_SUCCESS && !node.objects->empty())
                 bad = submit(stream, CU_GRAPH_NODE_TYPE_EMPTY, [objects = node.objects] {});
+        } else if (node.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+            if (node.chosen != ConditionalBodies::kNone)
+                bad = submit_nodes(stream, {node.children[static_cast<size_t>(node.chosen)]});
         } else if (node.type == CU_GRAPH_NODE_TYPE_HOST) {
             bad = submit_host(stream, node.task);
         } else {
@@ -152,7 +160,7 @@ CUSLICE_ENTRY(cuGraphClone, out, handle) {
     CUSLICE_FIND_ARGUMENT(graph, graphs, handle);
     if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    if (graph->has_memory)
+    if (!graph->can_be_copied())
         return CUDA_ERROR_NOT_SUPPORTED;
     *out = clone_graph(handle);
     return CUDA_SUCCESS;

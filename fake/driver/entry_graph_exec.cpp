@@ -46,6 +46,7 @@ CUresult take_over(std::vector<ExecNode>& nodes, const std::vector<ExecNode>& fr
             continue;
         nodes[i].task = from[i].task;
         nodes[i].objects = from[i].objects;
+        nodes[i].chosen = from[i].chosen;
     }
     return CUDA_SUCCESS;
 }
@@ -53,7 +54,7 @@ CUresult take_over(std::vector<ExecNode>& nodes, const std::vector<ExecNode>& fr
 CUresult set_child(CUgraphExec exec, CUgraphNode handle, CUgraph child) {
     ExecNode* node = find(exec, handle, CU_GRAPH_NODE_TYPE_GRAPH);
     const Graph* graph = graphs.find(child);
-    if (node == nullptr || graph == nullptr || graph->has_memory)
+    if (node == nullptr || graph == nullptr || !graph->can_be_copied())
         return CUDA_ERROR_INVALID_VALUE;
     const std::vector<ExecNode> from = exec_nodes(*graph);
     CUSLICE_TRY(take_over(node->children, from, true));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fake/driver/api_prologue.h"
+#include "fake/driver/graph_conditional.h"
 #include "fake/driver/graph_tasks.h"
 
 using namespace cuslice::fake;
@@ -43,11 +44,11 @@ CUresult add_child(const Place& place, CUgraph child, bool moved) {
     CUSLICE_FIND_ARGUMENT(graph, graphs, child);
     if (graph->is_child || child == place.graph)
         return CUDA_ERROR_INVALID_VALUE;
-    // Documented: only a graph that is moved may have memory nodes.
-    if (graph->has_memory) {
+    // Documented: only a graph that is moved may have nodes of memory or conditions.
+    if (!graph->can_be_copied()) {
         if (!moved)
             return CUDA_ERROR_NOT_SUPPORTED;
-        CUSLICE_UNSUPPORTED("a child graph with memory nodes");
+        CUSLICE_UNSUPPORTED("a child graph with nodes of memory or conditions");
     }
     const CUgraph own = moved ? child : clone_graph(child);
     graphs.find(own)->is_child = true;
@@ -118,8 +119,16 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
         }
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
             return cuGraphAddMemFreeNode(place.out, place.graph, place.dependencies, place.count, params->free.dptr);
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL: {
+            std::shared_ptr<ConditionalBodies> bodies;
+            CUSLICE_TRY(make_bodies(place.graph, params->conditional, bodies));
+            add(place, CU_GRAPH_NODE_TYPE_CONDITIONAL, [] {});
+            graph_nodes.find(*place.out)->bodies = std::move(bodies);
+            graphs.find(place.graph)->has_conditional_nodes = true;
+            return CUDA_SUCCESS;
+        }
         default:
-            CUSLICE_UNSUPPORTED("cuGraphAddNode of events, semaphores, memory operations and conditions");
+            CUSLICE_UNSUPPORTED("cuGraphAddNode of events, semaphores and memory operations");
     }
 }
 
@@ -155,6 +164,10 @@ CUSLICE_ENTRY(cuGraphChildGraphNodeGetGraph, handle, child) {
         return CUDA_ERROR_INVALID_VALUE;
     *child = node->child;
     return CUDA_SUCCESS;
+}
+
+CUSLICE_ENTRY(cuGraphConditionalHandleCreate, out, graph, context, value, flags) {
+    return make_condition(graph, context, value, flags, out);
 }
 
 CUSLICE_ENTRY(cuGraphAddNode, out, graph, dependencies, count, params) {

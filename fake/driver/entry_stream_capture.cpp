@@ -33,7 +33,8 @@ CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
 CUresult begin_to_graph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
                         size_t count, CUstreamCaptureMode mode, DefaultStream form) {
     CUSLICE_TRY(check_dependencies(graph, dependencies, count));
-    if (graphs.find(graph)->is_child)
+    // Into the body of a conditional node, but not into a child graph.
+    if (graphs.find(graph)->is_child && graphs.find(graph)->around == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; edges != nullptr && i < count; i++) {
         constexpr CUgraphEdgeData kNone{};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/graph.h"
 
+#include <algorithm>
+
 namespace cuslice::fake {
 
 CUgraphNode append_node(CUgraph handle, NodeType type, Task task, std::shared_ptr<GraphBlock> memory) {
@@ -28,23 +30,33 @@ CUresult check_dependencies(CUgraph handle, const CUgraphNode* nodes, size_t cou
     return CUDA_SUCCESS;
 }
 
+static void take_child(ExecNode& node, CUgraph handle) {
+    const Graph& child = *graphs.find(handle);
+    node.children = exec_nodes(child);
+    node.objects = std::make_shared<const HeldObjects>(child.objects);
+}
+
 std::vector<ExecNode> exec_nodes(const Graph& graph) {
     std::vector<ExecNode> nodes;
     for (const CUgraphNode handle : graph.nodes) {
         const GraphNode& from = *graph_nodes.find(handle);
         nodes.push_back({from.type, from.task, from.memory, handle});
-        if (from.child == nullptr)
+        if (from.child != nullptr)
+            take_child(nodes.back(), from.child);
+        if (from.bodies == nullptr)
             continue;
-        const Graph& child = *graphs.find(from.child);
-        nodes.back().children = exec_nodes(child);
-        nodes.back().objects = std::make_shared<const HeldObjects>(child.objects);
+        nodes.back().chosen = from.bodies->chosen;
+        for (const CUgraph body : from.bodies->graphs) {
+            nodes.back().children.push_back({CU_GRAPH_NODE_TYPE_GRAPH, [] {}, nullptr});
+            take_child(nodes.back().children.back(), body);
+        }
     }
     return nodes;
 }
 
 CUgraph clone_graph(CUgraph handle) {
     const Graph* graph = graphs.find(handle);
-    if (graph == nullptr || graph->has_memory)
+    if (graph == nullptr || !graph->can_be_copied())
         return nullptr;
     const CUgraph clone = graphs.create(Graph{{}, false, {}, graph->objects}).first;
     for (const CUgraphNode node : graph->nodes) {
@@ -64,8 +76,11 @@ bool destroy_graph(CUgraph handle) {
     if (graph == nullptr)
         return false;
     for (CUgraphNode node : graph->nodes) {
-        if (const CUgraph child = graph_nodes.find(node)->child; child != nullptr)
-            destroy_graph(child);
+        const GraphNode& gone = *graph_nodes.find(node);
+        if (gone.child != nullptr)
+            destroy_graph(gone.child);
+        if (gone.bodies != nullptr)
+            std::for_each(gone.bodies->graphs.begin(), gone.bodies->graphs.end(), destroy_graph);
         graph_nodes.destroy(node);
     }
     return graphs.destroy(handle);

@@ -17,12 +17,30 @@ using NodeType = CUgraphNodeType;
 
 struct GraphBlock;
 struct Graph;
+struct ConditionalBodies;
 struct GraphNode {
     NodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     Task task;
     CUgraph graph = nullptr;
-    std::shared_ptr<GraphBlock> memory;  // that it allocates or frees
-    CUgraph child = nullptr;             // of a child graph's node: its own copy
+    std::shared_ptr<GraphBlock> memory;                   // that it allocates or frees
+    CUgraph child = nullptr;                              // of a child graph's node: its own copy
+    std::shared_ptr<ConditionalBodies> bodies = nullptr;  // of a conditional node
+};
+
+/// A value that conditional nodes go by. No kernel runs that would change it: it is the default in each launch.
+struct Condition {
+    CUgraphConditionalHandle handle;
+    CUcontext context;
+    unsigned value;
+    bool has_node = false;
+};
+
+/// Graphs of a conditional node, which end with it, and which of them runs.
+struct ConditionalBodies {
+    std::vector<CUgraph> graphs;
+    int chosen = kNone;
+
+    static constexpr int kNone = -1;
 };
 
 struct Graph {
@@ -30,7 +48,13 @@ struct Graph {
     bool has_memory = false;
     std::weak_ptr<void> instance;  // the one that it has now; looked at if it has memory nodes
     HeldObjects objects;
-    bool is_child = false;  // a node's own, which ends with it
+    bool is_child = false;     // a node's own, which ends with it
+    CUgraph around = nullptr;  // of a conditional node's body: the graph with the node
+    std::vector<Condition> conditions;
+    bool has_conditional_nodes = false;
+
+    /// Documented: no copy can be made of one with nodes of memory or conditions.
+    bool can_be_copied() const { return !has_memory && !has_conditional_nodes; }
 };
 
 struct ExecNode {
@@ -40,6 +64,7 @@ struct ExecNode {
     CUgraphNode node = nullptr;  // that it was made from: only a handle
     std::vector<ExecNode> children = {};
     std::shared_ptr<const HeldObjects> objects = nullptr;  // of the child graph
+    int chosen = ConditionalBodies::kNone;                 // of a conditional node: which of its children runs
 };
 
 /// An instantiated graph: a copy of the tasks, which the graph's end does not touch.
@@ -61,7 +86,7 @@ CUgraphNode append_node(CUgraph graph, NodeType type, Task task, std::shared_ptr
 CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, size_t count);
 /// Copies the nodes of a graph for an instance, those of child graphs included.
 std::vector<ExecNode> exec_nodes(const Graph& graph);
-/// A copy of a graph without memory nodes; null if there is no such graph.
+/// A copy of a graph that can be copied; null if there is no such graph.
 CUgraph clone_graph(CUgraph graph);
 /// Ends a graph, its nodes and their child graphs; false if the handle is none.
 bool destroy_graph(CUgraph graph);

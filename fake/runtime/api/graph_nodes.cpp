@@ -3,6 +3,8 @@
 
 #include "fake/runtime/graph_nodes.h"
 
+#include <cstring>
+
 #include "fake/runtime/copy_box.h"
 #include "fake/runtime/forward.h"
 #include "fake/runtime/launch_config.h"
@@ -11,21 +13,19 @@
 
 using namespace cuslice::fake;
 
-namespace {
-
-/// Adds a copy or fill, which the driver wants to know the context of.
-template <class Add>
-cudaError_t in_this_context(Add add) {
-    CUcontext context = nullptr;
-    CUSLICE_TRY(as_error(CU(cuCtxGetCurrent, 4000)(&context)));
-    return as_error(add(context));
+cudaError_t cuslice::fake::describe(CUDA_KERNEL_NODE_PARAMS& launch, const cudaKernelNodeParams& parameters) {
+    CUSLICE_TRY(function_of(parameters.func, &launch.func));
+    set_shape(launch, parameters.gridDim, parameters.blockDim);
+    launch.sharedMemBytes = parameters.sharedMemBytes;
+    launch.kernelParams = parameters.kernelParams;
+    launch.extra = parameters.extra;
+    return cudaSuccess;
 }
 
-CUDA_MEMSET_NODE_PARAMS driver_fill(const cudaMemsetParams& fill) {
-    return {address(fill.dst), fill.pitch, fill.value, fill.elementSize, fill.width, fill.height};
+cudaError_t cuslice::fake::describe(CUDA_MEMCPY3D& copy, const cudaMemcpy3DParms& parameters) {
+    return is_direction(parameters.kind) ? describe_box(copy, parameters, parameters.kind)
+                                         : cudaErrorInvalidMemcpyDirection;
 }
-
-}  // namespace
 
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaKernelNodeParams* parameters) {
@@ -33,23 +33,18 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
         return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_KERNEL_NODE_PARAMS launch{};
-        CUSLICE_TRY(function_of(parameters->func, &launch.func));
-        set_shape(launch, parameters->gridDim, parameters->blockDim);
-        launch.sharedMemBytes = parameters->sharedMemBytes;
-        launch.kernelParams = parameters->kernelParams;
-        launch.extra = parameters->extra;
+        CUSLICE_TRY(describe(launch, *parameters));
         return as_error(CU(cuGraphAddKernelNode, 12000)(node, graph, dependencies, count, &launch));
     });
 }
 
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaMemcpy3DParms* parameters) {
-    if (parameters == nullptr || !is_direction(parameters->kind)) {
-        return record(parameters == nullptr ? cudaErrorInvalidValue : cudaErrorInvalidMemcpyDirection);
-    }
+    if (parameters == nullptr)
+        return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_MEMCPY3D copy{};
-        CUSLICE_TRY(describe_box(copy, *parameters, parameters->kind));
+        CUSLICE_TRY(describe(copy, *parameters));
         return in_this_context([&](CUcontext context) {
             return CU(cuGraphAddMemcpyNode, 10000)(node, graph, dependencies, count, &copy, context);
         });
@@ -59,11 +54,7 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, con
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                      size_t count, void* destination, const void* source, size_t bytes,
                                      cudaMemcpyKind kind) {
-    cudaMemcpy3DParms copy{};
-    copy.srcPtr = {const_cast<void*>(source), bytes, bytes, 1};
-    copy.dstPtr = {destination, bytes, bytes, 1};
-    copy.extent = {bytes, 1, 1};
-    copy.kind = kind;
+    const cudaMemcpy3DParms copy = linear_copy(destination, source, bytes, kind);
     return cudaGraphAddMemcpyNode(node, graph, dependencies, count, &copy);
 }
 
@@ -85,6 +76,55 @@ CUSLICE_FORWARD(cudaGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040, node, gra
 CUSLICE_FORWARD(cudaGraphMemAllocNodeGetParams, cuGraphMemAllocNodeGetParams, 11040, node, parameters)
 CUSLICE_FORWARD(cudaGraphMemFreeNodeGetParams, cuGraphMemFreeNodeGetParams, 11040, node, pointer)
 
+namespace {
+
+/// Adds a node of a type that the driver has no function of its own for.
+cudaError_t add_by_driver(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
+                          CUgraphNodeParams parameters) {
+    return in_context(
+        [&] { return as_error(CU(cuGraphAddNode, 12020)(node, graph, dependencies, count, &parameters)); });
+}
+
+CUgraphNodeParams driver_child(const cudaChildGraphNodeParams& child) {
+    CUgraphNodeParams parameters{};
+    parameters.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    parameters.graph = {child.graph, static_cast<CUgraphChildGraphNodeOwnership>(child.ownership)};
+    return parameters;
+}
+
+cudaError_t add_conditional(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
+                            cudaConditionalNodeParams& conditional) {
+    return in_context([&] {
+        return in_this_context([&](CUcontext context) {
+            CUgraphNodeParams parameters{};
+            parameters.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+            parameters.conditional = {conditional.handle, static_cast<CUgraphConditionalNodeType>(conditional.type),
+                                      conditional.size, nullptr, context};
+            const CUresult result = CU(cuGraphAddNode, 12020)(node, graph, dependencies, count, &parameters);
+            if (result == CUDA_SUCCESS)
+                conditional.phGraph_out = parameters.conditional.phGraph_out;
+            return result;
+        });
+    });
+}
+
+}  // namespace
+
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned value,
+                                             unsigned flags) {
+    if (handle == nullptr)
+        return record(cudaErrorInvalidValue);
+    return in_context([&] {
+        return in_this_context([&](CUcontext context) {
+            CUgraphConditionalHandle made = 0;
+            const CUresult result = CU(cuGraphConditionalHandleCreate, 12030)(&made, graph, context, value, flags);
+            if (result == CUDA_SUCCESS)
+                *handle = made;
+            return result;
+        });
+    });
+}
+
 cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                           const cudaGraphEdgeData* edges, size_t count,
                                           cudaGraphNodeParams* parameters) {
@@ -97,9 +137,7 @@ cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t gra
     }
     switch (parameters->type) {
         case cudaGraphNodeTypeKernel: {
-            const cudaKernelNodeParamsV2& kernel = parameters->kernel;
-            const cudaKernelNodeParams launch{kernel.func,           kernel.gridDim,      kernel.blockDim,
-                                              kernel.sharedMemBytes, kernel.kernelParams, kernel.extra};
+            const cudaKernelNodeParams launch = older(parameters->kernel);
             return cudaGraphAddKernelNode(node, graph, dependencies, count, &launch);
         }
         case cudaGraphNodeTypeMemcpy:
@@ -119,6 +157,10 @@ cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t gra
                                             same_layout<cudaMemAllocNodeParams>(&parameters->alloc));
         case cudaGraphNodeTypeMemFree:
             return cudaGraphAddMemFreeNode(node, graph, dependencies, count, parameters->free.dptr);
+        case cudaGraphNodeTypeGraph:
+            return add_by_driver(node, graph, dependencies, count, driver_child(parameters->graph));
+        case cudaGraphNodeTypeConditional:
+            return add_conditional(node, graph, dependencies, count, parameters->conditional);
         default:
             log_line("fake CUDA runtime: cudaGraphAddNode of type %d is not supported; it fails with error 801",
                      static_cast<int>(parameters->type));

@@ -132,7 +132,7 @@ TEST_CASE("a node of any kind is added by its type") {
               params.free.dptr = memory;
               EXPECT_EQUAL(add(5), CUDA_SUCCESS);
               params = {};
-              params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+              params.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
               EXPECT_EQUAL(add(0), CUDA_ERROR_NOT_SUPPORTED);
               nodes.run(report);
           }) == "");

@@ -84,13 +84,114 @@ SCENARIO_IN_CHILD("a node is added by its type, or refused by it") {
     parameters.host.userData = &calls;
     CHECK(add_node(&node, graph, nullptr, 0, &parameters) == cudaSuccess);
     parameters = {};
-    parameters.type = cudaGraphNodeTypeConditional;
+    parameters.type = cudaGraphNodeTypeWaitEvent;
     CHECK(add_node(&node, graph, nullptr, 0, &parameters) == cudaErrorNotSupported);
     CHECK(add_node(&node, graph, nullptr, 0, nullptr) == cudaErrorInvalidValue);
     REQUIRE(RT(cudaGraphInstantiate)(&executable, graph, 0) == cudaSuccess);
     CHECK(RT(cudaGraphLaunch)(executable, nullptr) == cudaSuccess);
     CHECK(RT(cudaDeviceSynchronize)() == cudaSuccess);
     CHECK(calls == 1);
+}
+
+SCENARIO_IN_CHILD("a conditional node's body runs by the value that its handle was made with") {
+    cudaGraph_t graph = nullptr;
+    cudaGraphNode_t node = nullptr, inner = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    cudaGraphConditionalHandle handle = 0;
+    void* pointer = nullptr;
+    unsigned char bytes[2] = {};
+    REQUIRE(RT(cudaMalloc)(&pointer, 2) == cudaSuccess);
+    REQUIRE(RT(cudaMemset)(pointer, 0, 2) == cudaSuccess);
+    REQUIRE(RT(cudaGraphCreate)(&graph, 0) == cudaSuccess);
+    CHECK(RT(cudaGraphConditionalHandleCreate)(&handle, graph, 1, 2) == cudaErrorInvalidValue);
+    REQUIRE(RT(cudaGraphConditionalHandleCreate)(&handle, graph, 1, cudaGraphCondAssignDefault) == cudaSuccess);
+    cudaGraphNodeParams parameters{};
+    parameters.type = cudaGraphNodeTypeConditional;
+    parameters.conditional.handle = handle;
+    parameters.conditional.type = cudaGraphCondTypeSwitch;
+    parameters.conditional.size = 2;
+    REQUIRE(add_node(&node, graph, nullptr, 0, &parameters) == cudaSuccess);
+    REQUIRE(parameters.conditional.phGraph_out != nullptr);
+    for (int i = 0; i < 2; i++) {
+        cudaMemsetParams fill{};
+        fill.dst = static_cast<char*>(pointer) + i;
+        fill.value = 7;
+        fill.elementSize = 1;
+        fill.width = fill.height = 1;
+        CHECK(RT(cudaGraphAddMemsetNode)(&inner, parameters.conditional.phGraph_out[i], nullptr, 0, &fill) ==
+              cudaSuccess);
+    }
+    REQUIRE(RT(cudaGraphInstantiate)(&executable, graph, 0) == cudaSuccess);
+    CHECK(RT(cudaGraphLaunch)(executable, nullptr) == cudaSuccess);
+    CHECK(RT(cudaMemcpy)(bytes, pointer, 2, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK((bytes[0] == 0 && bytes[1] == 7));
+}
+
+SCENARIO_IN_CHILD("nodes of an instance are changed, by their functions and by their types") {
+    Registered code;
+    cudaGraph_t graph = nullptr, child = nullptr, own = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    cudaGraphNode_t node[5] = {};
+    void* pointer = nullptr;
+    unsigned bytes = 0, other = 0;
+    int calls = 0, other_calls = 0;
+    REQUIRE(RT(cudaMalloc)(&pointer, 4096) == cudaSuccess);
+    REQUIRE(RT(cudaGraphCreate)(&graph, 0) == cudaSuccess);
+    REQUIRE(RT(cudaGraphCreate)(&child, 0) == cudaSuccess);
+    cudaMemsetParams fill{};
+    fill.dst = pointer;
+    fill.value = 5;
+    fill.elementSize = 1;
+    fill.width = 4096;
+    fill.height = 1;
+    int value = 1;
+    int* array = static_cast<int*>(pointer);
+    void* arguments[] = {&array, &value};
+    cudaKernelNodeParams launch{};
+    launch.func = &code.fill;
+    launch.gridDim = launch.blockDim = dim3(1);
+    launch.kernelParams = arguments;
+    cudaHostNodeParams host{count_call, &calls};
+    REQUIRE(RT(cudaGraphAddMemsetNode)(&node[0], graph, nullptr, 0, &fill) == cudaSuccess);
+    REQUIRE(RT(cudaGraphAddMemcpyNode1D)(&node[1], graph, node, 1, &bytes, pointer, 4, cudaMemcpyDeviceToHost) ==
+            cudaSuccess);
+    REQUIRE(RT(cudaGraphAddKernelNode)(&node[2], graph, &node[1], 1, &launch) == cudaSuccess);
+    REQUIRE(RT(cudaGraphAddHostNode)(&node[3], child, nullptr, 0, &host) == cudaSuccess);
+    REQUIRE(RT(cudaGraphAddChildGraphNode)(&node[4], graph, &node[2], 1, child) == cudaSuccess);
+    CHECK(RT(cudaGraphChildGraphNodeGetGraph)(node[4], &own) == cudaSuccess);
+    CHECK((own != nullptr && own != child));
+    CHECK(RT(cudaGraphChildGraphNodeGetGraph)(node[2], &own) == cudaErrorInvalidValue);
+    REQUIRE(RT(cudaGraphInstantiate)(&executable, graph, 0) == cudaSuccess);
+    fill.value = 6;
+    CHECK(RT(cudaGraphExecMemsetNodeSetParams)(executable, node[0], &fill) == cudaSuccess);
+    CHECK(RT(cudaGraphExecMemcpyNodeSetParams1D)(executable, node[1], &other, pointer, 4, cudaMemcpyDeviceToHost) ==
+          cudaSuccess);
+    CHECK(RT(cudaGraphExecKernelNodeSetParams)(executable, node[2], &launch) == cudaSuccess);
+    host.userData = &other_calls;
+    CHECK(RT(cudaGraphExecHostNodeSetParams)(executable, node[3], &host) == cudaErrorInvalidValue);
+    REQUIRE(RT(cudaGraphAddHostNode)(&node[3], own, nullptr, 0, &host) == cudaSuccess);
+    CHECK(RT(cudaGraphExecChildGraphNodeSetParams)(executable, node[4], own) == cudaErrorInvalidValue);
+    // Another kind of node, and none.
+    CHECK(RT(cudaGraphExecMemsetNodeSetParams)(executable, node[2], &fill) == cudaErrorInvalidValue);
+    CHECK(RT(cudaGraphExecMemsetNodeSetParams)(executable, node[0], nullptr) == cudaErrorInvalidValue);
+    launch.gridDim = dim3(0);
+    CHECK(RT(cudaGraphExecKernelNodeSetParams)(executable, node[2], &launch) != cudaSuccess);
+    cudaGraphNodeParams by_type{};
+    by_type.type = cudaGraphNodeTypeMemset;
+    by_type.memset.dst = pointer;
+    by_type.memset.value = 9;
+    by_type.memset.elementSize = 1;
+    by_type.memset.width = 4096;
+    by_type.memset.height = 1;
+    CHECK(RT(cudaGraphExecNodeSetParams)(executable, node[0], &by_type) == cudaSuccess);
+    by_type.type = cudaGraphNodeTypeWaitEvent;
+    CHECK(RT(cudaGraphExecNodeSetParams)(executable, node[0], &by_type) == cudaErrorNotSupported);
+    CHECK(RT(cudaGraphLaunch)(executable, nullptr) == cudaSuccess);
+    CHECK(RT(cudaDeviceSynchronize)() == cudaSuccess);
+    CHECK(bytes == 0);
+    CHECK(other == 0x09090909);
+    CHECK(calls == 1);
+    CHECK(other_calls == 0);
 }
 
 SCENARIO_IN_CHILD("a run of bytes goes over the rows of an array and back") {
