@@ -65,7 +65,7 @@ bool check_group(const Settings& settings, ConfigError& error) {
 // On a fake GPU the fake's runtime takes the static one's place, and NVIDIA's does not start.
 bool check_runtime(const Settings& settings, ConfigError& error) {
     constexpr std::string_view kFake = "a fake GPU has a runtime of its own";
-    constexpr std::string_view kAlone = "it is for --redirect-runtime=program, which isn't asked for";
+    constexpr std::string_view kAlone = "it is for --redirect-runtime, which isn't asked for";
     const Entry* const runtime = find(settings, Key::runtime);
     if (runtime == nullptr)
         return true;

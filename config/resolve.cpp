@@ -177,7 +177,12 @@ bool is_hidden(const Settings& settings, const Entry& entry) {
 
 bool redirects_runtime(const Settings& settings) {
     const Entry* const entry = find(settings, Key::redirect_runtime);
-    return entry != nullptr && entry->value == "program";
+    return entry != nullptr && entry->value != "no";
+}
+
+bool redirects_libraries(const Settings& settings) {
+    const Entry* const entry = find(settings, Key::redirect_runtime);
+    return entry != nullptr && entry->value == "all";
 }
 
 std::optional<uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu) {

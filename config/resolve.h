@@ -37,8 +37,9 @@ std::optional<uint64_t> ceiling_for_all(const Settings& settings, const GpuIdent
 /// Bytes to keep free inside the limit for what the driver takes by itself; nothing if they are to be derived (auto).
 std::optional<uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);
 
-/// True if a program's static runtime is to be led to a shared one.
+/// True if a program's static runtime is to be led to a shared one; redirects_libraries: those of libraries as well.
 bool redirects_runtime(const Settings& settings);
+bool redirects_libraries(const Settings& settings);
 
 /// How memory is cached on a GPU.
 struct AllocatorChoice {

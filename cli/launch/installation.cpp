@@ -30,6 +30,7 @@ Installation installation_of(const std::string& executable) {
             .library = libraries + "/libcuslice.so",
             .runtime_shim = libraries + "/libcuslice-runtime.so",
             .redirect = libraries + "/libcuslice-redirect.so",
+            .audit = libraries + "/libcuslice-audit.so",
             .fake_folder = libraries + "/fake",
             .demo = libraries + "/cuslice-demo",
             .plot = libraries + "/python/plot.py"};

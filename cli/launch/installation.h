@@ -17,8 +17,9 @@ struct Installation {
     std::string library;
     /// libcuslice-runtime.so, which stands before the CUDA runtime where GPUs are split.
     std::string runtime_shim;
-    /// libcuslice-redirect.so, which leads a program's static runtime to a shared one.
-    std::string redirect;
+    /// libcuslice-redirect.so, which leads a program's static runtime to a shared one, and libcuslice-audit.so, which
+    /// does so for libraries.
+    std::string redirect, audit;
     /// The folder of the fake GPU's libraries.
     std::string fake_folder;
     /// The program of `cuslice demo`.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "config/handover.h"
 #include "config/load.h"
@@ -14,7 +15,8 @@
 namespace cuslice::cli {
 namespace {
 
-constexpr std::string_view kPreload = "LD_PRELOAD";
+// The loader takes spaces and colons as separators in the first, colons in the second, and skips what is empty.
+constexpr std::string_view kPreload = "LD_PRELOAD", kAudit = "LD_AUDIT";
 constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH";
 // One string of an environment may have 128 KiB with its name (MAX_ARG_STRLEN).
 constexpr size_t kMaxHandOver = size_t{120} * 1024;
@@ -31,18 +33,18 @@ std::vector<std::string> split(const std::string& list, const char* separators) 
 
 // By name, not by path: of two installations the inner one replaces the outer, or both would claim to be the driver.
 bool is_ours(const std::string& path) {
-    for (const std::string_view name : {"libcuslice.so", "libcuslice-runtime.so", "libcuslice-redirect.so"})
+    for (const std::string_view name :
+         {"libcuslice.so", "libcuslice-runtime.so", "libcuslice-redirect.so", "libcuslice-audit.so"})
         if (path == name || path.ends_with("/" + std::string(name)))
             return true;
     return is_fake_preload(path);
 }
 
-// The parts of LD_PRELOAD for which `leaves_out` is false; the loader takes spaces and colons as separators and skips
-// what is empty.
+// The parts of one of these lists for which `leaves_out` is false.
 template <typename LeavesOut>
-std::string preloads_without(const Environment& environment, LeavesOut leaves_out) {
+std::string list_without(const Environment& environment, std::string_view name, LeavesOut leaves_out) {
     std::string others;
-    for (const std::string& part : split(environment.get(kPreload).value_or(""), " :")) {
+    for (const std::string& part : split(environment.get(name).value_or(""), name == kAudit ? ":" : " :")) {
         if (part.empty() || leaves_out(part))
             continue;
         if (!others.empty())
@@ -52,14 +54,25 @@ std::string preloads_without(const Environment& environment, LeavesOut leaves_ou
     return others;
 }
 
-std::string other_preloads(const Environment& environment) { return preloads_without(environment, is_ours); }
+std::string others_in(const Environment& environment, std::string_view name) {
+    return list_without(environment, name, is_ours);
+}
 
-void set_preload(Environment& environment, const std::string& list) {
+void set_list(Environment& environment, std::string_view name, const std::string& list) {
     if (list.empty()) {
-        environment.unset(kPreload);
+        environment.unset(name);
     } else {
-        environment.set(kPreload, list);
+        environment.set(name, list);
     }
+}
+
+// Ours first, and what others have put there behind it.
+void put_in_front(Environment& environment, std::string_view name, std::string ours) {
+    const std::string others = others_in(environment, name);
+    if (!ours.empty() && !others.empty())
+        ours += ":";
+    if (environment.get(name) || !ours.empty())
+        set_list(environment, name, ours + others);
 }
 
 bool is_loaded(const std::string& path) {
@@ -80,9 +93,8 @@ void prepend_library_path(Environment& environment, const std::string& folder) {
 }  // namespace
 
 void remove_preload(Environment& environment) {
-    if (!environment.get(kPreload))
-        return;
-    set_preload(environment, other_preloads(environment));
+    put_in_front(environment, kPreload, "");
+    put_in_front(environment, kAudit, "");
 }
 
 void remove_refused_preloads(Environment& environment) {
@@ -93,7 +105,7 @@ void remove_refused_preloads(Environment& environment) {
     const auto was_refused = [&](const std::string& part) {
         return std::find(tried.begin(), tried.end(), part) != tried.end() && !is_loaded(part);
     };
-    set_preload(environment, preloads_without(environment, was_refused));
+    set_list(environment, kPreload, list_without(environment, kPreload, was_refused));
 }
 
 void add_fake_programs(Environment& environment, const Settings& settings, const Installation& installation) {
@@ -131,9 +143,8 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
         for (const std::string& path : installation.fake_preloads())
             preload += ":" + path;
     }
-    if (const std::string others = other_preloads(environment); !others.empty())
-        preload += ":" + others;
-    environment.set(kPreload, preload);
+    put_in_front(environment, kPreload, std::move(preload));
+    put_in_front(environment, kAudit, redirects_libraries(settings) ? installation.audit : "");
 
     for (const Key key : {Key::fake, Key::fake_kernels, Key::redirect_runtime, Key::runtime}) {
         if (const Entry* entry = find(settings, key))

@@ -54,7 +54,8 @@ void log_who_asked(const void* caller) {
             "(NVCC_APPEND_FLAGS=\"-cudart shared\" make), or CUDA_RUNTIME_LIBRARY Shared in CMake");
     } else if (!works_without(info.dli_fname)) {
         log_line(std::string(info.dli_fname) +
-                 " carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md");
+                 " carries NVIDIA's own CUDA runtime, which needs a GPU; cuslice run --redirect-runtime=all leads it to "
+                 "the fake GPU's, unless it is stripped of its symbol table (docs/fake-gpu.md)");
     }
 }
 

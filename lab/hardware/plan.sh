@@ -47,9 +47,9 @@ ranks 36 torchrun: two ranks on one GPU, gloo and NCCL
 limit_jax 44 JAX: the limit
 limit_tensorflow 16 TensorFlow and Keras: the limit
 tensorflow_split 14 TensorFlow on a GPU split in two
-limit_cupy 10 CuPy: the limit
+limit_cupy 14 CuPy: the limit, and led to the shared runtime
 limit_numba 12 Numba: the limit
-askers 32 Which modules ask for cuGetProcAddress
+askers 28 Which modules ask for cuGetProcAddress
 END
 }
 

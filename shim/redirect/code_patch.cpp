@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "shim/redirect/veneers.h"
-
 namespace cuslice {
 
 namespace {
@@ -66,7 +64,7 @@ bool write_run(std::span<const Redirection> redirections, const Run& run, const 
 }
 
 // The file's own pages again. Where a changed page may not be executed, an unchanged one may.
-bool restore(const ProgramSymbols& symbols, const Pages& pages) {
+bool restore(const ObjectSymbols& symbols, const Pages& pages) {
     const auto offset = static_cast<off_t>(symbols.offset_of(pages.begin));
     return mmap(pages.address(), pages.bytes(), PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, symbols.file(),
                 offset) != MAP_FAILED;
@@ -74,9 +72,9 @@ bool restore(const ProgramSymbols& symbols, const Pages& pages) {
 
 }  // namespace
 
-bool redirect(const ProgramSymbols& symbols, std::span<const Redirection> redirections, Reason& why) {
-    Veneers veneers;
-    if (!veneers.make(symbols.table().program, redirections)) {
+bool redirect(const ObjectSymbols& symbols, std::span<const Redirection> redirections, const LateBinding* late,
+              Veneers& veneers, Reason& why) {
+    if (!veneers.make(symbols.table().whole, redirections, late)) {
         why.assign("there is no memory near it that could be executed");
         return false;
     }

@@ -13,12 +13,17 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
 }  // namespace
 
-FileCopy::~FileCopy() {
+FileCopy::~FileCopy() { remove(); }
+
+void FileCopy::remove() {
     if (bytes_)
         munmap(data_, bytes_);
+    data_ = nullptr;
+    bytes_ = 0;
 }
 
 bool FileCopy::read(int file, uint64_t offset, uint64_t bytes) {
+    remove();
     if (bytes > kMostBytes)
         return false;
     void* const memory = mmap(nullptr, bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

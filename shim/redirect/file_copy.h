@@ -13,13 +13,13 @@ class FileCopy {
     FileCopy& operator=(const FileCopy&) = delete;
     ~FileCopy();
 
-    // Once. A zero follows what was copied. False if the file ends before, or there is no memory.
+    // In place of what was there. A zero follows what was copied. False if the file ends before, or there is no memory.
     bool read(int file, uint64_t offset, uint64_t bytes);
     const void* data() const { return data_; }
-    // From now on it stays for good.
-    void keep() { bytes_ = 0; }
 
   private:
+    void remove();
+
     void* data_ = nullptr;
     size_t bytes_ = 0;
 };

@@ -20,26 +20,28 @@ bool is_spelled_public(std::string_view name) {
     return name.starts_with("cuda") && name.size() > 4;
 }
 
-// NVIDIA's names for what the runtime keeps to itself.
-bool is_spelled_private(std::string_view name) { return name.starts_with("libcudart_static_"); }
+bool is_spelled_private(std::string_view name) { return name.starts_with(kPrivateNames); }
 
 }  // namespace
 
 // By functions that one major version alone has (the headers of CUDA 12.0 to 13.0). An older runtime has the first name
 // and neither of the others. A newer one would have the last, and names besides that no shared runtime here has.
+// Others than NVIDIA's runtime have its public names as well: tools that stand before it, and stand-ins of tests.
 StaticRuntime static_runtime_of(const SymbolTable& symbols) {
-    bool any = false, only_12 = false, from_13 = false;
+    bool named = false, nvidias = false, only_12 = false, from_13 = false;
     for (const Elf64_Sym& symbol : symbols.all) {
         if (!is_function(symbol))
             continue;
         const std::string_view name = symbols.name_of(symbol);
-        any |= name == "cudaGetDeviceCount";
+        named |= name == "cudaGetDeviceCount";
+        nvidias |= is_spelled_private(name);
         only_12 |= name == "cudaGetDeviceProperties_v2";
         from_13 |= name == "cudaMemGetDefaultMemPool";
     }
+    const bool there = named && nvidias;
     if (only_12 == from_13)
-        return {any, 0};
-    return {any, only_12 ? 12 : 13};
+        return {there, 0};
+    return {there, only_12 ? 12 : 13};
 }
 
 bool RedirectPlan::make(const SymbolTable& symbols, const SharedRuntime& runtime, Reason& why) {
@@ -83,7 +85,9 @@ bool RedirectPlan::collect(const SymbolTable& symbols, const SharedRuntime& runt
         if (target || is_spelled_private(name))
             last_ = std::max(last_, symbols.address_of(symbol));
     }
-    return true;
+    if (count_ == 0)
+        why.assign("its runtime has no function of ", runtime.path);
+    return count_ != 0;
 }
 
 // The others. The linker puts a static runtime's functions beside each other: what is spelled like one of them

@@ -17,7 +17,7 @@ struct Redirection {
     bool lacking = false;        // `to` stands for all that the runtime lacks, and is to be told the name
 };
 
-// NVIDIA's runtime in a program, by the names in its symbol table.
+// NVIDIA's runtime in a program or library, by the names in its symbol table.
 struct StaticRuntime {
     bool there = false;
     int major = 0;  // 12 or 13; 0: another one
@@ -34,6 +34,9 @@ struct SharedRuntime {
     // GPU's runtime has one: what it lacks it refuses by name.
     void* lacking = nullptr;
 };
+
+// The name under which the fake GPU's runtime exports what to call in place of a function that it lacks.
+inline constexpr char kLacking[] = "cuslice_lacks";
 
 // Bytes that a jump takes at the beginning of a function.
 #if defined(__x86_64__)

@@ -14,11 +14,12 @@ class RuntimeLibrary {
     using Fits = bool (*)(const SharedRuntime& runtime, void* argument, Reason& why);
 
     // Loads the first libcudart of this major version that fits: the one that CUSLICE_RUNTIME names, or else what the
-    // loader finds by the name; a toolkit's, in CUDA_HOME, CUDA_PATH or /usr/local; a Python package's, in VIRTUAL_ENV
-    // or CONDA_PREFIX. Of several that don't fit, `why` is the last one's.
+    // loader finds by the name, or any_runtime_elsewhere() does. Of several that don't fit, `why` is the last one's.
     bool open(int major, Fits fits, void* argument, Reason& why);
+    // Loads this file, if it is one that fits.
+    bool open_file(int major, const char* path, Fits fits, void* argument);
     // Its functions, before which the runtime shim's stand where that is loaded.
-    SharedRuntime functions() { return {path_.c_str(), find, this, runtime_.find("cuslice_lacks")}; }
+    SharedRuntime functions() { return {path_.c_str(), find, this, runtime_.find(kLacking)}; }
 
   private:
     // How one is judged, as long as it is sought.
@@ -28,14 +29,13 @@ class RuntimeLibrary {
         Reason& why;
     };
     bool open_named(const char* path, const Judge& judge);
-    bool open_found(const Judge& judge);
-    bool take_in(const char* start, const char* folder, const Judge& judge);
+    bool open_found(int major, const Judge& judge);
+    void begin(int major);
     bool take(const char* path, const Judge& judge);
     static void* find(const char* name, void* self);
 
     LoadedObject runtime_;
     void* shim_ = nullptr;
-    int major_ = 0;
     FixedText<32> soname_;
     FixedText<4096> path_;
 };

@@ -101,7 +101,8 @@ def main():
     library, management, driver_facade = (libraries / name for name in ("libcuslice.so", "libnvidia-ml.so.1", "libcuda.so"))
 
     # Newer headers give these other names, which older C libraries lack: seen only where one of those headers is.
-    for path in (library, libraries / "libcuslice-runtime.so", libraries / "libcuslice-redirect.so"):
+    for path in (library, libraries / "libcuslice-runtime.so", libraries / "libcuslice-redirect.so",
+                 libraries / "libcuslice-audit.so"):
         readers = {name for name in needed_names(path) if re.search(r"strto(u?l|u?ll|u?imax)$|scanf$", name)}
         expect(not readers, f"{path.name}: reads numbers by {sorted(readers)}; config/number.h does without")
 
@@ -144,11 +145,12 @@ def main():
     expect({name for name, kind in needs.items() if kind in "wv"} == weak and set(needs) - weak == {"dl_iterate_phdr"},
            f"{stub.name}: needs {needs}")
 
-    # It stands in every program that is started with the option, and lends nobody a name.
-    redirect = libraries / "libcuslice-redirect.so"
-    expect(dynamic(redirect).get("NEEDED") == ["libc.so.6"], f"{redirect.name}: needs {dynamic(redirect).get('NEEDED')}")
-    expect("SONAME" not in dynamic(redirect) and not exports(redirect), f"{redirect.name}: exports {sorted(exports(redirect))}")
-    expect(max(versions(redirect)) <= NEWEST, f"{redirect.name}: needs GLIBC_{versions(redirect)}")
+    # They stand in every program that is started with the option, and lend nobody a name.
+    for name, has in (("redirect", {"cuslice_redirect_first_call"}), ("audit", {"la_version", "la_objopen"})):
+        path = libraries / f"libcuslice-{name}.so"
+        expect(dynamic(path).get("NEEDED") == ["libc.so.6"], f"{path.name}: needs {dynamic(path).get('NEEDED')}")
+        expect("SONAME" not in dynamic(path) and exports(path) == has, f"{path.name}: exports {sorted(exports(path))}")
+        expect(max(versions(path)) <= NEWEST, f"{path.name}: needs GLIBC_{versions(path)}")
 
     # The runtime shim and its facades: their names are the runtime's, and no SONAME is.
     runtime = source / "shim/runtime/functions.def"

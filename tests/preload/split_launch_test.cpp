@@ -165,6 +165,9 @@ TEST_CASE("what starts ranks on the parts of a GPU is told what NCCL will say, b
     const Words torchrun{program("torchrun")};
     CHECK(said(split, torchrun, {"NCCL_MULTI_RANK_GPU_ENABLE=1"}).empty());
     CHECK(said(split, torchrun, {"NCCL_MULTI_RANK_GPU_ENABLE=0"}) == line("torchrun"));
+    // NCCL sees the parts then.
+    CHECK(said(joined(split, {"--redirect-runtime=all"}), torchrun).empty());
+    CHECK(said(joined(split, {"--redirect-runtime=program"}), torchrun) == line("torchrun"));
 }
 
 // No GPU has shown yet that it works, so it is the user's to set.

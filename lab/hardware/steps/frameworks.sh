@@ -98,7 +98,8 @@ ranks() {
             "this is $version."
         return $failed
     fi
-    ranks_of nccl "two parts" env NCCL_MULTI_RANK_GPU_ENABLE=1 "${cuslice_run[@]}" --split 0=4GiB+4GiB -- || failed=1
+    ranks_of nccl "led to the shared runtime, two parts" \
+        env NCCL_MULTI_RANK_GPU_ENABLE=1 "${cuslice_run[@]}" --redirect-runtime=all --split 0=4GiB+4GiB -- || failed=1
     return $failed
 }
 
@@ -153,6 +154,8 @@ tensorflow_split() {
 limit_cupy() {
     local failed=0
     framework cupy cupy_limit.py 3
+    watched "cupy, led to the shared runtime, 3 GiB" $((3 * GiB)) --redirect-runtime=all -- \
+        "$python" "$here/frameworks/cupy_limit.py" || failed=1
     return $failed
 }
 limit_numba() {

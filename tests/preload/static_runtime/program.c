@@ -33,7 +33,7 @@ __attribute__((constructor)) static void begin(void) {
 #endif
 
 #ifdef SECOND
-int ask_second(void);
+int ask_library(void);
 #endif
 
 #ifdef NEWER
@@ -66,7 +66,7 @@ static void ask(void) {
     }
 #endif
 #ifdef SECOND
-    printf("in the library: %d\n", ask_second());
+    printf("in the library: %d\n", ask_library());
 #endif
     fflush(stdout);
 }

@@ -162,6 +162,9 @@ TEST_CASE("a runtime's major version is told by names that one version alone has
     program.add("main");
     CHECK_FALSE(static_runtime_of(program.look()).there);
     program.add("cudaGetDeviceCount");
+    // A tool that stands before the runtime has its public names too.
+    CHECK_FALSE(static_runtime_of(program.look()).there);
+    program.add("libcudart_static_abc");
     CHECK(static_runtime_of(program.look()).there);
     CHECK(static_runtime_of(program.look()).major == 0);
     SECTION("12") {
@@ -188,7 +191,8 @@ TEST_CASE("a table that lies about its texts is read within them") {
     Program program;
     program.add_shared("cudaMalloc");
     program.symbols[0].st_name = 0x7fffffff;
-    CHECK(program.make());
+    CHECK_FALSE(program.make());
+    CHECK(program.why.view() == "its runtime has no function of /lib/libcudart.so.13");
     CHECK(program.plan.all().empty());
 }
 
