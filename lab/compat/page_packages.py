@@ -17,6 +17,7 @@ class Package:
     one_gpu: bool = False  # it uses one GPU only, and is started once for each
     shows: bool = False  # it takes no memory, and shows what others have
     headers: bool = False  # it is built from its source, with CUDA's headers and a compiler
+    redirected: bool = False  # it carries NVIDIA's static runtime, with its symbols
     note: str = ""  # what else a reader should know of how it was run
 
 
@@ -27,7 +28,8 @@ PACKAGES = (
             note="with `nvidia/cusolver/lib` of its packages in `LD_LIBRARY_PATH`, which it doesn't find by itself"),
     Package("jax", "fill_jax.py", "jax", ("jax[cuda12]==0.10.2",), device_files=True,
             note="with an empty `/dev/nvidiactl`, for which it looks before it asks for a driver"),
-    Package("cupy", "fill_cupy.py", "cupy-cuda13x", ("cupy-cuda13x[ctk]==14.2.0",)),
+    Package("cupy", "fill_cupy.py", "cupy-cuda13x", ("cupy-cuda13x[ctk]==14.2.0",), redirected=True,
+            note="with `--redirect-runtime=all`, as it carries NVIDIA's runtime"),
     Package("numba", "fill_numba.py", "numba-cuda", ("numba-cuda[cu13]==0.30.4",)),
     Package("cuda-core", "fill_cuda_core.py", "cuda-core", ("cuda-core[cu13]==1.2.2",)),
     Package("triton", "fill_triton.py", "triton", environment="torch", note="with the tensors of torch"),
@@ -38,7 +40,8 @@ PACKAGES = (
     Package("onnxruntime-gpu", "fill_onnxruntime.py", "onnxruntime-gpu",
             ("onnxruntime-gpu[cuda,cudnn]==1.31.1", "onnx==1.23.2")),
     Package("nvidia-dali", "fill_dali.py", "nvidia-dali-cuda130",
-            ("nvidia-dali-cuda130==2.4.0", "cuda-bindings==13.5.0")),
+            ("nvidia-dali-cuda130==2.4.0", "cuda-bindings==13.5.0"), redirected=True,
+            note="with `--redirect-runtime=all`, as it carries NVIDIA's runtime"),
     Package("pycuda", "fill_pycuda.py", "pycuda", ("pycuda==2026.1", "numpy==2.4.6"), headers=True,
             note="built from its source, with the headers of NVIDIA's packages"),
     Package("hashcat", "fill_hashcat.py", debian="hashcat", shows=True,

@@ -30,7 +30,11 @@ MOST_LINES = 12
 def command(package, mode):
     """The command of a mode, as the page shows it."""
     program = {"python": f"python lab/compat/fill/{package.program}"}["python"]
-    return " ".join(("cuslice run --fake", f"lab/compat/{MACHINE.name}", *MODES[mode][0], "--", program))
+    return " ".join(("cuslice run --fake", f"lab/compat/{MACHINE.name}", *options_of(package, mode), "--", program))
+
+
+def options_of(package, mode):
+    return (*MODES[mode][0], *(("--redirect-runtime=all",) if package.redirected else ()))
 
 
 class Runner:
@@ -63,7 +67,7 @@ class Runner:
 
     def once(self, mode, **variables):
         """Status, what the program told, the most that was held of the physical GPU (MiB), and the last lines of stderr."""
-        package, options = self.package, MODES[mode][0]
+        package, options = self.package, options_of(self.package, mode)
         paths = [str(folder) for folder in self.environment.folders]
         if os.environ.get("LD_LIBRARY_PATH"):
             paths.append(os.environ["LD_LIBRARY_PATH"])

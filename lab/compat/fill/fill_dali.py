@@ -23,7 +23,7 @@ def body():
             pipeline.build()
             return pipeline, pipeline.run()
 
-        fill(gpu, take, lambda error: "memory" in str(error).lower(), steps=(64,))
+        fill(gpu, take, lambda error: "Can't allocate" in str(error), steps=(64,))
 
 
 main(body)
