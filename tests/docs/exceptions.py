@@ -85,6 +85,13 @@ NOT_RUN = {
         "scripts/compat.sh --page": PACKAGES,
         "scripts/compat.sh --page torch numba": PACKAGES,
     },
+    "docs/results/compatibility/suites.md": {
+        "cuslice run --fake 2xt4 --redirect-runtime=all -- python3 -m pytest "
+        "--deselect cupy_tests/cuda_tests/test_nccl.py::TestCommSplit::test_4_processes_2_subcomm "
+        "cupy_tests/cuda_tests/memory_hooks_tests "
+        "cupy_tests/cuda_tests/test_{device,memory,memory_hook,pinned_memory}.py "
+        "cupy_tests/cuda_tests/test_{stream,graph,runtime,nccl}.py": "CuPy and its tests are not here",
+    },
     "docs/install.md": {
         "python3 -m venv ~/venv": RELEASE,
         "~/venv/bin/pip install .": "builds all of the product; lab/packaging/ tries what it says and packs",
