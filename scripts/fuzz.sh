@@ -21,6 +21,7 @@ declare -A reads=(
     [holders]='cli/ledger/(cells|holder|holders|ledger_files|prometheus)'
     [images]='fake/driver/(cubin|image|ptx)|virtual_gpu/gpu/(image|ptx)_size'
     [ledger]='policy/ledger'
+    [redirect]='shim/redirect/(object_symbols|plan|runtime_file)'
     [rules]='config/rules'
     [stats]='cli/ledger/read_stats'
 )

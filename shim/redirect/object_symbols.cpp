@@ -33,9 +33,10 @@ std::span<const Elf64_Phdr> segments_at(const link_map& library) {
     if (base % page != 0 || mincore(reinterpret_cast<void*>(base), page, &resident) != 0)
         return {};
     const auto& header = *reinterpret_cast<const Elf64_Ehdr*>(base);
-    const bool fits = elf_is_native(&header) && header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phoff < page &&
-                      header.e_phnum <= (page - header.e_phoff) / sizeof(Elf64_Phdr);
-    if (!fits)
+    const bool usual =
+        elf_is_native(&header) && header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phoff % alignof(Elf64_Phdr) == 0;
+    const bool fits = header.e_phoff < page && header.e_phnum <= (page - header.e_phoff) / sizeof(Elf64_Phdr);
+    if (!usual || !fits)
         return {};
     const std::span segments(reinterpret_cast<const Elf64_Phdr*>(base + header.e_phoff), header.e_phnum);
     const auto is_dynamic = [&](const Elf64_Phdr& one) {

@@ -15,3 +15,6 @@ long cudaMany(int a, long b, const char* c, long d, unsigned e, short f, double 
 struct Large cudaLarge(long value) {
     return (struct Large){{1, 2, 3, 4, value}};
 }
+
+// Without such a name no table of symbols is copied.
+long libcudart_static_test(void) { return 0; }
