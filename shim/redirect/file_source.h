@@ -4,15 +4,22 @@
 #include <cstdint>
 
 #include "elf/file.h"
+#include "elf/window.h"
 #include "shim/redirect/file_copy.h"
+#include "virtual_gpu/driver/scratch.h"
 
 namespace cuslice {
 
-// An open file for elf_open().
+// An open file for elf_open(), of which whole pages are read.
 class FileSource {
   public:
-    explicit FileSource(int file) : source_{read}, file_(file) {}
-    operator elf_source*() { return &source_; }
+    explicit FileSource(int file) : source_{read}, file_(file) {
+        if (pages_)
+            elf_open_window(&*pages_, &source_);
+    }
+    FileSource(const FileSource&) = delete;
+    FileSource& operator=(const FileSource&) = delete;
+    operator elf_source*() { return pages_ ? &pages_->source : &source_; }
     // The kernel has refused to read it.
     bool failed() const { return failed_; }
 
@@ -25,6 +32,7 @@ class FileSource {
     elf_source source_;
     int file_;
     bool failed_ = false;
+    Scratch<elf_window> pages_;
 };
 
 }  // namespace cuslice
