@@ -124,7 +124,6 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
             CUSLICE_TRY(make_bodies(place.graph, params->conditional, bodies));
             add(place, CU_GRAPH_NODE_TYPE_CONDITIONAL, [] {});
             graph_nodes.find(*place.out)->bodies = std::move(bodies);
-            graphs.find(place.graph)->has_conditional_nodes = true;
             return CUDA_SUCCESS;
         }
         default:
@@ -163,6 +162,17 @@ CUSLICE_ENTRY(cuGraphChildGraphNodeGetGraph, handle, child) {
     if (child == nullptr || node->child == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     *child = node->child;
+    return CUDA_SUCCESS;
+}
+
+CUSLICE_ENTRY(cuGraphDestroyNode, handle) {
+    CUSLICE_FIND_ARGUMENT(node, graph_nodes, handle);
+    // Documented: a graph with nodes of memory keeps its nodes. With which error is not.
+    if (graphs.find(node->graph)->has_memory)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (node->bodies != nullptr)
+        give_up_condition(node->graph, *node->bodies);
+    destroy_node(handle);
     return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,25 @@
 
 namespace cuslice::fake {
 
+namespace {
+
+void take_child(ExecNode& node, CUgraph handle) {
+    const Graph& child = *graphs.find(handle);
+    node.children = exec_nodes(child);
+    node.objects = std::make_shared<const HeldObjects>(child.objects);
+}
+
+void end_node(CUgraphNode node) {
+    const GraphNode& gone = *graph_nodes.find(node);
+    if (gone.child != nullptr)
+        destroy_graph(gone.child);
+    if (gone.bodies != nullptr)
+        std::for_each(gone.bodies->graphs.begin(), gone.bodies->graphs.end(), destroy_graph);
+    graph_nodes.destroy(node);
+}
+
+}  // namespace
+
 CUgraphNode append_node(CUgraph handle, NodeType type, Task task, std::shared_ptr<GraphBlock> memory) {
     Graph* graph = graphs.find(handle);
     if (graph == nullptr)
@@ -28,12 +47,6 @@ CUresult check_dependencies(CUgraph handle, const CUgraphNode* nodes, size_t cou
             return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
-}
-
-static void take_child(ExecNode& node, CUgraph handle) {
-    const Graph& child = *graphs.find(handle);
-    node.children = exec_nodes(child);
-    node.objects = std::make_shared<const HeldObjects>(child.objects);
 }
 
 std::vector<ExecNode> exec_nodes(const Graph& graph) {
@@ -71,18 +84,21 @@ CUgraph clone_graph(CUgraph handle) {
     return clone;
 }
 
+bool Graph::can_be_copied() const {
+    const auto has_bodies = [](CUgraphNode node) { return graph_nodes.find(node)->bodies != nullptr; };
+    return !has_memory && std::none_of(nodes.begin(), nodes.end(), has_bodies);
+}
+
+void destroy_node(CUgraphNode node) {
+    std::erase(graphs.find(graph_nodes.find(node)->graph)->nodes, node);
+    end_node(node);
+}
+
 bool destroy_graph(CUgraph handle) {
     Graph* graph = graphs.find(handle);
     if (graph == nullptr)
         return false;
-    for (CUgraphNode node : graph->nodes) {
-        const GraphNode& gone = *graph_nodes.find(node);
-        if (gone.child != nullptr)
-            destroy_graph(gone.child);
-        if (gone.bodies != nullptr)
-            std::for_each(gone.bodies->graphs.begin(), gone.bodies->graphs.end(), destroy_graph);
-        graph_nodes.destroy(node);
-    }
+    std::for_each(graph->nodes.begin(), graph->nodes.end(), end_node);
     return graphs.destroy(handle);
 }
 

@@ -37,6 +37,7 @@ struct Condition {
 
 /// Graphs of a conditional node, which end with it, and which of them runs.
 struct ConditionalBodies {
+    CUgraphConditionalHandle handle = 0;
     std::vector<CUgraph> graphs;
     int chosen = kNone;
 
@@ -51,10 +52,9 @@ struct Graph {
     bool is_child = false;     // a node's own, which ends with it
     CUgraph around = nullptr;  // of a conditional node's body: the graph with the node
     std::vector<Condition> conditions;
-    bool has_conditional_nodes = false;
 
     /// Documented: no copy can be made of one with nodes of memory or conditions.
-    bool can_be_copied() const { return !has_memory && !has_conditional_nodes; }
+    bool can_be_copied() const;
 };
 
 struct ExecNode {
@@ -88,6 +88,8 @@ CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, size_t coun
 std::vector<ExecNode> exec_nodes(const Graph& graph);
 /// A copy of a graph that can be copied; null if there is no such graph.
 CUgraph clone_graph(CUgraph graph);
+/// Takes a node out of its graph and ends it, with its child graph or its bodies.
+void destroy_node(CUgraphNode node);
 /// Ends a graph, its nodes and their child graphs; false if the handle is none.
 bool destroy_graph(CUgraph graph);
 

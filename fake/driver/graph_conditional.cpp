@@ -65,6 +65,7 @@ CUresult make_bodies(CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS& params, std::s
         return CUDA_ERROR_INVALID_VALUE;
     condition->has_node = true;
     out = std::make_shared<ConditionalBodies>();
+    out->handle = params.handle;
     out->chosen = choose(params.type, params.size, condition->value);
     for (unsigned i = 0; i < params.size; i++) {
         const auto [handle, body] = graphs.create();
@@ -74,6 +75,11 @@ CUresult make_bodies(CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS& params, std::s
     }
     params.phGraph_out = out->graphs.data();
     return CUDA_SUCCESS;
+}
+
+void give_up_condition(CUgraph graph, const ConditionalBodies& bodies) {
+    if (Condition* const condition = find_condition(graph, bodies.handle); condition != nullptr)
+        condition->has_node = false;
 }
 
 CUresult check_conditional_nodes(const Graph& graph) {

@@ -15,6 +15,8 @@ CUresult make_condition(CUgraph graph, CUcontext context, unsigned value, unsign
                         CUgraphConditionalHandle* out);
 /// Makes the bodies of a node that is added to `graph`, and writes them into the program's parameters.
 CUresult make_bodies(CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS& params, std::shared_ptr<ConditionalBodies>& out);
+/// The node that has these is destroyed: its handle has none any more.
+void give_up_condition(CUgraph graph, const ConditionalBodies& bodies);
 /// For an instance: CUDA_ERROR_INVALID_VALUE if a handle has no node, CUDA_ERROR_NOT_SUPPORTED if there are nodes in a
 /// body that may not be there.
 CUresult check_conditional_nodes(const Graph& graph);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library that is being loaded is read with, and the file of the runtime that is to stand in for its own, with
-// anything in their place. The first byte says which one. Nothing outside is read, and each jump lies within the code,
-// clear of the others.
+// The readers of a library that is being loaded, and of the file of the runtime that is to stand in for its own, with
+// anything in their place. The first byte says which one. They must not read outside, and each jump has to lie within
+// the code, clear of the others.
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,7 +65,7 @@ void check(const RedirectPlan& plan, const SymbolTable& table) {
     }
 }
 
-// What the loader has mapped of a library: its first page, and zeros, in which its dynamic section is empty.
+// A library as the loader has mapped it: its first page, and zeros, in which its dynamic section is empty.
 constexpr size_t kMapped = size_t{1} << 20, kPage = 4096;
 
 uint8_t* mapped(const uint8_t* data, size_t size) {

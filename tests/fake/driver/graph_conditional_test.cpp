@@ -134,9 +134,15 @@ TEST_CASE("a conditional node that can't be is refused, and the graph is as befo
               CUgraph* bodies = nullptr;
               EXPECT_EQUAL(scene.add(scene.graph, handle, CU_GRAPH_COND_TYPE_IF, 1, &bodies), CUDA_SUCCESS);
               EXPECT_EQUAL(scene.add(scene.graph, handle, CU_GRAPH_COND_TYPE_IF, 1), CUDA_ERROR_INVALID_VALUE);
+              // A node that is destroyed gives its handle back.
+              CUgraphNode node = nullptr;
+              EXPECT_EQUAL(cuGraphGetNodes(scene.graph, &node, &(nodes = 1)), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroyNode(node), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuGraphInstantiate(&exec, scene.graph, 0), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(scene.add(scene.graph, handle, CU_GRAPH_COND_TYPE_IF, 1, &bodies), CUDA_SUCCESS);
               // Documented: no copies, and no host functions in bodies.
               CUgraph copy = nullptr, other = nullptr;
-              CUgraphNode node = nullptr;
               EXPECT_EQUAL(cuGraphClone(&copy, scene.graph), CUDA_ERROR_NOT_SUPPORTED);
               EXPECT_EQUAL(cuGraphCreate(&other, 0), CUDA_SUCCESS);
               EXPECT_EQUAL(cuGraphAddChildGraphNode(&node, other, nullptr, 0, scene.graph), CUDA_ERROR_NOT_SUPPORTED);

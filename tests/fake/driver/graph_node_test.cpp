@@ -177,6 +177,37 @@ TEST_CASE("a node that can't be is refused, and the graph is as before") {
           }) == "");
 }
 
+TEST_CASE("a node that is destroyed is done no more, and its place is another's") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const CUcontext context = use_device(report);
+              Nodes nodes(report);
+              CUgraphNode made[3] = {}, none = nullptr;
+              CUgraphExec exec = nullptr;
+              CUDA_MEMSET_NODE_PARAMS other = nodes.fill;
+              other.value = 9;
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&made[0], nodes.graph, nullptr, 0, &nodes.fill, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&made[1], nodes.graph, made, 1, &other, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphInstantiate(&exec, nodes.graph, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroyNode(made[1]), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroyNode(made[1]), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuGraphDestroyNode(none), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuGraphAddMemcpyNode(&made[2], nodes.graph, made, 1, &nodes.copy, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddHostNode(&made[1], nodes.graph, &made[2], 1, &nodes.host), CUDA_SUCCESS);
+              nodes.run(report);
+              // An instance keeps what it was made of.
+              unsigned value = 0;
+              EXPECT_EQUAL(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemcpyDtoH(&value, nodes.word, 4), CUDA_SUCCESS);
+              EXPECT_EQUAL(value, 9u);
+              CUDA_MEM_ALLOC_NODE_PARAMS memory{};
+              memory.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+              memory.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+              memory.bytesize = 512;
+              EXPECT_EQUAL(cuGraphAddMemAllocNode(&none, nodes.graph, nullptr, 0, &memory), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroyNode(made[0]), CUDA_ERROR_NOT_SUPPORTED);
+          }) == "");
+}
+
 TEST_CASE("a child graph is a copy that is done in its node's place, and belongs to it") {
     CHECK(in_child(one_t4, [](const Report& report) {
               const CUcontext context = use_device(report);
