@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The samples for people, in slices: each uses every GPU that it is shown.
+#include <filesystem>
+#include <string>
+
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 
 TEST_CASE("towers uses as many GPUs as one is split into, in the driver API and on the runtime") {
-    const std::string program = GENERATE("towers_driver", "towers_runtime12", "towers_runtime13");
-    const std::string path = std::string(CUSLICE_TEST_SAMPLES) + "/" + program;
+    const std::string program = GENERATE("towers_driver", "towers_runtime12", "towers_runtime13", "towers_nvcc");
+    std::string path = std::string(CUSLICE_TEST_SAMPLES) + "/" + program;
     const Machine machine("1xt4");
+    Words redirect;
+    if (program == "towers_nvcc") {
+        // As nvcc builds it by default, with NVIDIA's runtime inside.
+        path = CUSLICE_TEST_BUILD "/samples/towers_nvcc";
+        redirect = {"--redirect-runtime=program"};
+        if (!std::filesystem::exists(path))
+            return skip("nvcc is needed to build a program with the static runtime");
+    }
     INFO(program);
     const auto lines = [&](const Words& options, const Words& command) {
-        const Outcome outcome = run(machine.launch(options, command), machine.outside());
+        const Outcome outcome = run(machine.launch(joined(redirect, options), command), machine.outside());
         INFO(outcome.err);
         CHECK(outcome.exit_code == 0);
         return split_lines(outcome.out);
