@@ -53,9 +53,10 @@ void log_who_asked(const void* caller) {
             "cuslice run --redirect-runtime=program, or link the shared runtime instead: nvcc -cudart shared "
             "(NVCC_APPEND_FLAGS=\"-cudart shared\" make), or CUDA_RUNTIME_LIBRARY Shared in CMake");
     } else if (!works_without(info.dli_fname)) {
-        log_line(std::string(info.dli_fname) +
-                 " carries NVIDIA's own CUDA runtime, which needs a GPU; cuslice run --redirect-runtime=all leads it to "
-                 "the fake GPU's, unless it is stripped of its symbol table (docs/fake-gpu.md)");
+        log_line(
+            std::string(info.dli_fname) +
+            " carries NVIDIA's own CUDA runtime, which needs a GPU; cuslice run --redirect-runtime=all leads it to "
+            "the fake GPU's, unless it is stripped of its symbol table (docs/fake-gpu.md)");
     }
 }
 
