@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "fake/driver/api_prologue.h"
+#include "fake/driver/context.h"
 
 namespace cuslice::fake {
 
