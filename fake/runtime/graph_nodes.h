@@ -10,12 +10,9 @@ cudaError_t add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaG
                            const cudaGraphEdgeData* edges, size_t count, cudaGraphNodeParams* parameters);
 
 // Parameters of nodes as the driver takes them. A context is current.
-
 cudaError_t describe(CUDA_KERNEL_NODE_PARAMS& launch, const cudaKernelNodeParams& parameters);
 cudaError_t describe(CUDA_MEMCPY3D& copy, const cudaMemcpy3DParms& parameters);
-inline CUDA_MEMSET_NODE_PARAMS driver_fill(const cudaMemsetParams& fill) {
-    return {address(fill.dst), fill.pitch, fill.value, fill.elementSize, fill.width, fill.height};
-}
+cudaError_t describe(CUDA_MEMSET_NODE_PARAMS& fill, const cudaMemsetParams& parameters);
 inline cudaKernelNodeParams older(const cudaKernelNodeParamsV2& launch) {
     return {launch.func, launch.gridDim, launch.blockDim, launch.sharedMemBytes, launch.kernelParams, launch.extra};
 }
@@ -30,12 +27,37 @@ inline cudaMemcpy3DParms linear_copy(void* destination, const void* source, size
     return copy;
 }
 
-/// For a copy or fill, which the driver wants to know the context of.
+/// Calls `act` with the current context.
 template <class Act>
-cudaError_t in_this_context(Act act) {
+CUresult in_this_context(Act act) {
     CUcontext context = nullptr;
-    CUSLICE_TRY(as_error(CU(cuCtxGetCurrent, 4000)(&context)));
-    return as_error(act(context));
+    const CUresult found = CU(cuCtxGetCurrent, 4000)(&context);
+    return found == CUDA_SUCCESS ? act(context) : found;
+}
+
+/// Calls `act` with a node's parameters as the driver takes them, and with the current context, which the driver wants
+/// to know of a copy or fill.
+template <class InDriver, class Parameters, class Act>
+cudaError_t with_described(const Parameters* parameters, Act act) {
+    if (parameters == nullptr)
+        return record(cudaErrorInvalidValue);
+    return in_context([&] {
+        InDriver described{};
+        CUSLICE_TRY(describe(described, *parameters));
+        return as_error(in_this_context([&](CUcontext context) { return act(described, context); }));
+    });
+}
+template <class Act>
+cudaError_t with_launch(const cudaKernelNodeParams* parameters, Act act) {
+    return with_described<CUDA_KERNEL_NODE_PARAMS>(parameters, act);
+}
+template <class Act>
+cudaError_t with_copy(const cudaMemcpy3DParms* parameters, Act act) {
+    return with_described<CUDA_MEMCPY3D>(parameters, act);
+}
+template <class Act>
+cudaError_t with_fill(const cudaMemsetParams* parameters, Act act) {
+    return with_described<CUDA_MEMSET_NODE_PARAMS>(parameters, act);
 }
 
 }  // namespace cuslice::fake

@@ -14,25 +14,15 @@ CUSLICE_FORWARD(cudaGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeS
 
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaKernelNodeParams* parameters) {
-    if (parameters == nullptr)
-        return record(cudaErrorInvalidValue);
-    return in_context([&] {
-        CUDA_KERNEL_NODE_PARAMS launch{};
-        CUSLICE_TRY(describe(launch, *parameters));
-        return as_error(CU(cuGraphExecKernelNodeSetParams, 12000)(executable, node, &launch));
+    return with_launch(parameters, [&](const CUDA_KERNEL_NODE_PARAMS& launch, CUcontext) {
+        return CU(cuGraphExecKernelNodeSetParams, 12000)(executable, node, &launch);
     });
 }
 
 cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaMemcpy3DParms* parameters) {
-    if (parameters == nullptr)
-        return record(cudaErrorInvalidValue);
-    return in_context([&] {
-        CUDA_MEMCPY3D copy{};
-        CUSLICE_TRY(describe(copy, *parameters));
-        return in_this_context([&](CUcontext context) {
-            return CU(cuGraphExecMemcpyNodeSetParams, 10020)(executable, node, &copy, context);
-        });
+    return with_copy(parameters, [&](const CUDA_MEMCPY3D& copy, CUcontext context) {
+        return CU(cuGraphExecMemcpyNodeSetParams, 10020)(executable, node, &copy, context);
     });
 }
 
@@ -44,13 +34,8 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaG
 
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaMemsetParams* parameters) {
-    if (parameters == nullptr)
-        return record(cudaErrorInvalidValue);
-    return in_context([&] {
-        return in_this_context([&](CUcontext context) {
-            const CUDA_MEMSET_NODE_PARAMS fill = driver_fill(*parameters);
-            return CU(cuGraphExecMemsetNodeSetParams, 10020)(executable, node, &fill, context);
-        });
+    return with_fill(parameters, [&](const CUDA_MEMSET_NODE_PARAMS& fill, CUcontext context) {
+        return CU(cuGraphExecMemsetNodeSetParams, 10020)(executable, node, &fill, context);
     });
 }
 

@@ -27,27 +27,23 @@ cudaError_t cuslice::fake::describe(CUDA_MEMCPY3D& copy, const cudaMemcpy3DParms
                                          : cudaErrorInvalidMemcpyDirection;
 }
 
+cudaError_t cuslice::fake::describe(CUDA_MEMSET_NODE_PARAMS& fill, const cudaMemsetParams& parameters) {
+    fill = {address(parameters.dst), parameters.pitch, parameters.value,
+            parameters.elementSize,  parameters.width, parameters.height};
+    return cudaSuccess;
+}
+
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaKernelNodeParams* parameters) {
-    if (parameters == nullptr)
-        return record(cudaErrorInvalidValue);
-    return in_context([&] {
-        CUDA_KERNEL_NODE_PARAMS launch{};
-        CUSLICE_TRY(describe(launch, *parameters));
-        return as_error(CU(cuGraphAddKernelNode, 12000)(node, graph, dependencies, count, &launch));
+    return with_launch(parameters, [&](const CUDA_KERNEL_NODE_PARAMS& launch, CUcontext) {
+        return CU(cuGraphAddKernelNode, 12000)(node, graph, dependencies, count, &launch);
     });
 }
 
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaMemcpy3DParms* parameters) {
-    if (parameters == nullptr)
-        return record(cudaErrorInvalidValue);
-    return in_context([&] {
-        CUDA_MEMCPY3D copy{};
-        CUSLICE_TRY(describe(copy, *parameters));
-        return in_this_context([&](CUcontext context) {
-            return CU(cuGraphAddMemcpyNode, 10000)(node, graph, dependencies, count, &copy, context);
-        });
+    return with_copy(parameters, [&](const CUDA_MEMCPY3D& copy, CUcontext context) {
+        return CU(cuGraphAddMemcpyNode, 10000)(node, graph, dependencies, count, &copy, context);
     });
 }
 
@@ -60,13 +56,8 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, c
 
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaMemsetParams* parameters) {
-    if (parameters == nullptr)
-        return record(cudaErrorInvalidValue);
-    return in_context([&] {
-        return in_this_context([&](CUcontext context) {
-            const CUDA_MEMSET_NODE_PARAMS fill = driver_fill(*parameters);
-            return CU(cuGraphAddMemsetNode, 10000)(node, graph, dependencies, count, &fill, context);
-        });
+    return with_fill(parameters, [&](const CUDA_MEMSET_NODE_PARAMS& fill, CUcontext context) {
+        return CU(cuGraphAddMemsetNode, 10000)(node, graph, dependencies, count, &fill, context);
     });
 }
 
