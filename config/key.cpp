@@ -129,7 +129,8 @@ constexpr KeyTraits kKeys[] = {
      .words = "no program all",
      .example = "\"\"",
      .default_value = "no",
-     .help = "program: a program with NVIDIA's static runtime calls the shared one, and so sees virtual and fake GPUs"},
+     .help = "a program with NVIDIA's static runtime calls the shared one, and so sees virtual and fake GPUs; all: "
+             "libraries, too"},
     {.key = Key::group,
      .name = "group",
      .type = ValueType::group,

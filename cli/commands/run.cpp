@@ -149,9 +149,9 @@ int run_program(const Invocation& invocation) {
              ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory "
              "of its first partition. Start it with --redirect-runtime=program, or relink it with nvcc -cudart shared: "
              "NVCC_APPEND_FLAGS=\"-cudart shared\" make");
-    const bool splits_for_nccl = redirects_libraries(settings);
+    const bool nccl_sees_parts = redirects_libraries(settings);
     if (const std::string ranks = explain_ranks(command, words, environment);
-        selection.split && !splits_for_nccl && !ranks.empty())
+        selection.split && !nccl_sees_parts && !ranks.empty())
         warn(ranks);
     warn_too_small(settings, launch.contexts, machine, selection);
     Environment asking = environment;
