@@ -55,7 +55,7 @@ void name_driver_failure(const Environment& asking, const Gpus& driver, Findings
     if (contains(failure, "(803)"))
         advice = "Restart the machine, or load the kernel's module of the driver's version";
     if (contains(failure, "lacks functions"))
-        advice = "Install a driver of version 470 or newer";
+        advice = "Install a driver of version 450 or newer";
     findings.problem("driver-start", failure, advice);
 }
 

@@ -27,10 +27,13 @@ struct Driver {
           device_count(look_up<decltype(cuDeviceGetCount)>(library, "cuDeviceGetCount")),
           device(look_up<decltype(cuDeviceGet)>(library, "cuDeviceGet")),
           device_name(look_up<decltype(cuDeviceGetName)>(library, "cuDeviceGetName")),
-          // The second form tells a MIG device's own UUID.
+          // The second form tells a MIG device's own UUID; drivers before 470 have the first alone.
           device_uuid(look_up<decltype(cuDeviceGetUuid_v2)>(library, "cuDeviceGetUuid_v2")),
           pci_bus_id(look_up<decltype(cuDeviceGetPCIBusId)>(library, "cuDeviceGetPCIBusId")),
-          total_memory(look_up<decltype(cuDeviceTotalMem_v2)>(library, "cuDeviceTotalMem_v2")) {}
+          total_memory(look_up<decltype(cuDeviceTotalMem_v2)>(library, "cuDeviceTotalMem_v2")) {
+        if (device_uuid == nullptr)
+            device_uuid = look_up<decltype(cuDeviceGetUuid)>(library, "cuDeviceGetUuid");
+    }
 
     bool whole() const {
         return init != nullptr && error_name != nullptr && device_count != nullptr && device != nullptr &&
@@ -95,7 +98,7 @@ Gpus read_gpus(const std::string& driver_file, bool as_programs) {
     }
     const Driver driver(library);
     if (!driver.whole()) {
-        gpus.failure = driver_file + " lacks functions of a driver of CUDA 11.4 or newer";
+        gpus.failure = driver_file + " lacks functions of a driver of CUDA 11.0 or newer";
         return gpus;
     }
     int count = 0;

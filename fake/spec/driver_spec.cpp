@@ -14,9 +14,10 @@ struct Release {
     unsigned branch;
     int cuda_version;
 };
-constexpr Release kReleases[] = {{470, 11040}, {495, 11050}, {510, 11060}, {515, 11070}, {520, 11080}, {525, 12000},
-                                 {530, 12010}, {535, 12020}, {545, 12030}, {550, 12040}, {555, 12050}, {560, 12060},
-                                 {565, 12070}, {570, 12080}, {575, 12090}, {580, 13000}, {590, 13010}};
+constexpr Release kReleases[] = {{450, 11000}, {455, 11010}, {460, 11020}, {465, 11030}, {470, 11040}, {495, 11050},
+                                 {510, 11060}, {515, 11070}, {520, 11080}, {525, 12000}, {530, 12010}, {535, 12020},
+                                 {545, 12030}, {550, 12040}, {555, 12050}, {560, 12060}, {565, 12070}, {570, 12080},
+                                 {575, 12090}, {580, 13000}, {590, 13010}};
 
 bool is_version(const std::string& text) {
     unsigned major = 0, minor = 0, patch = 0;
@@ -53,7 +54,7 @@ const std::vector<DriverKey>& driver_keys() {
     using S = DriverSpec;
     using enum DriverKeyKind;
     static const auto* all = new std::vector<DriverKey>{
-        {"version", Version, &S::version, "such as \"535.183.06\", 470 or newer"},
+        {"version", Version, &S::version, "such as \"535.183.06\", 450 or newer"},
         {"cuda", CudaVersion, &S::cuda, "libcuda's CUDA version, such as \"13.4\", if it is newer than the release's"},
         {"init-time", Duration, &S::init_time, "what the first cuInit of a process takes, such as \"1s\""},
         {"nvml-time", Duration, &S::nvml_time, "what each call of NVML takes, such as \"5ms\""},
@@ -67,12 +68,12 @@ const std::vector<DriverKey>& driver_keys() {
 bool set_driver_key(const DriverKey& key, const std::string& text, DriverSpec& driver, std::string& why) {
     switch (key.kind) {
         case DriverKeyKind::Version:
-            why = "must look like \"535.183.06\", and be 470 or newer";
+            why = "must look like \"535.183.06\", and be 450 or newer";
             if (!is_version(text))
                 return false;
             break;
         case DriverKeyKind::CudaVersion:
-            why = "must look like \"13.4\", and be 11.4 or newer";
+            why = "must look like \"13.4\", and be 11.0 or newer";
             if (cuda_version_of(text) < kReleases[0].cuda_version)
                 return false;
             break;

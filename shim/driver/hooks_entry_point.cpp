@@ -5,6 +5,7 @@
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
 #include "shim/driver/newer_captures.h"
+#include "shim/driver/older_driver.h"
 #include "shim/driver/runtime_view.h"
 #include "shim/driver/second_stage.h"
 #include "shim/entry.h"
@@ -63,7 +64,7 @@ CUSLICE_HOOK_ANYTIME(cuGetProcAddress, symbol, pfn, version, flags) {
         return CUDA_ERROR_NOT_INITIALIZED;
     void* given = pfn ? *pfn : nullptr;
     const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
-    const CUresult result = CUSLICE_REAL(cuGetProcAddress)(symbol, pfn, version, flags);
+    const CUresult result = ask_driver(symbol, pfn, version, flags);
     if (result != CUDA_SUCCESS || exchange(symbol, pfn, version, runtime))
         return result;
     *pfn = given;  // as a driver does that lacks the function

@@ -175,7 +175,7 @@ TEST_CASE("doctor names what a driver and NVML say for themselves, with what to 
     fs::copy_file(CUSLICE_TEST_HARMLESS, scene.folder().path() + "/driver/libcuda.so.1",
                   fs::copy_options::overwrite_existing);
     CHECK(scene.found() == problem("driver-start"));
-    CHECK(contains(scene.texts(), "Install a driver of version 470 or newer"));
+    CHECK(contains(scene.texts(), "Install a driver of version 450 or newer"));
 }
 
 TEST_CASE("doctor finds: CUDA_VISIBLE_DEVICES hides every GPU") {

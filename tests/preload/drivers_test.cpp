@@ -68,7 +68,8 @@ struct Container {
 
 TEST_CASE("an older driver lacks the newer functions, and look-ups are its own") {
     const Folder files, books;
-    const auto [version, newest] = GENERATE(std::pair{"470.256.02", 11040}, std::pair{"535.183.06", 12020});
+    const auto [version, newest] =
+        GENERATE(std::pair{"465.31", 11030}, std::pair{"470.256.02", 11040}, std::pair{"535.183.06", 12020});
     CAPTURE(version);
     const std::string fake = machine(files, std::string("version = \"") + version + "\"");
     const std::vector<LookUp> look_ups = of_typedefs();
@@ -95,9 +96,29 @@ TEST_CASE("an older driver lacks the newer functions, and look-ups are its own")
     CHECK(missing > 100);
 }
 
+TEST_CASE("on a driver before 11.3, which has no look-up of its own, ours finds what it exports") {
+    const Folder files, books;
+    const std::string version = GENERATE("450.248.02", "460.106.00");
+    CAPTURE(version);
+    // A driver of 11.3 answers the same for the forms that 11.0 has.
+    std::vector<LookUp> look_ups = of_typedefs();
+    std::erase_if(look_ups, [](const LookUp& one) { return one.version > 11000; });
+    const auto expected = ask(look_ups, raw(machine(files, "version = \"465.31\""), books.path()));
+    const auto answers =
+        ask(look_ups, sliced(machine(files, "version = \"" + version + "\""), books.path(), {"CUSLICE_LIMIT=1GiB"}));
+    unsigned found = 0;
+    for (size_t i = 0; i < look_ups.size(); ++i) {
+        CAPTURE(look_ups[i].text());
+        CHECK(answers[i].v1 == expected[i].v1);
+        CHECK(answers[i].v1_pointer.symbol == expected[i].v1_pointer.symbol);
+        found += answers[i].v1 == 0;
+    }
+    CHECK(found > 300);
+}
+
 TEST_CASE("the limit holds on older and newer drivers, whatever their allocator") {
     const Folder files;
-    const std::string version = GENERATE("470.256.02", "535.183.06", "550.163.01", "590.44.01");
+    const std::string version = GENERATE("450.248.02", "470.256.02", "535.183.06", "550.163.01", "590.44.01");
     const std::string allocator = GENERATE("direct", "strict", "deferred", "prealloc");
     CAPTURE(version, allocator);
     limit_holds(machine(files, "version = \"" + version + "\""), allocator_settings(allocator));

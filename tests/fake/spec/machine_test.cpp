@@ -165,12 +165,17 @@ TEST_CASE("a file says which driver the machine has, and how it behaves") {
     }
     DriverSpec driver;
     driver.process_id_offset = 100;
-    for (const auto& [version, cuda, pid] :
-         {std::tuple{"470.82.01", 11040, 107}, {"544.0", 12020, 107}, {"545.23.06", 12030, 7}, {"591.0", 13010, 7}}) {
+    for (const auto& [version, cuda, pid] : {std::tuple{"450.248.02", 11000, 107},
+                                             {"460.106.00", 11020, 107},
+                                             {"465.31", 11030, 107},
+                                             {"470.82.01", 11040, 107},
+                                             {"544.0", 12020, 107},
+                                             {"545.23.06", 12030, 7},
+                                             {"591.0", 13010, 7}}) {
         driver.version = version;
         CHECK(driver.cuda_version() == cuda);
         CHECK(driver.listed_pid(7) == pid);
-        CHECK(driver.tells_reserved() == (driver.branch() > 470));
+        CHECK(driver.tells_reserved() == (driver.branch() >= 510));
     }
 }
 
@@ -191,7 +196,7 @@ TEST_CASE("what is wrong with a driver is said with line and column") {
           ":2:1: unknown key 'verison'; the keys are: version, cuda, init-time, nvml-time, process-list, "
           "process-id-offset, "
           "process-memory");
-    for (const char* cuda : {"\"13\"", "\"11.3\"", "\"13.4.1\"", "\"new\"", "13.4"})
+    for (const char* cuda : {"\"13\"", "\"10.2\"", "\"13.4.1\"", "\"new\"", "13.4"})
         CHECK(message(std::string("cuda = ") + cuda).find(":2:8: cuda must") == 0);
     CHECK(message("cuda = \"12.9\"") == ":2:8: cuda is older than what driver 580.95.05 brings");
     for (const char* version : {"\"535\"", "\"418.1\"", "\"535.1.2.3\"", "\"new\"", "535"})
